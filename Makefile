@@ -1,0 +1,82 @@
+# The targets of liftpy; `make help` lists them. Everything is installed into .venv, once:
+# a stamp file says what it holds, and is out of date when pyproject.toml changes.
+
+PYTHON ?= python3
+LAYER  ?= 7
+SAMPLES ?= 60
+SEED   ?= 0
+LIMIT  ?= 180
+DB     ?= vgg16-$(LAYER)-seed$(SEED).db
+PYTEST ?= -n auto
+
+VENV := .venv
+BIN  := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup explore format lint check test prove docs bench clean
+.DELETE_ON_ERROR:
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo "  explore takes LAYER=$(LAYER) SAMPLES=$(SAMPLES) SEED=$(SEED) LIMIT=$(LIMIT) (seconds) DB=$(DB)"
+	@echo "  test and check take PYTEST=\"$(PYTEST)\"; set-up takes PYTHON=$(PYTHON)"
+
+setup: $(VENV)/.dev ## .venv with everything to run, test and write liftpy
+
+explore: $(VENV)/.run ## a campaign on one VGG-16 layer, and its front of time and memory
+	$(BIN)/liftpy explore vgg16/$(LAYER) --samples $(SAMPLES) --seed $(SEED) --time-limit $(LIMIT) --db $(DB)
+	$(BIN)/liftpy pareto $(DB)
+
+format: $(VENV)/.dev ## formats the code and mends what the linter can mend
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+# Format, lint, types and the line of rooms: what `check` and `test` ask before the tests.
+lint: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/lint-imports
+
+check: lint ## format, lint, types, imports, and the tests that take seconds
+	$(BIN)/pytest $(PYTEST) -m "not slow"
+
+test: lint ## format, lint, types, imports, and all tests
+	$(BIN)/pytest $(PYTEST)
+
+prove: $(VENV)/.dev ## proves every primitive and every rule, now
+	$(BIN)/liftpy prove
+
+docs: $(VENV)/.dev ## writes docs/rules.md from the rules
+	{ printf '# Rules\n\nWritten by `make docs`.\n\n```\n' \
+	    && NO_COLOR=1 COLUMNS=100 $(BIN)/liftpy rules && echo '```'; } > docs/rules.md
+
+bench: $(VENV)/.dev ## runs every script of benchmarks/
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit; done
+
+clean: ## removes .venv, caches and builds; campaigns (*.db) stay
+	rm -rf $(VENV) build dist .hypothesis .pytest_cache .ruff_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A Python without ensurepip (Debian's, without python3-venv) makes a bare environment, which the
+# pip outside then fills.
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo 'liftpy needs Python 3.11 or newer; name one: make PYTHON=python3.11 ...' >&2; exit 1; }
+	rm -rf $(VENV)
+	@if $(PYTHON) -c 'import ensurepip' 2>/dev/null; then \
+	    $(PYTHON) -m venv $(VENV); \
+	else \
+	    $(PYTHON) -m venv --without-pip $(VENV) \
+	        && $(PYTHON) -m pip --python $(BIN)/python install --quiet pip; \
+	fi
+	touch $@
+
+$(VENV)/.run: $(VENV)/.made pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cpu]'
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.made pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cpu,plot,dev]'
+	touch $@ $(VENV)/.run

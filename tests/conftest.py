@@ -1,0 +1,73 @@
+"""What all tests share: Hypothesis profiles, OpenCL runtimes, golden files."""
+
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from liftpy.errors import DeviceRefused, UnknownName
+from liftpy.opencl.run import find_device
+
+TESTS = Path(__file__).parent
+
+# Runtimes whose absence is a failure, not a skip; continuous integration has intel,pocl,oclgrind.
+REQUIRED = frozenset(filter(None, os.environ.get("LIFTPY_TEST_REQUIRE", "").split(",")))
+
+# The same commit gives the same verdict; `--hypothesis-profile=wander` looks further, elsewhere.
+settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=50)
+settings.register_profile("wander", deadline=None, max_examples=1000, print_blob=True)
+settings.load_profile("repeatable")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="write the golden files anew; look at the diff before you commit it",
+    )
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("oclgrind") and shutil.which("oclgrind") is None:
+        absent("oclgrind", "no command `oclgrind`: install the Debian package oclgrind")
+
+
+@pytest.fixture(scope="session", params=["intel", "pocl"])
+def runtime(request: pytest.FixtureRequest):
+    """A device of each OpenCL runtime that liftpy is tested on."""
+    try:
+        return find_device(request.param)
+    except (DeviceRefused, UnknownName) as refusal:
+        absent(request.param, str(refusal))
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Compares a text with the one that was reviewed: `golden(text)`, `golden(source, "cl")`.
+
+    The file is `tests/golden/<module>/<test name>.<ext>`, the module with its folder.
+    """
+    folder = TESTS / "golden" / request.path.relative_to(TESTS).with_suffix("")
+    name = re.sub(r"[^\w.-]+", "_", request.node.name).strip("_")
+
+    def compare(text: str, ext: str = "txt") -> None:
+        file = folder / f"{name}.{ext}"
+        if request.config.getoption("--update-golden"):
+            folder.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        elif not file.exists():
+            pytest.fail(f"no golden file {file}: write it with --update-golden, then read it")
+        assert text == file.read_text(encoding="utf-8"), f"differs from {file} (--update-golden)"
+
+    return compare
+
+
+def absent(runtime: str, reason: str) -> None:
+    """Skips the test for want of a runtime, or fails it where the runtime is required."""
+    if runtime in REQUIRED:
+        pytest.fail(f"{runtime} is required (LIFTPY_TEST_REQUIRE) and absent: {reason}")
+    pytest.skip(f"{runtime}: {reason}")
