@@ -1,0 +1,83 @@
+"""The exceptions of liftpy.
+
+    LiftError                    the user's: exit code 1
+      SyntaxRefused              a text that is not a program, with a caret
+      TypeRefused                an expression whose types or sizes do not fit
+      RuleRefused                a rule that is not proved, or does not apply where it was asked to
+      ConstraintRefused          an assignment that breaks conditions, or a space without points
+      UnknownName                a workload, primitive, rule, device, candidate nobody knows
+      ArgumentRefused            an array of the wrong shape or type
+      DeviceRefused              no OpenCL device, or one that cannot run the program
+      BuildFailed                the driver refused the kernel; carries source and log
+      StoreRefused               a database of another program, version or device
+    NothingMeasured              a campaign in which nothing valid was measured: exit code 3
+    InternalError                ours: exit code 70
+
+A message says what was refused, where, why with the values, and what would satisfy it.
+"""
+
+from __future__ import annotations
+
+
+class LiftError(Exception):
+    """An error of the user's program, text, choice or machine."""
+
+    exit_code = 1
+
+
+class SyntaxRefused(LiftError):
+    """The text is not a program; the message has the line and a caret."""
+
+
+class TypeRefused(LiftError):
+    """Types or sizes do not fit."""
+
+
+class RuleRefused(LiftError):
+    """A rule is unproved, or a strategy could not apply it where it was asked to."""
+
+
+class ConstraintRefused(LiftError):
+    """An assignment breaks conditions, or a space has no points."""
+
+
+class UnknownName(LiftError):
+    """A name nobody knows; the message lists what exists."""
+
+
+class ArgumentRefused(LiftError):
+    """An array does not have the shape or the type of its parameter."""
+
+
+class DeviceRefused(LiftError):
+    """No OpenCL device, or not this one; the message says what to install."""
+
+
+class BuildFailed(LiftError):
+    """The driver refused the kernel. `source` is the text with line numbers, `log` the driver's."""
+
+    def __init__(self, message: str, source: str, log: str) -> None:
+        super().__init__(f"{message}\n{log}")
+        self.source = source
+        self.log = log
+
+
+class StoreRefused(LiftError):
+    """A campaign database cannot be used for what was asked."""
+
+
+class NothingMeasured(LiftError):
+    """A campaign ended without one valid measurement."""
+
+    exit_code = 3
+
+
+class InternalError(Exception):
+    """A defect of liftpy itself: please report it with the program that caused it."""
+
+    exit_code = 70
+
+    def __init__(self, message: str) -> None:
+        super().__init__(
+            f"{message}\n(this is a defect of liftpy: please report it with the program and command that led here)"
+        )

@@ -1,0 +1,114 @@
+"""Conditions on sizes, as terms: stated once, read by the type checker, the prover and the sampler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from liftpy.ir.nat import Nat, NatLike, nat
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A condition on two naturals. The subclasses say which."""
+
+    left: Nat
+    right: Nat
+
+    def names(self) -> frozenset[str]:
+        """The variables that the condition mentions."""
+        return self.left.names() | self.right.names()
+
+    def substitute(self, by: Mapping[str, NatLike]) -> Constraint:
+        """The condition with variables replaced."""
+        return type(self)(self.left.substitute(by), self.right.substitute(by))
+
+    def holds(self, at: Mapping[str, int]) -> bool:
+        """Whether the condition is true at an assignment of all its variables."""
+        return self.compare(self.left.value(at), self.right.value(at))
+
+    def known(self) -> bool | None:
+        """True or False where normal forms and ranges decide; None where they do not."""
+        if self.left.constant is not None and self.right.constant is not None:
+            return self.compare(self.left.constant, self.right.constant)
+        return self.decide()
+
+    def compare(self, left: int, right: int) -> bool:
+        """The condition on numbers."""
+        raise NotImplementedError
+
+    def decide(self) -> bool | None:
+        """The condition on symbols, where it is evident."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Divides(Constraint):
+    """`left` divides `right`, and is at least 1."""
+
+    def compare(self, left: int, right: int) -> bool:
+        return left >= 1 and right % left == 0
+
+    def decide(self) -> bool | None:
+        return (
+            True
+            if self.left == 1 or (self.left == self.right and (self.left.bounds[0] or 0) >= 1)
+            else None
+        )
+
+    def __str__(self) -> str:
+        return f"{self.left} divides {self.right}"
+
+
+@dataclass(frozen=True, slots=True)
+class AtMost(Constraint):
+    """`left <= right`."""
+
+    def compare(self, left: int, right: int) -> bool:
+        return left <= right
+
+    def decide(self) -> bool | None:
+        low, high = (self.right - self.left).bounds
+        if low is not None and low >= 0:
+            return True
+        return False if high is not None and high < 0 else None
+
+    def __str__(self) -> str:
+        return f"{self.left} <= {self.right}"
+
+
+@dataclass(frozen=True, slots=True)
+class Equal(Constraint):
+    """`left = right`."""
+
+    def compare(self, left: int, right: int) -> bool:
+        return left == right
+
+    def decide(self) -> bool | None:
+        if self.left == self.right:
+            return True
+        low, high = (self.right - self.left).bounds
+        return False if (low is not None and low > 0) or (high is not None and high < 0) else None
+
+    def __str__(self) -> str:
+        return f"{self.left} = {self.right}"
+
+
+def divides(divisor: NatLike, number: NatLike) -> Divides:
+    """`divisor` divides `number`."""
+    return Divides(nat(divisor), nat(number))
+
+
+def at_least(least: NatLike, value: NatLike) -> AtMost:
+    """`value` is `least` or more."""
+    return AtMost(nat(least), nat(value))
+
+
+def at_most(value: NatLike, most: NatLike) -> AtMost:
+    """`value` is `most` or less."""
+    return AtMost(nat(value), nat(most))
+
+
+def equal(left: NatLike, right: NatLike) -> Equal:
+    """`left` equals `right`."""
+    return Equal(nat(left), nat(right))

@@ -1,0 +1,615 @@
+"""Symbolic naturals: the sizes and indices of liftpy.
+
+A `Nat` is a polynomial over *atoms* (variables, floor divisions, remainders), kept in normal form, so
+that two sizes that are equal by ring laws are equal values. Variables carry their range; floor
+division and remainder use it:
+
+    (12*i + j) // 4  =  3*i + j // 4
+    (4*i + j) // 4   =  i        where 0 <= j < 4
+
+Division is floor division everywhere; the C printer emits `/` only where it agrees. Exact division
+(`split` of a length by its divisor) is a monomial with a negative exponent, so that `(n /^ m) * m = n`.
+Every simplification here is checked by z3 in tests/ir/test_nat.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, TypeAlias, Union
+
+NatLike: TypeAlias = Union["Nat", int]
+Monomial: TypeAlias = tuple[tuple["Atom", int], ...]
+Bounds: TypeAlias = tuple[int | None, int | None]
+
+
+class Atom:
+    """An indivisible factor of a monomial: a variable, a floor division or a remainder."""
+
+    __slots__ = ("_hash", "key")
+    key: str
+    _hash: int
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self._hash = hash(key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Atom) and self.key == other.key)
+
+    def bounds(self) -> Bounds:
+        """Least and largest value; None where unknown."""
+        raise NotImplementedError
+
+    def parts(self) -> tuple[Nat, ...]:
+        """The naturals inside the atom."""
+        return ()
+
+    def rebuild(self, parts: tuple[Nat, ...]) -> Nat:
+        """The atom over other parts."""
+        raise NotImplementedError
+
+    def value(self, at: Mapping[str, Any]) -> Any:
+        """The atom at an assignment, as `Nat.evaluate` has it."""
+        raise NotImplementedError
+
+
+class Var(Atom):
+    """A variable with an inclusive range; None is unbounded."""
+
+    __slots__ = ("high", "low", "name")
+
+    def __init__(self, name: str, low: int | None = 0, high: int | None = None) -> None:
+        super().__init__(name)
+        self.name = name
+        self.low = low
+        self.high = high
+
+    def bounds(self) -> Bounds:
+        return self.low, self.high
+
+    def rebuild(self, parts: tuple[Nat, ...]) -> Nat:
+        return atom(self)
+
+    def value(self, at: Mapping[str, Any]) -> Any:
+        return at[self.name]
+
+
+class Quotient(Atom):
+    """`numerator // denominator`, rounding down."""
+
+    __slots__ = ("denominator", "numerator")
+
+    def __init__(self, numerator: Nat, denominator: Nat) -> None:
+        super().__init__(f"({numerator.key})//({denominator.key})")
+        self.numerator = numerator
+        self.denominator = denominator
+
+    def bounds(self) -> Bounds:
+        (low, high), (least, most) = self.numerator.bounds, self.denominator.bounds
+        if least is None or least < 1:
+            return None, None
+        lowest = (
+            None
+            if low is None
+            else (low // least if low < 0 else (0 if most is None else low // most))
+        )
+        highest = (
+            None
+            if high is None
+            else (high // least if high >= 0 else (-1 if most is None else high // most))
+        )
+        return lowest, highest
+
+    def parts(self) -> tuple[Nat, ...]:
+        return self.numerator, self.denominator
+
+    def rebuild(self, parts: tuple[Nat, ...]) -> Nat:
+        return parts[0] // parts[1]
+
+    def value(self, at: Mapping[str, Any]) -> Any:
+        return self.numerator.evaluate(at) // self.denominator.evaluate(at)
+
+
+class Remainder(Atom):
+    """`numerator % denominator`, with the sign of the denominator."""
+
+    __slots__ = ("denominator", "numerator")
+
+    def __init__(self, numerator: Nat, denominator: Nat) -> None:
+        super().__init__(f"({numerator.key})%({denominator.key})")
+        self.numerator = numerator
+        self.denominator = denominator
+
+    def bounds(self) -> Bounds:
+        least, most = self.denominator.bounds
+        if least is None or least < 1:
+            return None, None
+        low, high = self.numerator.bounds
+        top = None if most is None else most - 1
+        if low is not None and low >= 0 and high is not None:
+            top = high if top is None else min(top, high)
+        return 0, top
+
+    def parts(self) -> tuple[Nat, ...]:
+        return self.numerator, self.denominator
+
+    def rebuild(self, parts: tuple[Nat, ...]) -> Nat:
+        return parts[0] % parts[1]
+
+    def value(self, at: Mapping[str, Any]) -> Any:
+        return self.numerator.evaluate(at) % self.denominator.evaluate(at)
+
+
+class Nat:
+    """A polynomial with integer coefficients over atoms, in normal form.
+
+    Arithmetic with ints and other Nats gives Nats. A constant Nat also meets numpy index arrays, so
+    that one index law serves symbols and numbers.
+    """
+
+    __array_ufunc__ = None  # numpy arrays defer to the reflected operators below
+
+    def __init__(self, terms: dict[Monomial, int]) -> None:
+        self.terms = terms
+
+    @cached_property
+    def key(self) -> str:
+        """The normal form as text: equal naturals have equal keys."""
+        return _show(self)
+
+    @cached_property
+    def constant(self) -> int | None:
+        """The value of a natural without variables."""
+        if not self.terms:
+            return 0
+        if len(self.terms) == 1 and () in self.terms:
+            return self.terms[()]
+        return None
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """Least and largest value that the ranges of the variables allow; None where unknown."""
+        low: int | None = 0
+        high: int | None = 0
+        for monomial, coefficient in self.terms.items():
+            least, most = _scale(_monomial_bounds(monomial), coefficient)
+            low = None if low is None or least is None else low + least
+            high = None if high is None or most is None else high + most
+        return low, high
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, int):
+            return self.constant == other
+        return isinstance(other, Nat) and self.terms == other.terms
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(frozenset(self.terms.items()))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return self.key
+
+    def __int__(self) -> int:
+        if self.constant is None:
+            message = f"{self} is not a number: it depends on {', '.join(sorted(self.names()))}"
+            raise ValueError(message)
+        return self.constant
+
+    def __index__(self) -> int:
+        return int(self)
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, int):
+            return self if other == 0 else _add(self.terms, {(): other})
+        if isinstance(other, Nat):
+            return _add(self.terms, other.terms)
+        return int(self) + other
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Nat:
+        return Nat({m: -c for m, c in self.terms.items()})
+
+    def __sub__(self, other: Any) -> Any:
+        return self + -other
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self + other
+
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, int):
+            return Nat({m: c * other for m, c in self.terms.items()}) if other else ZERO
+        if isinstance(other, Nat):
+            if (number := other.constant) is not None:
+                return self * number
+            return _multiply(self.terms, other.terms)
+        return int(self) * other
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Any) -> Any:
+        if isinstance(other, int | Nat):
+            return _divide(self, nat(other))[0]
+        return int(self) // other
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        if isinstance(other, int):
+            return _divide(nat(other), self)[0]
+        return other // int(self)
+
+    def __mod__(self, other: Any) -> Any:
+        if isinstance(other, int | Nat):
+            return _divide(self, nat(other))[1]
+        return int(self) % other
+
+    def __rmod__(self, other: Any) -> Any:
+        if isinstance(other, int):
+            return _divide(nat(other), self)[1]
+        return other % int(self)
+
+    def exact_div(self, other: NatLike) -> Nat:
+        """`self / other` where `other` divides `self`: a polynomial again wherever it can be one.
+
+        By a monomial the terms are divided one by one, to be added up over their denominator
+        (`fractions`); by a polynomial the quotient is a polynomial or, failing that, a floor division.
+        """
+        divisor = nat(other)
+        if len(divisor.terms) == 1:
+            ((monomial, coefficient),) = divisor.terms.items()
+            if all(number % coefficient == 0 for number in self.terms.values()):
+                inverse = tuple((a, -e) for a, e in monomial)
+                return Nat(
+                    {
+                        _times(mine, inverse): number // coefficient
+                        for mine, number in self.terms.items()
+                    }
+                )
+            return self // divisor
+        quotient = _polynomial_quotient(self, divisor)
+        return self // divisor if quotient is None else quotient
+
+    @cached_property
+    def fractions(self) -> tuple[tuple[Nat, Nat], ...]:
+        """The natural as a sum of exact quotients (numerator, denominator), a denominator each.
+
+        Terms over one denominator are whole only together: `n/m - k/m` is `(n - k)/m`.
+        """
+        groups: dict[Monomial, dict[Monomial, int]] = {}
+        for monomial, coefficient in self.terms.items():
+            under = tuple((a, -e) for a, e in monomial if e < 0)
+            over = tuple((a, e) for a, e in monomial if e > 0)
+            groups.setdefault(under, {})[over] = coefficient
+        return tuple((Nat(over), Nat({under: 1})) for under, over in groups.items())
+
+    def atoms(self) -> Iterator[Atom]:
+        """Every atom, those inside atoms included."""
+        for monomial in self.terms:
+            for factor, _ in monomial:
+                yield factor
+                for part in factor.parts():
+                    yield from part.atoms()
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(a.name for a in self.atoms() if isinstance(a, Var))
+
+    def names(self) -> frozenset[str]:
+        """The names of the variables."""
+        return self._names
+
+    def substitute(self, by: Mapping[str, NatLike]) -> Nat:
+        """The natural with variables replaced, in normal form again."""
+        if not by or self.constant is not None or self.names().isdisjoint(by):
+            return self
+        total = ZERO
+        for over, under in self.fractions:
+            numerator = over._substitute(by)
+            total = total + (
+                numerator if under == ONE else numerator.exact_div(under._substitute(by))
+            )
+        return total
+
+    def _substitute(self, by: Mapping[str, NatLike]) -> Nat:
+        """`substitute` for a natural without exact quotients."""
+        total = ZERO
+        for monomial, coefficient in self.terms.items():
+            term = nat(coefficient)
+            for factor, exponent in monomial:
+                if isinstance(factor, Var):
+                    new = nat(by[factor.name]) if factor.name in by else atom(factor)
+                else:
+                    new = factor.rebuild(tuple(p.substitute(by) for p in factor.parts()))
+                for _ in range(exponent):
+                    term = term * new
+            total = total + term
+        return total
+
+    def value(self, at: Mapping[str, int]) -> int:
+        """The number that the natural is at an assignment."""
+        return self.evaluate(at)
+
+    def evaluate(self, at: Mapping[str, Any]) -> Any:
+        """`value` for anything that knows `+ * ** // %` with ints: numbers, solver terms, source text."""
+        total: Any = 0
+        for over, under in self.fractions:
+            numerator = over._sum(at)
+            total = total + (numerator if under == ONE else numerator // under._sum(at))
+        return total
+
+    def _sum(self, at: Mapping[str, Any]) -> Any:
+        """`evaluate` for a natural without exact quotients."""
+        total: Any = 0
+        for monomial, coefficient in self.terms.items():
+            term: Any = coefficient
+            for factor, exponent in monomial:
+                term *= factor.value(at) ** exponent
+            total += term
+        return total
+
+
+def _monomial_bounds(monomial: Monomial) -> Bounds:
+    """Range of a product of non-negative factors; others are unknown unless alone."""
+    if not monomial:
+        return 1, 1
+    if len(monomial) == 1 and monomial[0][1] == 1:
+        return monomial[0][0].bounds()
+    low: int | None = 1
+    high: int | None = 1
+    exact = False
+    for factor, exponent in monomial:
+        least, most = factor.bounds()
+        if least is None or least < 0:
+            return None, None
+        if exponent < 0:
+            exact = True
+            high = high if least >= 1 else None
+            continue
+        low = low * least**exponent if low is not None else None
+        high = None if high is None or most is None else high * most**exponent
+    return (0 if exact else low), high
+
+
+def _scale(bounds: Bounds, by: int) -> Bounds:
+    low, high = (None if b is None else b * by for b in bounds)
+    return (low, high) if by >= 0 else (high, low)
+
+
+def _add(left: dict[Monomial, int], right: dict[Monomial, int]) -> Nat:
+    terms = dict(left)
+    for monomial, coefficient in right.items():
+        total = terms.get(monomial, 0) + coefficient
+        if total:
+            terms[monomial] = total
+        else:
+            terms.pop(monomial, None)
+    return Nat(terms)
+
+
+def _times(left: Monomial, right: Monomial) -> Monomial:
+    if not left:
+        return right
+    if not right:
+        return left
+    exponents: dict[Atom, int] = dict(left)
+    for factor, exponent in right:
+        exponents[factor] = exponents.get(factor, 0) + exponent
+    return tuple(sorted(((a, e) for a, e in exponents.items() if e), key=lambda pair: pair[0].key))
+
+
+def _multiply(left: dict[Monomial, int], right: dict[Monomial, int]) -> Nat:
+    terms: dict[Monomial, int] = {}
+    for m1, c1 in left.items():
+        for m2, c2 in right.items():
+            monomial = _times(m1, m2)
+            total = terms.get(monomial, 0) + c1 * c2
+            if total:
+                terms[monomial] = total
+            else:
+                terms.pop(monomial, None)
+    return Nat(terms)
+
+
+def _polynomial_quotient(numerator: Nat, divisor: Nat) -> Nat | None:
+    """The polynomial that times `divisor` is `numerator`; None if there is none."""
+    if not all(_is_integral(m) for m in (*numerator.terms, *divisor.terms)):
+        return None
+    lead = _leading(divisor)
+    inverse = tuple((a, -e) for a, e in lead)
+    quotient, rest = ZERO, numerator
+    while rest.terms:
+        top = _leading(rest)
+        step = _times(top, inverse)
+        if not _is_integral(step) or rest.terms[top] % divisor.terms[lead]:
+            return None
+        term = Nat({step: rest.terms[top] // divisor.terms[lead]})
+        quotient = quotient + term
+        rest = rest - term * divisor
+    return quotient
+
+
+def _leading(n: Nat) -> Monomial:
+    """The first monomial in lexicographic order of exponents: the order that division needs."""
+    names = sorted({a.key for m in n.terms for a, _ in m})
+    return max(
+        n.terms, key=lambda m: [dict((a.key, e) for a, e in m).get(name, 0) for name in names]
+    )
+
+
+def _is_integral(monomial: Monomial) -> bool:
+    return all(exponent > 0 for _, exponent in monomial)
+
+
+def _divide(numerator: Nat, denominator: Nat) -> tuple[Nat, Nat]:
+    """Floor quotient and remainder, simplified.
+
+    The numerator is cut into a part that the denominator divides term by term and a rest `r`. Where
+    ranges show `0 <= r < d`, the quotient is the first part over `d` and the remainder is `r`. For a
+    number `d`, a common factor `g` of `d` and of the rest's larger terms is cancelled in the same way:
+    `(g*p + s) // (g*q) = p // q` where `0 <= s < g`.
+    """
+    d = denominator.constant
+    if d == 1:
+        return numerator, ZERO
+    if d is not None and numerator.constant is not None and d > 0:
+        return nat(numerator.constant // d), nat(numerator.constant % d)
+    if d is not None and d > 0 and (nested := _single_quotient(numerator)) is not None:
+        inner = nested.numerator // (nested.denominator * d)
+        return inner, numerator - inner * d
+    whole: dict[Monomial, int] = {}
+    rest: dict[Monomial, int] = {}
+    if d is not None and d > 0:
+        for monomial, coefficient in numerator.terms.items():
+            if _is_integral(monomial):
+                q, r = divmod(coefficient, d)
+                if q:
+                    whole[monomial] = q
+                if r:
+                    rest[monomial] = r
+            else:
+                rest[monomial] = coefficient
+    elif len(denominator.terms) == 1:
+        ((divisor, scale),) = denominator.terms.items()
+        if scale == 1 and _is_integral(divisor) and (denominator.bounds[0] or 0) >= 1:
+            inverse = tuple((a, -e) for a, e in divisor)
+            for monomial, coefficient in numerator.terms.items():
+                product = _times(monomial, inverse)
+                if _is_integral(monomial) and _is_integral(product):
+                    whole[product] = coefficient
+                else:
+                    rest[monomial] = coefficient
+        else:
+            rest = dict(numerator.terms)
+    elif numerator == denominator and (denominator.bounds[0] or 0) >= 1:
+        return ONE, ZERO
+    else:
+        rest = dict(numerator.terms)
+    quotient, remainder = Nat(whole), Nat(rest)
+    if not rest:
+        return quotient, ZERO
+    least = denominator.bounds[0]
+    low, high = remainder.bounds
+    if low is not None and low >= 0 and high is not None and least is not None and high < least:
+        return quotient, remainder
+    if d is not None and d > 0 and (smaller := _cancel(remainder, d)) is not None:
+        return quotient + smaller[0], smaller[1]
+    more, less = atom(Quotient(remainder, denominator)), atom(Remainder(remainder, denominator))
+    return quotient + more, less
+
+
+def _single_quotient(n: Nat) -> Quotient | None:
+    """The `x // a` that a natural is, `a` a positive number: `(x // a) // b = x // (a*b)`."""
+    if len(n.terms) != 1:
+        return None
+    ((monomial, coefficient),) = n.terms.items()
+    if (
+        coefficient != 1
+        or len(monomial) != 1
+        or monomial[0][1] != 1
+        or not isinstance(monomial[0][0], Quotient)
+    ):
+        return None
+    return monomial[0][0] if (monomial[0][0].denominator.constant or 0) > 0 else None
+
+
+def _cancel(rest: Nat, d: int) -> tuple[Nat, Nat] | None:
+    """`(g*p + s) // (g*q)` as `p // q`, and the remainder `g*(p % q) + s`, where `0 <= s < g`."""
+    factors = sorted(
+        {math.gcd(c, d) for m, c in rest.terms.items() if _is_integral(m)} - {1}, reverse=True
+    )
+    for g in factors:
+        p = {m: c // g for m, c in rest.terms.items() if c % g == 0 and _is_integral(m)}
+        s = Nat({m: c for m, c in rest.terms.items() if c % g != 0 or not _is_integral(m)})
+        low, high = s.bounds
+        if p and low is not None and low >= 0 and high is not None and high < g:
+            quotient, remainder = _divide(Nat(p), nat(d // g))
+            return quotient, remainder * g + s
+    return None
+
+
+def _show_factor(factor: Atom, *, alone: bool) -> str:
+    return factor.key if alone or isinstance(factor, Var) else f"({factor.key})"
+
+
+def _show_term(monomial: Monomial, coefficient: int) -> str:
+    alone = len(monomial) == 1 and monomial[0][1] == 1 and coefficient == 1
+    factors = [_show_factor(a, alone=alone) for a, e in monomial for _ in range(e)]
+    if coefficient != 1 or not factors:
+        factors.insert(0, str(coefficient))
+    return "*".join(factors)
+
+
+def _show(n: Nat) -> str:
+    """Terms sorted by their factors, the constant last; `/^` is exact division."""
+    parts: list[str] = []
+    for over, under in sorted(n.fractions, key=lambda f: _show_whole(f[1].terms)):
+        text = _show_whole(over.terms)
+        if under != ONE:
+            text = text if len(over.terms) == 1 else f"({text})"
+            text = f"{text}/^({_show_whole(under.terms)})"
+        parts.append(text)
+    return " + ".join(parts) if parts else "0"
+
+
+def _show_whole(terms: dict[Monomial, int]) -> str:
+    """A natural without exact quotients."""
+    ordered = sorted(terms.items(), key=lambda t: (not t[0], tuple((a.key, e) for a, e in t[0])))
+    ordered.sort(key=lambda t: t[1] < 0)  # a leading minus reads badly
+    text = _show_term(*ordered[0])
+    for monomial, coefficient in ordered[1:]:
+        sign = "-" if coefficient < 0 else "+"
+        text += f" {sign} {_show_term(monomial, abs(coefficient))}"
+    return text
+
+
+def atom(a: Atom) -> Nat:
+    """The natural that is one atom."""
+    return Nat({((a, 1),): 1})
+
+
+def var(name: str, low: int | None = 0, high: int | None = None) -> Nat:
+    """A variable; `low` and `high` are inclusive, None is unbounded."""
+    return atom(Var(name, low, high))
+
+
+def nats(names: str) -> tuple[Nat, ...]:
+    """Several unbounded variables, named in one string."""
+    return tuple(var(name) for name in names.split())
+
+
+_SMALL: dict[int, Nat] = {}
+
+
+def nat(value: NatLike) -> Nat:
+    """An int or a Nat as a Nat."""
+    if isinstance(value, Nat):
+        return value
+    if (known := _SMALL.get(value)) is None:
+        known = Nat({(): value} if value else {})
+        if -1024 < value < 1 << 16:
+            _SMALL[value] = known
+    return known
+
+
+def product(factors: Iterable[NatLike]) -> Nat:
+    """The product of naturals; 1 for none."""
+    total = ONE
+    for factor in factors:
+        total = total * factor
+    return total
+
+
+def is_index(value: object) -> bool:
+    """Whether a value is a natural or a plain int."""
+    return isinstance(value, Nat | int) and not isinstance(value, bool)
+
+
+ZERO = Nat({})
+ONE = nat(1)

@@ -1,0 +1,627 @@
+"""Text to an untyped syntax tree, every node with its place.
+
+What the names mean is not known here: `liftpy.primitives.text` elaborates the tree. The grammar is
+`grammar.lark` beside this file; no other module knows lark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Literal, TypeAlias, TypeVar, cast
+
+from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedToken
+
+from liftpy.errors import LiftError, SyntaxRefused
+
+E = TypeVar("E", bound=LiftError)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A stretch of the text: the offsets of its first character and past its last."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A piece of syntax and where it stands. Places do not count in comparisons of meaning."""
+
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Node):
+    """A variable; `outer` counts how many nearer binders of the name it looks past (`^x`: one)."""
+
+    name: str
+    outer: int = 0
+    quoted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Number(Node):
+    """Digits, or `inf` or `nan`, and the type they end with, if they do."""
+
+    digits: str
+    suffix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Truth(Node):
+    """`true` or `false`."""
+
+    value: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Typed(Node):
+    """`x: type`, which only a parameter can be."""
+
+    item: Syntax
+    type: TypeSyntax
+
+
+@dataclass(frozen=True, slots=True)
+class Group(Node):
+    """What stands in parentheses: one item, or several (a tuple, or a function's parameters)."""
+
+    items: tuple[Syntax, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Formal(Node):
+    """A parameter, or a name that `let` binds; its type, where it is written."""
+
+    name: str
+    type: TypeSyntax | None
+    constant: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow(Node):
+    """`x => body`."""
+
+    params: tuple[Formal, ...]
+    body: Syntax
+
+
+@dataclass(frozen=True, slots=True)
+class Let(Node):
+    """`let x = a, y = b in body`."""
+
+    names: tuple[Formal, ...]
+    values: tuple[Syntax, ...]
+    body: Syntax
+
+
+@dataclass(frozen=True, slots=True)
+class Pipe(Node):
+    """`value |> stage`."""
+
+    value: Syntax
+    stage: Syntax
+
+
+@dataclass(frozen=True, slots=True)
+class Infix(Node):
+    """`left op right`."""
+
+    op: str
+    left: Syntax
+    right: Syntax
+
+
+@dataclass(frozen=True, slots=True)
+class Minus(Node):
+    """`-value`."""
+
+    value: Syntax
+
+
+@dataclass(frozen=True, slots=True)
+class Project(Node):
+    """`value.index`."""
+
+    value: Syntax
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Node):
+    """`name(args)`."""
+
+    name: Name
+    args: tuple[Syntax, ...]
+
+
+Syntax: TypeAlias = (
+    Name | Number | Truth | Typed | Group | Arrow | Let | Pipe | Infix | Minus | Project | Call
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarSyntax(Node):
+    """The name of a scalar type."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySyntax(Node):
+    """`[length]element`, or `<length>element` for a vector."""
+
+    length: Syntax
+    element: TypeSyntax
+    vector: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TupleSyntax(Node):
+    """`(a, b)`."""
+
+    elements: tuple[TypeSyntax, ...]
+
+
+TypeSyntax: TypeAlias = ScalarSyntax | ArraySyntax | TupleSyntax
+
+
+@dataclass(frozen=True, slots=True)
+class SizeSyntax(Node):
+    """`size m: low..high`; None is no bound."""
+
+    name: str
+    low: int | None
+    high: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LawSyntax(Node):
+    """`associative`, or `neutral 0`."""
+
+    name: str
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class FunSyntax(Node):
+    """`fun name(params) = body laws ...`."""
+
+    name: Name
+    params: tuple[Formal, ...]
+    body: Syntax
+    laws: tuple[LawSyntax, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramSyntax(Node):
+    """A whole text."""
+
+    sizes: tuple[SizeSyntax, ...]
+    funs: tuple[FunSyntax, ...]
+    name: str
+    params: tuple[Formal, ...]
+    body: Syntax
+
+
+def names_in(node: object) -> Iterator[Name]:
+    """Every name that stands for a value or a function somewhere in a piece of syntax."""
+    match node:
+        case Name():
+            yield node
+        case Node():
+            for field in fields(node):
+                yield from names_in(getattr(node, field.name))
+        case tuple():
+            for part in cast("tuple[object, ...]", node):
+                yield from names_in(part)
+        case _:
+            return
+
+
+def mentions(node: object, name: str, bound: int = 0) -> Iterator[Name]:
+    """Where a piece of syntax looks past all its own binders of a name, `bound` so far."""
+    match node:
+        case Name():
+            if node.name == name and node.outer >= bound:
+                yield node
+        case Arrow():
+            inner = any(p.name == name for p in node.params)
+            yield from mentions(node.body, name, bound + inner)
+        case Let():
+            yield from mentions(node.values, name, bound)
+            inner = any(p.name == name for p in node.names)
+            yield from mentions(node.body, name, bound + inner)
+        case Node():
+            for field in fields(node):
+                yield from mentions(getattr(node, field.name), name, bound)
+        case tuple():
+            for part in cast("tuple[object, ...]", node):
+                yield from mentions(part, name, bound)
+        case _:
+            return
+
+
+# --- refusals -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A text, for pointing into."""
+
+    text: str
+
+    def refusal(self, kind: type[E], what: str, place: Place, *why: str) -> E:
+        """An error: what was refused, the line with carets under the place, why, what would do."""
+        start = min(place.start, len(self.text.rstrip()))
+        line = self.text.count("\n", 0, start) + 1
+        begin = self.text.rfind("\n", 0, start) + 1
+        end = self.text.find("\n", begin)
+        shown = self.text[begin : len(self.text) if end < 0 else end].rstrip().replace("\t", " ")
+        carets = max(1, min(place.end, begin + len(shown)) - start)
+        label = f"  line {line} | "
+        gap = " " * (len(label) - 2) + "| "
+        lines = [what, label + shown, gap + " " * (start - begin) + "^" * carets]
+        return kind("\n".join([*lines, *(f"  {reason}" for reason in why if reason)]))
+
+
+#: How a message speaks of what the grammar calls by these names.
+WORDS = {
+    "NAME": "a name",
+    "NUMBER": "a number",
+    "PROJECTION": "a component such as `.0`",
+    "$END": "the end of the text",
+}
+#: Sets of terminals that have one name together, the larger ones first.
+KINDS = (
+    ({"NAME", "NUMBER", "OPEN", "MINUS", "LET", "TRUE", "FALSE"}, "an expression"),
+    ({"NAME", "NUMBER", "OPEN", "MINUS", "TRUE", "FALSE"}, "an operand"),
+    ({"NAME", "OPEN", "BRACKET", "LESS"}, "a type"),
+    ({"PLUS", "MINUS", "STAR", "SLASH", "FLOOR", "PERCENT", "EXACT"}, "an operator"),
+    ({"LESS", "AT_MOST", "SAME", "MORE", "AT_LEAST"}, "a comparison"),
+)
+#: What people write who think of another language.
+HABITS = {
+    ">>": "stages are joined by `|>` in the text form",
+    "->": "a function is written `x => body`",
+    "\\": "a function is written `x => body`",
+    "//": "a comment begins with `#`",
+    "/*": "a comment begins with `#`",
+    "lambda": "a function is written `x => body`",
+    "&&": "`select(a, b, false)` says `a and b`",
+    "!=": "`a == b` and `select` say it",
+    "**": "write the product out",
+    "?": "`select(condition, then, otherwise)` chooses",
+}
+SIGNS = "the signs of the language are + - * / // % /^ < <= == > >= |> => = ( ) [ ] , : . ^"
+
+
+@cache
+def grammar() -> Lark:
+    """The parser; made at the first use."""
+    return Lark(
+        Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8"),
+        parser="lalr",
+        lexer="basic",
+        start=["start", "expression"],
+        propagate_positions=True,
+        maybe_placeholders=True,
+    )
+
+
+@cache
+def spelling(terminal: str) -> str:
+    """How a message names a terminal."""
+    if terminal in WORDS:
+        return WORDS[terminal]
+    return f"`{grammar().get_terminal(terminal).pattern.value}`"
+
+
+def allowed(terminals: set[str]) -> str:
+    """What would have done, in words."""
+    rest = terminals - {"QUOTED", "CARETS"}
+    if "NAME" in rest:
+        rest -= {"SIZE"}  # a name, there, and no declaration
+    said: list[str] = []
+    for kind, word in KINDS:
+        if kind <= rest:
+            said.append(word)
+            rest -= kind
+    said += sorted(spelling(terminal) for terminal in rest)
+    return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} or {said[-1]}"
+
+
+def tree(source: Source, start: Literal["start", "expression"]) -> Tree[Token]:
+    """What lark makes of a text."""
+    try:
+        return grammar().parse(source.text, start=start)
+    except UnexpectedCharacters as error:
+        raise stray(source, error.pos_in_stream) from error
+    except UnexpectedToken as error:
+        raise unexpected(source, error) from error
+
+
+def stray(source: Source, at: int) -> SyntaxRefused:
+    """The refusal of characters that nothing begins with."""
+    found = source.text[at]
+    if found.isalnum():
+        end = at
+        while end < len(source.text) and (source.text[end].isalnum() or source.text[end] == "_"):
+            end += 1
+        return source.refusal(
+            SyntaxRefused,
+            f"`{source.text[at:end]}` is neither a number nor a name",
+            Place(at, end),
+            "a number ends with a digit or with f32, f64 or i32; a name begins with a letter",
+        )
+    hint = HABITS.get(source.text[at : at + 2]) or HABITS.get(found)
+    return source.refusal(
+        SyntaxRefused, f"`{found}` has no meaning here", Place(at, at + 1), hint or SIGNS
+    )
+
+
+def unexpected(source: Source, error: UnexpectedToken) -> SyntaxRefused:
+    """The refusal of a word that the grammar does not allow where it stands."""
+    token = error.token
+    if token.type == "$END":
+        end = len(source.text.rstrip())
+        found, place = "the text ends too early", Place(end, end + 1)
+    else:
+        start = token.start_pos or 0
+        found, place = f"`{token}` cannot stand here", Place(start, start + len(token))
+        if str(token).isalpha() and token.type != "NAME":
+            found = f"`{token}` is a reserved word and cannot stand here"
+    at = place.start
+    if token.type == "DEF":
+        return source.refusal(
+            SyntaxRefused, "a second `def`", place, "a text is one program; `fun` defines functions"
+        )
+    hints = [HABITS.get(source.text[at : at + 2], "")]
+    if at and not hints[0]:
+        before = source.text[:at].rstrip()
+        hints = [HABITS.get(source.text[at - 1 : at + 1], "")]
+        hints += [HABITS["lambda"]] if before.endswith("lambda") else []
+    return source.refusal(
+        SyntaxRefused, found, place, f"allowed: {allowed(set(error.accepts))}", *hints
+    )
+
+
+# --- from lark's tree to ours -------------------------------------------------------------------
+
+INFIX = {
+    "less": "<",
+    "at_most": "<=",
+    "equal": "==",
+    "more": ">",
+    "at_least": ">=",
+    "plus": "+",
+    "minus": "-",
+    "times": "*",
+    "over": "/",
+    "quotient": "//",
+    "remainder": "%",
+    "exact": "/^",
+}
+Branch: TypeAlias = Tree[Token]
+
+
+def parse_program(source: Source) -> ProgramSyntax:
+    """The syntax of a text with declarations and one `def`."""
+    return Builder(source).program(tree(source, "start"))
+
+
+def parse_expr(source: Source) -> Syntax:
+    """The syntax of a text that is one expression."""
+    return Builder(source).expr(branches(tree(source, "expression"))[0])
+
+
+def branches(node: Branch) -> list[Branch]:
+    """The children of a node that has only nodes below it; what is left out is skipped."""
+    return [child for child in node.children if isinstance(child, Tree)]
+
+
+def tokens(node: Branch) -> list[str]:
+    """The words that stand directly in a node."""
+    return [str(child) for child in node.children if isinstance(child, Token)]
+
+
+def place(node: Branch) -> Place:
+    """Where a node stands."""
+    return Place(node.meta.start_pos, node.meta.end_pos)
+
+
+class Builder:
+    """Makes our nodes of lark's; refuses what the grammar is too coarse to refuse."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def program(self, node: Branch) -> ProgramSyntax:
+        """A whole text."""
+        *declarations, definition = branches(node)
+        sizes: list[SizeSyntax] = []
+        funs: list[FunSyntax] = []
+        for declaration in declarations:
+            if declaration.data == "fun":
+                funs.append(self.fun(declaration))
+            else:
+                sizes += self.sizes(declaration)
+        name, *params, body = branches(definition)
+        return ProgramSyntax(
+            place(node),
+            tuple(sizes),
+            tuple(funs),
+            self.name(name).name,
+            self.formals(params),
+            self.expr(body),
+        )
+
+    def sizes(self, node: Branch) -> list[SizeSyntax]:
+        """`size m, n: low..high`; without a range, any size from 0."""
+        bounds = [child for child in branches(node) if child.data == "range"]
+        low, high = self.range(bounds[0]) if bounds else (0, None)
+        names = [self.name(child) for child in branches(node) if child.data == "name"]
+        return [SizeSyntax(name.place, name.name, low, high) for name in names]
+
+    def range(self, node: Branch) -> tuple[int | None, int | None]:
+        """`low..high`, either left out."""
+        low, high = (self.bound(child) for child in node.children)
+        return low, high
+
+    def bound(self, node: Branch | Token | None) -> int | None:
+        """An integer with its sign."""
+        if not isinstance(node, Tree):
+            return None
+        value = self.signed(node)
+        if not value.is_integer():
+            raise self.source.refusal(
+                SyntaxRefused,
+                "a size is a whole number",
+                place(node),
+                "write a range such as `1..64`, `1..` or `..64`",
+            )
+        return int(value)
+
+    def signed(self, node: Branch) -> float:
+        """A number with its sign."""
+        *sign, number = tokens(node)
+        value = float(self.number(number, place(node)).digits)
+        return -value if sign else value
+
+    def fun(self, node: Branch) -> FunSyntax:
+        """A user function."""
+        name, *rest = branches(node)
+        laws = [child for child in rest if child.data == "laws"]
+        *params, body = [child for child in rest if child.data != "laws"]
+        return FunSyntax(
+            place(node),
+            self.name(name),
+            self.formals(params),
+            self.expr(body),
+            tuple(self.law(law) for law in branches(laws[0])) if laws else (),
+        )
+
+    def law(self, node: Branch) -> LawSyntax:
+        """A declared law."""
+        name, *value = branches(node)
+        return LawSyntax(
+            place(node), self.name(name).name, self.signed(value[0]) if value else None
+        )
+
+    def formals(self, nodes: list[Branch]) -> tuple[Formal, ...]:
+        """The parameters of a program or a user function; names must differ."""
+        formals = [
+            Formal(place(node), self.name(name).name, self.type(t), node.data == "constant")
+            for params in nodes
+            for node in branches(params)
+            for name, t in (branches(node),)
+        ]
+        self.distinct(formals)
+        return tuple(formals)
+
+    def distinct(self, formals: list[Formal]) -> None:
+        """Refuses a name that is bound twice at once."""
+        for k, formal in enumerate(formals):
+            if any(other.name == formal.name for other in formals[:k]):
+                raise self.source.refusal(
+                    SyntaxRefused,
+                    f"`{formal.name}` is bound twice",
+                    formal.place,
+                    "give each parameter a name of its own",
+                )
+
+    def name(self, node: Branch) -> Name:
+        """A name, plain or in backquotes."""
+        (text,) = tokens(node)
+        return Name(place(node), text.strip("`"), quoted=text.startswith("`"))
+
+    def number(self, text: str, where: Place) -> Number:
+        """A number and the type it ends with."""
+        for suffix in ("f32", "f64", "i32"):
+            if text.endswith(suffix):
+                return Number(where, text.removesuffix(suffix), suffix)
+        return Number(where, text, "")
+
+    def type(self, node: Branch) -> TypeSyntax:
+        """A type."""
+        where, children = place(node), branches(node)
+        match node.data:
+            case "scalar":
+                return ScalarSyntax(where, self.name(children[0]).name)
+            case "tuple_of":
+                return TupleSyntax(where, tuple(self.type(child) for child in children))
+            case kind:
+                length, element = children
+                return ArraySyntax(
+                    where, self.expr(length), self.type(element), kind == "vector_of"
+                )
+
+    def expr(self, node: Branch) -> Syntax:
+        """An expression, a function, or a size: only what surrounds it tells which."""
+        where, children = place(node), branches(node)
+        match node.data:
+            case "variable":
+                name = self.name(children[0])
+                return Name(where, name.name, len("".join(tokens(node))), name.quoted)
+            case "number":
+                return self.number(tokens(node)[0], where)
+            case "true" | "false":
+                return Truth(where, node.data == "true")
+            case "typed":
+                return Typed(where, self.expr(children[0]), self.type(children[1]))
+            case "group":
+                return Group(where, tuple(self.expr(child) for child in children))
+            case "arrow":
+                return Arrow(where, self.head(children[0]), self.expr(children[1]))
+            case "let":
+                return self.let(where, children)
+            case "into":
+                return Pipe(where, *(self.expr(child) for child in children))
+            case "negative":
+                return Minus(where, self.expr(children[0]))
+            case "project":
+                return Project(where, self.expr(children[0]), int(tokens(node)[0][1:]))
+            case "call":
+                name, *args = children
+                return Call(where, self.name(name), tuple(self.expr(arg) for arg in args))
+            case op:
+                return Infix(where, INFIX[op], *(self.expr(child) for child in children))
+
+    def let(self, where: Place, children: list[Branch]) -> Let:
+        """`let`."""
+        *bindings, body = children
+        names: list[Formal] = []
+        values: list[Syntax] = []
+        for binding in bindings:
+            name, *t, value = branches(binding)
+            formal = Formal(place(name), self.name(name).name, self.type(t[0]) if t else None)
+            names.append(formal)
+            values.append(self.expr(value))
+        self.distinct(names)
+        return Let(where, tuple(names), tuple(values), self.expr(body))
+
+    def head(self, node: Branch) -> tuple[Formal, ...]:
+        """What stands before `=>`, as parameters."""
+        if node.data == "name":
+            name = self.name(node)
+            return (Formal(name.place, name.name, None),)
+        formals: list[Formal] = []
+        for child in branches(node):
+            t = None
+            item = self.expr(child)
+            if isinstance(item, Typed):
+                item, t = item.item, item.type
+            if not isinstance(item, Name) or item.outer:
+                raise self.source.refusal(
+                    SyntaxRefused,
+                    "only names can stand before `=>`",
+                    item.place,
+                    "write `x => body`, `(x, y) => body` or `(x: [4]f32) => body`",
+                )
+            formals.append(Formal(item.place, item.name, t))
+        self.distinct(formals)
+        return tuple(formals)

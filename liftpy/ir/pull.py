@@ -1,0 +1,83 @@
+"""Pull arrays: what an array *means*, a length and a function from index to element.
+
+A primitive writes its meaning over pull arrays and a `Reader`. Each reader gives it another life: the
+prover reads z3 terms, the views read OpenCL index text, the evaluator reads numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from liftpy.ir.nat import NatLike
+from liftpy.ir.types import Type
+
+Index: TypeAlias = Any
+Value: TypeAlias = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """An array or a vector: its length, and its element at each index."""
+
+    length: NatLike
+    at: Callable[[Index], Value]
+
+    def __getitem__(self, index: Index) -> Value:
+        return self.at(index)
+
+
+class Reader(Protocol):
+    """What a meaning needs from whoever reads it."""
+
+    def operate(self, op: str, args: tuple[Value, ...]) -> Value:
+        """A scalar operator applied to scalar values."""
+        ...
+
+    def literal(self, value: float, t: Type) -> Value:
+        """A scalar constant."""
+        ...
+
+    def inside(self, index: Index, length: NatLike) -> Value:
+        """Whether `0 <= index < length`, as a condition for `choose`."""
+        ...
+
+    def clip(self, index: Index, length: NatLike) -> Index:
+        """`index`, or anything in range where it is out of range: its element will not be chosen."""
+        ...
+
+    def choose(self, condition: Value, then: Value, otherwise: float) -> Value:
+        """A scalar: `then` where the condition holds, else the constant, of the type of `then`."""
+        ...
+
+    def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
+        """An unknown function (a rule's metavariable) applied."""
+        ...
+
+    def fold(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Value:
+        """`step(length-1, ... step(1, step(0, init)))`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The tuple of arrays that an array of tuples is; component `k` pulls part `k` of every element."""
+
+    pairs: Pull
+
+    def __getitem__(self, k: int) -> Pull:
+        return Pull(self.pairs.length, lambda i: self.pairs[i][k])
+
+
+def guarded(read: Reader, condition: Value, then: Value, otherwise: float) -> Value:
+    """`then` where the condition holds, else a value of its shape whose every scalar is `otherwise`."""
+    match then:
+        case Pull():
+            return Pull(then.length, lambda i: guarded(read, condition, then[i], otherwise))
+        case Parts():
+            return Parts(guarded(read, condition, then.pairs, otherwise))
+        case tuple():
+            return tuple(guarded(read, condition, part, otherwise) for part in then)  # pyright: ignore[reportUnknownVariableType]
+        case _:
+            return read.choose(condition, then, otherwise)

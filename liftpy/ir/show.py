@@ -1,0 +1,631 @@
+"""Programs as text: the text form, laid out in lines where it is long.
+
+Reading the text gives the program back, names of bound variables included:
+`parse(show(p)) == p`. What the reader would not find out by itself is written down: the type of a
+parameter whose sizes are spelt differently from what it is given, the suffix of a literal that is
+not an f32, a caret for a variable that a nearer one of the same name hides (`^x`).
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import Field, dataclass, fields
+from functools import cache
+from typing import Any, TypeAlias
+
+from liftpy.errors import InternalError, TypeRefused
+from liftpy.ir.expr import (
+    Expr,
+    FunCall,
+    FunVar,
+    Get,
+    Lambda,
+    Literal,
+    Param,
+    Primitive,
+    Program,
+    ScalarOp,
+    Tuple,
+    UserFun,
+)
+from liftpy.ir.nat import Atom, Nat, Quotient, Remainder, Var
+from liftpy.ir.types import (
+    F32,
+    I32,
+    ArrayType,
+    ScalarType,
+    TupleType,
+    Type,
+    VectorType,
+    base,
+)
+
+#: Primitives whose naturals are functions of an index, and what the index is called in them.
+INDEXED: Mapping[str, str] = {"reorder": "i"}
+#: Operators between their operands: how tight they bind, and their operands.
+INFIX: Mapping[str, tuple[int, int, int]] = {
+    "<": (2, 3, 3),
+    "<=": (2, 3, 3),
+    "==": (2, 3, 3),
+    "+": (3, 3, 4),
+    "-": (3, 3, 4),
+    "*": (4, 4, 5),
+    "/": (4, 4, 5),
+}
+ANY, PIPE, COMPARISON, SUM, TERM, UNARY, POSTFIX = range(7)
+RESERVED = frozenset({"fun", "laws", "def", "const", "let", "in", "true", "false", "inf", "nan"})
+WIDTH = 88
+
+
+# --- layout -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """The end of a line, or `flat` where the line goes on."""
+
+    flat: str = " "
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """Two columns further in."""
+
+    doc: Doc
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """All on one line where there is room, else every break in it is taken."""
+
+    doc: Doc
+
+
+Doc: TypeAlias = str | Break | Nest | Fit | tuple["Doc", ...]
+LINE, SOFT = Break(), Break("")
+
+
+def render(doc: Doc, width: int | None) -> str:
+    """The text of a layout; None is a line without end."""
+    out: list[str] = []
+    column = 0
+    work: list[tuple[int, bool, Doc]] = [(0, width is None, doc)]
+    while work:
+        indent, flat, part = work.pop()
+        match part:
+            case str():
+                out.append(part)
+                column += len(part)
+            case Break():
+                if flat:
+                    out.append(part.flat)
+                    column += len(part.flat)
+                else:
+                    out.append("\n" + " " * indent)
+                    column = indent
+            case Nest(inner):
+                work.append((indent + 2, flat, inner))
+            case Fit(inner):
+                flat = flat or fits(inner, (width or 0) - column, work)
+                work.append((indent, flat, inner))
+            case tuple():
+                work.extend((indent, flat, inner) for inner in reversed(part))
+    return "".join(out)
+
+
+def fits(doc: Doc, room: int, after: list[tuple[int, bool, Doc]]) -> bool:
+    """Whether a layout fits on one line, with what follows it up to the next break."""
+    work: list[tuple[bool, Doc]] = [(flat, part) for _, flat, part in after[-8:]]
+    work.append((True, doc))
+    while work and room >= 0:
+        flat, part = work.pop()
+        match part:
+            case str():
+                room -= len(part)
+            case Break():
+                if not flat:
+                    return True
+                room -= len(part.flat)
+            case Nest(inner):
+                work.append((flat, inner))
+            case Fit(inner):
+                work.append((flat, inner))
+            case tuple():
+                work.extend((flat, inner) for inner in reversed(part))
+    return room >= 0
+
+
+def listed(docs: list[Doc]) -> Doc:
+    """Parts with commas between them, in parentheses."""
+    if not docs:
+        return "()"
+    parts: list[Doc] = [docs[0]]
+    for doc in docs[1:]:
+        parts += [",", LINE, doc]
+    return Fit(("(", Nest((SOFT, *parts)), SOFT, ")"))
+
+
+# --- names, sizes, types ------------------------------------------------------------------------
+
+
+def show_name(name: str, words: Collection[str] = RESERVED) -> str:
+    """A name; in backquotes where it could be taken for something else."""
+    plain = re.fullmatch(r"[^\W\d]\w*", name) is not None
+    return name if plain and name not in words else f"`{name}`"
+
+
+def show_nat(n: Nat) -> str:
+    """A natural, `//` and `%` binding as tight as `*`, from left to right."""
+    if not n.terms:
+        return "0"
+    terms = sorted(n.terms.items(), key=lambda t: (not t[0], tuple((a.key, e) for a, e in t[0])))
+    terms.sort(key=lambda t: t[1] < 0)  # a leading minus reads badly
+    text = ""
+    for monomial, coefficient in terms:
+        sign = (" - " if coefficient < 0 else " + ") if text else "-" if coefficient < 0 else ""
+        text += sign + show_term(monomial, abs(coefficient), among=bool(text) or coefficient < 0)
+    return text
+
+
+def show_term(monomial: tuple[tuple[Atom, int], ...], coefficient: int, *, among: bool) -> str:
+    """A product of atoms, those with negative exponents divided out."""
+    over = [a for a, e in monomial for _ in range(e)]
+    under = [a for a, e in monomial for _ in range(-e)]
+    alone = len(over) == 1 and coefficient == 1 and not under and not among
+    factors = [] if coefficient == 1 and over else [str(coefficient)]
+    factors += [show_atom(a, alone=alone) for a in over]
+    text = "*".join(factors)
+    if not under:
+        return text
+    divisor = "*".join(show_atom(a, alone=False) for a in under)
+    return f"{text}/^({divisor})" if len(under) > 1 else f"{text}/^{divisor}"
+
+
+def show_atom(a: Atom, *, alone: bool) -> str:
+    """A variable, or a quotient or remainder in parentheses unless it stands alone."""
+    match a:
+        case Var():
+            return show_name(a.name)
+        case Quotient():
+            op = "//"
+        case Remainder():
+            op = "%"
+        case _:
+            message = f"no text for the natural {a.key}"
+            raise InternalError(message)
+    numerator, denominator = a.parts()
+    text = f"{operand(numerator, left=True)} {op} {operand(denominator, left=False)}"
+    return text if alone else f"({text})"
+
+
+def operand(n: Nat, *, left: bool) -> str:
+    """A natural before or after `//` or `%`."""
+    simple = n.constant is not None and n.constant >= 0
+    if len(n.terms) == 1:
+        ((monomial, coefficient),) = n.terms.items()
+        product = coefficient > 0 and all(e > 0 and isinstance(a, Var) for a, e in monomial)
+        simple = simple or (product and (left or (coefficient == 1 and len(monomial) == 1)))
+        simple = simple and (left or all(e == 1 for _, e in monomial))
+    return show_nat(n) if simple else f"({show_nat(n)})"
+
+
+def show_type(t: Type) -> str:
+    """A type."""
+    match t:
+        case ArrayType(element, length):
+            return f"[{show_nat(length)}]{show_type(element)}"
+        case VectorType(element, width):
+            return f"<{show_nat(width)}>{show_type(element)}"
+        case TupleType(elements):
+            return f"({', '.join(map(show_type, elements))})"
+        case _:
+            return str(t)
+
+
+def show_number(value: float, t: Type) -> str:
+    """A scalar constant: without a suffix it is an f32."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if is_unknown(value):
+        return str(value)
+    digits = repr(int(value)) if t == I32 else show_float(value)
+    return digits if t == F32 else f"{digits}{t}"
+
+
+def is_unknown(value: float) -> bool:
+    """Whether a number is the unknown constant of a rule, which shows itself as its name."""
+    return isinstance(value, float) and "nan" not in str(value) and math.isnan(value)
+
+
+def show_float(value: float) -> str:
+    """A number that reads back as the same float: without a point where it is a small integer."""
+    if is_unknown(value):
+        return str(value)
+    exact = float(value)
+    whole = math.isfinite(exact) and exact.is_integer() and abs(exact) < 2**24
+    if whole and not (exact == 0 and math.copysign(1, exact) < 0):
+        return str(int(exact))
+    return repr(exact)
+
+
+# --- primitives ---------------------------------------------------------------------------------
+
+
+@cache
+def operands(cls: type[Primitive]) -> int | None:
+    """How many expressions a primitive takes; None is any number."""
+    parameters = list(inspect.signature(cls.type_of).parameters.values())[1:]
+    if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
+        return None
+    return len(parameters)
+
+
+@cache
+def statics(cls: type[Primitive]) -> tuple[Field[Any], ...]:
+    """The fields of a primitive that are written before its function."""
+    return tuple(f for f in fields(cls) if f.init and f.name != "f")
+
+
+def show_static(primitive: Primitive, name: str) -> str:
+    """A field of a primitive, as an argument."""
+    match getattr(primitive, name):
+        case Nat() as size if primitive.name in INDEXED:
+            return f"{INDEXED[primitive.name]} => {show_nat(size)}"
+        case Nat() as size:
+            return show_nat(size)
+        case bool() as truth:
+            return "true" if truth else "false"
+        case int() | float() as number:
+            return show_float(number)
+        case other:
+            message = f"no text for the field {name} of {primitive.name}: {other!r}"
+            raise InternalError(message)
+
+
+# --- expressions --------------------------------------------------------------------------------
+
+
+def is_stage(expr: Expr) -> bool:
+    """Whether an expression is written as a stage of a pipeline: `xs |> stage`."""
+    return (
+        isinstance(expr, FunCall)
+        and isinstance(expr.fun, Primitive)
+        and not isinstance(expr.fun, ScalarOp)
+        and operands(type(expr.fun)) is not None
+        and len(expr.args) > 0
+    )
+
+
+def is_component(expr: Expr) -> bool:
+    """Whether an expression is written `pair.0` rather than `pair |> get(0)`."""
+    if not isinstance(expr, FunCall) or not isinstance(expr.fun, Get):
+        return False
+    (pair,) = expr.args
+    return not is_stage(pair) or is_component(pair)
+
+
+class Printer:
+    """Lays expressions out; `words` are the names that user functions cannot have unquoted."""
+
+    def __init__(self, words: Collection[str]) -> None:
+        self.words = RESERVED.union(words)
+
+    def expr(self, expr: Expr, scope: tuple[Param, ...], level: int = ANY) -> Doc:
+        """An expression where binders `scope` are around it, in parentheses where it must be."""
+        own, doc = self.open(expr, scope)
+        return doc if own >= level else Fit(("(", Nest((SOFT, doc)), SOFT, ")"))
+
+    def open(self, expr: Expr, scope: tuple[Param, ...]) -> tuple[int, Doc]:
+        """How tight an expression binds, and its layout without parentheses around it."""
+        match expr:
+            case Param():
+                return POSTFIX, self.variable(expr, scope)
+            case Literal(value, t):
+                text = show_number(value, t)
+                return UNARY if text.startswith("-") else POSTFIX, text
+            case Tuple(elements):
+                return POSTFIX, listed([self.expr(e, scope) for e in elements])
+            case FunCall():
+                return self.call(expr, scope)
+            case _:
+                message = f"no text for {type(expr).__name__}"
+                raise InternalError(message)
+
+    def variable(self, param: Param, scope: tuple[Param, ...]) -> str:
+        """A variable, with a caret for each nearer binder of its name."""
+        outer = 0
+        for other in reversed(scope):
+            if other == param:
+                return "^" * outer + show_name(param.name)
+            outer += other.name == param.name
+        return show_name(param.name)
+
+    def call(self, expr: FunCall, scope: tuple[Param, ...]) -> tuple[int, Doc]:
+        """A call."""
+        match expr.fun:
+            case Lambda(params):
+                return ANY, self.let(expr.fun, expr.args, params, scope)
+            case ScalarOp(op):
+                return self.operator(op, expr.args, scope)
+            case UserFun(name) | FunVar(name):
+                args = [self.expr(a, scope) for a in expr.args]
+                return POSTFIX, (show_name(name, self.words), listed(args))
+            case Get(index) if is_component(expr):
+                return POSTFIX, (self.expr(expr.args[0], scope, POSTFIX), f".{index}")
+            case Primitive() if is_stage(expr):
+                return PIPE, self.pipeline(expr, scope)
+            case Primitive() as primitive:
+                args = [*self.arguments(primitive, expr.args, scope)]
+                args += [self.expr(a, scope) for a in expr.args]
+                return POSTFIX, (primitive.name, listed(args))
+            case other:
+                message = f"no text for a call of {other}"
+                raise InternalError(message)
+
+    def let(
+        self,
+        fun: Lambda,
+        args: tuple[Expr, ...],
+        params: tuple[Param, ...],
+        scope: tuple[Param, ...],
+    ) -> Doc:
+        """`let x = a in body`."""
+        bindings: list[Doc] = []
+        for param, arg in zip(params, args, strict=True):
+            t = "" if param.type == arg.type else f": {show_type(param.type)}"
+            bindings += [
+                "," if bindings else "let",
+                " ",
+                Fit((show_name(param.name), t, " =", Nest((LINE, self.expr(arg, scope, PIPE))))),
+            ]
+        body = self.expr(fun.body, (*scope, *params))
+        return Fit((*bindings, " in", LINE, body))
+
+    def operator(
+        self, op: str, args: tuple[Expr, ...], scope: tuple[Param, ...]
+    ) -> tuple[int, Doc]:
+        """A scalar operator."""
+        if op == "neg":
+            (arg,) = args
+            level = ANY if isinstance(arg, Literal) else UNARY
+            doc = self.expr(arg, scope, level)
+            return UNARY, ("-(", doc, ")") if isinstance(arg, Literal) else ("-", doc)
+        if op not in INFIX:
+            return POSTFIX, (op, listed([self.expr(a, scope) for a in args]))
+        own, left, right = INFIX[op]
+        first, second = args
+        doc = (self.expr(first, scope, left), LINE, f"{op} ", self.expr(second, scope, right))
+        return own, Fit(doc)
+
+    def pipeline(self, expr: Expr, scope: tuple[Param, ...]) -> Doc:
+        """`head |> stage |> ...`."""
+        stages: list[Doc] = []
+        while isinstance(expr, FunCall) and is_stage(expr) and not is_component(expr):
+            stages.append(self.stage(expr, scope))
+            expr = expr.args[-1]
+        parts = [(LINE, "|> ", stage) for stage in reversed(stages)]
+        return Fit((self.expr(expr, scope, COMPARISON), Nest(tuple(parts))))
+
+    def stage(self, expr: FunCall, scope: tuple[Param, ...]) -> Doc:
+        """A primitive applied to all but its last argument."""
+        primitive = expr.fun
+        if not isinstance(primitive, Primitive):
+            message = f"no text for a stage {primitive}"
+            raise InternalError(message)
+        args = self.arguments(primitive, expr.args, scope)
+        expected = base(expr.args[-1].type)
+        args += [self.inner(arg, expected, scope) for arg in expr.args[:-1]]
+        if not args:
+            return primitive.name
+        if len(args) == 1 and primitive.function is not None:
+            section = isinstance(args[0], Fit) and is_section(primitive.function)
+            inner = Nest((SOFT, args[0])) if section else args[0]
+            return (primitive.name, "(", Fit((inner, SOFT)), ")")
+        return (primitive.name, listed(args))
+
+    def inner(self, arg: Expr, expected: Type, scope: tuple[Param, ...]) -> Doc:
+        """An argument before the last; a number there would take the type of the last's scalars."""
+        suffixed = isinstance(expected, ScalarType) and expected != F32
+        if suffixed and isinstance(arg, Literal) and arg.type == F32:
+            return f"{show_number(arg.value, F32)}f32"
+        return self.expr(arg, scope)
+
+    def arguments(
+        self, primitive: Primitive, args: tuple[Expr, ...], scope: tuple[Param, ...]
+    ) -> list[Doc]:
+        """The fields of a primitive, its function last."""
+        docs: list[Doc] = [show_static(primitive, f.name) for f in statics(type(primitive))]
+        if primitive.function is not None:
+            wanted = primitive.parameter_types(*(a.type for a in args))
+            docs.append(self.function(primitive.function, wanted, scope))
+        return docs
+
+    def function(self, fun: Lambda, wanted: tuple[Type, ...], scope: tuple[Param, ...]) -> Doc:
+        """A function: a user function's name, a section, or `x => body`."""
+        inferred = all(p.type == t for p, t in zip(fun.params, wanted, strict=True))
+        if inferred and (name := self.user_function(fun)) is not None:
+            return name
+        if inferred and is_section(fun):
+            return self.section(fun, scope)
+        body = Nest((LINE, self.expr(fun.body, (*scope, *fun.params))))
+        params = [
+            show_name(p.name) + ("" if p.type == t else f": {show_type(p.type)}")
+            for p, t in zip(fun.params, wanted, strict=True)
+        ]
+        head = params[0] if len(params) == 1 and inferred else f"({', '.join(params)})"
+        return (head, " =>", body)
+
+    def user_function(self, fun: Lambda) -> str | None:
+        """The name of the user function that a function is, if it is one."""
+        body = fun.body
+        if not isinstance(body, FunCall) or not isinstance(body.fun, UserFun):
+            return None
+        own = body.fun.params
+        several = body.args == fun.params and all(
+            p.name == q.name for p, q in zip(fun.params, own, strict=True)
+        )
+        pair = fun.params[0] if len(fun.params) == 1 else None
+        one = (
+            pair is not None
+            and pair.name == "_"
+            and isinstance(pair.type, TupleType)
+            and len(pair.type.elements) == len(own)
+            and len(own) > 1
+            and body.args == tuple(pair)
+        )
+        return show_name(body.fun.name, self.words) if several or one else None
+
+    def section(self, fun: Lambda, scope: tuple[Param, ...]) -> Doc:
+        """`stage |> stage` as a function."""
+        stages: list[Doc] = []
+        body = fun.body
+        while isinstance(body, FunCall):
+            stages.append(self.stage(body, (*scope, *fun.params)))
+            body = body.args[-1]
+        first, *rest = reversed(stages)
+        return Fit((first, Nest(tuple((LINE, "|> ", stage) for stage in rest))))
+
+
+def is_section(fun: Lambda) -> bool:
+    """Whether a function is a pipeline on its one parameter `_`, which occurs nowhere else."""
+    if len(fun.params) != 1 or fun.params[0].name != "_" or fun.body == fun.params[0]:
+        return False
+    body = fun.body
+    while isinstance(body, FunCall) and is_stage(body):
+        beside = [*body.fun.free, *(p for a in body.args[:-1] for p in a.free)]
+        if any(p.name == "_" for p in beside):
+            return False
+        body = body.args[-1]
+    return body == fun.params[0]
+
+
+# --- programs -----------------------------------------------------------------------------------
+
+
+def functions(expr: Expr) -> Iterator[UserFun]:
+    """Every user function that is called, those it calls before it."""
+    match expr:
+        case Tuple(elements):
+            for element in elements:
+                yield from functions(element)
+        case FunCall(fun, args):
+            match fun:
+                case UserFun(body=body):
+                    yield from functions(body)
+                    yield fun
+                case Lambda(body=body):
+                    yield from functions(body)
+                case Primitive() if fun.function is not None:
+                    yield from functions(fun.function.body)
+                case _:
+                    pass
+            for arg in args:
+                yield from functions(arg)
+        case _:
+            return
+
+
+def sizes(expr: Expr) -> Iterator[Var]:
+    """Every size variable in the types of bound variables and in the primitives."""
+    match expr:
+        case Tuple(elements):
+            for element in elements:
+                yield from sizes(element)
+        case FunCall(fun, args):
+            match fun:
+                case Lambda():
+                    yield from sizes_of_function(fun)
+                case Primitive():
+                    own = INDEXED.get(fun.name)
+                    for n in fun.numbers().values():
+                        yield from (v for v in variables(n) if v.name != own)
+                    if fun.function is not None:
+                        yield from sizes_of_function(fun.function)
+                case _:
+                    pass
+            for arg in args:
+                yield from sizes(arg)
+        case _:
+            return
+
+
+def sizes_of_function(fun: Lambda) -> Iterator[Var]:
+    """`sizes` of a function."""
+    for param in fun.params:
+        for length in param.type.lengths():
+            yield from variables(length)
+    yield from sizes(fun.body)
+
+
+def variables(n: Nat) -> Iterator[Var]:
+    """The variables of a natural."""
+    return (a for a in n.atoms() if isinstance(a, Var))
+
+
+def show_sizes(program: Program) -> list[str]:
+    """The declarations of the sizes: as wide a range as any use of the variable has."""
+    ranges: dict[str, tuple[int | None, int | None]] = {}
+    for v in sizes_of_function(program.body):
+        low, high = ranges.get(v.name, (v.low, v.high))
+        low = None if low is None or v.low is None else min(low, v.low)
+        high = None if high is None or v.high is None else max(high, v.high)
+        ranges[v.name] = (low, high)
+    groups: dict[str, list[str]] = {}
+    for name, (low, high) in sorted(ranges.items()):
+        bounds = f"{'' if low is None else low}..{'' if high is None else high}"
+        groups.setdefault("" if bounds == "0.." else f": {bounds}", []).append(show_name(name))
+    return [f"size {', '.join(names)}{bounds}" for bounds, names in groups.items()]
+
+
+def show_user_function(fun: UserFun, printer: Printer) -> str:
+    """`fun name(params) = body laws ...`."""
+    params = ", ".join(f"{show_name(p.name)}: {show_type(p.type)}" for p in fun.params)
+    laws = [
+        show_name(law.name) + ("" if law.value is None else f" {show_float(law.value)}")
+        for law in fun.laws
+    ]
+    head = f"fun {show_name(fun.name, printer.words)}({params}) ="
+    tail: Doc = (LINE, "laws ", ", ".join(laws)) if laws else ""
+    body = printer.expr(fun.body, fun.params)
+    return render(Fit((head, Nest((LINE, body, tail)))), WIDTH)
+
+
+def show(
+    program: Program,
+    known: Mapping[str, UserFun] | None = None,
+    words: Collection[str] = (),
+    width: int = WIDTH,
+) -> str:
+    """A program as text. `known` functions need no definition; `words` are names of primitives."""
+    printer = Printer(words)
+    lines = show_sizes(program)
+    defined: dict[str, UserFun] = {}
+    for fun in functions(program.body.body):
+        if defined.setdefault(fun.name, fun) != fun:
+            message = (
+                f"{program.name} calls two different user functions named {fun.name}: "
+                "a text can define only one; rename the other"
+            )
+            raise TypeRefused(message)
+    lines += [
+        show_user_function(fun, printer)
+        for fun in defined.values()
+        if (known or {}).get(fun.name) != fun
+    ]
+    params: list[Doc] = [
+        ("const " if p.name in program.constants else "")
+        + f"{show_name(p.name)}: {show_type(p.type)}"
+        for p in program.params
+    ]
+    body = printer.expr(program.body.body, program.params)
+    head: Doc = ("def ", show_name(program.name), listed(params), " =")
+    lines.append(render((head, Nest((Break(), body))), width))
+    return "\n".join(lines) + "\n"
+
+
+def show_expr(expr: Expr, width: int | None = None, words: Collection[str] = ()) -> str:
+    """An expression as text: in lines of at most `width` where it can be, on one line for None."""
+    return render(Printer(words).expr(expr, ()), width)

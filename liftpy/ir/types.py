@@ -1,0 +1,188 @@
+"""Types: scalars, vectors, tuples, arrays with a symbolic length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from liftpy.ir.nat import Nat, NatLike, nat, product
+
+
+@dataclass(frozen=True)
+class Type:
+    """The base of all types."""
+
+    def substitute(self, by: Mapping[str, NatLike]) -> Type:
+        """The type with size variables replaced."""
+        return self
+
+    def lengths(self) -> Iterator[Nat]:
+        """Every length in the type, outermost first."""
+        return iter(())
+
+
+@dataclass(frozen=True)
+class ScalarType(Type):
+    """A machine scalar: `f32`, `f64`, `i32` or `bool`."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class TypeVar(Type):
+    """An unknown type, in rules only; a `scalar` one stands for scalars and tuples of scalars."""
+
+    name: str
+    scalar: bool = False
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class VectorType(Type):
+    """`width` lanes of scalars, or of tuples of scalars, that are computed in lockstep."""
+
+    element: Type
+    width: Nat
+
+    def substitute(self, by: Mapping[str, NatLike]) -> Type:
+        return VectorType(self.element.substitute(by), self.width.substitute(by))
+
+    def lengths(self) -> Iterator[Nat]:
+        yield self.width
+        yield from self.element.lengths()
+
+    def __str__(self) -> str:
+        return f"<{self.width}>{self.element}"
+
+
+@dataclass(frozen=True)
+class TupleType(Type):
+    """A tuple of two or more values."""
+
+    elements: tuple[Type, ...]
+
+    def substitute(self, by: Mapping[str, NatLike]) -> Type:
+        return TupleType(tuple(e.substitute(by) for e in self.elements))
+
+    def lengths(self) -> Iterator[Nat]:
+        for element in self.elements:
+            yield from element.lengths()
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.elements))})"
+
+
+@dataclass(frozen=True)
+class ArrayType(Type):
+    """`length` elements of one type."""
+
+    element: Type
+    length: Nat
+
+    def substitute(self, by: Mapping[str, NatLike]) -> Type:
+        return ArrayType(self.element.substitute(by), self.length.substitute(by))
+
+    def lengths(self) -> Iterator[Nat]:
+        yield self.length
+        yield from self.element.lengths()
+
+    @cached_property
+    def shape(self) -> tuple[Nat, ...]:
+        """The lengths of the nested arrays, outermost first."""
+        return (
+            (self.length, *self.element.shape)
+            if isinstance(self.element, ArrayType)
+            else (self.length,)
+        )
+
+    def __str__(self) -> str:
+        return f"[{self.length}]{self.element}"
+
+
+F32, F64, I32, BOOL = ScalarType("f32"), ScalarType("f64"), ScalarType("i32"), ScalarType("bool")
+SCALARS = {t.name: t for t in (F32, F64, I32, BOOL)}
+SCALAR_BYTES = {"f32": 4, "f64": 8, "i32": 4, "bool": 1}
+
+
+def array(element: Type, *lengths: NatLike) -> ArrayType:
+    """`array(F32, 2, 3)` is `[2][3]f32`."""
+    result = element
+    for length in reversed(lengths):
+        result = ArrayType(result, nat(length))
+    if not isinstance(result, ArrayType):
+        message = "an array type needs at least one length"
+        raise TypeError(message)
+    return result
+
+
+def base(t: Type) -> Type:
+    """What an array holds under all its dimensions, vectors opened too."""
+    while isinstance(t, ArrayType | VectorType):
+        t = t.element
+    return t
+
+
+def count(t: Type) -> Nat:
+    """How many scalars a value of the type holds; tuples count all their parts."""
+    if isinstance(t, ArrayType):
+        return t.length * count(t.element)
+    if isinstance(t, VectorType):
+        return t.width * count(t.element)
+    if isinstance(t, TupleType):
+        total = nat(0)
+        for element in t.elements:
+            total = total + count(element)
+        return total
+    return nat(1)
+
+
+def size_bytes(t: Type) -> Nat:
+    """Bytes of a value in memory, without padding between elements."""
+    if isinstance(t, ArrayType):
+        return t.length * size_bytes(t.element)
+    if isinstance(t, VectorType):
+        return t.width * size_bytes(t.element)
+    if isinstance(t, TupleType):
+        total = nat(0)
+        for element in t.elements:
+            total = total + size_bytes(element)
+        return total
+    return nat(SCALAR_BYTES[str(t)])
+
+
+def same_shape(a: Type, b: Type) -> list[tuple[Nat, Nat]] | None:
+    """The pairs of lengths that must be equal for the types to be the same; None if they never are."""
+    match a, b:
+        case ArrayType(), ArrayType():
+            inner = same_shape(a.element, b.element)
+            return None if inner is None else [(a.length, b.length), *inner]
+        case VectorType(), VectorType():
+            inner = same_shape(a.element, b.element)
+            return None if inner is None else [(a.width, b.width), *inner]
+        case TupleType(), TupleType() if len(a.elements) == len(b.elements):
+            pairs: list[tuple[Nat, Nat]] = []
+            for x, y in zip(a.elements, b.elements, strict=True):
+                inner = same_shape(x, y)
+                if inner is None:
+                    return None
+                pairs += inner
+            return pairs
+        case _:
+            return [] if a == b else None
+
+
+def outer_shape(t: Type, depth: int) -> Nat:
+    """The product of the outermost `depth` lengths."""
+    lengths: list[Nat] = []
+    for _ in range(depth):
+        if not isinstance(t, ArrayType):
+            break
+        lengths.append(t.length)
+        t = t.element
+    return product(lengths)

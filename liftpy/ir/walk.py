@@ -1,0 +1,135 @@
+"""Walking and rebuilding expressions: children, paths, replacing a part, substituting sizes.
+
+A path is a tuple of positions. The children of a call are its arguments, then the body of its function
+where it has one; the children of a tuple are its elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+from typing import Any, TypeAlias
+
+from liftpy.ir.expr import (
+    Expr,
+    FunCall,
+    Function,
+    Lambda,
+    Param,
+    Primitive,
+    Tuple,
+    call,
+    nat_fields,
+)
+from liftpy.ir.nat import NatLike
+
+Path: TypeAlias = tuple[int, ...]
+
+
+def function_of(fun: Function) -> Lambda | None:
+    """The function with a body that a call runs: a primitive's `f`, or a let's."""
+    if isinstance(fun, Lambda):
+        return fun
+    return fun.function if isinstance(fun, Primitive) else None
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct parts of an expression."""
+    if isinstance(expr, FunCall):
+        function = function_of(expr.fun)
+        return expr.args if function is None else (*expr.args, function.body)
+    return expr.elements if isinstance(expr, Tuple) else ()
+
+
+def with_function(fun: Function, new: Lambda) -> Function:
+    """The same callee around another function."""
+    if isinstance(fun, Lambda):
+        return new
+    return replace(fun, f=new)  # type: ignore[type-var, call-arg]
+
+
+def with_child(expr: Expr, position: int, new: Expr) -> Expr:
+    """The expression with one part replaced; types are worked out again."""
+    if isinstance(expr, Tuple):
+        return Tuple((*expr.elements[:position], new, *expr.elements[position + 1 :]))
+    assert isinstance(expr, FunCall)
+    if position < len(expr.args):
+        return call(expr.fun, *expr.args[:position], new, *expr.args[position + 1 :])
+    function = function_of(expr.fun)
+    assert function is not None
+    return call(with_function(expr.fun, Lambda(function.params, new)), *expr.args)
+
+
+def at(expr: Expr, path: Path) -> Expr:
+    """The part at a path."""
+    for position in path:
+        expr = children(expr)[position]
+    return expr
+
+
+def replace_at(expr: Expr, path: Path, new: Expr) -> Expr:
+    """The expression with the part at a path replaced."""
+    if not path:
+        return new
+    inner = replace_at(children(expr)[path[0]], path[1:], new)
+    return with_child(expr, path[0], inner)
+
+
+def top_down(expr: Expr, path: Path = ()) -> Iterator[tuple[Path, Expr]]:
+    """Every part with its path, outermost first."""
+    yield path, expr
+    for position, child in enumerate(children(expr)):
+        yield from top_down(child, (*path, position))
+
+
+def bottom_up(expr: Expr, path: Path = ()) -> Iterator[tuple[Path, Expr]]:
+    """Every part with its path, innermost first."""
+    for position, child in enumerate(children(expr)):
+        yield from bottom_up(child, (*path, position))
+    yield path, expr
+
+
+def substitute_sizes(expr: Expr, by: Mapping[str, NatLike]) -> Expr:
+    """The expression with size variables replaced, in types and in primitives."""
+    match expr:
+        case Param(name, t):
+            return Param(name, t.substitute(by))
+        case Tuple(elements):
+            return Tuple(tuple(substitute_sizes(e, by) for e in elements))
+        case FunCall(fun, args):
+            new = tuple(substitute_sizes(a, by) for a in args)
+            return FunCall(substitute_callee(fun, by), new)
+        case _:
+            return expr
+
+
+def substitute_callee(fun: Function, by: Mapping[str, NatLike]) -> Function:
+    """`substitute_sizes` for what is called."""
+    if isinstance(fun, Lambda):
+        return substitute_function(fun, by)
+    if not isinstance(fun, Primitive):
+        return fun
+    changes: dict[str, Any] = {}
+    for name in nat_fields(type(fun)):
+        size = getattr(fun, name)
+        if (new := size.substitute(by)) is not size:
+            changes[name] = new
+    if fun.function is not None:
+        changes["f"] = substitute_function(fun.function, by)
+    return replace(fun, **changes) if changes else fun
+
+
+def substitute_function(function: Lambda, by: Mapping[str, NatLike]) -> Lambda:
+    """`substitute_sizes` for a function."""
+    params = tuple(Param(p.name, p.type.substitute(by)) for p in function.params)
+    return Lambda(params, substitute_sizes(function.body, by))
+
+
+def constant_fields(primitive: Primitive) -> tuple[Any, ...]:
+    """The parameters of a primitive that are neither sizes nor functions."""
+    sizes = nat_fields(type(primitive))
+    return tuple(
+        getattr(primitive, f.name)
+        for f in fields(primitive)
+        if f.name not in sizes and f.name != "f"
+    )

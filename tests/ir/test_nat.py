@@ -1,0 +1,233 @@
+"""Naturals: every simplification keeps the value, and each law is checked by z3."""
+
+import operator
+
+import pytest
+import z3
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from liftpy.ir.nat import ONE, ZERO, Var, atom, nat, nats, product, var
+from liftpy.semantics.smt import Terms, ask
+
+# --- values -------------------------------------------------------------------------------------
+
+RANGES = {
+    "a": (0, None),
+    "b": (1, None),
+    "c": (None, None),
+    "i": (0, 3),
+    "j": (0, 7),
+    "k": (-5, 4),
+    "s": (2, 6),
+}
+VARS = {name: var(name, *bounds) for name, bounds in RANGES.items()}
+POSITIVE = ["b", "s"]
+
+
+def within(name):
+    low, high = RANGES[name]
+    low = -9 if low is None else low
+    return st.integers(low, low + 20 if high is None else high)
+
+
+assignments = st.fixed_dictionaries({name: within(name) for name in RANGES})
+leaves = st.sampled_from(list(RANGES)) | st.integers(-12, 12)
+divisors = (
+    st.sampled_from(POSITIVE)
+    | st.integers(1, 12)
+    | st.tuples(st.just(operator.mul), st.integers(1, 6), st.sampled_from(POSITIVE))
+    | st.tuples(st.just(operator.add), st.sampled_from(["i", "a", "s"]), st.integers(1, 4))
+)
+terms = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        st.tuples(st.sampled_from([operator.add, operator.sub, operator.mul]), inner, inner),
+        st.tuples(st.sampled_from([operator.floordiv, operator.mod]), inner, divisors),
+    ),
+    max_leaves=12,
+)
+
+
+def built(term, leaf):
+    """A term over whatever its variables are: naturals or numbers."""
+    if isinstance(term, tuple):
+        op, left, right = term
+        return op(built(left, leaf), built(right, leaf))
+    return leaf(term)
+
+
+def natural(term):
+    return nat(built(term, lambda x: VARS[x] if isinstance(x, str) else nat(x)))
+
+
+def number(term, at):
+    return built(term, lambda x: at[x] if isinstance(x, str) else x)
+
+
+@given(terms, assignments)
+def test_normal_form_keeps_the_value(term, at):
+    assert natural(term).value(at) == number(term, at)
+
+
+@given(terms, assignments)
+def test_value_is_within_the_bounds(term, at):
+    low, high = natural(term).bounds
+    value = number(term, at)
+    assert low is None or low <= value
+    assert high is None or value <= high
+
+
+@given(terms, terms, assignments)
+def test_equal_naturals_have_equal_values(one, two, at):
+    if natural(one) == natural(two):
+        assert number(one, at) == number(two, at)
+        assert hash(natural(one)) == hash(natural(two))
+        assert natural(one).key == natural(two).key
+
+
+@given(terms, assignments)
+def test_numbers_for_all_variables_leave_a_number(term, at):
+    assert int(natural(term).substitute(at)) == number(term, at)
+
+
+@given(terms, st.sampled_from(["a", "c"]), st.sampled_from(["i", "j"]), assignments)
+def test_substitution_of_a_natural_keeps_the_value(term, name, by, at):
+    replaced = natural(term).substitute({name: VARS[by] * 2 + 1})
+    assert replaced.value(at) == number(term, {**at, name: at[by] * 2 + 1})
+
+
+@given(terms, terms)
+def test_adding_and_taking_away_again_changes_nothing(one, two):
+    assert natural(one) + natural(two) - natural(two) == natural(one)
+
+
+@given(terms, terms, terms)
+def test_multiplication_distributes(one, two, three):
+    x, y, z = natural(one), natural(two), natural(three)
+    assert x * (y + z) == y * x + z * x
+
+
+@given(terms, divisors)
+def test_quotient_and_remainder_belong_together(term, divisor):
+    n, d = natural(term), natural(divisor)
+    assume(d.bounds[0] is not None)
+    at = {name: max(low or 0, 1) + 1 for name, (low, _) in RANGES.items()}
+    q, r = (n // d).value(at), (n % d).value(at)
+    assert q * d.value(at) + r == n.value(at)
+    assert 0 <= r < d.value(at)
+
+
+@given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 30))
+def test_exact_division_is_division_where_it_is_exact(m, k, rest):
+    n, d, e = nats("n d e")
+    at = {"n": m * k, "d": m, "e": rest}
+    assert n.exact_div(d) * d == n
+    assert n.exact_div(d).value(at) == k
+    assert (n * e).exact_div(d).value(at) == k * rest
+    assert (e * n.exact_div(d)).exact_div(e) == n.exact_div(d)
+    assert (n.exact_div(d) * d * e).value(at) == m * k * rest
+    assert n.exact_div(d).substitute({"n": d * e}) == e
+
+
+# --- the laws, by z3 ----------------------------------------------------------------------------
+
+X, Y, P, N, M = (z3.Int(name) for name in ("x", "y", "p", "n", "m"))
+x, y = var("x", None), var("y", None)
+p = var("p", 1)
+I4, J12, K = var("i4", 0, 3), var("j12", 0, 11), var("k6", -2, 5)
+ZI4, ZJ12, ZK = z3.Int("i4"), z3.Int("j12"), z3.Int("k6")
+
+#: What the normal form makes of a division, and the same division as z3's own. For a positive
+#: divisor z3's `/` rounds down and its `%` is not negative, on negative numbers too.
+LAWS = {
+    "whole multiples leave the numerator": ((12 * x + y) // 4, (12 * X + Y) / 4),
+    "and are no remainder": ((12 * x + y) % 4, (12 * X + Y) % 4),
+    "negative multiples too": ((y - 8 * x) // 4, (Y - 8 * X) / 4),
+    "a coefficient is cut": ((7 * x + y) // 4, (7 * X + Y) / 4),
+    "a negative coefficient is cut": ((y - 7 * x) // 4, (Y - 7 * X) / 4),
+    "its remainder": ((y - 7 * x) % 4, (Y - 7 * X) % 4),
+    "a constant is cut": ((x - 9) // 4, (X - 9) / 4),
+    "its remainder is not negative": ((x - 9) % 4, (X - 9) % 4),
+    "a rest in range vanishes": ((4 * x + I4) // 4, (4 * X + ZI4) / 4),
+    "a rest in range is the remainder": ((4 * x + I4) % 4, (4 * X + ZI4) % 4),
+    "a rest that is too large stays": ((4 * x + J12) // 4, (4 * X + ZJ12) / 4),
+    "a rest that may be negative stays": ((4 * x + K) // 4, (4 * X + ZK) / 4),
+    "its remainder stays": ((4 * x + K) % 4, (4 * X + ZK) % 4),
+    "a common factor is cancelled": ((4 * x + I4) // 12, (4 * X + ZI4) / 12),
+    "the remainder keeps the factor": ((4 * x + I4) % 12, (4 * X + ZI4) % 12),
+    "a common factor, nested": ((12 * x + 4 * y + I4) // 24, (12 * X + 4 * Y + ZI4) / 24),
+    "its remainder, nested": ((12 * x + 4 * y + I4) % 24, (12 * X + 4 * Y + ZI4) % 24),
+    "a factor is not cancelled past a large rest": ((4 * x + J12) // 12, (4 * X + ZJ12) / 12),
+    "nor past a negative one": ((4 * x + K) // 12, (4 * X + ZK) / 12),
+    "a quotient of a quotient": ((x // 3) // 4, (X / 3) / 4),
+    "a remainder of a remainder": ((x % 12) % 4, (X % 12) % 4),
+    "a remainder below the divisor": ((x % 4) % 12, (X % 4) % 12),
+    "a quotient of a remainder": ((x % 4) // 4, (X % 4) / 4),
+    "a symbol divides its multiples": ((p * x + y) // p, (P * X + Y) / P),
+    "and leaves the rest": ((p * x + y) % p, P * X + Y - P * ((P * X + Y) / P)),
+    "a symbol by itself": (p // p, P / P),
+    "a sum by itself": ((p + I4) // (p + I4), (P + ZI4) / (P + ZI4)),
+    "by one": (x // 1, X / 1),
+    "the remainder by one": (x % 1, X % 1),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_division_law_is_proved(law):
+    simplified, meant = LAWS[law]
+    proof = Terms()
+    term = proof.nat(simplified)
+    ranges = [P >= 1, *in_range(ZI4, 0, 3), *in_range(ZJ12, 0, 11), *in_range(ZK, -2, 5)]
+    answer = ask([*proof.facts, *ranges, term != meant])
+    assert answer.status == "unsat", (str(simplified), answer)
+
+
+def in_range(term, low, high):
+    return [term >= low, term <= high]
+
+
+def test_simplifications_that_the_views_rely_on():
+    assert (12 * x + I4) // 4 == 3 * x
+    assert (4 * x + I4) % 4 == I4
+    assert str((12 * x + y) // 4) == "(y)//(4) + 3*x"
+    assert str((4 * x + I4) // 12) == "(x)//(3)"
+    assert (p * x + p) // p == x + 1
+
+
+def test_what_must_not_be_simplified_is_not():
+    assert (4 * x + K) // 4 != x
+    assert (x // 4) * 4 != x
+    a = var("a")
+    assert str(a // a) == "(a)//(a)", "a may be 0"
+    assert (x * y) // y != x, "y may be 0 or negative"
+
+
+def test_exact_division_law_is_proved():
+    n, m = nats("n m")
+    proof = Terms()
+    q = proof.nat(n.exact_div(m))
+    divides = [M >= 1, N % M == 0]
+    answer = ask([*proof.facts, *divides, z3.Not(z3.And(q * M == N, q == N / M))])
+    assert answer.status == "unsat"
+    assert n.exact_div(m) * m == n
+
+
+# --- small things -------------------------------------------------------------------------------
+
+
+def test_number_is_asked_of_a_symbol_and_refused():
+    with pytest.raises(ValueError, match="x - y is not a number: it depends on x, y"):
+        int(x - y)
+
+
+def test_product_of_nothing_is_one():
+    assert product([]) == ONE
+    assert product([x, 2, y]) == 2 * x * y
+    assert ZERO == 0
+
+
+def test_variables_of_a_name_are_one_atom():
+    assert atom(Var("x")) == atom(Var("x", 3, 5))
+    assert x.names() == {"x"}
+    assert (x // (y * 0 + 3) + p).names() == {"x", "p"}

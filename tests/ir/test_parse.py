@@ -1,0 +1,319 @@
+"""Text in: what each sentence of the text form means."""
+
+import math
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from liftpy.errors import SyntaxRefused, TypeRefused, UnknownName
+from liftpy.ir.expr import Expr, Lambda, Literal, Param, Program, Tuple, operate
+from liftpy.ir.nat import nat, var
+from liftpy.ir.types import BOOL, F32, F64, I32, VectorType, array
+from liftpy.primitives.lang import (
+    PRELUDE,
+    add,
+    add_int,
+    array_type,
+    as_scalar,
+    as_vector,
+    const,
+    fun,
+    get,
+    join,
+    let,
+    map,
+    map2d,
+    map_glb,
+    map_seq,
+    map_vec,
+    maximum,
+    mul,
+    neutral,
+    pad,
+    pad2d,
+    program,
+    reduce,
+    reduce_seq,
+    reduce_vec,
+    reorder,
+    slide,
+    slide2d,
+    split,
+    to_global,
+    transpose,
+    unzip,
+    zip,
+)
+from liftpy.primitives.text import COMPOSITIONS, parse, parse_expression, show, show_expr
+from liftpy.workloads import Convolution, convolution
+
+x, y, c = Param("x", F32), Param("y", F32), Param("c", BOOL)
+i = Param("i", I32)
+xs, ys = Param("xs", array(F32, 12)), Param("ys", array(F32, 12))
+ints = Param("ints", array(I32, 12))
+grid = Param("grid", array(F32, 6, 10))
+lanes = Param("lanes", VectorType(F32, nat(4)))
+pair = Param("pair", Tuple((xs, x)).type)
+PARAMS = (x, y, c, i, xs, ys, ints, grid, lanes, pair)
+
+
+def read(text: str) -> Expr:
+    return parse_expression(text, PARAMS)
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        ("x + y * x", x + y * x),
+        ("x - y - x", (x - y) - x),
+        ("x - (y - x)", x - (y - x)),
+        ("-x * y", (-x) * y),
+        ("-(x * y)", -(x * y)),
+        ("x / y < x", (x / y) < x),
+        ("x > y", y < x),
+        ("x >= y", y <= x),
+        ("x == y", operate("==", x, y)),
+        ("min(x, max(y, abs(x)))", operate("min", x, operate("max", y, operate("abs", x)))),
+        ("sqrt(x) + exp(y)", operate("sqrt", x) + operate("exp", y)),
+        ("select(c, x, 1)", operate("select", c, x, 1.0)),
+        ("x |> sqrt |> abs", operate("abs", operate("sqrt", x))),
+        ("(x, (y, xs))", Tuple((x, Tuple((y, xs))))),
+        ("pair.0", pair[0]),
+        ("pair |> get(1)", pair[1]),
+        ("((x, y), c).0.1", Tuple((Tuple((x, y)), c))[0][1]),
+        ("add(x, 2)", add(x, Literal(2.0, F32))),
+        ("let a = x + y in a * a", x + y >> let(lambda a: a * a)),
+        ("x |> (a => a * a)", x >> let(lambda a: a * a)),
+        ("(((x)))", x),
+        ("x  # the variable\n + y", x + y),
+    ],
+)
+def test_scalars(text, meaning):
+    assert read(text) == meaning
+
+
+@pytest.mark.parametrize(
+    ("text", "literal"),
+    [
+        ("1", Literal(1.0, F32)),
+        ("1.5", Literal(1.5, F32)),
+        ("1e-3", Literal(1e-3, F32)),
+        ("-2.5", Literal(-2.5, F32)),
+        ("2i32", Literal(2, I32)),
+        ("-2i32", Literal(-2, I32)),
+        ("1f64", Literal(1.0, F64)),
+        ("0.1f64", Literal(0.1, F64)),
+        ("2.0f32", Literal(2.0, F32)),
+        ("true", Literal(True, BOOL)),
+        ("false", Literal(False, BOOL)),
+        ("-inf", Literal(-math.inf, F32)),
+        ("inff64", Literal(math.inf, F64)),
+    ],
+)
+def test_literals(text, literal):
+    found = read(text)
+    assert found == literal
+    assert type(found.value) is type(literal.value)
+
+
+def test_a_plain_number_takes_the_type_beside_it():
+    assert read("i + 1") == operate("+", i, Literal(1, I32))
+    assert read("1 - i") == operate("-", Literal(1, I32), i)
+    assert read("select(c, 0, i)") == operate("select", c, Literal(0, I32), i)
+    assert read("ints |> reduce(addInt, 0)") == ints >> reduce(add_int, 0)
+    assert read("addInt(1, i)") == add_int(Literal(1, I32), i)
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        ("xs |> map(a => a + 1)", xs >> map(lambda a: a + 1)),
+        ("xs |> split(4) |> join", xs >> split(4) >> join()),
+        ("xs |> split(4) |> join()", xs >> split(4) >> join()),
+        ("xs |> split(2 + 2*1)", xs >> split(4)),
+        ("xs |> split(4) |> map(reduce(add, 0))", xs >> split(4) >> map(reduce(add, 0))),
+        ("grid |> map(slide(3, 1) |> transpose)", grid >> map(slide(3, 1) >> transpose())),
+        ("grid |> map(map(sqrt))", grid >> map(map(lambda _: operate("sqrt", _)))),
+        ("zip(xs, ys) |> map(mul)", zip(xs, ys) >> map(mul)),
+        ("zip(xs, ys) |> map((a, b) => a - b)", zip(xs, ys) >> map(lambda a, b: a - b)),
+        ("zip(xs, ys) |> map(p => p.0)", zip(xs, ys) >> map(lambda p: p[0])),
+        ("zip(xs, ys) |> unzip |> get(1)", zip(xs, ys) >> unzip() >> get(1)),
+        ("xs |> reduce((a, b) => a + b, x)", xs >> reduce(lambda a, b: a + b, x)),
+        ("xs |> reduce(maximum, -inf)", xs >> reduce(maximum, -math.inf)),
+        ("xs |> pad(1, -2, 0.5)", xs >> pad(1, -2, 0.5)),
+        ("xs |> asVector(4) |> asScalar", xs >> as_vector(4) >> as_scalar()),
+        ("lanes |> mapVec(a => a * a)", lanes >> map_vec(lambda a: a * a)),
+        ("lanes |> reduceVec(add, 0)", lanes >> reduce_vec(add, 0)),
+        ("xs |> mapGlb(0, a => a * a)", xs >> map_glb(0, lambda a: a * a)),
+        ("grid |> mapGlb(1, mapSeq(a => a))", grid >> map_glb(1, map_seq(lambda a: a))),
+        ("xs |> reduceSeq(add, 0) |> toGlobal", xs >> reduce_seq(add, 0) >> to_global),
+        (
+            "xs |> reorder(i => 5*i % 12, j => 5*j % 12)",
+            xs >> reorder((5 * var("i")) % 12, (5 * var("i")) % 12),
+        ),
+        ("grid |> map2d(a => a + 1)", grid >> map2d(lambda a: a + 1)),
+        ("grid |> pad2d(1, 0, 2, 3, 0.5)", grid >> pad2d(1, 0, 2, 3, 0.5)),
+        ("grid |> slide2d(3, 2)", grid >> slide2d(3, 2)),
+        ("zip(grid, grid) |> map(slide2d)", None),
+    ],
+)
+def test_arrays(text, meaning):
+    if meaning is None:
+        with pytest.raises(SyntaxRefused):
+            read(text)
+    else:
+        assert read(text) == meaning
+
+
+def test_abbreviations_may_stand_in_sections():
+    many = Param("many", array(F32, 2, 6, 10))
+    text = "many |> map(pad2d(1, 1, 1, 1, 0) |> slide2d(3, 1))"
+    meaning = many >> map(pad2d(1, 1, 1, 1, 0.0) >> slide2d(3, 1))
+    assert parse_expression(text, [many]) == meaning
+
+
+def test_every_abbreviation_is_one_of_the_embedded_form():
+    assert set(COMPOSITIONS) == {"map2d", "pad2d", "slide2d"}
+
+
+def test_a_program_is_what_the_embedded_form_makes():
+    @program
+    def dot(xs: array_type(F32, 8), w: const(F32, 8)):
+        return zip(xs, w) >> map(lambda a, b: a * b) >> reduce(add, 0)
+
+    text = """
+    def dot(xs: [8]f32, const w: [8]f32) =
+      zip(xs, w) |> map((a, b) => a * b) |> reduce(add, 0)
+    """
+    assert parse(text) == dot
+
+
+def test_user_functions_and_their_laws():
+    p = parse(
+        """
+        fun twice(x: f32) = x + x
+        fun mix(a: f32, b: f32) = twice(a) + b laws associative, commutative, neutral -1.5
+        def f(xs: [4]f32) = xs |> map(twice) |> reduce(mix, 0)
+        """
+    )
+    twice = fun("twice", {"x": F32}, lambda x: x + x)
+    from_text = next(f for f in calls(p) if f.name == "mix")
+    assert from_text.laws[2] == neutral(-1.5)
+    assert from_text.body == operate("+", twice(Param("a", F32)), Param("b", F32))
+
+
+def calls(p: Program):
+    found = p.body.body.fun.f.body.fun
+    return [found]
+
+
+def test_a_text_may_define_a_function_of_the_prelude_anew():
+    p = parse("fun add(x: f32, y: f32) = x - y def f(a: f32) = add(a, a)")
+    assert p.body.body.fun != PRELUDE["add"]
+
+
+def test_sizes_have_ranges():
+    p = parse("size m, n: 1..64  size k: ..  size j: -3.. def f(x: [m*n][k][j]f32) = x |> split(m)")
+    bounds = {
+        v.name: v.bounds() for t in p.params for length in t.type.lengths() for v in length.atoms()
+    }
+    assert bounds == {"m": (1, 64), "n": (1, 64), "k": (None, None), "j": (-3, None)}
+    assert p.type == array(array(F32, var("k"), var("j")), var("n"), var("m"))
+
+
+def test_types():
+    p = parse("def f(a: [2][3]f32, b: <4>f64, c: (i32, [2]bool), d: [4]<2>f32) = a")
+    assert [str(q.type) for q in p.params] == ["[2][3]f32", "<4>f64", "(i32, [2]bool)", "[4]<2>f32"]
+
+
+def test_the_nearest_binder_is_meant():
+    assert read("grid |> map(x => x |> map(x => x))") == grid >> map(
+        lambda x: x >> map(lambda x: x)
+    )
+    hidden = read("grid |> map(x => x |> map(x => ^x))").fun.f
+    assert hidden.body.fun.f.body == hidden.params[0]
+
+
+def test_parts_of_a_pair_are_not_captured():
+    text = "zip(xs, ys) |> map((a, b) => zip(xs, ys) |> map(ab => a * ab.0) |> reduce(add, 0))"
+    outer = read(text).fun.f
+    inner = outer.body.args[1].fun.f
+    assert outer.params[0].name == "ab1"
+    assert inner.free == {outer.params[0]}
+
+
+def test_the_convolution_is_read_in_ten_milliseconds():
+    text = show(convolution(Convolution(128, 112, 112, 256, (3, 3), (1, 1), (1, 1, 1, 1))))
+    parse(text)
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        parse(text)
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.010
+
+
+LANGUAGE = Path(__file__).parents[2] / "docs" / "language.md"
+BLOCKS = re.findall(r"```lift\n(.*?)```", LANGUAGE.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.mark.parametrize("text", BLOCKS)
+def test_the_examples_of_the_documentation_are_programs(text):
+    p = parse(text)
+    assert parse(show(p)) == p
+
+
+def test_an_expression_may_mention_sizes():
+    v = Param("v", array(F32, var("n")))
+    expr = parse_expression("v |> split(m)", [v], sizes=["m", "n"])
+    assert show_expr(expr) == "v |> split(m)"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "says"),
+    [
+        ("zzz", UnknownName, "known here"),
+        ("xs |> splt(3)", UnknownName, "did you mean `split`"),
+        ("xs |> split(5)", TypeRefused, "sizes that work: 1, 2, 3, 4, 6, 12"),
+        ("x // y", SyntaxRefused, "values are divided by `/`"),
+        ("xs |> split(4/2)", SyntaxRefused, "`//`"),
+        ("xs |> split(4//0)", SyntaxRefused, "divide by 1 or more"),
+        ("xs |> zip(ys)", SyntaxRefused, "`zip\\(xs, ys, ...\\)`"),
+        ("join(grid)", SyntaxRefused, "xs |> join"),
+        ("split(xs, 3)", SyntaxRefused, "xs |> split\\(size\\)"),
+        ("x + i", TypeRefused, "2i32"),
+        ("xs + xs", TypeRefused, "each element"),
+        ("1.5i32", TypeRefused, "whole number"),
+        ("xs |> map(a => a, 3)", SyntaxRefused, "xs |> map\\(f\\)"),
+        ("xs |> reduce(split(4), 0)", TypeRefused, "a section takes one"),
+        ("xs |> 3", SyntaxRefused, "not a function"),
+        ("xs |> map(3)", SyntaxRefused, "a function is needed"),
+        ("x => x", SyntaxRefused, "where a value is needed"),
+        ("(x: f32, y)", SyntaxRefused, "types are written at parameters"),
+        ("xs |> map((3, a) => a)", SyntaxRefused, "only names"),
+        ("xs |> reduce((a, a) => a, 0)", SyntaxRefused, "bound twice"),
+        ("xs |> map(x => ^^x)", UnknownName, "looks past 2"),
+        ("x |> (x => ^x)", SyntaxRefused, "have one type"),
+        ("xs |> map(add(x))", TypeRefused, "cannot be a stage"),
+        ("xs |> map(min)", SyntaxRefused, "min\\(a, b\\)"),
+        ("xs |> pad(1, 1, x)", SyntaxRefused, "number is needed"),
+        ("xs |> mapGlb(0.5, x => x)", SyntaxRefused, "whole number"),
+        ("xs |> reorder(3, 4)", SyntaxRefused, "index function"),
+        ("xs |> map(_ => ys |> map(reduce(add, _)))", SyntaxRefused, "flows through"),
+        ("grid |> map(reduce(add, _))", SyntaxRefused, "flows through"),
+        ("pair.2", TypeRefused, "at least 3"),
+        ("sqrt(x, y)", SyntaxRefused, "takes 1 value"),
+        ("map2d(xs)", SyntaxRefused, "is a stage"),
+        ("grid |> slide2d(3)", SyntaxRefused, "slide2d\\(window, step\\)"),
+    ],
+)
+def test_refusals(text, kind, says):
+    with pytest.raises(kind, match=says) as refusal:
+        read(text)
+    assert "^" in str(refusal.value)
+
+
+def test_the_binder_of_a_lambda_is_the_formal_one():
+    assert isinstance(read("xs |> map(q => q)").fun.f, Lambda)
