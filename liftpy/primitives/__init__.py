@@ -1,0 +1,92 @@
+"""What each primitive is: its law, type, conditions, meaning and reference. No z3, no OpenCL."""
+
+from liftpy.ir.expr import Get, Primitive, ScalarOp
+from liftpy.primitives.lowered import (
+    MapGlb,
+    MapLcl,
+    MapSeq,
+    MapVec,
+    MapWrg,
+    Memory,
+    ReduceSeq,
+    ReduceSeqUnroll,
+    ReduceVec,
+    ToGlobal,
+    ToLocal,
+    ToPrivate,
+)
+from liftpy.primitives.map import Map
+from liftpy.primitives.pad import Pad
+from liftpy.primitives.reduce import Reduce
+from liftpy.primitives.slide import Slide
+from liftpy.primitives.split import Join, Split
+from liftpy.primitives.transpose import Reorder, Transpose, stride
+from liftpy.primitives.vector import AsScalar, AsVector
+from liftpy.primitives.zip import Unzip, Zip
+
+#: Every primitive by its name in the text form. `get` and the scalar operators have syntax of their own.
+PRIMITIVES: dict[str, type[Primitive]] = {
+    p.name: p
+    for p in (
+        Map,
+        Reduce,
+        Zip,
+        Unzip,
+        Get,
+        Split,
+        Join,
+        Slide,
+        Pad,
+        Transpose,
+        Reorder,
+        AsVector,
+        AsScalar,
+        MapSeq,
+        MapGlb,
+        MapWrg,
+        MapLcl,
+        MapVec,
+        ReduceSeq,
+        ReduceSeqUnroll,
+        ReduceVec,
+        ToGlobal,
+        ToLocal,
+        ToPrivate,
+    )
+}
+
+#: Primitives that move elements and compute nothing: views.
+LAYOUTS: tuple[type[Primitive], ...] = (Zip, Unzip, Get, Split, Join, Slide, Pad, Transpose, Reorder, AsVector, AsScalar)
+
+__all__ = [
+    "LAYOUTS",
+    "PRIMITIVES",
+    "AsScalar",
+    "AsVector",
+    "Get",
+    "Join",
+    "Map",
+    "MapGlb",
+    "MapLcl",
+    "MapSeq",
+    "MapVec",
+    "MapWrg",
+    "Memory",
+    "Pad",
+    "Primitive",
+    "Reduce",
+    "ReduceSeq",
+    "ReduceSeqUnroll",
+    "ReduceVec",
+    "Reorder",
+    "ScalarOp",
+    "Slide",
+    "Split",
+    "ToGlobal",
+    "ToLocal",
+    "ToPrivate",
+    "Transpose",
+    "Unzip",
+    "Zip",
+    "stride",
+]

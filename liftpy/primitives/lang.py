@@ -1,0 +1,417 @@
+"""The embedded form: programs as Python functions.
+
+    @program
+    def dot(xs: array(f32, 1000), ys: array(f32, 1000)):
+        return zip(xs, ys) >> map(lambda x, y: x * y) >> reduce(add, 0)
+
+Every word here builds the primitive of its name. A word applied to parameters gives a `Section`, a
+function from expressions to expressions; `xs >> f` applies it, `f >> g` composes two.
+"""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
+
+from liftpy.errors import TypeRefused
+from liftpy.ir.expr import (
+    Expr,
+    FunCall,
+    Function,
+    Lambda,
+    Law,
+    Literal,
+    Param,
+    Primitive,
+    Program,
+    Tuple,
+    UserFun,
+    call,
+    cast_literal,
+    fresh,
+    operate,
+    substitute,
+)
+from liftpy.ir.nat import Nat, NatLike, nat
+from liftpy.ir.types import F32, I32, ArrayType, ScalarType, Type, TupleType, VectorType, base
+from liftpy.primitives.lowered import (
+    MapGlb,
+    MapLcl,
+    MapSeq,
+    MapVec,
+    MapWrg,
+    ReduceSeq,
+    ReduceSeqUnroll,
+    ReduceVec,
+    ToGlobal,
+    ToLocal,
+    ToPrivate,
+)
+from liftpy.primitives.map import Map
+from liftpy.primitives.pad import Pad
+from liftpy.primitives.reduce import Reduce
+from liftpy.primitives.slide import Slide
+from liftpy.primitives.split import Join, Split
+from liftpy.primitives.transpose import Reorder, Transpose
+from liftpy.primitives.vector import AsScalar, AsVector
+from liftpy.primitives.zip import Unzip, Zip
+
+
+class Section:
+    """A function from an expression to an expression: a primitive waiting for its array."""
+
+    def __init__(self, build: Callable[[Expr], Expr]) -> None:
+        self.build = build
+
+    def __call__(self, xs: Expr) -> Expr:
+        return self.build(xs)
+
+    def __rshift__(self, after: Callable[[Expr], Expr]) -> Section:
+        return Section(lambda xs: after(self.build(xs)))
+
+
+#: What may stand where a function is expected.
+Callee: TypeAlias = Callable[..., Any] | Section | UserFun | Lambda
+
+
+def function(f: Callee, types: tuple[Type, ...]) -> Lambda:
+    """Python functions, sections and user functions as a `Lambda` on parameters of these types.
+
+    A Python function's parameters keep their names. One parameter of tuple type may be written as
+    several, as in `map(lambda x, y: x * y)` over a `zip`. Sections get parameters named `_`.
+    """
+    if isinstance(f, Lambda):
+        return f
+    if isinstance(f, Section):
+        return section(f, types)
+    if isinstance(f, UserFun):
+        return eta(f, types)
+    names = [p.name for p in inspect.signature(f).parameters.values()]
+    if len(names) == len(types):
+        return bind(names, types, f)
+    if len(types) == 1 and isinstance(types[0], TupleType) and len(types[0].elements) == len(names):
+        return bind(["".join(names)], types, lambda pair: f(*pair))
+    message = f"a function of {len(types)} value(s) is needed here, this one takes {len(names)}: {', '.join(names)}"
+    raise TypeRefused(message)
+
+
+def bind(names: list[str], types: tuple[Type, ...], body: Callable[..., Any]) -> Lambda:
+    """A function whose parameters have these names, or others where these mean something outside.
+
+    The body is built with names that no program has; an outer variable that it mentions keeps its own.
+    """
+    placeholders = tuple(Param(f"?{name}", t) for name, t in zip_(names, types))
+    built = expression(body(*placeholders))
+    taken = {p.name for p in built.free if p not in placeholders}
+    params: list[Param] = []
+    for name, t in zip_(names, types):
+        params.append(Param(fresh(name, taken), t))
+        taken.add(params[-1].name)
+    return Lambda(tuple(params), substitute(built, dict(zip_(placeholders, params))))
+
+
+def zip_(xs: Iterable[Any], ys: Iterable[Any]) -> Iterable[tuple[Any, Any]]:
+    """Python's own zip, whose name the language takes here."""
+    return ((x, y) for x, y in builtins.zip(xs, ys, strict=True))
+
+
+def section(f: Callable[[Expr], Expr], types: tuple[Type, ...]) -> Lambda:
+    """A section as a function of `_`."""
+    if len(types) != 1:
+        message = f"a function of {len(types)} values is needed here, a section takes one"
+        raise TypeRefused(message)
+    return bind(["_"], types, f)
+
+
+def eta(f: UserFun, types: tuple[Type, ...]) -> Lambda:
+    """A user function as a `Lambda`: of its parameters, or of one tuple of them."""
+    if len(f.params) == len(types):
+        params = tuple(Param(p.name, t) for p, t in zip_(f.params, types))
+        return Lambda(params, FunCall(f, params))
+    if (
+        len(types) == 1
+        and isinstance(types[0], TupleType)
+        and len(types[0].elements) == len(f.params)
+    ):
+        pair = Param("_", types[0])
+        return Lambda((pair,), FunCall(f, tuple(pair)))
+    message = f"a function of {len(types)} value(s) is needed here, {f.name} takes {len(f.params)}"
+    raise TypeRefused(message)
+
+
+def expression(value: Any) -> Expr:
+    """What an embedded function returned, as an expression."""
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, tuple):
+        return Tuple(tuple(expression(v) for v in value))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    message = f"an embedded function must return an expression, not {value!r}"
+    raise TypeRefused(message)
+
+
+def element(xs: Expr) -> tuple[Type, ...]:
+    """The element type of an array or vector, as the one parameter of a function over it."""
+    if isinstance(xs.type, ArrayType | VectorType):
+        return (xs.type.element,)
+    message = f"an array is needed here, this is {xs.type}"
+    raise TypeRefused(message)
+
+
+def mapping(make: Callable[[Lambda], Primitive], f: Callee) -> Section:
+    """The section of a primitive that maps `f`."""
+    return Section(lambda xs: call(make(function(f, element(xs))), xs))
+
+
+def reduction(make: Callable[[Lambda], Primitive], f: Callee, init: Expr | float) -> Section:
+    """The section of a primitive that folds with `f` from `init`."""
+
+    def build(xs: Expr) -> Expr:
+        (one,) = element(xs)
+        scalar = base(one) if isinstance(base(one), ScalarType) else F32
+        start = init if isinstance(init, Expr) else Literal(cast_literal(init, scalar), scalar)
+        return call(make(function(f, (start.type, one))), start, xs)
+
+    return Section(build)
+
+
+def layout(primitive: Function) -> Section:
+    """The section of a primitive without a function."""
+    return Section(lambda xs: call(primitive, xs))
+
+
+# --- the words ----------------------------------------------------------------------------------------
+
+
+def map(f: Callee) -> Section:  # noqa: A001  the language's own word
+    """`f` on every element."""
+    return mapping(Map, f)
+
+
+def reduce(f: Callee, init: Expr | float) -> Section:
+    """A left fold from `init`."""
+    return reduction(Reduce, f, init)
+
+
+def zip(*arrays: Expr) -> Expr:  # noqa: A001  the language's own word
+    """Arrays of one length as an array of tuples."""
+    return call(Zip(), *arrays)
+
+
+def unzip() -> Section:
+    """An array of tuples as a tuple of arrays."""
+    return layout(Unzip())
+
+
+def get(index: int) -> Section:
+    """A component of a tuple."""
+    return Section(lambda pair: pair[index])
+
+
+def split(size: NatLike) -> Section:
+    """Chunks of `size` elements."""
+    return layout(Split(nat(size)))
+
+
+def join() -> Section:
+    """The two outermost dimensions as one."""
+    return layout(Join())
+
+
+def slide(size: NatLike, step: NatLike = 1) -> Section:
+    """Overlapping windows."""
+    return layout(Slide(nat(size), nat(step)))
+
+
+def pad(left: NatLike, right: NatLike, value: float = 0.0) -> Section:
+    """Constant elements before and after; negative amounts crop."""
+    return layout(Pad(nat(left), nat(right), float(value)))
+
+
+def transpose() -> Section:
+    """The two outermost dimensions exchanged."""
+    return layout(Transpose())
+
+
+def reorder(index: Nat | Reorder, inverse: Nat | None = None) -> Section:
+    """A permutation with its inverse, both terms over `var("i")`; or one made by `stride`."""
+    if isinstance(index, Reorder):
+        return layout(index)
+    if inverse is None:
+        message = "reorder needs the inverse of its index function as well"
+        raise TypeRefused(message)
+    return layout(Reorder(index, inverse))
+
+
+def as_vector(width: NatLike) -> Section:
+    """An array as vectors of `width` lanes."""
+    return layout(AsVector(nat(width)))
+
+
+def as_scalar() -> Section:
+    """An array of vectors as the array of their lanes."""
+    return layout(AsScalar())
+
+
+def let(f: Callee) -> Section:
+    """A value bound once, to be used several times in `f`."""
+    return Section(lambda x: call(function(f, (x.type,)), x))
+
+
+def map_seq(f: Callee) -> Section:
+    """`map` as a loop."""
+    return mapping(MapSeq, f)
+
+
+def map_glb(dim: int, f: Callee) -> Section:
+    """`map` over global ids."""
+    return mapping(lambda g: MapGlb(g, dim), f)
+
+
+def map_wrg(dim: int, f: Callee) -> Section:
+    """`map` over work-groups."""
+    return mapping(lambda g: MapWrg(g, dim), f)
+
+
+def map_lcl(dim: int, f: Callee) -> Section:
+    """`map` over local ids."""
+    return mapping(lambda g: MapLcl(g, dim), f)
+
+
+def map_vec(f: Callee) -> Section:
+    """A scalar function on all lanes of a vector."""
+    return mapping(MapVec, f)
+
+
+def reduce_seq(f: Callee, init: Expr | float) -> Section:
+    """`reduce` as a loop."""
+    return reduction(ReduceSeq, f, init)
+
+
+def reduce_seq_unroll(f: Callee, init: Expr | float) -> Section:
+    """`reduce` as straight-line code."""
+    return reduction(ReduceSeqUnroll, f, init)
+
+
+def reduce_vec(f: Callee, init: Expr | float) -> Section:
+    """A left fold over the lanes of a vector."""
+    return reduction(ReduceVec, f, init)
+
+
+def to_global(x: Expr) -> Expr:
+    """The value, stored in global memory."""
+    return call(ToGlobal(), x)
+
+
+def to_local(x: Expr) -> Expr:
+    """The value, stored in local memory."""
+    return call(ToLocal(), x)
+
+
+def to_private(x: Expr) -> Expr:
+    """The value, stored in registers."""
+    return call(ToPrivate(), x)
+
+
+# --- compositions -------------------------------------------------------------------------------------
+
+
+def map2d(f: Callee) -> Section:
+    """`f` on every element of an array of arrays."""
+    return map(map(f))
+
+
+def pad2d(
+    top: NatLike, bottom: NatLike, left: NatLike, right: NatLike, value: float = 0.0
+) -> Section:
+    """Constant rows above and below, constant columns left and right."""
+    return pad(top, bottom, value) >> map(pad(left, right, value))
+
+
+def slide2d(size: NatLike, step: NatLike = 1) -> Section:
+    """Square windows: `[h][w]a -> [oh][ow][size][size]a`. See `slide2d_rect`."""
+    return slide2d_rect((size, size), (step, step))
+
+
+def slide2d_rect(size: tuple[NatLike, NatLike], step: tuple[NatLike, NatLike]) -> Section:
+    """Rectangular windows: rows slide first, then the columns of each group of rows.
+
+    `[h][w]a -> [oh][ow][size_h][size_w]a` (specs: lift-convolution, section 1).
+    """
+    return slide(size[0], step[0]) >> map(map(slide(size[1], step[1])) >> transpose())
+
+
+# --- user functions and programs ----------------------------------------------------------------------
+
+
+def fun(
+    name: str, params: dict[str, Type], body: Callable[..., Expr], laws: tuple[Law, ...] = ()
+) -> UserFun:
+    """A user function of named, typed scalars.
+
+    Declared laws (`ASSOCIATIVE`, `COMMUTATIVE`, `neutral(0)`) let rules use them.
+    """
+    formal = tuple(Param(n, t) for n, t in params.items())
+    return UserFun(name, formal, expression(body(*formal)), laws)
+
+
+ASSOCIATIVE, COMMUTATIVE = Law("associative"), Law("commutative")
+
+
+def neutral(value: float) -> Law:
+    """The law that `f(value, x) = x = f(x, value)`."""
+    return Law("neutral", float(value))
+
+
+def arithmetic(name: str, t: Type, op: str, laws: tuple[Law, ...]) -> UserFun:
+    """A binary operator as a user function."""
+    return fun(name, {"x": t, "y": t}, lambda x, y: operate(op, x, y), laws)
+
+
+MONOID = (ASSOCIATIVE, COMMUTATIVE)
+add = arithmetic("add", F32, "+", (*MONOID, neutral(0)))
+mul = arithmetic("mul", F32, "*", (*MONOID, neutral(1)))
+maximum = arithmetic("maximum", F32, "max", MONOID)
+minimum = arithmetic("minimum", F32, "min", MONOID)
+add_int = arithmetic("addInt", I32, "+", (*MONOID, neutral(0)))
+
+#: User functions that every text may use without defining them.
+PRELUDE: dict[str, UserFun] = {f.name: f for f in (add, mul, maximum, minimum, add_int)}
+
+
+class Constant:
+    """Marks a parameter's type as constant: the same from run to run."""
+
+    def __init__(self, type: Type) -> None:  # noqa: A002  the language's own word
+        self.type = type
+
+
+def const(t: Type, *lengths: NatLike) -> Constant:
+    """The type of a constant parameter, such as weights."""
+    return Constant(array_type(t, *lengths))
+
+
+def array_type(t: Type, *lengths: NatLike) -> Type:
+    """`array_type(f32, 2, 3)` is `[2][3]f32`."""
+    result = t
+    for length in reversed(lengths):
+        result = ArrayType(result, nat(length))
+    return result
+
+
+def program(f: Callable[..., Expr]) -> Program:
+    """A Python function with typed parameters as a program."""
+    hints = inspect.get_annotations(f, eval_str=True)
+    params: list[Param] = []
+    constants: set[str] = set()
+    for name in inspect.signature(f).parameters:
+        hint = hints.get(name)
+        if isinstance(hint, Constant):
+            constants.add(name)
+            hint = hint.type
+        if not isinstance(hint, Type):
+            message = f"parameter {name} of {f.__name__} needs a type, such as array(f32, 100)"
+            raise TypeRefused(message)
+        params.append(Param(name, hint))
+    return Program(f.__name__, Lambda(tuple(params), expression(f(*params))), frozenset(constants))

@@ -1,0 +1,163 @@
+"""Lowered primitives: which loop, parallel level or memory does the work.
+
+Each means what its algorithmic form means; that is why lowering is sound by definition. Where one may
+stand is a check of the kernels room, what it costs a condition of the constraints room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from liftpy.errors import TypeRefused
+from liftpy.ir.expr import Lambda, Primitive
+from liftpy.ir.pull import Pull, Reader, Value
+from liftpy.ir.types import ArrayType, Type, VectorType
+from liftpy.primitives.map import Map
+from liftpy.primitives.reduce import Reduce
+
+
+@dataclass(frozen=True)
+class MapSeq(Map):
+    """`map` as a loop of one work-item."""
+
+    name: ClassVar[str] = "mapSeq"
+
+
+@dataclass(frozen=True)
+class MapGlb(Map):
+    """`map` over the global ids of dimension `dim`."""
+
+    name: ClassVar[str] = "mapGlb"
+    dim: int = 0
+
+
+@dataclass(frozen=True)
+class MapWrg(Map):
+    """`map` over the work-groups of dimension `dim`."""
+
+    name: ClassVar[str] = "mapWrg"
+    dim: int = 0
+
+
+@dataclass(frozen=True)
+class MapLcl(Map):
+    """`map` over the local ids of dimension `dim` of a work-group."""
+
+    name: ClassVar[str] = "mapLcl"
+    dim: int = 0
+
+
+@dataclass(frozen=True)
+class ReduceSeq(Reduce):
+    """`reduce` as a loop of one work-item; the accumulator is private."""
+
+    name: ClassVar[str] = "reduceSeq"
+
+
+@dataclass(frozen=True)
+class ReduceSeqUnroll(Reduce):
+    """`reduce` as straight-line code of one work-item."""
+
+    name: ClassVar[str] = "reduceSeqUnroll"
+
+
+def vector_of(name: str, t: Type) -> VectorType:
+    """The type as a vector type, or a refusal in the name of a primitive."""
+    if not isinstance(t, VectorType):
+        message = f"{name} needs a vector, got {t}"
+        raise TypeRefused(message)
+    return t
+
+
+@dataclass(frozen=True)
+class MapVec(Primitive):
+    """A scalar function applied to all lanes of a vector at once.
+
+    mapVec(f) : <v>a -> <v>b        lane l is f(x at lane l)
+    """
+
+    name: ClassVar[str] = "mapVec"
+    f: Lambda
+
+    def parameter_types(self, xs: Type) -> tuple[Type, ...]:
+        return (vector_of(self.name, xs).element,)
+
+    def type_of(self, xs: Type) -> Type:
+        if isinstance(self.f.body.type, ArrayType | VectorType):
+            message = f"mapVec needs a function to scalars, this one gives {self.f.body.type}"
+            raise TypeRefused(message)
+        return VectorType(self.f.body.type, vector_of(self.name, xs).width)
+
+    def meaning(self, read: Reader, f: Callable[[Value], Value], xs: Pull) -> Value:
+        return Pull(xs.length, lambda lane: f(xs[lane]))
+
+    def reference(self, f: Callable[[Any], Any], xs: list[Any]) -> list[Any]:
+        return [f(x) for x in xs]
+
+
+@dataclass(frozen=True)
+class ReduceVec(Primitive):
+    """A left fold over the lanes of a vector.
+
+    reduceVec(f) : (b, <v>a) -> b
+    """
+
+    name: ClassVar[str] = "reduceVec"
+    f: Lambda
+
+    def parameter_types(self, init: Type, xs: Type) -> tuple[Type, ...]:
+        return init, vector_of(self.name, xs).element
+
+    def type_of(self, init: Type, xs: Type) -> Type:
+        vector_of(self.name, xs)
+        return init
+
+    def meaning(
+        self, read: Reader, f: Callable[[Value, Value], Value], init: Value, xs: Pull
+    ) -> Value:
+        return read.fold(xs.length, init, lambda lane, acc: f(acc, xs[lane]))
+
+    def reference(self, f: Callable[[Any, Any], Any], init: Any, xs: list[Any]) -> Any:
+        for lane in xs:
+            init = f(init, lane)
+        return init
+
+
+@dataclass(frozen=True)
+class Memory(Primitive):
+    """A value, and the memory it is stored in.
+
+    toGlobal, toLocal, toPrivate : a -> a
+    """
+
+    def type_of(self, x: Type) -> Type:
+        return x
+
+    def meaning(self, read: Reader, x: Value) -> Value:
+        return x
+
+    def reference(self, x: Any) -> Any:
+        return x
+
+
+@dataclass(frozen=True)
+class ToGlobal(Memory):
+    """The value is stored in global memory; outside every parallel map it ends a kernel."""
+
+    name: ClassVar[str] = "toGlobal"
+
+
+@dataclass(frozen=True)
+class ToLocal(Memory):
+    """The value is stored in the local memory of the work-group."""
+
+    name: ClassVar[str] = "toLocal"
+
+
+@dataclass(frozen=True)
+class ToPrivate(Memory):
+    """The value is stored in registers of the work-item."""
+
+    name: ClassVar[str] = "toPrivate"

@@ -1,0 +1,43 @@
+"""`map`: a function applied to every element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from liftpy.errors import TypeRefused
+from liftpy.ir.expr import Lambda, Primitive
+from liftpy.ir.pull import Pull, Reader, Value
+from liftpy.ir.types import ArrayType, Type
+
+
+def array_of(name: str, t: Type) -> ArrayType:
+    """The type as an array type, or a refusal in the name of a primitive."""
+    if not isinstance(t, ArrayType):
+        message = f"{name} needs an array, got {t}"
+        raise TypeRefused(message)
+    return t
+
+
+@dataclass(frozen=True)
+class Map(Primitive):
+    """A function applied to every element.
+
+    map(f) : [a]n -> [b]n        element i is f(xs[i])
+    """
+
+    name: ClassVar[str] = "map"
+    f: Lambda
+
+    def parameter_types(self, xs: Type) -> tuple[Type, ...]:
+        return (array_of(self.name, xs).element,)
+
+    def type_of(self, xs: Type) -> Type:
+        return ArrayType(self.f.body.type, array_of(self.name, xs).length)
+
+    def meaning(self, read: Reader, f: Callable[[Value], Value], xs: Pull) -> Value:
+        return Pull(xs.length, lambda i: f(xs[i]))
+
+    def reference(self, f: Callable[[Any], Any], xs: list[Any]) -> list[Any]:
+        return [f(x) for x in xs]

@@ -1,0 +1,47 @@
+"""`reduce`: a left fold from an initial value."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from liftpy.errors import TypeRefused
+from liftpy.ir.constraint import Constraint
+from liftpy.ir.expr import Lambda, Primitive, sizes_agree
+from liftpy.ir.pull import Pull, Reader, Value
+from liftpy.ir.types import Type, same_shape
+from liftpy.primitives.map import array_of
+
+
+@dataclass(frozen=True)
+class Reduce(Primitive):
+    """A left fold from an initial value; the result is the accumulator itself, not an array of one.
+
+    reduce(f) : (b, [a]n) -> b        f(... f(f(init, xs[0]), xs[1]) ..., xs[n-1])
+    """
+
+    name: ClassVar[str] = "reduce"
+    f: Lambda
+
+    def parameter_types(self, init: Type, xs: Type) -> tuple[Type, ...]:
+        return init, array_of(self.name, xs).element
+
+    def type_of(self, init: Type, xs: Type) -> Type:
+        array_of(self.name, xs)
+        return init
+
+    def requires(self, init: Type, xs: Type) -> Iterator[Constraint]:
+        if same_shape(self.f.body.type, init) is None:
+            message = f"{self.name} needs a function to {init}, the accumulator's type; this one gives {self.f.body.type}"
+            raise TypeRefused(message)
+        yield from sizes_agree(self.f.body.type, init)
+
+    def meaning(
+        self, read: Reader, f: Callable[[Value, Value], Value], init: Value, xs: Pull
+    ) -> Value:
+        return read.fold(xs.length, init, lambda k, acc: f(acc, xs[k]))
+
+    def reference(self, f: Callable[[Any, Any], Any], init: Any, xs: list[Any]) -> Any:
+        return functools.reduce(f, xs, init)

@@ -1,0 +1,73 @@
+"""`split` and `join`: one dimension as two, two as one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from liftpy.ir.constraint import Constraint, at_least, divides
+from liftpy.ir.expr import Primitive
+from liftpy.ir.nat import Nat
+from liftpy.ir.pull import Pull, Reader, Value
+from liftpy.ir.types import ArrayType, Type
+from liftpy.primitives.map import array_of
+
+
+@dataclass(frozen=True)
+class Split(Primitive):
+    """Chunks of `size` elements.
+
+    split(m) : [a]n -> [[a]m](n/m)        element (i, j) is xs[i*m + j];  m divides n
+    """
+
+    name: ClassVar[str] = "split"
+    size: Nat
+
+    def type_of(self, xs: Type) -> Type:
+        known = array_of(self.name, xs)
+        return ArrayType(ArrayType(known.element, self.size), known.length.exact_div(self.size))
+
+    def requires(self, xs: Type) -> Iterator[Constraint]:
+        yield at_least(1, self.size)
+        yield divides(self.size, array_of(self.name, xs).length)
+
+    def meaning(self, read: Reader, xs: Pull) -> Value:
+        m = self.size
+        return Pull(xs.length // m, lambda i: Pull(m, lambda j: xs[i * m + j]))
+
+    def reference(self, xs: list[Any]) -> list[Any]:
+        m = int(self.size)
+        return [xs[start : start + m] for start in range(0, len(xs), m)]
+
+    def inverse(self, xs: Type) -> Primitive | None:
+        return Join()
+
+
+@dataclass(frozen=True)
+class Join(Primitive):
+    """The two outermost dimensions as one.
+
+    join : [[a]m]n -> [a](n*m)        element i is xss[i / m][i % m]
+    """
+
+    name: ClassVar[str] = "join"
+
+    def type_of(self, xss: Type) -> Type:
+        outer = array_of(self.name, xss)
+        inner = array_of(self.name, outer.element)
+        return ArrayType(inner.element, outer.length * inner.length)
+
+    def requires(self, xss: Type) -> Iterator[Constraint]:
+        yield at_least(1, array_of(self.name, array_of(self.name, xss).element).length)
+
+    def meaning(self, read: Reader, xss: Pull) -> Value:
+        m = xss[0].length
+        return Pull(xss.length * m, lambda i: xss[i // m][i % m])
+
+    def reference(self, xss: list[Any]) -> list[Any]:
+        return list(itertools.chain.from_iterable(xss))
+
+    def inverse(self, xss: Type) -> Primitive | None:
+        return Split(array_of(self.name, array_of(self.name, xss).element).length)

@@ -1,0 +1,767 @@
+"""The text form: `parse` and `show`, which undo each other.
+
+    fun square(x: f32) = x * x
+    def norms(rows: [8][16]f32) = rows |> map(map(square) |> reduce(add, 0))
+
+`liftpy.ir.parse` gives the syntax; here names get their meaning and expressions their types, from
+the arguments inwards, as in the embedded form. Every word of the registry is a stage of a pipeline:
+`xs |> word(sizes, function, other operands)`; those that take any number of arrays are called.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from typing import TypeAlias, TypeVar
+
+from liftpy.errors import InternalError, LiftError, SyntaxRefused, TypeRefused, UnknownName
+from liftpy.ir import show as printing
+from liftpy.ir.constraint import Divides
+from liftpy.ir.expr import (
+    OPERATORS,
+    Expr,
+    FunCall,
+    Function,
+    Get,
+    Lambda,
+    Law,
+    Literal,
+    Param,
+    Primitive,
+    Program,
+    ScalarOp,
+    Tuple,
+    UserFun,
+    call,
+    cast_literal,
+    fresh,
+)
+from liftpy.ir.nat import Nat, nat, var
+from liftpy.ir.parse import (
+    ArraySyntax,
+    Arrow,
+    Call,
+    Formal,
+    FunSyntax,
+    Group,
+    Infix,
+    Let,
+    Minus,
+    Name,
+    Node,
+    Number,
+    Pipe,
+    Place,
+    ProgramSyntax,
+    Project,
+    ScalarSyntax,
+    SizeSyntax,
+    Source,
+    Syntax,
+    Truth,
+    TupleSyntax,
+    Typed,
+    TypeSyntax,
+    mentions,
+    names_in,
+    parse_expr,
+    parse_program,
+)
+from liftpy.ir.types import (
+    BOOL,
+    F32,
+    I32,
+    SCALARS,
+    ArrayType,
+    ScalarType,
+    TupleType,
+    Type,
+    VectorType,
+    base,
+)
+from liftpy.primitives import PRIMITIVES
+from liftpy.primitives.lang import PRELUDE, eta
+
+#: What the names in sight mean, the nearest binder last.
+Scope: TypeAlias = Mapping[str, tuple[Expr, ...]]
+T = TypeVar("T")
+
+#: Words that abbreviate a section: their parameters, and what they stand for.
+COMPOSITIONS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "map2d": (("f",), "map(map(f))"),
+    "pad2d": (
+        ("top", "bottom", "left", "right", "value"),
+        "pad(top, bottom, value) |> map(pad(left, right, value))",
+    ),
+    "slide2d": (
+        ("window", "step"),
+        "slide(window, step) |> map(map(slide(window, step)) |> transpose)",
+    ),
+}
+#: The names that mean something wherever a function is expected.
+WORDS = frozenset({*PRIMITIVES, *COMPOSITIONS, *OPERATORS})
+#: Operators that are called by name; the others stand between their operands.
+NAMED_OPERATORS = tuple(op for op in OPERATORS if op.isalpha() and op != "neg")
+SIZE_ONLY = {"//": "rounding down", "%": "the rest", "/^": "exactly"}
+
+
+def parse(text: str) -> Program:
+    """The program that a text defines; SyntaxRefused, UnknownName or TypeRefused with the place."""
+    source = Source(text)
+    return Elaborator(source).program(parse_program(source))
+
+
+def parse_expression(text: str, params: Iterable[Param] = (), sizes: Iterable[str] = ()) -> Expr:
+    """The expression that a text is, over free variables and sizes of any value."""
+    source = Source(text)
+    elaborator = Elaborator(source, {name: var(name) for name in sizes})
+    return elaborator.value(parse_expr(source), {p.name: (p,) for p in params})
+
+
+def show(program: Program) -> str:
+    """The text of a program: `parse(show(program)) == program`."""
+    return printing.show(program, PRELUDE, WORDS)
+
+
+def show_expr(expr: Expr, width: int | None = None) -> str:
+    """The text of an expression, on one line, or in lines of at most `width` where it can be."""
+    return printing.show_expr(expr, width, WORDS)
+
+
+@cache
+def composition(name: str) -> Syntax:
+    """What an abbreviation stands for, as syntax."""
+    return parse_expr(Source(COMPOSITIONS[name][1]))
+
+
+def expand(node: T, by: Mapping[str, Syntax], place: Place) -> T:
+    """The syntax of an abbreviation with arguments in place of parameters, all at one place."""
+    if isinstance(node, Name) and node.name in by:
+        return by[node.name]  # pyright: ignore[reportReturnType]
+    if isinstance(node, tuple):
+        return tuple(expand(part, by, place) for part in node)  # pyright: ignore[reportReturnType]
+    if isinstance(node, Node):
+        parts = {f.name: expand(getattr(node, f.name), by, place) for f in fields(node)}
+        return replace(node, **{**parts, "place": place})
+    return node
+
+
+@cache
+def law(cls: type[Primitive]) -> tuple[str, ...]:
+    """The law of a primitive: the indented lines of its docstring, or its base's."""
+    for owner in cls.__mro__:
+        lines = inspect.cleandoc(owner.__doc__ or "").splitlines()
+        found = [f"  {line}" for line in lines if " : " in line or line.startswith("  ")]
+        if found and owner is not Primitive:
+            return ("its law:", *found)
+    return ()
+
+
+def usage(cls: type[Primitive]) -> str:
+    """How a primitive is written."""
+    if printing.operands(cls) is None:
+        return f"{cls.name}(xs, ys, ...)"
+    names = arguments(cls)
+    return f"xs |> {cls.name}({', '.join(names)})" if names else f"xs |> {cls.name}"
+
+
+@cache
+def arguments(cls: type[Primitive]) -> tuple[str, ...]:
+    """What stands in a primitive's parentheses: fields, function, all operands but the last."""
+    names = [f.name for f in printing.statics(cls)]
+    names += [f.name for f in fields(cls) if f.name == "f"]
+    operands = list(inspect.signature(cls.type_of).parameters)[1:-1]
+    return (*names, *(operands if printing.operands(cls) is not None else ()))
+
+
+#: The function of a primitive that is asked for its parameter types before it has one.
+NO_FUNCTION = Lambda((), Literal(0, I32))
+
+
+@dataclass(frozen=True)
+class Elaborator:
+    """Gives meaning to the syntax of one text."""
+
+    source: Source
+    sizes: dict[str, Nat] = field(default_factory=dict[str, Nat])
+    functions: dict[str, UserFun] = field(default_factory=lambda: dict(PRELUDE))
+
+    # refusals
+
+    def refuse(self, kind: type[LiftError], what: str, node: Node, *why: str) -> LiftError:
+        """An error with its place."""
+        return self.source.refusal(kind, what, node.place, *why)
+
+    def unknown(
+        self, what: str, name: str, node: Node, known: Iterable[str], *why: str
+    ) -> LiftError:
+        """An error for a name that nobody knows, with those that are like it."""
+        names = sorted(set(known))
+        near = difflib.get_close_matches(name, names, n=3)
+        if near:
+            why = (f"did you mean {' or '.join(f'`{n}`' for n in near)}?", *why)
+        elif names:
+            why = (f"known here: {', '.join(names)}", *why)
+        return self.refuse(UnknownName, f"no {what} is named `{name}`", node, *why)
+
+    def built(
+        self, node: Node, make: Callable[[], T], remedies: Callable[[], tuple[str, ...]]
+    ) -> T:
+        """What `make` makes; its refusal gets the place."""
+        try:
+            return make()
+        except TypeRefused as refusal:
+            what, _, why = str(refusal).partition(": ")
+            if isinstance(node, Name | Call) and word_of(node) not in what:
+                what, why = f"`{word_of(node)}` cannot be applied", str(refusal)
+            raise self.refuse(TypeRefused, what, node, why, *remedies()) from refusal
+
+    # declarations
+
+    def program(self, node: ProgramSyntax) -> Program:
+        """The whole text."""
+        for size in node.sizes:
+            self.declare(size)
+        for fun in node.funs:
+            self.define(fun)
+        params = tuple(self.param(p) for p in node.params)
+        scope: Scope = {p.name: (p,) for p in params}
+        body = Lambda(params, self.value(node.body, scope))
+        return Program(node.name, body, frozenset(p.name for p in node.params if p.constant))
+
+    def declare(self, node: SizeSyntax) -> None:
+        """A size."""
+        if node.name in self.sizes:
+            raise self.refuse(SyntaxRefused, f"size `{node.name}` is declared twice", node)
+        if node.low is not None and node.high is not None and node.low > node.high:
+            why = f"{node.low} is above {node.high}", "write the smaller bound first"
+            raise self.refuse(SyntaxRefused, f"no number is a `{node.name}`", node, *why)
+        self.sizes[node.name] = var(node.name, node.low, node.high)
+
+    def define(self, node: FunSyntax) -> None:
+        """A user function."""
+        name = node.name.name
+        if name in WORDS and not node.name.quoted:
+            what = f"`{name}` is a word of the language"
+            raise self.refuse(SyntaxRefused, what, node.name, "give the function another name")
+        if name in self.functions and self.functions[name] is not PRELUDE.get(name):
+            raise self.refuse(SyntaxRefused, f"function `{name}` is defined twice", node.name)
+        for p in node.params:
+            if p.constant:
+                what = f"`{p.name}` cannot be constant"
+                raise self.refuse(SyntaxRefused, what, p, "only parameters of `def` can be")
+        params = tuple(self.param(p) for p in node.params)
+        body = self.value(node.body, {p.name: (p,) for p in params})
+        laws: list[Law] = []
+        for declared in node.laws:
+            if declared.name not in {"associative", "commutative", "neutral"}:
+                raise self.unknown(
+                    "law", declared.name, declared, ("associative", "commutative", "neutral")
+                )
+            if (declared.value is None) == (declared.name == "neutral"):
+                what = f"`{declared.name}` with{'out' if declared.value is None else ''} a number"
+                why = "write `associative`, `commutative` or `neutral 0`"
+                raise self.refuse(SyntaxRefused, what, declared, why)
+            laws.append(Law(declared.name, declared.value))
+        self.functions[name] = UserFun(name, params, body, tuple(laws))
+
+    def param(self, node: Formal) -> Param:
+        """A parameter with its type."""
+        if node.type is None:
+            what = f"parameter `{node.name}` has no type"
+            raise self.refuse(SyntaxRefused, what, node, "write `name: [10]f32`")
+        return Param(node.name, self.type(node.type))
+
+    def type(self, node: TypeSyntax) -> Type:
+        """A type."""
+        match node:
+            case ScalarSyntax():
+                if node.name not in SCALARS:
+                    raise self.unknown("type", node.name, node, SCALARS)
+                return SCALARS[node.name]
+            case TupleSyntax():
+                return TupleType(tuple(self.type(e) for e in node.elements))
+            case ArraySyntax():
+                length = self.nat(node.length)
+                if length.constant is not None and length.constant < 1:
+                    what = f"a length of {length}"
+                    raise self.refuse(TypeRefused, what, node.length, "a length is at least 1")
+                element = self.type(node.element)
+                return (VectorType if node.vector else ArrayType)(element, length)
+
+    # sizes
+
+    def nat(self, node: Syntax, index: Mapping[str, Nat] | None = None) -> Nat:
+        """A size, which may mention the variables of `index`."""
+        known = {**self.sizes, **(index or {})}
+        match node:
+            case Number() if node.digits.isdigit() and not node.suffix:
+                return nat(int(node.digits))
+            case Name():
+                if node.name not in known or node.outer:
+                    hint = f"declare it before `def`: size {node.name}: 1..64"
+                    raise self.unknown("size", node.name, node, known, hint)
+                return known[node.name]
+            case Group(items=(item,)):
+                return self.nat(item, index)
+            case Minus():
+                return -self.nat(node.value, index)
+            case Infix():
+                return self.arithmetic(node, index)
+            case _:
+                what = "this is not a size"
+                why = "a size is made of whole numbers, declared sizes and + - * // % /^"
+                raise self.refuse(SyntaxRefused, what, node, why)
+
+    def arithmetic(self, node: Infix, index: Mapping[str, Nat] | None) -> Nat:
+        """An operator between sizes."""
+        left, right = self.nat(node.left, index), self.nat(node.right, index)
+        if node.op in SIZE_ONLY and right.constant is not None and right.constant < 1:
+            what = f"a size is divided by {right}"
+            raise self.refuse(SyntaxRefused, what, node.right, "divide by 1 or more")
+        match node.op:
+            case "+":
+                return left + right
+            case "-":
+                return left - right
+            case "*":
+                return left * right
+            case "//":
+                return left // right
+            case "%":
+                return left % right
+            case "/^":
+                return left.exact_div(right)
+            case op:
+                what = f"`{op}` is not for sizes"
+                why = "sizes are divided by `//` (rounding down) or `/^` (exactly)"
+                raise self.refuse(SyntaxRefused, what, node, why)
+
+    def index_function(self, node: Syntax, variable: str) -> Nat:
+        """`i => size`, over the variable that the primitive calls its index."""
+        if not isinstance(node, Arrow) or len(node.params) != 1:
+            what = "an index function is needed here"
+            raise self.refuse(SyntaxRefused, what, node, "write it as `i => 3*i % 7`")
+        return self.nat(node.body, {node.params[0].name: var(variable)})
+
+    def number(self, node: Syntax, *, whole: bool) -> float:
+        """A number that a primitive holds."""
+        negative = isinstance(node, Minus)
+        digits = node.value if isinstance(node, Minus) else node
+        if not isinstance(digits, Number) or (whole and not digits.digits.isdigit()):
+            what = f"a {'whole number' if whole else 'number'} is needed here"
+            raise self.refuse(SyntaxRefused, what, node, "such as 0" if whole else "such as 0.0")
+        value = int(digits.digits) if whole else float(digits.digits)
+        return -value if negative else value
+
+    # values
+
+    def value(self, node: Syntax, scope: Scope) -> Expr:
+        """An expression."""
+        match node:
+            case Name():
+                return self.variable(node, scope)
+            case Number():
+                return self.literal(node, None)
+            case Truth():
+                return Literal(node.value, BOOL)
+            case Group(items=(item,)):
+                return self.value(item, scope)
+            case Group():
+                return Tuple(tuple(self.value(item, scope) for item in node.items))
+            case Let():
+                return self.let(node, scope)
+            case Pipe():
+                return self.stage(node.stage, self.value(node.value, scope), scope)
+            case Minus() if isinstance(node.value, Number):
+                return self.literal(node, None)
+            case Minus():
+                return self.operator("neg", (node.value,), node, scope)
+            case Infix():
+                return self.infix(node, scope)
+            case Project():
+                pair = self.value(node.value, scope)
+                return self.apply(Get(node.index), (pair,), node)
+            case Call():
+                return self.call(node, scope)
+            case Arrow():
+                what = "a function stands where a value is needed"
+                why = "functions are arguments, as in `map(x => x + 1)`, or stages: `e |> (x => x)`"
+                raise self.refuse(SyntaxRefused, what, node, why)
+            case Typed():
+                what = "a type stands where only a value can"
+                why = "types are written at parameters: `(x: [4]f32) => body`"
+                raise self.refuse(SyntaxRefused, what, node, why)
+
+    def variable(self, node: Name, scope: Scope) -> Expr:
+        """A variable: the binder that it looks at, past the nearer ones."""
+        binders = scope.get(node.name, ())
+        if node.outer >= len(binders):
+            if node.outer and binders:
+                what = f"`{node.name}` is bound {len(binders)} time(s) here"
+                why = f"{'^' * node.outer}{node.name} looks past {node.outer}"
+                raise self.refuse(UnknownName, what, node, why)
+            hints = self.as_function(node.name)
+            raise self.unknown("variable", node.name, node, scope, *hints)
+        found = binders[-1 - node.outer]
+        if found in binders[len(binders) - node.outer :]:
+            what = f"`{'^' * node.outer}{node.name}` and the nearer `{node.name}` have one type"
+            why = "they cannot be told apart", "rename one of them"
+            raise self.refuse(SyntaxRefused, what, node, *why)
+        return found
+
+    def as_function(self, name: str) -> tuple[str, ...]:
+        """A hint for a name that is one of a function."""
+        if name in PRIMITIVES:
+            return (f"as a function it is written `{usage(PRIMITIVES[name])}`",)
+        if name in self.functions or name in WORDS:
+            return (
+                f"`{name}` is a function: write `{name}(...)`, or give it to `map` or `reduce`",
+            )
+        return ()
+
+    def literal(self, node: Number | Minus, t: Type | None) -> Literal:
+        """A number; without a suffix it has type `t`, or f32 where that is no number's type."""
+        number = node.value if isinstance(node, Minus) else node
+        if not isinstance(number, Number):
+            message = f"a literal of {type(number).__name__}"
+            raise InternalError(message)
+        wanted = t if isinstance(t, ScalarType) and t != BOOL else F32
+        kind = SCALARS[number.suffix] if number.suffix else wanted
+        value = float(number.digits)
+        if kind == I32:
+            if not number.digits.isdigit():
+                what = f"`{number.digits}` is not an i32"
+                raise self.refuse(TypeRefused, what, node, "write a whole number")
+            value = int(number.digits)
+        return Literal(cast_literal(-value if isinstance(node, Minus) else value, kind), kind)
+
+    def beside(self, nodes: tuple[Syntax, ...], scope: Scope) -> tuple[Expr, ...]:
+        """Values of one type: plain numbers take the type of the first that is not one."""
+        known = [None if is_number(n) else self.value(n, scope) for n in nodes]
+        t = next((e.type for e in known if e is not None), None)
+        return tuple(
+            self.numeric(n, t, scope) if e is None else e for n, e in zip(nodes, known, strict=True)
+        )
+
+    def numeric(self, node: Syntax, t: Type | None, scope: Scope) -> Expr:
+        """A value; a plain number takes type `t`."""
+        if isinstance(node, Number | Minus) and is_number(node):
+            return self.literal(node, t)
+        return self.value(node, scope)
+
+    def infix(self, node: Infix, scope: Scope) -> Expr:
+        """An operator between two values."""
+        if node.op in SIZE_ONLY:
+            what = f"`{node.op}` is for sizes"
+            why = f"it divides whole numbers ({SIZE_ONLY[node.op]}); values are divided by `/`"
+            raise self.refuse(SyntaxRefused, what, node, why)
+        left, right = node.left, node.right
+        if node.op in {">", ">="}:
+            op = node.op.replace(">", "<")
+            return self.operator(op, (right, left), node, scope)
+        return self.operator(node.op, (left, right), node, scope)
+
+    def operator(self, op: str, nodes: tuple[Syntax, ...], node: Node, scope: Scope) -> Expr:
+        """A scalar operator."""
+        arity, _ = OPERATORS[op]
+        if len(nodes) != arity:
+            what = f"`{op}` takes {arity} value(s), not {len(nodes)}"
+            raise self.refuse(SyntaxRefused, what, node)
+        if op == "select":
+            args = (self.value(nodes[0], scope), *self.beside(nodes[1:], scope))
+        else:
+            args = self.beside(nodes, scope)
+        hint = "nothing is converted; a number may end with its type: `2i32`, `1.5f64`"
+        types = {a.type for a in args[1:]} if op == "select" else {a.type for a in args}
+        scalars = all(isinstance(t, ScalarType) for t in types)
+        remedy = hint if scalars and len(types) > 1 else f"`map` applies `{op}` to each element"
+        return self.built(
+            node,
+            lambda: FunCall(ScalarOp(op), args),
+            lambda: () if scalars and len(types) == 1 else (remedy,),
+        )
+
+    def let(self, node: Let, scope: Scope) -> Expr:
+        """`let`."""
+        values = tuple(self.value(v, scope) for v in node.values)
+        params = self.bound(node.names, tuple(v.type for v in values))
+        function = Lambda(params, self.value(node.body, entered(scope, params)))
+        exact = any(name.type is not None for name in node.names)
+        return self.built(node, lambda: applied(function, values, exact=exact), no_remedies)
+
+    def bound(self, formals: tuple[Formal, ...], types: tuple[Type, ...]) -> tuple[Param, ...]:
+        """Parameters of what they will be given, or of the types that are written."""
+        return tuple(
+            Param(formal.name, t if formal.type is None else self.type(formal.type))
+            for formal, t in zip(formals, types, strict=True)
+        )
+
+    def call(self, node: Call, scope: Scope) -> Expr:
+        """`name(args)` as a value."""
+        name = node.name.name
+        if name in OPERATORS and not node.name.quoted:
+            return self.operator(name, node.args, node, scope)
+        if name in PRIMITIVES and not node.name.quoted:
+            return self.called(PRIMITIVES[name], node, scope)
+        if name in COMPOSITIONS and not node.name.quoted:
+            what = f"`{name}` is a stage"
+            raise self.refuse(SyntaxRefused, what, node, f"write `xs |> {name}(...)`")
+        fun = self.user_function(node.name)
+        if len(fun.params) != len(node.args):
+            what = f"`{name}` takes {len(fun.params)} value(s), not {len(node.args)}"
+            raise self.refuse(TypeRefused, what, node, signature(fun))
+        args = tuple(
+            self.numeric(arg, p.type, scope) for arg, p in zip(node.args, fun.params, strict=True)
+        )
+        return self.built(node, lambda: FunCall(fun, args), lambda: (signature(fun),))
+
+    def called(self, cls: type[Primitive], node: Call, scope: Scope) -> Expr:
+        """A primitive that takes any number of arrays."""
+        own = arguments(cls)
+        if printing.operands(cls) is not None or len(node.args) < len(own):
+            what = f"`{cls.name}` is a stage"
+            raise self.refuse(SyntaxRefused, what, node, f"write `{usage(cls)}`")
+        static = {
+            f.name: self.static(cls, f.name, str(f.type), arg)
+            for f, arg in zip(printing.statics(cls), node.args, strict=False)
+        }
+        args = tuple(self.value(arg, scope) for arg in node.args[len(own) :])
+        return self.apply(cls(**static), args, node)
+
+    def user_function(self, node: Name) -> UserFun:
+        """A user function by name."""
+        if node.name not in self.functions:
+            known = set(self.functions) if node.quoted else {*self.functions, *WORDS}
+            hint = "a function is defined before `def`: fun f(x: f32) = x"
+            raise self.unknown(
+                "function", node.name, node, {n for n in known if n.isidentifier()}, hint
+            )
+        return self.functions[node.name]
+
+    # stages and functions
+
+    def stage(self, node: Syntax, operand: Expr, scope: Scope) -> Expr:
+        """A stage applied to what flows into it."""
+        match node:
+            case Name(outer=0):
+                return self.word(node, (), operand, node, scope)
+            case Call():
+                return self.word(node.name, node.args, operand, node, scope)
+            case Pipe():
+                return self.stage(node.stage, self.stage(node.value, operand, scope), scope)
+            case Group(items=(Arrow() as arrow,)):
+                function, exact = self.function(arrow, (operand.type,), scope)
+                return self.built(
+                    node, lambda: applied(function, (operand,), exact=exact), no_remedies
+                )
+            case Group(items=(item,)):
+                return self.stage(item, operand, scope)
+            case _:
+                what = "this is not a function"
+                why = "a stage is a word such as `split(4)`, a function's name, or `(x => e)`"
+                raise self.refuse(SyntaxRefused, what, node, why)
+
+    def word(
+        self, name: Name, args: tuple[Syntax, ...], operand: Expr, node: Syntax, scope: Scope
+    ) -> Expr:
+        """A named stage: a primitive, an abbreviation, an operator or a user function."""
+        word = name.name
+        if name.quoted or word not in WORDS:
+            fun = self.user_function(name)
+            if args or len(fun.params) != 1:
+                what = f"`{word}` cannot be a stage with {len(args)} other value(s)"
+                why = signature(fun), f"call it: {word}({', '.join(p.name for p in fun.params)})"
+                raise self.refuse(TypeRefused, what, node, *why)
+            return self.built(node, lambda: FunCall(fun, (operand,)), lambda: (signature(fun),))
+        if word in PRIMITIVES:
+            return self.primitive(PRIMITIVES[word], args, operand, node, scope)
+        if word in COMPOSITIONS:
+            params, _ = COMPOSITIONS[word]
+            if len(args) != len(params):
+                what = f"`{word}` takes {len(params)} argument(s), not {len(args)}"
+                why = f"write `xs |> {word}({', '.join(params)})`"
+                raise self.refuse(SyntaxRefused, what, node, why)
+            by = dict(zip(params, args, strict=True))
+            return self.stage(expand(composition(word), by, node.place), operand, scope)
+        arity, _ = OPERATORS[word]
+        if args or arity != 1:
+            what = f"`{word}` takes {arity} value(s), a stage gives it one"
+            names = ", ".join("abc"[:arity])
+            raise self.refuse(SyntaxRefused, what, node, f"write ({names}) => {word}({names})")
+        return self.built(node, lambda: FunCall(ScalarOp(word), (operand,)), no_remedies)
+
+    def primitive(
+        self,
+        cls: type[Primitive],
+        args: tuple[Syntax, ...],
+        operand: Expr,
+        node: Node,
+        scope: Scope,
+    ) -> Expr:
+        """A primitive applied to the arguments in its parentheses and to what flows into it."""
+        expected = arguments(cls)
+        if printing.operands(cls) is None or len(args) != len(expected):
+            what = f"`{cls.name}` takes {len(expected)} argument(s) here, not {len(args)}"
+            if printing.operands(cls) is None:
+                what = f"`{cls.name}` is not a stage"
+            raise self.refuse(SyntaxRefused, what, node, f"write `{usage(cls)}`")
+        own = printing.statics(cls)
+        static = {
+            f.name: self.static(cls, f.name, str(f.type), arg)
+            for f, arg in zip(own, args, strict=False)
+        }
+        rest = args[len(own) :]
+        has_function = len(rest) == (printing.operands(cls) or 0)
+        inner = tuple(self.numeric(a, base(operand.type), scope) for a in rest[has_function:])
+        operands = (*inner, operand)
+        if not has_function:
+            return self.apply(cls(**static), operands, node)
+        types = tuple(o.type for o in operands)
+        bare = cls(f=NO_FUNCTION, **static)  # pyright: ignore[reportCallIssue]
+        wanted = self.built(node, lambda: bare.parameter_types(*types), lambda: law(cls))
+        function, exact = self.function(rest[0], wanted, scope)
+        whole = replace(bare, f=function)
+        return self.apply(whole, operands, node, exact=exact)
+
+    def apply(
+        self,
+        primitive: Primitive,
+        operands: tuple[Expr, ...],
+        node: Node,
+        *,
+        exact: bool = False,
+    ) -> Expr:
+        """A call of a primitive; `exact` keeps the parameter types that are written."""
+
+        def remedies() -> tuple[str, ...]:
+            return (*sizes_that_work(primitive, operands), *law(type(primitive)))
+
+        return self.built(node, lambda: applied(primitive, operands, exact=exact), remedies)
+
+    def static(self, cls: type[Primitive], name: str, kind: str, node: Syntax) -> Nat | float:
+        """An argument that is a field of a primitive."""
+        if kind == "Nat":
+            index = printing.INDEXED.get(cls.name)
+            return self.nat(node) if index is None else self.index_function(node, index)
+        if kind in {"int", "float"}:
+            return self.number(node, whole=kind == "int")
+        message = f"no syntax for the field {name}: {kind} of {cls.name}"
+        raise InternalError(message)
+
+    def function(self, node: Syntax, types: tuple[Type, ...], scope: Scope) -> tuple[Lambda, bool]:
+        """A function of values of these types, and whether it writes down other types itself."""
+        match node:
+            case Group(items=(item,)):
+                return self.function(item, types, scope)
+            case Arrow():
+                return self.arrow(node, types, scope)
+            case Name() | Call() | Pipe():
+                name = node.name if isinstance(node, Name) else None
+                user = isinstance(node, Name) and (node.quoted or name not in WORDS)
+                if isinstance(node, Name) and user:
+                    fun = self.user_function(node)
+                    return self.built(
+                        node, lambda: eta(fun, types), lambda: (signature(fun),)
+                    ), False
+                return self.section(node, types, scope), False
+            case _:
+                what = "a function is needed here"
+                why = (
+                    "write `x => body`, a section such as `split(4) |> join`, or a function's name"
+                )
+                raise self.refuse(SyntaxRefused, what, node, why)
+
+    def section(self, node: Syntax, types: tuple[Type, ...], scope: Scope) -> Lambda:
+        """A pipeline without a head, as a function of `_`."""
+        if len(types) != 1:
+            what = f"a function of {len(types)} values is needed here, a section takes one"
+            names = ", ".join("abc"[: len(types)])
+            raise self.refuse(TypeRefused, what, node, f"write ({names}) => ...")
+        for name in mentions(node, "_"):
+            what = "`_` is the value that flows through the section"
+            why = "a section cannot mention it: write x => ..., and give an outer `_` a name"
+            raise self.refuse(SyntaxRefused, what, name, why)
+        param = Param("_", types[0])
+        return Lambda((param,), self.stage(node, param, entered(scope, (param,))))
+
+    def arrow(self, node: Arrow, types: tuple[Type, ...], scope: Scope) -> tuple[Lambda, bool]:
+        """`x => body`; several names may take one tuple apart."""
+        if len(node.params) == len(types):
+            params = self.bound(node.params, types)
+            body = self.value(node.body, entered(scope, params))
+            return Lambda(params, body), any(p.type is not None for p in node.params)
+        one = types[0] if len(types) == 1 else None
+        if isinstance(one, TupleType) and len(one.elements) == len(node.params):
+            names = [p.name for p in node.params]
+            taken = {*scope, *names, *(n.name for n in names_in(node.body)), *binders(node.body)}
+            pair = Param(fresh("".join(names), taken), one)
+            parts = dict(zip(names, pair, strict=True))
+            inner = {**scope, **{n: (*scope.get(n, ()), part) for n, part in parts.items()}}
+            return Lambda((pair,), self.value(node.body, inner)), False
+        given = ", ".join(map(printing.show_type, types))
+        what = f"a function of {len(node.params)} value(s) is given {len(types)}: {given}"
+        raise self.refuse(TypeRefused, what, node, f"write a function of {len(types)} value(s)")
+
+
+def applied(function: Function, args: tuple[Expr, ...], *, exact: bool) -> Expr:
+    """A call; unless `exact`, the function's parameters are fitted to the arguments' sizes."""
+    return FunCall(function, args) if exact else call(function, *args)
+
+
+def no_remedies() -> tuple[str, ...]:
+    """For refusals that already say what would do."""
+    return ()
+
+
+def word_of(node: Name | Call) -> str:
+    """The name of a stage."""
+    return node.name if isinstance(node, Name) else node.name.name
+
+
+def is_number(node: Syntax) -> bool:
+    """Whether syntax is a number, perhaps negative."""
+    return isinstance(node.value if isinstance(node, Minus) else node, Number)
+
+
+def entered(scope: Scope, params: tuple[Param, ...]) -> Scope:
+    """A scope inside binders."""
+    return {**scope, **{p.name: (*scope.get(p.name, ()), p) for p in params}}
+
+
+def binders(node: object) -> set[str]:
+    """Every name that is bound somewhere in a piece of syntax."""
+    if isinstance(node, Formal):
+        return {node.name}
+    parts: tuple[object, ...] = ()
+    if isinstance(node, tuple):
+        parts = node
+    elif isinstance(node, Node):
+        parts = tuple(getattr(node, f.name) for f in fields(node))
+    found: set[str] = set()
+    return found.union(*(binders(part) for part in parts))
+
+
+def signature(fun: UserFun) -> str:
+    """A user function's parameters, for messages."""
+    params = ", ".join(f"{p.name}: {printing.show_type(p.type)}" for p in fun.params)
+    return f"it is defined as {fun.name}({params})"
+
+
+def sizes_that_work(primitive: Primitive, operands: tuple[Expr, ...]) -> tuple[str, ...]:
+    """For a divisor that does not divide, those that do."""
+    try:
+        conditions = list(primitive.conditions(*(o.type for o in operands)))
+    except TypeRefused:
+        return ()  # the types themselves do not fit, and the refusal says so
+    for condition in conditions:
+        length = condition.right.constant
+        if isinstance(condition, Divides) and condition.known() is False and length is not None:
+            sizes = [str(d) for d in range(1, math.isqrt(length) + 1) if length % d == 0]
+            sizes += [str(length // int(d)) for d in reversed(sizes) if int(d) ** 2 != length]
+            return (f"sizes that work: {', '.join(sizes)}",)
+    return ()
