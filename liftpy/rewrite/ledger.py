@@ -1,0 +1,64 @@
+"""The ledger of proved rules: a rule may be applied when its law, as it stands, has been proved.
+
+`proofs.json` holds the fingerprint of each proved rule. A fingerprint covers the law, its conditions and
+the source text of the meanings of every primitive in it: change one and the proof is void until
+`liftpy prove --record` has run again. Proving a rule (`semantics/prove.py`) admits it for the session.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+from liftpy.ir.expr import Expr, FunCall, Primitive
+from liftpy.ir.walk import top_down
+from liftpy.rewrite.rule import Rule
+
+LEDGER = "proofs.json"
+_session: set[str] = set()
+
+
+@lru_cache(maxsize=None)
+def recorded() -> dict[str, Any]:
+    """The proofs that ship with liftpy, by rule name."""
+    file = resources.files("liftpy.rewrite").joinpath(LEDGER)
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+
+def primitives_in(expr: Expr) -> set[type[Primitive]]:
+    """The primitives that an expression applies."""
+    return {
+        type(e.fun)
+        for _, e in top_down(expr)
+        if isinstance(e, FunCall) and isinstance(e.fun, Primitive)
+    }
+
+
+@lru_cache(maxsize=None)
+def fingerprint(rule: Rule) -> str:
+    """A hash of the law and of every meaning that it rests on."""
+    used = sorted(primitives_in(rule.left) | primitives_in(rule.right), key=lambda p: p.__name__)
+    meanings = [
+        inspect.getsource(base) for p in used for base in p.__mro__ if issubclass(base, Primitive)
+    ]
+    law = repr(
+        (rule.name, rule.left, rule.right, rule.where, rule.assuming, rule.tunes, rule.proof)
+    )
+    return hashlib.sha256("\n".join([law, *meanings]).encode()).hexdigest()[:16]
+
+
+def admit(rule: Rule) -> None:
+    """Note that the rule has been proved in this process."""
+    _session.add(fingerprint(rule))
+
+
+def is_proved(rule: Rule) -> bool:
+    """Whether the rule, exactly as it stands, has a proof."""
+    entry = recorded().get(rule.name)
+    return fingerprint(rule) in _session or (
+        entry is not None and entry["fingerprint"] == fingerprint(rule)
+    )

@@ -1,0 +1,429 @@
+"""Matching a rule's left side, and building its right side.
+
+Patterns are higher-order: `f(x)` matches any expression that mentions, of the variables bound by the
+rule, only `x`; `f(get(0, t))` any that mentions `t` only as `t.0`. What the matcher needs beyond that
+is given by *hints*: `map(f . g)` says nothing about where `g` ends, so `hints["g"]` is its path.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from liftpy.errors import TypeRefused
+from liftpy.ir.constraint import Constraint
+from liftpy.ir.expr import (
+    Expr,
+    FunCall,
+    Function,
+    FunVar,
+    Lambda,
+    Literal,
+    Param,
+    Primitive,
+    Tuple,
+    UserFun,
+    apply,
+    call,
+    fresh,
+    nat_fields,
+    substitute,
+)
+from liftpy.ir.nat import Nat, Var
+from liftpy.ir.types import ArrayType, ScalarType, Type, TupleType, TypeVar, VectorType
+from liftpy.ir.walk import (
+    Path,
+    at,
+    children,
+    constant_fields,
+    function_of,
+    with_child,
+    with_function,
+)
+from liftpy.rewrite.rule import Assumption, Rule, ValueVar
+
+
+class MismatchError(Exception):
+    """The pattern does not match; internal to this module, it never leaves `match`."""
+
+
+@dataclass
+class Bindings:
+    """What the metavariables of a rule stand for."""
+
+    exprs: dict[str, Expr] = field(default_factory=dict)
+    functions: dict[str, Lambda] = field(default_factory=dict)
+    sizes: dict[str, Nat] = field(default_factory=dict)
+    types: dict[str, Type] = field(default_factory=dict)
+    values: dict[str, float] = field(default_factory=dict)
+    hints: dict[str, Path] = field(default_factory=dict)
+    deferred: list[tuple[Nat, Nat]] = field(default_factory=list)
+
+
+Scope = dict[Param, Param]  # variables bound by the rule -> the target's
+
+
+def match(rule: Rule, expr: Expr, sizes: dict[str, Nat], hints: dict[str, Path]) -> Bindings | str:
+    """The bindings under which the rule's left side is `expr`, or why there are none."""
+    found = Bindings(sizes={n: s for n, s in sizes.items()}, hints=hints)
+    try:
+        match_expr(rule.left, expr, found, {})
+        for pattern, size in found.deferred:
+            require(pattern.substitute(found.sizes) == size, lambda: f"{pattern} is not {size}")
+        for assumption in rule.assuming:
+            assume(assumption, found)
+    except MismatchError as mismatch:
+        return str(mismatch)
+    return found
+
+
+def require(condition: bool, why: Any) -> None:  # noqa: FBT001  a check reads best with its condition first
+    """Go on only if the condition holds."""
+    if not condition:
+        raise MismatchError(why())
+
+
+def match_expr(pattern: Expr, expr: Expr, found: Bindings, scope: Scope) -> None:
+    """Bind the metavariables of `pattern` so that it is `expr`."""
+    match pattern:
+        case Param():
+            if pattern in scope:
+                require(expr == scope[pattern], lambda: f"the rule asks for {pattern.name} here")
+                return
+            require(
+                expr.free.isdisjoint(scope.values()),
+                lambda: f"{pattern.name} may not depend on an element of the map around it",
+            )
+            known = found.exprs.setdefault(pattern.name, expr)
+            require(known == expr, lambda: f"two different expressions for {pattern.name}")
+            match_type(pattern.type, expr.type, found)
+        case Literal(value, t):
+            if not isinstance(expr, Literal):
+                raise MismatchError("no literal here")
+            match_type(t, expr.type, found)
+            number = expr.value
+            known = (
+                found.values.setdefault(value.name, number)
+                if isinstance(value, ValueVar)
+                else value
+            )
+            require(known == number, lambda: f"the value {known} asked for, found {number}")
+        case Tuple(elements):
+            require(
+                isinstance(expr, Tuple) and len(expr.elements) == len(elements),
+                lambda: "no tuple here",
+            )
+            for p, e in zip(elements, expr.elements, strict=True):  # type: ignore[attr-defined]
+                match_expr(p, e, found, scope)
+        case FunCall(FunVar() as f, args):
+            match_unknown(f, args, expr, found, scope)
+        case FunCall(Primitive() as p, args):
+            if (
+                not isinstance(expr, FunCall)
+                or type(expr.fun) is not type(p)
+                or len(expr.args) != len(args)
+            ):
+                raise MismatchError(f"no {p.name} here")
+            match_primitive(p, expr.fun, found)
+            for a, e in zip(args, expr.args, strict=True):
+                match_expr(a, e, found, scope)
+            if p.function is not None:
+                match_function(p.function, expr.fun.function, found, scope)  # type: ignore[attr-defined]
+        case _:
+            message = f"a rule cannot have {pattern} on its left"
+            raise MismatchError(message)
+
+
+def match_primitive(pattern: Primitive, primitive: Any, found: Bindings) -> None:
+    """Bind the size and constant parameters of a primitive."""
+    for name in nat_fields(type(pattern)):
+        match_size(getattr(pattern, name), getattr(primitive, name), found)
+    for p, value in zip(constant_fields(pattern), constant_fields(primitive), strict=True):
+        if isinstance(p, ValueVar):
+            known = found.values.setdefault(p.name, value)
+            require(known == value, lambda: f"two different values for {p.name}")
+        else:
+            require(p == value, lambda: f"{pattern.name} with {p} asked for, found {value}")
+
+
+def match_size(pattern: Nat, size: Nat, found: Bindings) -> None:
+    """Bind a size metavariable; a compound size is checked once everything is bound."""
+    if len(pattern.terms) == 1:
+        ((monomial, coefficient),) = pattern.terms.items()
+        if (
+            coefficient == 1
+            and len(monomial) == 1
+            and monomial[0][1] == 1
+            and isinstance(monomial[0][0], Var)
+        ):
+            known = found.sizes.setdefault(monomial[0][0].name, size)
+            require(known == size, lambda: f"{pattern} would be both {known} and {size}")
+            return
+    found.deferred.append((pattern, size))
+
+
+def match_type(pattern: Type, t: Type, found: Bindings) -> None:
+    """Bind type and size metavariables in a type."""
+    match pattern, t:
+        case TypeVar(name, scalar), _:
+            require(not scalar or is_scalar(t), lambda: f"{t} is not a scalar")
+            known = found.types.setdefault(name, t)
+            require(known == t, lambda: f"{known} and {t} differ")
+        case ArrayType(), ArrayType():
+            match_size(pattern.length, t.length, found)
+            match_type(pattern.element, t.element, found)
+        case VectorType(), VectorType():
+            match_size(pattern.width, t.width, found)
+            match_type(pattern.element, t.element, found)
+        case TupleType(), TupleType() if len(pattern.elements) == len(t.elements):
+            for p, e in zip(pattern.elements, t.elements, strict=True):
+                match_type(p, e, found)
+        case _:
+            require(pattern == t, lambda: f"{pattern} asked for, found {t}")
+
+
+def is_scalar(t: Type) -> bool:
+    """Whether a type is a scalar or a tuple of scalars."""
+    return isinstance(t, ScalarType) or (
+        isinstance(t, TupleType) and all(is_scalar(e) for e in t.elements)
+    )
+
+
+def match_function(pattern: Lambda, function: Lambda, found: Bindings, scope: Scope) -> None:
+    """Match under a binder; target variables that would be confused are renamed."""
+    taken = {p.name for p in scope.values()}
+    params = function.params
+    if any(p.name in taken for p in params):
+        avoid = taken | {p.name for p in function.body.free}
+        renamed: list[Param] = []
+        for p in params:
+            renamed.append(Param(fresh(p.name, avoid), p.type))
+            avoid.add(renamed[-1].name)
+        body = apply(function, *renamed)
+        params = tuple(renamed)
+    else:
+        body = function.body
+    for p, q in zip(pattern.params, params, strict=True):
+        match_type(p.type, q.type, found)
+    match_expr(
+        pattern.body, body, found, {**scope, **dict(zip(pattern.params, params, strict=True))}
+    )
+
+
+def match_unknown(
+    f: FunVar, args: tuple[Expr, ...], expr: Expr, found: Bindings, scope: Scope
+) -> None:
+    """Bind a function metavariable: abstract its arguments from `expr`."""
+    for a in args:
+        bind_hinted(a, expr, found, scope)
+    actual = [instantiate_in(a, found, scope) for a in args]
+    if (known := found.functions.get(f.name)) is not None:
+        require(apply(known, *actual) == expr, lambda: f"two different functions for {f.name}")
+        return
+    avoid = {p.name for p in expr.free} | {p.name for a in actual for p in a.free}
+    params: list[Param] = []
+    body = expr
+    for a in actual:
+        name = a.name if isinstance(a, Param) else fresh("x", avoid)
+        if any(p.name == name for p in params):
+            name = fresh(name, avoid | {p.name for p in params})
+        avoid.add(name)
+        param = Param(name, a.type)
+        params.append(param)
+        if a != param:
+            body = abstract(body, a, param)
+    left = body.free.intersection(scope.values()).difference(params)
+    require(
+        not left,
+        lambda: (
+            f"{f.name} may only depend on {', '.join(map(show_argument, args))}, not on {min(p.name for p in left)}"
+        ),
+    )
+    for declared, a in zip(f.params, actual, strict=True):
+        match_type(declared, a.type, found)
+    match_type(f.type, expr.type, found)
+    found.functions[f.name] = Lambda(tuple(params), body)
+
+
+def show_argument(arg: Expr) -> str:
+    """A short name for an argument pattern."""
+    return arg.name if isinstance(arg, Param) else "its parts"
+
+
+def bind_hinted(arg: Expr, target: Expr, found: Bindings, scope: Scope) -> None:
+    """Bind `g` of an argument `g(x)` to the part of `target` that the caller's hint names."""
+    if (
+        not (isinstance(arg, FunCall) and isinstance(arg.fun, FunVar))
+        or arg.fun.name in found.functions
+    ):
+        return
+    if arg.fun.name not in found.hints:
+        raise MismatchError(f"the rule needs a hint: which part is {arg.fun.name}?")
+    part = at(target, found.hints[arg.fun.name])
+    bound_inside = part.free - target.free
+    require(
+        not bound_inside,
+        lambda: f"the part for {arg.fun.name} depends on a variable bound around it",
+    )
+    match_unknown(arg.fun, arg.args, part, found, scope)
+
+
+def instantiate_in(arg: Expr, found: Bindings, scope: Scope) -> Expr:
+    """An argument pattern of an unknown function as an expression of the target."""
+    match arg:
+        case Param() if arg in scope:
+            return scope[arg]
+        case FunCall(FunVar() as g, args):
+            return apply(found.functions[g.name], *(instantiate_in(a, found, scope) for a in args))
+        case FunCall(fun, args):
+            return FunCall(fun, tuple(instantiate_in(a, found, scope) for a in args))
+        case _:
+            raise MismatchError(
+                "an argument of an unknown function must be made of bound variables"
+            )
+
+
+def abstract(expr: Expr, part: Expr, param: Param) -> Expr:
+    """`expr` with every occurrence of `part` replaced by `param`."""
+    if expr == part:
+        return param
+    if not part.free <= expr.free:
+        return expr
+    for position, child in enumerate(children(expr)):
+        if isinstance(expr, FunCall) and position == len(expr.args):
+            function = function_of(expr.fun)
+            if function is not None and not part.free.isdisjoint(function.params):
+                continue
+        if (new := abstract(child, part, param)) is not child:
+            expr = with_child(expr, position, new)
+    return expr
+
+
+def assume(assumption: Assumption, found: Bindings) -> None:
+    """Check a declared law of a bound function; `neutral` binds the declared value."""
+    function = found.functions[assumption.function]
+    fun = user_function(function)
+    law = None if fun is None else fun.law(assumption.law)
+    if law is None:
+        who = fun.name if fun is not None else "the function"
+        raise MismatchError(f"{who} is not declared {assumption.law}")
+    if assumption.value is not None:
+        assert law.value is not None
+        known = found.values.setdefault(assumption.value, law.value)
+        require(
+            known == law.value,
+            lambda: f"{known} is not the neutral element of the function, which is {law.value}",
+        )
+
+
+def user_function(function: Lambda) -> UserFun | None:
+    """The user function that a lambda is, eta-reduced."""
+    body = function.body
+    if isinstance(body, FunCall) and isinstance(body.fun, UserFun) and body.args == function.params:
+        return body.fun
+    return None
+
+
+# --- building the right side --------------------------------------------------------------------------
+
+
+def instantiate(template: Expr, found: Bindings) -> Expr:
+    """The right side with everything bound put in; TypeRefused where the sizes do not fit."""
+    return Builder(found).build(template, {})
+
+
+class Builder:
+    """Builds templates; names of new variables avoid those of what is put in."""
+
+    def __init__(self, found: Bindings) -> None:
+        self.found = found
+        self.avoid = {
+            p.name for e in (*found.exprs.values(), *found.functions.values()) for p in e.free
+        }
+
+    def build(self, template: Expr, scope: dict[Param, Param]) -> Expr:
+        """A template as an expression; `scope` has the new variables for the template's."""
+        match template:
+            case Param():
+                return scope[template] if template in scope else self.found.exprs[template.name]
+            case Literal(value, t):
+                number = self.found.values[value.name] if isinstance(value, ValueVar) else value
+                return Literal(number, self.type(t))
+            case Tuple(elements):
+                return Tuple(tuple(self.build(e, scope) for e in elements))
+            case FunCall(FunVar() as f, args):
+                return apply_fitted(
+                    self.found.functions[f.name], [self.build(a, scope) for a in args]
+                )
+            case FunCall(Primitive() as p, args):
+                new = tuple(self.build(a, scope) for a in args)
+                return call(self.primitive(p, tuple(a.type for a in new), scope), *new)
+            case _:
+                message = f"a rule cannot have {template} on its right"
+                raise TypeRefused(message)
+
+    def primitive(
+        self, p: Primitive, args: tuple[Type, ...], scope: dict[Param, Param]
+    ) -> Function:
+        """A template's primitive with sizes, values and function put in."""
+        changes: dict[str, Any] = {
+            name: getattr(p, name).substitute(self.found.sizes) for name in nat_fields(type(p))
+        }
+        for f in p.__dataclass_fields__:
+            value = getattr(p, f)
+            if isinstance(value, ValueVar):
+                changes[f] = self.found.values[value.name]
+        if p.function is None:
+            return replace(p, **changes) if changes else p
+        types = p.parameter_types(*args)
+        names = [self.name(q, p.function.body) for q in p.function.params]
+        taken = set(self.avoid)
+        params: list[Param] = []
+        for name, t in zip(names, types, strict=True):
+            params.append(Param(fresh(name, taken), t))
+            taken.add(params[-1].name)
+        outer = self.avoid
+        self.avoid = taken
+        inner = {**scope, **dict(zip(p.function.params, params, strict=True))}
+        body = self.build(p.function.body, inner)
+        self.avoid = outer
+        return with_function(replace(p, **changes) if changes else p, Lambda(tuple(params), body))
+
+    def name(self, param: Param, body: Expr) -> str:
+        """The name the user gave to what `param` stands for, where there is one."""
+        if isinstance(body, FunCall):
+            if isinstance(body.fun, FunVar):
+                for q, a in zip(self.found.functions[body.fun.name].params, body.args, strict=True):
+                    if a == param:
+                        return q.name
+            for child in children(body):
+                if (found := self.name(param, child)) != param.name:
+                    return found
+        return param.name
+
+    def type(self, t: Type) -> Type:
+        """A template's type with everything bound put in."""
+        match t:
+            case TypeVar(name):
+                return self.found.types[name]
+            case ArrayType(element, length):
+                return ArrayType(self.type(element), length.substitute(self.found.sizes))
+            case VectorType(element, width):
+                return VectorType(self.type(element), width.substitute(self.found.sizes))
+            case TupleType(elements):
+                return TupleType(tuple(self.type(e) for e in elements))
+            case _:
+                return t
+
+
+def apply_fitted(function: Lambda, args: list[Expr]) -> Expr:
+    """The body with arguments whose sizes may be written otherwise."""
+    return substitute(function.body, dict(zip(function.params, args, strict=True)))
+
+
+def conditions(rule: Rule, found: Bindings) -> tuple[Constraint, ...]:
+    """The rule's `where` at the bound sizes."""
+    return tuple(c.substitute(found.sizes) for c in rule.where)
+
+
+__all__ = ["Bindings", "conditions", "instantiate", "match"]

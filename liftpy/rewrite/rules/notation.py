@@ -1,0 +1,83 @@
+"""The words rules are written in: metavariables and the primitives of the text form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from liftpy.ir.expr import Expr, FunCall, FunVar, Get, Lambda, Param, call
+from liftpy.ir.nat import NatLike, nat, nats
+from liftpy.ir.types import ArrayType, Type, TypeVar
+from liftpy.primitives import Join, Map, Pad, Reduce, Slide, Split, Transpose, Zip
+
+T, U, V = TypeVar("T"), TypeVar("U"), TypeVar("V")
+S, R = TypeVar("S", scalar=True), TypeVar("R", scalar=True)
+n, m, k = nats("n m k")
+
+
+def array(name: str, element: Type, *lengths: NatLike) -> Param:
+    """A metavariable for an array, its lengths outermost first."""
+    t = element
+    for length in reversed(lengths):
+        t = ArrayType(t, nat(length))
+    return Param(name, t)
+
+
+def element_of(xs: Expr) -> Type:
+    """The element type of an array expression."""
+    return xs.type.element  # type: ignore[attr-defined]
+
+
+def unknown(name: str, result: Type) -> Callable[..., Expr]:
+    """A metavariable for a function: applied to expressions it stands for one that mentions them."""
+    return lambda *args: FunCall(FunVar(name, tuple(a.type for a in args), result), args)
+
+
+def function(body: Callable[..., Expr], **params: Type) -> Lambda:
+    """A function of named parameters."""
+    formal = tuple(Param(name, t) for name, t in params.items())
+    return Lambda(formal, body(*formal))
+
+
+def fmap(body: Callable[[Expr], Expr], xs: Expr, x: str = "x") -> Expr:
+    """`map(x => body)` of `xs`."""
+    return call(Map(function(body, **{x: element_of(xs)})), xs)
+
+
+def fold(body: Callable[[Expr, Expr], Expr], init: Expr, xs: Expr, x: str = "x") -> Expr:
+    """`reduce((a, x) => body, init)` of `xs`."""
+    return call(Reduce(function(body, a=init.type, **{x: element_of(xs)})), init, xs)
+
+
+def split(size: NatLike, xs: Expr) -> Expr:
+    """`split(size)` of `xs`."""
+    return call(Split(nat(size)), xs)
+
+
+def join(xss: Expr) -> Expr:
+    """`join` of `xss`."""
+    return call(Join(), xss)
+
+
+def transpose(xss: Expr) -> Expr:
+    """`transpose` of `xss`."""
+    return call(Transpose(), xss)
+
+
+def slide(size: NatLike, step: NatLike, xs: Expr) -> Expr:
+    """`slide(size, step)` of `xs`."""
+    return call(Slide(nat(size), nat(step)), xs)
+
+
+def pad(left: NatLike, right: NatLike, value: float, xs: Expr) -> Expr:
+    """`pad(left, right, value)` of `xs`."""
+    return call(Pad(nat(left), nat(right), value), xs)
+
+
+def zipped(*arrays: Expr) -> Expr:
+    """`zip` of arrays."""
+    return call(Zip(), *arrays)
+
+
+def get(index: int, pair: Expr) -> Expr:
+    """A component of a tuple."""
+    return FunCall(Get(index), (pair,))

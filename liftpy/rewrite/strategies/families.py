@@ -1,0 +1,208 @@
+"""The families of derivations that a campaign explores, with the sizes and choices of each.
+
+A family applies to every program that has the shape it looks for; `skeletons` says of each family that
+does not apply why not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from liftpy.errors import RuleRefused
+from liftpy.ir.expr import Expr, FunCall, Lambda, Program
+from liftpy.ir.types import ArrayType
+from liftpy.ir.walk import top_down
+from liftpy.primitives import Map, Reduce, Slide
+from liftpy.rewrite.skeleton import Parameter, Skeleton
+from liftpy.rewrite.strategies.block import register_blocks, store_padding
+from liftpy.rewrite.strategies.lower import plain
+from liftpy.rewrite.strategies.shapes import is_padding, is_reduce, maps_over, working_map
+from liftpy.rewrite.strategies.stage import Sizes, four_stages, is_window_map
+from liftpy.rewrite.strategy import Derivation, Failure, Strategy, seq
+
+Choices = tuple[tuple[str, str], ...]
+MAX_WIDTH = 16  # lanes of the widest OpenCL vector
+MAX_EXTRA = 32  # rows and columns of optimisational padding (specs: lift-convolution, section 6)
+
+
+@dataclass(frozen=True)
+class Family:
+    """A named set of skeletons: which structural choices there are, and the strategy for each."""
+
+    name: str
+    summary: str
+    choices: Callable[[Program], Iterator[Choices]]
+    parameters: Callable[[Program], tuple[Parameter, ...]]
+    strategy: Callable[[Program, dict[str, str], dict[str, Parameter]], Strategy]
+
+
+def product(**words: tuple[str, ...]) -> Iterator[Choices]:
+    """Every combination of choices."""
+    combinations: list[Choices] = [()]
+    for name, options in words.items():
+        combinations = [(*c, (name, word)) for c in combinations for word in options]
+    yield from combinations
+
+
+def paddings(program: Program) -> tuple[str, ...]:
+    """What may be stored of the padded input."""
+    padded = [e for _, e in top_down(program.body.body) if is_padding(e)]
+    if not padded:
+        return ("fused",)
+    both = isinstance(padded[0], FunCall) and type(padded[0].fun) is Map
+    return ("fused", "columns", "copy") if both else ("fused", "copy")
+
+
+def outer_length(expr: Expr) -> int:
+    """The length of an array of known length."""
+    assert isinstance(expr.type, ArrayType)
+    return int(expr.type.length)
+
+
+def block_lengths(program: Program) -> tuple[int, int]:
+    """The lengths of the inner and the outer map of the first map of maps of reductions."""
+    for _, e in top_down(program.body.body):
+        if maps_over(maps_over(is_reduce))(e):
+            assert isinstance(e, FunCall)
+            return outer_length(e.fun.f.body), outer_length(e)  # type: ignore[attr-defined]
+    message = "no map of a map of reductions"
+    raise RuleRefused(message)
+
+
+def plain_strategy(
+    program: Program, choices: dict[str, str], sizes: dict[str, Parameter]
+) -> Strategy:
+    """`plain`, with the padded input stored or not."""
+    return seq(plain(), store_padding(choices["pad"]))
+
+
+def direct_parameters(program: Program) -> tuple[Parameter, ...]:
+    """kappa, sigma and v of a block."""
+    inner, outer = block_lengths(program)
+    return (
+        Parameter("kappa", 1, inner, "results of the inner map per work-item (kernels)"),
+        Parameter("sigma", 1, outer, "results of the outer map per work-item (windows of a row)"),
+        Parameter("v", 1, MAX_WIDTH, "vector width over the inner map"),
+    )
+
+
+def direct_strategy(
+    program: Program, choices: dict[str, str], sizes: dict[str, Parameter]
+) -> Strategy:
+    """`register_blocks`, with the padded input stored, in part, or not."""
+    kappa, sigma, width = (sizes[n].nat for n in ("kappa", "sigma", "v"))
+    blocks = register_blocks(program.constants, kappa, sigma, width, level=choices["level"])
+    return seq(blocks, store_padding(choices["pad"]))
+
+
+def staged_parameters(program: Program) -> tuple[Parameter, ...]:
+    """theta, rho, kappa, sigma, omega and v of the four-stage form."""
+    for _, e in top_down(program.body.body):
+        if isinstance(e, FunCall) and isinstance(e.fun, Slide):
+            size, padded = int(e.fun.size), outer_length(e.args[0])
+            break
+    else:
+        message = "no slide"
+        raise RuleRefused(message)
+    inner, _ = block_lengths(program)
+    elements = next(
+        outer_length(e.args[1])
+        for _, e in top_down(program.body.body)
+        if isinstance(e, FunCall) and type(e.fun) is Reduce
+    )
+    most = padded + MAX_EXTRA
+    return (
+        Parameter("theta", size, most, "side of an input tile"),
+        Parameter("rho", 0, MAX_EXTRA, "rows and columns of optimisational padding"),
+        Parameter("kappa", 1, inner, "kernels per work-group"),
+        Parameter("sigma", 1, (most - size + 1) ** 2, "windows per work-item"),
+        Parameter("omega", 1, elements, "elements that a work-item reduces"),
+        Parameter("v", 1, MAX_WIDTH, "vector width over the elements"),
+    )
+
+
+def staged_strategy(
+    program: Program, choices: dict[str, str], sizes: dict[str, Parameter]
+) -> Strategy:
+    """`four_stages`."""
+    theta, rho, kappa, sigma, omega, width = (
+        sizes[n].nat for n in ("theta", "rho", "kappa", "sigma", "omega", "v")
+    )
+    return four_stages(
+        Sizes(theta, rho, kappa, sigma, omega, width),
+        coalesced=choices["coalesce"] == "yes",
+        unroll=choices["unroll"] == "yes",
+    )
+
+
+FAMILIES: dict[str, Family] = {
+    f.name: f
+    for f in (
+        Family(
+            "plain",
+            "one kernel, a work-item for each result",
+            lambda program: product(pad=("fused",)),
+            lambda _: (),
+            plain_strategy,
+        ),
+        Family(
+            "direct",
+            "register blocks: a work-item computes sigma x kappa results by one reduction",
+            lambda program: product(pad=paddings(program), level=("glb", "wrg")),
+            direct_parameters,
+            direct_strategy,
+        ),
+        Family(
+            "staged",
+            "the published four stages: pad, partial results, sum, crop",
+            lambda _: product(coalesce=("no", "yes"), unroll=("no", "yes")),
+            staged_parameters,
+            staged_strategy,
+        ),
+    )
+}
+
+
+def skeletons(program: Program, families: tuple[str, ...] | None = None) -> tuple[Skeleton, ...]:
+    """Every derivation of a program by the families that apply to it."""
+    found: list[Skeleton] = []
+    for name in families or tuple(FAMILIES):
+        made = skeletons_of(FAMILIES[name], program)
+        if not isinstance(made, str):
+            found += made
+    return tuple(found)
+
+
+def skeletons_of(family: Family, program: Program) -> list[Skeleton] | str:
+    """The skeletons of one family, or why it does not apply."""
+    if not applies(family.name, program):
+        return f"{family.name}: the program has no such shape"
+    parameters = family.parameters(program)
+    found: list[Skeleton] = []
+    for choices in family.choices(program):
+        strategy = family.strategy(program, dict(choices), {p.name: p for p in parameters})
+        result = strategy(program.body.body)
+        if isinstance(result, Failure):
+            return f"{family.name}: {result}"
+        derivation = Derivation(program.body.body, result.steps, result.expr)
+        lowered = Program(program.name, Lambda(program.params, result.expr), program.constants)
+        found.append(Skeleton(family.name, choices, lowered, derivation, parameters))
+    return found
+
+
+def applies(name: str, program: Program) -> bool:
+    """Whether a program has the shape that a family looks for."""
+    parts = [e for _, e in top_down(program.body.body)]
+    blocks = any(maps_over(maps_over(is_reduce))(e) for e in parts)
+    match name:
+        case "direct":
+            return blocks
+        case "staged":
+            return (
+                blocks
+                and any(is_padding(e) for e in parts)
+                and any(is_window_map(e) for e in parts)
+            )
+        case _:
+            return any(working_map(e) or is_reduce(e) for e in parts)

@@ -1,0 +1,112 @@
+"""General lowering: reductions as nested loops, maps over global ids, copies into memory."""
+
+from __future__ import annotations
+
+from liftpy.ir.expr import Expr, FunCall
+from liftpy.ir.walk import at, top_down
+from liftpy.primitives import Map, Reduce
+from liftpy.rewrite.strategies.shapes import rank, working, working_map
+from liftpy.rewrite.strategy import (
+    Result,
+    Strategy,
+    Success,
+    at_path,
+    attempt,
+    choose,
+    identity,
+    normalize,
+    rule,
+    seq,
+    where,
+)
+
+
+def nest_reductions() -> Strategy:
+    """Reductions over joined arrays as nested reductions, with the maps before them fused in."""
+    return normalize(
+        choose(rule("reduce_map_fusion"), rule("reduce_of_join"), rule("zip_of_joins"))
+    )
+
+
+def sequential(*, unroll: bool = False) -> Strategy:
+    """What has no level yet becomes loops; the innermost reductions straight-line code if asked for."""
+    innermost_first = attempt(unroll_innermost()) if unroll else identity
+    return seq(
+        innermost_first,
+        normalize(rule("reduce_to_seq")),
+        normalize(where(working_map, rule("map_to_seq"))),
+    )
+
+
+def unroll_innermost() -> Strategy:
+    """Reductions whose step has no other reduction become straight-line code."""
+
+    def innermost_reduce(expr: Expr) -> bool:
+        if not (isinstance(expr, FunCall) and type(expr.fun) is Reduce):
+            return False
+        inner = (e for _, e in top_down(expr.fun.f.body))
+        return not any(isinstance(e, FunCall) and isinstance(e.fun, Reduce) for e in inner)
+
+    return normalize(where(innermost_reduce, rule("reduce_to_seq_unroll"), "innermost reduction"))
+
+
+def working_depth(expr: Expr) -> int:
+    """How many maps that compute stand inside one another, from the outermost inwards."""
+    for path, part in top_down(expr):
+        if working_map(part):
+            return 1 + working_depth(at(expr, path).fun.f.body)  # type: ignore[attr-defined]
+        if isinstance(part, FunCall) and isinstance(part.fun, Reduce):
+            return 0
+    return 0
+
+
+def over_global_ids() -> Strategy:
+    """The outermost maps, three at most, over global ids: the innermost of them along dimension 0."""
+
+    def run(expr: Expr) -> Result:
+        depth = min(3, working_depth(expr))
+        return seq(*(working(f"map_to_glb_{d}") for d in reversed(range(depth))))(expr)
+
+    return run
+
+
+def plain() -> Strategy:
+    """One kernel: a work-item for each element of the outer maps, loops inside."""
+    return seq(nest_reductions(), over_global_ids(), sequential())
+
+
+def elementwise(depth: int) -> Strategy:
+    """An array of `depth` dimensions as nested maps down to its scalars, copying where nothing else maps."""
+
+    def run(expr: Expr) -> Result:
+        if depth == 0:
+            return Success(expr)
+        here = identity if isinstance(expr, FunCall) and type(expr.fun) is Map else rule("map_copy")
+        return seq(here, at_path((1,), elementwise(depth - 1)))(expr)
+
+    return run
+
+
+def copied() -> Strategy:
+    """A view copied element by element: the outermost three dimensions over global ids, the others in loops."""
+
+    def run(expr: Expr) -> Result:
+        depth = rank(expr.type)
+        parallel = min(3, depth)
+        levels = [
+            f"map_to_glb_{parallel - 1 - k}" if k < parallel else "map_to_seq" for k in range(depth)
+        ]
+        lowered = [at_path((1,) * k, rule(name)) for k, name in enumerate(levels)]
+        return seq(elementwise(depth), *lowered)(expr)
+
+    return run
+
+
+def copy_kernel() -> Strategy:
+    """A view copied into global memory by a kernel of its own."""
+    return seq(rule("to_global"), at_path((0,), copied()))
+
+
+def clean() -> Strategy:
+    """Drop maps that do nothing, and zips of which one part is used."""
+    return normalize(choose(rule("map_identity"), rule("map_zip_first"), rule("map_zip_second")))

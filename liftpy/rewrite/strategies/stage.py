@@ -1,0 +1,268 @@
+"""The published four-stage form (Mogers et al. 2020, section 5): pad, partial results, sum, crop.
+
+The shape it looks for is a two-dimensional map over the windows of a padded array, each window reduced:
+
+    map(rows -> map(f)(transpose(map(slide)(rows))))(slide(padded))        f(window) = map(y -> reduce(...))
+
+Windows are taken tile by tile (theta); the array is padded further (rho) so that tiles fit; each reduction
+is cut into chunks (omega) whose partial results a first kernel stores and a second one sums; results
+beyond the original ones are cropped. A work-group has a tile and a group of kappa reductions, a
+work-item one chunk of sigma windows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from liftpy.ir.expr import Expr, FunCall
+from liftpy.ir.nat import Nat
+from liftpy.ir.types import ArrayType
+from liftpy.primitives import Map, Slide, Split
+from liftpy.rewrite.strategies.block import accumulate_blocks, group_maps, store_padding
+from liftpy.rewrite.strategies.lower import copied, over_global_ids, sequential
+from liftpy.rewrite.strategies.shapes import is_reduce, maps_over, working
+from liftpy.rewrite.strategy import (
+    Result,
+    Strategy,
+    at_path,
+    attempt,
+    outermost,
+    rule,
+    seq,
+    where,
+)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The tuning sizes of the form (specs: lift-convolution, section 6)."""
+
+    tile: Nat
+    extra: Nat
+    inner: Nat  # kappa: reductions per work-group
+    outer: Nat  # sigma: windows per work-item
+    chunk: Nat  # omega: elements that one work-item reduces
+    width: Nat  # v: vector lanes
+
+
+def split_off(*path: int) -> Strategy:
+    """`map(x -> f(g(x)))` as two maps, `g` being the part at a path of the body."""
+    return rule("map_fission", {"g": path})
+
+
+def body(strategy: Strategy) -> Strategy:
+    """The strategy on a map's body."""
+    return at_path((1,), strategy)
+
+
+def source(strategy: Strategy) -> Strategy:
+    """The strategy on a map's (or layout's) argument."""
+    return at_path((0,), strategy)
+
+
+def is_window_map(expr: Expr) -> bool:
+    """A map over the windows of a `slide` that computes."""
+    return (
+        isinstance(expr, FunCall)
+        and type(expr.fun) is Map
+        and isinstance(expr.args[0], FunCall)
+        and isinstance(expr.args[0].fun, Slide)
+    )
+
+
+def extend(extra: Nat) -> Strategy:
+    """Pad further after the last row and column, and crop the windows that this adds.
+
+    From `map(rows -> map(f)(transpose(map(slide)(rows))))(slide(p))`
+    to `map(crop)(crop(map(rows -> map(f)(transpose(map(slide)(rows))))(slide(p'))))`.
+    """
+    columns = seq(
+        # map(slide)(rows): extend each row; bring the crop out of the map, the transpose and map(f)
+        at_path((0, 0), seq(body(rule("slide_extension", extra=extra)), split_off(0))),
+        source(rule("transpose_of_map_pad")),
+        rule("map_of_crop"),
+    )
+    rows = seq(source(rule("slide_extension", extra=extra)), rule("map_of_crop"))
+    pull = seq(
+        # map(r -> slide(pad(r)))(rows): the padding goes out to the array under the windows
+        body(at_path((0, 0), split_off(0))),
+        split_off(0, 0, 0),
+        source(rule("map_map_of_slide")),
+        # map(pad)(pad(map(pad)(pad(x)))): one padding per dimension
+        at_path((0, 0), seq(source(merge_rows()), merge_columns())),
+    )
+    return seq(body(columns), split_off(0), source(seq(rows, source(pull))))
+
+
+def merge_rows() -> Strategy:
+    """`pad(map(pad)(pad(x)))` as `map(pad)(pad(x))`."""
+    return seq(rule("pad_exchange"), source(rule("pad_of_pad")))
+
+
+def merge_columns() -> Strategy:
+    """`map(pad)(map(pad)(x))` as `map(pad)(x)`."""
+    return seq(rule("map_fusion"), body(rule("pad_of_pad")))
+
+
+def tile_windows(tile: Nat) -> Strategy:
+    """Windows taken tile by tile in both dimensions.
+
+    From `map(rows -> map(f)(transpose(map(slide)(rows))))(slide(p))` to
+    `join(map(ys -> map(join)(transpose(ys)))(split(map(tile -> split(map(f)(windows)))(tiles))))`.
+    """
+    tiling = rule("slide_tiling", tile=tile)
+    within = seq(
+        # one row of tiles: map(rows -> map(f)(transpose(map(slide)(rows))))(slide(tr))
+        split_off(0, 0),
+        source(rule("map_map_of_slide")),
+        # map(y -> map(f)(transpose(y)))(slide(map(slide)(tr))): tile the columns
+        at_path((0, 0), seq(body(tiling), split_off(0))),
+        source(rule("slide_of_map")),
+        rule("map_fusion"),
+        body(
+            seq(
+                source(rule("transpose_of_map_join")),
+                rule("map_of_join"),
+                source(rule("map_fusion")),
+            )
+        ),
+        # map(w -> join(map(h)(transpose(w))))(slide(z)): tiles outside rows
+        split_off(0),
+        source(
+            seq(
+                split_off(0),
+                source(rule("map_transpose_of_slide")),
+                rule("map_map_of_transpose"),
+                source(rule("map_fusion")),
+                # map(column -> map(h)(slide(column)))(transpose(map(r -> map(slide)(slide(r)))(tr)))
+                source(source(seq(source(split_off(0)), rule("transpose_of_map_map")))),
+                source(rule("map_fusion")),
+            )
+        ),
+    )
+    rows = seq(source(tiling), rule("map_of_join"), source(rule("map_fusion")))
+    merge = seq(
+        # map(tr -> map(join)(transpose(map(t)(transpose(map(slide)(tr))))))(slide(p)): one axis of tiles
+        split_off(0, 0),
+        source(seq(split_off(0), rule("map_map_join"))),
+    )
+    windows = seq(
+        # tile -> map(c -> map(f)(transpose(c)))(slide(map(slide)(tile))): one axis of windows
+        split_off(0),
+        rule("map_map_join"),
+    )
+    return seq(rows, source(seq(body(within), merge, at_path((0, 0), body(windows)))))
+
+
+def chunk_reduction(sizes: Sizes, *, coalesced: bool) -> Strategy:
+    """`reduce(f, z)(map(g)(xs))` as a fold over chunks, each reduced in vectors.
+
+    A chunk is omega neighbours, or (coalesced) every n/omega-th vector, so that neighbouring chunks read
+    neighbouring vectors (specs: lift-convolution, section 5.2).
+    """
+    vectors = seq(
+        rule("vectorize_reduce", v=sizes.width),
+        at_path((1,), seq(source(rule("as_vector_of_map")), rule("map_fusion"))),
+    )
+
+    def run(expr: Expr) -> Result:
+        if not coalesced:
+            inner = seq(vectors, rule("reduce_map_fusion"))
+            chunks = seq(source(rule("split_of_map")), rule("map_fusion"), body(inner))
+            return seq(rule("reduce_split", m=sizes.chunk), at_path((1,), chunks))(expr)
+        assert isinstance(expr, FunCall)
+        elements = expr.args[1].type
+        assert isinstance(elements, ArrayType)
+        strided = seq(
+            source(seq(source(rule("split_of_map")), rule("transpose_of_map_map"))),
+            rule("map_fusion"),
+            body(rule("reduce_map_fusion")),
+        )
+        return seq(
+            vectors,
+            rule("reduce_split", m=elements.length.exact_div(sizes.chunk)),
+            rule("reduce_exchange"),
+            at_path((1,), strided),
+        )(expr)
+
+    return run
+
+
+def store_partials(sizes: Sizes, *, coalesced: bool, unroll: bool) -> Strategy:
+    """Partial results of every window stored by one kernel and summed by the next.
+
+    On `map(tile -> split(map(window -> map(y -> reduce(...)))(windows)))(tiles)`.
+    """
+    separate = seq(
+        body(
+            seq(
+                body(chunk_reduction(sizes, coalesced=coalesced)),
+                rule("map_fission_zip", {"g": (1,)}),
+            )
+        ),
+        split_off(0, 1),
+    )
+    return seq(
+        body(source(separate)),
+        split_off(0, 0),
+        source(seq(partial_kernel(sizes, unroll=unroll), rule("to_global"))),
+    )
+
+
+def partial_kernel(sizes: Sizes, *, unroll: bool) -> Strategy:
+    """`map(tile -> map(window -> map(y -> map(reduce)(chunks))))` over work-groups and work-items."""
+    chunks_outside = seq(
+        body(
+            seq(split_off(0), source(rule("transpose_introduction")), rule("map_map_of_transpose"))
+        ),
+        split_off(0),
+        source(
+            seq(split_off(0), source(rule("transpose_introduction")), rule("map_map_of_transpose"))
+        ),
+    )
+    chunked = maps_over(is_reduce)
+    return seq(
+        body(
+            seq(
+                group_maps(chunked, sizes.inner, sizes.outer),
+                source(seq(split_off(0, 0), source(rule("map_interchange")))),
+            )
+        ),
+        outermost(
+            where(maps_over(maps_over(chunked)), chunks_outside, "block of chunked reductions")
+        ),
+        accumulate_blocks(),
+        *(
+            working(name)
+            for name in ("map_to_wrg_1", "map_to_wrg_0", "map_to_lcl_1", "map_to_lcl_0")
+        ),
+        sequential(unroll=unroll),
+    )
+
+
+def four_stages(sizes: Sizes, *, coalesced: bool, unroll: bool) -> Strategy:
+    """Pad, partial results, sum, crop: four kernels."""
+
+    crop = (0, 0)  # what stands under map(crop)(crop(...))
+    return seq(
+        attempt(rule("map_fusion")),
+        extend(sizes.extra),
+        at_path(crop, tile_windows(sizes.tile)),
+        outermost(
+            where(
+                is_tile_map,
+                store_partials(sizes, coalesced=coalesced, unroll=unroll),
+                "map over tiles",
+            )
+        ),
+        over_global_ids(),
+        sequential(),
+        at_path(crop, rule("to_global")),
+        copied(),
+        store_padding("copy"),
+    )
+
+
+def is_tile_map(expr: Expr) -> bool:
+    """`map(tile -> split(map(window -> ...)))`."""
+    return maps_over(lambda e: isinstance(e, FunCall) and isinstance(e.fun, Split))(expr)
