@@ -1,0 +1,182 @@
+"""Showing that two values are the same: at every index, and through folds.
+
+Two arrays agree if their lengths do and their elements at an index of which only its range is
+known. Two parts of folds agree by induction over the steps (*lockstep*): both folds take as many
+steps, their initial values agree, and from accumulators that agree one step leads to accumulators
+that agree. Where one side folds once with an array for accumulator and the other folds for each
+element, the accumulator of the second is the element of the first at the index that is looked at.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
+
+import z3
+
+from liftpy.ir.nat import Nat, NatLike, Var, atom, nat
+from liftpy.ir.pull import Parts, Pull, Value
+from liftpy.rewrite.rule import Assumption
+from liftpy.semantics.laws import constants, instances
+from liftpy.semantics.smt import TIMEOUT_MS, Terms, ask
+from liftpy.semantics.symbolic import Part, SymbolicReader, along, components
+from liftpy.semantics.verdict import Open
+
+Bool: TypeAlias = Any
+Hypotheses: TypeAlias = tuple[Bool, ...]
+Induction: TypeAlias = Callable[["Proof", Part, Part, Hypotheses], None]
+
+
+class Proof:
+    """One proof attempt: what is assumed, and the obligations that were shown, in order.
+
+    An obligation that cannot be shown raises `Open`.
+    """
+
+    def __init__(
+        self,
+        assuming: tuple[Assumption, ...] = (),
+        induction: Induction | None = None,
+        timeout_ms: int = TIMEOUT_MS,
+    ) -> None:
+        self.terms = Terms()
+        self.reader = SymbolicReader(self.terms)
+        self.hypotheses: list[Bool] = []
+        self.preferred: list[Bool] = []  # what a counterexample should satisfy if it can
+        self.assuming = assuming
+        self.induction = induction or lockstep
+        self.timeout_ms = timeout_ms
+        self.shown: list[str] = []
+        self.indices = 0
+
+    def index(self, length: NatLike) -> tuple[Nat, Bool]:
+        """An index of which only its range is known, and that range."""
+        self.indices += 1
+        i = atom(Var(f"i{self.indices}#"))
+        term = self.terms.nat(i)
+        return i, z3.And(term >= 0, term < self.terms.nat(length))
+
+    def show(self, obligation: str, goal: Bool, hypotheses: Iterable[Bool] = ()) -> None:
+        """Show a goal, or raise `Open`."""
+        held = [*self.hypotheses, *hypotheses]
+        laws = instances(self.assuming, [goal, *hypotheses])
+        query = [*self.terms.facts, *held, *laws, z3.Not(goal)]
+        answer = ask(query, self.timeout_ms)
+        if answer.status == "sat":
+            better = ask([*query, *self.preferred], self.timeout_ms) if self.preferred else answer
+            answer = better if better.status == "sat" else answer
+            sizes = {
+                str(d): answer.model[d].as_long()
+                for d in answer.model.decls()
+                if d.arity() == 0 and d.range() == z3.IntSort()
+            }
+            raise Open(obligation, "z3 has a counterexample to this step", sizes)
+        if answer.status == "unknown":
+            raise Open(obligation, f"z3 gave up: {answer.reason}")
+        if obligation not in self.shown:
+            self.shown.append(obligation)
+
+    def same_length(self, left: NatLike, right: NatLike, hypotheses: Hypotheses) -> None:
+        """Show that two lengths are equal."""
+        equal = self.terms.nat(left) == self.terms.nat(right)
+        self.show("sizes agree at every depth", equal, hypotheses)
+
+    def agree(
+        self, left: Value, right: Value, hypotheses: Hypotheses, what: str = "elements agree"
+    ) -> None:
+        """Show that two values are the same."""
+        match left, right:
+            case Pull(), Pull():
+                self.same_length(left.length, right.length, hypotheses)
+                i, in_range = self.index(left.length)
+                self.agree(left[i], right[i], (*hypotheses, in_range), what)
+            case ((tuple() | Parts()), (tuple() | Parts())):
+                for a, b in zip(components(left), components(right), strict=True):
+                    self.agree(a, b, hypotheses, what)
+            case Part(), Part():
+                self.induction(self, left, right, hypotheses)
+            case _:
+                self.same_scalar(left, right, hypotheses, what)
+
+    def same_scalar(self, left: Value, right: Value, hypotheses: Hypotheses, what: str) -> None:
+        """Show that two scalars are equal, with what can be shown of the arguments they name."""
+        one, two = self.reader.scalar(left), self.reader.scalar(right)
+        if one.sort() != two.sort():
+            raise Open(what, f"a value of type {one.sort()} against one of type {two.sort()}")
+        goal = one == two
+        self.show(what, goal, (*hypotheses, *self.equal_names(goal, hypotheses)))
+
+    def equal_names(self, goal: Bool, hypotheses: Hypotheses) -> list[Bool]:
+        """That named arguments in a goal are the same where the values they name agree."""
+        inside = constants(goal)
+        used = [n for n in self.reader.named if n.constant in inside]
+        equal: list[Bool] = []
+        for first, second in itertools.combinations(used, 2):
+            alike = first.constant.sort() == second.constant.sort()
+            if alike and self.can_agree(first.value, second.value, hypotheses):
+                equal.append(first.constant == second.constant)
+        return equal
+
+    def can_agree(self, left: Value, right: Value, hypotheses: Hypotheses) -> bool:
+        """Whether two values can be shown to be the same."""
+        shown = list(self.shown)
+        try:
+            self.agree(left, right, hypotheses)
+        except Open:
+            self.shown = shown
+            return False
+        return True
+
+
+def lockstep(proof: Proof, left: Part, right: Part, hypotheses: Hypotheses) -> None:
+    """Induction over the steps of two folds that take as many steps; see the module."""
+    one, two = left.fold, right.fold
+    same_length = proof.terms.nat(one.length) == proof.terms.nat(two.length)
+    proof.show("both sides fold over as many steps", same_length, hypotheses)
+    k, in_range = proof.index(one.length)
+    before = (*hypotheses, in_range)
+    if left.path and right.path:
+        here = along_indices(left.path, right.path)
+        for a, b in here:
+            at = proof.terms.nat(a) == proof.terms.nat(b)
+            proof.show("accumulators are read at the same place", at, hypotheses)
+        state = proof.reader.state(one.init)
+        plain = with_lockstep(proof)
+        plain(one.init, two.init, hypotheses, "the folds start alike")
+        plain(one.step(k, state), two.step(k, state), before, "steps keep the accumulators equal")
+        return
+    if right.path:
+        state_two = proof.reader.state(two.init)
+        state_one = along(state_two, right.path)
+    else:
+        state_one = proof.reader.state(one.init)
+        state_two = along(state_one, left.path)
+    plain = with_lockstep(proof)
+    starts = along(one.init, left.path), along(two.init, right.path)
+    plain(*starts, hypotheses, "the folds start alike")
+    steps = (
+        along(one.step(k, state_one), left.path),
+        along(two.step(k, state_two), right.path),
+    )
+    plain(*steps, before, "steps keep the accumulators equal")
+
+
+def with_lockstep(proof: Proof) -> Callable[..., None]:
+    """`agree`, where folds inside the steps of a fold agree in lockstep."""
+
+    def agree(left: Value, right: Value, hypotheses: Hypotheses, what: str) -> None:
+        chosen, proof.induction = proof.induction, lockstep
+        try:
+            proof.agree(left, right, hypotheses, what)
+        finally:
+            proof.induction = chosen
+
+    return agree
+
+
+def along_indices(left: tuple[Any, ...], right: tuple[Any, ...]) -> list[tuple[Nat, Nat]]:
+    """The pairs of indices of two paths of one form."""
+    if len(left) != len(right):
+        raise Open("accumulators are read at the same place", "the accumulators differ in form")
+    return [(nat(a), nat(b)) for a, b in zip(left, right, strict=True)]

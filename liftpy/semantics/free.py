@@ -1,0 +1,172 @@
+"""Rules at given sizes: both sides written out as terms, compared under the declared laws.
+
+Elements are names, unknown functions build terms, and a term stands in the normal form of its laws:
+a word for an associative function, a bag for a commutative one, without neutral elements. Two terms
+are the same exactly when every function with those laws makes them equal. So this finds
+counterexamples, and what it finds can be read: sizes, index, and the two elements there.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from liftpy.ir.nat import NatLike, Var, nat
+from liftpy.ir.pull import Index, Parts, Pull, Value
+from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
+from liftpy.rewrite.rule import Assumption
+from liftpy.semantics.symbolic import components
+
+Sizes: TypeAlias = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A name, or a function applied to terms; an index is an argument like any other."""
+
+    head: str
+    args: tuple[Term | int, ...] = ()
+
+    def __str__(self) -> str:
+        indices = "".join(f"[{a}]" for a in self.args if isinstance(a, int))
+        values = ", ".join(str(a) for a in self.args if not isinstance(a, int))
+        return f"{self.head}({values}){indices}" if values else self.head + indices
+
+
+class FreeReader:
+    """Reads meanings at given sizes as terms; indices may still be naturals over the sizes."""
+
+    def __init__(self, sizes: Sizes, assuming: tuple[Assumption, ...] = ()) -> None:
+        self.sizes = sizes
+        self.laws: dict[str, dict[str, str | None]] = {}
+        for assumption in assuming:
+            self.laws.setdefault(assumption.function, {})[assumption.law] = assumption.value
+
+    def number(self, value: NatLike) -> int:
+        """A natural as the number it is at the sizes."""
+        return nat(value).value(self.sizes)
+
+    def leaf(self, name: str, t: Type, *prefix: Term | int) -> Value:
+        """A metavariable of a type, or an unknown function's result."""
+        match t:
+            case ArrayType(element, length) | VectorType(element, length):
+                return Pull(length, lambda i: self.leaf(name, element, *prefix, self.number(i)))
+            case TupleType(elements):
+                return tuple(self.leaf(f"{name}.{k}", e, *prefix) for k, e in enumerate(elements))
+            case _:
+                return Term(name, prefix)
+
+    def operate(self, op: str, args: tuple[Value, ...]) -> Value:
+        return Term(op, args)
+
+    def literal(self, value: float, t: Type) -> Value:
+        return Term(str(value))
+
+    def inside(self, index: Index, length: NatLike) -> Value:
+        return 0 <= self.number(index) < self.number(length)
+
+    def clip(self, index: Index, length: NatLike) -> Index:
+        return min(max(self.number(index), 0), self.number(length) - 1)
+
+    def choose(self, condition: Value, then: Value, otherwise: float) -> Value:
+        return then if condition else Term(str(otherwise))
+
+    def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
+        terms = tuple(self.term(a) for a in args)
+        if function.name in self.laws and len(terms) == 2:
+            return self.normal(function.name, *terms)
+        return self.leaf(function.name, function.type, *terms)
+
+    def normal(self, f: str, left: Term, right: Term) -> Term:
+        """The normal form of `f(left, right)` under the laws of `f`."""
+        laws = self.laws[f]
+        if "neutral" in laws:
+            unit = Term(str(laws["neutral"]))
+            if unit in (left, right):
+                return right if left == unit else left
+        parts: list[Any] = [left, right]
+        if "associative" in laws:
+            parts = [q for p in parts for q in (p.args if p.head == f else (p,))]
+        if "commutative" in laws:
+            parts.sort(key=str)
+        return Term(f, tuple(parts))
+
+    def term(self, value: Value) -> Term:
+        """A value with all its elements, as a term."""
+        match value:
+            case Pull():
+                elements = (self.term(value[i]) for i in range(self.number(value.length)))
+                return Term("array", tuple(elements))
+            case Parts() | tuple():
+                return Term("tuple", tuple(self.term(part) for part in components(value)))
+            case _:
+                return value
+
+    def fold(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Value:
+        for k in range(self.number(length)):
+            init = self.kept(step(k, init))
+        return init
+
+    def kept(self, value: Value) -> Value:
+        """A value with the elements of its arrays worked out once."""
+        if isinstance(value, Pull):
+            elements = [self.kept(value[i]) for i in range(self.number(value.length))]
+            return Pull(len(elements), lambda i: elements[self.number(i)])
+        if isinstance(value, Parts | tuple):
+            return tuple(self.kept(part) for part in components(value))
+        return value
+
+
+def differences(
+    left: Value, right: Value, read: FreeReader, path: tuple[int, ...] = ()
+) -> Iterator[str]:
+    """Where two values differ, in words."""
+    match left, right:
+        case Pull(), Pull():
+            one, two = read.number(left.length), read.number(right.length)
+            if one != two:
+                where = f" at index {shown(path)}" if path else ""
+                yield f"the left side has length {one}{where}, the right side {two}"
+                return
+            for i in range(one):
+                yield from differences(left[i], right[i], read, (*path, i))
+        case ((Parts() | tuple()), (Parts() | tuple())):
+            for a, b in zip(components(left), components(right), strict=True):
+                yield from differences(a, b, read, path)
+        case _:
+            if left != right:
+                where = f"element {shown(path)}" if path else "the result"
+                yield f"{where} is {left} on the left, {right} on the right"
+
+
+def shown(path: tuple[int, ...]) -> str:
+    """An index in words."""
+    return "".join(f"[{i}]" for i in path)
+
+
+def assignments(variables: list[Var], most: int = 16, limit: int = 4000) -> Iterator[Sizes]:
+    """Sizes to try, mixed: small and larger ones, the same each time."""
+    ranges: list[list[int]] = []
+    for v in variables:
+        low = v.low if v.low is not None else -most // 3
+        high = v.high if v.high is not None else most
+        ranges.append(list(range(low, high + 1)))
+    total = 1
+    for r in ranges:
+        total *= len(r)
+    names = [v.name for v in variables]
+    if total <= limit:
+        for values in itertools.product(*ranges):
+            yield dict(zip(names, values, strict=True))
+        return
+    step = next(p for p in (7919, 104729, 1299709, 15485863) if total % p)
+    position = 1
+    for _ in range(limit):
+        position = (position + total // 3 + step) % total
+        rest, sizes = position, dict[str, int]()
+        for name, r in zip(names, ranges, strict=True):
+            rest, at = divmod(rest, len(r))
+            sizes[name] = r[at]
+        yield sizes

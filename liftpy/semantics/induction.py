@@ -1,0 +1,154 @@
+"""Inductions over folds of folds: blocks and exchange. Each step is a query of its own.
+
+A fold of folds is an outer fold whose step from accumulator `A` is `C(i, A, B)`, `B` the result of
+an inner fold from `init` with steps `step(j, ...)`; both may depend on the outer position `i`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import z3
+
+from liftpy.ir.nat import Nat, nat
+from liftpy.semantics.agree import Hypotheses, Proof, lockstep
+from liftpy.semantics.laws import constants
+from liftpy.semantics.symbolic import Fold, Part
+from liftpy.semantics.verdict import Open
+
+SHAPE = "the sides are folds of the form that the proof method is about"
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """One step of an outer fold: how it uses the result of the inner fold, and that fold."""
+
+    combine: Callable[[Any], Any]
+    inner: Fold
+
+
+def whole(part: Part) -> Fold:
+    """The fold of which a part is all."""
+    if part.path:
+        raise Open(SHAPE, "the accumulator is an array")
+    return part.fold
+
+
+def nest(proof: Proof, outer: Fold, i: Nat, accumulator: Any) -> Nest:
+    """The step of a fold of folds at position `i`."""
+    known = len(proof.reader.named)
+    value = outer.step(i, accumulator)
+    if isinstance(value, Part):
+        return Nest(lambda result: result, whole(value))
+    inside = constants(value)
+    new = [n for n in proof.reader.named[known:] if n.constant in inside]
+    if len(new) != 1 or not isinstance(new[0].value, Part):
+        raise Open(SHAPE, f"a step reads {len(new)} inner results, not one fold's")
+    (name,) = new
+    return Nest(lambda result: z3.substitute(value, (name.constant, result)), whole(name.value))
+
+
+def is_folded_twice(proof: Proof, fold: Fold) -> bool:
+    """Whether the steps of a fold are or read folds."""
+    known = len(proof.reader.named)
+    i, _ = proof.index(fold.length)
+    value = fold.step(i, proof.reader.state(fold.init))
+    return isinstance(value, Part) or len(proof.reader.named) > known
+
+
+def fresh(proof: Proof, fold: Fold) -> Any:
+    """An accumulator of a fold of which nothing is known."""
+    return proof.reader.scalar(proof.reader.state(fold.init))
+
+
+def blocks(proof: Proof, left: Part, right: Part, hypotheses: Hypotheses) -> None:
+    """One side folds once, the other block by block.
+
+    With `L(t)` the accumulator after `t` steps, `R(i)` the other one after `i` blocks, `S(i, j)`
+    the inner one of block `i` after `j` steps and `m` the length of a block, the invariant is
+
+        L(i*m + j) = C(i, R(i), S(i, j))
+
+    It holds at `j = 0` if it held at the end of the block before, for then `L(i*m) = R(i)`; a step
+    keeps it; at `j = m` it says `L((i+1)*m) = C(i, R(i), S(i, m)) = R(i+1)`, which is how the next
+    block begins. Where the inner fold goes on from the outer accumulator, `C(i, A, B) = B`.
+    """
+    one, two = whole(left), whole(right)
+    if is_folded_twice(proof, one):
+        one, two = two, one
+    terms = proof.terms
+    (i, in_blocks), a = proof.index(two.length), fresh(proof, two)
+    block = nest(proof, two, i, a)
+    m = nat(block.inner.length)
+    if i.names() & m.names():
+        raise Open(SHAPE, "the blocks differ in length")
+    counts = terms.nat(one.length) == terms.nat(two.length * m)
+    proof.show("the blocks have all steps", counts, hypotheses)
+    proof.agree(one.init, two.init, hypotheses, "the folds start alike")
+    begins = block.combine(proof.reader.scalar(block.inner.init))
+    proof.agree(begins, a, (*hypotheses, in_blocks), "a block begins where the one before ended")
+    (j, in_block), b = proof.index(m), fresh(proof, block.inner)
+    stepped = one.step(i * m + j, block.combine(b))
+    inside = block.combine(proof.reader.scalar(block.inner.step(j, b)))
+    ranges = (*hypotheses, in_blocks, in_block)
+    proof.agree(stepped, inside, ranges, "a step within a block keeps the invariant")
+
+
+def exchange(proof: Proof, left: Part, right: Part, hypotheses: Hypotheses) -> None:
+    """Both sides fold rows and columns of the same elements, in exchanged order.
+
+    Let `L(i)` be the left accumulator after `i` rows, and `F(i)` the right side's result when its
+    inner folds stop after `i` rows; `T(j)` is the inner state of column `j` after `i` rows. That
+    `L(i) = F(i)` is an induction over `i`:
+
+        i = 0      every right step from an inner result that is still `init` changes nothing
+        i -> i+1   with `G(j)`, `H(j)` the partial results of `F(i+1)`, `F(i)` after `j` columns
+                   and `S(j)` the state of row `i` after `j` elements, `G(j) = CL(i, H(j), S(j))`
+                   by an induction over `j`; at the last column it says
+                   `F(i+1) = CL(i, F(i), row) = L(i+1)`
+
+    At the last row `F` is the right side.
+    """
+    one, two = whole(left), whole(right)
+    terms = proof.terms
+    i, in_rows = proof.index(one.length)
+    j, in_columns = proof.index(two.length)
+    proof.agree(one.init, two.init, hypotheses, "the folds start alike")
+    h = fresh(proof, one)
+    row, column = nest(proof, one, i, h), nest(proof, two, j, h)
+    b, t = fresh(proof, row.inner), fresh(proof, column.inner)
+    for nested, mine in (row, i), (column, j):
+        if nat(nested.inner.length).names() & mine.names():
+            raise Open(SHAPE, "the inner folds differ in length")
+    rows = terms.nat(one.length) == terms.nat(column.inner.length)
+    columns = terms.nat(two.length) == terms.nat(row.inner.length)
+    proof.show("both sides fold the same rows and columns", z3.And(rows, columns), hypotheses)
+    ranges = (*hypotheses, in_rows, in_columns)
+    nothing = "an inner fold without elements changes nothing"
+    for nested, in_range in (row, in_rows), (column, in_columns):
+        start = proof.reader.scalar(nested.inner.init)
+        proof.agree(nested.combine(start), h, (*hypotheses, in_range), nothing)
+        if h in constants(start):
+            raise Open(SHAPE, "an inner fold goes on from the outer accumulator")
+    next_b = proof.reader.scalar(row.inner.step(j, b))
+    next_t = proof.reader.scalar(column.inner.step(i, t))
+    if h in constants(next_b) or h in constants(next_t):
+        raise Open(SHAPE, "an inner step depends on the outer accumulator")
+    late = z3.substitute(column.combine(next_t), (h, row.combine(b)))
+    early = z3.substitute(row.combine(next_b), (h, column.combine(t)))
+    proof.agree(late, early, ranges, "an element may join its row or its column first")
+
+
+def folded(method: Callable[..., None]) -> Callable[..., None]:
+    """A method for folds of folds, with lockstep for what is inside."""
+
+    def induct(proof: Proof, left: Part, right: Part, hypotheses: Hypotheses) -> None:
+        proof.induction = lockstep
+        try:
+            method(proof, left, right, hypotheses)
+        finally:
+            proof.induction = induct
+
+    return induct

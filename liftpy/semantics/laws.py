@@ -1,0 +1,81 @@
+"""The declared laws of unknown functions, instantiated at the terms of one query.
+
+No axiom is quantified. Each law is stated for the applications that stand in the query, and for
+those that these statements make, until nothing new comes: associativity and commutativity keep the
+arguments at the leaves, so that this ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import z3
+
+from liftpy.rewrite.rule import Assumption
+
+#: Statements after which no more are made.
+LIMIT = 4000
+
+
+def subterms(terms: Iterable[Any]) -> Iterator[Any]:
+    """Every term inside the terms, each once."""
+    seen: set[int] = set()
+    waiting = list(terms)
+    while waiting:
+        term = waiting.pop()
+        if term.get_id() not in seen:
+            seen.add(term.get_id())
+            yield term
+            waiting += term.children()
+
+
+def constants(term: Any) -> set[Any]:
+    """The constants in a term."""
+    return {t for t in subterms([term]) if z3.is_const(t)}
+
+
+def instances(assuming: tuple[Assumption, ...], terms: Iterable[Any]) -> list[Any]:
+    """The laws at the applications in the terms."""
+    laws: dict[str, dict[str, str | None]] = {}
+    for assumption in assuming:
+        laws.setdefault(assumption.function, {})[assumption.law] = assumption.value
+    stated: list[Any] = []
+    known: set[int] = set()
+    waiting = [t for t in subterms(terms) if is_application(t, laws)]
+    while waiting and len(stated) < LIMIT:
+        term = waiting.pop()
+        if term.get_id() in known:
+            continue
+        known.add(term.get_id())
+        for other in rewritten(term, laws[term.decl().name()]):
+            stated.append(term == other)
+            waiting += [t for t in subterms([other]) if is_application(t, laws)]
+    return stated
+
+
+def is_application(term: Any, laws: dict[str, dict[str, str | None]]) -> bool:
+    """Whether a term applies a function with laws, to two values of the type of its result."""
+    if not z3.is_app(term) or term.num_args() != 2 or term.decl().name() not in laws:
+        return False
+    f = term.decl()
+    return f.domain(0) == f.domain(1) == f.range()
+
+
+def rewritten(term: Any, laws: dict[str, str | None]) -> Iterator[Any]:
+    """What a term equals by one use of each law at its root."""
+    f = term.decl()
+    left, right = term.children()
+    if "neutral" in laws:
+        unit = z3.Const(f"{laws['neutral']}:{f.range()}", f.range())
+        if left.eq(unit):
+            yield right
+        if right.eq(unit):
+            yield left
+    if "commutative" in laws:
+        yield f(right, left)
+    if "associative" in laws:
+        if left.decl().eq(f):
+            yield f(left.arg(0), f(left.arg(1), right))
+        if right.decl().eq(f):
+            yield f(f(left, right.arg(0)), right.arg(1))

@@ -1,0 +1,118 @@
+"""Meaning against reference: a primitive is tried at many sizes, on elements that are names.
+
+The elements are all distinct and unknown functions build terms, so that any element out of place
+shows. No array is empty: an empty list does not say what it would hold.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from liftpy.ir.constraint import Constraint
+from liftpy.ir.denote import denote
+from liftpy.ir.expr import FunCall, FunVar, Param, Primitive, nat_fields
+from liftpy.ir.nat import Nat, Var
+from liftpy.ir.pull import Parts, Pull, Value
+from liftpy.ir.walk import substitute_callee, top_down
+from liftpy.semantics.free import FreeReader, Sizes, Term, assignments
+from liftpy.semantics.reference import interpret
+from liftpy.semantics.refute import count, grade, hold, spread
+from liftpy.semantics.symbolic import components
+
+#: Elements at most of what is tried.
+ELEMENTS = 600
+
+
+def disagreement(primitive: Primitive, params: tuple[Param, ...]) -> str | None:
+    """Where `reference` and the meaning differ, sizes first; None if they never did."""
+    types = [p.type for p in params]
+    clauses = list(primitive.requires(*types))
+    found = variables(primitive, params, clauses)
+    lengths = [next(t.lengths(), None) for t in types]
+    allowed = [
+        at
+        for at in assignments(found)
+        if hold(clauses, at) and all(1 <= count(t, at) <= ELEMENTS for t in types)
+    ]
+    measured = [length for length in lengths if length is not None]
+    allowed.sort(key=lambda at: grade(at, measured))
+    for at in spread(allowed):
+        if (words := disagreement_at(primitive, params, at)) is not None:
+            named = ", ".join(f"{name} = {value}" for name, value in sorted(at.items()))
+            return f"{named}: {words}"
+    return None
+
+
+def variables(
+    primitive: Primitive, params: tuple[Param, ...], clauses: list[Constraint]
+) -> list[Var]:
+    """The size variables of an instance, by name."""
+    sizes: list[tuple[Nat, frozenset[str]]] = [
+        (length, length.names()) for p in params for length in p.type.lengths()
+    ]
+    sizes += [(size, c.names()) for c in clauses for size in (c.left, c.right)]
+    fields = [getattr(primitive, name) for name in nat_fields(type(primitive))]
+    bound = {name for c in clauses for s in (c.left, c.right) for name in s.names() - c.names()}
+    sizes += [(size, size.names() - bound) for size in fields]
+    found = {
+        a.name: a
+        for size, names in sizes
+        for a in size.atoms()
+        if isinstance(a, Var) and a.name in names
+    }
+    return [found[name] for name in sorted(found)]
+
+
+def disagreement_at(primitive: Primitive, params: tuple[Param, ...], at: Sizes) -> str | None:
+    """Where `reference` and the meaning differ at given sizes."""
+    read = FreeReader(at)
+    env = {p: read.leaf(p.name, p.type) for p in params}
+    applied = FunCall(primitive, params)
+    meant = listed(denote(applied, env, read), read)
+    unknown = {
+        part.fun.name: caller(read, part.fun)
+        for _, part in top_down(applied)
+        if isinstance(part, FunCall) and isinstance(part.fun, FunVar)
+    }
+    numbered = FunCall(substitute_callee(primitive, at), params)
+    given = {p: listed(value, read) for p, value in env.items()}
+    referred = listed(interpret(numbered, given, unknown), read)
+    return difference(meant, referred)
+
+
+def caller(read: FreeReader, function: FunVar) -> Any:
+    """An unknown function on terms."""
+    return lambda *args: read.unknown(function, args)
+
+
+def listed(value: Value, read: FreeReader) -> Any:
+    """A value as nested lists and tuples of terms."""
+    match value:
+        case Pull():
+            return [listed(value[i], read) for i in range(read.number(value.length))]
+        case Parts() | tuple():
+            return tuple(listed(part, read) for part in components(value))
+        case list():
+            return [listed(part, read) for part in value]
+        case float():
+            return Term(str(value))
+        case _:
+            return value
+
+
+def difference(meant: Any, referred: Any, path: str = "") -> str | None:
+    """Where two nested lists differ, in words."""
+    if isinstance(meant, list | tuple) and type(meant) is type(referred):
+        if len(meant) != len(referred):
+            return f"length {len(meant)} is meant{at_path(path)}, the reference has {len(referred)}"
+        for k, (one, two) in enumerate(zip(meant, referred, strict=True)):
+            if (words := difference(one, two, f"{path}[{k}]")) is not None:
+                return words
+        return None
+    same = meant == referred
+    return None if same else f"{meant} is meant{at_path(path)}, the reference has {referred}"
+
+
+def at_path(path: str) -> str:
+    """A place in words."""
+    return f" at {path}" if path else ""

@@ -1,0 +1,103 @@
+"""Proving a rule: both sides are read as z3 terms, at sizes that stay symbols.
+
+Obligations, in order:
+
+1.  what is assumed can hold for an array of more than 8 elements (else the rule says nothing);
+2.  what the right side's primitives require follows;
+3.  sizes agree at every depth;
+4.  elements agree at every index, folds by the rule's proof method.
+
+Assumed are what the left side's primitives require, `where`, and the ranges of the size variables:
+a metavariable size is 0 or more unless it is declared otherwise. So an array may be empty; a law
+that needs an element says so in `where`.
+
+Where an obligation cannot be shown, both sides are written out at many sizes. A difference refutes
+the rule; without one the verdict is `Unknown`, which counts as not proved.
+"""
+
+from __future__ import annotations
+
+import z3
+
+from liftpy.ir.denote import denote
+from liftpy.ir.types import same_shape
+from liftpy.rewrite.ledger import admit
+from liftpy.rewrite.rule import Proof as Method
+from liftpy.rewrite.rule import Rule
+from liftpy.semantics.agree import Induction, Proof, lockstep
+from liftpy.semantics.induction import blocks, exchange, folded
+from liftpy.semantics.refute import (
+    ELEMENTS_AGREE,
+    REQUIRES,
+    SIZES,
+    hypotheses,
+    lengths,
+    refutation,
+    requirements,
+)
+from liftpy.semantics.smt import TIMEOUT_MS, ask
+from liftpy.semantics.verdict import Open, Proved, Refuted, Unknown, Vacuous, Verdict
+
+METHODS: dict[Method, Induction] = {
+    "pointwise": lockstep,
+    "lockstep": lockstep,
+    "definition": lockstep,
+    "blocks": folded(blocks),
+    "nested": folded(blocks),
+    "exchange": folded(exchange),
+}
+
+ASSUMED = "what is assumed can hold for more than 8 elements"
+
+
+def prove(rule: Rule, timeout_ms: int = TIMEOUT_MS) -> Verdict:
+    """Whether a rule is true at all sizes; one that is may be applied from now on.
+
+    `timeout_ms` is for each query.
+    """
+    proof = Proof(rule.assuming, METHODS[rule.proof], timeout_ms)
+    proof.hypotheses = [proof.terms.assume(c) for c in hypotheses(rule)]
+    vacuous = emptiness(rule, proof)
+    if vacuous is not None:
+        return vacuous
+    try:
+        show(rule, proof)
+    except Open as left:
+        found = refutation(rule, left.sizes)
+        return found if found is not None else Unknown(left.obligation, left.reason)
+    admit(rule)
+    return Proved(tuple(proof.shown))
+
+
+def emptiness(rule: Rule, proof: Proof) -> Vacuous | Unknown | None:
+    """Whether the assumptions hold for no array of more than 8 elements."""
+    long = [proof.terms.nat(length) > 8 for length in lengths(rule)]
+    proof.preferred = [z3.Or(long)] if long else []
+    held = [*proof.terms.facts, *proof.hypotheses, *proof.preferred]
+    answer = ask(held, proof.timeout_ms)
+    if answer.status == "unsat":
+        conditions = ", ".join(map(str, hypotheses(rule)))
+        return Vacuous(f"no array of more than 8 elements satisfies {conditions}")
+    if answer.status == "unknown":
+        return Unknown(ASSUMED, f"z3 gave up: {answer.reason}")
+    proof.shown.append(ASSUMED)
+    return None
+
+
+def show(rule: Rule, proof: Proof) -> None:
+    """Show the obligations of a rule; raises `Open`."""
+    for _, condition in requirements(rule.right):
+        for goal in proof.terms.claims(condition):
+            proof.show(REQUIRES, goal)
+    pairs = same_shape(rule.left.type, rule.right.type)
+    if pairs is None:
+        raise Open(SIZES, f"the left side is {rule.left.type}, the right side {rule.right.type}")
+    for one, two in pairs:
+        proof.same_length(one, two, ())
+    env = {p: proof.reader.leaf(p.name, p.type) for p in rule.left.free | rule.right.free}
+    left = denote(rule.left, env, proof.reader)
+    right = denote(rule.right, env, proof.reader)
+    proof.agree(left, right, (), ELEMENTS_AGREE)
+
+
+__all__ = ["METHODS", "Proved", "Refuted", "Unknown", "Vacuous", "Verdict", "prove"]

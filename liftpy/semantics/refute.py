@@ -1,0 +1,140 @@
+"""Looking for sizes at which a rule is false."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+
+from liftpy.errors import InternalError
+from liftpy.ir.constraint import Constraint
+from liftpy.ir.denote import denote
+from liftpy.ir.expr import Expr, FunCall, Param, Primitive
+from liftpy.ir.nat import Nat, Var
+from liftpy.ir.types import Type, same_shape
+from liftpy.ir.walk import top_down
+from liftpy.rewrite.rule import Rule
+from liftpy.semantics.free import FreeReader, Sizes, assignments, differences
+from liftpy.semantics.verdict import Refuted
+
+#: How many sizes are written out in full; how many elements the arrays may have, and the result.
+TRIALS, ARRAYS, RESULT = 60, 120, 1500
+
+REQUIRES = "what the right side's primitives require holds"
+SIZES = "sizes agree at every depth"
+ELEMENTS_AGREE = "elements agree at every index"
+
+
+def requirements(expr: Expr) -> Iterator[tuple[str, Constraint]]:
+    """The conditions of every primitive in an expression, each with who asks."""
+    for _, part in top_down(expr):
+        if isinstance(part, FunCall) and isinstance(part.fun, Primitive):
+            for condition in part.fun.conditions(*(a.type for a in part.args)):
+                yield part.fun.name, condition
+
+
+def hypotheses(rule: Rule) -> tuple[Constraint, ...]:
+    """What may be assumed of the sizes: what the left side requires, and `where`."""
+    return (*(c for _, c in requirements(rule.left)), *rule.where)
+
+
+def sizes_in(exprs: Iterable[Expr]) -> Iterator[Nat]:
+    """Every length in the types of the parts of expressions."""
+    for expr in exprs:
+        for _, part in top_down(expr):
+            yield from part.type.lengths()
+
+
+def variables(rule: Rule) -> list[Var]:
+    """The size metavariables of a rule, by name."""
+    conditions = [*hypotheses(rule), *(c for _, c in requirements(rule.right))]
+    sizes = [
+        *sizes_in((rule.left, rule.right)),
+        *(s for c in conditions for s in (c.left, c.right)),
+    ]
+    found = {a.name: a for size in sizes for a in size.atoms() if isinstance(a, Var)}
+    return [found[name] for name in sorted(found)]
+
+
+def lengths(rule: Rule) -> list[Nat]:
+    """The outermost lengths of the metavariable arrays of the left side."""
+    outer = (next(p.type.lengths(), None) for p in sorted(rule.left.free, key=lambda p: p.name))
+    return [length for length in outer if length is not None]
+
+
+def refutation(rule: Rule, suggested: Sizes | None = None) -> Refuted | None:
+    """Sizes at which the rule is false, larger arrays first; None if none were found."""
+    assumed = hypotheses(rule)
+    measured = lengths(rule)
+    names = [v.name for v in variables(rule)]
+    allowed: list[Sizes] = []
+    if suggested is not None and all(name in suggested for name in names):
+        allowed.append({name: suggested[name] for name in names})
+    allowed += [at for at in assignments(variables(rule)) if hold(assumed, at)]
+    grades: list[list[Sizes]] = [[], [], []]
+    for at in allowed:
+        grades[grade(at, measured)].append(at)
+    for at in itertools.chain.from_iterable(spread(candidates) for candidates in grades):
+        if hold(assumed, at) and (found := difference(rule, at)) is not None:
+            obligation, words = found
+            named = ", ".join(f"{name} = {at[name]}" for name in names)
+            return Refuted(obligation, f"{named}: {words}" if named else words)
+    return None
+
+
+def grade(at: Sizes, measured: list[Nat]) -> int:
+    """How good a witness sizes would make: 0 for more than 8 elements and no size below 2."""
+    if not any(8 < length.value(at) <= ARRAYS for length in measured):
+        return 2
+    return 0 if all(value < 0 or value > 1 for value in at.values()) else 1
+
+
+def spread(candidates: list[Sizes]) -> list[Sizes]:
+    """At most `TRIALS` of the candidates, the first one among them."""
+    step = max(1, -(-len(candidates) // TRIALS))
+    return candidates[::step]
+
+
+def hold(conditions: Iterable[Constraint], at: Sizes) -> bool:
+    """Whether conditions hold at sizes; a division by zero is a condition that does not."""
+    try:
+        return all(c.holds(at) for c in conditions)
+    except ZeroDivisionError:
+        return False
+
+
+def difference(rule: Rule, at: Sizes) -> tuple[str, str] | None:
+    """The first obligation that fails at given sizes, and how."""
+    for primitive, condition in requirements(rule.right):
+        if not hold([condition], at):
+            return REQUIRES, f"{primitive} asks that {condition}"
+    pairs = same_shape(rule.left.type, rule.right.type)
+    if pairs is None:
+        return SIZES, f"the left side is {rule.left.type}, the right side {rule.right.type}"
+    for one, two in pairs:
+        if one.value(at) != two.value(at):
+            return SIZES, f"{one} is {one.value(at)}, {two} is {two.value(at)}"
+    arrays = (count(p.type, at) for p in rule.left.free)
+    if count(rule.left.type, at) > RESULT or any(number > ARRAYS for number in arrays):
+        return None
+    read = FreeReader(at, rule.assuming)
+    env = environment(rule, read)
+    left, right = denote(rule.left, env, read), denote(rule.right, env, read)
+    first = next(differences(left, right, read), None)
+    return None if first is None else (ELEMENTS_AGREE, first)
+
+
+def count(t: Type, at: Sizes) -> int:
+    """How many elements a value of a type has at given sizes."""
+    total = 1
+    for length in t.lengths():
+        total *= length.value(at)
+    return total
+
+
+def environment(rule: Rule, read: FreeReader) -> dict[Param, object]:
+    """The metavariables of both sides as leaves."""
+    unbound = rule.right.free - rule.left.free
+    if unbound:
+        names = ", ".join(sorted(p.name for p in unbound))
+        raise InternalError(f"rule {rule.name} has {names} on its right side only")
+    return {p: read.leaf(p.name, p.type) for p in rule.left.free}

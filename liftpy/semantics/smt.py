@@ -1,0 +1,256 @@
+"""z3: naturals and conditions as terms, and the one place that asks the solver.
+
+A floor quotient is a fresh integer `q` with `n = d*q + r` and `0 <= r < d` where `d >= 1`; where
+`d` is not positive nothing is known about it. That a length is divided exactly is the fact that `r
+= 0`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import z3
+
+from liftpy.errors import InternalError
+from liftpy.ir.constraint import AtMost, Constraint, Divides, Equal
+from liftpy.ir.nat import Atom, Monomial, Nat, NatLike, Quotient, Remainder, Var, atom, nat
+from liftpy.primitives.transpose import Permutes
+
+Bool: TypeAlias = Any  # z3 has no types
+Int: TypeAlias = Any
+
+#: How long one query may take.
+TIMEOUT_MS = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the solver said: `model` where it found one, `reason` where it gave up."""
+
+    status: Literal["unsat", "sat", "unknown"]
+    model: Any = None
+    reason: str = ""
+
+
+def ask(assertions: Iterable[Bool], timeout_ms: int = TIMEOUT_MS) -> Answer:
+    """Whether the assertions can hold together; a fresh solver each time."""
+    solver = z3.Solver()
+    solver.set("timeout", timeout_ms)
+    solver.add(*assertions)
+    result = solver.check()
+    if result == z3.unsat:
+        return Answer("unsat")
+    if result == z3.sat:
+        return Answer("sat", solver.model())
+    return Answer("unknown", reason=solver.reason_unknown())
+
+
+class Applied(Atom):
+    """An unknown function of naturals, applied; for laws about all index functions."""
+
+    __slots__ = ("argument", "function")
+
+    def __init__(self, function: str, argument: Nat) -> None:
+        super().__init__(f"{function}({argument.key})")
+        self.function = function
+        self.argument = argument
+
+    def bounds(self) -> tuple[int | None, int | None]:
+        return None, None
+
+    def parts(self) -> tuple[Nat, ...]:
+        return (self.argument,)
+
+    def rebuild(self, parts: tuple[Nat, ...]) -> Nat:
+        return atom(Applied(self.function, parts[0]))
+
+
+class Terms:
+    """Naturals as z3 integers. `facts` are what is known of the terms made so far."""
+
+    def __init__(self) -> None:
+        self.facts: list[Bool] = []
+        self.atoms: dict[Atom, Int] = {}
+        self.quotients: dict[tuple[Nat, Nat], tuple[Int, Int]] = {}
+        self.exactly: list[tuple[Nat, Nat]] = []
+
+    def nat(self, value: NatLike) -> Int:
+        """A natural as a term."""
+        total: Int = z3.IntVal(0)
+        for monomial, coefficient in nat(value).terms.items():
+            total = total + coefficient * self.monomial(monomial)
+        return z3.simplify(total)
+
+    def monomial(self, monomial: Monomial) -> Int:
+        """A product; factors below are divided out exactly."""
+        over = tuple((a, e) for a, e in monomial if e > 0)
+        under = tuple((a, -e) for a, e in monomial if e < 0)
+        if under:
+            return self.exact(over, under)
+        product: Int = z3.IntVal(1)
+        for factor, exponent in over:
+            for _ in range(exponent):
+                product = product * self.atom(factor)
+        return product
+
+    def exact(self, over: Monomial, under: Monomial) -> Int:
+        """An exact quotient; the rest of `over` times one that is assumed exact, if any is."""
+        divisor = Nat({under: 1})
+        for numerator, denominator in self.exactly:
+            if denominator == divisor and len(numerator.terms) == 1:
+                ((known, coefficient),) = numerator.terms.items()
+                rest = dict(over)
+                for factor, exponent in known:
+                    rest[factor] = rest.get(factor, 0) - exponent
+                if coefficient == 1 and all(e >= 0 for e in rest.values()):
+                    left = tuple((a, e) for a, e in rest.items() if e)
+                    return self.monomial(left) * self.divide(numerator, denominator)[0]
+        return self.divide(Nat({over: 1}), divisor)[0]
+
+    def atom(self, a: Atom) -> Int:
+        """A factor as a term."""
+        if a not in self.atoms:
+            match a:
+                case Var(name=name, low=low, high=high):
+                    term = z3.Int(name)
+                    if low is not None:
+                        self.facts.append(term >= low)
+                    if high is not None:
+                        self.facts.append(term <= high)
+                case Quotient(numerator=numerator, denominator=denominator):
+                    term = self.divide(numerator, denominator)[0]
+                case Remainder(numerator=numerator, denominator=denominator):
+                    term = self.divide(numerator, denominator)[1]
+                case Applied(function=name, argument=argument):
+                    term = z3.Function(name, z3.IntSort(), z3.IntSort())(self.nat(argument))
+                case _:
+                    raise InternalError(f"no z3 term for {a.key}")
+            self.atoms[a] = term
+        return self.atoms[a]
+
+    def divide(self, numerator: Nat, denominator: Nat) -> tuple[Int, Int]:
+        """Floor quotient and remainder, related where the denominator is positive."""
+        pair = numerator, denominator
+        if pair not in self.quotients:
+            n, d = self.nat(numerator), self.nat(denominator)
+            q, r = z3.FreshInt("q"), z3.FreshInt("r")
+            self.quotients[pair] = q, r
+            related = z3.And(n == d * q + r, r >= 0, r < d)
+            self.facts.append(z3.Implies(d >= 1, related))
+            low = numerator.bounds[0]
+            if low is not None and low >= 0:
+                self.facts.append(z3.Implies(d >= 1, q >= 0))
+        return self.quotients[pair]
+
+    def assume(self, constraint: Constraint) -> Bool:
+        """A condition as a formula to be assumed, before what rests on it is made a term."""
+        if isinstance(constraint, Divides):
+            self.exactly.append((constraint.right, constraint.left))
+        return self.condition(constraint)
+
+    def condition(self, constraint: Constraint) -> Bool:
+        """A condition as a formula."""
+        left, right = constraint.left, constraint.right
+        match constraint:
+            case AtMost():
+                return self.nat(left) <= self.nat(right)
+            case Equal():
+                return self.nat(left) == self.nat(right)
+            case Divides():
+                q, r = self.divide(right, left)
+                d = self.nat(left)
+                return z3.And(d >= 1, r == 0, self.nat(right) == d * q)
+            case Permutes(inverse=inverse):
+                functions = (left, inverse), (inverse, left)
+                return z3.And([self.all_undone(f, g, right) for f, g in functions])
+            case _:
+                raise InternalError(f"no formula for {constraint}")
+
+    def claims(self, constraint: Constraint) -> list[Bool]:
+        """A condition as formulas to be shown one by one; a permutation at an index of its own."""
+        if not isinstance(constraint, Permutes):
+            return [self.condition(constraint)]
+        i = atom(Var(f"i{len(self.atoms)}#", None))
+        functions = (constraint.left, constraint.inverse), (constraint.inverse, constraint.left)
+        return [goal for f, g in functions for goal in self.undone(f, g, constraint.right, i)]
+
+    def undone(self, function: Nat, inverse: Nat, length: Nat, i: Nat) -> list[Bool]:
+        """That `function(i)` is in range, and `inverse` leads back, where `i` is in range."""
+        image = function.substitute({"i": i})
+        index, result = self.nat(i), self.nat(image)
+        back, end = self.nat(inverse.substitute({"i": image})), self.nat(length)
+        in_range = z3.And(index >= 0, index < end)
+        return [z3.Implies(in_range, goal) for goal in (result >= 0, result < end, back == index)]
+
+    def all_undone(self, function: Nat, inverse: Nat, length: Nat) -> Bool:
+        """`undone` for all indices; nothing is assumed of functions that divide."""
+        if any(isinstance(a, Quotient | Remainder) for a in (*function.atoms(), *inverse.atoms())):
+            return z3.BoolVal(val=True)
+        i = atom(Var(f"i{len(self.atoms)}#", None))
+        return z3.ForAll([self.nat(i)], z3.And(self.undone(function, inverse, length, i)))
+
+
+# --- collisions of work-items -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Collision:
+    """Two work-items of a group that touch one address: the variables of each, and the address."""
+
+    first: dict[str, int]
+    second: dict[str, int]
+    address: int
+
+    def __str__(self) -> str:
+        one, two = (
+            ", ".join(f"{n} = {v}" for n, v in sorted(side.items()))
+            for side in (self.first, self.second)
+        )
+        return f"address {self.address} is touched at {one} and at {two}"
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """The solver gave up: treat it as a collision."""
+
+    reason: str
+
+
+def find_collision(
+    first: Nat,
+    second: Nat,
+    local: Collection[str],
+    shared: Collection[str] = (),
+    timeout_ms: int = 1000,
+) -> Collision | Undecided | None:
+    """Whether two different work-items of a group may touch one address; None: they never do.
+
+    `first` and `second` are the addresses that two accesses touch, over variables with ranges. The
+    variables in `local` are the ids of a work-item within its group: the two work-items differ in
+    one of them. Those in `shared` (ids of the group, counters of loops around both accesses) are
+    the same for both. All others are each work-item's own.
+    """
+    own: dict[str, Nat] = {}
+    ranges = {a.name: a for n in (first, second) for a in n.atoms() if isinstance(a, Var)}
+    ids = [name for name in local if name in ranges]
+    for name, v in ranges.items():
+        own[name] = atom(v) if name in shared else atom(Var(f"{name}'", v.low, v.high))
+    terms = Terms()
+    here, there = terms.nat(first), terms.nat(second.substitute(own))
+    differ = [terms.nat(atom(ranges[name])) != terms.nat(own[name]) for name in ids]
+    unseen = len(ids) < len(local)  # work-items may differ in an id that neither address mentions
+    goal = [here == there] if unseen else [here == there, z3.Or(differ)]
+    answer = ask([*terms.facts, *goal], timeout_ms)
+    if answer.status == "unsat":
+        return None
+    if answer.status == "unknown":
+        return Undecided(answer.reason)
+
+    def read(n: Nat) -> int:
+        return answer.model.eval(terms.nat(n), model_completion=True).as_long()
+
+    one = {name: read(atom(ranges[name])) for name in sorted(first.names() | set(ids))}
+    two = {name: read(own[name]) for name in sorted(second.names() | set(ids))}
+    return Collision(one, two, read(first))

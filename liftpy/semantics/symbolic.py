@@ -1,0 +1,214 @@
+"""z3 as a reader of meanings.
+
+Indices stay naturals; scalars are terms. A metavariable array is an unknown function of its
+indices, a type variable an unknown sort, an unknown function an unknown function. A fold is not
+computed: its parts are `Part`s, which the inductions of `agree` and `induction` open. Where an
+unknown function is applied to a part of a fold, or to a whole array, the argument is *named* by a
+constant; two names are the same where the values that they stand for can be shown to agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import z3
+
+from liftpy.ir.nat import Nat, NatLike, nat
+from liftpy.ir.pull import Index, Parts, Pull, Value
+from liftpy.ir.types import BOOL, ArrayType, TupleType, Type, VectorType
+from liftpy.semantics.smt import Terms
+from liftpy.semantics.verdict import Open
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fold:
+    """A fold as it was asked for."""
+
+    length: NatLike
+    init: Value
+    step: Callable[[Index, Value], Value]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """One scalar of a fold's result: the one at `path` of the accumulator."""
+
+    fold: Fold
+    path: tuple[Index, ...]
+    sort: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Named:
+    """A value that a constant stands for, as the argument of an unknown function."""
+
+    constant: Any
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """An index at which a metavariable array is read, and the length that it must be below."""
+
+    array: str
+    index: Nat
+    length: Nat
+
+
+class SymbolicReader:
+    """Reads meanings as z3 terms."""
+
+    def __init__(self, terms: Terms) -> None:
+        self.terms = terms
+        self.named: list[Named] = []
+        self.reads: list[Read] = []
+        self.clipped: dict[Nat, Nat] = {}
+        self.states = 0
+
+    def sort(self, t: Type) -> Any:
+        """The sort of scalars of a type; of arrays, where one is an unknown function's argument."""
+        if t == BOOL:
+            return z3.BoolSort()
+        if isinstance(t, ArrayType | VectorType):
+            return z3.DeclareSort(f"[]{self.sort(t.element)}")
+        return z3.DeclareSort(str(t))
+
+    def leaf(self, name: str, t: Type, *prefix: Any) -> Value:
+        """A metavariable of a type, or an unknown function's result; `prefix` are its arguments."""
+        return self.element(name, t, prefix, ())
+
+    def element(
+        self, name: str, t: Type, prefix: tuple[Any, ...], path: tuple[tuple[Index, NatLike], ...]
+    ) -> Value:
+        """The element at a path of a metavariable."""
+        match t:
+            case ArrayType(element, length) | VectorType(element, length):
+                return Pull(
+                    length, lambda i: self.element(name, element, prefix, (*path, (i, length)))
+                )
+            case TupleType(elements):
+                return tuple(
+                    self.element(f"{name}.{k}", part, prefix, path)
+                    for k, part in enumerate(elements)
+                )
+            case _:
+                self.reads += [Read(name, nat(i), nat(length)) for i, length in path]
+                indices = [self.terms.nat(i) for i, _ in path]
+                return applied(name, [*prefix, *indices], self.sort(t))
+
+    def scalar(self, value: Value) -> Any:
+        """A scalar as a term; a part of a fold is named."""
+        if isinstance(value, z3.ExprRef):
+            return value
+        if isinstance(value, Part):
+            return self.name(value, value.sort)
+        raise Open("every value can be read", f"{type(value).__name__} where a scalar was expected")
+
+    def name(self, value: Value, sort: Any) -> Any:
+        """A constant that stands for a value."""
+        constant = z3.FreshConst(sort, "value")
+        self.named.append(Named(constant, value))
+        return constant
+
+    def flat(self, value: Value, t: Type) -> list[Any]:
+        """An argument of an unknown function, as terms."""
+        match t:
+            case TupleType(elements):
+                parts = (self.flat(value[k], part) for k, part in enumerate(elements))
+                return [term for part in parts for term in part]
+            case ArrayType() | VectorType():
+                return [self.name(value, self.sort(t))]
+            case _:
+                return [self.scalar(value)]
+
+    def operate(self, op: str, args: tuple[Value, ...]) -> Value:
+        terms = [self.scalar(a) for a in args]
+        if op == "select":
+            return z3.If(*terms)
+        sort = z3.BoolSort() if op in {"<", "<=", "=="} else terms[0].sort()
+        return applied(f"operator {op}", terms, sort)
+
+    def constant(self, value: float, sort: Any) -> Any:
+        """A constant of a sort, the same wherever its value is the same."""
+        return z3.Const(f"{value}:{sort}", sort)
+
+    def literal(self, value: float, t: Type) -> Value:
+        return z3.BoolVal(bool(value)) if t == BOOL else self.constant(value, self.sort(t))
+
+    def inside(self, index: Index, length: NatLike) -> Value:
+        at = self.terms.nat(index)
+        return z3.And(at >= 0, at < self.terms.nat(length))
+
+    def clip(self, index: Index, length: NatLike) -> Index:
+        self.clipped[nat(index)] = nat(length)
+        return index
+
+    def choose(self, condition: Value, then: Value, otherwise: float) -> Value:
+        term = self.scalar(then)
+        return z3.If(condition, term, self.constant(otherwise, term.sort()))
+
+    def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
+        flat = [self.flat(a, t) for a, t in zip(args, function.params, strict=True)]
+        return self.leaf(function.name, function.type, *(term for part in flat for term in part))
+
+    def fold(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Value:
+        return view(Fold(length, init, step), init, ())
+
+    def state(self, shape: Value) -> Value:
+        """An accumulator of a shape of which nothing is known."""
+        self.states += 1
+        return self.unknown_like(shape, f"state {self.states}", ())
+
+    def unknown_like(self, shape: Value, name: str, path: tuple[Any, ...]) -> Value:
+        """A value of a shape, its scalars unknown functions of the indices."""
+        match shape:
+            case Pull():
+                return Pull(
+                    shape.length,
+                    lambda i: self.unknown_like(shape[i], name, (*path, self.terms.nat(i))),
+                )
+            case tuple() | Parts():
+                return tuple(
+                    self.unknown_like(part, f"{name}.{k}", path)
+                    for k, part in enumerate(components(shape))
+                )
+            case Part():
+                return applied(name, path, shape.sort)
+            case _:
+                return applied(name, path, shape.sort())
+
+
+def applied(name: str, args: Any, sort: Any) -> Any:
+    """An unknown function of terms, or an unknown constant."""
+    if not args:
+        return z3.Const(name, sort)
+    return z3.Function(name, *(a.sort() for a in args), sort)(*args)
+
+
+def view(fold: Fold, shape: Value, path: tuple[Index, ...]) -> Value:
+    """The result of a fold, of the shape of its initial value."""
+    match shape:
+        case Pull():
+            return Pull(shape.length, lambda i: view(fold, shape[i], (*path, i)))
+        case tuple() | Parts():
+            return tuple(view(fold, p, (*path, k)) for k, p in enumerate(components(shape)))
+        case Part():
+            return Part(fold, path, shape.sort)
+        case _:
+            return Part(fold, path, shape.sort())
+
+
+def components(value: Value) -> tuple[Value, ...]:
+    """The components of a tuple; of an array of tuples that is read as a tuple of arrays."""
+    if isinstance(value, Parts):
+        return tuple(value[k] for k in range(len(value.pairs[nat(0)])))
+    return value
+
+
+def along(value: Value, path: tuple[Index, ...]) -> Value:
+    """The part of a value at a path of indices and components."""
+    for index in path:
+        value = value[index]
+    return value

@@ -1,0 +1,162 @@
+"""Every primitive keeps its contract: C1 to C5, see liftpy/semantics/contract.py."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+
+from liftpy.errors import UnknownName
+from liftpy.ir.constraint import at_least
+from liftpy.ir.nat import nats, var
+from liftpy.ir.pull import Pull
+from liftpy.primitives import PRIMITIVES, Pad, Slide, Split, Transpose, stride
+from liftpy.rewrite.rule import ValueVar
+from liftpy.rewrite.rules.notation import T, array, m, n
+from liftpy.semantics.agree import Proof
+from liftpy.semantics.contract import (
+    BY_DEFINITION,
+    INSIDE,
+    LENGTHS,
+    NEEDED,
+    REFERENCE,
+    general,
+    needless,
+    prove_instance,
+    prove_primitive,
+)
+from liftpy.semantics.smt import TIMEOUT_MS
+from liftpy.semantics.verdict import Proved, Refuted
+
+size, step = nats("size step")
+xs = array("xs", T, n)
+
+
+@pytest.mark.parametrize("name", PRIMITIVES)
+def test_primitive_keeps_its_contract(name):
+    verdict = prove_primitive(name)
+    assert isinstance(verdict, Proved), verdict
+
+
+@dataclass(frozen=True)
+class OverlappingSlide(Slide):
+    """Wrong: every window starts one element after the last, whatever the step is."""
+
+    name: ClassVar[str] = "overlappingSlide"
+
+    def meaning(self, read, xs):
+        windows = self.windows(xs.length)
+        return Pull(windows, lambda i: Pull(self.size, lambda j: xs[i + j]))
+
+
+def test_wrong_meaning_that_stays_in_bounds_is_caught_by_the_reference():
+    verdict = prove_instance(OverlappingSlide(size, step), (xs,))
+    assert isinstance(verdict, Refuted)
+    assert verdict.obligation == REFERENCE
+    assert "[1][0]" in verdict.witness
+
+
+@dataclass(frozen=True)
+class LateSlide(Slide):
+    """Wrong: the windows start one element late."""
+
+    name: ClassVar[str] = "lateSlide"
+
+    def meaning(self, read, xs):
+        windows = self.windows(xs.length)
+        return Pull(windows, lambda i: Pull(self.size, lambda j: xs[i * self.step + j + 1]))
+
+
+def test_read_past_the_end_is_refuted_at_more_than_8_elements():
+    verdict = prove_instance(LateSlide(size, step), (xs,))
+    assert isinstance(verdict, Refuted)
+    assert verdict.obligation == INSIDE
+    sizes = dict(part.split(" = ") for part in verdict.witness.split(", "))
+    assert int(sizes["n"]) > 8
+
+
+@dataclass(frozen=True)
+class FloorSplit(Split):
+    """Wrong: it does not ask that the chunks fill the array, nor that they have an element."""
+
+    name: ClassVar[str] = "floorSplit"
+
+    def requires(self, xs):
+        return iter(())
+
+
+def test_split_without_its_conditions_is_refuted():
+    assert isinstance(prove_instance(FloorSplit(m), (xs,)), Refuted)
+
+
+@dataclass(frozen=True)
+class UnclippedPad(Pad):
+    """Wrong: outside of the array it reads what lies there."""
+
+    name: ClassVar[str] = "unclippedPad"
+
+    def meaning(self, read, xs):
+        return Pull(self.left + xs.length + self.right, lambda i: xs[i - self.left])
+
+
+def test_pad_that_reads_outside_is_refuted():
+    pad = UnclippedPad(var("left", None), var("right", None), ValueVar("c"))
+    verdict = prove_instance(pad, (xs,))
+    assert isinstance(verdict, Refuted)
+    assert verdict.obligation == INSIDE
+
+
+@dataclass(frozen=True)
+class FlatTranspose(Transpose):
+    """Wrong: the lengths stay where they were."""
+
+    name: ClassVar[str] = "flatTranspose"
+
+    def type_of(self, xss):
+        return xss
+
+
+def test_type_with_other_lengths_than_the_meaning_is_refuted():
+    verdict = prove_instance(FlatTranspose(), (array("xss", T, n, m),))
+    assert isinstance(verdict, Refuted)
+    assert verdict.obligation == LENGTHS
+
+
+@dataclass(frozen=True)
+class TimidSlide(Slide):
+    """Asks for more than it needs."""
+
+    name: ClassVar[str] = "slide"
+
+    def requires(self, xs):
+        yield from super().requires(xs)
+        yield at_least(2, xs.length)
+
+
+def test_clause_that_nothing_needs_is_refuted():
+    verdict = prove_instance(TimidSlide(size, step), (xs,))
+    assert isinstance(verdict, Refuted)
+    assert verdict.obligation == NEEDED
+    assert "2 <= n" in verdict.witness
+
+
+@pytest.mark.parametrize(("name", "clause"), list(BY_DEFINITION))
+def test_clause_that_stands_by_definition_is_not_needed(name, clause, monkeypatch):
+    primitive, params = general(PRIMITIVES[name])
+    clauses = tuple(primitive.requires(*(p.type for p in params)))
+    monkeypatch.delitem(BY_DEFINITION, (name, clause))
+    idle = [str(c) for c in needless(primitive, params, clauses, TIMEOUT_MS)]
+    assert idle == [clause], "what is needed wants no excuse"
+
+
+def test_stride_is_a_permutation_with_its_inverse():
+    s, p = nats("s p")
+    (condition,) = stride(s, s * p).requires(array("xs", T, s * p).type)
+    proof = Proof()
+    proof.hypotheses = [proof.terms.assume(at_least(1, s)), proof.terms.assume(at_least(1, p))]
+    for goal in proof.terms.claims(condition):
+        proof.show("stride permutes", goal)
+
+
+def test_unknown_primitive_is_refused_with_those_there_are():
+    with pytest.raises(UnknownName, match="there is no primitive slid; there are map, "):
+        prove_primitive("slid")

@@ -1,0 +1,61 @@
+"""Every rule is proved, says something, and asks for nothing that it does not need."""
+
+from dataclasses import replace
+
+import pytest
+
+from liftpy.rewrite.ledger import is_proved
+from liftpy.rewrite.rules import RULES
+from liftpy.semantics.free import assignments
+from liftpy.semantics.prove import ASSUMED, prove
+from liftpy.semantics.refute import hold, hypotheses, lengths, refutation, variables
+from liftpy.semantics.verdict import Proved, Refuted, Unknown
+
+CLAUSES = [
+    pytest.param(rule, field, position, id=f"{name}-{getattr(rule, field)[position]}")
+    for name, rule in RULES.items()
+    for field in ("where", "assuming")
+    for position in range(len(getattr(rule, field)))
+]
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rule_is_proved(name):
+    verdict = prove(RULES[name])
+    assert isinstance(verdict, Proved), verdict
+    assert verdict.obligations[0] == ASSUMED
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rule_holds_at_many_sizes_written_out(name):
+    """A second judge: it shares the meanings with the prover, not z3 nor the inductions."""
+    assert refutation(RULES[name]) is None
+
+
+@pytest.mark.parametrize(("rule", "field", "position"), CLAUSES)
+def test_rule_without_a_clause_is_not_proved(rule, field, position):
+    clauses = getattr(rule, field)
+    weaker = replace(rule, **{field: clauses[:position] + clauses[position + 1 :]})
+    assert isinstance(prove(weaker), Refuted | Unknown)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rule_is_tried_on_long_arrays(name):
+    """The sizes that are written out include arrays of more than 8 elements."""
+    rule = RULES[name]
+    if lengths(rule):
+        assert any(length.value(at) > 8 for at in tried(rule) for length in lengths(rule))
+
+
+def tried(rule):
+    return [at for at in assignments(variables(rule)) if hold(hypotheses(rule), at)]
+
+
+def test_proved_rule_is_admitted_and_a_refuted_one_is_not():
+    rule = replace(RULES["map_fusion"], name="a_new_name")
+    assert not is_proved(rule)
+    prove(rule)
+    assert is_proved(rule)
+    false = replace(RULES["map_of_crop"], where=())
+    prove(false)
+    assert not is_proved(false)

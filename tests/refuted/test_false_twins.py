@@ -1,0 +1,375 @@
+"""Laws that are almost right: each is refuted, with sizes to look at."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from liftpy.ir.constraint import at_least, at_most, divides, equal
+from liftpy.ir.expr import Literal, Param, call
+from liftpy.ir.nat import nats, var
+from liftpy.primitives import AsScalar, AsVector, Reorder, stride
+from liftpy.rewrite.rule import Assumption, Rule, ValueVar
+from liftpy.rewrite.rules import RULES
+from liftpy.rewrite.rules.notation import (
+    S,
+    T,
+    U,
+    V,
+    array,
+    fmap,
+    fold,
+    get,
+    join,
+    k,
+    m,
+    n,
+    pad,
+    slide,
+    split,
+    transpose,
+    unknown,
+    zipped,
+)
+from liftpy.semantics.prove import prove
+from liftpy.semantics.refute import ELEMENTS_AGREE, REQUIRES, SIZES
+from liftpy.semantics.verdict import Proved, Refuted, Unknown, Vacuous
+
+size, step, tile, p = nats("size step tile p")
+left, right = var("left", None), var("right", None)
+i = var("i")
+c = ValueVar("c")
+xs, xss = array("xs", T, n), array("xss", T, n, m)
+scalars, rows = array("xs", S, n), array("xss", S, n, m)
+z, start = Param("z", U), Param("z", S)
+e = Literal(ValueVar("e"), S)
+f, g, op = unknown("f", U), unknown("g", T), unknown("f", S)
+ASSOCIATIVE, COMMUTATIVE = Assumption("associative", "f"), Assumption("commutative", "f")
+NEUTRAL = Assumption("neutral", "f", "e")
+
+
+def law(lhs, rhs, *where, **details):
+    return Rule("false_twin", "refuted", lhs, rhs, where=where, **details)
+
+
+def reorder(index, back, array_):
+    return call(Reorder(index, back), array_)
+
+
+def blocks(first, between):
+    """A fold of folds over the chunks of `scalars`."""
+    chunks = split(m, scalars)
+    return fold(op, first, fmap(lambda chunk: fold(op, between, chunk), chunks, "chunk"))
+
+
+columns = transpose(rows)
+reduce_split = RULES["reduce_split"]
+
+FALSE = {
+    "split join does not ask that the chunks fill the array": (
+        law(xs, join(split(m, xs)), at_least(1, m)),
+        REQUIRES,
+    ),
+    "a transposed array is not the array": (
+        law(transpose(xss), xss, equal(n, m)),
+        ELEMENTS_AGREE,
+    ),
+    "transposing does not keep the lengths": (law(transpose(xss), xss), SIZES),
+    "slide tiling with Lift's guard: a tile may be longer than the array": (
+        replace(RULES["slide_tiling"], where=(at_least(size + 1, tile),)),
+        REQUIRES,
+    ),
+    "slide tiling with Lift's guard and fit, where the step does not divide": (
+        replace(
+            RULES["slide_tiling"],
+            where=(
+                at_least(size, tile),
+                at_most(tile, n),
+                divides(tile - (size - step), n - tile),
+            ),
+        ),
+        SIZES,
+    ),
+    "slide tiling with a tile step that forgets the halo": (
+        law(
+            slide(size, 1, xs),
+            join(fmap(lambda t: slide(size, 1, t), slide(tile, tile, xs), "t")),
+            at_least(size, tile),
+            divides(tile, n),
+            equal(tile * 2, n),
+        ),
+        SIZES,
+    ),
+    "slide before split for a step other than 1": (
+        law(
+            split(m, slide(size, step, xs)),
+            fmap(lambda t: slide(size, step, t), slide(size + m - 1, m, xs), "t"),
+            divides(m, n - size + 1),
+            at_least(1, m),
+        ),
+        SIZES,
+    ),
+    "pad of pad where the inner one crops": (
+        replace(RULES["pad_of_pad"], where=()),
+        ELEMENTS_AGREE,
+    ),
+    "pad of pad with two values": (
+        law(pad(1, 1, c, pad(1, 1, ValueVar("d"), xs)), pad(2, 2, c, xs)),
+        ELEMENTS_AGREE,
+    ),
+    "map of crop where it pads": (replace(RULES["map_of_crop"], where=()), ELEMENTS_AGREE),
+    "pad on the other side": (
+        law(pad(left, right, c, xs), pad(right, left, c, xs)),
+        ELEMENTS_AGREE,
+    ),
+    "a stride is not its own inverse": (
+        law(
+            call(stride(m, m * p), call(stride(m, m * p), array("xs", T, m * p))),
+            array("xs", T, m * p),
+            at_least(2, m),
+            at_least(2, p),
+        ),
+        ELEMENTS_AGREE,
+    ),
+    "a gather is not the scatter of the same function": (
+        law(
+            reorder((i + 1) % n, (i + n - 1) % n, xs),
+            reorder((i + n - 1) % n, (i + 1) % n, xs),
+            at_least(1, n),
+        ),
+        ELEMENTS_AGREE,
+    ),
+    "a reversed array is not the array": (
+        law(reorder(n - 1 - i, n - 1 - i, xs), xs),
+        ELEMENTS_AGREE,
+    ),
+    "functions are not applied in the other order": (
+        law(fmap(g, fmap(unknown("h", T), xs), "y"), fmap(lambda x: unknown("h", T)(g(x)), xs)),
+        ELEMENTS_AGREE,
+    ),
+    "the wrong component": (
+        law(
+            fmap(lambda t: get(0, t), zipped(xs, array("ys", T, n)), "t"),
+            fmap(lambda x: x, array("ys", T, n)),
+        ),
+        ELEMENTS_AGREE,
+    ),
+    "zip of joins of other inner lengths": (
+        law(
+            zipped(join(xss), join(array("yss", U, k, p))),
+            join(
+                fmap(
+                    lambda q: zipped(get(0, q), get(1, q)),
+                    zipped(xss, array("yss", U, k, p)),
+                    "q",
+                )
+            ),
+        ),
+        REQUIRES,
+    ),
+    "map interchange without the transpose": (
+        law(
+            fmap(lambda x: fmap(lambda y: unknown("h", V)(x, y), array("ys", U, m), "y"), xs),
+            fmap(lambda y: fmap(lambda x: unknown("h", V)(x, y), xs), array("ys", U, m), "y"),
+            equal(n, m),
+        ),
+        ELEMENTS_AGREE,
+    ),
+    "reduce split from a start that is not neutral": (
+        law(
+            fold(op, start, scalars),
+            blocks(start, start),
+            divides(m, n),
+            assuming=(ASSOCIATIVE, NEUTRAL),
+            proof="blocks",
+        ),
+        ELEMENTS_AGREE,
+    ),
+    "reduce split that starts every block, and not the whole, from the neutral element": (
+        law(
+            fold(op, start, scalars),
+            blocks(e, e),
+            divides(m, n),
+            assuming=(ASSOCIATIVE, NEUTRAL),
+            proof="blocks",
+        ),
+        ELEMENTS_AGREE,
+    ),
+    "reduce split without associativity": (
+        replace(reduce_split, assuming=(NEUTRAL,)),
+        ELEMENTS_AGREE,
+    ),
+    "reduce split of a commutative function that is not associative": (
+        replace(reduce_split, assuming=(NEUTRAL, COMMUTATIVE)),
+        ELEMENTS_AGREE,
+    ),
+    "reduce of the reversed array without commutativity": (
+        law(
+            fold(op, e, scalars),
+            fold(op, e, reorder(n - 1 - i, n - 1 - i, scalars)),
+            assuming=(ASSOCIATIVE, NEUTRAL),
+            proof="lockstep",
+        ),
+        ELEMENTS_AGREE,
+    ),
+    "reduce by columns without commutativity": (
+        law(
+            fold(op, start, join(rows)),
+            fold(op, start, join(columns)),
+            at_least(1, n),
+            at_least(1, m),
+            assuming=(ASSOCIATIVE, NEUTRAL),
+            proof="lockstep",
+        ),
+        ELEMENTS_AGREE,
+    ),
+    "exchanged folds without commutativity": (
+        replace(RULES["reduce_exchange"], assuming=(ASSOCIATIVE, NEUTRAL)),
+        ELEMENTS_AGREE,
+    ),
+    "a nest that starts every row anew": (
+        law(
+            fold(f, z, join(xss)),
+            fold(lambda a, row: fold(f, z, row), z, xss, "row"),
+            proof="nested",
+        ),
+        ELEMENTS_AGREE,
+    ),
+    "a nest over the columns": (
+        law(
+            fold(f, z, join(xss)),
+            fold(lambda a, row: fold(f, a, row), z, transpose(xss), "row"),
+            at_least(1, n),
+            at_least(1, m),
+            proof="nested",
+        ),
+        ELEMENTS_AGREE,
+    ),
+    "map and reduce interchanged over the rows of a square": (
+        law(
+            fmap(lambda row: fold(f, z, row), array("xss", T, n, n), "row"),
+            fmap(lambda row: fold(f, z, row), transpose(array("xss", T, n, n)), "row"),
+            at_least(1, n),
+            proof="lockstep",
+        ),
+        ELEMENTS_AGREE,
+    ),
+    "a fold that forgets to map": (
+        law(
+            fold(unknown("f", T), Param("z", T), fmap(g, xs), "y"),
+            fold(unknown("f", T), Param("z", T), xs),
+            proof="lockstep",
+        ),
+        ELEMENTS_AGREE,
+    ),
+    "a fold with its arguments exchanged": (
+        law(
+            fold(op, start, scalars),
+            fold(lambda a, x: op(x, a), start, scalars),
+            assuming=(ASSOCIATIVE,),
+            proof="lockstep",
+        ),
+        ELEMENTS_AGREE,
+    ),
+    "vectors that do not fill the array": (
+        law(scalars, call(AsScalar(), call(AsVector(var("v")), scalars)), at_least(1, var("v"))),
+        REQUIRES,
+    ),
+}
+
+
+@pytest.mark.parametrize("claim", FALSE)
+def test_false_law_is_refuted(claim):
+    rule, obligation = FALSE[claim]
+    verdict = prove(rule)
+    assert isinstance(verdict, Refuted), verdict
+    assert verdict.obligation == obligation, verdict
+    assert re.search(r"\d", verdict.witness), verdict
+
+
+def test_witness_is_an_array_of_more_than_8_elements_and_says_what_differs():
+    verdict = prove(
+        RULES["reduce_split"].__class__(
+            "crop", "refuted", pad(left, 0, c, xs), pad(0, left, c, xs), where=(at_most(1, left),)
+        )
+    )
+    assert isinstance(verdict, Refuted)
+    sizes = dict(re.findall(r"(\w+) = (-?\d+)", verdict.witness))
+    assert int(sizes["n"]) > 8
+    assert "is c on the left" in verdict.witness or "is xs[" in verdict.witness
+
+
+def test_law_between_different_types_is_refuted():
+    verdict = prove(law(xs, fmap(f, xs)))
+    assert isinstance(verdict, Refuted)
+    assert verdict.obligation == SIZES
+
+
+def test_law_about_no_array_of_a_useful_length_is_vacuous():
+    verdict = prove(law(xs, reorder(n - 1 - i, n - 1 - i, xs), at_most(n, 1)))
+    assert isinstance(verdict, Vacuous)
+    assert "n <= 1" in verdict.reason
+
+
+def test_true_law_by_the_wrong_method_is_unknown_not_refuted():
+    verdict = prove(replace(RULES["reduce_split"], proof="lockstep"))
+    assert isinstance(verdict, Unknown)
+
+
+def test_law_whose_function_takes_arrays_is_proved_by_their_elements():
+    row = unknown("rowwise", U)
+    rule = law(fmap(row, join(split(m, xss)), "row"), fmap(row, xss, "row"), divides(m, n))
+    assert isinstance(prove(rule), Proved)
+
+
+def test_law_whose_function_takes_other_arrays_is_refuted():
+    square = array("xss", T, n, n)
+    row = unknown("rowwise", U)
+    rule = law(fmap(row, square, "row"), fmap(row, transpose(square), "row"), at_least(1, n))
+    assert isinstance(prove(rule), Refuted)
+
+
+def test_law_whose_function_takes_folds_is_proved_by_lockstep():
+    inner = unknown("h", V)
+    rule = law(
+        fmap(lambda row: inner(fold(f, z, fmap(g, row), "y")), xss, "row"),
+        fmap(lambda row: inner(fold(lambda a, x: f(a, g(x)), z, row)), xss, "row"),
+    )
+    assert isinstance(prove(rule), Proved)
+
+
+def test_accumulators_that_are_arrays_are_compared_whole():
+    """A step that transposes its accumulator reads it elsewhere than it writes."""
+    zs, xsss = array("zs", T, n, n), array("xsss", T, m, n, n)
+    both = unknown("h", T)
+
+    def add(a, x):
+        return fmap(
+            lambda rows: fmap(
+                lambda t: both(get(0, t), get(1, t)), zipped(get(0, rows), get(1, rows)), "t"
+            ),
+            zipped(a, x),
+            "rows",
+        )
+
+    plain = fold(add, zs, xsss)
+    turned = fold(lambda a, x: add(transpose(a), x), zs, xsss)
+    copied = fold(lambda a, x: add(transpose(transpose(a)), x), zs, xsss)
+    assert isinstance(prove(law(plain, copied, at_least(1, n), proof="lockstep")), Proved)
+    assert isinstance(prove(law(plain, turned, at_least(1, n), proof="lockstep")), Refuted)
+
+
+def test_gather_by_a_permutation_and_its_inverse_is_the_identity():
+    rotated = reorder((i + 1) % n, (i + n - 1) % n, xs)
+    back = reorder((i + n - 1) % n, (i + 1) % n, rotated)
+    assert isinstance(prove(law(back, xs, at_least(1, n))), Proved)
+
+
+def test_exchange_over_no_rows_needs_a_neutral_element_too():
+    """Without rows the columns are folded from `start`, which nothing declares neutral."""
+    rule = replace(
+        RULES["reduce_exchange"],
+        left=fold(op, start, fmap(lambda row: fold(op, start, row), rows, "row"), "y"),
+        right=fold(op, start, fmap(lambda c_: fold(op, start, c_), columns, "column"), "y"),
+    )
+    assert isinstance(prove(rule), Refuted)
