@@ -1,0 +1,155 @@
+"""What a lowered expression demands of its launch: extents of the parallel levels, private and local bytes.
+
+All sizes are symbolic, so that the constraints room can ask a device about them before any parameter
+has a value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from liftpy.errors import TypeRefused
+from liftpy.ir.expr import Expr, FunCall, Primitive
+from liftpy.ir.nat import ONE, ZERO, Nat
+from liftpy.ir.types import size_bytes
+from liftpy.ir.walk import children, function_of
+from liftpy.primitives import (
+    MapGlb,
+    MapLcl,
+    MapWrg,
+    Reduce,
+    ReduceSeq,
+    ReduceSeqUnroll,
+    ToLocal,
+    ToPrivate,
+)
+
+PARALLEL = (MapGlb, MapWrg, MapLcl)
+
+
+@dataclass
+class Demand:
+    """Extents by level and dimension, in the order met; bytes per work-group and per work-item."""
+
+    glb: dict[int, list[Nat]] = field(default_factory=dict)
+    wrg: dict[int, list[Nat]] = field(default_factory=dict)
+    lcl: dict[int, list[Nat]] = field(default_factory=dict)
+    local: Nat = ZERO
+    private: Nat = ZERO
+
+    def extents(self, level: type) -> dict[int, list[Nat]]:
+        """The extents of one parallel level."""
+        return {MapGlb: self.glb, MapWrg: self.wrg, MapLcl: self.lcl}[level]
+
+    @property
+    def groups(self) -> bool:
+        """Whether the kernel is written with work-groups."""
+        return bool(self.wrg or self.lcl)
+
+    def local_size(self) -> tuple[Nat, Nat, Nat]:
+        """Work-items of a group in each dimension: the first extent met."""
+        return tuple(self.lcl[d][0] if d in self.lcl else ONE for d in range(3))  # type: ignore[return-value]
+
+    def global_size(self) -> tuple[Nat, Nat, Nat]:
+        """Work-items in each dimension."""
+        if not self.groups:
+            return tuple(self.glb[d][0] if d in self.glb else ONE for d in range(3))  # type: ignore[return-value]
+        local = self.local_size()
+        return tuple((self.wrg[d][0] if d in self.wrg else ONE) * local[d] for d in range(3))  # type: ignore[return-value]
+
+
+def demand(body: Expr) -> Demand:
+    """What the kernel that computes `body` demands; TypeRefused where a level may not stand."""
+    found = Demand(private=private_bytes(body))
+    _walk(body, found, ())
+    if found.glb and found.groups:
+        message = (
+            "mapGlb cannot be mixed with mapWrg or mapLcl in one kernel: use toGlobal between them"
+        )
+        raise TypeRefused(message)
+    return found
+
+
+def _walk(expr: Expr, found: Demand, above: tuple[tuple[type, int], ...]) -> None:
+    inner = above
+    if isinstance(expr, FunCall):
+        match expr.fun:
+            case MapGlb() | MapWrg() | MapLcl() as fun:
+                _check_nesting(fun, above)
+                extent = expr.type.length  # type: ignore[attr-defined]
+                lengths = found.extents(type(fun)).setdefault(fun.dim, [])
+                if extent not in lengths:
+                    lengths.append(extent)
+                inner = (*above, (type(fun), fun.dim))
+            case ToLocal():
+                _check_storage(expr, (MapGlb, MapWrg), "toLocal")
+                found.local = found.local + size_bytes(expr.type)
+            case ToPrivate():
+                _check_storage(expr, PARALLEL, "toPrivate")
+            case ReduceSeq() | ReduceSeqUnroll() as fun:
+                _check_storage(fun.f.body, PARALLEL, fun.name)
+            case _:
+                pass
+        for a in expr.args:
+            _walk(a, found, above)
+        function = function_of(expr.fun)
+        if function is not None:
+            _walk(function.body, found, inner)
+    else:
+        for child in children(expr):
+            _walk(child, found, above)
+
+
+def private_bytes(expr: Expr, *, ends_step: bool = False) -> Nat:
+    """Bytes of accumulators and private copies that one work-item holds, none reused.
+
+    A reduction that ends the step of another (`ends_step`) works in the other's accumulator.
+    """
+    total = ZERO
+    if not isinstance(expr, FunCall):
+        for child in children(expr):
+            total = total + private_bytes(child)
+        return total
+    match expr.fun:
+        case Reduce() as fun:
+            own = ZERO if ends_step else size_bytes(expr.type)
+            init, xs = expr.args
+            return (
+                own
+                + private_bytes(init)
+                + private_bytes(xs)
+                + private_bytes(fun.f.body, ends_step=True)
+            )
+        case ToPrivate():
+            total = size_bytes(expr.type)
+        case _:
+            pass
+    function = function_of(expr.fun)
+    passes_on = ends_step and isinstance(expr.fun, Primitive)
+    for a in expr.args:
+        total = total + private_bytes(a, ends_step=passes_on and function is None)
+    if function is not None:
+        total = total + private_bytes(function.body, ends_step=ends_step)
+    return total
+
+
+def _check_nesting(fun: MapGlb | MapWrg | MapLcl, above: tuple[tuple[type, int], ...]) -> None:
+    """The legality rules of parallel maps (systems notes, 2.9): distinct, and local inside group."""
+    if (type(fun), fun.dim) in above:
+        message = f"{fun.name}({fun.dim}) stands inside another {fun.name}({fun.dim})"
+        raise TypeRefused(message)
+    if isinstance(fun, MapWrg) and any(level is MapLcl for level, _ in above):
+        message = f"mapWrg({fun.dim}) stands inside a mapLcl: work-groups hold work-items, not the reverse"
+        raise TypeRefused(message)
+    if isinstance(fun, MapLcl) and not any(level is MapWrg for level, _ in above):
+        message = f"mapLcl({fun.dim}) stands outside every mapWrg"
+        raise TypeRefused(message)
+
+
+def _check_storage(expr: Expr, levels: tuple[type, ...], who: str) -> None:
+    """Memory of a level may only be written by what that level shares."""
+    for child in children(expr):
+        if isinstance(child, FunCall) and isinstance(child.fun, levels):
+            message = f"{who} cannot hold the result of {child.fun.name}: its memory is not shared that far"
+            raise TypeRefused(message)
+        _check_storage(child, levels, who)

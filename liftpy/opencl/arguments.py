@@ -1,0 +1,144 @@
+"""What a module asks of its caller and of a device, checked before OpenCL is asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from liftpy.constraints.device import Device
+from liftpy.errors import ArgumentRefused, DeviceRefused, InternalError
+from liftpy.opencl.kernel import Buffer, Launch, Module, Phase, Role
+
+DTYPES: dict[str, np.dtype[Any]] = {
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+    "i32": np.dtype(np.int32),
+    "bool": np.dtype(np.bool_),
+}
+"""How an element of each scalar type lies in a numpy array and in device memory (bool: a byte)."""
+
+
+def touched_buffers(module: Module, phase: Phase) -> frozenset[str]:
+    """The buffers that must exist in a phase: its launches' arguments; in a run, inputs and result.
+
+    The sum of their slots' bytes is what `Loaded.allocated_bytes` becomes in that phase.
+    """
+    names = {a for launch in module.launches if launch.phase == phase for a in launch.arguments}
+    if phase == "run":
+        names |= {module.result, *(b.name for b in parameters(module, "input"))}
+    return frozenset(names)
+
+
+def parameters(module: Module, role: Role) -> list[Buffer]:
+    """The buffers of that role that the caller supplies, in the program's order."""
+    return [b for b in map(module.buffer, module.parameters) if b.role == role]
+
+
+def check_module(module: Module) -> None:
+    """Refuses a module whose figures contradict each other: that is the compiler's defect."""
+    for buffer in module.buffers:
+        size = DTYPES[buffer.scalar].itemsize
+        if buffer.bytes < math.prod(buffer.shape) * size or buffer.bytes % size:
+            raise InternalError(
+                f"{module.name}: buffer {buffer.name} of {buffer.scalar}{list(buffer.shape)} has "
+                f"{buffer.bytes} bytes"
+            )
+
+
+def check_memory(module: Module, device: Device) -> None:
+    """Refuses a module whose buffers the device cannot hold, before anything is allocated."""
+    sizes = module.slots()
+    where = f"{device.name} ({device.platform})"
+    for slot, size in sizes.items():
+        if size > device.largest_buffer:
+            names = ", ".join(b.name for b in module.buffers if b.slot == slot)
+            raise DeviceRefused(
+                f"{module.name} needs a buffer of {size} bytes for {names}; {where} allows at most "
+                f"{device.largest_buffer} bytes in one buffer. Choose a smaller problem, or a "
+                "device with more memory."
+            )
+    phases: tuple[Phase, ...] = ("prepare", "run")
+    for phase in phases:
+        slots = {module.buffer(name).slot for name in touched_buffers(module, phase)}
+        total = sum(sizes[slot] for slot in slots)
+        if total > device.global_memory:
+            raise DeviceRefused(
+                f"{module.name} needs {total} bytes in its {phase} phase; {where} has "
+                f"{device.global_memory}. Choose a candidate with a lower peak, a smaller "
+                "problem, or a device with more memory."
+            )
+
+
+def check_launch(module: Module, launch: Launch, device: Device, *, group: int, local: int) -> None:
+    """Refuses a launch that the device cannot hold.
+
+    The driver says of the built kernel: `group` is the largest work-group it runs in, in
+    work-items, and `local` the local memory it needs, in bytes.
+    """
+    where = f"{device.name} ({device.platform})"
+    if launch.local_size is not None and math.prod(launch.local_size) > group:
+        raise DeviceRefused(
+            f"{module.name}: {spell(launch)} has work-groups of {math.prod(launch.local_size)} "
+            f"work-items; {where} runs this kernel with at most {group}. "
+            f"Choose local sizes whose product is {group} or less."
+        )
+    for axis, size in enumerate(launch.local_size or ()):
+        limit = device.max_work_item_sizes[axis]
+        if size > limit:
+            raise DeviceRefused(
+                f"{module.name}: {spell(launch)} has {size} work-items in dimension {axis} of a "
+                f"work-group; {where} allows at most {limit}. "
+                f"Choose a local size of {limit} or less there."
+            )
+    if local > device.local_memory:
+        raise DeviceRefused(
+            f"{module.name}: {spell(launch)} needs {local} bytes of local memory; {where} has "
+            f"{device.local_memory}. Choose smaller tiles in local memory."
+        )
+
+
+def spell(launch: Launch) -> str:
+    """A launch in words, with its sizes."""
+    sizes = "the driver's choice" if launch.local_size is None else str(list(launch.local_size))
+    return f"the launch of {launch.function} (global {list(launch.global_size)}, local {sizes})"
+
+
+def checked(module: Module, role: Role, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays as the buffers want them, contiguous; exactly the parameters of that role."""
+    wanted = parameters(module, role)
+    takes = ", ".join(_signature(b) for b in wanted) or "none"
+    for name in arrays:
+        if name not in {b.name for b in wanted}:
+            raise ArgumentRefused(f"{module.name} has no {role} '{name}'; it takes: {takes}.")
+    for buffer in wanted:
+        if buffer.name not in arrays:
+            raise ArgumentRefused(
+                f"{module.name} lacks an array for its {role} '{buffer.name}'; it takes: {takes}."
+            )
+    return {b.name: _fitting(module, b, arrays[b.name]) for b in wanted}
+
+
+def _fitting(module: Module, buffer: Buffer, array: Any) -> np.ndarray:
+    dtype = DTYPES[buffer.scalar]
+    where = f"{module.name}: parameter '{buffer.name}' is {_signature(buffer)}"
+    if not isinstance(array, np.ndarray):
+        raise ArgumentRefused(
+            f"{where}; it got a {type(array).__name__}. "
+            f"Pass np.asarray(..., dtype=np.{dtype.name})."
+        )
+    if array.shape != buffer.shape:
+        raise ArgumentRefused(
+            f"{where}; it got an array of shape {array.shape}. Pass one of shape {buffer.shape}."
+        )
+    if array.dtype != dtype:
+        raise ArgumentRefused(
+            f"{where}; it got {array.dtype.name} elements. Convert with .astype(np.{dtype.name})."
+        )
+    return np.asarray(array, order="C")
+
+
+def _signature(buffer: Buffer) -> str:
+    return f"{buffer.name}: {buffer.scalar}" + "".join(f"[{n}]" for n in buffer.shape)

@@ -1,0 +1,323 @@
+"""The C tree of a kernel, and its printer.
+
+Private arrays do not exist in the printed code: `Private` nodes name scalars of one, and the printer
+chooses registers once it has seen all uses. Where every use is an aligned vector of one width, the
+registers are vectors; elsewhere they are scalars.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from liftpy.errors import InternalError
+from liftpy.ir.nat import Atom, Nat, Quotient, Remainder, Var
+from liftpy.views.access import Memory
+
+C_TYPES = {"f32": "float", "f64": "double", "i32": "int", "bool": "uchar"}
+INDENT = "  "
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """An atomic C expression."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Private:
+    """`width` scalars of a private memory, from `index`."""
+
+    memory: Memory
+    index: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Infix:
+    """`left op right`."""
+
+    op: str
+    left: C
+    right: C
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """`-a`."""
+
+    op: str
+    arg: C
+
+
+@dataclass(frozen=True, slots=True)
+class Ternary:
+    """`condition ? then : otherwise`."""
+
+    condition: C
+    then: C
+    otherwise: C
+
+
+@dataclass(frozen=True, slots=True)
+class CallC:
+    """`function(args)`; also a vector literal `(float4)(args)`."""
+
+    function: str
+    args: tuple[C, ...]
+
+
+C: TypeAlias = Text | Private | Infix | Prefix | Ternary | CallC
+
+
+@dataclass(slots=True)
+class Declare:
+    """A constant local variable."""
+
+    type: str
+    name: str
+    value: C
+
+
+@dataclass(slots=True)
+class Assign:
+    """An assignment to a place."""
+
+    target: C
+    value: C
+
+
+@dataclass(slots=True)
+class Do:
+    """An expression for its effect, such as `vstore4`."""
+
+    value: C
+
+
+@dataclass(slots=True)
+class Barrier:
+    """All work-items of the group meet; `memory` is what makes it necessary."""
+
+    memory: Memory
+    witness: str = ""
+
+
+@dataclass(slots=True)
+class Block:
+    """Statements in order. `loads` remembers what was loaded into which variable."""
+
+    statements: list[Statement] = field(default_factory=list)
+    loads: dict[object, C] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class For:
+    """`for (int var = start; var < bound; var += step)`."""
+
+    var: str
+    start: str
+    bound: str
+    step: str
+    body: Block
+
+
+Statement: TypeAlias = Declare | Assign | Do | Barrier | For
+
+
+# --- printing -----------------------------------------------------------------------------------------
+
+
+def vector_type(scalar: str, width: int) -> str:
+    """`float`, or `float4`."""
+    return C_TYPES[scalar] if width == 1 else f"{C_TYPES[scalar]}{width}"
+
+
+def uses(block: Block) -> dict[Memory, set[tuple[int, int]]]:
+    """For each private memory, the (index, width) of its uses."""
+    found: dict[Memory, set[tuple[int, int]]] = {}
+
+    def visit(c: C) -> None:
+        match c:
+            case Private(memory, index, width):
+                found.setdefault(memory, set()).add((index, width))
+            case Infix(_, left, right):
+                visit(left)
+                visit(right)
+            case Prefix(_, arg):
+                visit(arg)
+            case Ternary(a, b, d):
+                visit(a)
+                visit(b)
+                visit(d)
+            case CallC(_, args):
+                for a in args:
+                    visit(a)
+            case Text():
+                pass
+
+    def walk(b: Block) -> None:
+        for s in b.statements:
+            match s:
+                case Declare(value=value) | Do(value=value):
+                    visit(value)
+                case Assign(target, value):
+                    visit(target)
+                    visit(value)
+                case For(body=body):
+                    walk(body)
+                case Barrier():
+                    pass
+
+    walk(block)
+    return found
+
+
+class Printer:
+    """Prints a block; private memories as registers."""
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.widths: dict[Memory, int] = {}
+        self.registers: dict[Memory, list[int]] = {}
+        for memory, found in uses(block).items():
+            widths = {w for _, w in found}
+            width = next(iter(widths))
+            aligned = len(widths) == 1 and all(i % width == 0 for i, _ in found)
+            self.widths[memory] = width if aligned else 1
+            touched = {k for i, w in found for k in range(i, i + w)}
+            self.registers[memory] = sorted({k // self.widths[memory] for k in touched})
+
+    def register(self, memory: Memory, number: int) -> str:
+        """The name of one register."""
+        return memory.name if memory.length == self.widths[memory] else f"{memory.name}_{number}"
+
+    def lines(self, indent: int = 1) -> list[str]:
+        """The declarations of registers, then the statements."""
+        lines: list[str] = []
+        pad = INDENT * indent
+        for memory in self.registers:
+            names = [self.register(memory, k) for k in self.registers[memory]]
+            kind = vector_type(memory.scalar.name, self.widths[memory])
+            lines += [
+                f"{pad}{kind} {', '.join(names[k : k + 8])};" for k in range(0, len(names), 8)
+            ]
+        return lines + self.statements(self.block, indent)
+
+    def statements(self, block: Block, indent: int) -> list[str]:
+        """The statements of a block."""
+        pad = INDENT * indent
+        lines: list[str] = []
+        for s in block.statements:
+            match s:
+                case Declare(kind, name, value):
+                    lines.append(f"{pad}const {kind} {name} = {self.c(value)};")
+                case Assign(target, value):
+                    lines += [f"{pad}{line}" for line in self.assign(target, value)]
+                case Do(value):
+                    lines.append(f"{pad}{self.c(value)};")
+                case Barrier(memory, witness):
+                    flag = (
+                        "CLK_LOCAL_MEM_FENCE" if memory.space == "local" else "CLK_GLOBAL_MEM_FENCE"
+                    )
+                    note = f" // {memory.name}: {witness}" if witness else ""
+                    lines.append(f"{pad}barrier({flag});{note}")
+                case For(var, start, bound, step, body):
+                    advance = f"{var}++" if step == "1" else f"{var} += {step}"
+                    lines.append(f"{pad}for (int {var} = {start}; {var} < {bound}; {advance}) {{")
+                    lines += self.statements(body, indent + 1)
+                    lines.append(f"{pad}}}")
+        return lines
+
+    def assign(self, target: C, value: C) -> list[str]:
+        """An assignment; a vector over scalar registers goes lane by lane."""
+        if isinstance(target, Private) and target.width > 1 and self.widths[target.memory] == 1:
+            kind = vector_type(target.memory.scalar.name, target.width)
+            lanes = [
+                f"{self.register(target.memory, target.index + lane)} = lanes.s{lane:x};"
+                for lane in range(target.width)
+            ]
+            return [
+                f"{{ const {kind} lanes = {self.c(value)};",
+                *(f"{INDENT}{line}" for line in lanes),
+                "}",
+            ]
+        return [f"{self.c(target)} = {self.c(value)};"]
+
+    def c(self, c: C, *, inside: bool = False) -> str:
+        """An expression; `inside` another operator it gets parentheses."""
+        match c:
+            case Text(text):
+                return text
+            case Private(memory, index, width):
+                if width == self.widths[memory]:
+                    return self.register(memory, index // width)
+                parts = ", ".join(self.register(memory, index + k) for k in range(width))
+                return f"({vector_type(memory.scalar.name, width)})({parts})"
+            case Infix(op, left, right):
+                text = f"{self.c(left, inside=True)} {op} {self.c(right, inside=True)}"
+            case Prefix(op, arg):
+                text = f"{op}{self.c(arg, inside=True)}"
+            case Ternary(condition, then, otherwise):
+                text = " ".join(
+                    [
+                        self.c(condition, inside=True),
+                        "?",
+                        self.c(then, inside=True),
+                        ":",
+                        self.c(otherwise, inside=True),
+                    ]
+                )
+            case CallC(function, args):
+                return f"{function}({', '.join(self.c(a) for a in args)})"
+        return f"({text})" if inside else text
+
+
+def index_c(n: Nat) -> str:
+    """An index as C. Division is printed as `/` only where the dividend cannot be negative."""
+    if not n.terms:
+        return "0"
+    parts: list[str] = []
+    ordered = sorted(
+        n.terms.items(), key=lambda t: (not t[0], t[1] < 0, tuple((a.key, e) for a, e in t[0]))
+    )
+    for monomial, coefficient in ordered:
+        factors: list[str] = []
+        for factor, exponent in monomial:
+            if exponent < 0:
+                message = f"an index still has a size without a value: {n}"
+                raise InternalError(message)
+            factors += [atom_c(factor)] * exponent
+        number = abs(coefficient)
+        if number != 1 or not factors:
+            factors.append(str(number))
+        text = " * ".join(factors)
+        sign = "-" if coefficient < 0 else "+"
+        parts.append(
+            f"-{text}" if sign == "-" and not parts else (text if not parts else f"{sign} {text}")
+        )
+    return " ".join(parts)
+
+
+def atom_c(a: Atom) -> str:
+    """A factor of an index as C."""
+    match a:
+        case Var():
+            return a.name
+        case Quotient() | Remainder():
+            over, under = index_c(a.numerator), index_c(a.denominator)
+            low = a.numerator.bounds[0]
+            if low is not None and low >= 0:
+                over = over if over.isidentifier() else f"({over})"
+                return f"({over} {'/' if isinstance(a, Quotient) else '%'} {under if under.isalnum() else f'({under})'})"
+            return f"{'floor_div' if isinstance(a, Quotient) else 'floor_mod'}({over}, {under})"
+        case _:
+            message = f"no C for {a.key}"
+            raise InternalError(message)
+
+
+#: Floor division and its remainder for dividends that may be negative, and positive divisors.
+HELPERS = """\
+inline int floor_div(int a, int b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+inline int floor_mod(int a, int b) { return a - b * floor_div(a, b); }
+"""

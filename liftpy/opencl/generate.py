@@ -1,0 +1,195 @@
+"""From a lowered program whose sizes are numbers to a module: kernels, buffers, launches, memory figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from liftpy.errors import TypeRefused
+from liftpy.ir.expr import Param, Program
+from liftpy.ir.types import SCALAR_BYTES, ArrayType, ScalarType, Type
+from liftpy.kernels.chain import Chain, GlobalBuffer, Kernel, chain
+from liftpy.opencl.c import C_TYPES, HELPERS, Barrier, Block, For, Printer
+from liftpy.opencl.emit import Access, Emitter
+from liftpy.opencl.barriers import needed_barriers
+from liftpy.opencl.kernel import Buffer, Launch, Module
+from liftpy.opencl.memory import figures, slots
+from liftpy.views.access import Memory, memory_view
+
+RESERVED = frozenset(
+    """auto break case char const continue default do double else enum extern float for goto if int long register
+    return short signed sizeof static struct switch typedef union unsigned void volatile while inline restrict bool
+    half kernel global local private constant read_only write_only read_write image2d_t image3d_t sampler_t event_t
+    size_t ptrdiff_t uchar ushort uint ulong get_global_id get_local_id get_group_id barrier dot select fma mad min
+    max fmin fmax exp sqrt fabs abs""".split()
+)
+
+
+@dataclass(frozen=True)
+class EmittedKernel:
+    """A kernel's text and what it uses."""
+
+    source: str
+    accesses: tuple[Access, ...]
+    local: int
+    private: int
+    global_size: tuple[int, int, int]
+    local_size: tuple[int, int, int] | None
+
+
+def generate(program: Program) -> Module:
+    """Compile a lowered program. Every size must be a number."""
+    return assemble(program, chain(program))[0]
+
+
+def assemble(program: Program, cut: Chain) -> tuple[Module, tuple[EmittedKernel, ...]]:
+    """The module, and the kernels it is made of with their accesses."""
+    names = c_names([b.param.name for b in cut.buffers])
+    emitted = tuple(emit_kernel(k, names) for k in cut.kernels)
+    placed = slots(cut.buffers)
+    buffers = tuple(describe(b, names, placed) for b in cut.buffers)
+    launches = tuple(
+        Launch(
+            k.name,
+            (*(names[p.name] for p in k.reads), names[k.writes.name]),
+            e.global_size,
+            e.local_size,
+            k.phase,
+        )
+        for k, e in zip(cut.kernels, emitted, strict=True)
+    )
+    text = "\n".join(e.source for e in emitted)
+    header = []
+    if any(str(b.scalar) == "f64" for b in buffers):
+        header.append("#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
+    if "floor_" in text:
+        header.append(HELPERS)
+    module = Module(
+        program.name,
+        "\n".join([*header, text]),
+        buffers,
+        launches,
+        tuple(names[p.name] for p in program.params),
+        names[cut.result.name],
+        figures(cut, max(e.local for e in emitted), max(e.private for e in emitted)),
+    )
+    return module, emitted
+
+
+def c_names(names: list[str]) -> dict[str, str]:
+    """A C identifier for each buffer."""
+    taken: set[str] = set()
+    result: dict[str, str] = {}
+    for name in names:
+        safe = (
+            name
+            if name not in RESERVED and name.isascii() and name != "_"
+            else f"{name if name.isascii() else 'b'}_"
+        )
+        while safe in taken:
+            safe += "_"
+        taken.add(safe)
+        result[name] = safe
+    return result
+
+
+def stored_type(param: Param) -> tuple[ScalarType, tuple[int, ...]]:
+    """The scalar and the shape of a buffer; TypeRefused for what has no place in one buffer."""
+    t: Type = param.type
+    shape: list[int] = []
+    while isinstance(t, ArrayType):
+        shape.append(int(t.length))
+        t = t.element
+    if not isinstance(t, ScalarType):
+        message = f"{param.name} of type {param.type} cannot be stored in a buffer: only arrays of scalars can"
+        raise TypeRefused(message)
+    return t, tuple(shape)
+
+
+def describe(b: GlobalBuffer, names: dict[str, str], placed: dict[str, str]) -> Buffer:
+    """A buffer for the runtime."""
+    scalar, shape = stored_type(b.param)
+    length = 1
+    for s in shape:
+        length *= s
+    name = names[b.param.name]
+    return Buffer(
+        name, b.role, scalar.name, shape, length * SCALAR_BYTES[scalar.name], placed[b.param.name]
+    )
+
+
+def emit_kernel(kernel: Kernel, names: dict[str, str]) -> EmittedKernel:
+    """One kernel as OpenCL C."""
+    demand = kernel.demand
+    global_size = numbers(demand.global_size())
+    local_size = numbers(demand.local_size())
+    emitter = Emitter(kernel, global_size, local_size)
+    buffers: list[Memory] = []
+
+    def place(*, writable: bool) -> object:
+        def allocate(name: str, scalar: ScalarType, length: int) -> Memory:
+            memory = Memory(name, "global", scalar, length, writable)
+            buffers.append(memory)
+            return memory
+
+        return allocate
+
+    env = {}
+    for p in kernel.reads:
+        stored_type(p)
+        env[p] = memory_view(names[p.name], p.type, place(writable=False))  # type: ignore[arg-type]
+    stored_type(kernel.writes)
+    dest = memory_view(names[kernel.writes.name], kernel.writes.type, place(writable=True))  # type: ignore[arg-type]
+    emitter.generate(kernel.body, env, dest)
+    (block,) = emitter.blocks
+    witnesses = needed_barriers(emitter.accesses, local_size)
+    keep_barriers(block, witnesses)
+
+    lines = [f"  const int {name} = {call};" for name, call in sorted(emitter.ids.items())]
+    lines += [f"  __local {C_TYPES[m.scalar.name]} {m.name}[{m.length}];" for m in emitter.locals]
+    printer = Printer(block)
+    body = printer.lines()
+    parameters = ", ".join(
+        f"__global {'' if m.writable else 'const '}{C_TYPES[m.scalar.name]}* restrict {m.name}"
+        for m in buffers
+    )
+    attribute = ""
+    if demand.groups:
+        attribute = f"__attribute__((reqd_work_group_size({', '.join(map(str, local_size))})))\n"
+    source = (
+        f"__kernel {attribute}void {kernel.name}({parameters}) {{\n"
+        + "\n".join([*lines, *body])
+        + "\n}\n"
+    )
+    local = sum(m.length * SCALAR_BYTES[m.scalar.name] for m in emitter.locals)
+    private = sum(
+        len(registers) * printer.widths[m] * SCALAR_BYTES[m.scalar.name]
+        for m, registers in printer.registers.items()
+    )
+    return EmittedKernel(
+        source,
+        tuple(emitter.accesses),
+        local,
+        private,
+        global_size,
+        local_size if demand.groups else None,
+    )
+
+
+def numbers(sizes: tuple[object, object, object]) -> tuple[int, int, int]:
+    """An NDRange as numbers."""
+    x, y, z = (int(s) for s in sizes)  # type: ignore[call-overload]
+    return x, y, z
+
+
+def keep_barriers(block: Block, witnesses: dict[Memory, str]) -> None:
+    """Drop the barriers that no two work-items need; note a witness at those that stay."""
+    kept = []
+    for s in block.statements:
+        if isinstance(s, For):
+            keep_barriers(s.body, witnesses)
+        if isinstance(s, Barrier):
+            if s.memory not in witnesses:
+                continue
+            s.witness = witnesses[s.memory]
+        kept.append(s)
+    block.statements = kept

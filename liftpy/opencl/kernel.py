@@ -1,0 +1,103 @@
+"""What the compiler hands to the runtime: kernels, the buffers between them, launch order and sizes.
+
+Everything here is plain frozen data: a board that only measures needs this module, numpy and an
+OpenCL driver.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Role = Literal["input", "constant", "packed", "temporary", "output"]
+Phase = Literal["prepare", "run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """One array in global memory.
+
+    `shape` is in elements of `scalar` (`f32`, `f64`, `i32`, `bool`). Roles: `input` is given at each
+    run, `constant` once (weights), `packed` is made from constants by the prepare phase, `temporary`
+    lives between two kernels of a run, `output` is the result. `slot` names the device allocation
+    the buffer lives in: buffers with disjoint lifetimes share one.
+    """
+
+    name: str
+    role: Role
+    scalar: str
+    shape: tuple[int, ...]
+    bytes: int
+    slot: str
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One kernel launch: the function, its buffer arguments in order, and its NDRange.
+
+    `local_size` is None where the kernel leaves the work-group size to the driver.
+    """
+
+    function: str
+    arguments: tuple[str, ...]
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...] | None
+    phase: Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Memory figures of a candidate in bytes (docs/design.md, "Memory of a candidate").
+
+    peak: largest sum of live global buffers during a run, inputs, outputs and weights included.
+    allocated: sum of the device allocations that the run needs, after sharing.
+    scratch: peak beyond inputs, outputs and weights (packed weights stand for raw ones).
+    local: per work-group, the largest over the kernels. private: per work-item, likewise.
+    prepare: sum of the allocations that live while the prepare phase runs.
+    """
+
+    peak: int
+    allocated: int
+    scratch: int
+    local: int
+    private: int
+    prepare: int
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A compiled program: OpenCL source and everything a host needs to run it.
+
+    `parameters` are the buffers the caller supplies, in the program's order (roles `input` and
+    `constant`); `result` names the output buffer.
+    """
+
+    name: str
+    source: str
+    buffers: tuple[Buffer, ...]
+    launches: tuple[Launch, ...]
+    parameters: tuple[str, ...]
+    result: str
+    memory: Memory
+
+    def buffer(self, name: str) -> Buffer:
+        """The buffer of that name."""
+        return next(b for b in self.buffers if b.name == name)
+
+    def slots(self) -> dict[str, int]:
+        """Bytes of each device allocation: the largest buffer that lives in it."""
+        sizes: dict[str, int] = {}
+        for b in self.buffers:
+            sizes[b.slot] = max(sizes.get(b.slot, 0), b.bytes)
+        return sizes
+
+    def manifest(self) -> dict[str, Any]:
+        """The module as JSON data, source apart: arguments, NDRanges, buffers, memory figures."""
+        data = asdict(self)
+        del data["source"]
+        return data
+
+    def manifest_json(self) -> str:
+        """The manifest as text, stable byte for byte."""
+        return json.dumps(self.manifest(), indent=2, sort_keys=True) + "\n"

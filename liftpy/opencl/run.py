@@ -1,0 +1,495 @@
+# pyright: reportPossiblyUnboundVariable=false
+# (`cl` is bound wherever a device was found.)
+"""Devices, builds, launches and timing: the only module that imports pyopencl.
+
+A `Session` is one device's context and queue; `Session.load` builds a `Module`; `Loaded.run`
+takes numpy arrays and returns one. Times are those of device events, in nanoseconds.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+import warnings
+import weakref
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from liftpy.constraints.device import Device, Kind
+from liftpy.errors import ArgumentRefused, BuildFailed, DeviceRefused, InternalError, UnknownName
+from liftpy.opencl import runtimes
+from liftpy.opencl.arguments import (
+    DTYPES,
+    check_launch,
+    check_memory,
+    check_module,
+    checked,
+    parameters,
+    spell,
+    touched_buffers,
+)
+from liftpy.opencl.kernel import Buffer, Launch, Module, Phase, Role
+
+_REGISTRATION = runtimes.register()  # before the ICD loader is used, see liftpy/opencl/runtimes.py
+try:
+    import pyopencl as cl
+except ImportError as failure:  # no ICD loader, or a broken one: said when a device is asked for
+    _no_loader: str | None = f"pyopencl cannot be imported: {failure}."
+else:
+    _no_loader = None
+
+BUILD_OPTIONS = ("-cl-std=CL1.2", "-cl-mad-enable", "-cl-no-signed-zeros")
+"""How every kernel is built, on every device.
+
+Contraction to fused multiply-adds is allowed and zeros lose their sign; sums are not reassociated,
+and NaN and infinity stay what they are (so that poison shows). A result differs from another
+device's by rounding only.
+"""
+
+HOW_TO_GET_A_DEVICE = (
+    "Install an OpenCL runtime: `pip install 'liftpy[cpu]'` on x86-64 (no root needed), "
+    "Debian's `pocl-opencl-icd` on other processors, or the driver of the GPU's vendor."
+)
+
+# A selector that is one of these words means the runtime, not a processor of that make.
+_RUNTIMES = {
+    "intel": "intel(r) opencl",
+    "pocl": "portable computing language",
+    "oclgrind": "oclgrind",
+}
+
+_POISON: dict[str, np.ndarray] = {
+    "f32": np.array(np.nan, np.float32),
+    "f64": np.array(np.nan, np.float64),
+    "i32": np.array(0x7F7F7F7F, np.int32),
+    "bool": np.array(0x7F, np.uint8),
+}
+
+_REMEDIES = {
+    "MEM_OBJECT_ALLOCATION_FAILURE": "Choose a candidate or a problem with smaller buffers.",
+    "OUT_OF_HOST_MEMORY": "Choose a candidate or a problem with smaller buffers.",
+    "OUT_OF_RESOURCES": "Choose smaller work-groups, less local memory or smaller buffers.",
+    "INVALID_WORK_GROUP_SIZE": "Choose a local size that the device allows and that divides the "
+    "global size.",
+    "INVALID_WORK_ITEM_SIZE": "Choose a local size within the device's limit in each dimension.",
+}
+
+
+# --- devices --------------------------------------------------------------------------------------
+
+
+def devices() -> tuple[Device, ...]:
+    """The OpenCL devices of this machine, in an order that does not change.
+
+    GPUs first, then accelerators, then processors (Intel's runtime before the others), simulators
+    (Oclgrind) last. Empty if there is none; `find_device` then says what to install.
+    """
+    return tuple(device for device, _ in _found()[0])
+
+
+def device_notes() -> tuple[str, ...]:
+    """Sentences about runtimes that are installed and cannot be used."""
+    return _found()[1]
+
+
+def find_device(selector: str | None = None) -> Device:
+    """The device that a selector names.
+
+    None is the first device, a number the one with that index in `devices()`, and anything else
+    a part of "PLATFORM DEVICE TYPE" in any case: "portable", "nvidia", "cpu". The words "intel",
+    "pocl" and "oclgrind" mean these runtimes.
+
+    Raises DeviceRefused if there is no device at all, UnknownName if none fits.
+    """
+    known, notes = devices(), device_notes()
+    if not known:
+        raise DeviceRefused(" ".join(("There is no OpenCL device.", *notes, HOW_TO_GET_A_DEVICE)))
+    if selector is None:
+        return known[0]
+    fitting = (
+        known[int(selector) : int(selector) + 1]
+        if selector.isdecimal()
+        else tuple(device for device in known if _fits(device, selector.casefold().strip()))
+    )
+    if not fitting:
+        listing = [f"  {index}  {d.platform}: {d.name}" for index, d in enumerate(known)]
+        refused = f"There is no device '{selector}'. Name one by its number or a part of its name:"
+        raise UnknownName("\n".join((refused, *listing, *notes)))
+    return fitting[0]
+
+
+def _fits(device: Device, word: str) -> bool:
+    if word in _RUNTIMES:
+        return _RUNTIMES[word] in device.platform.casefold()
+    return bool(word) and word in f"{device.platform} {device.name} {device.type}".casefold()
+
+
+@functools.cache
+def _found() -> tuple[tuple[tuple[Device, cl.Device], ...], tuple[str, ...]]:
+    """Devices with their handles, in order, and notes on what cannot be used."""
+    notes = list(_REGISTRATION.notes)
+    if _no_loader is not None:
+        return (), (*notes, _no_loader)
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error as error:
+        if error.code != cl.status_code.PLATFORM_NOT_FOUND_KHR:
+            notes.append(f"The OpenCL loader failed: {_reason(error)}.")
+        return (), tuple(notes)
+    handles: list[tuple[Device, cl.Device]] = []
+    for platform in platforms:
+        try:
+            handles += [(_describe(platform, handle), handle) for handle in platform.get_devices()]
+        except cl.Error as error:
+            notes.append(f"The platform {platform.name.strip()} failed: {_reason(error)}.")
+    handles.sort(key=lambda pair: _rank(pair[0]))
+    return tuple(_numbered(handles)), tuple(notes)
+
+
+def _describe(platform: cl.Platform, handle: cl.Device) -> Device:
+    sizes = tuple(int(size) for size in handle.max_work_item_sizes[:3])
+    return Device(
+        name=handle.name.strip(),
+        vendor=handle.vendor.strip(),
+        platform=platform.name.strip(),
+        driver_version=handle.driver_version.strip(),
+        opencl_c=handle.opencl_c_version.strip(),
+        type=_kind(handle.type),
+        compute_units=handle.max_compute_units,
+        max_work_group_size=handle.max_work_group_size,
+        max_work_item_sizes=(sizes[0], sizes[1], sizes[2]),
+        local_memory=handle.local_mem_size,
+        largest_buffer=handle.max_mem_alloc_size,
+        global_memory=handle.global_mem_size,
+        vector_width=handle.preferred_vector_width_float,
+    )
+
+
+def _kind(bits: int) -> Kind:
+    """The type of a device; a simulator, which claims every type, counts as a processor."""
+    if bits & cl.device_type.CPU:
+        return "CPU"
+    return "GPU" if bits & cl.device_type.GPU else "ACCELERATOR"
+
+
+def _rank(device: Device) -> tuple[int, bool, str, str, str]:
+    """Where a device stands in the order; the loader's own order is that of a directory."""
+    kind = {"GPU": 0, "ACCELERATOR": 1, "CPU": 2}[device.type]
+    rank = 3 if _fits(device, "oclgrind") else kind
+    return rank, not _fits(device, "intel"), device.platform, device.name, device.driver_version
+
+
+def _numbered(
+    handles: Iterable[tuple[Device, cl.Device]],
+) -> Iterator[tuple[Device, cl.Device]]:
+    """Gives equal devices their ordinals."""
+    seen: Counter[str] = Counter()
+    for device, handle in handles:
+        yield replace(device, ordinal=seen[device.fingerprint]), handle
+        seen[device.fingerprint] += 1
+
+
+def _reason(error: cl.Error) -> str:
+    return f"{error.routine} returned {cl.status_code.to_string(error.code)}"
+
+
+@contextmanager
+def _refusal(device: Device, of: str) -> Generator[None]:
+    """Turns an OpenCL error into the sentence that the device refused something."""
+    try:
+        yield
+    except cl.Error as error:
+        remedy = _REMEDIES.get(cl.status_code.to_string(error.code), "")
+        raise DeviceRefused(
+            f"{device.name} ({device.platform}) refused {of}: {_reason(error)}. {remedy}".rstrip()
+        ) from error
+
+
+# --- sessions -------------------------------------------------------------------------------------
+
+
+class Session:
+    """The context and the in-order, profiling queue of one device; use it in a `with`.
+
+    Raises DeviceRefused if this machine does not have the device, or its driver gives no context.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        wanted = (device.fingerprint, device.ordinal)
+        handle = next((h for d, h in _found()[0] if (d.fingerprint, d.ordinal) == wanted), None)
+        if handle is None:
+            here = ", ".join(f"{d.platform}: {d.name}" for d in devices()) or "none"
+            raise DeviceRefused(
+                f"This machine has no device {device.platform}: {device.name} with driver "
+                f"{device.driver_version}; it has: {here}. {HOW_TO_GET_A_DEVICE}"
+            )
+        self._handle = handle
+        with _refusal(device, "a context"):
+            self._context = cl.Context([handle])
+            self._queue = cl.CommandQueue(
+                self._context, properties=cl.command_queue_properties.PROFILING_ENABLE
+            )
+        self._loaded: weakref.WeakSet[Loaded] = weakref.WeakSet()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Releases the device memory of everything that was loaded."""
+        for loaded in tuple(self._loaded):
+            loaded.close()
+
+    def load(self, module: Module) -> Loaded:
+        """Builds a module. No device memory is taken yet.
+
+        Raises BuildFailed if the driver refuses the source, DeviceRefused if the module asks for
+        more memory or larger work-groups than the device has.
+        """
+        check_module(module)
+        check_memory(module, self.device)
+        start = time.perf_counter()
+        program = self._build(module)
+        seconds = time.perf_counter() - start
+        kernels = {
+            n: _kernel(program, n) for n in dict.fromkeys(x.function for x in module.launches)
+        }
+        for launch in module.launches:
+            self._check_launch(module, launch, kernels[launch.function])
+        loaded = Loaded(self.device, self._context, self._queue, module, kernels, seconds)
+        self._loaded.add(loaded)
+        return loaded
+
+    def _build(self, module: Module) -> Any:
+        # `cl.Program` would keep binaries in a cache on disk, add options from the environment,
+        # and leave a file behind for each failure; the class below it does none of that.
+        program: Any = cl._Program(self._context, module.source)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", cl.CompilerWarning)
+                program.build(" ".join(BUILD_OPTIONS).encode(), [self._handle])
+        except cl.Error as error:
+            log = program.get_build_info(self._handle, cl.program_build_info.LOG)
+            source = "\n".join(
+                f"{number:4}  {line}" for number, line in enumerate(module.source.split("\n"), 1)
+            )
+            raise BuildFailed(
+                f"The driver of {self.device.name} ({self.device.platform}) does not compile "
+                f"{module.name} with {' '.join(BUILD_OPTIONS)}: {_reason(error)}.",
+                source,
+                str(log).strip(),
+            ) from error
+        return program
+
+    def _check_launch(self, module: Module, launch: Launch, kernel: cl.Kernel) -> None:
+        """Refuses a launch that the device cannot hold, by what the driver says of the kernel."""
+        with _refusal(self.device, f"to describe kernel {launch.function} of {module.name}"):
+            info = cl.kernel_work_group_info
+            most = kernel.get_work_group_info(info.WORK_GROUP_SIZE, self._handle)
+            local = kernel.get_work_group_info(info.LOCAL_MEM_SIZE, self._handle)
+        check_launch(module, launch, self.device, group=most, local=local)
+
+
+def _kernel(program: Any, function: str) -> cl.Kernel:
+    try:
+        return cl.Kernel(program, function)
+    except cl.Error as error:
+        raise InternalError(
+            f"a launch names the kernel {function}, which the source does not have: "
+            f"{_reason(error)}"
+        ) from error
+
+
+# --- loaded modules -------------------------------------------------------------------------------
+
+
+class Loaded:
+    """A module built for a device, with its device memory. `Session.load` makes it.
+
+    `created` lists every (slot, bytes) that was ever asked of clCreateBuffer, in order;
+    `prepare_ns` is the device time of the last prepare phase; `build_seconds` is the time that
+    the driver took to build the program (a driver may put work off to the first launch).
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        context: cl.Context,
+        queue: cl.CommandQueue,
+        module: Module,
+        kernels: Mapping[str, cl.Kernel],
+        build_seconds: float,
+    ) -> None:
+        self.module = module
+        self.build_seconds = build_seconds
+        self.prepare_ns = 0
+        self.created: list[tuple[str, int]] = []
+        self._device = device
+        self._context = context
+        self._queue = queue
+        self._kernels = kernels
+        self._live: dict[str, cl.Buffer] = {}
+        self._inputs: dict[str, np.ndarray] | None = None
+        self._prepared = False
+        self._sizes = module.slots()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def allocated_bytes(self) -> int:
+        """Bytes of the device allocations that live now; after `run`, those that a run needs."""
+        return sum(self._sizes[slot] for slot in self._live)
+
+    def set_constants(self, arrays: Mapping[str, np.ndarray], *, poison: bool = False) -> None:
+        """Uploads the constants and runs the prepare phase; what no run reads is then released.
+
+        With `poison` everything that the prepare phase should write is filled with NaN before.
+        Raises ArgumentRefused for arrays that do not fit, DeviceRefused if the device fails.
+        """
+        given = checked(self.module, "constant", arrays)
+        self.close()
+        if poison:
+            self._poison("prepare", {"packed", "temporary"})
+        touched = touched_buffers(self.module, "prepare") | touched_buffers(self.module, "run")
+        self._upload({name: array for name, array in given.items() if name in touched})
+        self.prepare_ns = sum(self._execute("prepare"))
+        kept = {self.module.buffer(name).slot for name in touched_buffers(self.module, "run")}
+        for slot in self._live.keys() - kept:
+            self._live.pop(slot).release()
+        self._prepared = True
+
+    def run(self, arrays: Mapping[str, np.ndarray], *, poison: bool = False) -> np.ndarray:
+        """Uploads the inputs, runs the launches of the run phase and returns the result.
+
+        With `poison` the temporaries and the output are filled with NaN (integers with 0x7f
+        bytes) before, so that an element nobody writes shows; without it they keep what they had,
+        which under Oclgrind is "uninitialised" in the first run.
+
+        Raises ArgumentRefused for arrays that do not fit or constants that were not set,
+        DeviceRefused if the device fails.
+        """
+        given = checked(self.module, "input", arrays)
+        self._prepare_once()
+        if poison:
+            self._poison("run", {"temporary", "output"})
+        self._upload(given)
+        self._inputs = given
+        self._execute("run")
+        result = self.module.buffer(self.module.result)
+        output = np.empty(result.shape, DTYPES[result.scalar])
+        with _refusal(self._device, f"to copy {result.name} of {self.module.name} to the host"):
+            cl.enqueue_copy(self._queue, output, self._buffer(result))
+        return output
+
+    def profile(self, repeats: int, warmup: int) -> list[list[int]]:
+        """Device nanoseconds of each run-phase launch: `repeats` rows, one column a launch.
+
+        Runs on the inputs of the last `run`, after `warmup` runs that are not counted. Uploads are
+        no part of the times. Raises ArgumentRefused if there was no `run`.
+        """
+        if self._inputs is None:
+            raise ArgumentRefused(
+                f"{self.module.name} cannot be profiled before it has inputs; call run() first."
+            )
+        overwritten = self._overwritten_inputs()
+        rows: list[list[int]] = []
+        for _ in range(warmup + repeats):
+            self._upload(overwritten)
+            rows.append(self._execute("run"))
+        return rows[warmup:]
+
+    def close(self) -> None:
+        """Releases the device memory; the constants have to be set again."""
+        while self._live:
+            self._live.popitem()[1].release()
+        self._inputs = None
+        self._prepared = False
+
+    def _prepare_once(self) -> None:
+        if self._prepared:
+            return
+        constants = [b.name for b in parameters(self.module, "constant")]
+        if constants:
+            raise ArgumentRefused(
+                f"{self.module.name} has constants that were not set: {', '.join(constants)}; "
+                "call set_constants() before run()."
+            )
+        self.set_constants({})
+
+    def _overwritten_inputs(self) -> dict[str, np.ndarray]:
+        """The inputs whose slot another buffer of the run shares: a run may destroy them."""
+        names = touched_buffers(self.module, "run")
+        users = Counter(self.module.buffer(name).slot for name in names)
+        inputs = self._inputs or {}
+        return {n: array for n, array in inputs.items() if users[self.module.buffer(n).slot] > 1}
+
+    def _buffer(self, buffer: Buffer) -> cl.Buffer:
+        """The device allocation that a buffer lives in, created when first needed.
+
+        The only place where device memory is asked for.
+        """
+        if buffer.slot not in self._live:
+            size = self._sizes[buffer.slot]
+            self.created.append((buffer.slot, size))
+            with _refusal(self._device, f"{size} bytes for {buffer.name} of {self.module.name}"):
+                self._live[buffer.slot] = cl.Buffer(
+                    self._context, cl.mem_flags.READ_WRITE, size=size
+                )
+        return self._live[buffer.slot]
+
+    def _upload(self, arrays: Mapping[str, np.ndarray]) -> None:
+        for name, array in arrays.items():
+            with _refusal(self._device, f"to copy {name} of {self.module.name} to the device"):
+                cl.enqueue_copy(self._queue, self._buffer(self.module.buffer(name)), array)
+
+    def _poison(self, phase: Phase, roles: set[Role]) -> None:
+        for name in sorted(touched_buffers(self.module, phase)):
+            buffer = self.module.buffer(name)
+            if buffer.role in roles:
+                with _refusal(self._device, f"to poison {name} of {self.module.name}"):
+                    cl.enqueue_fill_buffer(
+                        self._queue, self._buffer(buffer), _POISON[buffer.scalar], 0, buffer.bytes
+                    )
+
+    def _execute(self, phase: Phase) -> list[int]:
+        """Runs the launches of a phase to the end; nanoseconds of each."""
+        launches = [launch for launch in self.module.launches if launch.phase == phase]
+        events = [self._launch(launch) for launch in launches]
+        times: list[int] = []
+        for launch, event in zip(launches, events, strict=True):
+            with _refusal(self._device, f"{spell(launch)} of {self.module.name}"):
+                event.wait()
+                times.append(int(event.profile.end - event.profile.start))
+        return times
+
+    def _launch(self, launch: Launch) -> cl.Event:
+        kernel = self._kernels[launch.function]
+        buffers = [self._buffer(self.module.buffer(name)) for name in launch.arguments]
+        with _refusal(self._device, f"{spell(launch)} of {self.module.name}"):
+            kernel.set_args(*buffers)
+            return cl.enqueue_nd_range_kernel(
+                self._queue, kernel, launch.global_size, launch.local_size
+            )

@@ -1,0 +1,177 @@
+"""Makes OpenCL runtimes known to the ICD loader before anything asks it for platforms.
+
+Only here does liftpy read or write the environment for OpenCL.
+
+Note [Intel's runtime from PyPI]
+The wheel `intel-opencl-rt` installs a good runtime that nothing finds: its own ICD file names the
+path of the machine that built it, in a folder where no loader looks; and it does not depend on
+`intel-cmplr-lib-rt`, without which it cannot be loaded. The loader is silent about both. So
+liftpy looks the library up among the installed distributions, loads what it needs and then the
+library itself (the dynamic linker knows a loaded library by its soname, so this works wherever
+the distributions are installed), and writes an ICD file of its own beside copies of the system's.
+The libraries are loaded with RTLD_LOCAL: Intel's `libimf` defines `exp` and its like, and must not
+replace those of the C library in PoCL or numpy.
+
+Note [The loader's folders]
+pyopencl's wheels bundle ocl-icd. It reads `*.icd` in the folder OCL_ICD_VENDORS (which may also be
+one `.icd` file or one library), else in OPENCL_VENDOR_PATH, else in /etc/OpenCL/vendors, in
+the order of the directory; Khronos' loader takes the same OCL_ICD_VENDORS. Both read it at the
+first OpenCL call of the process, not when they are loaded.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import functools
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+VENDORS = "OCL_ICD_VENDORS"
+INTEL = "libintelocl.so"
+
+# What Intel's library needs, those without needs of their own first, and who brings it. A name
+# that ends in `.so.` stands for the one with a version.
+NEEDED = (
+    ("libintlc.so.", "intel-cmplr-lib-rt"),
+    ("libimf.so", "intel-cmplr-lib-rt"),
+    ("libsvml.so", "intel-cmplr-lib-rt"),
+    ("libirng.so", "intel-cmplr-lib-rt"),
+    ("libtbb.so.", "tbb"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What `register` did: the folder of ICD files it named, if any, and what it could not do."""
+
+    folder: Path | None
+    notes: tuple[str, ...]
+
+
+@functools.cache
+def register() -> Registration:
+    """Registers Intel's CPU runtime next to the system's, once in a process.
+
+    Nothing happens where the runtime is not installed as a Python distribution, or not on Linux.
+    If OCL_ICD_VENDORS is set it stays as it is, and Intel's libraries are loaded only if it names
+    them. Never raises: what went wrong is in the notes, for the message that there is no device.
+    """
+    if sys.platform != "linux":
+        return Registration(None, ())
+    library = installed("intel-opencl-rt", INTEL)
+    chosen = os.environ.get(VENDORS)
+    if library is None or (chosen and not _names_intel(Path(chosen))):
+        return Registration(None, ())
+    note = load(library)
+    if note is not None:
+        return Registration(None, (note,))
+    if chosen:
+        return Registration(None, ())
+    try:
+        folder = write(icd_files(library, system_folders()))
+    except OSError as error:
+        return Registration(None, (f"The ICD files for {library} cannot be written: {error}.",))
+    os.environ[VENDORS] = str(folder)
+    return Registration(folder, ())
+
+
+def installed(distribution: str, name: str) -> Path | None:
+    """The file of that name that an installed distribution brought, or None.
+
+    A name that ends in a dot is a prefix; the shortest file that it begins is taken.
+    """
+    try:
+        files = metadata.distribution(distribution).files or ()
+    except metadata.PackageNotFoundError:
+        return None
+    fitting = [f for f in files if f.name == name or (name[-1] == "." and f.name.startswith(name))]
+    paths = [Path(str(f.locate())).resolve() for f in sorted(fitting, key=lambda f: len(f.name))]
+    return next((path for path in paths if path.is_file()), None)
+
+
+def load(library: Path) -> str | None:
+    """Loads Intel's runtime and what it needs; None, or the sentence that says why it cannot be."""
+    needed = [installed(distribution, name) for name, distribution in NEEDED]
+    try:
+        for path in (*needed, library):
+            if path is not None:
+                ctypes.CDLL(str(path))
+    except OSError as error:
+        absent = sorted(
+            {d for (_, d), path in zip(NEEDED, needed, strict=True) if path is None},
+        )
+        without = f" ({' and '.join(absent)} not installed)" if absent else ""
+        return (
+            f"Intel's OpenCL runtime, {library}, cannot be loaded: {error}{without}; "
+            "`pip install 'liftpy[cpu]'` installs what it needs."
+        )
+    return None
+
+
+def system_folders() -> tuple[Path, ...]:
+    """Where the loader would look if OCL_ICD_VENDORS is not set, and conda's folder."""
+    system = os.environ.get("OPENCL_VENDOR_PATH") or "/etc/OpenCL/vendors"
+    return Path(system), Path(sys.prefix) / "etc" / "OpenCL" / "vendors"
+
+
+def icd_files(intel: Path, folders: tuple[Path, ...]) -> dict[str, str]:
+    """Names and texts of the ICD files: Intel's own, and those of the folders that can be true.
+
+    An ICD file holds the path of a library, or its name if the dynamic linker is to find it. One
+    with a path where nothing is, or with the path of the library that `intel` is, is left out.
+    """
+    files = {"liftpy-intel.icd": f"{intel}\n"}
+    for folder in folders:
+        for icd in sorted(folder.glob("*.icd")):
+            text = icd.read_text(encoding="utf-8", errors="surrogateescape")
+            path = Path(text.strip())
+            if path.is_absolute() and (not path.is_file() or path.samefile(intel)):
+                continue
+            files.setdefault(icd.name, text)
+    return files
+
+
+def write(files: dict[str, str]) -> Path:
+    """A folder that holds these files: in the user's cache, else a temporary one of this process.
+
+    The name follows from the content, and each file appears whole, so processes that start at
+    once agree; a damaged file is written again.
+    """
+    digest = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()[:16]
+    try:
+        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        return _fill(Path(cache) / "liftpy" / f"opencl-{digest}", files)
+    except (OSError, RuntimeError):  # no home, or one that cannot be written
+        folder = Path(tempfile.mkdtemp(prefix="liftpy-opencl-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        return _fill(folder, files)
+
+
+def _fill(folder: Path, files: dict[str, str]) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        target, data = folder / name, text.encode("utf-8", "surrogateescape")
+        if not target.is_file() or target.read_bytes() != data:
+            handle, draft = tempfile.mkstemp(dir=folder, prefix=f".{name}-")
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(data)
+            Path(draft).replace(target)
+    return folder
+
+
+def _names_intel(vendors: Path) -> bool:
+    """True if a value of OCL_ICD_VENDORS (folder, ICD file or library) leads to Intel's runtime."""
+    icds = sorted(vendors.glob("*.icd")) if vendors.is_dir() else [vendors]
+    texts = (
+        icd.read_text(encoding="utf-8", errors="replace") if icd.suffix == ".icd" else str(icd)
+        for icd in icds
+        if icd.is_file()
+    )
+    return any(Path(text.strip()).name.startswith(INTEL) for text in texts)

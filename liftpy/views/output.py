@@ -1,0 +1,36 @@
+"""Output views: where an expression's result goes.
+
+A layout at the end of an expression is not computed: its inverse is applied to the destination, and the
+producer below writes through it. The inverse is a primitive, and its meaning is the only index law.
+"""
+
+from __future__ import annotations
+
+from liftpy.ir.expr import Expr, FunCall, Param, Primitive
+from liftpy.ir.pull import Pull, Reader, Value
+from liftpy.primitives import Map, Unzip, Zip
+
+
+def push(expr: Expr, param: Param, dest: Value, read: Reader) -> Value | None:
+    """The destination of `param` such that `expr` arrives in `dest`; None if there is no such view."""
+    if expr == param:
+        return dest
+    if not isinstance(expr, FunCall) or not isinstance(expr.fun, Primitive) or len(expr.args) != 1:
+        return None
+    (arg,) = expr.args
+    inner = through(expr.fun, arg, dest, read)
+    return None if inner is None else push(arg, param, inner, read)
+
+
+def through(primitive: Primitive, arg: Expr, dest: Value, read: Reader) -> Value | None:
+    """The destination of a call's argument; None if the primitive cannot be written through."""
+    if type(primitive) is Map:
+        f = primitive.f
+        (param,) = f.params
+        if f.free or not isinstance(dest, Pull) or push(f.body, param, dest[0], read) is None:
+            return None
+        return Pull(dest.length, lambda i: push(f.body, param, dest[i], read))
+    if isinstance(primitive, Zip | Unzip):
+        return None
+    inverse = primitive.inverse(arg.type)
+    return None if inverse is None else inverse.meaning(read, dest)

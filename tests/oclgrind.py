@@ -1,0 +1,107 @@
+"""Runs programs under Oclgrind, which simulates a device and reports races and bad accesses.
+
+    output, complaints = check_under_oclgrind(module, {"x": x, "w": w})
+    assert complaints == []
+
+Each check is a process of its own: Oclgrind is chosen by the environment of the process.
+"""
+
+import os
+import pickle
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from liftpy.opencl.kernel import Module
+from liftpy.opencl.run import Session, find_device
+
+ROOT = Path(__file__).parents[1]
+
+CHECKS = {
+    "OCLGRIND_DATA_RACES": "1",
+    "OCLGRIND_UNINITIALIZED": "1",  # so Oclgrind spells it; the other spelling does nothing
+    "OCLGRIND_CHECK_API": "1",
+    "OCLGRIND_NUM_THREADS": "1",  # reports of two threads would run into each other
+    "OCLGRIND_MAX_ERRORS": "100",
+}
+
+# A report is a line at the margin and indented lines after it, of which the first names the kernel
+# or the OpenCL function.
+REPORT = re.compile(
+    r"^(?P<headline>\S.*)\n\t(?P<of>Kernel|Function):\s*(?P<name>\S+)(?P<rest>(?:\n\t.*)*)",
+    re.MULTILINE,
+)
+PLACE = re.compile(r"^\tAt (line \d+) .*\n\t\s*(.*)$", re.MULTILINE)
+# pyopencl asks devices for what OpenCL 1.2 does not know; Oclgrind reports the question.
+QUERY = re.compile(r"clGet\w+Info")
+
+
+def run_under_oclgrind(argv: list[str]) -> subprocess.CompletedProcess[str]:
+    """Runs a command in which OpenCL has one device, Oclgrind's, with all its checks on.
+
+    The reports are in `stderr`. liftpy is found by a Python command from any folder.
+    """
+    command = shutil.which("oclgrind")
+    assert command is not None, "install the Debian package oclgrind; mark the test `oclgrind`"
+    library = Path(command).resolve().parents[1] / "lib" / "oclgrind" / "liboclgrind-rt-icd.so"
+    assert library.is_file(), f"{command} is there, its ICD library {library} is not"
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    with tempfile.TemporaryDirectory() as vendors:
+        (Path(vendors) / "oclgrind.icd").write_text(f"{library}\n", encoding="utf-8")
+        environment = os.environ | CHECKS | {"OCL_ICD_VENDORS": vendors, "PYTHONPATH": path}
+        return subprocess.run(
+            argv, env=environment, capture_output=True, text=True, check=False, timeout=300
+        )
+
+
+def oclgrind_complaints(text: str) -> list[str]:
+    """Each report in Oclgrind's output, as one line: what, in which kernel, at which source line.
+
+    Races, accesses out of bounds, uninitialised reads, divergent barriers, wrong API calls.
+    """
+    complaints = [
+        f"{found['headline']} ({found['name']}{_place(found['rest'])})"
+        for found in REPORT.finditer(text)
+        if found["of"] == "Kernel" or not QUERY.fullmatch(found["name"])
+    ]
+    return complaints + [line for line in text.splitlines() if "FATAL ERROR" in line]
+
+
+def check_under_oclgrind(
+    module: Module, arrays: Mapping[str, np.ndarray]
+) -> tuple[np.ndarray, list[str]]:
+    """The result of a module on these arrays (inputs and constants), and Oclgrind's complaints.
+
+    Nothing is poisoned, so a read of what no kernel and no upload wrote is a complaint. Does not
+    see two uses of one allocation apart: the second one's stale values count as initialised.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        job, answer = Path(folder) / "job", Path(folder) / "answer.npy"
+        job.write_bytes(pickle.dumps((module, dict(arrays))))
+        child = run_under_oclgrind([sys.executable, __file__, str(job), str(answer)])
+        assert child.returncode == 0, child.stdout + child.stderr
+        return np.load(answer), oclgrind_complaints(child.stderr)
+
+
+def _place(rest: str) -> str:
+    place = PLACE.search(rest)
+    return f", {place[1]}: {place[2]}" if place else ""
+
+
+def main(job: str, answer: str) -> None:
+    """In the child: runs the pickled job on Oclgrind's device."""
+    module, arrays = pickle.loads(Path(job).read_bytes())  # noqa: S301 - written by the parent
+    constants = {b.name for b in module.buffers if b.role == "constant"}
+    with Session(find_device("oclgrind")) as session, session.load(module) as loaded:
+        loaded.set_constants({n: a for n, a in arrays.items() if n in constants})
+        np.save(answer, loaded.run({n: a for n, a in arrays.items() if n not in constants}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
