@@ -1,0 +1,201 @@
+"""The conditions on a skeleton's sizes, collected from its primitives, its rules and a device.
+
+Who states a condition states it once: primitives in `requires`, rules in `where`, devices by their
+limits. Here they are only gathered, each with who asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+from liftpy.constraints.device import Device
+from liftpy.constraints.system import MEMORY_LIMIT, Clause, ConstraintSystem
+from liftpy.ir.constraint import Constraint, at_most
+from liftpy.ir.expr import Expr, FunCall, Primitive, Program
+from liftpy.ir.nat import ONE, ZERO, Nat, product
+from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
+from liftpy.ir.walk import Path, at, children, function_of, top_down
+from liftpy.kernels.chain import Chain, Kernel, chain
+from liftpy.primitives import AsScalar, Reduce, ReduceSeqUnroll, ToPrivate
+from liftpy.rewrite.skeleton import Skeleton
+from liftpy.rewrite.strategy import Derivation
+
+Asked: TypeAlias = tuple[Constraint, str]
+
+PRIVATE_LIMIT = 8192
+"""Bytes of private memory that a work-item may hold.
+
+OpenCL names no limit: what does not fit in registers is spilled, slowly. The largest register files
+hold 1 KiB a work-item (256 registers of 32 bits); eight times that is beyond any use.
+"""
+
+UNROLL_LIMIT = 512
+"""Statements of straight-line code that the loops over a kernel's accumulators may unroll to.
+
+Loops over private arrays are unrolled by the emitter. Drivers take minutes to compile kernels of
+many thousand statements, and accumulators of more than a hundred vectors are spilled.
+"""
+
+
+def collect(
+    skeleton: Skeleton, device: Device, *, memory_limit: int | None = None
+) -> ConstraintSystem:
+    """The system of a skeleton on a device.
+
+    `memory_limit` bounds the bytes of global buffers that are live at any time of a run. What
+    normal forms and ranges show to hold is left out; what they show to be broken stays, so that an
+    empty space can be explained. A condition that several ask for stands once.
+    """
+    cut = chain(skeleton.program)
+    ranges = {p.name: p.nat for p in skeleton.parameters}
+    askers: dict[Constraint, dict[str, None]] = {}
+    for constraint, asker in (
+        *asked_by_primitives(skeleton.program),
+        *asked_by_rules(skeleton.derivation),
+        *asked_by_device(cut, device),
+        *asked_by_memory_limit(cut, memory_limit),
+    ):
+        ranged = constraint.substitute(ranges)
+        if ranged.known() is not True:
+            askers.setdefault(ranged, {})[asker] = None
+    clauses = tuple(Clause(c, tuple(who)) for c, who in askers.items())
+    return ConstraintSystem(skeleton.parameters, clauses)
+
+
+def asked_by_primitives(program: Program) -> Iterator[Asked]:
+    """What the primitives of a program require of their arguments."""
+    body = program.body.body
+    for path, part in top_down(body):
+        if isinstance(part, FunCall) and isinstance(part.fun, Primitive):
+            place = ""
+            for condition in part.fun.conditions(*(a.type for a in part.args)):
+                place = place or words(body, path)
+                yield condition, f"{part.fun} at {place}"
+
+
+def words(body: Expr, path: Path) -> str:
+    """A path in words: `body.args[0].f` is the body of the function of the first argument."""
+    text = "body"
+    for depth, position in enumerate(path):
+        parent = at(body, path[:depth])
+        if isinstance(parent, FunCall) and position == len(parent.args):
+            text += ".f"
+        else:
+            text += f".args[{position}]" if isinstance(parent, FunCall) else f"[{position}]"
+    return text
+
+
+def asked_by_rules(derivation: Derivation) -> Iterator[Asked]:
+    """What the rules of a derivation left open; steps count from 1."""
+    for number, step in enumerate(derivation.steps, 1):
+        for condition in step.conditions:
+            yield condition, f"rule {step.rule} (step {number})"
+
+
+def asked_by_device(cut: Chain, device: Device) -> Iterator[Asked]:
+    """What a device asks of the kernels' launches and of the buffers."""
+    for kernel in cut.kernels:
+        yield from asked_of_launch(kernel, device)
+    for buffer in cut.buffers:
+        asker = f"device largest buffer: {buffer.role} {buffer.param.name}"
+        yield at_most(buffer.bytes, device.largest_buffer), asker
+    total = sum_of(buffer.bytes for buffer in cut.buffers)
+    yield at_most(total, device.global_memory), "device global memory: all buffers"
+
+
+def asked_of_launch(kernel: Kernel, device: Device) -> Iterator[Asked]:
+    """What a device asks of one kernel."""
+    demand = kernel.demand
+    if demand.groups:
+        local = demand.local_size()
+        asker = f"device work-group size of kernel {kernel.name}"
+        yield at_most(product(local), device.max_work_group_size), asker
+        for dim, (extent, most) in enumerate(zip(local, device.max_work_item_sizes, strict=True)):
+            asker = f"device work-group size in dimension {dim} of kernel {kernel.name}"
+            yield at_most(extent, most), asker
+    asker = f"device local memory of kernel {kernel.name}"
+    yield at_most(demand.local, device.local_memory), asker
+    yield at_most(demand.private, PRIVATE_LIMIT), f"private memory of kernel {kernel.name}"
+    asker = f"code size of kernel {kernel.name}"
+    yield at_most(statements(kernel.body), UNROLL_LIMIT), asker
+
+
+def asked_by_memory_limit(cut: Chain, memory_limit: int | None) -> Iterator[Asked]:
+    """That the live buffers of each kernel of a run stay within the limit."""
+    if memory_limit is not None:
+        for kernel, live in zip(cut.run, cut.live_bytes(), strict=True):
+            yield at_most(live, memory_limit), f"{MEMORY_LIMIT} while kernel {kernel.name} runs"
+
+
+# --- code size ------------------------------------------------------------------------------------
+
+
+def statements(expr: Expr, *, ends_step: bool = False) -> Nat:
+    """An estimate of the statements that the loops over private memory unroll to.
+
+    A reduction initialises its accumulator and updates it in its step; a reduction that ends the
+    step of another is that update. `reduceSeqUnroll` repeats its step. A private copy is a
+    statement for each value. A vector is one value; so are the scalars that a step computes in
+    vectors.
+    """
+    if not isinstance(expr, FunCall):
+        return sum_of(statements(child) for child in children(expr))
+    own = ZERO
+    match expr.fun:
+        case Reduce() as fun:
+            init, xs = expr.args
+            update = values(expr.type).exact_div(lanes(fun.f.body))
+            step = statements(fun.f.body, ends_step=True)
+            if not ends_in_reduction(fun.f.body):
+                step = step + update
+            if isinstance(fun, ReduceSeqUnroll) and isinstance(xs.type, ArrayType):
+                step = step * xs.type.length
+            start = ZERO if ends_step else update
+            return start + step + statements(init) + statements(xs)
+        case ToPrivate():
+            own = values(expr.type)
+        case _:
+            pass
+    function = function_of(expr.fun)
+    passes_on = ends_step and isinstance(expr.fun, Primitive) and function is None
+    own = own + sum_of(statements(a, ends_step=passes_on) for a in expr.args)
+    return own if function is None else own + statements(function.body, ends_step=ends_step)
+
+
+def ends_in_reduction(expr: Expr) -> bool:
+    """Whether a reduction makes the value of an expression, layouts and maps around it aside."""
+    if not isinstance(expr, FunCall) or isinstance(expr.fun, Reduce):
+        return isinstance(expr, FunCall)
+    function = function_of(expr.fun)
+    if function is not None:
+        return ends_in_reduction(function.body)
+    return isinstance(expr.fun, Primitive) and any(ends_in_reduction(a) for a in expr.args)
+
+
+def values(t: Type) -> Nat:
+    """The scalars and vectors that a type holds."""
+    match t:
+        case ArrayType(element, length):
+            return length * values(element)
+        case TupleType(elements):
+            return sum_of(values(e) for e in elements)
+        case _:
+            return ONE
+
+
+def lanes(step: Expr) -> Nat:
+    """The width of the vectors that a step takes apart into the scalars it gives; 1 for none."""
+    widths = {
+        t.element.width
+        for _, part in top_down(step)
+        if isinstance(part, FunCall) and isinstance(part.fun, AsScalar)
+        for t in (part.args[0].type,)
+        if isinstance(t, ArrayType) and isinstance(t.element, VectorType)
+    }
+    return widths.pop() if len(widths) == 1 else ONE
+
+
+def sum_of(sizes: Iterable[Nat]) -> Nat:
+    """The sum of naturals."""
+    return sum(sizes, ZERO)

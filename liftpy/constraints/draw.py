@@ -1,0 +1,287 @@
+"""Counting the points of a space exactly, and drawing them uniformly.
+
+Parameters are assigned in dependency order. Two partial assignments that no open condition can
+tell apart have the same continuations, which are counted once: the space becomes a graph whose
+paths are the points, with a `Node` for each class of partial assignments. Independent parts of a
+system have a graph each. Point number `k` is found by walking the graph: a draw costs nothing
+beyond the count.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any, Literal
+
+from liftpy.constraints.levels import Levels
+from liftpy.constraints.system import Assignment, ConstraintSystem, after, cheapest_order
+from liftpy.errors import ConstraintRefused
+from liftpy.rewrite.skeleton import Parameter
+
+Sampler = Literal["uniform", "incremental"]
+
+NODE_LIMIT = 2_000_000  # classes of partial assignments: some gigabytes
+TRIES = 200  # draws of points already drawn, in a row, after which `incremental` gives up
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Node:
+    """A class of partial assignments: the next parameter's values, and the points up to each."""
+
+    values: tuple[int, ...]
+    totals: tuple[int, ...]
+    next: tuple[Node, ...]
+
+    @property
+    def count(self) -> int:
+        """The points from here."""
+        return self.totals[-1]
+
+
+END = Node((), (1,), ())
+
+
+class Graph:
+    """The points of a system whose parts are not independent."""
+
+    def __init__(self, system: ConstraintSystem) -> None:
+        self.order = cheapest_order(system)
+        self.levels = Levels(system, self.order)
+        self.nodes: list[dict[Any, Node | None]] = [{} for _ in self.order]
+        self.made = 0
+
+    @cached_property
+    def root(self) -> Node | None:
+        """Where every point begins; None if there are no points."""
+        return self.node(()) if self.levels.possible else None
+
+    def node(self, given: tuple[int, ...]) -> Node | None:
+        """The class of a partial assignment; None where it has no continuation."""
+        k = len(given)
+        if k == len(self.order):
+            return END
+        key = self.levels.key[k](*given)
+        known = self.nodes[k]
+        if key in known:
+            return known[key]
+        values: list[int] = []
+        totals: list[int] = []
+        further: list[Node] = []
+        total = 0
+        for value in self.levels.values[k](*given):
+            if (after_it := self.node((*given, value))) is not None:
+                total += after_it.count
+                values.append(value)
+                totals.append(total)
+                further.append(after_it)
+        made = Node(tuple(values), tuple(totals), tuple(further)) if values else None
+        known[key] = made
+        self.made += 1
+        if self.made > NODE_LIMIT:
+            raise ConstraintRefused(
+                f"the space of {', '.join(p.name for p in self.order)} is too tangled to count:"
+                f" more than {NODE_LIMIT} partial assignments differ."
+                " Draw with the sampler `incremental`, or narrow the ranges"
+            )
+        return made
+
+    @property
+    def count(self) -> int:
+        """The number of points."""
+        return 0 if self.root is None else self.root.count
+
+    def unrank(self, k: int) -> Assignment:
+        """Point number `k`."""
+        found: Assignment = {}
+        node = self.root or END
+        for parameter in self.order:
+            position = bisect_right(node.totals, k)
+            k -= node.totals[position - 1] if position else 0
+            found[parameter.name] = node.values[position]
+            node = node.next[position]
+        return found
+
+    def values(self, name: str) -> set[int]:
+        """The values that a parameter takes in some point."""
+        if self.root is None:
+            return set()
+        level = [p.name for p in self.order].index(name)
+        return {v for node in self.nodes[level].values() if node is not None for v in node.values}
+
+
+class Search:
+    """Looks for one point, without counting.
+
+    `effort` is how many values it may try before it gives up; None is no bound.
+    """
+
+    def __init__(self, system: ConstraintSystem, effort: int | None = None) -> None:
+        self.effort = effort
+        self.gave_up = False
+        self.point: Assignment | None = None
+        found: Assignment = {}
+        for part in system.components:
+            levels = Levels(part, cheapest_order(part))
+            point = self.complete(levels, (), set()) if levels.possible else None
+            if point is None:
+                return
+            found |= {p.name: v for p, v in zip(levels.order, point, strict=True)}
+        self.point = {p.name: found[p.name] for p in system.parameters}
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is certainly no point."""
+        return self.point is None and not self.gave_up
+
+    def complete(
+        self, levels: Levels, given: tuple[int, ...], dead: set[tuple[int, Any]]
+    ) -> tuple[int, ...] | None:
+        """The first completion of some values; `dead` notes classes that have none."""
+        k = len(given)
+        if k == len(levels.order):
+            return given
+        key = (k, levels.key[k](*given))
+        if key in dead:
+            return None
+        if self.effort is not None:
+            self.effort -= levels.tried[k]
+            self.gave_up = self.gave_up or self.effort < 0
+        for value in () if self.gave_up else levels.values[k](*given):
+            if (point := self.complete(levels, (*given, value), dead)) is not None:
+                return point
+        dead.add(key)
+        return None
+
+
+def first(system: ConstraintSystem) -> Assignment | None:
+    """One point; None where there is none."""
+    return Search(system).point
+
+
+class Space:
+    """The points of a system: how many, which, and in what order they are drawn."""
+
+    def __init__(self, system: ConstraintSystem) -> None:
+        self.system = system
+
+    @cached_property
+    def graphs(self) -> tuple[Graph, ...]:
+        """The graph of each independent part; none after one that is empty."""
+        graphs: list[Graph] = []
+        for part in self.system.components:
+            graphs.append(Graph(part))
+            if not graphs[-1].count:
+                break
+        return tuple(graphs)
+
+    def count(self) -> int:
+        """The exact number of points."""
+        return prod(graph.count for graph in self.graphs)
+
+    def unrank(self, k: int) -> Assignment:
+        """Point number `k`, from 0."""
+        if not 0 <= k < self.count():
+            raise ConstraintRefused(f"there is no point {k}: the space has {self.count()}")
+        found: Assignment = {}
+        for graph in self.graphs:
+            k, mine = divmod(k, graph.count)
+            found |= graph.unrank(mine)
+        return {p.name: found[p.name] for p in self.system.parameters}
+
+    def values(self, name: str) -> list[int]:
+        """The values that a parameter takes in some point, ascending."""
+        if not self.count():
+            return []
+        graph = next(g for g in self.graphs if any(p.name == name for p in g.order))
+        return sorted(graph.values(name))
+
+    def draws(self, seed: int, sampler: Sampler = "uniform") -> Iterator[Assignment]:
+        """All points in an order that the seed decides.
+
+        The first n are n uniform draws without replacement: a longer sample begins with a shorter
+        one, and a campaign resumes by skipping what it has.
+        """
+        if sampler == "incremental":
+            return incremental(self.system, seed)
+        return (self.unrank(k) for k in shuffled(self.count(), seed))
+
+    def sample(self, n: int, seed: int, sampler: Sampler = "uniform") -> list[Assignment]:
+        """The first `n` draws; all points where there are fewer."""
+        return list(itertools.islice(self.draws(seed, sampler), n))
+
+
+def shuffled(count: int, seed: int) -> Iterator[int]:
+    """The numbers below `count` in a uniform random order, made as far as it is asked for.
+
+    Fisher and Yates, with the moved numbers alone in memory.
+    """
+    rng = random.Random(seed)
+    moved: dict[int, int] = {}
+    i = 0
+    while i < count:
+        j = rng.randrange(i, count)
+        here = moved.pop(i, i)
+        drawn = here
+        if j != i:
+            drawn, moved[j] = moved.get(j, j), here
+        yield drawn
+        i += 1
+
+
+def incremental(system: ConstraintSystem, seed: int) -> Iterator[Assignment]:
+    """The published sampler (specs: lift-convolution, section 7), for comparison: not uniform.
+
+    Parameters in topological order, unordered ones in random order; each gets a random one of the
+    values that satisfy the conditions so far; a dead end goes back. Ends after `TRIES` points in a
+    row that were drawn before.
+    """
+    rng = random.Random(seed)
+    levels = Levels(system, topological_order(system, rng))
+    seen: set[tuple[int, ...]] = set()
+    misses = 0
+    while levels.possible and misses < TRIES:
+        point = _descend(levels, (), rng)
+        if point is None:
+            return
+        if point in seen:
+            misses += 1
+            continue
+        misses = 0
+        seen.add(point)
+        by_name = {p.name: v for p, v in zip(levels.order, point, strict=True)}
+        yield {p.name: by_name[p.name] for p in system.parameters}
+
+
+def _descend(levels: Levels, given: tuple[int, ...], rng: random.Random) -> tuple[int, ...] | None:
+    """A random completion of the first values; None where there is none."""
+    if len(given) == len(levels.order):
+        return given
+    values = levels.values[len(given)](*given)
+    rng.shuffle(values)
+    for value in values:
+        if (point := _descend(levels, (*given, value), rng)) is not None:
+            return point
+    return None
+
+
+def topological_order(system: ConstraintSystem, rng: random.Random) -> tuple[Parameter, ...]:
+    """Parameters after those whose values they divide; ties broken at random."""
+    left = list(system.parameters)
+    rng.shuffle(left)
+    order: list[Parameter] = []
+    while left:
+        waiting = {p.name for p in left}
+        ready = [
+            p
+            for p in left
+            if all(whole.isdisjoint(waiting - {p.name}) for whole in after(system.clauses, p.name))
+        ]
+        chosen = (ready or left)[0]
+        order.append(chosen)
+        left.remove(chosen)
+    return tuple(order)

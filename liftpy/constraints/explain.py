@@ -1,0 +1,253 @@
+"""Why an assignment is refused, and what would do instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from liftpy.constraints.draw import Search, Space, first
+from liftpy.constraints.solve import Infeasible, feasible
+from liftpy.constraints.system import (
+    MEMORY_LIMIT,
+    Assignment,
+    Clause,
+    ConstraintSystem,
+    is_range,
+    ranges,
+)
+from liftpy.errors import ConstraintRefused
+from liftpy.ir.constraint import AtMost, at_most
+
+NEAREST = 3  # values suggested for a parameter
+WIDTH = 120  # characters shown of a condition
+EFFORT = 300_000  # values tried to see whether a condition is missed
+SECONDS = 1.0  # for z3 to narrow down a clash, before every condition is tried in turn
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What is known of an assignment of some parameters.
+
+    completions: the points that have the given values. clashes: where there are none, the
+    conditions that the values break, or else conditions that exclude each other, all of which it
+    takes. nearest: for each given parameter, values that work with the other given ones. example: a
+    point that keeps each given value that those before it allow. least_memory: where a memory limit
+    is among the clashes, the least one that can be kept. total: whether every parameter is given.
+    """
+
+    given: Assignment
+    completions: int
+    clashes: tuple[Clause, ...] = ()
+    nearest: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    example: tuple[tuple[str, int], ...] = ()
+    least_memory: int | None = None
+    total: bool = False
+
+    @property
+    def valid(self) -> bool:
+        """Whether some point has the given values."""
+        return self.completions > 0
+
+    def text(self) -> str:
+        """The explanation in sentences, one a line."""
+        shown = show(self.given)
+        if not self.given and self.valid:
+            return f"The space has {points(self.completions)}."
+        if self.valid and self.total:
+            return f"{shown} satisfies every condition."
+        if self.valid:
+            return f"{shown} is possible: {points(self.completions)} of the space have it."
+        lines = [f"{shown} is refused." if shown else "The space is empty."]
+        broken = [c for c in self.clashes if c.names <= self.given.keys()]
+        if broken:
+            lines += [f"Broken: {self.clash(c)}." for c in broken]
+        elif len(self.clashes) == 1:
+            lines.append(f"Nothing satisfies {self.clash(self.clashes[0])}.")
+        elif self.clashes:
+            lines.append("These exclude each other:")
+            lines += [f"- {line}" for line in self.clash_lines()]
+        if self.least_memory is not None:
+            lines.append(f"The least memory limit that can be kept is {self.least_memory} bytes.")
+        for name, values in self.nearest:
+            rest = " with the others kept" if len(self.given) > 1 else ""
+            lines.append(f"{name}: {', '.join(map(str, values))} would work{rest}.")
+        if self.example and not self.nearest:
+            lines.append(f"A point close by: {show(dict(self.example))}.")
+        return "\n".join(lines)
+
+    def clash_lines(self) -> list[str]:
+        """The clashing conditions, then the ranges that take part, both ends together."""
+        ends: dict[str, list[str]] = {}
+        for clause in self.clashes:
+            if is_range(clause):
+                ends.setdefault(clause.asked_by, []).append(str(clause.constraint))
+        conditions = [self.clash(c) for c in self.clashes if not is_range(c)]
+        return conditions + [f"{' and '.join(e)} ({asker})" for asker, e in ends.items()]
+
+    def clash(self, clause: Clause) -> str:
+        """A condition with the given values put in."""
+        mine = {n: v for n, v in self.given.items() if n in clause.names}
+        text = f"{shorten(str(clause.constraint))} (asked by {clause.asked_by_few})"
+        if not mine:
+            return text
+        return f"{text}, that is, {shorten(str(clause.constraint.substitute(mine)))}"
+
+
+def show(assignment: Mapping[str, int]) -> str:
+    """An assignment as text."""
+    return ", ".join(f"{name} = {value}" for name, value in assignment.items())
+
+
+def shorten(text: str) -> str:
+    """A long formula without its middle."""
+    return text if len(text) <= WIDTH else f"{text[: WIDTH // 2]} ... {text[-WIDTH // 2 :]}"
+
+
+def points(count: int) -> str:
+    """A number of points as text."""
+    return "1 point" if count == 1 else f"{count} points"
+
+
+def explain(system: ConstraintSystem, given: Mapping[str, int]) -> Explanation:
+    """In how many ways an assignment of some parameters can be completed, or why in none."""
+    check(system, given)
+    fixed = system.fix(given)
+    total = len(given) == len(system.parameters)
+    completions = Space(fixed).count()
+    if completions:
+        return Explanation(dict(given), completions, total=total)
+    clashes = tuple(system.broken(given)) or clash(system, given)
+    example = close_by(system, given)
+    limited = any(is_memory_limit(c) for c in clashes)
+    return Explanation(
+        dict(given),
+        0,
+        clashes,
+        tuple(nearest(system, given)) if example is not None else (),
+        tuple((example or {}).items()),
+        least_memory(fixed) if limited else None,
+        total=total,
+    )
+
+
+def check(system: ConstraintSystem, given: Mapping[str, int]) -> None:
+    """Refuse names that are no parameters, and values out of range."""
+    for name, value in given.items():
+        if (parameter := system.by_name.get(name)) is None:
+            names = ", ".join(p.name for p in system.parameters) or "none"
+            raise ConstraintRefused(f"there is no parameter {name}: this program has {names}")
+        if not parameter.low <= value <= parameter.high:
+            raise ConstraintRefused(
+                f"{name} = {value} is out of range: {name} ({parameter.meaning}) goes from"
+                f" {parameter.low} to {parameter.high}"
+            )
+
+
+def refuse_empty(system: ConstraintSystem) -> None:
+    """Refuse a system without points, saying why."""
+    if first(system) is None:
+        raise ConstraintRefused(explain(system, {}).text())
+
+
+def clash(system: ConstraintSystem, given: Mapping[str, int]) -> tuple[Clause, ...]:
+    """Conditions that leave no point with the given values, none of which can be left out.
+
+    z3 gives a first set, if it can in time; then what is not missed is left out, many at first, one
+    by one at last. (A condition stays where it would take too much effort to see whether it is
+    missed.) Of the ranges, which are conditions as well, those stay that z3 needs.
+    """
+    fixed = system.fix(given)
+
+    def empty(clauses: list[Clause]) -> bool:
+        return Search(ConstraintSystem(fixed.parameters, tuple(clauses)), EFFORT).empty
+
+    verdict = feasible(system, given, seconds=SECONDS)
+    core = verdict.core if isinstance(verdict, Infeasible) else system.clauses
+    needed = [c for c in system.clauses if c in core]
+    for part in ConstraintSystem(fixed.parameters, tuple(needed)).components:
+        if empty(list(part.clauses)):
+            needed = list(part.clauses)
+            break
+    size = len(needed) // 2
+    while size:
+        start = 0
+        while start < len(needed):
+            without = needed[:start] + needed[start + size :]
+            if empty(without):
+                needed = without
+            else:
+                start += size
+        size //= 2
+    verdict = feasible(ConstraintSystem(system.parameters, tuple(needed)), given, seconds=SECONDS)
+    free = {n for c in needed for n in c.names} - given.keys()
+    bounds = [c for p in system.parameters if p.name in free for c in ranges(p)]
+    if isinstance(verdict, Infeasible):
+        bounds = [c for c in bounds if c in verdict.core]
+    return (*needed, *bounds)
+
+
+def nearest(
+    system: ConstraintSystem, given: Mapping[str, int]
+) -> list[tuple[str, tuple[int, ...]]]:
+    """For each given parameter, the closest values that work with the other given ones."""
+    found: list[tuple[str, tuple[int, ...]]] = []
+    for name, value in given.items():
+        others = {n: v for n, v in given.items() if n != name}
+        values = Space(system.fix(others)).values(name)
+        closest = sorted(values, key=lambda v, value=value: (abs(v - value), v))[:NEAREST]
+        if closest:
+            found.append((name, tuple(sorted(closest))))
+    return found
+
+
+def close_by(system: ConstraintSystem, given: Mapping[str, int]) -> Assignment | None:
+    """A point that keeps each given value that those before it allow; None in an empty space."""
+    point = first(system)
+    kept: Assignment = {}
+    for name, value in given.items():
+        if point is None:
+            break
+        if (further := first(system.fix({**kept, name: value}))) is not None:
+            kept[name], point = value, further
+    return point
+
+
+# --- memory limits --------------------------------------------------------------------------------
+
+
+def is_memory_limit(clause: Clause) -> bool:
+    """Whether a memory limit is among those who ask."""
+    return any(asker.startswith(MEMORY_LIMIT) for asker in clause.askers)
+
+
+def least_memory(system: ConstraintSystem) -> int | None:
+    """The least memory limit under which an empty system has points; None if no limit helps.
+
+    Found by bisection, each step a search for a point; so it is exact.
+    """
+    limits = [c for c in system.clauses if is_memory_limit(c)]
+    others = [c for c in system.clauses if not all(a.startswith(MEMORY_LIMIT) for a in c.askers)]
+
+    def peak(point: Assignment | None) -> int | None:
+        if point is None:
+            return None
+        return max(c.constraint.left.value(point) for c in limits)
+
+    def limited(bytes_: int) -> Assignment | None:
+        loosened = [
+            Clause(raised, c.askers)
+            for c in limits
+            if (raised := at_most(c.constraint.left, bytes_)).known() is not True
+        ]
+        return first(ConstraintSystem(system.parameters, (*others, *loosened)))
+
+    low = max(c.constraint.right.value({}) for c in limits if isinstance(c.constraint, AtMost))
+    high = peak(first(ConstraintSystem(system.parameters, tuple(others))))
+    while high is not None and low + 1 < high:
+        middle = (low + high) // 2
+        better = peak(limited(middle))
+        if better is None:
+            low = middle
+        else:
+            high = better
+    return high

@@ -1,0 +1,170 @@
+"""Feasibility by z3: an assignment, or a set of conditions that no assignment satisfies.
+
+z3 is strong where a clash is to be found among many conditions and weak where numbers are
+multiplied, so conditions on one or two parameters with small ranges become tables of values.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import z3
+
+from liftpy.constraints.levels import divisors
+from liftpy.constraints.system import (
+    Assignment,
+    Clause,
+    ConstraintSystem,
+    Source,
+    divided,
+    formulas,
+    ranges,
+    terms,
+)
+from liftpy.errors import InternalError
+from liftpy.ir.constraint import AtMost, Divides, Equal
+from liftpy.rewrite.skeleton import Parameter
+
+SECONDS = 5.0  # for one query
+TABLE = 40_000  # assignments of a condition's parameters up to which it becomes a table
+SLOW_TABLE = 1000  # the same where the condition has no formula: checking it takes long
+
+
+@dataclass(frozen=True)
+class Feasible:
+    """There is a point: this one."""
+
+    assignment: Assignment
+
+
+@dataclass(frozen=True)
+class Infeasible:
+    """There is none: these conditions, ranges included, exclude each other."""
+
+    core: tuple[Clause, ...]
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """z3 gave up."""
+
+    reason: str
+
+
+Verdict: TypeAlias = Feasible | Infeasible | Unknown
+
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "*": operator.mul,
+    "//": operator.truediv,  # z3's integer division; it rounds down where divisors are positive
+    "%": operator.mod,
+    "<=": operator.le,
+    "==": operator.eq,
+}
+
+
+def build(operator_: str, left: Any, right: Any) -> Any:
+    """A z3 term of two terms or numbers; of two numbers, a number."""
+    if not (isinstance(left, int) and isinstance(right, int)):
+        return OPERATORS[operator_](left, right)
+    if operator_ in {"//", "%"}:  # a guard refuses divisors below 1: any number will do
+        return 0 if right < 1 else divmod(left, right)[operator_ == "%"]
+    return OPERATORS[operator_](left, right)
+
+
+def feasible(
+    system: ConstraintSystem, given: Mapping[str, int] | None = None, *, seconds: float = SECONDS
+) -> Verdict:
+    """Whether the system has a point in which the given parameters have the given values.
+
+    Each query has a context of its own: an answer does not depend on earlier ones. The given values
+    are no conditions: a core does not have them.
+    """
+    context = z3.Context()
+    solver = z3.Solver(ctx=context)
+    solver.set("timeout", int(seconds * 1000))
+    solver.set("random_seed", 0)
+    solver.set("core.minimize", True)
+    variables = {p.name: z3.Int(p.name, context) for p in system.parameters}
+    for name, value in (given or {}).items():
+        solver.add(variables[name] == value)
+    asked: dict[str, Clause] = {}
+    for clause in (*(c for p in system.parameters for c in ranges(p)), *system.clauses):
+        formula = translate(clause, system, variables, context)
+        if formula is None:
+            return Unknown(f"z3 has no words for: {clause.constraint}")
+        label = f"clause {len(asked)}"
+        asked[label] = clause
+        solver.assert_and_track(formula, label)
+    answer = solver.check()
+    if answer == z3.sat:
+        model: Any = solver.model()
+        found = {
+            n: int(model.eval(x, model_completion=True).as_long()) for n, x in variables.items()
+        }
+        if not system.holds(found):
+            raise InternalError(f"z3's point {found} breaks {system.broken(found)}")
+        return Feasible(found)
+    if answer == z3.unsat:
+        return Infeasible(tuple(asked[str(label)] for label in solver.unsat_core()))
+    return Unknown(f"z3 gave up within {seconds:g} s: {solver.reason_unknown()}")
+
+
+def translate(
+    clause: Clause, system: ConstraintSystem, variables: Mapping[str, Any], context: Any
+) -> Any:
+    """A condition for z3; None where it has neither a formula nor a small table."""
+    known = isinstance(clause.constraint, Divides | AtMost | Equal)
+    parameters = [system.by_name[n] for n in sorted(clause.names)]
+    rows = 1
+    for parameter in parameters:
+        rows *= parameter.high - parameter.low + 1
+    if not known:
+        return table(clause, parameters, variables) if 1 < rows <= SLOW_TABLE else None
+    for parameter in parameters:
+        whole = divided(clause.constraint, parameter.name)
+        if clause.constraint.left == parameter.nat and whole is not None and whole.constant:
+            every = divisors(whole.constant, 1, abs(whole.constant))
+            return among(variables[parameter.name], every)
+    if 1 <= len(parameters) <= 2 and rows <= TABLE and not isinstance(clause.constraint, AtMost):
+        return table(clause, parameters, variables)
+    mine = terms(system.parameters, variables, build)
+    conjuncts = formulas(clause.constraint, mine, build)
+    return z3.And(*(z3.BoolVal(f, context) if isinstance(f, bool) else f for f in conjuncts))
+
+
+def table(clause: Clause, parameters: list[Parameter], variables: Mapping[str, Any]) -> Any:
+    """A condition as the list of what satisfies it; outside of the ranges it says nothing."""
+    source = Source(tuple(parameters))
+    names = [p.name for p in parameters]
+    holds = source.function(names, source.condition(clause.constraint))
+    *outer, last = parameters
+    domains = [range(p.low, p.high + 1) for p in outer]
+    outside = [z3.Or(variables[p.name] < p.low, variables[p.name] > p.high) for p in parameters]
+    rows: list[Any] = []
+    for row in itertools.product(*domains):
+        allowed = [v for v in range(last.low, last.high + 1) if holds(*row, v)]
+        if allowed:
+            here = [variables[p.name] == v for p, v in zip(outer, row, strict=True)]
+            rows.append(z3.And(*here, among(variables[last.name], allowed)))
+    return z3.Or(*outside, *rows)
+
+
+def among(variable: Any, values: list[int]) -> Any:
+    """That a variable has one of some ascending values; a run of values is an interval."""
+    runs: list[list[int]] = []
+    for value in values:
+        if runs and runs[-1][1] == value - 1:
+            runs[-1][1] = value
+        else:
+            runs.append([value, value])
+    return z3.Or(
+        *(
+            variable == low if low == high else z3.And(variable >= low, variable <= high)
+            for low, high in runs
+        )
+    )

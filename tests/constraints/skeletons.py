@@ -1,0 +1,60 @@
+"""Small skeletons: derived by rules as strategies do it, or lowered by hand to test one limit."""
+
+from liftpy.ir.expr import Lambda, Program
+from liftpy.ir.types import F32
+from liftpy.primitives.lang import add, array_type, map, program, reduce, slide
+from liftpy.rewrite.ledger import admit
+from liftpy.rewrite.rules import RULES
+from liftpy.rewrite.skeleton import Parameter, Skeleton
+from liftpy.rewrite.strategy import Derivation, derive, outermost, rule, seq
+
+
+def apply(name, **given):
+    """A rule by name, taken as proved."""
+    admit(RULES[name])
+    return rule(name, **given)
+
+
+def skeleton(source, strategy, *parameters):
+    """A program lowered by a strategy."""
+    derivation = derive(source.body.body, strategy)
+    lowered = Program(source.name, Lambda(source.params, derivation.result), source.constants)
+    return Skeleton("example", (), lowered, derivation, parameters)
+
+
+def by_hand(lowered, *parameters):
+    """A program written in lowered form."""
+    derivation = Derivation(lowered.body.body, (), lowered.body.body)
+    return Skeleton("by hand", (), lowered, derivation, parameters)
+
+
+def doubling(length=96, low=1):
+    """Twice a vector: chunks of `chunk` elements to work-groups, elements to work-items."""
+    chunk = Parameter("chunk", low, length, "elements of a work-group")
+
+    @program
+    def twice(xs: array_type(F32, length)):
+        return xs >> map(lambda x: x + x)
+
+    strategy = seq(
+        apply("split_join", m=chunk.nat),
+        outermost(apply("map_to_wrg_0")),
+        outermost(apply("map_to_lcl_0")),
+    )
+    return skeleton(twice, strategy, chunk)
+
+
+def window_sums(length=48):
+    """Sums of windows of three: windows in chunks, and in overlapping tiles."""
+    tile = Parameter("tile", 3, length, "elements of a tile")
+    chunk = Parameter("chunk", 1, 64, "windows of a work-item")
+
+    @program
+    def sums(xs: array_type(F32, length)):
+        return xs >> slide(3, 1) >> map(reduce(add, 0))
+
+    strategy = seq(
+        apply("split_join", m=chunk.nat),
+        outermost(apply("slide_tiling", tile=tile.nat)),
+    )
+    return skeleton(sums, strategy, tile, chunk)

@@ -1,0 +1,170 @@
+from dataclasses import replace
+
+import pytest
+
+from liftpy.constraints.collect import collect
+from liftpy.constraints.device import DEFAULT_DEVICE
+from liftpy.constraints.draw import Space
+from liftpy.constraints.explain import explain, least_memory, refuse_empty
+from liftpy.constraints.system import ConstraintSystem, is_range
+from liftpy.errors import ConstraintRefused
+from liftpy.ir.constraint import at_most, divides, equal
+from liftpy.ir.nat import nat
+from tests.constraints.examples import every_point, four_stages, random_system, sizes, system
+from tests.constraints.skeletons import doubling, window_sums
+
+VALID = {"theta": 10, "rho": 0, "sigma": 64, "omega": 8, "v": 2, "kappa": 4}
+
+
+def test_a_valid_point():
+    found = explain(four_stages(), VALID)
+    assert found.valid
+    assert found.text() == (
+        "theta = 10, rho = 0, sigma = 64, omega = 8, v = 2, kappa = 4 satisfies every condition."
+    )
+
+
+def test_a_partial_assignment_is_counted():
+    found = explain(four_stages(), {"theta": 10, "kappa": 4})
+    assert found.completions == 1400
+    assert found.text() == "theta = 10, kappa = 4 is possible: 1400 points of the space have it."
+
+
+def test_nothing_given_counts_the_space():
+    assert explain(four_stages(), {}).text() == "The space has 368592 points."
+
+
+def test_a_broken_condition_says_who_asks_and_what_would_work():
+    found = explain(four_stages(), VALID | {"kappa": 3})
+    assert not found.valid
+    assert found.text().splitlines()[1:] == [
+        "Broken: kappa divides 128 (asked by ask 6), that is, 3 divides 128.",
+        "kappa: 1, 2, 4 would work with the others kept.",
+    ]
+
+
+def test_every_broken_condition_of_a_full_assignment_is_named():
+    found = explain(four_stages(), VALID | {"omega": 7, "kappa": 3})
+    assert [c.asked_by for c in found.clashes] == ["ask 3", "ask 4", "ask 6"]
+    assert found.nearest == ()
+    example = dict(found.example)
+    assert four_stages().holds(example)
+    assert (example["theta"], example["rho"], example["sigma"], example["v"]) == (10, 0, 64, 2)
+    assert found.text().splitlines()[-1].startswith("A point close by: theta = 10, rho = 0,")
+
+
+def test_a_suggested_value_works_and_none_is_nearer():
+    found = four_stages()
+    for name, values in explain(found, VALID | {"sigma": 5}).nearest:
+        kept = {n: v for n, v in (VALID | {"sigma": 5}).items() if n != name}
+        works = Space(found.fix(kept)).values(name)
+        given = (VALID | {"sigma": 5})[name]
+        assert set(values) == set(sorted(works, key=lambda v: (abs(v - given), v))[:3])
+
+
+def test_a_clash_of_several_conditions_has_no_spare_one():
+    ranges = {"a": (1, 30), "b": (1, 30), "c": (1, 30)}
+    a, b, c = sizes(**ranges)
+    found = system(
+        ranges, divides(a, 12), divides(b, a), at_most(7, b), at_most(a, 11), divides(c, 30)
+    )
+    text = explain(found, {"c": 15}).text()
+    assert text.splitlines()[:6] == [
+        "c = 15 is refused.",
+        "These exclude each other:",
+        "- a divides 12 (asked by ask 0)",
+        "- b divides a (asked by ask 1)",
+        "- 7 <= b (asked by ask 2)",
+        "- a <= 11 (asked by ask 3)",
+    ]
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_clashes_leave_no_point_and_each_is_needed(seed):
+    found = random_system(seed)
+    core = [c for c in explain(found, {}).clashes if not is_range(c)]
+    assert bool(core) == (Space(found).count() == 0)
+    if core and not found.broken({}):
+        assert Space(ConstraintSystem(found.parameters, tuple(core))).count() == 0
+        for clause in core:
+            rest = tuple(c for c in core if c is not clause)
+            assert Space(ConstraintSystem(found.parameters, rest)).count() > 0
+
+
+def test_a_range_that_takes_part_is_named():
+    device = replace(DEFAULT_DEVICE, max_work_group_size=4)
+    found = collect(doubling(7, low=2), device)
+    split = "split(chunk) at body.args[0].args[0]"
+    assert explain(found, {}).text().splitlines() == [
+        "The space is empty.",
+        "These exclude each other:",
+        f"- chunk divides 7 (asked by {split}; rule split_join (step 1))",
+        "- chunk <= 4 (asked by device work-group size of kernel k0_output)",
+        "- 2 <= chunk (range of chunk)",
+    ]
+
+
+def test_an_empty_space_is_refused_in_words():
+    device = replace(DEFAULT_DEVICE, max_work_group_size=4)
+    with pytest.raises(ConstraintRefused, match=r"space is empty.\n.*(\n.*)*work-group size"):
+        refuse_empty(collect(doubling(7, low=2), device))
+    refuse_empty(collect(doubling(8, low=2), device))
+
+
+def test_an_unknown_parameter_is_refused_with_the_known_ones():
+    with pytest.raises(ConstraintRefused, match="no parameter tau: this program has theta, rho, "):
+        explain(four_stages(), {"tau": 3})
+
+
+def test_a_value_out_of_range_is_refused_with_the_range():
+    with pytest.raises(
+        ConstraintRefused, match=r"theta = 2 .* \(the size theta\) goes from 3 to 228"
+    ):
+        explain(four_stages(), {"theta": 2})
+
+
+@pytest.mark.parametrize("limit", [1, 375])
+def test_a_memory_limit_too_low_says_the_least(limit):
+    found = explain(collect(window_sums(), DEFAULT_DEVICE, memory_limit=limit), {})
+    assert found.least_memory == 376
+    assert "The least memory limit that can be kept is 376 bytes." in found.text()
+    assert explain(collect(window_sums(), DEFAULT_DEVICE, memory_limit=376), {}).valid
+
+
+def test_the_least_memory_is_exact():
+    ranges = {"a": (1, 60), "b": (1, 60)}
+    a, b = sizes(**ranges)
+    free = system(ranges, divides(a, 60), equal(a * b, nat(60)))
+    limited = tuple(
+        replace(c, askers=("memory limit while kernel k runs",))
+        for c in system(ranges, at_most(a * 7 + b * 5 + 11, 20), at_most(b * 9 + 2, 20)).clauses
+    )
+    found = ConstraintSystem(free.parameters, (*free.clauses, *limited))
+    least = min(
+        max(p["a"] * 7 + p["b"] * 5 + 11, p["b"] * 9 + 2)
+        for p in every_point(free)
+        if free.holds(p)
+    )
+    assert least_memory(found) == least
+
+
+def test_memory_that_does_not_depend_on_sizes_is_the_least():
+    found = explain(collect(doubling(), DEFAULT_DEVICE, memory_limit=100), {})
+    assert found.least_memory == 768
+    assert "768 <= 100" in found.text()
+
+
+def test_no_memory_limit_helps_where_something_else_is_broken():
+    device = replace(DEFAULT_DEVICE, max_work_group_size=4)
+    assert least_memory(collect(doubling(7, low=2), device, memory_limit=10)) is None
+
+
+def test_a_long_condition_is_shown_without_its_middle():
+    ranges = {f"x{i}": (1, 9) for i in range(40)}
+    total = nat(0)
+    for x in sizes(**ranges):
+        total = total + x
+    found = explain(system(ranges, at_most(total, 39)), {})
+    assert len(found.clashes[0].constraint.names()) == 40
+    assert " ... " in found.text()
+    assert "+ x9 <= 39 (asked by ask 0)" in found.text()

@@ -1,0 +1,90 @@
+import pytest
+
+from liftpy.constraints.draw import Space
+from liftpy.constraints.solve import Feasible, Infeasible, Unknown, feasible
+from liftpy.ir.constraint import at_least, at_most, divides, equal
+from liftpy.ir.nat import nat
+from liftpy.primitives.transpose import Permutes, stride
+from tests.constraints.examples import four_stages, random_system, sizes, system
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_z3_and_the_count_agree(seed):
+    found = random_system(seed)
+    verdict = feasible(found)
+    assert not isinstance(verdict, Unknown)
+    assert isinstance(verdict, Feasible) == bool(Space(found).count())
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_core_has_no_points(seed):
+    found = random_system(seed)
+    verdict = feasible(found)
+    if isinstance(verdict, Infeasible):
+        core = tuple(c for c in verdict.core if c in found.clauses)
+        assert Space(type(found)(found.parameters, core)).count() == 0
+
+
+def test_a_partial_assignment_is_completed():
+    found = four_stages()
+    verdict = feasible(found, {"theta": 10, "sigma": 16})
+    assert isinstance(verdict, Feasible)
+    assert found.holds(verdict.assignment)
+    assert (verdict.assignment["theta"], verdict.assignment["sigma"]) == (10, 16)
+
+
+def test_a_core_names_the_conditions():
+    verdict = feasible(four_stages(), {"theta": 10, "kappa": 3})
+    assert isinstance(verdict, Infeasible)
+    assert [str(c) for c in verdict.core] == ["kappa divides 128 (asked by ask 6)"]
+
+
+def test_a_range_may_be_part_of_a_core():
+    ranges = {"a": (8, 20), "b": (1, 90)}
+    a, b = sizes(**ranges)
+    found = system(ranges, divides(a, 7), at_least(3, b))
+    verdict = feasible(found)
+    assert isinstance(verdict, Infeasible)
+    assert {str(c) for c in verdict.core} == {
+        "a divides 7 (asked by ask 0)",
+        "8 <= a (asked by range of a)",
+    }
+
+
+def test_answers_do_not_depend_on_earlier_ones():
+    found = four_stages()
+    alone = feasible(found, {"theta": 10})
+    feasible(found, {"kappa": 3})
+    assert feasible(found, {"theta": 10}) == alone
+
+
+def test_division_rounds_down():
+    ranges = {"a": (0, 9)}
+    (a,) = sizes(**ranges)
+    found = system(ranges, equal((a - 5) // 2, nat(-2)), equal((a - 5) % 2, nat(1)))
+    verdict = feasible(found)
+    assert verdict == Feasible({"a": 2})
+
+
+def test_what_has_no_formula_is_tabulated_or_unknown():
+    ranges = {"s": (2, 12)}
+    (s,) = sizes(**ranges)
+    by_stride = stride(s, 12)
+    condition = Permutes(by_stride.index, nat(12), by_stride.back)
+    verdict = feasible(system(ranges, condition, at_most(s, 4), divides(s, 12)))
+    assert isinstance(verdict, Feasible)
+    wide = {"s": (2, 12), "t": (1, 5000)}
+    s, t = sizes(**wide)
+    by_stride = stride(s, t)
+    verdict = feasible(system(wide, Permutes(by_stride.index, t, by_stride.back)))
+    assert isinstance(verdict, Unknown)
+    assert "z3 has no words for" in verdict.reason
+
+
+def test_a_hard_query_is_given_up():
+    ranges = dict.fromkeys("abcd", (1, 10**6))
+    a, b, c, d = sizes(**ranges)
+    found = system(ranges, equal(a * b * c * d + a * b, nat(10**20 + 39)))
+    verdict = feasible(found, seconds=0.05)
+    assert isinstance(verdict, Unknown)
+    assert "gave up within 0.05 s" in verdict.reason
