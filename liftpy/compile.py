@@ -42,9 +42,9 @@ class Compilation:
 def compile_program(lowered: Program) -> Compilation:
     """Compile a lowered program whose sizes are numbers.
 
-    Types and size conditions were checked when the program was built. It is cut into kernels (address
-    spaces, launches, lifetimes); each kernel is emitted through views, its barriers decided on the index
-    maps; buffers are allocated.
+    Types and size conditions were checked when the program was built. It is cut into kernels
+    (address spaces, launches, lifetimes); each kernel is emitted through views, its barriers
+    decided on the index maps; buffers are allocated.
     """
     cut = chain(lowered)
     module, kernels = assemble(lowered, cut)
@@ -55,7 +55,10 @@ def compile_candidate(skeleton: Skeleton, assignment: Mapping[str, int]) -> Modu
     """The kernels of one point of a space."""
     missing = sorted({p.name for p in skeleton.parameters} - set(assignment))
     if missing:
-        message = f"{skeleton.key} needs a value for {', '.join(missing)}: give it with --set {missing[0]}=..."
+        message = (
+            f"{skeleton.key} needs a value for {', '.join(missing)}: "
+            f"give it with --set {missing[0]}=..."
+        )
         raise ConstraintRefused(message)
     return compile_program(skeleton.at(dict(assignment))).module
 
@@ -91,10 +94,11 @@ class Kernel:
     def __call__(self, *arrays: np.ndarray) -> np.ndarray:
         """The program's value, computed on the device."""
         if len(arrays) != len(self.program.params):
-            names = ", ".join(p.name for p in self.program.params)
-            message = f"{self.program.name} takes {len(self.program.params)} arrays ({names}), got {len(arrays)}"
+            params = self.program.params
+            names = ", ".join(p.name for p in params)
+            message = f"{self.program.name} takes {len(params)} arrays ({names}), got {len(arrays)}"
             raise ArgumentRefused(message)
-        by_name = {n: a for n, a in zip(self.module.parameters, arrays, strict=True)}
+        by_name = dict(zip(self.module.parameters, arrays, strict=True))
         roles = {b.name: b.role for b in self.module.buffers}
         constants = {n: a for n, a in by_name.items() if roles[n] == "constant"}
         if not self._is_prepared(constants):
@@ -127,8 +131,8 @@ def compile_to_kernel(
 ) -> Kernel:
     """Compile a program for a device.
 
-    strategy: a family (`plain`, `direct`, `staged`); `plain` without one. assignment: values for its
-    sizes and words for its structural choices; what is left open is drawn with seed 0.
+    strategy: a family (`plain`, `direct`, `staged`); `plain` without one. assignment: values for
+    its sizes and words for its structural choices; what is left open is drawn with seed 0.
     """
     target = device if isinstance(device, Device) else find_device(device)
     skeleton, sizes = choose_candidate(program, assignment or {}, strategy, target)
@@ -141,7 +145,7 @@ def choose_candidate(
     strategy: str | None,
     device: Device = DEFAULT_DEVICE,
 ) -> tuple[Skeleton, dict[str, int]]:
-    """The skeleton and the sizes that an assignment names; what it leaves open is drawn with seed 0."""
+    """The skeleton and the sizes that an assignment names; the rest is drawn with seed 0."""
     words = {n: v for n, v in assignment.items() if isinstance(v, str)}
     family = strategy or words.pop("family", None) or ("direct" if assignment else "plain")
     if family not in FAMILIES:

@@ -79,5 +79,6 @@ class InternalError(Exception):
 
     def __init__(self, message: str) -> None:
         super().__init__(
-            f"{message}\n(this is a defect of liftpy: please report it with the program and command that led here)"
+            f"{message}\n(this is a defect of liftpy: "
+            "please report it with the program and command that led here)"
         )

@@ -58,7 +58,7 @@ class Convolution:
 
 
 def convolution(layer: Convolution, name: str = "convolution") -> Program:
-    """The high-level convolution (specs: lift-convolution, section 4), channels innermost in and out.
+    """The high-level convolution (specs: lift-convolution, section 4), channels innermost.
 
     `x: [H][W][C]`, `w: [M][Kh][Kw][C]`, `b: [M]` give `[outH][outW][M]`.
     """
@@ -139,7 +139,8 @@ def workloads() -> tuple[Workload, ...]:
     layers = [
         Workload(
             f"vgg16/{i}",
-            f"convolution {c.channels}x{c.height}x{c.width} -> {c.kernels} kernels {c.kernel[0]}x{c.kernel[1]}",
+            f"convolution {c.channels}x{c.height}x{c.width} -> "
+            f"{c.kernels} kernels {c.kernel[0]}x{c.kernel[1]}",
             c.flops,
         )
         for i, c in VGG16.items()
@@ -165,6 +166,7 @@ def workload(name: str) -> Program:
     layers = ", ".join(str(i) for i in VGG16)
     message = (
         f"no built-in program {name!r}{hint}\n"
-        f"  vgg16/LAYER has layers {layers}; matmul/MxNxK takes any sizes; `liftpy workloads` lists them"
+        f"  vgg16/LAYER has layers {layers}; matmul/MxNxK takes any sizes; "
+        "`liftpy workloads` lists them"
     )
     raise UnknownName(message)

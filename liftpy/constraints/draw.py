@@ -114,53 +114,58 @@ class Graph:
         return {v for node in self.nodes[level].values() if node is not None for v in node.values}
 
 
-class Search:
-    """Looks for one point, without counting.
+class Completer:
+    """Completes partial assignments in one order, and remembers which have no completion.
 
     `effort` is how many values it may try before it gives up; None is no bound.
     """
 
-    def __init__(self, system: ConstraintSystem, effort: int | None = None) -> None:
+    def __init__(self, levels: Levels, effort: int | None = None) -> None:
+        self.levels = levels
         self.effort = effort
         self.gave_up = False
-        self.point: Assignment | None = None
-        found: Assignment = {}
-        for part in system.components:
-            levels = Levels(part, cheapest_order(part))
-            point = self.complete(levels, (), set()) if levels.possible else None
-            if point is None:
-                return
-            found |= {p.name: v for p, v in zip(levels.order, point, strict=True)}
-        self.point = {p.name: found[p.name] for p in system.parameters}
+        self.dead: set[tuple[int, Any]] = set()
 
-    @property
-    def empty(self) -> bool:
-        """Whether there is certainly no point."""
-        return self.point is None and not self.gave_up
-
-    def complete(
-        self, levels: Levels, given: tuple[int, ...], dead: set[tuple[int, Any]]
-    ) -> tuple[int, ...] | None:
-        """The first completion of some values; `dead` notes classes that have none."""
+    def complete(self, given: tuple[int, ...]) -> tuple[int, ...] | None:
+        """The first completion of the first values; None where none is found."""
         k = len(given)
-        if k == len(levels.order):
+        if k == len(self.levels.order):
             return given
-        key = (k, levels.key[k](*given))
-        if key in dead:
+        key = (k, self.levels.key[k](*given))
+        if key in self.dead:
             return None
         if self.effort is not None:
-            self.effort -= levels.tried[k]
+            self.effort -= self.levels.tried[k]
             self.gave_up = self.gave_up or self.effort < 0
-        for value in () if self.gave_up else levels.values[k](*given):
-            if (point := self.complete(levels, (*given, value), dead)) is not None:
+        for value in () if self.gave_up else self.levels.values[k](*given):
+            if (point := self.complete((*given, value))) is not None:
                 return point
-        dead.add(key)
+        self.dead.add(key)
         return None
+
+
+def search(system: ConstraintSystem, effort: int | None = None) -> tuple[Assignment | None, bool]:
+    """One point, found without counting, or None; and whether the answer is certain.
+
+    It is, unless more than `effort` values would have to be tried in an independent part.
+    """
+    found: Assignment = {}
+    certain = True
+    for part in system.components:
+        completer = Completer(Levels(part, cheapest_order(part)), effort)
+        point = completer.complete(()) if completer.levels.possible else None
+        if point is not None:
+            found |= {p.name: v for p, v in zip(completer.levels.order, point, strict=True)}
+        elif not completer.gave_up:
+            return None, True
+        else:
+            certain = False
+    return ({p.name: found[p.name] for p in system.parameters} if certain else None), certain
 
 
 def first(system: ConstraintSystem) -> Assignment | None:
     """One point; None where there is none."""
-    return Search(system).point
+    return search(system)[0]
 
 
 class Space:

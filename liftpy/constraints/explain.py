@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from liftpy.constraints.draw import Search, Space, first
+from liftpy.constraints.draw import Completer, Space, first, search
+from liftpy.constraints.levels import Levels
 from liftpy.constraints.solve import Infeasible, feasible
 from liftpy.constraints.system import (
     MEMORY_LIMIT,
     Assignment,
     Clause,
     ConstraintSystem,
+    Source,
     is_range,
     ranges,
 )
 from liftpy.errors import ConstraintRefused
-from liftpy.ir.constraint import AtMost, at_most
 
 NEAREST = 3  # values suggested for a parameter
 WIDTH = 120  # characters shown of a condition
@@ -159,7 +160,7 @@ def clash(system: ConstraintSystem, given: Mapping[str, int]) -> tuple[Clause, .
     fixed = system.fix(given)
 
     def empty(clauses: list[Clause]) -> bool:
-        return Search(ConstraintSystem(fixed.parameters, tuple(clauses)), EFFORT).empty
+        return search(ConstraintSystem(fixed.parameters, tuple(clauses)), EFFORT) == (None, True)
 
     verdict = feasible(system, given, seconds=SECONDS)
     core = verdict.core if isinstance(verdict, Infeasible) else system.clauses
@@ -221,33 +222,29 @@ def is_memory_limit(clause: Clause) -> bool:
 
 
 def least_memory(system: ConstraintSystem) -> int | None:
-    """The least memory limit under which an empty system has points; None if no limit helps.
+    """The least memory limit under which a system has points.
 
-    Found by bisection, each step a search for a point; so it is exact.
+    None if no limit helps, or if it would take too much effort to find out. The parameters that the
+    limited sizes mention are assigned first; only the least of these needs a completion.
     """
     limits = [c for c in system.clauses if is_memory_limit(c)]
     others = [c for c in system.clauses if not all(a.startswith(MEMORY_LIMIT) for a in c.askers)]
-
-    def peak(point: Assignment | None) -> int | None:
-        if point is None:
+    mentioned = {n for c in limits for n in c.names}
+    order = sorted(system.order, key=lambda p: p.name not in mentioned)
+    levels = Levels(ConstraintSystem(system.parameters, tuple(others)), tuple(order))
+    if not levels.possible:
+        return None
+    source = Source(system.parameters)
+    source.scope["max"] = max
+    sizes = ", ".join(source.number(c.constraint.left) for c in limits)
+    names = [p.name for p in order[: len(mentioned)]]
+    peak = source.function(names, f"max([{sizes}])")
+    completer = Completer(levels)
+    least: int | None = None
+    for tried, given in enumerate(levels.prefixes(len(mentioned))):
+        if tried > EFFORT:
             return None
-        return max(c.constraint.left.value(point) for c in limits)
-
-    def limited(bytes_: int) -> Assignment | None:
-        loosened = [
-            Clause(raised, c.askers)
-            for c in limits
-            if (raised := at_most(c.constraint.left, bytes_)).known() is not True
-        ]
-        return first(ConstraintSystem(system.parameters, (*others, *loosened)))
-
-    low = max(c.constraint.right.value({}) for c in limits if isinstance(c.constraint, AtMost))
-    high = peak(first(ConstraintSystem(system.parameters, tuple(others))))
-    while high is not None and low + 1 < high:
-        middle = (low + high) // 2
-        better = peak(limited(middle))
-        if better is None:
-            low = middle
-        else:
-            high = better
-    return high
+        bytes_ = peak(*given)
+        if (least is None or bytes_ < least) and completer.complete(given) is not None:
+            least = bytes_
+    return least

@@ -77,6 +77,14 @@ class Levels:
             key = "".join(f"{part}, " for part in seen)
             self.key.append(source.function(names[:k], f"({key})"))
 
+    def prefixes(self, length: int, given: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
+        """The assignments of the first parameters that the conditions on them allow."""
+        if len(given) == length:
+            yield given
+            return
+        for value in self.values[len(given)](*given):
+            yield from self.prefixes(length, (*given, value))
+
 
 def _values(
     source: Source,

@@ -1,4 +1,4 @@
-"""Conditions on sizes, as terms: stated once, read by the type checker, the prover and the sampler."""
+"""Conditions on sizes, as terms: stated once; types, the prover and the sampler read them."""
 
 from __future__ import annotations
 

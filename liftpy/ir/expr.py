@@ -5,22 +5,23 @@
     Tuple(elements)
     FunCall(fun, args)           fun is a Primitive, a UserFun, a Lambda or (in rules) a FunVar
 
-A `Lambda` is a function, not an expression: it stands in a primitive (`Map(f)`), or in a call, which is
-`let`. Two expressions are equal when they are built alike, names of bound variables included.
+A `Lambda` is a function, not an expression: it stands in a primitive (`Map(f)`), or in a call,
+which is `let`. Two expressions are equal when they are built alike, names of bound variables
+included.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
+from functools import cache
 from typing import Any, ClassVar, Protocol
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint, Equal
 from liftpy.ir.nat import Nat
 from liftpy.ir.pull import Reader, Value
-from liftpy.ir.types import BOOL, F32, F64, I32, ScalarType, Type, TupleType, same_shape
+from liftpy.ir.types import BOOL, F32, F64, I32, ScalarType, TupleType, Type, same_shape
 
 NO_PARAMS: frozenset[Param] = frozenset()
 
@@ -213,7 +214,7 @@ class FunVar:
 
 @dataclass(frozen=True)
 class Law:
-    """A declared property of a user function: `associative`, `commutative`, `neutral` with its value."""
+    """A declared property of a user function: `associative`, `commutative`, `neutral` (a value)."""
 
     name: str
     value: float | None = None
@@ -273,7 +274,7 @@ def check_arguments(what: str, expected: tuple[Type, ...], got: tuple[Type, ...]
             raise TypeRefused(message)
 
 
-# --- primitives ---------------------------------------------------------------------------------------
+# --- primitives ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -281,7 +282,8 @@ class Primitive:
     """The base of every primitive: one class says what it is.
 
     A subclass gives `type_of`, `requires`, `meaning` and `reference`; `f`, where it has one, is the
-    function it applies. `inverse` is the layout that undoes it, for primitives that can be written through.
+    function it applies. `inverse` is the layout that undoes it, for primitives that can be written
+    through.
     """
 
     name: ClassVar[str] = ""
@@ -304,7 +306,7 @@ class Primitive:
         return iter(())
 
     def meaning(self, read: Reader, *args: Any, **kwargs: Any) -> Value:
-        """The value of a call, as pull arrays. `f`, where there is one, comes first as a closure."""
+        """The value of a call, as pull arrays. `f`, where there is one, comes first: a closure."""
         raise NotImplementedError
 
     def reference(self, *args: Any, **kwargs: Any) -> Any:
@@ -337,7 +339,7 @@ class Primitive:
         return t
 
     def conditions(self, *args: Type) -> Iterator[Constraint]:
-        """`requires`, and that the sizes of the function's parameters are those of what it is given."""
+        """`requires`, and that the function's parameters have the sizes of what it is given."""
         yield from self.requires(*args)
         function = self.function
         if function is not None:
@@ -361,7 +363,7 @@ class Primitive:
         wanted = self.parameter_types(*args)
         if all(p.type == t for p, t in zip(function.params, wanted, strict=True)):
             return self
-        return replace(self, f=retype(function, wanted))  # type: ignore[call-arg]
+        return replace(self, f=retype(function, wanted))
 
     def __str__(self) -> str:
         shown = [str(getattr(self, f.name)) for f in fields(self) if f.name != "f" and f.init]
@@ -381,7 +383,7 @@ def sizes_agree(a: Type, b: Type) -> Iterator[Constraint]:
             yield Equal(x, y)
 
 
-@lru_cache(maxsize=None)
+@cache
 def nat_fields(cls: type) -> tuple[str, ...]:
     """The names of the fields of a primitive that are naturals."""
     return tuple(f.name for f in fields(cls) if f.type in {"Nat", Nat})
@@ -435,7 +437,7 @@ def substitute(expr: Expr, by: dict[Param, Expr]) -> Expr:
                 and fun.function is not None
                 and not fun.free.isdisjoint(by)
             ):
-                fun = replace(fun, f=substitute_lambda(fun.function, by))  # type: ignore[call-arg]
+                fun = replace(fun, f=substitute_lambda(fun.function, by))
             return call(fun, *new)
         case _:
             return expr
@@ -467,7 +469,7 @@ def apply(function: Lambda, *args: Expr) -> Expr:
     return substitute(function.body, dict(zip(function.params, args, strict=True)))
 
 
-# --- tuples and scalars, which expressions themselves need --------------------------------------------
+# --- tuples and scalars, which expressions themselves need ---------------------------------------
 
 
 @dataclass(frozen=True)
@@ -518,7 +520,7 @@ OPERATORS: dict[str, tuple[int, bool]] = {
 class ScalarOp(Primitive):
     """An operator of the scalar language, on scalars of one type.
 
-    `select(c, a, b)` is `a` where `c` holds and `b` elsewhere; its value is one of the two, unrounded.
+    `select(c, a, b)` is `a` where `c` holds and `b` elsewhere: one of the two, unrounded.
     """
 
     name: ClassVar[str] = "operator"
@@ -588,7 +590,7 @@ def operate(op: str, *args: Expr | float) -> Expr:
     like = next(
         a
         for a in args
-        if isinstance(a, Expr) and a.type != BOOL or isinstance(a, Expr) and op != "select"
+        if (isinstance(a, Expr) and a.type != BOOL) or (isinstance(a, Expr) and op != "select")
     )
     return FunCall(ScalarOp(op), tuple(constant_like(a, like) for a in args))
 
@@ -597,8 +599,8 @@ def operate(op: str, *args: Expr | float) -> Expr:
 class Program:
     """A closed function from named arrays to an array: what is compiled.
 
-    `constants` names the parameters that stay the same from run to run (weights): what depends on them
-    alone is prepared once.
+    `constants` names the parameters that stay the same from run to run (weights): what depends on
+    them alone is prepared once.
     """
 
     name: str

@@ -1,14 +1,14 @@
 """Symbolic naturals: the sizes and indices of liftpy.
 
-A `Nat` is a polynomial over *atoms* (variables, floor divisions, remainders), kept in normal form, so
-that two sizes that are equal by ring laws are equal values. Variables carry their range; floor
+A `Nat` is a polynomial over *atoms* (variables, floor divisions, remainders), kept in normal form,
+so that two sizes that are equal by ring laws are equal values. Variables carry their range; floor
 division and remainder use it:
 
     (12*i + j) // 4  =  3*i + j // 4
     (4*i + j) // 4   =  i        where 0 <= j < 4
 
 Division is floor division everywhere; the C printer emits `/` only where it agrees. Exact division
-(`split` of a length by its divisor) is a monomial with a negative exponent, so that `(n /^ m) * m = n`.
+(`split` of a length by its divisor) is a monomial with a negative exponent: `(n /^ m) * m = n`.
 Every simplification here is checked by z3 in tests/ir/test_nat.py.
 """
 
@@ -259,7 +259,8 @@ class Nat:
         """`self / other` where `other` divides `self`: a polynomial again wherever it can be one.
 
         By a monomial the terms are divided one by one, to be added up over their denominator
-        (`fractions`); by a polynomial the quotient is a polynomial or, failing that, a floor division.
+        (`fractions`); by a polynomial the quotient is a polynomial or, failing that, a floor
+        division.
         """
         divisor = nat(other)
         if len(divisor.terms) == 1:
@@ -311,25 +312,10 @@ class Nat:
             return self
         total = ZERO
         for over, under in self.fractions:
-            numerator = over._substitute(by)
+            numerator = _substitute_whole(over, by)
             total = total + (
-                numerator if under == ONE else numerator.exact_div(under._substitute(by))
+                numerator if under == ONE else numerator.exact_div(_substitute_whole(under, by))
             )
-        return total
-
-    def _substitute(self, by: Mapping[str, NatLike]) -> Nat:
-        """`substitute` for a natural without exact quotients."""
-        total = ZERO
-        for monomial, coefficient in self.terms.items():
-            term = nat(coefficient)
-            for factor, exponent in monomial:
-                if isinstance(factor, Var):
-                    new = nat(by[factor.name]) if factor.name in by else atom(factor)
-                else:
-                    new = factor.rebuild(tuple(p.substitute(by) for p in factor.parts()))
-                for _ in range(exponent):
-                    term = term * new
-            total = total + term
         return total
 
     def value(self, at: Mapping[str, int]) -> int:
@@ -337,22 +323,39 @@ class Nat:
         return self.evaluate(at)
 
     def evaluate(self, at: Mapping[str, Any]) -> Any:
-        """`value` for anything that knows `+ * ** // %` with ints: numbers, solver terms, source text."""
+        """`value` for anything that knows `+ * ** // %` with ints: solver terms, source text."""
         total: Any = 0
         for over, under in self.fractions:
-            numerator = over._sum(at)
-            total = total + (numerator if under == ONE else numerator // under._sum(at))
+            numerator = _evaluate_whole(over, at)
+            total = total + (numerator if under == ONE else numerator // _evaluate_whole(under, at))
         return total
 
-    def _sum(self, at: Mapping[str, Any]) -> Any:
-        """`evaluate` for a natural without exact quotients."""
-        total: Any = 0
-        for monomial, coefficient in self.terms.items():
-            term: Any = coefficient
-            for factor, exponent in monomial:
-                term *= factor.value(at) ** exponent
-            total += term
-        return total
+
+def _substitute_whole(n: Nat, by: Mapping[str, NatLike]) -> Nat:
+    """`substitute` for a natural without exact quotients."""
+    total = ZERO
+    for monomial, coefficient in n.terms.items():
+        term = nat(coefficient)
+        for factor, exponent in monomial:
+            if isinstance(factor, Var):
+                new = nat(by[factor.name]) if factor.name in by else atom(factor)
+            else:
+                new = factor.rebuild(tuple(p.substitute(by) for p in factor.parts()))
+            for _ in range(exponent):
+                term = term * new
+        total = total + term
+    return total
+
+
+def _evaluate_whole(n: Nat, at: Mapping[str, Any]) -> Any:
+    """`evaluate` for a natural without exact quotients."""
+    total: Any = 0
+    for monomial, coefficient in n.terms.items():
+        term: Any = coefficient
+        for factor, exponent in monomial:
+            term *= factor.value(at) ** exponent
+        total += term
+    return total
 
 
 def _monomial_bounds(monomial: Monomial) -> Bounds:
@@ -438,9 +441,7 @@ def _polynomial_quotient(numerator: Nat, divisor: Nat) -> Nat | None:
 def _leading(n: Nat) -> Monomial:
     """The first monomial in lexicographic order of exponents: the order that division needs."""
     names = sorted({a.key for m in n.terms for a, _ in m})
-    return max(
-        n.terms, key=lambda m: [dict((a.key, e) for a, e in m).get(name, 0) for name in names]
-    )
+    return max(n.terms, key=lambda m: [{a.key: e for a, e in m}.get(name, 0) for name in names])
 
 
 def _is_integral(monomial: Monomial) -> bool:
@@ -451,8 +452,8 @@ def _divide(numerator: Nat, denominator: Nat) -> tuple[Nat, Nat]:
     """Floor quotient and remainder, simplified.
 
     The numerator is cut into a part that the denominator divides term by term and a rest `r`. Where
-    ranges show `0 <= r < d`, the quotient is the first part over `d` and the remainder is `r`. For a
-    number `d`, a common factor `g` of `d` and of the rest's larger terms is cancelled in the same way:
+    ranges show `0 <= r < d`, the quotient is the first part over `d` and the remainder is `r`. For
+    a number `d`, a common factor `g` of `d` and of the rest's larger terms is cancelled likewise:
     `(g*p + s) // (g*q) = p // q` where `0 <= s < g`.
     """
     d = denominator.constant
@@ -463,36 +464,15 @@ def _divide(numerator: Nat, denominator: Nat) -> tuple[Nat, Nat]:
     if d is not None and d > 0 and (nested := _single_quotient(numerator)) is not None:
         inner = nested.numerator // (nested.denominator * d)
         return inner, numerator - inner * d
-    whole: dict[Monomial, int] = {}
-    rest: dict[Monomial, int] = {}
     if d is not None and d > 0:
-        for monomial, coefficient in numerator.terms.items():
-            if _is_integral(monomial):
-                q, r = divmod(coefficient, d)
-                if q:
-                    whole[monomial] = q
-                if r:
-                    rest[monomial] = r
-            else:
-                rest[monomial] = coefficient
+        quotient, remainder = _cut_by_number(numerator, d)
     elif len(denominator.terms) == 1:
-        ((divisor, scale),) = denominator.terms.items()
-        if scale == 1 and _is_integral(divisor) and (denominator.bounds[0] or 0) >= 1:
-            inverse = tuple((a, -e) for a, e in divisor)
-            for monomial, coefficient in numerator.terms.items():
-                product = _times(monomial, inverse)
-                if _is_integral(monomial) and _is_integral(product):
-                    whole[product] = coefficient
-                else:
-                    rest[monomial] = coefficient
-        else:
-            rest = dict(numerator.terms)
+        quotient, remainder = _cut_by_monomial(numerator, denominator)
     elif numerator == denominator and (denominator.bounds[0] or 0) >= 1:
         return ONE, ZERO
     else:
-        rest = dict(numerator.terms)
-    quotient, remainder = Nat(whole), Nat(rest)
-    if not rest:
+        quotient, remainder = ZERO, numerator
+    if not remainder.terms:
         return quotient, ZERO
     least = denominator.bounds[0]
     low, high = remainder.bounds
@@ -502,6 +482,39 @@ def _divide(numerator: Nat, denominator: Nat) -> tuple[Nat, Nat]:
         return quotient + smaller[0], smaller[1]
     more, less = atom(Quotient(remainder, denominator)), atom(Remainder(remainder, denominator))
     return quotient + more, less
+
+
+def _cut_by_number(numerator: Nat, d: int) -> tuple[Nat, Nat]:
+    """The part of the numerator that `d` divides term by term, over `d`; and the rest."""
+    whole: dict[Monomial, int] = {}
+    rest: dict[Monomial, int] = {}
+    for monomial, coefficient in numerator.terms.items():
+        if _is_integral(monomial):
+            q, r = divmod(coefficient, d)
+            if q:
+                whole[monomial] = q
+            if r:
+                rest[monomial] = r
+        else:
+            rest[monomial] = coefficient
+    return Nat(whole), Nat(rest)
+
+
+def _cut_by_monomial(numerator: Nat, denominator: Nat) -> tuple[Nat, Nat]:
+    """`_cut_by_number` for a product of factors, which must be at least 1."""
+    ((divisor, scale),) = denominator.terms.items()
+    if scale != 1 or not _is_integral(divisor) or (denominator.bounds[0] or 0) < 1:
+        return ZERO, numerator
+    inverse = tuple((a, -e) for a, e in divisor)
+    whole: dict[Monomial, int] = {}
+    rest: dict[Monomial, int] = {}
+    for monomial, coefficient in numerator.terms.items():
+        product = _times(monomial, inverse)
+        if _is_integral(monomial) and _is_integral(product):
+            whole[product] = coefficient
+        else:
+            rest[monomial] = coefficient
+    return Nat(whole), Nat(rest)
 
 
 def _single_quotient(n: Nat) -> Quotient | None:

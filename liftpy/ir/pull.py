@@ -1,7 +1,7 @@
 """Pull arrays: what an array *means*, a length and a function from index to element.
 
-A primitive writes its meaning over pull arrays and a `Reader`. Each reader gives it another life: the
-prover reads z3 terms, the views read OpenCL index text, the evaluator reads numbers.
+A primitive writes its meaning over pull arrays and a `Reader`. Each reader gives it another life:
+the prover reads z3 terms, the views read OpenCL index text, the evaluator reads numbers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Reader(Protocol):
         ...
 
     def clip(self, index: Index, length: NatLike) -> Index:
-        """`index`, or anything in range where it is out of range: its element will not be chosen."""
+        """`index`, or anything in range where it is not: its element will not be chosen."""
         ...
 
     def choose(self, condition: Value, then: Value, otherwise: float) -> Value:
@@ -62,7 +62,7 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The tuple of arrays that an array of tuples is; component `k` pulls part `k` of every element."""
+    """An array of tuples as a tuple of arrays: component `k` pulls part `k` of every element."""
 
     pairs: Pull
 
@@ -71,13 +71,13 @@ class Parts:
 
 
 def guarded(read: Reader, condition: Value, then: Value, otherwise: float) -> Value:
-    """`then` where the condition holds, else a value of its shape whose every scalar is `otherwise`."""
+    """`then` where the condition holds, else a value of its shape made of `otherwise` alone."""
     match then:
         case Pull():
             return Pull(then.length, lambda i: guarded(read, condition, then[i], otherwise))
         case Parts():
             return Parts(guarded(read, condition, then.pairs, otherwise))
         case tuple():
-            return tuple(guarded(read, condition, part, otherwise) for part in then)  # pyright: ignore[reportUnknownVariableType]
+            return tuple(guarded(read, condition, part, otherwise) for part in then)
         case _:
             return read.choose(condition, then, otherwise)

@@ -157,7 +157,7 @@ def size_bytes(t: Type) -> Nat:
 
 
 def same_shape(a: Type, b: Type) -> list[tuple[Nat, Nat]] | None:
-    """The pairs of lengths that must be equal for the types to be the same; None if they never are."""
+    """The pairs of lengths that must agree for the types to be the same; None if they never are."""
     match a, b:
         case ArrayType(), ArrayType():
             inner = same_shape(a.element, b.element)

@@ -1,7 +1,7 @@
 """Walking and rebuilding expressions: children, paths, replacing a part, substituting sizes.
 
-A path is a tuple of positions. The children of a call are its arguments, then the body of its function
-where it has one; the children of a tuple are its elements.
+A path is a tuple of positions. The children of a call are its arguments, then the body of its
+function where it has one; the children of a tuple are its elements.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeAlias
 
+from liftpy.errors import InternalError
 from liftpy.ir.expr import (
     Expr,
     FunCall,
@@ -33,6 +34,15 @@ def function_of(fun: Function) -> Lambda | None:
     return fun.function if isinstance(fun, Primitive) else None
 
 
+def lambda_of(fun: Function) -> Lambda:
+    """`function_of` where there must be one."""
+    function = function_of(fun)
+    if function is None:
+        message = f"{fun} runs no function with a body"
+        raise InternalError(message)
+    return function
+
+
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct parts of an expression."""
     if isinstance(expr, FunCall):
@@ -45,19 +55,23 @@ def with_function(fun: Function, new: Lambda) -> Function:
     """The same callee around another function."""
     if isinstance(fun, Lambda):
         return new
-    return replace(fun, f=new)  # type: ignore[type-var, call-arg]
+    if not isinstance(fun, Primitive):
+        message = f"{fun} does not run a function that could be another"
+        raise InternalError(message)
+    return replace(fun, f=new)
 
 
 def with_child(expr: Expr, position: int, new: Expr) -> Expr:
     """The expression with one part replaced; types are worked out again."""
     if isinstance(expr, Tuple):
         return Tuple((*expr.elements[:position], new, *expr.elements[position + 1 :]))
-    assert isinstance(expr, FunCall)
+    if not isinstance(expr, FunCall):
+        message = f"{type(expr).__name__} has no parts"
+        raise InternalError(message)
     if position < len(expr.args):
         return call(expr.fun, *expr.args[:position], new, *expr.args[position + 1 :])
-    function = function_of(expr.fun)
-    assert function is not None
-    return call(with_function(expr.fun, Lambda(function.params, new)), *expr.args)
+    params = lambda_of(expr.fun).params
+    return call(with_function(expr.fun, Lambda(params, new)), *expr.args)
 
 
 def at(expr: Expr, path: Path) -> Expr:

@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-
 from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program, substitute
 from liftpy.ir.nat import ZERO, Nat
 from liftpy.ir.types import Type, size_bytes
-from liftpy.ir.walk import children, function_of, with_child
+from liftpy.ir.walk import children, function_of, lambda_of, with_child
 from liftpy.kernels.launch import Demand, demand
 from liftpy.primitives import ToGlobal
 
@@ -37,8 +36,8 @@ class Kernel:
 class GlobalBuffer:
     """A buffer and the span of run-phase kernels in which it is live, first and last included.
 
-    What is live through the whole run (inputs, outputs, weights) has the whole span; a buffer that only
-    the prepare phase needs has none.
+    What is live through the whole run (inputs, outputs, weights) has the whole span; a buffer that
+    only the prepare phase needs has none.
     """
 
     param: Param
@@ -168,9 +167,7 @@ class _Cutter:
 
     def cut_inside(self, expr: FunCall, body: Expr) -> Expr:
         """Cut what is materialised inside a function but does not depend on its parameters."""
-        function = function_of(expr.fun)
-        assert function is not None
-        bound = frozenset(function.params)
+        bound = frozenset(lambda_of(expr.fun).params)
         changed = self.hoist(body, bound)
         return expr if changed is body else with_child(expr, len(expr.args), changed)
 

@@ -1,7 +1,7 @@
-"""What a lowered expression demands of its launch: extents of the parallel levels, private and local bytes.
+"""What a lowered expression demands of its launch: parallel extents, private and local bytes.
 
-All sizes are symbolic, so that the constraints room can ask a device about them before any parameter
-has a value.
+All sizes are symbolic, so that the constraints room can ask a device about them before any
+parameter has a value.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from liftpy.primitives import (
     ToLocal,
     ToPrivate,
 )
+from liftpy.primitives.map import array_of
 
 PARALLEL = (MapGlb, MapWrg, MapLcl)
 
@@ -48,14 +49,15 @@ class Demand:
 
     def local_size(self) -> tuple[Nat, Nat, Nat]:
         """Work-items of a group in each dimension: the first extent met."""
-        return tuple(self.lcl[d][0] if d in self.lcl else ONE for d in range(3))  # type: ignore[return-value]
+        x, y, z = (self.lcl[d][0] if d in self.lcl else ONE for d in range(3))
+        return x, y, z
 
     def global_size(self) -> tuple[Nat, Nat, Nat]:
         """Work-items in each dimension."""
-        if not self.groups:
-            return tuple(self.glb[d][0] if d in self.glb else ONE for d in range(3))  # type: ignore[return-value]
+        outer = self.wrg if self.groups else self.glb
         local = self.local_size()
-        return tuple((self.wrg[d][0] if d in self.wrg else ONE) * local[d] for d in range(3))  # type: ignore[return-value]
+        x, y, z = ((outer[d][0] if d in outer else ONE) * local[d] for d in range(3))
+        return x, y, z
 
 
 def demand(body: Expr) -> Demand:
@@ -76,7 +78,8 @@ def _walk(expr: Expr, found: Demand, above: tuple[tuple[type, int], ...]) -> Non
         match expr.fun:
             case MapGlb() | MapWrg() | MapLcl() as fun:
                 _check_nesting(fun, above)
-                extent = expr.type.length  # type: ignore[attr-defined]
+                (xs,) = expr.args
+                extent = array_of(fun.name, xs.type).length
                 lengths = found.extents(type(fun)).setdefault(fun.dim, [])
                 if extent not in lengths:
                     lengths.append(extent)
@@ -134,22 +137,28 @@ def private_bytes(expr: Expr, *, ends_step: bool = False) -> Nat:
 
 
 def _check_nesting(fun: MapGlb | MapWrg | MapLcl, above: tuple[tuple[type, int], ...]) -> None:
-    """The legality rules of parallel maps (systems notes, 2.9): distinct, and local inside group."""
+    """The legality rules of parallel maps (systems notes, 2.9): distinct, local inside group."""
     if (type(fun), fun.dim) in above:
         message = f"{fun.name}({fun.dim}) stands inside another {fun.name}({fun.dim})"
         raise TypeRefused(message)
     if isinstance(fun, MapWrg) and any(level is MapLcl for level, _ in above):
-        message = f"mapWrg({fun.dim}) stands inside a mapLcl: work-groups hold work-items, not the reverse"
+        message = (
+            f"mapWrg({fun.dim}) stands inside a mapLcl: "
+            "work-groups hold work-items, not the reverse"
+        )
         raise TypeRefused(message)
     if isinstance(fun, MapLcl) and not any(level is MapWrg for level, _ in above):
         message = f"mapLcl({fun.dim}) stands outside every mapWrg"
         raise TypeRefused(message)
 
 
-def _check_storage(expr: Expr, levels: tuple[type, ...], who: str) -> None:
+def _check_storage(expr: Expr, levels: tuple[type[Primitive], ...], who: str) -> None:
     """Memory of a level may only be written by what that level shares."""
     for child in children(expr):
         if isinstance(child, FunCall) and isinstance(child.fun, levels):
-            message = f"{who} cannot hold the result of {child.fun.name}: its memory is not shared that far"
+            message = (
+                f"{who} cannot hold the result of {child.fun.name}: "
+                "its memory is not shared that far"
+            )
             raise TypeRefused(message)
         _check_storage(child, levels, who)

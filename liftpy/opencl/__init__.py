@@ -1,0 +1,1 @@
+"""OpenCL: code from views, buffers and barriers, and the runtime that builds and runs it."""

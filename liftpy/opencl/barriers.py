@@ -1,7 +1,7 @@
 """Which local memories need barriers: decided by z3 on the index maps of their accesses.
 
-A barrier is needed where two work-items of a group may touch one address and one of them writes. What
-the solver cannot decide counts as needed.
+A barrier is needed where two work-items of a group may touch one address and one of them writes.
+What the solver cannot decide counts as needed.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ from liftpy.views.access import Memory
 GROUP_IDS = ("wid0", "wid1", "wid2")
 
 
-def needed_barriers(
-    accesses: list[Access], local_size: tuple[int, int, int]
-) -> dict[Memory, str]:
+def needed_barriers(accesses: list[Access], local_size: tuple[int, int, int]) -> dict[Memory, str]:
     """The local memories that two work-items of a group share, each with a witness in words."""
     ids = tuple(f"lid{d}" for d, size in enumerate(local_size) if size > 1)
     found: dict[Memory, str] = {}

@@ -1,8 +1,8 @@
 """The C tree of a kernel, and its printer.
 
-Private arrays do not exist in the printed code: `Private` nodes name scalars of one, and the printer
-chooses registers once it has seen all uses. Where every use is an aligned vector of one width, the
-registers are vectors; elsewhere they are scalars.
+Private arrays do not exist in the printed code: `Private` nodes name scalars of one, and the
+printer chooses registers once it has seen all uses. Where every use is an aligned vector of one
+width, the registers are vectors; elsewhere they are scalars.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class For:
 Statement: TypeAlias = Declare | Assign | Do | Barrier | For
 
 
-# --- printing -----------------------------------------------------------------------------------------
+# --- printing ------------------------------------------------------------------------------------
 
 
 def vector_type(scalar: str, width: int) -> str:
@@ -309,7 +309,8 @@ def atom_c(a: Atom) -> str:
             low = a.numerator.bounds[0]
             if low is not None and low >= 0:
                 over = over if over.isidentifier() else f"({over})"
-                return f"({over} {'/' if isinstance(a, Quotient) else '%'} {under if under.isalnum() else f'({under})'})"
+                under = under if under.isalnum() else f"({under})"
+                return f"({over} {'/' if isinstance(a, Quotient) else '%'} {under})"
             return f"{'floor_div' if isinstance(a, Quotient) else 'floor_mod'}({over}, {under})"
         case _:
             message = f"no C for {a.key}"

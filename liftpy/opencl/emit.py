@@ -1,20 +1,23 @@
 """From a kernel of a lowered program to its C tree.
 
-The expression is walked with a destination. Loops come from the lowered maps and reductions, indices
-from views: what is read is the meaning of the argument applied to memory, what is written the inverse
-of the layouts at the end applied to the destination.
+The expression is walked with a destination. Loops come from the lowered maps and reductions,
+indices from views: what is read is the meaning of the argument applied to memory, what is written
+the inverse of the layouts at the end applied to the destination.
 
 Private memory has no addresses, so a loop whose variable would index it is unrolled. That is found
-while emitting: the access raises `UnrollError`, the loop of that variable is emitted again, unrolled.
+while emitting: the access raises `UnrollError`, the loop of that variable is emitted again,
+unrolled.
 
-Note [Accumulators in place]. A reduction whose destination is private works in it. While its step runs,
-the accumulator has a name (an `alias`) of its own: reading the memory under an older name, or reading an
-element that this step has already overwritten, would see a new value for an old one. Such a read raises
-`HazardError`, and the reduction is emitted again with the step's result in memory of its own.
+Note [Accumulators in place]. A reduction whose destination is private works in it. While its step
+runs, the accumulator has a name (an `alias`) of its own: reading the memory under an older name, or
+reading an element that this step has already overwritten, would see a new value for an old one.
+Such a read raises `HazardError`, and the reduction is emitted again with the step's result in
+memory of its own.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,24 +26,35 @@ from liftpy.errors import InternalError, TypeRefused
 from liftpy.ir.expr import Expr, FunCall, Lambda, Literal, Param, Primitive, Tuple, UserFun
 from liftpy.ir.nat import ZERO, Nat, nat, var
 from liftpy.ir.pull import Parts, Pull, Value
-from liftpy.ir.types import ArrayType, ScalarType, Type, TupleType, VectorType
+from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, VectorType
 from liftpy.kernels.chain import Kernel
 from liftpy.opencl.c import (
-    C,
     Assign,
     Barrier,
     Block,
+    C,
     CallC,
     Declare,
     Do,
     For,
     Infix,
-    Prefix,
     Private,
     Ternary,
     Text,
     index_c,
     vector_type,
+)
+from liftpy.opencl.terms import (
+    INFIX,
+    at_lane,
+    condition_c,
+    depends,
+    guards,
+    is_stable,
+    lanes_c,
+    literal_c,
+    long_index,
+    operator_c,
 )
 from liftpy.primitives import (
     LAYOUTS,
@@ -49,7 +63,6 @@ from liftpy.primitives import (
     MapLcl,
     MapSeq,
     MapWrg,
-    Memory as MemoryPrimitive,
     Reduce,
     ReduceSeq,
     ReduceSeqUnroll,
@@ -57,13 +70,15 @@ from liftpy.primitives import (
     ToGlobal,
     ToLocal,
 )
+from liftpy.primitives import (
+    Memory as MemoryPrimitive,
+)
 from liftpy.primitives.work import computes, is_layout
 from liftpy.views.access import (
     AccessReader,
     Apply,
     Choice,
     Constant,
-    Inside,
     Lane,
     Lanes,
     Load,
@@ -75,8 +90,6 @@ from liftpy.views.access import (
 from liftpy.views.output import through
 
 Env = dict[Param, Value]
-INFIX = {"+", "-", "*", "/", "<", "<=", "=="}
-FLOATS = {"f32", "f64"}
 MAX_INT = 2**31 - 1
 
 
@@ -238,7 +251,9 @@ class Emitter:
         """A fold over lanes as a term."""
         lane = self.fresh("lane")
         width = int(vector.length)
-        assert isinstance(t, ScalarType)
+        if not isinstance(t, ScalarType):
+            message = f"reduceVec folds to a scalar, not to {t}: fold each component by itself"
+            raise TypeRefused(message)
         return Lanes(init, vector[var(lane, 0, width - 1)], lane, width, self.closure(r.f, env), t)
 
     def materialise(self, m: MemoryPrimitive, arg: Expr, env: Env) -> Value:
@@ -251,7 +266,10 @@ class Emitter:
             self.generate(arg, env, value)
             return value
         if self.uneven:
-            message = "toLocal needs a barrier that not every work-item would reach: make the mapLcl around it even"
+            message = (
+                "toLocal needs a barrier that not every work-item would reach: "
+                "make the mapLcl around it even"
+            )
             raise TypeRefused(message)
         before = len(self.locals)
         value = memory_view(self.fresh("l"), arg.type, self.new_local)
@@ -290,7 +308,10 @@ class Emitter:
             ) is not None:
                 self.generate(arg, env, inner)
             case FunCall(Map() | Reduce() as p, _) if type(p) in {Map, Reduce} and not is_layout(p):
-                message = f"`{p.name}` has no loop or parallel level: lower it, for instance to {p.name}Seq"
+                message = (
+                    f"`{p.name}` has no loop or parallel level: "
+                    f"lower it, for instance to {p.name}Seq"
+                )
                 raise TypeRefused(message)
             case _:
                 self.copy(vectors(expr.type, self.view(expr, env)), dest)
@@ -310,7 +331,7 @@ class Emitter:
                 else:
                     self.loop(None, int(dest.length), lambda i: self.copy(value[i], dest[i]))
             case tuple():
-                for k, part in enumerate(dest):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+                for k, part in enumerate(dest):
                     self.copy(value[k], part)
             case Load():
                 self.store(dest, value)
@@ -324,7 +345,7 @@ class Emitter:
         length: int,
         body: Callable[[Nat], None],
     ) -> None:
-        """A map's loop: over ids where it is parallel, unrolled where private memory asks for it."""
+        """A map's loop: over ids where it is parallel, unrolled if private memory asks for it."""
         match fun:
             case MapGlb():
                 self.parallel(
@@ -396,7 +417,9 @@ class Emitter:
     ) -> None:
         """A fold into private memory: into `dest` where that is private."""
         place = leaf(dest)
-        assert isinstance(place, Load)
+        if not isinstance(place, Load):
+            message = f"no destination in {type(place).__name__}"
+            raise InternalError(message)
         if place.memory.space != "private":
             value = memory_view(self.fresh("acc"), t, self.new_private)
             self.reduce(fun, init, xs, t, env, value)
@@ -468,9 +491,13 @@ class Emitter:
         lane = self.fresh("lane")
         index = var(lane, 0, width - 1)
         target, term = dest[index], value[index]
-        if isinstance(term, Load) and isinstance(target, Load):
-            if term.memory == target.memory and term.index == target.index:
-                return
+        if (
+            isinstance(term, Load)
+            and isinstance(target, Load)
+            and term.memory == target.memory
+            and term.index == target.index
+        ):
+            return
         if (target.index - index).names().isdisjoint({lane}):
             c, is_vector = self.vector(term, lane, width)
             kind = vector_type(target.type.name, width)
@@ -526,8 +553,8 @@ class Emitter:
                 return self.loaded(term, self.place(term, 1), 1)
             case Constant(value, t):
                 return literal_c(value, t)
-            case Apply(op, args, t):
-                return operator_c(op, [self.scalar(a) for a in args], t, args[-1].type)
+            case Apply(op, args, _):
+                return operator_c(op, [self.scalar(a) for a in args], args[-1].type)
             case Choice():
                 c = self.unconditional(term)
                 return (
@@ -547,8 +574,8 @@ class Emitter:
             self.accesses.append(Access(term.memory, term.index, 1, store=False))
             return self.place(term, 1)
         match term:
-            case Apply(op, args, t):
-                return operator_c(op, [self.unconditional(a) for a in args], t, args[-1].type)
+            case Apply(op, args, _):
+                return operator_c(op, [self.unconditional(a) for a in args], args[-1].type)
             case Choice():
                 conditions, then, otherwise = guards(term)
                 return Ternary(
@@ -581,7 +608,7 @@ class Emitter:
     # --- vectors ---
 
     def vector(self, term: Term, lane: str, width: int) -> tuple[C, bool]:
-        """A term over all lanes as C, and whether that is a vector; else all lanes are equal to it."""
+        """A term over all lanes as C, and whether that is a vector; else every lane equals it."""
         if not depends(term, lane):
             return self.scalar(at_lane(term, lane, 0)), False
         match term:
@@ -595,14 +622,14 @@ class Emitter:
                     return self.loaded(
                         start, CallC(f"vload{width}", (Text("0"), pointer)), width
                     ), True
-            case Apply(op, args, t):
+            case Apply(op, args, _):
                 parts = [self.vector(a, lane, width) for a in args]
                 kinds = [vector_type(a.type.name, width) for a in args]
                 widened = [
                     c if is_vector or op in INFIX else CallC(f"({kind})", (c,))
                     for (c, is_vector), kind in zip(parts, kinds, strict=True)
                 ]
-                return operator_c(op, widened, t, args[-1].type), True
+                return operator_c(op, widened, args[-1].type), True
             case Choice():
                 c = self.vector_unconditional(term, lane, width)[0]
                 if not is_stable(term):
@@ -649,13 +676,12 @@ class Emitter:
         zero = isinstance(term.init, Constant) and term.init.value == 0
         if adds and isinstance(product, Apply) and product.op == "*" and term.type.name == "f32":
             factors = [self.whole(a, term.lane, term.width) for a in product.args]
-            total: C | None = None if zero else self.scalar(term.init)
+            parts: list[C] = [] if zero else [self.scalar(term.init)]
             for start in range(0, term.width, 4):
                 stop = min(start + 4, term.width)
-                part: C = CallC("dot", tuple(lanes_c(f, start, stop, term.width) for f in factors))
-                total = part if total is None else Infix("+", total, part)
-            assert total is not None
-            return total
+                part = CallC("dot", tuple(lanes_c(f, start, stop, term.width) for f in factors))
+                parts.append(part)
+            return functools.reduce(lambda total, part: Infix("+", total, part), parts)
         name = self.whole(term.vector, term.lane, term.width).text
         result = term.init
         for k in range(term.width):
@@ -696,7 +722,7 @@ def memories_of(value: Value) -> list[Memory]:
         case Pull():
             return memories_of(value[ZERO])
         case Parts() | tuple():
-            return [m for part in value for m in memories_of(part)]  # type: ignore[union-attr]
+            return [m for part in value for m in memories_of(part)]
         case _:
             return [value.memory]
 
@@ -707,121 +733,6 @@ def renamed(value: Value, alias: int) -> Value:
         case Pull():
             return type(value)(value.length, lambda i: renamed(value[i], alias))
         case tuple():
-            return tuple(renamed(part, alias) for part in value)  # pyright: ignore[reportUnknownVariableType]
+            return tuple(renamed(part, alias) for part in value)
         case _:
             return Load(value.memory, value.index, alias)
-
-
-def depends(term: Term, lane: str) -> bool:
-    """Whether a term differs from lane to lane."""
-    match term:
-        case Load(_, index, _):
-            return lane in index.names()
-        case Apply(_, args, _):
-            return any(depends(a, lane) for a in args)
-        case Choice(condition, then, _):
-            return lane in condition.index.names() or depends(then, lane)
-        case Lanes(init=init, vector=vector):
-            return depends(init, lane) or depends(vector, lane)
-        case _:
-            return False
-
-
-def is_stable(term: Term) -> bool:
-    """Whether a term reads only what the kernel never writes."""
-    match term:
-        case Load(memory, _, _):
-            return not memory.writable and memory.space == "global"
-        case Apply(_, args, _):
-            return all(is_stable(a) for a in args)
-        case Choice(_, then, _):
-            return is_stable(then)
-        case Constant():
-            return True
-        case _:
-            return False
-
-
-def at_lane(term: Term, lane: str, k: int) -> Term:
-    """A term at one lane."""
-    match term:
-        case Load(memory, index, alias):
-            return Load(memory, index.substitute({lane: k}), alias)
-        case Apply(op, args, t):
-            return Apply(op, tuple(at_lane(a, lane, k) for a in args), t)
-        case Choice(condition, then, otherwise):
-            return narrowed(condition, {lane: nat(k)}, at_lane(then, lane, k), otherwise)
-        case _:
-            return term
-
-
-def narrowed(condition: Inside, by: dict[str, Nat], then: Term, otherwise: Constant) -> Term:
-    """A guarded term at a smaller range of its index."""
-    reader = AccessReader()
-    return reader.choose(
-        reader.inside(condition.index.substitute(by), condition.length), then, otherwise.value
-    )
-
-
-def guards(term: Choice) -> tuple[list[Inside], Term, Constant]:
-    """A nest of guards with one constant as a list of conditions."""
-    conditions = [term.condition]
-    then = term.then
-    while isinstance(then, Choice) and then.otherwise == term.otherwise:
-        conditions.append(then.condition)
-        then = then.then
-    return conditions, then, term.otherwise
-
-
-def condition_c(conditions: list[Inside]) -> C:
-    """Range tests, all of which must hold."""
-    tests: list[str] = []
-    for condition in conditions:
-        index = index_c(condition.index)
-        if condition.test_low:
-            tests.append(f"{index} >= 0")
-        if condition.test_high:
-            tests.append(f"{index} < {int(condition.length)}")
-    return Text(f"({' && '.join(dict.fromkeys(tests))})")
-
-
-def literal_c(value: float | bool, t: ScalarType) -> C:
-    """A constant."""
-    if t.name not in FLOATS:
-        return Text(str(int(value)))
-    if value != value:  # noqa: PLR0124  NaN alone differs from itself
-        return Text("NAN")
-    if value in {float("inf"), float("-inf")}:
-        return Text("INFINITY" if value > 0 else "(-INFINITY)")
-    text = repr(float(value)) + ("f" if t.name == "f32" else "")
-    return Text(text if value >= 0 else f"({text})")
-
-
-def operator_c(op: str, args: list[C], t: ScalarType, operand: ScalarType) -> C:
-    """A scalar operator on scalars or vectors."""
-    if op in INFIX:
-        return Infix(op, args[0], args[1])
-    if op == "neg":
-        return Prefix("-", args[0])
-    if op == "select":
-        return Ternary(args[0], args[1], args[2])
-    is_float = operand.name in FLOATS
-    names = {"min": "fmin" if is_float else "min", "max": "fmax" if is_float else "max"}
-    names["abs"] = "fabs" if is_float else "abs"
-    return CallC(names.get(op, op), tuple(args))
-
-
-def lanes_c(vector: Text, start: int, stop: int, width: int) -> C:
-    """Some lanes of a vector variable."""
-    if stop - start == width:
-        return vector
-    return Text(f"{vector.text}.s{''.join(f'{k:x}' for k in range(start, stop))}")
-
-
-def long_index(index: Nat) -> str:
-    """An index that may pass 2^31, computed in 64 bits."""
-    names = sorted(index.names())
-    text = index_c(index)
-    for name in names:
-        text = text.replace(name, f"(long){name}")
-    return text

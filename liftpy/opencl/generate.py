@@ -1,4 +1,4 @@
-"""From a lowered program whose sizes are numbers to a module: kernels, buffers, launches, memory figures."""
+"""From a lowered program whose sizes are numbers to a module: kernels, buffers, launches."""
 
 from __future__ import annotations
 
@@ -6,22 +6,25 @@ from dataclasses import dataclass
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.expr import Param, Program
+from liftpy.ir.nat import Nat
 from liftpy.ir.types import SCALAR_BYTES, ArrayType, ScalarType, Type
 from liftpy.kernels.chain import Chain, GlobalBuffer, Kernel, chain
-from liftpy.opencl.c import C_TYPES, HELPERS, Barrier, Block, For, Printer
-from liftpy.opencl.emit import Access, Emitter
 from liftpy.opencl.barriers import needed_barriers
+from liftpy.opencl.c import C_TYPES, HELPERS, Barrier, Block, For, Printer, Statement
+from liftpy.opencl.emit import Access, Emitter, Env
 from liftpy.opencl.kernel import Buffer, Launch, Module
 from liftpy.opencl.memory import figures, slots
-from liftpy.views.access import Memory, memory_view
+from liftpy.views.access import Allocate, Memory, memory_view
 
-RESERVED = frozenset(
-    """auto break case char const continue default do double else enum extern float for goto if int long register
-    return short signed sizeof static struct switch typedef union unsigned void volatile while inline restrict bool
-    half kernel global local private constant read_only write_only read_write image2d_t image3d_t sampler_t event_t
-    size_t ptrdiff_t uchar ushort uint ulong get_global_id get_local_id get_group_id barrier dot select fma mad min
-    max fmin fmax exp sqrt fabs abs""".split()
-)
+WORDS = """
+auto break case char const continue default do double else enum extern float for goto if int long
+register return short signed sizeof static struct switch typedef union unsigned void volatile while
+inline restrict bool half kernel global local private constant read_only write_only read_write
+image2d_t image3d_t sampler_t event_t size_t ptrdiff_t uchar ushort uint ulong get_global_id
+get_local_id get_group_id barrier dot select fma mad min max fmin fmax exp sqrt fabs abs
+"""
+#: What no buffer may be called: keywords, types and functions of OpenCL C.
+RESERVED = frozenset(WORDS.split())
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,10 @@ def stored_type(param: Param) -> tuple[ScalarType, tuple[int, ...]]:
         shape.append(int(t.length))
         t = t.element
     if not isinstance(t, ScalarType):
-        message = f"{param.name} of type {param.type} cannot be stored in a buffer: only arrays of scalars can"
+        message = (
+            f"{param.name} of type {param.type} cannot be stored in a buffer: "
+            "only arrays of scalars can"
+        )
         raise TypeRefused(message)
     return t, tuple(shape)
 
@@ -125,7 +131,7 @@ def emit_kernel(kernel: Kernel, names: dict[str, str]) -> EmittedKernel:
     emitter = Emitter(kernel, global_size, local_size)
     buffers: list[Memory] = []
 
-    def place(*, writable: bool) -> object:
+    def place(*, writable: bool) -> Allocate:
         def allocate(name: str, scalar: ScalarType, length: int) -> Memory:
             memory = Memory(name, "global", scalar, length, writable)
             buffers.append(memory)
@@ -133,33 +139,19 @@ def emit_kernel(kernel: Kernel, names: dict[str, str]) -> EmittedKernel:
 
         return allocate
 
-    env = {}
+    env: Env = {}
     for p in kernel.reads:
         stored_type(p)
-        env[p] = memory_view(names[p.name], p.type, place(writable=False))  # type: ignore[arg-type]
+        env[p] = memory_view(names[p.name], p.type, place(writable=False))
     stored_type(kernel.writes)
-    dest = memory_view(names[kernel.writes.name], kernel.writes.type, place(writable=True))  # type: ignore[arg-type]
+    dest = memory_view(names[kernel.writes.name], kernel.writes.type, place(writable=True))
     emitter.generate(kernel.body, env, dest)
     (block,) = emitter.blocks
     witnesses = needed_barriers(emitter.accesses, local_size)
     keep_barriers(block, witnesses)
 
-    lines = [f"  const int {name} = {call};" for name, call in sorted(emitter.ids.items())]
-    lines += [f"  __local {C_TYPES[m.scalar.name]} {m.name}[{m.length}];" for m in emitter.locals]
     printer = Printer(block)
-    body = printer.lines()
-    parameters = ", ".join(
-        f"__global {'' if m.writable else 'const '}{C_TYPES[m.scalar.name]}* restrict {m.name}"
-        for m in buffers
-    )
-    attribute = ""
-    if demand.groups:
-        attribute = f"__attribute__((reqd_work_group_size({', '.join(map(str, local_size))})))\n"
-    source = (
-        f"__kernel {attribute}void {kernel.name}({parameters}) {{\n"
-        + "\n".join([*lines, *body])
-        + "\n}\n"
-    )
+    source = kernel_text(emitter, buffers, printer)
     local = sum(m.length * SCALAR_BYTES[m.scalar.name] for m in emitter.locals)
     private = sum(
         len(registers) * printer.widths[m] * SCALAR_BYTES[m.scalar.name]
@@ -175,15 +167,33 @@ def emit_kernel(kernel: Kernel, names: dict[str, str]) -> EmittedKernel:
     )
 
 
-def numbers(sizes: tuple[object, object, object]) -> tuple[int, int, int]:
+def kernel_text(emitter: Emitter, buffers: list[Memory], printer: Printer) -> str:
+    """The text of a kernel: its head, its ids, its local memory and its statements."""
+    kernel = emitter.kernel
+    lines = [f"  const int {name} = {call};" for name, call in sorted(emitter.ids.items())]
+    lines += [f"  __local {C_TYPES[m.scalar.name]} {m.name}[{m.length}];" for m in emitter.locals]
+    lines += printer.lines()
+    parameters = ", ".join(
+        f"__global {'' if m.writable else 'const '}{C_TYPES[m.scalar.name]}* restrict {m.name}"
+        for m in buffers
+    )
+    attribute = ""
+    if kernel.demand.groups:
+        sizes = ", ".join(map(str, emitter.local_size))
+        attribute = f"__attribute__((reqd_work_group_size({sizes})))\n"
+    head = f"__kernel {attribute}void {kernel.name}({parameters}) {{"
+    return "\n".join([head, *lines]) + "\n}\n"
+
+
+def numbers(sizes: tuple[Nat, Nat, Nat]) -> tuple[int, int, int]:
     """An NDRange as numbers."""
-    x, y, z = (int(s) for s in sizes)  # type: ignore[call-overload]
-    return x, y, z
+    x, y, z = sizes
+    return int(x), int(y), int(z)
 
 
 def keep_barriers(block: Block, witnesses: dict[Memory, str]) -> None:
     """Drop the barriers that no two work-items need; note a witness at those that stay."""
-    kept = []
+    kept: list[Statement] = []
     for s in block.statements:
         if isinstance(s, For):
             keep_barriers(s.body, witnesses)

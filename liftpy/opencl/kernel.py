@@ -1,4 +1,4 @@
-"""What the compiler hands to the runtime: kernels, the buffers between them, launch order and sizes.
+"""What the compiler hands to the runtime: kernels, buffers between them, launch order and sizes.
 
 Everything here is plain frozen data: a board that only measures needs this module, numpy and an
 OpenCL driver.
@@ -18,10 +18,10 @@ Phase = Literal["prepare", "run"]
 class Buffer:
     """One array in global memory.
 
-    `shape` is in elements of `scalar` (`f32`, `f64`, `i32`, `bool`). Roles: `input` is given at each
-    run, `constant` once (weights), `packed` is made from constants by the prepare phase, `temporary`
-    lives between two kernels of a run, `output` is the result. `slot` names the device allocation
-    the buffer lives in: buffers with disjoint lifetimes share one.
+    `shape` is in elements of `scalar` (`f32`, `f64`, `i32`, `bool`). Roles: `input` is given at
+    each run, `constant` once (weights), `packed` is made from constants by the prepare phase,
+    `temporary` lives between two kernels of a run, `output` is the result. `slot` names the device
+    allocation the buffer lives in: buffers with disjoint lifetimes share one.
     """
 
     name: str

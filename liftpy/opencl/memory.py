@@ -9,19 +9,18 @@ from liftpy.opencl.kernel import Memory
 
 
 def slots(buffers: Sequence[GlobalBuffer]) -> dict[str, str]:
-    """The allocation of each buffer. Temporaries whose lifetimes do not meet share one, larger first."""
+    """The allocation of each buffer. Temporaries that do not meet share one, larger first."""
     placed: dict[str, str] = {}
     shared: list[tuple[str, list[tuple[int, int]]]] = []
-    temporaries = [b for b in buffers if b.role == "temporary"]
-    for b in sorted(temporaries, key=lambda b: (-int(b.bytes), b.param.name)):
-        assert b.span is not None
+    temporaries = [(b, b.span) for b in buffers if b.role == "temporary" and b.span is not None]
+    for b, span in sorted(temporaries, key=lambda t: (-int(t[0].bytes), t[0].param.name)):
         for name, spans in shared:
-            if all(b.span[1] < first or last < b.span[0] for first, last in spans):
-                spans.append(b.span)
+            if all(span[1] < first or last < span[0] for first, last in spans):
+                spans.append(span)
                 placed[b.param.name] = name
                 break
         else:
-            shared.append((f"slot{len(shared)}", [b.span]))
+            shared.append((f"slot{len(shared)}", [span]))
             placed[b.param.name] = shared[-1][0]
     for b in buffers:
         placed.setdefault(b.param.name, f"own_{b.param.name}")

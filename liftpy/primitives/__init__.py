@@ -24,7 +24,7 @@ from liftpy.primitives.transpose import Reorder, Transpose, stride
 from liftpy.primitives.vector import AsScalar, AsVector
 from liftpy.primitives.zip import Unzip, Zip
 
-#: Every primitive by its name in the text form. `get` and the scalar operators have syntax of their own.
+#: Every primitive by its name in the text form. `get` and scalar operators have their own syntax.
 PRIMITIVES: dict[str, type[Primitive]] = {
     p.name: p
     for p in (
@@ -56,7 +56,19 @@ PRIMITIVES: dict[str, type[Primitive]] = {
 }
 
 #: Primitives that move elements and compute nothing: views.
-LAYOUTS: tuple[type[Primitive], ...] = (Zip, Unzip, Get, Split, Join, Slide, Pad, Transpose, Reorder, AsVector, AsScalar)
+LAYOUTS: tuple[type[Primitive], ...] = (
+    Zip,
+    Unzip,
+    Get,
+    Split,
+    Join,
+    Slide,
+    Pad,
+    Transpose,
+    Reorder,
+    AsVector,
+    AsScalar,
+)
 
 __all__ = [
     "LAYOUTS",

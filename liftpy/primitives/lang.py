@@ -35,7 +35,7 @@ from liftpy.ir.expr import (
     substitute,
 )
 from liftpy.ir.nat import Nat, NatLike, nat
-from liftpy.ir.types import F32, I32, ArrayType, ScalarType, Type, TupleType, VectorType, base
+from liftpy.ir.types import F32, I32, ArrayType, ScalarType, TupleType, Type, VectorType, base
 from liftpy.primitives.lowered import (
     MapGlb,
     MapLcl,
@@ -93,14 +93,17 @@ def function(f: Callee, types: tuple[Type, ...]) -> Lambda:
         return bind(names, types, f)
     if len(types) == 1 and isinstance(types[0], TupleType) and len(types[0].elements) == len(names):
         return bind(["".join(names)], types, lambda pair: f(*pair))
-    message = f"a function of {len(types)} value(s) is needed here, this one takes {len(names)}: {', '.join(names)}"
+    message = (
+        f"a function of {len(types)} value(s) is needed here, "
+        f"this one takes {len(names)}: {', '.join(names)}"
+    )
     raise TypeRefused(message)
 
 
 def bind(names: list[str], types: tuple[Type, ...], body: Callable[..., Any]) -> Lambda:
     """A function whose parameters have these names, or others where these mean something outside.
 
-    The body is built with names that no program has; an outer variable that it mentions keeps its own.
+    The body is built with names that no program has: an outer variable in it keeps its own.
     """
     placeholders = tuple(Param(f"?{name}", t) for name, t in zip_(names, types))
     built = expression(body(*placeholders))
@@ -146,7 +149,7 @@ def expression(value: Any) -> Expr:
     if isinstance(value, Expr):
         return value
     if isinstance(value, tuple):
-        return Tuple(tuple(expression(v) for v in value))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        return Tuple(tuple(expression(v) for v in value))
     message = f"an embedded function must return an expression, not {value!r}"
     raise TypeRefused(message)
 
@@ -181,7 +184,7 @@ def layout(primitive: Function) -> Section:
     return Section(lambda xs: call(primitive, xs))
 
 
-# --- the words ----------------------------------------------------------------------------------------
+# --- the words -----------------------------------------------------------------------------------
 
 
 def map(f: Callee) -> Section:  # noqa: A001  the language's own word
@@ -314,7 +317,7 @@ def to_private(x: Expr) -> Expr:
     return call(ToPrivate(), x)
 
 
-# --- compositions -------------------------------------------------------------------------------------
+# --- compositions --------------------------------------------------------------------------------
 
 
 def map2d(f: Callee) -> Section:
@@ -342,7 +345,7 @@ def slide2d_rect(size: tuple[NatLike, NatLike], step: tuple[NatLike, NatLike]) -
     return slide(size[0], step[0]) >> map(map(slide(size[1], step[1])) >> transpose())
 
 
-# --- user functions and programs ----------------------------------------------------------------------
+# --- user functions and programs -----------------------------------------------------------------
 
 
 def fun(

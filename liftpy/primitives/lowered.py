@@ -1,7 +1,7 @@
 """Lowered primitives: which loop, parallel level or memory does the work.
 
-Each means what its algorithmic form means; that is why lowering is sound by definition. Where one may
-stand is a check of the kernels room, what it costs a condition of the constraints room.
+Each means what its algorithmic form means; that is why lowering is sound by definition. Where one
+may stand is a check of the kernels room, what it costs a condition of the constraints room.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ class Pad(Primitive):
     """Constant elements before and after; negative amounts crop.
 
     pad(left, right, value) : [a]n -> [a](left + n + right)
-        element i is xs[i - left] where 0 <= i - left < n, else `value` in every scalar of the element
+        element i is xs[i - left] where 0 <= i - left < n, else `value` in all of its scalars
     """
 
     name: ClassVar[str] = "pad"
@@ -56,5 +56,5 @@ class Pad(Primitive):
 def constant_like(x: Any, value: float) -> Any:
     """A value of the shape of `x` that is constant."""
     if isinstance(x, list):
-        return [constant_like(y, value) for y in x]  # pyright: ignore[reportUnknownVariableType]
-    return tuple(constant_like(y, value) for y in x) if isinstance(x, tuple) else value  # pyright: ignore[reportUnknownVariableType]
+        return [constant_like(y, value) for y in x]
+    return tuple(constant_like(y, value) for y in x) if isinstance(x, tuple) else value

@@ -34,7 +34,10 @@ class Reduce(Primitive):
 
     def requires(self, init: Type, xs: Type) -> Iterator[Constraint]:
         if same_shape(self.f.body.type, init) is None:
-            message = f"{self.name} needs a function to {init}, the accumulator's type; this one gives {self.f.body.type}"
+            message = (
+                f"{self.name} needs a function to {init}, the accumulator's type; "
+                f"this one gives {self.f.body.type}"
+            )
             raise TypeRefused(message)
         yield from sizes_agree(self.f.body.type, init)
 

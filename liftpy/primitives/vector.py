@@ -15,7 +15,6 @@ from liftpy.ir.types import ArrayType, Type, VectorType
 from liftpy.primitives.map import array_of
 from liftpy.primitives.split import Join, Split
 
-
 MAX_LANES = 16  # OpenCL has vectors of 2, 4, 8 and 16 lanes; one lane is a scalar
 
 

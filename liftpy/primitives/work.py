@@ -7,7 +7,7 @@ from liftpy.primitives import LAYOUTS, Map
 
 
 def computes(expr: Expr) -> bool:
-    """Whether an expression does work of its own, so that its result needs a place; else it is a view."""
+    """Whether an expression does work of its own, so that its result needs a place: no view."""
     match expr:
         case FunCall(UserFun(), _):
             return True

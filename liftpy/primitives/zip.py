@@ -24,7 +24,7 @@ class Zip(Primitive):
     name: ClassVar[str] = "zip"
 
     def type_of(self, *arrays: Type) -> Type:
-        if len(arrays) < 2:  # noqa: PLR2004  a tuple has two parts or more
+        if len(arrays) < 2:
             message = f"zip needs two arrays or more, got {len(arrays)}"
             raise TypeRefused(message)
         known = [array_of(self.name, a) for a in arrays]

@@ -1,8 +1,9 @@
 """The ledger of proved rules: a rule may be applied when its law, as it stands, has been proved.
 
-`proofs.json` holds the fingerprint of each proved rule. A fingerprint covers the law, its conditions and
-the source text of the meanings of every primitive in it: change one and the proof is void until
-`liftpy prove --record` has run again. Proving a rule (`semantics/prove.py`) admits it for the session.
+`proofs.json` holds the fingerprint of each proved rule. A fingerprint covers the law, its
+conditions, the ranges of its sizes and the source text of the meanings of every primitive in it:
+change one and the proof is void until `liftpy prove --record` has run again. Proving a rule
+(`semantics/prove.py`) admits it for the session.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from functools import lru_cache
+from functools import cache
 from importlib import resources
 from typing import Any
 
+from liftpy.ir import denote, pull
 from liftpy.ir.expr import Expr, FunCall, Primitive
+from liftpy.ir.nat import Var
 from liftpy.ir.walk import top_down
 from liftpy.rewrite.rule import Rule
 
@@ -22,7 +25,7 @@ LEDGER = "proofs.json"
 _session: set[str] = set()
 
 
-@lru_cache(maxsize=None)
+@cache
 def recorded() -> dict[str, Any]:
     """The proofs that ship with liftpy, by rule name."""
     file = resources.files("liftpy.rewrite").joinpath(LEDGER)
@@ -38,7 +41,7 @@ def primitives_in(expr: Expr) -> set[type[Primitive]]:
     }
 
 
-@lru_cache(maxsize=None)
+@cache
 def fingerprint(rule: Rule) -> str:
     """A hash of the law and of every meaning that it rests on."""
     used = sorted(primitives_in(rule.left) | primitives_in(rule.right), key=lambda p: p.__name__)
@@ -48,7 +51,20 @@ def fingerprint(rule: Rule) -> str:
     law = repr(
         (rule.name, rule.left, rule.right, rule.where, rule.assuming, rule.tunes, rule.proof)
     )
-    return hashlib.sha256("\n".join([law, *meanings]).encode()).hexdigest()[:16]
+    parts = [law, str(ranges(rule)), *meanings, *map(inspect.getsource, (denote, pull))]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def ranges(rule: Rule) -> list[tuple[str, int | None, int | None]]:
+    """The sizes of a rule with the ranges that its proof may use."""
+    sizes = [n for c in rule.where for n in (c.left, c.right)]
+    for side in (rule.left, rule.right):
+        for _, part in top_down(side):
+            sizes += part.type.lengths()
+            if isinstance(part, FunCall) and isinstance(part.fun, Primitive):
+                sizes += part.fun.numbers().values()
+    found = {(a.name, a.low, a.high) for n in sizes for a in n.atoms() if isinstance(a, Var)}
+    return sorted(found, key=str)
 
 
 def admit(rule: Rule) -> None:

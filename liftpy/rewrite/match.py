@@ -1,12 +1,14 @@
 """Matching a rule's left side, and building its right side.
 
-Patterns are higher-order: `f(x)` matches any expression that mentions, of the variables bound by the
-rule, only `x`; `f(get(0, t))` any that mentions `t` only as `t.0`. What the matcher needs beyond that
-is given by *hints*: `map(f . g)` says nothing about where `g` ends, so `hints["g"]` is its path.
+Patterns are higher-order: `f(x)` matches any expression that mentions, of the variables bound by
+the rule, only `x`; `f(get(0, t))` any that mentions `t` only as `t.0`. What the matcher needs
+beyond that is given by *hints*: `map(f . g)` says nothing about where `g` ends, so `hints["g"]` is
+its path.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,13 +32,14 @@ from liftpy.ir.expr import (
     substitute,
 )
 from liftpy.ir.nat import Nat, Var
-from liftpy.ir.types import ArrayType, ScalarType, Type, TupleType, TypeVar, VectorType
+from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, TypeVar, VectorType
 from liftpy.ir.walk import (
     Path,
     at,
     children,
     constant_fields,
     function_of,
+    lambda_of,
     with_child,
     with_function,
 )
@@ -65,11 +68,10 @@ Scope = dict[Param, Param]  # variables bound by the rule -> the target's
 
 def match(rule: Rule, expr: Expr, sizes: dict[str, Nat], hints: dict[str, Path]) -> Bindings | str:
     """The bindings under which the rule's left side is `expr`, or why there are none."""
-    found = Bindings(sizes={n: s for n, s in sizes.items()}, hints=hints)
+    found = Bindings(sizes=dict(sizes.items()), hints=hints)
     try:
         match_expr(rule.left, expr, found, {})
-        for pattern, size in found.deferred:
-            require(pattern.substitute(found.sizes) == size, lambda: f"{pattern} is not {size}")
+        match_deferred(found)
         for assumption in rule.assuming:
             assume(assumption, found)
     except MismatchError as mismatch:
@@ -77,8 +79,8 @@ def match(rule: Rule, expr: Expr, sizes: dict[str, Nat], hints: dict[str, Path])
     return found
 
 
-def require(condition: bool, why: Any) -> None:  # noqa: FBT001  a check reads best with its condition first
-    """Go on only if the condition holds."""
+def require(condition: bool, why: Callable[[], str]) -> None:  # noqa: FBT001  it is a check
+    """Go on only if the condition holds; the reason is written only where it does not."""
     if not condition:
         raise MismatchError(why())
 
@@ -87,16 +89,7 @@ def match_expr(pattern: Expr, expr: Expr, found: Bindings, scope: Scope) -> None
     """Bind the metavariables of `pattern` so that it is `expr`."""
     match pattern:
         case Param():
-            if pattern in scope:
-                require(expr == scope[pattern], lambda: f"the rule asks for {pattern.name} here")
-                return
-            require(
-                expr.free.isdisjoint(scope.values()),
-                lambda: f"{pattern.name} may not depend on an element of the map around it",
-            )
-            known = found.exprs.setdefault(pattern.name, expr)
-            require(known == expr, lambda: f"two different expressions for {pattern.name}")
-            match_type(pattern.type, expr.type, found)
+            match_variable(pattern, expr, found, scope)
         case Literal(value, t):
             if not isinstance(expr, Literal):
                 raise MismatchError("no literal here")
@@ -109,11 +102,9 @@ def match_expr(pattern: Expr, expr: Expr, found: Bindings, scope: Scope) -> None
             )
             require(known == number, lambda: f"the value {known} asked for, found {number}")
         case Tuple(elements):
-            require(
-                isinstance(expr, Tuple) and len(expr.elements) == len(elements),
-                lambda: "no tuple here",
-            )
-            for p, e in zip(elements, expr.elements, strict=True):  # type: ignore[attr-defined]
+            if not isinstance(expr, Tuple) or len(expr.elements) != len(elements):
+                raise MismatchError("no tuple here")
+            for p, e in zip(elements, expr.elements, strict=True):
                 match_expr(p, e, found, scope)
         case FunCall(FunVar() as f, args):
             match_unknown(f, args, expr, found, scope)
@@ -128,10 +119,24 @@ def match_expr(pattern: Expr, expr: Expr, found: Bindings, scope: Scope) -> None
             for a, e in zip(args, expr.args, strict=True):
                 match_expr(a, e, found, scope)
             if p.function is not None:
-                match_function(p.function, expr.fun.function, found, scope)  # type: ignore[attr-defined]
+                match_function(p.function, lambda_of(expr.fun), found, scope)
         case _:
             message = f"a rule cannot have {pattern} on its left"
             raise MismatchError(message)
+
+
+def match_variable(pattern: Param, expr: Expr, found: Bindings, scope: Scope) -> None:
+    """Bind an expression metavariable, or meet a variable that the rule binds."""
+    if pattern in scope:
+        require(expr == scope[pattern], lambda: f"the rule asks for {pattern.name} here")
+        return
+    require(
+        expr.free.isdisjoint(scope.values()),
+        lambda: f"{pattern.name} may not depend on an element of the map around it",
+    )
+    known = found.exprs.setdefault(pattern.name, expr)
+    require(known == expr, lambda: f"two different expressions for {pattern.name}")
+    match_type(pattern.type, expr.type, found)
 
 
 def match_primitive(pattern: Primitive, primitive: Any, found: Bindings) -> None:
@@ -140,10 +145,10 @@ def match_primitive(pattern: Primitive, primitive: Any, found: Bindings) -> None
         match_size(getattr(pattern, name), getattr(primitive, name), found)
     for p, value in zip(constant_fields(pattern), constant_fields(primitive), strict=True):
         if isinstance(p, ValueVar):
-            known = found.values.setdefault(p.name, value)
-            require(known == value, lambda: f"two different values for {p.name}")
-        else:
-            require(p == value, lambda: f"{pattern.name} with {p} asked for, found {value}")
+            if found.values.setdefault(p.name, value) != value:
+                raise MismatchError(f"two different values for {p.name}")
+        elif p != value:
+            raise MismatchError(f"{pattern.name} with {p} asked for, found {value}")
 
 
 def match_size(pattern: Nat, size: Nat, found: Bindings) -> None:
@@ -160,6 +165,13 @@ def match_size(pattern: Nat, size: Nat, found: Bindings) -> None:
             require(known == size, lambda: f"{pattern} would be both {known} and {size}")
             return
     found.deferred.append((pattern, size))
+
+
+def match_deferred(found: Bindings) -> None:
+    """Check the compound sizes, now that everything is bound."""
+    for pattern, size in found.deferred:
+        if pattern.substitute(found.sizes) != size:
+            raise MismatchError(f"{pattern} is not {size}")
 
 
 def match_type(pattern: Type, t: Type, found: Bindings) -> None:
@@ -236,7 +248,8 @@ def match_unknown(
     require(
         not left,
         lambda: (
-            f"{f.name} may only depend on {', '.join(map(show_argument, args))}, not on {min(p.name for p in left)}"
+            f"{f.name} may only depend on {', '.join(map(show_argument, args))}, "
+            f"not on {min(p.name for p in left)}"
         ),
     )
     for declared, a in zip(f.params, actual, strict=True):
@@ -260,11 +273,8 @@ def bind_hinted(arg: Expr, target: Expr, found: Bindings, scope: Scope) -> None:
     if arg.fun.name not in found.hints:
         raise MismatchError(f"the rule needs a hint: which part is {arg.fun.name}?")
     part = at(target, found.hints[arg.fun.name])
-    bound_inside = part.free - target.free
-    require(
-        not bound_inside,
-        lambda: f"the part for {arg.fun.name} depends on a variable bound around it",
-    )
+    if not part.free <= target.free:
+        raise MismatchError(f"the part for {arg.fun.name} depends on a variable bound around it")
     match_unknown(arg.fun, arg.args, part, found, scope)
 
 
@@ -308,12 +318,13 @@ def assume(assumption: Assumption, found: Bindings) -> None:
         who = fun.name if fun is not None else "the function"
         raise MismatchError(f"{who} is not declared {assumption.law}")
     if assumption.value is not None:
-        assert law.value is not None
+        if law.value is None:
+            raise MismatchError(f"the law {law} is declared without a value")
         known = found.values.setdefault(assumption.value, law.value)
-        require(
-            known == law.value,
-            lambda: f"{known} is not the neutral element of the function, which is {law.value}",
-        )
+        if known != law.value:
+            raise MismatchError(
+                f"{known} is not the neutral element of the function, which is {law.value}"
+            )
 
 
 def user_function(function: Lambda) -> UserFun | None:
@@ -324,7 +335,7 @@ def user_function(function: Lambda) -> UserFun | None:
     return None
 
 
-# --- building the right side --------------------------------------------------------------------------
+# --- building the right side ---------------------------------------------------------------------
 
 
 def instantiate(template: Expr, found: Bindings) -> Expr:

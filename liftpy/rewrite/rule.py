@@ -1,19 +1,19 @@
 """Rules: laws between programs, as data.
 
-A rule is two expressions with metavariables and the conditions under which they mean the same. The same
-value is matched, proved by z3 (liftpy/semantics), printed in the documentation, and adds its conditions
-to the constraint system. A rule that is not proved cannot be applied.
+A rule is two expressions with metavariables and the conditions under which they mean the same. The
+same value is matched, proved by z3 (liftpy/semantics), printed in the documentation, and adds its
+conditions to the constraint system. A rule that is not proved cannot be applied.
 
-Metavariables: `Param` stands for any expression, `FunVar` for any function, `TypeVar` for any type, and
-the sizes in `sizes` for any naturals. `FunVar("f")` applied to bound variables stands for any expression
-that mentions those variables and no other bound variable of the rule: that is how "the operator does
-not depend on the outer element" is said.
+Metavariables: `Param` stands for any expression, `FunVar` for any function, `TypeVar` for any type,
+and the sizes in `sizes` for any naturals. `FunVar("f")` applied to bound variables stands for any
+expression that mentions those variables and no other bound variable of the rule: that is how "the
+operator does not depend on the outer element" is said.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Self
 
 from liftpy.ir.constraint import Constraint
 from liftpy.ir.expr import Expr
@@ -26,7 +26,7 @@ Proof = Literal["pointwise", "lockstep", "definition", "blocks", "nested", "exch
 class Assumption:
     """A declared law of the function that metavariable `function` stands for.
 
-    For `neutral`, `value` names the literal metavariable that is bound to the declared neutral element.
+    For `neutral`, `value` names the literal metavariable that is bound to the declared element.
     """
 
     law: LawName
@@ -52,7 +52,7 @@ class Rule:
         pointwise   sizes and elements agree at every index
         lockstep    both sides fold over as many steps, and the steps keep the accumulators equal
         definition  the right side's primitive means what the left side's does
-        blocks      a fold over blocks: induction over the blocks and within a block, by associativity
+        blocks      a fold over blocks: induction over and within the blocks, by associativity
         nested      a fold over a join: induction over rows and within a row
         exchange    two folds exchanged: induction over the rows, by associativity and commutativity
     """
@@ -79,7 +79,7 @@ class ValueVar(float):
 
     name: str
 
-    def __new__(cls, name: str) -> ValueVar:
+    def __new__(cls, name: str) -> Self:
         self = super().__new__(cls, "nan")
         self.name = name
         return self

@@ -1,12 +1,12 @@
 """Strategies: ELEVATE's combinators over rules, with derivations as results.
 
-A strategy is a function from an expression to a `Success`, which holds the new expression and the steps
-that led to it, or a `Failure`, which says why. A failure is a value; nothing is caught.
+A strategy is a function from an expression to a `Success`, which holds the new expression and the
+steps that led to it, or a `Failure`, which says why. A failure is a value; nothing is caught.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -69,7 +69,10 @@ def rule(law: Rule | str, hints: Mapping[str, Path] | None = None, **sizes: NatL
     """Apply a rule at the root. `sizes` names what it tunes; `hints` says where parts end."""
     known = RULES[law] if isinstance(law, str) else law
     if not is_proved(known):
-        message = f"rule {known.name} cannot be applied: it has no proof as it stands; run `liftpy prove {known.name}`"
+        message = (
+            f"rule {known.name} cannot be applied: it has no proof as it stands; "
+            f"run `liftpy prove {known.name}`"
+        )
         raise RuleRefused(message)
     if set(sizes) != set(known.tunes):
         message = f"rule {known.name} tunes {list(known.tunes)}, got {sorted(sizes)}"
@@ -82,26 +85,14 @@ def rule(law: Rule | str, hints: Mapping[str, Path] | None = None, **sizes: NatL
         if isinstance(found, str):
             return Failure(known.name, found)
         open_conditions: list[Constraint] = []
-        # A size that is given as an exact quotient asks that the quotient be exact.
-        exact = [
-            Divides(under, over)
-            for size in given.values()
-            for over, under in size.fractions
-            if under != ONE
-        ]
-        for condition in (*exact, *matching.conditions(known, found)):
+        for condition in (*exactness(given.values()), *matching.conditions(known, found)):
             verdict = condition.known()
             if verdict is False:
                 return Failure(known.name, f"it asks that {condition}")
             if verdict is None:
                 open_conditions.append(condition)
         new = matching.instantiate(known.right, found)
-        for agreement in sizes_agree(new.type, expr.type):
-            if agreement.known() is False:
-                message = (
-                    f"rule {known.name} changed the type {expr.type} to {new.type}: {agreement}"
-                )
-                raise TypeRefused(message)
+        check_type(known, expr, new)
         step = Step(
             known.name,
             (),
@@ -114,7 +105,23 @@ def rule(law: Rule | str, hints: Mapping[str, Path] | None = None, **sizes: NatL
     return run
 
 
-# --- combinators --------------------------------------------------------------------------------------
+def exactness(sizes: Iterable[Nat]) -> Iterator[Constraint]:
+    """A size that is given as an exact quotient asks that the quotient be exact."""
+    for size in sizes:
+        for over, under in size.fractions:
+            if under != ONE:
+                yield Divides(under, over)
+
+
+def check_type(law: Rule, old: Expr, new: Expr) -> None:
+    """A rule keeps the type of what it rewrites."""
+    for agreement in sizes_agree(new.type, old.type):
+        if agreement.known() is False:
+            message = f"rule {law.name} changed the type {old.type} to {new.type}: {agreement}"
+            raise TypeRefused(message)
+
+
+# --- combinators ---------------------------------------------------------------------------------
 
 
 def identity(expr: Expr) -> Result:
@@ -236,7 +243,7 @@ def is_call(*primitives: type[Primitive]) -> Predicate:
     return lambda expr: isinstance(expr, FunCall) and type(expr.fun) in primitives
 
 
-# --- derivations --------------------------------------------------------------------------------------
+# --- derivations ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Views: what an expression reads and where its result goes, as terms over memory."""

@@ -1,7 +1,8 @@
 """Input views: what an expression reads, as terms over buffers.
 
-A view is the meaning of an expression applied to memory: `AccessReader` reads the primitives' own laws
-and yields, for each scalar, a `Term` with the index of every access. No index law is written here.
+A view is the meaning of an expression applied to memory: `AccessReader` reads the primitives' own
+laws and yields, for each scalar, a `Term` with the index of every access. No index law is written
+here.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 from liftpy.errors import InternalError
 from liftpy.ir.nat import ZERO, Nat, NatLike, nat
 from liftpy.ir.pull import Parts, Pull, Value
-from liftpy.ir.types import BOOL, ArrayType, ScalarType, Type, TupleType, VectorType
+from liftpy.ir.types import BOOL, ArrayType, ScalarType, TupleType, Type, VectorType
 
 Space: TypeAlias = Literal["global", "local", "private"]
 
@@ -73,6 +74,10 @@ class Inside:
     test_high: bool
 
 
+#: A condition: known, or to be tested.
+Condition: TypeAlias = bool | Inside
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """`then` where the condition holds, else a constant."""
@@ -122,10 +127,12 @@ class AccessReader:
 
     def literal(self, value: float, t: Type) -> Value:
         """A constant."""
-        assert isinstance(t, ScalarType)
+        if not isinstance(t, ScalarType):
+            message = f"{t} has no literals"
+            raise InternalError(message)
         return Constant(value, t)
 
-    def inside(self, index: Nat, length: NatLike) -> bool | Inside:
+    def inside(self, index: Nat, length: NatLike) -> Condition:
         """A condition, decided where the ranges of the loop variables decide it."""
         index, length = nat(index), nat(length)
         low, high = index.bounds
@@ -140,7 +147,7 @@ class AccessReader:
         """The index itself: an access out of range stands behind its condition."""
         return index
 
-    def choose(self, condition: bool | Inside, then: Value, otherwise: float) -> Value:
+    def choose(self, condition: Condition, then: Value, otherwise: float) -> Value:
         """A guarded term."""
         if condition is True:
             return then
@@ -162,7 +169,7 @@ Allocate: TypeAlias = Callable[[str, ScalarType, int], Memory]
 
 
 def memory_view(name: str, t: Type, allocate: Allocate, alias: int = 0) -> Value:
-    """A value of type `t` in memory of its own, row-major; tuples have a memory for each component."""
+    """A value of type `t` in memory of its own, row-major; a tuple has a memory per component."""
     return _view(name, t, (), allocate, alias)
 
 
@@ -178,7 +185,9 @@ def _view(name: str, t: Type, outer: tuple[int, ...], allocate: Allocate, alias:
             for k, e in enumerate(inner.elements)
         )
         return _tuples(parts, len(dims) - len(outer), tuple(dims[len(outer) :]))
-    assert isinstance(inner, ScalarType)
+    if not isinstance(inner, ScalarType):
+        message = f"{t} has no place in memory"
+        raise InternalError(message)
     length = 1
     for d in dims:
         length *= d
@@ -213,6 +222,6 @@ def leaf(value: Value) -> Term:
             case Parts():
                 value = value[0]
             case tuple():
-                value = value[0]  # pyright: ignore[reportUnknownVariableType]
+                value = value[0]
             case _:
                 return value

@@ -1,7 +1,8 @@
 """Output views: where an expression's result goes.
 
-A layout at the end of an expression is not computed: its inverse is applied to the destination, and the
-producer below writes through it. The inverse is a primitive, and its meaning is the only index law.
+A layout at the end of an expression is not computed: its inverse is applied to the destination, and
+the producer below writes through it. The inverse is a primitive, and its meaning is the only index
+law.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from liftpy.primitives import Map, Unzip, Zip
 
 
 def push(expr: Expr, param: Param, dest: Value, read: Reader) -> Value | None:
-    """The destination of `param` such that `expr` arrives in `dest`; None if there is no such view."""
+    """The destination of `param` for which `expr` arrives in `dest`; None if no view is that."""
     if expr == param:
         return dest
     if not isinstance(expr, FunCall) or not isinstance(expr.fun, Primitive) or len(expr.args) != 1:

@@ -1,4 +1,4 @@
-"""Local memory and barriers: staged tiles are right, and a barrier stands exactly where it is needed."""
+"""Local memory: staged tiles are right, and a barrier stands exactly where it is needed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def shared(xs: [30]f32) =
 OWN = """
 fun twice(x: f32) = x + x
 def own(xs: [35]f32) =
-  xs |> split(7) |> mapWrg(0, tile => tile |> mapLcl(0, x => twice(x)) |> toLocal |> mapLcl(0, x => twice(x))) |> join
+  xs |> split(7) |> mapWrg(0, tile => tile |> mapLcl(0, x => twice(x)) |> toLocal
+     |> mapLcl(0, x => twice(x))) |> join
 """
 LOOPED = """
 def looped(xss: [3][5][7]f32) =
@@ -66,7 +67,10 @@ def test_a_loop_waits_before_it_fills_the_tile_again(runtime: Device) -> None:
     ("body", "reason"),
     [
         ("xs |> mapLcl(0, x => x)", "outside every mapWrg"),
-        ("xs |> split(5) |> mapGlb(0, c => c |> mapGlb(0, x => x)) |> join", "inside another mapGlb"),
+        (
+            "xs |> split(5) |> mapGlb(0, c => c |> mapGlb(0, x => x)) |> join",
+            "inside another mapGlb",
+        ),
         ("xs |> split(5) |> mapWrg(0, c => c |> mapGlb(0, x => x)) |> join", "cannot be mixed"),
         ("xs |> mapGlb(0, x => x) |> toPrivate |> mapSeq(x => x)", "toPrivate cannot hold"),
         ("xs |> map(x => add(x, x))", "lower it"),

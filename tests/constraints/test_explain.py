@@ -6,6 +6,7 @@ from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.draw import Space
 from liftpy.constraints.explain import explain, least_memory, refuse_empty
+from liftpy.constraints.solve import Unknown
 from liftpy.constraints.system import ConstraintSystem, is_range
 from liftpy.errors import ConstraintRefused
 from liftpy.ir.constraint import at_most, divides, equal
@@ -79,8 +80,12 @@ def test_a_clash_of_several_conditions_has_no_spare_one():
     ]
 
 
+@pytest.mark.parametrize("helped", [True, False], ids=["z3", "no z3"])
 @pytest.mark.parametrize("seed", range(80))
-def test_clashes_leave_no_point_and_each_is_needed(seed):
+def test_clashes_leave_no_point_and_each_is_needed(seed, helped, monkeypatch):
+    if not helped:
+        silent = lambda *_, **__: Unknown("no time")
+        monkeypatch.setattr("liftpy.constraints.explain.feasible", silent)
     found = random_system(seed)
     core = [c for c in explain(found, {}).clashes if not is_range(c)]
     assert bool(core) == (Space(found).count() == 0)
@@ -152,6 +157,13 @@ def test_memory_that_does_not_depend_on_sizes_is_the_least():
     found = explain(collect(doubling(), DEFAULT_DEVICE, memory_limit=100), {})
     assert found.least_memory == 768
     assert "768 <= 100" in found.text()
+
+
+def test_a_least_memory_that_is_hard_to_find_is_not_given(monkeypatch):
+    monkeypatch.setattr("liftpy.constraints.explain.EFFORT", 0)
+    found = explain(collect(window_sums(), DEFAULT_DEVICE, memory_limit=1), {})
+    assert found.least_memory is None
+    assert "memory limit that" not in found.text()
 
 
 def test_no_memory_limit_helps_where_something_else_is_broken():

@@ -141,7 +141,8 @@ def test_a_function_without_the_law_is_refused() -> None:
 def test_the_operator_may_not_depend_on_the_outer_element() -> None:
     """`map_reduce_interchange` does not match where the step mentions the mapped element."""
     program = parse(
-        f"{SQUARE}def p({XSS}) = xss |> map(row => xss |> join |> reduce((a, y) => sub(a, row |> reduce(sub, y)), 0))"
+        f"{SQUARE}def p({XSS}) = xss |> map(row => "
+        "xss |> join |> reduce((a, y) => sub(a, row |> reduce(sub, y)), 0))"
     )
     result = rule("map_reduce_interchange")(program.body.body)
     assert not isinstance(result, Success)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from liftpy.errors import InternalError
 from liftpy.ir.expr import Expr, FunCall, FunVar, Get, Lambda, Param, call
 from liftpy.ir.nat import NatLike, nat, nats
-from liftpy.ir.types import ArrayType, Type, TypeVar
+from liftpy.ir.types import ArrayType, Type, TypeVar, VectorType
 from liftpy.primitives import Join, Map, Pad, Reduce, Slide, Split, Transpose, Zip
 
 T, U, V = TypeVar("T"), TypeVar("U"), TypeVar("V")
@@ -23,12 +24,15 @@ def array(name: str, element: Type, *lengths: NatLike) -> Param:
 
 
 def element_of(xs: Expr) -> Type:
-    """The element type of an array expression."""
-    return xs.type.element  # type: ignore[attr-defined]
+    """The element type of an array or vector expression."""
+    if not isinstance(xs.type, ArrayType | VectorType):
+        message = f"a rule maps over {xs.type}, which has no elements"
+        raise InternalError(message)
+    return xs.type.element
 
 
 def unknown(name: str, result: Type) -> Callable[..., Expr]:
-    """A metavariable for a function: applied to expressions it stands for one that mentions them."""
+    """A metavariable for a function; applied to expressions, it is one that mentions them."""
     return lambda *args: FunCall(FunVar(name, tuple(a.type for a in args), result), args)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from liftpy.ir.constraint import at_least, divides
 from liftpy.ir.expr import Literal, Param
+from liftpy.ir.types import ArrayType
 from liftpy.rewrite.rule import Assumption, Rule, ValueVar
 from liftpy.rewrite.rules.notation import (
     S,
@@ -22,7 +23,6 @@ from liftpy.rewrite.rules.notation import (
     unknown,
     zipped,
 )
-from liftpy.ir.types import ArrayType
 
 xs, xss = array("xs", T, n), array("xss", T, n, m)
 scalars, rows = array("xs", S, n), array("xss", S, n, m)

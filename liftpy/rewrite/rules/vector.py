@@ -5,11 +5,10 @@ from __future__ import annotations
 from liftpy.ir.constraint import divides
 from liftpy.ir.expr import Expr, call
 from liftpy.ir.nat import var
-from liftpy.ir.types import VectorType
 from liftpy.primitives import AsScalar, AsVector, MapVec, ReduceVec
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.rule import Rule
-from liftpy.rewrite.rules.notation import R, S, array, fmap, fold, function, n, unknown
+from liftpy.rewrite.rules.notation import R, S, array, element_of, fmap, fold, function, n, unknown
 from liftpy.rewrite.rules.reduce import MONOID, e, op, start
 
 v = var("v")
@@ -19,9 +18,7 @@ f = unknown("f", R)
 
 def lanes(vector: Expr) -> Expr:
     """`mapVec(f)` of a vector."""
-    t = vector.type
-    assert isinstance(t, VectorType)
-    return call(MapVec(function(f, x=t.element)), vector)
+    return call(MapVec(function(f, x=element_of(vector))), vector)
 
 
 def as_vector(array_: Expr) -> Expr:

@@ -1,1 +1,1 @@
-"""Strategies made of rules. None of them knows what the program computes: they look at its shape."""
+"""Strategies made of rules. None knows what the program computes: they look at its shape."""

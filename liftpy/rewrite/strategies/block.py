@@ -4,25 +4,27 @@ The shape it looks for is a map, over elements, of a map of reductions:
 
     map(x -> map(y -> reduce(f(x, y))))
 
-The inner map is cut into groups of kappa, the outer of sigma; a work-item computes the sigma x kappa
-block of a group pair by one reduction whose accumulator is the block (docs/design.md, section 6).
+The inner map is cut into groups of kappa, the outer of sigma; a work-item computes the sigma x
+kappa block of a group pair by one reduction whose accumulator is the block (docs/design.md,
+section 6).
 A convolution over windows and kernels has it, and so has a matrix product over rows and columns.
 """
 
 from __future__ import annotations
 
-from liftpy.ir.expr import Expr, FunCall, Param
+from liftpy.ir.expr import Expr, FunCall
 from liftpy.ir.nat import NatLike
-from liftpy.ir.walk import Path, at, top_down
-from liftpy.primitives import Join, Map
+from liftpy.ir.walk import Path, top_down
+from liftpy.primitives import Join, Map, Split
 from liftpy.rewrite.strategies.lower import (
     clean,
     copy_kernel,
     elementwise,
     nest_reductions,
+    over_ids,
     sequential,
 )
-from liftpy.rewrite.strategies.shapes import is_padding, is_reduce, maps_over, rank, working
+from liftpy.rewrite.strategies.shapes import is_padding, is_reduce, maps_over, rank
 from liftpy.rewrite.strategy import (
     Failure,
     Predicate,
@@ -42,7 +44,7 @@ from liftpy.rewrite.strategy import (
 
 
 def group_maps(inner: Predicate, kappa: NatLike, sigma: NatLike) -> Strategy:
-    """`map(x -> map(y -> e))` as groups of sigma by kappa, group pairs outside, where `e` is `inner`.
+    """`map(x -> map(y -> e))` as groups of sigma by kappa, group pairs outside; `e` is `inner`.
 
     The result is `join(map(xs -> map(join)(transpose(map(ys -> block)))))`.
     """
@@ -52,7 +54,7 @@ def group_maps(inner: Predicate, kappa: NatLike, sigma: NatLike) -> Strategy:
                 maps_over(inner),
                 seq(
                     rule("split_join", m=kappa),
-                    # groups of tuples become tuples of groups, so that their parts can be used apart
+                    # groups of tuples become tuples of groups: their parts can be used apart
                     attempt(
                         at_path((0,), seq(at_path((0,), rule("split_of_zip")), rule("map_fusion")))
                     ),
@@ -65,7 +67,8 @@ def group_maps(inner: Predicate, kappa: NatLike, sigma: NatLike) -> Strategy:
                 maps_over(is_joined_groups),
                 seq(
                     rule("split_join", m=sigma),
-                    # join(map(group -> map(x -> join(groups))(group))): the join goes outside the inner map
+                    # join(map(group -> map(x -> join(groups))(group))):
+                    # the join goes outside the inner map
                     at_path(
                         (0, 1),
                         seq(
@@ -118,7 +121,7 @@ def vectorize_blocks(width: NatLike) -> Strategy:
 
 
 def inward(depth: int) -> tuple[Strategy, Path]:
-    """The outermost dimension moved `depth` places inward and back, and where the moved array stands."""
+    """The outermost dimension moved `depth` places inward and back; where what is moved stands."""
     if depth == 1:
         return rule("transpose_introduction"), (0,)
     inner, forward = inward(depth - 1)
@@ -151,31 +154,29 @@ def pack(size: NatLike) -> Strategy:
 
 
 def pack_constants(constants: frozenset[str], size: NatLike) -> Strategy:
-    """Every constant of two dimensions or more, packed where it is used."""
+    """Every array of constants that is cut into groups of `size`, packed where it is cut."""
+
+    def is_cut(expr: Expr) -> bool:
+        if not (
+            isinstance(expr, FunCall) and isinstance(expr.fun, Split) and expr.fun.size == size
+        ):
+            return False
+        (array,) = expr.args
+        names = {p.name for p in array.free}
+        return rank(array.type) > 1 and bool(names) and names <= constants
 
     def run(expr: Expr) -> Result:
-        steps: list[Strategy] = [
-            at_path(path, pack(size))
-            for path, part in top_down(expr)
-            if isinstance(part, Param)
-            and part.name in constants
-            and rank(part.type) > 1
-            and not is_bound(expr, path)
-        ]
-        return seq(*reversed(steps))(expr)
+        cut = [path for path, part in top_down(expr) if is_cut(part)]
+        return seq(*(at_path((*path, 0), pack(size)) for path in reversed(cut)))(expr)
 
     return run
 
 
-def is_bound(expr: Expr, path: Path) -> bool:
-    """Whether the variable at a path is bound inside the expression."""
-    return at(expr, path) not in expr.free
-
-
 def store_padding(part: str) -> Strategy:
-    """What is stored of the padded array before it is used: all of it, its padded columns, or nothing.
+    """What is stored of the padded array before it is used: all, its padded columns, or nothing.
 
-    `copy` makes every later access plain; `columns` leaves the rows' bounds to be tested; `fused` all bounds.
+    `copy` makes every later access plain; `columns` leaves the rows' bounds to be tested; `fused`
+    all bounds.
     """
 
     def run(expr: Expr) -> Result:
@@ -194,11 +195,6 @@ def store_padding(part: str) -> Strategy:
     return run
 
 
-def over_groups(level: str) -> Strategy:
-    """The three outermost maps over ids: `glb` leaves work-groups to the driver, `wrg` makes each one item."""
-    return seq(*(working(f"map_to_{level}_{d}") for d in (2, 1, 0)))
-
-
 def register_blocks(
     constants: frozenset[str], kappa: NatLike, sigma: NatLike, width: NatLike, *, level: str
 ) -> Strategy:
@@ -207,8 +203,8 @@ def register_blocks(
         nest_reductions(),
         group_maps(is_reduce, kappa, sigma),
         accumulate_blocks(),
+        over_ids(level),
         vectorize_blocks(width),
-        over_groups(level),
         sequential(),
         pack_constants(constants, kappa),
     )

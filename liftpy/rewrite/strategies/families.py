@@ -1,6 +1,6 @@
 """The families of derivations that a campaign explores, with the sizes and choices of each.
 
-A family applies to every program that has the shape it looks for; `skeletons` says of each family that
+A family applies to every program that has the shape it looks for; `skeletons_of` says of one that
 does not apply why not.
 """
 
@@ -11,13 +11,19 @@ from dataclasses import dataclass
 
 from liftpy.errors import RuleRefused
 from liftpy.ir.expr import Expr, FunCall, Lambda, Program
-from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import top_down
 from liftpy.primitives import Map, Reduce, Slide
 from liftpy.rewrite.skeleton import Parameter, Skeleton
 from liftpy.rewrite.strategies.block import register_blocks, store_padding
 from liftpy.rewrite.strategies.lower import plain
-from liftpy.rewrite.strategies.shapes import is_padding, is_reduce, maps_over, working_map
+from liftpy.rewrite.strategies.shapes import (
+    array_type,
+    body_of,
+    is_padding,
+    is_reduce,
+    maps_over,
+    working_map,
+)
 from liftpy.rewrite.strategies.stage import Sizes, four_stages, is_window_map
 from liftpy.rewrite.strategy import Derivation, Failure, Strategy, seq
 
@@ -56,22 +62,20 @@ def paddings(program: Program) -> tuple[str, ...]:
 
 def outer_length(expr: Expr) -> int:
     """The length of an array of known length."""
-    assert isinstance(expr.type, ArrayType)
-    return int(expr.type.length)
+    return int(array_type(expr).length)
 
 
 def block_lengths(program: Program) -> tuple[int, int]:
     """The lengths of the inner and the outer map of the first map of maps of reductions."""
     for _, e in top_down(program.body.body):
         if maps_over(maps_over(is_reduce))(e):
-            assert isinstance(e, FunCall)
-            return outer_length(e.fun.f.body), outer_length(e)  # type: ignore[attr-defined]
+            return outer_length(body_of(e)), outer_length(e)
     message = "no map of a map of reductions"
     raise RuleRefused(message)
 
 
 def plain_strategy(
-    program: Program, choices: dict[str, str], sizes: dict[str, Parameter]
+    _program: Program, choices: dict[str, str], _sizes: dict[str, Parameter]
 ) -> Strategy:
     """`plain`, with the padded input stored or not."""
     return seq(plain(), store_padding(choices["pad"]))
@@ -123,7 +127,7 @@ def staged_parameters(program: Program) -> tuple[Parameter, ...]:
 
 
 def staged_strategy(
-    program: Program, choices: dict[str, str], sizes: dict[str, Parameter]
+    _program: Program, choices: dict[str, str], sizes: dict[str, Parameter]
 ) -> Strategy:
     """`four_stages`."""
     theta, rho, kappa, sigma, omega, width = (

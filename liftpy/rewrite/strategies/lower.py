@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from liftpy.ir.expr import Expr, FunCall
-from liftpy.ir.walk import at, top_down
+from liftpy.ir.walk import top_down
 from liftpy.primitives import Map, Reduce
-from liftpy.rewrite.strategies.shapes import rank, working, working_map
+from liftpy.rewrite.strategies.shapes import body_of, rank, working, working_map
 from liftpy.rewrite.strategy import (
     Result,
     Strategy,
@@ -29,7 +29,7 @@ def nest_reductions() -> Strategy:
 
 
 def sequential(*, unroll: bool = False) -> Strategy:
-    """What has no level yet becomes loops; the innermost reductions straight-line code if asked for."""
+    """What has no level yet becomes loops; innermost reductions straight-line code if asked for."""
     innermost_first = attempt(unroll_innermost()) if unroll else identity
     return seq(
         innermost_first,
@@ -52,31 +52,34 @@ def unroll_innermost() -> Strategy:
 
 def working_depth(expr: Expr) -> int:
     """How many maps that compute stand inside one another, from the outermost inwards."""
-    for path, part in top_down(expr):
+    for _, part in top_down(expr):
         if working_map(part):
-            return 1 + working_depth(at(expr, path).fun.f.body)  # type: ignore[attr-defined]
+            return 1 + working_depth(body_of(part))
         if isinstance(part, FunCall) and isinstance(part.fun, Reduce):
             return 0
     return 0
 
 
-def over_global_ids() -> Strategy:
-    """The outermost maps, three at most, over global ids: the innermost of them along dimension 0."""
+def over_ids(level: str) -> Strategy:
+    """The outermost maps, three at most, over ids of a level; the innermost is along dimension 0.
+
+    `glb` leaves the work-groups to the driver, `wrg` makes each work-item a group of its own.
+    """
 
     def run(expr: Expr) -> Result:
         depth = min(3, working_depth(expr))
-        return seq(*(working(f"map_to_glb_{d}") for d in reversed(range(depth))))(expr)
+        return seq(*(working(f"map_to_{level}_{d}") for d in reversed(range(depth))))(expr)
 
     return run
 
 
 def plain() -> Strategy:
     """One kernel: a work-item for each element of the outer maps, loops inside."""
-    return seq(nest_reductions(), over_global_ids(), sequential())
+    return seq(nest_reductions(), over_ids("glb"), sequential())
 
 
 def elementwise(depth: int) -> Strategy:
-    """An array of `depth` dimensions as nested maps down to its scalars, copying where nothing else maps."""
+    """An array of `depth` dimensions as nested maps down to its scalars; where none is, a copy."""
 
     def run(expr: Expr) -> Result:
         if depth == 0:
@@ -88,7 +91,7 @@ def elementwise(depth: int) -> Strategy:
 
 
 def copied() -> Strategy:
-    """A view copied element by element: the outermost three dimensions over global ids, the others in loops."""
+    """A view copied by elements: three outer dimensions over global ids, the others in loops."""
 
     def run(expr: Expr) -> Result:
         depth = rank(expr.type)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from liftpy.ir.expr import Expr, FunCall, Lambda, Param
+from liftpy.errors import InternalError
+from liftpy.ir.expr import Expr, FunCall, Param
 from liftpy.ir.types import ArrayType, ScalarType, Type
+from liftpy.ir.walk import lambda_of
 from liftpy.primitives import Map, Pad, Reduce
 from liftpy.primitives.work import is_layout
 from liftpy.rewrite.strategy import Predicate, Strategy, outermost, rule, where
@@ -15,10 +17,19 @@ def working_map(expr: Expr) -> bool:
 
 
 def body_of(expr: Expr) -> Expr:
-    """The body of a map's function."""
-    assert isinstance(expr, FunCall)
-    f: Lambda = expr.fun.f  # type: ignore[attr-defined]
-    return f.body
+    """The body of the function that a call runs."""
+    if not isinstance(expr, FunCall):
+        message = f"{type(expr).__name__} is not a call"
+        raise InternalError(message)
+    return lambda_of(expr.fun).body
+
+
+def array_type(expr: Expr) -> ArrayType:
+    """The type of an expression that is an array."""
+    if not isinstance(expr.type, ArrayType):
+        message = f"an array is needed here, this is {expr.type}"
+        raise InternalError(message)
+    return expr.type
 
 
 def maps_over(inner: Predicate) -> Predicate:

@@ -1,13 +1,14 @@
 """The published four-stage form (Mogers et al. 2020, section 5): pad, partial results, sum, crop.
 
-The shape it looks for is a two-dimensional map over the windows of a padded array, each window reduced:
+The shape it looks for is a two-dimensional map over the windows of a padded array, each window
+reduced, with `f(window) = map(y -> reduce(...))`:
 
-    map(rows -> map(f)(transpose(map(slide)(rows))))(slide(padded))        f(window) = map(y -> reduce(...))
+    map(rows -> map(f)(transpose(map(slide)(rows))))(slide(padded))
 
-Windows are taken tile by tile (theta); the array is padded further (rho) so that tiles fit; each reduction
-is cut into chunks (omega) whose partial results a first kernel stores and a second one sums; results
-beyond the original ones are cropped. A work-group has a tile and a group of kappa reductions, a
-work-item one chunk of sigma windows.
+Windows are taken tile by tile (theta); the array is padded further (rho) so that tiles fit; each
+reduction is cut into chunks (omega) whose partial results a first kernel stores and a second one
+sums; results beyond the original ones are cropped. A work-group has a tile and a group of kappa
+reductions, a work-item one chunk of sigma windows.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from dataclasses import dataclass
 
 from liftpy.ir.expr import Expr, FunCall
 from liftpy.ir.nat import Nat
-from liftpy.ir.types import ArrayType
 from liftpy.primitives import Map, Slide, Split
 from liftpy.rewrite.strategies.block import accumulate_blocks, group_maps, store_padding
-from liftpy.rewrite.strategies.lower import copied, over_global_ids, sequential
-from liftpy.rewrite.strategies.shapes import is_reduce, maps_over, working
+from liftpy.rewrite.strategies.lower import copied, over_ids, sequential
+from liftpy.rewrite.strategies.shapes import array_type, is_reduce, maps_over, working
 from liftpy.rewrite.strategy import (
+    Failure,
     Result,
     Strategy,
     at_path,
@@ -134,7 +135,7 @@ def tile_windows(tile: Nat) -> Strategy:
                 source(rule("map_transpose_of_slide")),
                 rule("map_map_of_transpose"),
                 source(rule("map_fusion")),
-                # map(column -> map(h)(slide(column)))(transpose(map(r -> map(slide)(slide(r)))(tr)))
+                # map(c -> map(h)(slide(c)))(transpose(map(r -> map(slide)(slide(r)))(tr)))
                 source(source(seq(source(split_off(0)), rule("transpose_of_map_map")))),
                 source(rule("map_fusion")),
             )
@@ -142,7 +143,8 @@ def tile_windows(tile: Nat) -> Strategy:
     )
     rows = seq(source(tiling), rule("map_of_join"), source(rule("map_fusion")))
     merge = seq(
-        # map(tr -> map(join)(transpose(map(t)(transpose(map(slide)(tr))))))(slide(p)): one axis of tiles
+        # map(tr -> map(join)(transpose(map(t)(transpose(map(slide)(tr))))))(slide(p)):
+        # one axis of tiles
         split_off(0, 0),
         source(seq(split_off(0), rule("map_map_join"))),
     )
@@ -157,8 +159,8 @@ def tile_windows(tile: Nat) -> Strategy:
 def chunk_reduction(sizes: Sizes, *, coalesced: bool) -> Strategy:
     """`reduce(f, z)(map(g)(xs))` as a fold over chunks, each reduced in vectors.
 
-    A chunk is omega neighbours, or (coalesced) every n/omega-th vector, so that neighbouring chunks read
-    neighbouring vectors (specs: lift-convolution, section 5.2).
+    A chunk is omega neighbours, or (coalesced) every n/omega-th vector, so that neighbouring chunks
+    read neighbouring vectors (specs: lift-convolution, section 5.2).
     """
     vectors = seq(
         rule("vectorize_reduce", v=sizes.width),
@@ -170,9 +172,9 @@ def chunk_reduction(sizes: Sizes, *, coalesced: bool) -> Strategy:
             inner = seq(vectors, rule("reduce_map_fusion"))
             chunks = seq(source(rule("split_of_map")), rule("map_fusion"), body(inner))
             return seq(rule("reduce_split", m=sizes.chunk), at_path((1,), chunks))(expr)
-        assert isinstance(expr, FunCall)
-        elements = expr.args[1].type
-        assert isinstance(elements, ArrayType)
+        if not (isinstance(expr, FunCall) and is_reduce(expr)):
+            return Failure("chunk_reduction", "no reduction here")
+        elements = array_type(expr.args[1])
         strided = seq(
             source(seq(source(rule("split_of_map")), rule("transpose_of_map_map"))),
             rule("map_fusion"),
@@ -210,7 +212,7 @@ def store_partials(sizes: Sizes, *, coalesced: bool, unroll: bool) -> Strategy:
 
 
 def partial_kernel(sizes: Sizes, *, unroll: bool) -> Strategy:
-    """`map(tile -> map(window -> map(y -> map(reduce)(chunks))))` over work-groups and work-items."""
+    """`map(tile -> map(window -> map(y -> map(reduce)(chunks))))` over groups and work-items."""
     chunks_outside = seq(
         body(
             seq(split_off(0), source(rule("transpose_introduction")), rule("map_map_of_transpose"))
@@ -242,7 +244,6 @@ def partial_kernel(sizes: Sizes, *, unroll: bool) -> Strategy:
 
 def four_stages(sizes: Sizes, *, coalesced: bool, unroll: bool) -> Strategy:
     """Pad, partial results, sum, crop: four kernels."""
-
     crop = (0, 0)  # what stands under map(crop)(crop(...))
     return seq(
         attempt(rule("map_fusion")),
@@ -255,7 +256,7 @@ def four_stages(sizes: Sizes, *, coalesced: bool, unroll: bool) -> Strategy:
                 "map over tiles",
             )
         ),
-        over_global_ids(),
+        over_ids("glb"),
         sequential(),
         at_path(crop, rule("to_global")),
         copied(),

@@ -1,0 +1,139 @@
+"""liftpy: a typed data-parallel language, compiled to OpenCL through proved rewrite rules.
+
+import liftpy as lp
+
+program = lp.workload("vgg16/7")
+kernel = lp.compile(program)
+campaign = lp.explore(program, samples=100, seed=0, db="vgg7.db")
+"""
+
+from liftpy.compile import Kernel
+from liftpy.compile import compile_to_kernel as compile
+from liftpy.explore.campaign import Campaign, explore
+from liftpy.explore.campaign import space_of as space
+from liftpy.explore.space import Space
+from liftpy.ir.expr import Expr, Program, UserFun
+from liftpy.ir.nat import Nat, var
+from liftpy.ir.types import BOOL, F32, F64, I32, Type
+from liftpy.opencl.run import devices, find_device
+from liftpy.primitives.lang import (
+    ASSOCIATIVE,
+    COMMUTATIVE,
+    add,
+    as_scalar,
+    as_vector,
+    const,
+    fun,
+    get,
+    join,
+    let,
+    map,
+    map2d,
+    map_glb,
+    map_lcl,
+    map_seq,
+    map_vec,
+    map_wrg,
+    maximum,
+    minimum,
+    mul,
+    neutral,
+    pad,
+    pad2d,
+    program,
+    reduce,
+    reduce_seq,
+    reduce_seq_unroll,
+    reduce_vec,
+    reorder,
+    slide,
+    slide2d,
+    slide2d_rect,
+    split,
+    to_global,
+    to_local,
+    to_private,
+    transpose,
+    unzip,
+    zip,
+)
+from liftpy.primitives.lang import array_type as array
+from liftpy.primitives.text import parse, show
+from liftpy.primitives.transpose import stride
+from liftpy.rewrite.rules import RULES as rules  # noqa: N811  a catalogue to users
+from liftpy.semantics.evaluate import evaluate, evaluate_at
+from liftpy.semantics.ledger import certify as prove
+from liftpy.workloads import workload, workloads
+
+f32, f64, i32, boolean = F32, F64, I32, BOOL
+
+__version__ = "0.1.0"
+__all__ = [
+    "ASSOCIATIVE",
+    "COMMUTATIVE",
+    "Campaign",
+    "Expr",
+    "Kernel",
+    "Nat",
+    "Program",
+    "Space",
+    "Type",
+    "UserFun",
+    "add",
+    "array",
+    "as_scalar",
+    "as_vector",
+    "boolean",
+    "compile",
+    "const",
+    "devices",
+    "evaluate",
+    "evaluate_at",
+    "explore",
+    "f32",
+    "f64",
+    "find_device",
+    "fun",
+    "get",
+    "i32",
+    "join",
+    "let",
+    "map",
+    "map2d",
+    "map_glb",
+    "map_lcl",
+    "map_seq",
+    "map_vec",
+    "map_wrg",
+    "maximum",
+    "minimum",
+    "mul",
+    "neutral",
+    "pad",
+    "pad2d",
+    "parse",
+    "program",
+    "prove",
+    "reduce",
+    "reduce_seq",
+    "reduce_seq_unroll",
+    "reduce_vec",
+    "reorder",
+    "rules",
+    "show",
+    "slide",
+    "slide2d",
+    "slide2d_rect",
+    "space",
+    "split",
+    "stride",
+    "to_global",
+    "to_local",
+    "to_private",
+    "transpose",
+    "unzip",
+    "var",
+    "workload",
+    "workloads",
+    "zip",
+]

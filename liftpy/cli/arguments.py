@@ -1,0 +1,138 @@
+"""What the user names: programs, settings, arrays, devices."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from liftpy.constraints.device import DEFAULT_DEVICE, Device
+from liftpy.errors import ArgumentRefused, LiftError, UnknownName
+from liftpy.explore.candidate import Settings
+from liftpy.ir.expr import Program
+from liftpy.opencl.run import devices, find_device
+from liftpy.primitives.text import parse
+from liftpy.workloads import workload
+
+ProgramName = Annotated[
+    str,
+    typer.Argument(
+        metavar="PROGRAM",
+        help="A .lift file, file.py:name, or a built-in workload such as vgg16/7.",
+    ),
+]
+DeviceName = Annotated[
+    str | None,
+    typer.Option(
+        "--device", "-d", metavar="D", help="A device's number or a part of its name; the first."
+    ),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="A structural choice or a size; may be repeated."
+    ),
+]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Database = Annotated[Path, typer.Argument(metavar="FILE", help="A campaign database.")]
+CandidateId = Annotated[
+    str, typer.Argument(metavar="CANDIDATE", help="The id of a candidate, or how it begins.")
+]
+
+
+class UserCode:
+    """The user's Python file that is being executed, if any: its exceptions are not ours."""
+
+    path: str | None = None
+
+
+user_code = UserCode()
+
+
+def load_program(name: str) -> Program:
+    """The program that PROGRAM names. LiftError or UnknownName if there is none."""
+    if name.endswith(".lift"):
+        return parse(read_text(Path(name)))
+    file, colon, attribute = name.rpartition(":")
+    if colon and file.endswith(".py"):
+        return from_python(Path(file), attribute)
+    return workload(name)
+
+
+def read_text(path: Path) -> str:
+    """The text of a file. LiftError if it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise LiftError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise LiftError(f"{path} cannot be read: it is no UTF-8 text ({error.reason})") from error
+
+
+def from_python(path: Path, name: str) -> Program:
+    """A program in a Python file."""
+    if not path.is_file():
+        raise LiftError(f"{path} cannot be read: there is no such file")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise LiftError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent))
+    user_code.path = str(path)
+    spec.loader.exec_module(module)
+    user_code.path = None
+    programs = [n for n, value in vars(module).items() if isinstance(value, Program)]
+    found = getattr(module, name, None)
+    if not isinstance(found, Program):
+        what = f"is a {type(found).__name__}" if found is not None else "does not exist"
+        known = ", ".join(programs) or "none; decorate a function with @lp.program"
+        raise UnknownName(f"{name} in {path} {what}; its programs are: {known}")
+    return found
+
+
+def settings(given: Sequence[str] | None) -> Settings:
+    """The settings of `--set` options. A usage error if one is not NAME=VALUE."""
+    found: Settings = {}
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        name, value = name.strip(), value.strip()
+        if not (name and equals and value):
+            raise typer.BadParameter(f"'{text}' is not NAME=VALUE", param_hint="--set")
+        if name in found and str(found[name]) != value:
+            raise typer.BadParameter(
+                f"{name} is given twice: {found[name]} and {value}", param_hint="--set"
+            )
+        found[name] = int(value) if value.removeprefix("-").isdecimal() else value
+    return found
+
+
+def arrays(given: Sequence[str] | None) -> dict[str, NDArray[Any]]:
+    """The arrays of `--input` options. ArgumentRefused if a file holds none."""
+    found: dict[str, NDArray[Any]] = {}
+    for text in given or ():
+        name, equals, file = text.partition("=")
+        if not (name and equals and file):
+            raise typer.BadParameter(f"'{text}' is not NAME=FILE.npy", param_hint="--input")
+        try:
+            found[name] = np.load(file, allow_pickle=False)
+        except OSError as error:
+            raise ArgumentRefused(
+                f"the array for '{name}' cannot be read from {file}: {error.strerror}"
+            ) from error
+        except (ValueError, EOFError) as error:
+            raise ArgumentRefused(
+                f"the array for '{name}' cannot be read from {file}: it is no .npy file of "
+                "numbers; np.save writes one"
+            ) from error
+    return found
+
+
+def device_or_default(name: str | None) -> Device:
+    """The device named; without a name the first one, or the generic one where there is none."""
+    return DEFAULT_DEVICE if name is None and not devices() else find_device(name)

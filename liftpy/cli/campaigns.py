@@ -1,0 +1,186 @@
+"""explore, pareto, candidates, replay: campaigns and what they found."""
+
+from __future__ import annotations
+
+import shlex
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from liftpy.cli.arguments import (
+    CandidateId,
+    Database,
+    DeviceName,
+    JsonFlag,
+    ProgramName,
+    load_program,
+)
+from liftpy.cli.progress import CampaignBar
+from liftpy.cli.screen import note, say, show, show_json
+from liftpy.errors import LiftError
+from liftpy.explore import campaign as campaigns
+from liftpy.explore import report
+from liftpy.explore.campaign import AXES, Campaign
+from liftpy.explore.check import TOLERANCE
+from liftpy.explore.replay import replay
+
+INTERRUPTED = 130
+
+
+class Format(StrEnum):
+    """How a front is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands."""
+    app.command("explore")(explore)
+    app.command("pareto")(pareto)
+    app.command("candidates")(candidates)
+    app.command("replay")(replay_candidate)
+
+
+Axis = Annotated[
+    str, typer.Option("--axis", metavar="FIGURE", help=f"The memory figure: {', '.join(AXES)}.")
+]
+
+
+def explore(  # noqa: PLR0913  as many options as a campaign has
+    program: ProgramName,
+    *,
+    samples: Annotated[
+        int, typer.Option("--samples", "-n", metavar="N", min=1, help="Candidates to draw.")
+    ] = campaigns.SAMPLES,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Decides what is drawn.")] = 0,
+    db: Annotated[
+        Path, typer.Option("--db", metavar="FILE", help="Where everything is kept.")
+    ] = campaigns.DATABASE,
+    device: DeviceName = None,
+    family: Annotated[
+        list[str] | None,
+        typer.Option("--family", metavar="F", help="Only these families; may be repeated."),
+    ] = None,
+    memory_limit: Annotated[
+        int | None, typer.Option(metavar="BYTES", min=1, help="Bounds the peak of what is drawn.")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(metavar="SECONDS", min=0, help="Ends this call; resume later.")
+    ] = None,
+    candidate_limit: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0, help="For one candidate.")
+    ] = campaigns.CANDIDATE_LIMIT,
+    tolerance: Annotated[
+        float, typer.Option(metavar="E", min=0, help="Largest relative error of a result.")
+    ] = TOLERANCE,
+    json: JsonFlag = False,
+) -> None:
+    """A campaign: draws candidates, compiles, checks and times each, and finds the front.
+
+    The same command again resumes it. Exit code 3 if nothing valid was measured.
+    """
+    source = load_program(program)
+    try:
+        with CampaignBar(source.name, samples) as progress:
+            found = campaigns.explore(
+                source,
+                samples,
+                seed,
+                db,
+                device,
+                families=family,
+                memory_limit=memory_limit,
+                time_limit=time_limit,
+                candidate_limit=candidate_limit,
+                tolerance=tolerance,
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        note(f"stopped; everything so far is in {db}. The same command again goes on")
+        raise typer.Exit(INTERRUPTED) from None
+    if json:
+        show_json(report.front_json(found, found.pareto()))
+        return
+    say(f"{found.identity.program} on {found.device.platform}: {found.device.name}")
+    say(f"{len(found.rows)} of {samples} candidates: {report.counts_text(found.counts)}")
+    show(report.front_table(found.pareto(), "front of time and peak memory"))
+    say(f"again: liftpy pareto {shlex.quote(str(db))}")
+
+
+def pareto(
+    file: Database,
+    *,
+    format_: Annotated[
+        Format, typer.Option("--format", metavar="F", help=f"One of: {', '.join(Format)}.")
+    ] = Format.TABLE,
+    axis: Axis = AXES[0],
+    memory_limit: Annotated[
+        int | None, typer.Option(metavar="BYTES", help="Only what stays within it.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE.png", help="Draws it, with all others.")
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """The front of time versus memory."""
+    found = Campaign.read(file)
+    rows = found.pareto(axis, memory_limit)
+    if plot is not None:
+        report.plot(found, axis, plot)
+        note(f"drawn in {plot}")
+    if json or format_ is Format.JSON:
+        show_json(report.front_json(found, rows))
+    elif format_ is Format.CSV:
+        say(report.front_csv(rows).rstrip())
+    elif rows:
+        say(f"{found.identity.program} on {found.device.platform}: {found.device.name}")
+        say(f"{len(found.rows)} candidates: {report.counts_text(found.counts)}")
+        show(report.front_table(rows))
+    if not rows:
+        found.best(memory_limit)  # raises, and says why there is none
+
+
+def candidates(file: Database, *, json: JsonFlag = False) -> None:
+    """Every candidate with its outcome and reason."""
+    found = Campaign.read(file)
+    if json:
+        show_json(report.candidates_json(found))
+        return
+    show(report.candidates_table(found))
+    say(f"{len(found.rows)} candidates: {report.counts_text(found.counts)}")
+
+
+def replay_candidate(file: Database, candidate: CandidateId, *, json: JsonFlag = False) -> None:
+    """Re-derives a stored candidate; says whether its kernels are byte for byte the stored ones.
+
+    Exit code 1 if they are not.
+    """
+    again = replay(file, candidate)
+    made = again.candidate
+    if json:
+        show_json(
+            {
+                "id": made.key,
+                "identical": again.identical,
+                "same_derivation": again.same_derivation,
+                "version": again.stored_version,
+                "difference": again.difference,
+            }
+        )
+    elif again.identical:
+        steps = len(made.skeleton.derivation.steps)
+        say(f"{made.label}: {steps} steps replayed")
+        say("kernels and manifest are byte for byte the stored ones")
+    else:
+        if not again.same_derivation:
+            say("the derivation is another one than the stored one")
+        say(again.difference)
+    if not again.identical:
+        raise LiftError(
+            f"candidate {candidate} of {file} does not replay to the stored kernels: liftpy "
+            f"{again.stored_version} made them, and this one makes others"
+        )

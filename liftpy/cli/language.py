@@ -1,0 +1,265 @@
+"""workloads, show, derive: programs, their stages, their derivations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from liftpy.cli.arguments import (
+    DeviceName,
+    JsonFlag,
+    ProgramName,
+    SetOption,
+    device_or_default,
+    load_program,
+    settings,
+)
+from liftpy.cli.screen import say, show_json
+from liftpy.cli.screen import show as show_table
+from liftpy.compile import Compilation, compile_program, skeletons
+from liftpy.errors import UnknownName
+from liftpy.explore.campaign import space_of
+from liftpy.explore.candidate import FAMILY, Settings, step_json
+from liftpy.explore.space import Space
+from liftpy.ir.expr import Expr, FunCall, Primitive, Program
+from liftpy.ir.show import show_type
+from liftpy.ir.walk import children
+from liftpy.opencl.kernel import Module
+from liftpy.primitives.text import show as program_text
+from liftpy.primitives.text import show_expr
+from liftpy.rewrite.skeleton import Skeleton
+from liftpy.rewrite.strategy import Step, replay
+from liftpy.workloads import workloads
+
+EXPRESSION_WIDTH = 100
+
+
+class Stage(StrEnum):
+    """The stages that `show` knows."""
+
+    SOURCE = "source"
+    TYPES = "types"
+    LOWERED = "lowered"
+    CONSTRAINTS = "constraints"
+    MEMORY = "memory"
+    VIEWS = "views"
+    CODE = "code"
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands."""
+    app.command("workloads")(show_workloads)
+    app.command("show")(show)
+    app.command("derive")(derive)
+
+
+def show_workloads(*, json: JsonFlag = False) -> None:
+    """Built-in programs, with sizes and flop counts."""
+    if json:
+        show_json([{"name": w.name, "summary": w.summary, "flops": w.flops} for w in workloads()])
+        return
+    table = Table(box=None, pad_edge=False)
+    table.add_column("name", no_wrap=True)
+    table.add_column("computes")
+    table.add_column("Mflop", justify="right")
+    for w in workloads():
+        table.add_row(w.name, escape(w.summary), f"{w.flops / 1e6:,.1f}")
+    show_table(table)
+    say("matmul/MxNxK takes any sizes")
+
+
+# --- show -----------------------------------------------------------------------------------------
+
+
+def show(
+    program: ProgramName,
+    *,
+    stage: Annotated[
+        Stage, typer.Option("--stage", metavar="STAGE", help=f"One of: {', '.join(Stage)}.")
+    ] = Stage.SOURCE,
+    set_: SetOption = None,
+    device: DeviceName = None,
+) -> None:
+    """The program at a stage of the compiler, for the candidate that --set names."""
+    source = load_program(program)
+    given = settings(set_)
+    if stage is Stage.SOURCE:
+        say(program_text(source).rstrip())
+        return
+    if stage is Stage.TYPES:
+        for line in typed_lines(source):
+            say(line)
+        return
+    space = space_of(source, device_or_default(device))
+    if stage is Stage.CONSTRAINTS:
+        choices = {name: value for name, value in given.items() if name in space.choices}
+        for line in constraint_lines(space.choosing(choices)):
+            say(line)
+        return
+    candidate = space.candidate(given)
+    lowered = candidate.skeleton.at(candidate.assignment)
+    say(f"# {candidate.label}")
+    if stage is Stage.LOWERED:
+        say(program_text(lowered).rstrip())
+        return
+    compilation = compile_program(lowered)
+    match stage:
+        case Stage.MEMORY:
+            show_memory(compilation.module)
+        case Stage.VIEWS:
+            for line in view_lines(compilation):
+                say(line)
+        case _:
+            say(compilation.module.source.rstrip())
+
+
+def typed_lines(program: Program) -> Iterator[str]:
+    """Each parameter, then each primitive in the order of the data, with the type of its result."""
+    for p in program.params:
+        const = "const " if p.name in program.constants else ""
+        yield f"{p.name} : {const}{show_type(p.type)}"
+    yield from _typed(program.body.body, 0)
+
+
+def _typed(expr: Expr, depth: int) -> Iterator[str]:
+    for child in children(expr):
+        inside = isinstance(expr, FunCall) and child not in expr.args
+        yield from _typed(child, depth + inside)
+    if isinstance(expr, FunCall) and isinstance(expr.fun, Primitive):
+        yield f"{'  ' * depth}{expr.fun} : {show_type(expr.type)}"
+
+
+def constraint_lines(space: Space) -> Iterator[str]:
+    """The conditions of each skeleton, with who asked."""
+    for member in space.members:
+        yield f"{member.skeleton.key}:"
+        for p in member.system.parameters:
+            yield f"  {p.low} <= {p.name} <= {p.high}: {p.meaning}"
+        for clause in member.system.clauses:
+            yield f"  {clause.constraint}    asked by {clause.asked_by}"
+
+
+def show_memory(module: Module) -> None:
+    """The buffers, where they live, and the figures."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("buffer", "role", "type", "slot"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("bytes", justify="right")
+    for b in module.buffers:
+        shape = "".join(f"\\[{n}]" for n in b.shape)
+        table.add_row(b.name, b.role, f"{shape}{b.scalar}", b.slot, f"{b.bytes:,}")
+    show_table(table)
+    m = module.memory
+    say(
+        f"peak {m.peak:,}  allocated {m.allocated:,}  scratch {m.scratch:,}  local {m.local:,}  "
+        f"private {m.private:,}  prepare {m.prepare:,} bytes"
+    )
+
+
+def view_lines(compilation: Compilation) -> Iterator[str]:
+    """Each access of each kernel: what, where, and the index."""
+    for kernel, emitted in zip(compilation.chain.kernels, compilation.kernels, strict=True):
+        yield f"{kernel.name} ({kernel.phase}), global {list(emitted.global_size)}:"
+        seen: set[str] = set()
+        for a in emitted.accesses:
+            width = f" x{a.width}" if a.width > 1 else ""
+            verb = "store" if a.store else "load "
+            line = f"  {verb}{width} {a.memory.space} {a.memory.name}[{a.index}]"
+            if line not in seen:
+                seen.add(line)
+                yield line
+
+
+# --- derive ---------------------------------------------------------------------------------------
+
+
+def derive(
+    program: ProgramName,
+    *,
+    strategy: Annotated[
+        str | None,
+        typer.Option("--strategy", metavar="FAMILY", help="A family of strategies; all of them."),
+    ] = None,
+    steps: Annotated[
+        bool, typer.Option("--steps", help="Print the expression after each step.")
+    ] = False,
+    set_: SetOption = None,
+    json: JsonFlag = False,
+) -> None:
+    """The derivation: each rule applied, where, and what came out."""
+    given = settings(set_)
+    if strategy is not None:
+        given[FAMILY] = strategy
+    found = fitting(load_program(program), given)
+    if json:
+        show_json([skeleton_json(s, steps=steps) for s in found])
+        return
+    for skeleton in found:
+        derivation = skeleton.derivation
+        say(f"{skeleton.key}: {len(derivation.steps)} steps")
+        if steps:
+            say(f"  {indented(derivation.start)}")
+        followed = replay(derivation.start, derivation.steps)
+        for number, (step, after) in enumerate(followed, 1):
+            say(f"{number:4}  {step_text(step)}")
+            if steps:
+                say(f"  {indented(after)}")
+        if not steps:
+            say(f"  {indented(derivation.result)}")
+
+
+def fitting(program: Program, given: Settings) -> list[Skeleton]:
+    """The skeletons that make these structural choices; UnknownName if there are none."""
+    made = skeletons(program)
+    words = [{FAMILY: s.family, **dict(s.choices)} for s in made]
+    found = [
+        s
+        for s, mine in zip(made, words, strict=True)
+        if all(mine.get(name) == str(value) for name, value in given.items())
+    ]
+    if not found:
+        asked = ", ".join(f"{name}={value}" for name, value in given.items())
+        raise UnknownName(
+            f"no derivation of {program.name} has {asked}; there are: "
+            f"{', '.join(s.key for s in made)}"
+        )
+    return found
+
+
+def skeleton_json(skeleton: Skeleton, *, steps: bool) -> dict[str, Any]:
+    """A derivation as JSON data, with the expression after each step if asked for."""
+    derivation = skeleton.derivation
+    followed = replay(derivation.start, derivation.steps) if steps else ()
+    after = [{"after": show_expr(expr)} for _, expr in followed]
+    listed = [step_json(step) for step in derivation.steps]
+    return {
+        "skeleton": skeleton.key,
+        "family": skeleton.family,
+        "choices": dict(skeleton.choices),
+        "steps": [a | b for a, b in zip(listed, after, strict=True)] if steps else listed,
+        "result": show_expr(derivation.result),
+    }
+
+
+def step_text(step: Step) -> str:
+    """A step in a line."""
+    data = step_json(step)
+    sizes = ", ".join(f"{name} = {value}" for name, value in data["sizes"].items())
+    conditions = "; ".join(map(str, step.conditions))
+    place = ".".join(map(str, step.path)) or "top"
+    parts = [f"{step.rule} at {place}"]
+    if sizes:
+        parts.append(f"with {sizes}")
+    if conditions:
+        parts.append(f"if {conditions}")
+    return " ".join(parts)
+
+
+def indented(expr: Expr) -> str:
+    """An expression in lines, indented."""
+    return show_expr(expr, EXPRESSION_WIDTH).replace("\n", "\n  ")

@@ -1,0 +1,61 @@
+"""The command `liftpy`: its commands, and what an error becomes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from types import TracebackType
+
+import typer
+
+from liftpy.cli import campaigns, language, points, proofs, running
+from liftpy.cli.arguments import user_code
+from liftpy.errors import InternalError, LiftError
+
+INTERNAL = InternalError.exit_code
+
+app = typer.Typer(
+    name="liftpy",
+    help="Write a computation once; get a space of proved, measured OpenCL programs.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for group in (points, language, proofs, running, campaigns):
+    group.register(app)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs a command and exits: 0 done, 1 refused, 2 usage, 3 nothing measured, 70 a defect."""
+    sys.excepthook = report_defect
+    try:
+        typer.main.get_command(app)(
+            args=None if arguments is None else list(arguments), prog_name="liftpy"
+        )
+    except (LiftError, InternalError) as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(error.exit_code)
+
+
+def report_defect(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Says whose an exception is that nobody foresaw, and exits: the user's file's, or ours."""
+    traceback.print_exception(kind, error, trace)
+    if user_code.path is not None:
+        typer.echo(f"error: {user_code.path} raised {kind.__name__}: {error}", err=True)
+        code = LiftError.exit_code
+    else:
+        typer.echo(
+            "error: this is a defect of liftpy: please report it with the traceback above and the "
+            "program and command that led here",
+            err=True,
+        )
+        code = INTERNAL
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # the interpreter itself would exit with 1

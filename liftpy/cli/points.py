@@ -1,0 +1,139 @@
+"""devices, space, explain: where a program can run, and what can be chosen."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import typer
+from rich.table import Table
+
+from liftpy.cli.arguments import (
+    DeviceName,
+    JsonFlag,
+    ProgramName,
+    SetOption,
+    device_or_default,
+    load_program,
+    settings,
+)
+from liftpy.cli.screen import note, say, show, show_json
+from liftpy.constraints.device import DEFAULT_DEVICE, Device
+from liftpy.errors import LiftError
+from liftpy.explore.campaign import space_of
+from liftpy.explore.report import in_bytes
+from liftpy.opencl.run import device_notes, devices, find_device
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands."""
+    app.command("devices")(show_devices)
+    app.command("space")(show_space)
+    app.command("explain")(explain)
+
+
+def show_devices(*, json: JsonFlag = False) -> None:
+    """OpenCL devices, with the limits that enter the constraint system."""
+    found = devices()
+    if json:
+        show_json([device.to_json() for device in found])
+        return
+    if not found:
+        find_device()  # raises, and says how to get one
+    table = Table(box=None, pad_edge=False)
+    for name in ("", "device", "platform", "driver", "type", "units", "group", "local"):
+        table.add_column(name, overflow="fold")
+    table.add_column("largest buffer")
+    table.add_column("memory")
+    for number, device in enumerate(found):
+        table.add_row(
+            str(number),
+            device.name,
+            device.platform,
+            device.driver_version,
+            device.type,
+            str(device.compute_units),
+            f"{device.max_work_group_size} {list(device.max_work_item_sizes)}",
+            in_bytes(device.local_memory),
+            in_bytes(device.largest_buffer),
+            in_bytes(device.global_memory),
+        )
+    show(table)
+    for text in device_notes():
+        note(f"note: {text}")
+
+
+def show_space(
+    program: ProgramName,
+    *,
+    device: DeviceName = None,
+    set_: SetOption = None,
+    json: JsonFlag = False,
+) -> None:
+    """Parameters, ranges, constraints with who asked for each, the exact number of valid points."""
+    where = device_or_default(device)
+    space = space_of(load_program(program), where).narrow(settings(set_))
+    if json:
+        show_json(
+            {
+                "program": space.program.name,
+                "device": where.to_json(),
+                "parameters": space.parameters,
+                "constraints": space.constraints,
+                "skeletons": space.counts(),
+                "count": space.count(),
+            }
+        )
+        return
+    say(f"{space.program.name} on {spell(where)}")
+    choices = Table(title="parameters", title_justify="left", box=None, pad_edge=False)
+    for name in ("name", "values", "meaning", "families"):
+        choices.add_column(name, overflow="fold")
+    for p in space.parameters:
+        if "words" in p:
+            choices.add_row(p["name"], " | ".join(p["words"]), "structural choice", "")
+        else:
+            families = ", ".join(p["families"])
+            choices.add_row(p["name"], f"{p['low']} .. {p['high']}", p["meaning"], families)
+    show(choices)
+    conditions = Table(title="constraints", title_justify="left", box=None, pad_edge=False)
+    for name in ("condition", "asked by", "skeletons"):
+        conditions.add_column(name, overflow="fold")
+    for c in space.constraints:
+        conditions.add_row(c["text"], c["asked_by"], str(len(c["skeletons"])))
+    show(conditions)
+    sizes = Table(title="skeletons", title_justify="left", box=None, pad_edge=False)
+    sizes.add_column("skeleton", overflow="fold")
+    sizes.add_column("valid points", justify="right")
+    for key, count in space.counts().items():
+        sizes.add_row(key, f"{count:,}")
+    show(sizes)
+    say(f"valid points: {space.count():,}")
+
+
+def explain(
+    program: ProgramName,
+    *,
+    set_: SetOption = None,
+    device: DeviceName = None,
+    memory_limit: int | None = typer.Option(None, metavar="BYTES", help="Bounds the peak."),
+    json: JsonFlag = False,
+) -> None:
+    """Whether settings are valid, or which conditions clash and which values would work.
+
+    Exit code 1 if they are not.
+    """
+    space = space_of(load_program(program), device_or_default(device), memory_limit=memory_limit)
+    answer = space.explain(settings(set_))
+    if json:
+        show_json(dataclasses.asdict(answer))
+    else:
+        say(answer.text)
+    if not answer.valid:
+        raise typer.Exit(LiftError.exit_code)
+
+
+def spell(device: Device) -> str:
+    """A device in words."""
+    if device == DEFAULT_DEVICE:
+        return "no device in particular (generic limits)"
+    return f"{device.platform}: {device.name}"

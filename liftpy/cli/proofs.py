@@ -1,0 +1,164 @@
+"""rules, prove: the laws, and whether they hold."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from liftpy.cli.arguments import JsonFlag
+from liftpy.cli.screen import note, show, show_json
+from liftpy.errors import LiftError, UnknownName
+from liftpy.primitives import PRIMITIVES
+from liftpy.primitives.text import show_expr
+from liftpy.rewrite.ledger import is_proved, recorded
+from liftpy.rewrite.rule import Rule
+from liftpy.rewrite.rules import RULES
+from liftpy.semantics.contract import prove_primitive
+from liftpy.semantics.ledger import certify
+from liftpy.semantics.ledger import record as write_ledger
+from liftpy.semantics.verdict import Proved, Verdict
+
+
+@dataclass(frozen=True)
+class Result:
+    """A verdict on a rule or a primitive, and how long it took."""
+
+    name: str
+    kind: str
+    verdict: Verdict
+    seconds: float
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands."""
+    app.command("rules")(show_rules)
+    app.command("prove")(prove_rules)
+
+
+def rule_json(rule: Rule) -> dict[str, Any]:
+    """A rule as JSON data, with its recorded verdict."""
+    entry = recorded().get(rule.name, {})
+    return {
+        "name": rule.name,
+        "family": rule.family,
+        "law": law(rule),
+        "where": [str(condition) for condition in rule.where],
+        "assuming": [str(assumption) for assumption in rule.assuming],
+        "verdict": "proved" if is_proved(rule) else "not proved as it stands",
+        "seconds": entry.get("seconds"),
+    }
+
+
+def law(rule: Rule) -> str:
+    """A rule as an equation."""
+    return f"{show_expr(rule.left)} = {show_expr(rule.right)}"
+
+
+def show_rules(
+    *,
+    family: Annotated[
+        str | None, typer.Option("--family", metavar="F", help="Only the rules of a family.")
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Every rule: law, conditions, verdict of its recorded proof."""
+    families = dict.fromkeys(rule.family for rule in RULES.values())
+    if family is not None and family not in families:
+        raise UnknownName(f"there is no family '{family}'; choose one of: {', '.join(families)}")
+    rules = [rule for rule in RULES.values() if family in {None, rule.family}]
+    if json:
+        show_json([rule_json(rule) for rule in rules])
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in ("rule", "family", "law", "where", "verdict"):
+        table.add_column(name, overflow="fold", ratio=3 if name == "law" else None)
+    for data in map(rule_json, rules):
+        conditions = "\n".join([*data["where"], *data["assuming"]])
+        verdict = data["verdict"]
+        colour = "green" if verdict == "proved" else "red"
+        table.add_row(
+            data["name"],
+            data["family"],
+            escape(data["law"]),
+            conditions,
+            f"[{colour}]{verdict}[/]",
+        )
+    show(table)
+
+
+def prove_rules(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[RULE ...]", help="Rules or primitives; all of them."),
+    ] = None,
+    *,
+    record: Annotated[
+        bool, typer.Option("--record", help="Note the proofs: a noted rule may be used.")
+    ] = False,
+    json: JsonFlag = False,
+) -> None:
+    """Proves primitives' contracts and rules now. Exit code 1 unless every verdict is proved."""
+    if record and names:
+        raise typer.BadParameter(
+            "it notes the proofs of all rules: name none", param_hint="--record"
+        )
+    results = [judge(name) for name in chosen(names)]
+    good = all(isinstance(r.verdict, Proved) for r in results)
+    if record and good:
+        note(f"noted in {write_ledger(RULES.values())}")
+    if json:
+        show_json(
+            [
+                {
+                    "name": r.name,
+                    "kind": r.kind,
+                    "verdict": type(r.verdict).__name__,
+                    "detail": str(r.verdict),
+                    "seconds": round(r.seconds, 3),
+                }
+                for r in results
+            ]
+        )
+    else:
+        table = Table(box=None, pad_edge=False)
+        for name in ("name", "kind", "seconds", "verdict"):
+            table.add_column(name, overflow="fold")
+        for r in results:
+            colour = "green" if isinstance(r.verdict, Proved) else "red"
+            table.add_row(
+                r.name,
+                r.kind,
+                f"{r.seconds:.2f}",
+                f"[{colour}]{escape(str(r.verdict))}[/]",
+            )
+        show(table)
+    if not good:
+        raise typer.Exit(LiftError.exit_code)
+
+
+def chosen(names: Sequence[str] | None) -> list[str]:
+    """The names asked for, or all; UnknownName for one that is neither rule nor primitive."""
+    known = [*PRIMITIVES, *RULES]
+    for name in names or ():
+        if name not in known:
+            raise UnknownName(
+                f"there is no rule or primitive '{name}'; `liftpy rules` lists the rules, "
+                f"the primitives are: {', '.join(PRIMITIVES)}"
+            )
+    return list(names or known)
+
+
+def judge(name: str) -> Result:
+    """The verdict on a rule or a primitive."""
+    start = time.perf_counter()
+    if name in RULES:
+        verdict = certify(RULES[name])
+        return Result(name, "rule", verdict, time.perf_counter() - start)
+    verdict = prove_primitive(name)
+    return Result(name, "primitive", verdict, time.perf_counter() - start)

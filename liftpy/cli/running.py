@@ -1,0 +1,200 @@
+"""compile, run: one candidate, as files or on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from liftpy.cli.arguments import (
+    DeviceName,
+    JsonFlag,
+    ProgramName,
+    SetOption,
+    arrays,
+    device_or_default,
+    load_program,
+    settings,
+)
+from liftpy.cli.screen import note, say, show_json
+from liftpy.compile import compile_candidate
+from liftpy.errors import ArgumentRefused, LiftError, StoreRefused
+from liftpy.explore.campaign import Campaign, space_of
+from liftpy.explore.candidate import Candidate, program_text
+from liftpy.explore.check import Judge, expected, inputs
+from liftpy.explore.measurement import Run, run_once
+from liftpy.explore.outcome import WrongResult
+from liftpy.explore.replay import stored_candidate
+from liftpy.explore.report import in_bytes, in_time
+from liftpy.explore.store import Store
+from liftpy.ir.expr import Program
+from liftpy.opencl.kernel import Module
+from liftpy.opencl.run import find_device
+
+SOURCE_FILE = "kernels.cl"
+MANIFEST_FILE = "manifest.json"
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands."""
+    app.command("compile")(compile_program)
+    app.command("run")(run)
+
+
+def compile_program(
+    program: ProgramName,
+    *,
+    set_: SetOption = None,
+    device: DeviceName = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="DIR", help=f"Writes {SOURCE_FILE} and {MANIFEST_FILE} there."
+        ),
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """The kernels and a manifest: arguments, NDRanges, buffers, memory figures.
+
+    Needs no device: without one the generic limits hold.
+    """
+    space = space_of(load_program(program), device_or_default(device))
+    candidate = space.candidate(settings(set_))
+    module = compile_candidate(candidate.skeleton, candidate.assignment)
+    if output is not None:
+        write(output, module)
+        note(f"{candidate.label}: {output / SOURCE_FILE}, {output / MANIFEST_FILE}")
+    if json:
+        show_json(
+            {
+                "id": candidate.key,
+                "assignment": candidate.settings,
+                "source": module.source,
+                "manifest": module.manifest(),
+            }
+        )
+    elif output is None:
+        say(f"// {candidate.label}")
+        say(module.source.rstrip())
+
+
+def write(folder: Path, module: Module) -> None:
+    """Writes kernels and manifest."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / SOURCE_FILE).write_text(module.source, encoding="utf-8")
+        (folder / MANIFEST_FILE).write_text(module.manifest_json(), encoding="utf-8")
+    except OSError as error:
+        raise LiftError(f"{folder} cannot be written: {error}") from error
+
+
+def run(
+    program: ProgramName,
+    *,
+    set_: SetOption = None,
+    device: DeviceName = None,
+    input_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input", metavar="NAME=FILE.npy", help="An array; a parameter without one gets noise."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE.npy", help="Writes the result there.")
+    ] = None,
+    db: Annotated[
+        Path | None, typer.Option("--db", metavar="FILE", help="Runs the best of a campaign.")
+    ] = None,
+    memory_limit: Annotated[
+        int | None, typer.Option(metavar="BYTES", help="With --db: bounds the peak.")
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Runs one candidate, and says how long it took and how close to the meaning it came."""
+    if db is not None and set_:
+        raise typer.BadParameter(
+            "--db and --set choose a candidate, each its own", param_hint="--set"
+        )
+    source = load_program(program)
+    where = find_device(device)
+    if db is None:
+        space = space_of(source, where, memory_limit=memory_limit)
+        candidate = space.candidate(settings(set_))
+    else:
+        candidate = best_of(db, source, memory_limit)
+    given = fill(source, arrays(input_))
+    module = compile_candidate(candidate.skeleton, candidate.assignment)
+    done = run_once(module, where, given)
+    error = Judge(source, given, expected(source, given)).judge(done.result)
+    if isinstance(error, WrongResult):
+        raise LiftError(f"{candidate.label} is wrong: {error.reason}")
+    if output is not None:
+        save(output, done.result)
+    tell(candidate, module, done, error, json=json)
+
+
+def best_of(db: Path, program: Program, memory_limit: int | None) -> Candidate:
+    """The best candidate of a campaign. StoreRefused if it is one of another program."""
+    row = Campaign.read(db).best(memory_limit)
+    with Store.read(db) as store:
+        if store.identity.text != program_text(program):
+            raise StoreRefused(
+                f"{db} is a campaign of {store.identity.program}, not of this {program.name}; name "
+                "that program, or another file with --db"
+            )
+        return stored_candidate(store, row)
+
+
+def fill(program: Program, given: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """An array for each parameter: those given, noise for the others."""
+    names = [p.name for p in program.params]
+    for name in given:
+        if name not in names:
+            raise ArgumentRefused(
+                f"{program.name} has no parameter '{name}'; it takes: {', '.join(names)}"
+            )
+    return {**inputs(program), **given}
+
+
+def save(path: Path, result: NDArray[Any]) -> None:
+    """Writes an array."""
+    try:
+        with path.open("wb") as file:
+            np.save(file, result)
+    except OSError as error:
+        raise LiftError(f"{path} cannot be written: {error}") from error
+
+
+def tell(candidate: Candidate, module: Module, done: Run, error: float, *, json: bool) -> None:
+    """Prints what a run found."""
+    memory = module.memory
+    if json:
+        show_json(
+            {
+                "id": candidate.key,
+                "assignment": candidate.settings,
+                "device": done.device.to_json(),
+                "shape": list(done.result.shape),
+                "time_ns": done.time_ns,
+                "prepare_ns": done.prepare_ns,
+                "kernels_ns": done.kernels_ns,
+                "error": error,
+                "peak": memory.peak,
+                "allocated": memory.allocated,
+                "scratch": memory.scratch,
+                "local": memory.local,
+                "private": memory.private,
+            }
+        )
+        return
+    say(f"{candidate.label} ({candidate.key})")
+    say(f"on {done.device.platform}: {done.device.name}")
+    for name, nanoseconds in done.kernels_ns.items():
+        say(f"  {name:24} {in_time(nanoseconds):>12}")
+    say(f"time    {in_time(done.time_ns)} (prepare {in_time(done.prepare_ns)})")
+    say(f"memory  peak {in_bytes(memory.peak)}, scratch {in_bytes(memory.scratch)}")
+    say(f"result  {list(done.result.shape)}, error {error:.1e}")

@@ -1,0 +1,1 @@
+"""Campaigns: drawing candidates, measuring them safely, keeping and reporting what came out."""

@@ -1,0 +1,257 @@
+"""Campaigns: candidates drawn from a space, each checked and timed, kept in a database."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from liftpy.compile import skeletons
+from liftpy.constraints.device import Device
+from liftpy.errors import ConstraintRefused, NothingMeasured, UnknownName
+from liftpy.explore.candidate import FAMILY, Candidate, program_text
+from liftpy.explore.check import INPUT_SEED, POINTS, TOLERANCE, expected, inputs
+from liftpy.explore.measure import Measurer
+from liftpy.explore.messages import Setup
+from liftpy.explore.outcome import KINDS, Crashed, Outcome
+from liftpy.explore.pareto import front
+from liftpy.explore.rows import Identity, Row
+from liftpy.explore.space import Space
+from liftpy.explore.store import ATTEMPTS, Store
+from liftpy.explore.version import VERSION
+from liftpy.ir.expr import Program
+from liftpy.opencl.run import find_device
+
+SAMPLES = 100
+DATABASE = Path("liftpy.db")
+CANDIDATE_LIMIT = 60.0
+
+AXES = ("peak", "allocated", "scratch", "local", "private", "prepare")
+"""The memory figures that a front can be drawn over; the first is the default."""
+
+REASONS_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a campaign is: sent before a candidate is tried, and after, with its outcome."""
+
+    done: int
+    samples: int
+    counts: dict[str, int]
+    best_ns: int | None
+    candidate: Candidate | None = None
+    outcome: Outcome | None = None
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """What a database holds of a campaign, as of when it was read."""
+
+    path: Path
+    identity: Identity
+    rows: tuple[Row, ...]
+
+    @classmethod
+    def read(cls, path: Path | str) -> Campaign:
+        """The campaign in a file. Raises StoreRefused if it holds none."""
+        with Store.read(Path(path)) as store:
+            return cls(store.path, store.identity, tuple(store.rows()))
+
+    @property
+    def device(self) -> Device:
+        """The device that it ran on."""
+        return Device.from_json(self.identity.device)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many candidates had each outcome, the kinds that occur only, the good one first."""
+        return counts(row.outcome for row in self.rows)
+
+    def pareto(self, axis: str = "peak", memory_limit: int | None = None) -> list[Row]:
+        """The measured candidates that no other beats in time and in the memory figure `axis`.
+
+        By rising time; candidates of equal costs all stay, in the order of their ids. With a
+        `memory_limit`, in bytes, only those whose figure is within it count.
+        """
+        if axis not in AXES:
+            raise UnknownName(
+                f"there is no memory figure '{axis}'; choose one of {', '.join(AXES)}"
+            )
+        measured = [
+            (row.time_ns, int(getattr(row.memory, axis)), row)
+            for row in sorted(self.rows, key=lambda row: row.id)
+            if row.time_ns is not None and row.memory is not None
+        ]
+        within = [p for p in measured if memory_limit is None or p[1] <= memory_limit]
+        return [row for _, _, row in front(within, costs=lambda p: (p[0], p[1]))]
+
+    def best(self, memory_limit: int | None = None) -> Row:
+        """The fastest candidate whose peak is within the limit.
+
+        NothingMeasured if nothing was measured, ConstraintRefused if all of it is larger.
+        """
+        rows = self.pareto(memory_limit=memory_limit)
+        if rows:
+            return rows[0]
+        if memory_limit is not None and (least := self.pareto()):
+            raise ConstraintRefused(
+                f"no candidate in {self.path} has a peak of {memory_limit} bytes or less; "
+                f"the least is {least[-1].peak} (candidate {least[-1].id})"
+            )
+        raise nothing_measured(self)
+
+
+def counts(outcomes: Iterator[str]) -> dict[str, int]:
+    """How often each outcome occurs, the good one first."""
+    found = Counter(outcomes)
+    order = (*KINDS, *sorted(found.keys() - set(KINDS)))
+    return {kind: found[kind] for kind in order if found[kind]}
+
+
+def nothing_measured(campaign: Campaign) -> NothingMeasured:
+    """The error that nothing was measured, with how often each reason was given."""
+    reasons = Counter(
+        f"{row.outcome}: {row.reason.strip().splitlines()[0]}" for row in campaign.rows
+    )
+    lines = [f"  {n} x {reason}" for reason, n in reasons.most_common(REASONS_SHOWN)]
+    if len(reasons) > REASONS_SHOWN:
+        lines.append(f"  and {len(reasons) - REASONS_SHOWN} other reasons")
+    why = lines or ["  no candidate was tried: the time limit ended before the first"]
+    tried = f"{len(campaign.rows)} candidate{'' if len(campaign.rows) == 1 else 's'}"
+    return NothingMeasured(
+        "\n".join(
+            [
+                f"nothing was measured of {campaign.identity.program}, in {tried}:",
+                *why,
+                f"`liftpy candidates {campaign.path}` lists each with its reason in full",
+            ]
+        )
+    )
+
+
+def space_of(
+    program: Program,
+    device: Device | str | None = None,
+    *,
+    families: Sequence[str] | None = None,
+    memory_limit: int | None = None,
+) -> Space:
+    """The space of a program on a device (a `Device`, or what `find_device` takes).
+
+    `families` keeps some families, `memory_limit` the candidates whose peak is within it, in bytes.
+    """
+    where = device if isinstance(device, Device) else find_device(device)
+    space = Space.of(program, where, skeletons(program), memory_limit=memory_limit)
+    if families is None:
+        return space
+    kept = [member for family in families for member in space.choosing({FAMILY: family}).members]
+    return Space(program, where, tuple(kept))
+
+
+def explore(  # noqa: PLR0913  as many settings as a campaign has
+    program: Program,
+    samples: int = SAMPLES,
+    seed: int = 0,
+    db: Path | str = DATABASE,
+    device: Device | str | None = None,
+    *,
+    families: Sequence[str] | None = None,
+    memory_limit: int | None = None,
+    time_limit: float | None = None,
+    candidate_limit: float = CANDIDATE_LIMIT,
+    tolerance: float = TOLERANCE,
+    progress: Callable[[Progress], None] = lambda _: None,
+) -> Campaign:
+    """A campaign: the first `samples` draws of a seed, each compiled, checked and timed.
+
+    The same call again goes on where the last one ended, however that was: a campaign that was
+    stopped and resumed has the same candidates as one that was not. Larger `samples` extend it.
+    `time_limit` ends this call after so many seconds, between two candidates; `candidate_limit`
+    is for each. `tolerance` bounds the error of a result, relative to its largest value.
+
+    Raises StoreRefused if `db` holds another campaign, NothingMeasured if no candidate was right.
+    """
+    start = time.monotonic()
+    space = space_of(program, device, families=families, memory_limit=memory_limit)
+    if not space.count():
+        raise ConstraintRefused(space.explain({}).text)
+    identity = Identity(
+        program=program.name,
+        text=program_text(program),
+        device=space.device.to_json(),
+        version=VERSION,
+        seed=seed,
+        settings={
+            "families": space.families if families is not None else None,
+            "memory_limit": memory_limit,
+            "tolerance": tolerance,
+            "points": POINTS,
+            "input_seed": INPUT_SEED,
+        },
+    )
+    with Store.open(Path(db), identity) as store:
+        wanted = expected(program, inputs(program), points=POINTS, tolerance=tolerance)
+        setup = Setup(identity.text, space.device, wanted, INPUT_SEED)
+        with Measurer(setup, candidate_limit) as measurer:
+            run = Run(store, measurer, samples, progress)
+            for candidate in itertools.islice(space.draws(seed), samples):
+                if candidate.key in run.done:
+                    continue
+                if time_limit is not None and time.monotonic() - start > time_limit:
+                    break
+                run.step(candidate)
+        campaign = Campaign(store.path, identity, tuple(store.rows()))
+    if not campaign.pareto():
+        raise nothing_measured(campaign)
+    return campaign
+
+
+class Run:
+    """One call of `explore`: what is done, and the next step."""
+
+    def __init__(
+        self, store: Store, measurer: Measurer, samples: int, progress: Callable[[Progress], None]
+    ) -> None:
+        self.store = store
+        self.measurer = measurer
+        self.samples = samples
+        self.progress = progress
+        self.done = store.done()
+        self.tell()
+
+    def step(self, candidate: Candidate) -> None:
+        """Gives a candidate its outcome."""
+        self.tell(candidate)
+        outcome = self._outcome(candidate)
+        self.store.end(candidate.key, outcome)
+        self.done.add(candidate.key)
+        self.tell(candidate, outcome)
+
+    def _outcome(self, candidate: Candidate) -> Outcome:
+        attempts = self.store.attempts(candidate.key)
+        if attempts >= ATTEMPTS:
+            return Crashed(
+                f"the campaign ended abruptly {attempts} times while it was under way; "
+                "it is not tried again"
+            )
+        self.measurer.start()
+        self.store.begin(candidate)
+        try:
+            return self.measurer.measure(
+                candidate,
+                self.store.best_ns(),
+                lambda made: self.store.compiled(candidate, made.module, made.sha),
+            )
+        except KeyboardInterrupt:
+            self.store.excuse(candidate.key)
+            raise
+
+    def tell(self, candidate: Candidate | None = None, outcome: Outcome | None = None) -> None:
+        """Reports where the campaign stands."""
+        found = counts(self.store.kinds())
+        best = self.store.best_ns()
+        self.progress(Progress(len(self.done), self.samples, found, best, candidate, outcome))

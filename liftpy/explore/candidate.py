@@ -1,0 +1,97 @@
+"""A candidate: one derivation of a program with a number for each size that it leaves open."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from liftpy.explore.version import VERSION
+from liftpy.ir.expr import Program
+from liftpy.ir.show import show_nat
+from liftpy.primitives.text import show
+from liftpy.rewrite.skeleton import Skeleton
+from liftpy.rewrite.strategy import Step
+
+Settings = dict[str, str | int]
+"""What `--set` takes: structural choices with their words, sizes with their numbers."""
+
+FAMILY = "family"
+"""The structural choice that every skeleton makes."""
+
+KEY_DIGITS = 12
+
+
+def step_json(step: Step) -> dict[str, Any]:
+    """A step of a derivation as JSON data: rule, place, and what the rule was given."""
+    return {
+        "rule": step.rule,
+        "path": list(step.path),
+        "sizes": {name: show_nat(size) for name, size in step.sizes},
+        "hints": {name: list(path) for name, path in step.hints},
+    }
+
+
+@functools.cache
+def program_text(program: Program) -> str:
+    """The text of a program, computed once."""
+    return show(program)
+
+
+@functools.cache
+def steps_text(skeleton: Skeleton) -> str:
+    """The derivation of a skeleton as JSON text, the same for equal derivations."""
+    steps = [step_json(step) for step in skeleton.derivation.steps]
+    return json.dumps(steps, sort_keys=True, separators=(",", ":"))
+
+
+def words(skeleton: Skeleton) -> dict[str, str]:
+    """The structural choices of a skeleton, its family first."""
+    return {FAMILY: skeleton.family, **dict(skeleton.choices)}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A skeleton of `program` with a size for each of its parameters.
+
+    `ordinal` is its place in the drawing order of its seed, from 0.
+    """
+
+    program: Program
+    skeleton: Skeleton
+    sizes: tuple[tuple[str, int], ...]
+    ordinal: int = 0
+
+    @property
+    def assignment(self) -> dict[str, int]:
+        """The sizes by name."""
+        return dict(self.sizes)
+
+    @property
+    def settings(self) -> Settings:
+        """Everything that tells this candidate from others: structural choices, then sizes."""
+        return {**words(self.skeleton), **self.assignment}
+
+    @functools.cached_property
+    def key(self) -> str:
+        """Twelve hex digits of what determines the candidate's kernels."""
+        identity = [
+            program_text(self.program),
+            self.skeleton.key,
+            steps_text(self.skeleton),
+            sorted(self.sizes),
+            VERSION,
+        ]
+        return hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:KEY_DIGITS]
+
+    @property
+    def label(self) -> str:
+        """A line for people: `direct(pad=copy) kappa=32 sigma=14`."""
+        return label(self.skeleton.key, self.assignment)
+
+
+def label(skeleton: str, sizes: dict[str, int]) -> str:
+    """A skeleton and sizes in one line."""
+    return " ".join([skeleton, *(f"{name}={value}" for name, value in sizes.items())])

@@ -1,0 +1,139 @@
+"""What became of a candidate.
+
+Every candidate that is drawn gets exactly one outcome, with a reason.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias
+
+from liftpy.opencl.kernel import Memory
+
+Kind = Literal["measured", "refused", "build_failed", "wrong", "timed_out", "crashed", "defect"]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Right and timed.
+
+    times_ns: a row for each repeat, a column for each launch of the run phase. prepare_ns: the
+    prepare phase, which runs once and is no part of the time. error: the largest difference from
+    the meaning, relative to the largest value of the meaning. build_seconds: the driver's compiler.
+    """
+
+    kind: ClassVar[Kind] = "measured"
+    times_ns: tuple[tuple[int, ...], ...]
+    prepare_ns: int
+    memory: Memory
+    error: float
+    build_seconds: float
+
+    @property
+    def time_ns(self) -> int:
+        """The candidate's time: the median over the repeats of the sum over the launches."""
+        return round(statistics.median(map(sum, self.times_ns)))
+
+    @property
+    def reason(self) -> str:
+        """How far the result was from the meaning."""
+        return f"right to {self.error:.1e}, {len(self.times_ns)} run(s)"
+
+
+@dataclass(frozen=True)
+class Refused:
+    """The compiler or the device refused it; `clause` is their sentence."""
+
+    kind: ClassVar[Kind] = "refused"
+    clause: str
+
+    @property
+    def reason(self) -> str:
+        """The refusal."""
+        return self.clause
+
+
+@dataclass(frozen=True)
+class BuildFailed:
+    """The driver did not build the kernels. `log` is what it wrote."""
+
+    kind: ClassVar[Kind] = "build_failed"
+    log: str
+
+    @property
+    def reason(self) -> str:
+        """The driver's log."""
+        return f"the driver did not build it: {self.log.strip() or 'no log'}"
+
+
+@dataclass(frozen=True)
+class WrongResult:
+    """The kernels computed something else than the program means, at the index `where`."""
+
+    kind: ClassVar[Kind] = "wrong"
+    where: tuple[int, ...]
+    expected: float
+    got: float
+
+    @property
+    def reason(self) -> str:
+        """Where it is wrong, and by how much."""
+        at = "".join(f"[{i}]" for i in self.where)
+        note = " (an element that no work-item wrote)" if math.isnan(self.got) else ""
+        return f"result{at} is {self.got:.9g}{note}, the program means {self.expected:.9g}"
+
+
+@dataclass(frozen=True)
+class TimedOut:
+    """It took longer than the limit for one candidate, in seconds."""
+
+    kind: ClassVar[Kind] = "timed_out"
+    limit: float
+    during: str
+
+    @property
+    def reason(self) -> str:
+        """What was cut short."""
+        return f"{self.during} did not end within {self.limit:g} s (--candidate-limit)"
+
+
+@dataclass(frozen=True)
+class Crashed:
+    """The process that ran it died; `how` says of what, as far as known."""
+
+    kind: ClassVar[Kind] = "crashed"
+    how: str
+
+    @property
+    def reason(self) -> str:
+        """How the process died."""
+        return self.how
+
+
+@dataclass(frozen=True)
+class Defect:
+    """liftpy contradicted itself: please report it."""
+
+    kind: ClassVar[Kind] = "defect"
+    message: str
+
+    @property
+    def reason(self) -> str:
+        """The contradiction."""
+        return self.message
+
+
+Outcome: TypeAlias = Measured | Refused | BuildFailed | WrongResult | TimedOut | Crashed | Defect
+
+KINDS: tuple[Kind, ...] = (
+    "measured",
+    "refused",
+    "build_failed",
+    "wrong",
+    "timed_out",
+    "crashed",
+    "defect",
+)
+"""Every kind of outcome, the good one first."""

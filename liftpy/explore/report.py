@@ -1,0 +1,160 @@
+"""Fronts and candidates as tables, JSON and CSV."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from liftpy.errors import LiftError
+from liftpy.explore.campaign import Campaign
+from liftpy.explore.candidate import Settings
+from liftpy.explore.outcome import Kind
+from liftpy.explore.rows import Row
+
+FIGURES = ("peak", "allocated", "scratch", "local", "private")
+
+COLOURS: dict[Kind | str, str] = {
+    "measured": "green",
+    "refused": "yellow",
+    "build_failed": "red",
+    "wrong": "bold red",
+    "timed_out": "yellow",
+    "crashed": "red",
+    "defect": "bold red",
+}
+
+
+def front_json(campaign: Campaign, rows: Sequence[Row]) -> dict[str, Any]:
+    """A front as JSON data."""
+    return {
+        "program": campaign.identity.program,
+        "device": campaign.identity.device,
+        "front": [_front_row(row) for row in rows],
+    }
+
+
+def _front_row(row: Row) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "time_ns": row.time_ns,
+        **{name: getattr(row.memory, name) for name in FIGURES},
+        "assignment": row.assignment,
+        "derivation": row.derivation,
+    }
+
+
+def candidates_json(campaign: Campaign) -> list[dict[str, Any]]:
+    """Every candidate as JSON data."""
+    return [
+        {
+            "id": row.id,
+            "outcome": row.outcome,
+            "reason": row.reason,
+            "assignment": row.assignment,
+            "time_ns": row.time_ns,
+        }
+        for row in campaign.rows
+    ]
+
+
+def front_csv(rows: Sequence[Row]) -> str:
+    """A front as CSV, with a column for each parameter that occurs."""
+    names = list(dict.fromkeys(name for row in rows for name in row.assignment))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["id", "time_ns", *FIGURES, *names])
+    for row in rows:
+        figures = [getattr(row.memory, name) for name in FIGURES]
+        chosen = [row.assignment.get(name, "") for name in names]
+        writer.writerow([row.id, row.time_ns, *figures, *chosen])
+    return text.getvalue()
+
+
+def front_table(rows: Sequence[Row], title: str | None = None) -> Table:
+    """A front for people."""
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    table.add_column("id", no_wrap=True)
+    for name in ("time", *FIGURES):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("candidate", overflow="fold")
+    for row in rows:
+        figures = [in_bytes(getattr(row.memory, name)) for name in FIGURES]
+        table.add_row(row.id, in_time(row.time_ns), *figures, settings_text(row.assignment))
+    return table
+
+
+def candidates_table(campaign: Campaign) -> Table:
+    """Every candidate for people, a line each; the JSON has the reasons in full."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("id", "outcome"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("time", justify="right", no_wrap=True)
+    table.add_column("candidate", overflow="fold")
+    table.add_column("reason", overflow="ellipsis", no_wrap=True)
+    for row in campaign.rows:
+        table.add_row(
+            row.id,
+            f"[{COLOURS.get(row.outcome, 'dim')}]{row.outcome}[/]",
+            in_time(row.time_ns),
+            settings_text(row.assignment),
+            escape(_first_line(row.reason)),
+        )
+    return table
+
+
+def counts_text(counts: dict[str, int]) -> str:
+    """Outcomes in a line: `57 measured, 3 timed_out`."""
+    return ", ".join(f"{n} {kind}" for kind, n in counts.items()) or "nothing yet"
+
+
+def settings_text(settings: Settings) -> str:
+    """Settings as `--set` takes them."""
+    return " ".join(f"{name}={value}" for name, value in settings.items())
+
+
+def in_time(nanoseconds: int | None) -> str:
+    """A time for people."""
+    if nanoseconds is None:
+        return ""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if nanoseconds >= size:
+            return f"{nanoseconds / size:.3f} {unit}"
+    return f"{nanoseconds} ns"
+
+
+def in_bytes(size: int | None) -> str:
+    """A size in bytes for people."""
+    if size is None:
+        return ""
+    for unit, bits in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if size >= 1 << bits:
+            return f"{size / (1 << bits):.2f} {unit}"
+    return f"{size} B"
+
+
+def _first_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[0] if lines else ""
+
+
+def plot(campaign: Campaign, axis: str, path: Path) -> None:
+    """Draws all measured candidates and the front. Raises LiftError without matplotlib.
+
+    matplotlib is imported here, when a plot is asked for: it is an extra, and it is slow to import.
+    """
+    try:
+        plotting = importlib.import_module("liftpy.explore.plot")
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] != "matplotlib":
+            raise
+        raise LiftError(
+            "a plot needs matplotlib, which is not installed: pip install 'liftpy[plot]'"
+        ) from missing
+    plotting.plot(campaign, axis, path)

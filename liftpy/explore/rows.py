@@ -1,0 +1,75 @@
+"""What a campaign database says: whose it is, and a row for each candidate."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import dataclass
+from typing import Any
+
+from liftpy.explore.candidate import Settings
+from liftpy.opencl.kernel import Memory
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a database belongs to.
+
+    `settings` are those that decide which candidates are drawn and how they are judged.
+    """
+
+    program: str
+    text: str
+    device: dict[str, Any]
+    version: str
+    seed: int
+    settings: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A stored candidate and its outcome; figures are None where it was not measured.
+
+    `outcome` is a kind of `liftpy.explore.outcome`, or `running` or `pending` where there is none.
+    Times in nanoseconds, memory in bytes.
+    """
+
+    id: str
+    ordinal: int
+    skeleton: str
+    assignment: Settings
+    derivation: list[dict[str, Any]]
+    outcome: str
+    reason: str
+    time_ns: int | None
+    times_ns: list[list[int]] | None
+    prepare_ns: int | None
+    memory: Memory | None
+    error: float | None
+    build_seconds: float | None
+
+    @property
+    def peak(self) -> int | None:
+        """Largest sum of live global buffers, in bytes."""
+        return None if self.memory is None else self.memory.peak
+
+
+def to_row(row: sqlite3.Row) -> Row:
+    """A row of the tables `candidate` and `outcome`, joined."""
+    chosen = json.loads(row["assignment"])
+    figures = {name: row[name] for name in Memory.__dataclass_fields__}
+    return Row(
+        id=row["key"],
+        ordinal=row["ordinal"],
+        skeleton=row["skeleton"],
+        assignment={**chosen["words"], **chosen["sizes"]},
+        derivation=json.loads(row["steps"]),
+        outcome=row["kind"],
+        reason=row["reason"],
+        time_ns=row["time_ns"],
+        times_ns=row["times_ns"] and json.loads(row["times_ns"]),
+        prepare_ns=row["prepare_ns"],
+        memory=None if row["peak"] is None else Memory(**figures),
+        error=row["error"],
+        build_seconds=row["build_seconds"],
+    )

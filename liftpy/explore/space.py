@@ -1,0 +1,307 @@
+"""The space of a program: its skeletons, each with the sizes that satisfy its conditions."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from liftpy.constraints.collect import collect
+from liftpy.constraints.device import Device
+from liftpy.constraints.draw import Space as Points
+from liftpy.constraints.explain import explain
+from liftpy.constraints.system import ConstraintSystem
+from liftpy.errors import ConstraintRefused, UnknownName
+from liftpy.explore.candidate import FAMILY, Candidate, Settings, words
+from liftpy.ir.expr import Program
+from liftpy.rewrite.skeleton import Skeleton
+
+
+@dataclass(frozen=True)
+class Member:
+    """A skeleton, the conditions on its sizes, and the points that satisfy them."""
+
+    skeleton: Skeleton
+    system: ConstraintSystem
+
+    @cached_property
+    def points(self) -> Points:
+        """The valid sizes, counted when first asked."""
+        return Points(self.system)
+
+    @property
+    def family(self) -> str:
+        """The family that its turns are counted in."""
+        return self.skeleton.family
+
+    def fits(self, settings: Mapping[str, str | int]) -> bool:
+        """Whether it makes these choices and has these sizes."""
+        mine = words(self.skeleton)
+        return all(
+            mine[name] == str(value) if name in mine else name in self.system.by_name
+            for name, value in settings.items()
+        )
+
+    def sizes(self, settings: Mapping[str, str | int]) -> dict[str, int]:
+        """The sizes among settings that fit."""
+        return {n: int(value) for n, value in settings.items() if n in self.system.by_name}
+
+    def at(self, settings: Mapping[str, str | int]) -> Member | None:
+        """The member with these sizes fixed; they remain parameters. None if no point has them."""
+        sizes = self.sizes(settings)
+        if not sizes:
+            return self if self.points.count() else None
+        if self.system.broken(sizes):
+            return None
+        fixed = Member(self.skeleton, self.system.fix(sizes))
+        return fixed if fixed.points.count() else None
+
+    def first(self, settings: Mapping[str, str | int], seed: int) -> dict[str, int] | None:
+        """Valid sizes that agree with settings; None if there are none."""
+        sizes = self.sizes(settings)
+        if sizes.keys() == self.system.by_name.keys():
+            return sizes if self.system.holds(sizes) else None
+        fixed = self.at(settings)
+        return None if fixed is None else next(fixed.points.draws(seed), None)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What `explain` found: whether the settings have a valid point, and a text that says why."""
+
+    valid: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class Space:
+    """All candidates of a program on a device."""
+
+    program: Program
+    device: Device
+    members: tuple[Member, ...]
+
+    @classmethod
+    def of(
+        cls,
+        program: Program,
+        device: Device,
+        skeletons: Iterable[Skeleton],
+        *,
+        memory_limit: int | None = None,
+    ) -> Space:
+        """The space of skeletons on a device; `memory_limit` bounds `peak`, in bytes."""
+        members = [
+            Member(skeleton, collect(skeleton, device, memory_limit=memory_limit))
+            for skeleton in skeletons
+        ]
+        return cls(program, device, tuple(members))
+
+    # --- what there is to choose ------------------------------------------------------------------
+
+    @cached_property
+    def choices(self) -> dict[str, list[str]]:
+        """The structural choices and the words each has, the family first."""
+        found: dict[str, list[str]] = {}
+        for member in self.members:
+            for name, word in words(member.skeleton).items():
+                if word not in found.setdefault(name, []):
+                    found[name].append(word)
+        return found
+
+    @property
+    def families(self) -> list[str]:
+        """The families that have a skeleton."""
+        return self.choices.get(FAMILY, [])
+
+    @cached_property
+    def parameters(self) -> list[dict[str, Any]]:
+        """Choices and sizes as JSON data; a size has the range that covers all its skeletons'."""
+        found: dict[str, dict[str, Any]] = {}
+        for member in self.members:
+            for p in member.system.parameters:
+                entry = found.setdefault(
+                    p.name, {"low": p.low, "high": p.high, "meaning": p.meaning, "families": []}
+                )
+                entry["low"] = min(entry["low"], p.low)
+                entry["high"] = max(entry["high"], p.high)
+                if member.family not in entry["families"]:
+                    entry["families"].append(member.family)
+        choices = [{"name": name, "words": known} for name, known in self.choices.items()]
+        return [*choices, *({"name": name, **entry} for name, entry in found.items())]
+
+    @cached_property
+    def constraints(self) -> list[dict[str, Any]]:
+        """Every condition as JSON data: its text, who asked for it, in which skeletons."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for member in self.members:
+            for clause in member.system.clauses:
+                place = found.setdefault((str(clause.constraint), clause.asked_by), [])
+                place.append(member.skeleton.key)
+        return [
+            {"text": text, "asked_by": asked_by, "skeletons": keys}
+            for (text, asked_by), keys in found.items()
+        ]
+
+    def count(self) -> int:
+        """The exact number of candidates."""
+        return sum(member.points.count() for member in self.members)
+
+    def counts(self) -> dict[str, int]:
+        """The number of candidates of each skeleton."""
+        return {member.skeleton.key: member.points.count() for member in self.members}
+
+    # --- drawing ----------------------------------------------------------------------------------
+
+    def draws(self, seed: int) -> Iterator[Candidate]:
+        """All candidates in an order that the seed decides.
+
+        Families take turns, and within a family the skeletons, a larger one more often: its turns
+        are in proportion to the logarithm of its number of points. Within a skeleton draws are
+        uniform without replacement. Who has no points left gives up its turn. So a sample sees
+        every family however much their sizes differ, and a longer sample begins with a shorter one.
+        """
+        queues = [_family_draws(list(group), seed) for group in _by_family(self.members)]
+        for ordinal, (member, sizes) in enumerate(_round_robin(queues)):
+            yield Candidate(self.program, member.skeleton, tuple(sizes.items()), ordinal)
+
+    def sample(self, n: int, seed: int, family: str | None = None) -> list[Candidate]:
+        """The first `n` draws; all candidates where there are fewer. UnknownName for the family."""
+        space = self if family is None else self.narrow({FAMILY: family})
+        return list(itertools.islice(space.draws(seed), n))
+
+    # --- choosing ---------------------------------------------------------------------------------
+
+    def narrow(self, settings: Mapping[str, str | int]) -> Space:
+        """The candidates that have these settings.
+
+        UnknownName for a name or word that no skeleton has, ConstraintRefused for a combination
+        of choices that no skeleton makes. Empty if no point has these sizes.
+        """
+        members = (m.at(settings) for m in self._fitting(settings))
+        return Space(self.program, self.device, tuple(m for m in members if m is not None))
+
+    def choosing(self, choices: Mapping[str, str | int]) -> Space:
+        """The skeletons that make these structural choices, uncounted. Errors as in `narrow`."""
+        return Space(self.program, self.device, tuple(self._fitting(choices)))
+
+    def candidate(self, settings: Settings, seed: int = 0) -> Candidate:
+        """A candidate that has these settings; ConstraintRefused with the reason if none has."""
+        for member in self._fitting(settings):
+            if (sizes := member.first(settings, seed)) is not None:
+                return Candidate(self.program, member.skeleton, tuple(sizes.items()))
+        raise ConstraintRefused(self.explain(settings).text)
+
+    def explain(self, settings: Mapping[str, str | int]) -> Answer:
+        """Whether some candidate has these settings; if none, what clashes and what would work.
+
+        Errors as in `narrow`.
+        """
+        texts: dict[str, list[str]] = {}
+        valid: list[str] = []
+        for member in self._fitting(settings):
+            sizes = member.sizes(settings)
+            if member.at(settings) is not None:
+                valid.append(member.skeleton.key)
+            else:
+                text = explain(member.system, sizes).text()
+                texts.setdefault(text, []).append(member.skeleton.key)
+        if valid:
+            count = self.narrow(settings).count()
+            what = "a valid candidate" if count == 1 else f"{count} valid candidates"
+            return Answer(True, f"{_spell(settings)}: {what} in {', '.join(valid)}")
+        parts = [f"{', '.join(keys)}:\n{_indent(text)}" for text, keys in texts.items()]
+        return Answer(False, "\n".join([f"{_spell(settings)}: no valid candidate", *parts]))
+
+    def _fitting(self, settings: Mapping[str, str | int]) -> list[Member]:
+        """The members that make the choices and have the sizes among these settings."""
+        sizes = {p.name for member in self.members for p in member.system.parameters}
+        for name, value in settings.items():
+            known = self.choices.get(name)
+            if known is None and name not in sizes:
+                names = ", ".join([*self.choices, *sorted(sizes)])
+                raise UnknownName(
+                    f"{self.program.name} has no parameter '{name}'; its parameters are: {names}"
+                )
+            if known is not None and str(value) not in known:
+                raise UnknownName(f"{name} cannot be '{value}'; it is one of: {', '.join(known)}")
+            if known is None and not _is_number(value):
+                raise ConstraintRefused(f"{name} is a size: it needs a whole number, not '{value}'")
+        fitting = [member for member in self.members if member.fits(settings)]
+        if not fitting:
+            known_keys = "\n".join(
+                f"  {m.skeleton.key}: {', '.join(m.system.by_name) or 'no sizes'}"
+                for m in self.members
+            )
+            raise ConstraintRefused(
+                f"no skeleton of {self.program.name} has {_spell(settings)} together; it has "
+                f"these, with these sizes:\n{known_keys}"
+            )
+        return fitting
+
+
+def _is_number(value: str | int) -> bool:
+    return isinstance(value, int) or value.removeprefix("-").isdecimal()
+
+
+def _spell(settings: Mapping[str, str | int]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in settings.items()) or "no settings"
+
+
+def _indent(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())
+
+
+# --- the order of drawing -------------------------------------------------------------------------
+
+Draw = tuple[Member, dict[str, int]]
+
+
+def subseed(seed: int, name: str) -> int:
+    """A seed for a part, independent of what other parts there are."""
+    return int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:8])
+
+
+def _by_family(members: Iterable[Member]) -> Iterator[list[Member]]:
+    """The members of each family, families in the order met."""
+    groups: dict[str, list[Member]] = {}
+    for member in members:
+        groups.setdefault(member.family, []).append(member)
+    yield from groups.values()
+
+
+def _family_draws(members: list[Member], seed: int) -> Iterator[Draw]:
+    """The draws of one family.
+
+    The next turn is that of the skeleton which has had the fewest for its weight; equals are told
+    apart by the seed, so that short samples with other seeds see other skeletons.
+    """
+    order = sorted(members, key=lambda m: subseed(seed, f"turn {m.skeleton.key}"))
+    draws = [m.points.draws(subseed(seed, m.skeleton.key)) for m in order]
+    weights = [math.log2(1 + m.points.count()) for m in order]
+    taken = [0] * len(order)
+    left = {k for k in range(len(order)) if weights[k]}
+    while left:
+        k = min(left, key=lambda k: (taken[k] / weights[k], k))
+        sizes = next(draws[k], None)
+        if sizes is None:
+            left.discard(k)
+            continue
+        taken[k] += 1
+        yield order[k], sizes
+
+
+def _round_robin(queues: list[Iterator[Draw]]) -> Iterator[Draw]:
+    """One of each queue in turn, until all have ended."""
+    while queues:
+        going: list[Iterator[Draw]] = []
+        for queue in queues:
+            draw = next(queue, None)
+            if draw is not None:
+                going.append(queue)
+                yield draw
+        queues = going

@@ -1,0 +1,409 @@
+"""The command line, in this process; where the environment decides, in one of its own.
+
+Messages that a user reads are golden files: look at them when they change.
+"""
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from liftpy.cli import main
+from liftpy.explore.campaign import explore
+from liftpy.explore.candidate import program_text
+from liftpy.explore.check import inputs
+from liftpy.primitives.text import parse
+from liftpy.semantics.evaluate import evaluate
+from liftpy.workloads import Convolution, convolution
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = convolution(Convolution(3, 6, 7, 4, (3, 3), padding=(1, 1, 1, 1)), "tiny")
+COMMANDS = [
+    "devices",
+    "workloads",
+    "show",
+    "rules",
+    "prove",
+    "derive",
+    "space",
+    "explain",
+    "compile",
+    "run",
+    "explore",
+    "pareto",
+    "candidates",
+    "replay",
+]
+
+
+@dataclass(frozen=True)
+class Said:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self):
+        assert self.code == 0, self.err
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def liftpy(capsys, monkeypatch, tmp_path):
+    """Runs a command in an empty folder that has `tiny.lift`."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    Path("tiny.lift").write_text(program_text(PROGRAM))
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as exit_:
+            main([str(a) for a in arguments])
+        captured = capsys.readouterr()
+        return Said(int(exit_.value.code or 0), captured.out, captured.err)
+
+    return run
+
+
+def in_a_process(*arguments, cwd, **environment):
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    process = subprocess.run(
+        [sys.executable, "-m", "liftpy", *arguments],
+        env=os.environ | {"PYTHONPATH": path} | environment,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    return Said(process.returncode, process.stdout, process.stderr)
+
+
+# --- programs and their stages --------------------------------------------------------------------
+
+
+def test_help_is_everywhere(liftpy):
+    said = liftpy("--help")
+    assert said.code == 0
+    for command in COMMANDS:
+        assert command in said.out
+        assert liftpy(command, "--help").code == 0
+
+
+def test_a_program_is_a_file_a_name_in_a_file_or_a_workload(liftpy):
+    Path("mine.py").write_text(
+        "from liftpy.primitives.text import parse\n"
+        f"tiny = parse({program_text(PROGRAM)!r})\nnumber = 3\n"
+    )
+    for name in ("tiny.lift", "mine.py:tiny"):
+        said = liftpy("show", name)
+        assert said.code == 0
+        assert parse(said.out) == PROGRAM
+    assert liftpy("show", "vgg16/7").out.startswith("def vgg16_7(")
+    said = liftpy("show", "mine.py:number")
+    assert said.code == 1
+    assert said.err == "error: number in mine.py is a int; its programs are: tiny\n"
+
+
+def test_an_error_in_the_users_file_is_the_users(tmp_path):
+    (tmp_path / "broken.py").write_text("numbers = [1, 2]\nthird = numbers[2]\n")
+    said = in_a_process("show", "broken.py:third", cwd=tmp_path)
+    assert said.code == 1
+    assert said.err.endswith("error: broken.py raised IndexError: list index out of range\n")
+
+
+@pytest.mark.parametrize(
+    "stage", ["source", "types", "lowered", "constraints", "memory", "views", "code"]
+)
+def test_every_stage_can_be_shown(liftpy, stage):
+    choice = ("--set", "family=direct", "--set", "pad=copy", "--set", "kappa=2")
+    said = liftpy("show", "tiny.lift", "--stage", stage, *choice)
+    assert said.code == 0, said.err
+    expected = {
+        "source": "slide(3, 1)",
+        "types": "pad(1, 1, 0.0) : [8][7][3]f32",
+        "lowered": "mapGlb",
+        "constraints": "kappa divides 4",
+        "memory": "peak",
+        "views": "store",
+        "code": "__kernel",
+    }
+    assert expected[stage] in said.out
+
+
+def test_workloads_are_listed(liftpy):
+    names = [w["name"] for w in liftpy("workloads", "--json").json]
+    assert "vgg16/7" in names
+    assert "vgg16/7" in liftpy("workloads").out
+
+
+def test_rules_have_law_conditions_and_verdict(liftpy):
+    (rule,) = [r for r in liftpy("rules", "--json").json if r["name"] == "split_join"]
+    assert rule.keys() == {"name", "family", "law", "where", "assuming", "verdict", "seconds"}
+    assert rule["where"] == ["m divides n"]
+    assert "split(m)" in rule["law"]
+    assert liftpy("rules", "--family", "fusion").out.count("fusion") > 2
+    assert "choose one of" in liftpy("rules", "--family", "x").err
+
+
+def test_prove_proves(liftpy):
+    said = liftpy("prove", "slide", "map_fusion", "--json")
+    assert [(r["name"], r["kind"], r["verdict"]) for r in said.json] == [
+        ("slide", "primitive", "Proved"),
+        ("map_fusion", "rule", "Proved"),
+    ]
+    assert liftpy("prove", "map_fussion").err.startswith(
+        "error: there is no rule or primitive 'map_fussion'"
+    )
+
+
+def test_a_derivation_is_listed_step_by_step(liftpy):
+    (derivation,) = liftpy("derive", "tiny.lift", "--strategy", "plain", "--steps", "--json").json
+    assert derivation["family"] == "plain"
+    assert derivation["steps"][0].keys() == {"rule", "path", "sizes", "hints", "after"}
+    assert derivation["steps"][-1]["after"] == derivation["result"]
+    text = liftpy("derive", "tiny.lift", "--strategy", "plain").out
+    assert all(step["rule"] in text for step in derivation["steps"])
+    assert "there are: plain(" in liftpy("derive", "tiny.lift", "--strategy", "x").err
+
+
+# --- spaces ---------------------------------------------------------------------------------------
+
+
+def test_a_space_has_parameters_constraints_and_a_count(liftpy):
+    data = liftpy("space", "tiny.lift", "--json").json
+    assert data["count"] == sum(data["skeletons"].values()) > 10
+    assert {"family", "pad", "kappa"} <= {p["name"] for p in data["parameters"]}
+    assert all(c["asked_by"] for c in data["constraints"])
+    narrowed = liftpy("space", "tiny.lift", "--set", "family=plain", "--json").json
+    assert narrowed["count"] == 1
+    assert "valid points" in liftpy("space", "tiny.lift").out
+
+
+def test_explain_says_valid_or_why_not(liftpy):
+    good = liftpy("explain", "tiny.lift", "--set", "kappa=2", "--set", "pad=copy")
+    assert good.code == 0
+    assert "valid candidates in direct(pad=copy" in good.out
+    bad = liftpy("explain", "tiny.lift", "--set", "kappa=3", "--set", "family=direct")
+    assert bad.code == 1
+    assert "kappa divides 4" in bad.out
+    assert "would work" in bad.out
+
+
+def test_compile_writes_kernels_and_a_manifest(liftpy):
+    said = liftpy("compile", "tiny.lift", "--set", "family=plain", "-o", "built")
+    assert said.code == 0, said.err
+    manifest = json.loads(Path("built/manifest.json").read_text())
+    assert manifest["result"] == "output"
+    assert "__kernel" in Path("built/kernels.cl").read_text()
+
+
+# --- refusals: golden messages --------------------------------------------------------------------
+
+FILES = {
+    "malformed.lift": "def sums(x: [7][5]f32 =\n  x |> map(reduce(add, 0))\n",
+    "misspelt.lift": "def sums(x: [7][5]f32) =\n  x |> map(reduce(add, 0)) |> slid(3, 1)\n",
+    "typed.lift": "def sums(x: [7][5]f32) =\n  x |> map(split(2))\n",
+    "sums.lift": "def sums(x: [7][5]f32) = x |> map(reduce(add, 0))\n",
+}
+
+REFUSALS = {
+    "an unknown layer": ["show", "vgg16/8"],
+    "an unknown workload": ["show", "vgg18/7"],
+    "a missing file": ["show", "none.lift"],
+    "a malformed program": ["show", "malformed.lift"],
+    "a misspelt program": ["show", "misspelt.lift"],
+    "a badly typed program": ["show", "typed.lift"],
+    "an unknown parameter": ["run", "tiny.lift", "--set", "kapa=3"],
+    "an unknown word": ["show", "tiny.lift", "--stage", "code", "--set", "family=fast"],
+    "a wrong shape": ["run", "tiny.lift", "--input", "x=flat.npy"],
+    "a wrong type": ["run", "tiny.lift", "--input", "x=doubles.npy"],
+    "an unknown input": ["run", "tiny.lift", "--input", "y=flat.npy"],
+    "an input that is no array": ["run", "tiny.lift", "--input", "x=tiny.lift"],
+    "an input that is missing": ["run", "tiny.lift", "--input", "x=none.npy"],
+    "no database": ["pareto", "none.db"],
+    "a file that is no database": ["candidates", "tiny.lift"],
+    "another programs database": ["explore", "sums.lift", "--db", "tiny.db", "-n", "1"],
+    "another versions database": ["explore", "tiny.lift", "--db", "old.db", "-n", "1"],
+    "no stored candidate": ["replay", "tiny.db", "ffff"],
+}
+
+
+@pytest.fixture(scope="module")
+def databases(tmp_path_factory):
+    """A campaign of one candidate, and one that another version made."""
+    folder = tmp_path_factory.mktemp("databases")
+    for file in ("tiny.db", "old.db"):
+        explore(PROGRAM, 1, db=folder / file)
+    with sqlite3.connect(folder / "old.db") as old:
+        old.execute("UPDATE campaign SET version = '0.0.9'")
+    old.close()
+    return folder
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_a_refusal_says_what_why_and_what_would_do(liftpy, databases, golden, name):
+    for file, text in FILES.items():
+        Path(file).write_text(text)
+    for file in databases.iterdir():
+        shutil.copy(file, file.name)
+    np.save("flat.npy", np.zeros(126, np.float32))
+    np.save("doubles.npy", np.zeros((6, 7, 3), np.float64))
+    said = liftpy(*REFUSALS[name])
+    assert said.code == 1, said.err
+    assert "Traceback" not in said.err
+    assert said.out == ""
+    golden(said.err)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compile", "tiny.lift", "--set", "kappa"], "'kappa' is not NAME=VALUE"),
+        (["compile", "tiny.lift", "--set", "v=1", "--set", "v=2"], "v is given twice: 1 and 2"),
+        (["run", "tiny.lift", "--input", "x"], "'x' is not NAME=FILE.npy"),
+        (["show", "tiny.lift", "--stage", "asm"], "'asm' is not one of"),
+        (["explore", "tiny.lift", "--samples", "0"], "--samples"),
+        (["tune", "tiny.lift"], "No such command 'tune'"),
+        (["show"], "Missing argument"),
+    ],
+)
+def test_a_wrong_command_line_is_a_usage_error(liftpy, arguments, message):
+    said = liftpy(*arguments)
+    assert said.code == 2
+    assert message in said.err
+
+
+def test_a_campaign_without_a_right_candidate_has_an_exit_code_of_its_own(liftpy):
+    said = liftpy("explore", "tiny.lift", "-n", "1", "--tolerance", "1e-30")
+    assert said.code == 3
+    assert said.err.startswith(
+        "error: nothing was measured of tiny, in 1 candidate:\n  1 x wrong: "
+    )
+
+
+def test_an_impossible_size_is_explained(liftpy):
+    said = liftpy("run", "tiny.lift", "--set", "kappa=3", "--set", "family=direct")
+    assert said.code == 1
+    assert said.err.startswith("error: kappa=3, family=direct: no valid candidate\n")
+    assert "kappa divides 4" in said.err
+
+
+def test_an_impossible_combination_lists_what_there_is(liftpy):
+    said = liftpy("compile", "tiny.lift", "--set", "family=plain", "--set", "kappa=2")
+    assert said.code == 1
+    assert said.err.startswith("error: no skeleton of tiny has family=plain, kappa=2 together;")
+    assert "\n  plain(pad=fused): no sizes\n" in said.err
+
+
+def test_without_a_device_the_message_says_how_to_get_one(tmp_path):
+    for command in (["devices"], ["run", "vgg16/24"], ["explore", "vgg16/24"]):
+        said = in_a_process(*command, cwd=tmp_path, OCL_ICD_VENDORS=str(tmp_path))
+        assert said.code == 1
+        assert said.err.startswith("error: There is no OpenCL device.")
+        assert "pip install 'liftpy[cpu]'" in said.err
+    said = in_a_process("compile", "matmul/4x6x8", cwd=tmp_path, OCL_ICD_VENDORS=str(tmp_path))
+    assert said.code == 0
+    assert "__kernel" in said.out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_defect_is_named_as_one(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import liftpy.cli.language as language\n"
+        "def broken(program):\n    raise KeyError('gid0')\n"
+        "language.program_text = broken\n"
+    )
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    process = subprocess.run(
+        [sys.executable, "-m", "liftpy", "show", "vgg16/7"],
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert process.returncode == 70
+    assert "KeyError: 'gid0'" in process.stderr
+    assert "this is a defect of liftpy" in process.stderr
+
+
+# --- campaigns ------------------------------------------------------------------------------------
+
+
+def test_a_candidate_runs_on_the_users_arrays(liftpy):
+    arrays = {name: array[..., ::-1].copy() for name, array in inputs(PROGRAM).items()}
+    given = []
+    for name, array in arrays.items():
+        np.save(f"{name}.npy", array)
+        given += ["--input", f"{name}={name}.npy"]
+    said = liftpy("run", "tiny.lift", *given, "--output", "y.npy", "--json")
+    assert said.json["error"] < 1e-6
+    np.testing.assert_allclose(np.load("y.npy"), evaluate(PROGRAM, *arrays.values()), rtol=1e-4)
+
+
+def test_a_campaign_is_explored_read_plotted_and_replayed(liftpy):
+    command = ["explore", "tiny.lift", "-n", "4", "--family", "plain", "--family", "direct"]
+    said = liftpy(*command)
+    assert said.code == 0, said.err
+    assert "4 of 4 candidates: 4 measured" in said.out
+    assert "again: liftpy pareto liftpy.db" in said.out
+    assert said.err == "", "no progress bar in a pipe"
+    assert liftpy(*command).out == said.out, "nothing is measured anew"
+
+    data = liftpy("pareto", "liftpy.db", "--json").json
+    assert data.keys() == {"program", "device", "front"}
+    row = data["front"][0]
+    figures = {"peak", "allocated", "scratch", "local", "private"}
+    assert row.keys() == {"id", "time_ns", "assignment", "derivation"} | figures
+    assert liftpy("pareto", "liftpy.db", "--format", "json").json == data
+    assert row["id"] in liftpy("pareto", "liftpy.db").out
+    head, first, *_ = liftpy("pareto", "liftpy.db", "--format", "csv").out.splitlines()
+    assert head.startswith("id,time_ns,peak,allocated,scratch,local,private,family")
+    assert first.startswith(f"{row['id']},{row['time_ns']},{row['peak']}")
+
+    listed = liftpy("candidates", "liftpy.db", "--json").json
+    assert len(listed) == 4
+    assert listed[0].keys() == {"id", "outcome", "reason", "assignment", "time_ns"}
+    assert "4 measured" in liftpy("candidates", "liftpy.db").out
+
+    assert liftpy("replay", "liftpy.db", row["id"], "--json").json["identical"]
+    assert "byte for byte" in liftpy("replay", "liftpy.db", row["id"]).out
+    best = liftpy("run", "tiny.lift", "--db", "liftpy.db", "--json").json
+    assert best["id"] == row["id"]
+    least = min(r["peak"] for r in data["front"])
+    within = liftpy("run", "tiny.lift", "--db", "liftpy.db", "--memory-limit", least, "--json").json
+    assert within["peak"] <= least
+
+    assert liftpy("pareto", "liftpy.db", "--plot", "front.png").code == 0
+    assert Path("front.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_candidate_that_does_not_replay_is_said(liftpy):
+    assert liftpy("explore", "tiny.lift", "-n", "1").code == 0
+    with sqlite3.connect("liftpy.db") as tampered:
+        tampered.execute("UPDATE candidate SET source = replace(source, '+', '-')")
+        (key,) = tampered.execute("SELECT key FROM candidate").fetchone()
+    tampered.close()
+    said = liftpy("replay", "liftpy.db", key)
+    assert said.code == 1
+    assert "--- stored" in said.out
+    assert "does not replay to the stored kernels" in said.err
+
+
+def test_the_plot_needs_an_extra_and_says_so(liftpy, monkeypatch):
+    assert liftpy("explore", "tiny.lift", "-n", "1").code == 0
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.delitem(sys.modules, "liftpy.explore.plot", raising=False)
+    for name in [n for n in sys.modules if n.startswith("matplotlib.")]:
+        monkeypatch.delitem(sys.modules, name)
+    said = liftpy("pareto", "liftpy.db", "--plot", "front.png")
+    assert said.code == 1
+    assert said.err == (
+        "error: a plot needs matplotlib, which is not installed: pip install 'liftpy[plot]'\n"
+    )

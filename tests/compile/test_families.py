@@ -1,0 +1,191 @@
+"""The three families on small odd layers: every drawn candidate builds, runs and is right."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from liftpy.compile import compile_candidate, compile_program, skeletons
+from liftpy.constraints.collect import collect
+from liftpy.constraints.device import Device
+from liftpy.constraints.draw import Space
+from liftpy.ir.expr import Program
+from liftpy.opencl.kernel import Module
+from liftpy.opencl.run import Session
+from liftpy.rewrite.skeleton import Skeleton
+from liftpy.rewrite.strategies.families import FAMILIES
+from liftpy.rewrite.strategy import replay
+from liftpy.semantics.evaluate import evaluate
+from liftpy.workloads import Convolution, convolution, matmul
+from tests.oclgrind import check_under_oclgrind
+
+LAYERS: dict[str, Convolution] = {
+    "prime": Convolution(3, 11, 13, 5, (3, 3), (1, 1), (1, 1, 1, 1)),
+    "stride2": Convolution(3, 11, 13, 6, (3, 3), (2, 2), (1, 1, 1, 1)),
+    "1x1": Convolution(3, 7, 11, 4, (1, 1)),
+    "5x5": Convolution(3, 11, 13, 4, (5, 5), (1, 1), (2, 2, 2, 2)),
+    "asymmetric": Convolution(3, 11, 13, 4, (3, 3), (1, 1), (2, 0, 1, 3)),
+    "rectangular": Convolution(3, 11, 13, 4, (3, 2), (1, 2), (1, 1, 0, 1)),
+    "four channels": Convolution(4, 7, 9, 8, (3, 3), (1, 1), (1, 1, 1, 1)),
+}
+PROGRAMS = [*LAYERS, "matmul"]
+DRAWS = 3  # per skeleton and runtime; a campaign's worth is drawn in benchmarks/vgg16.py
+
+
+@cache
+def program(name: str) -> Program:
+    """The program of a case."""
+    return matmul(7, 11, 6) if name == "matmul" else convolution(LAYERS[name], "layer")
+
+
+@cache
+def data(name: str) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Distinct inputs and the float64 reference, in numpy alone where the case is a convolution."""
+    rng = np.random.default_rng(7)
+    shapes = {p.name: [int(s) for s in p.type.shape] for p in program(name).params}  # type: ignore[attr-defined]
+    arrays = {n: rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()}
+    if name == "matmul":
+        return arrays, arrays["a"].astype(np.float64) @ arrays["b"].astype(np.float64)
+    return arrays, direct(LAYERS[name], **{n: a.astype(np.float64) for n, a in arrays.items()})
+
+
+def direct(layer: Convolution, x: np.ndarray, w: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """A convolution written with slices, independent of liftpy."""
+    top, bottom, left, right = layer.padding
+    padded = np.pad(x, ((top, bottom), (left, right), (0, 0)))
+    out = np.empty((*layer.out, layer.kernels))
+    for i, j in np.ndindex(layer.out):
+        y, z = i * layer.stride[0], j * layer.stride[1]
+        window = padded[y : y + layer.kernel[0], z : z + layer.kernel[1]]
+        out[i, j] = np.tensordot(w, window, 3) + b
+    return out
+
+
+def run(
+    device: Device, module: Module, arrays: dict[str, np.ndarray], constants: frozenset[str]
+) -> np.ndarray:
+    """The module's result in poisoned buffers; its memory figures are what was allocated."""
+    with Session(device) as session, session.load(module) as loaded:
+        loaded.set_constants({n: a for n, a in arrays.items() if n in constants})
+        result = loaded.run({n: a for n, a in arrays.items() if n not in constants}, poison=True)
+        assert loaded.allocated_bytes == module.memory.allocated
+    return result
+
+
+@pytest.mark.parametrize("family", list(FAMILIES))
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_drawn_candidate_is_right(runtime: Device, name: str, family: str) -> None:
+    """What the constraints allow compiles, runs and agrees with numpy in float64."""
+    arrays, expected = data(name)
+    made = skeletons(program(name), (family,))
+    if name in {"prime", "stride2", "5x5", "four channels"} or family != "staged":
+        assert made
+    for skeleton in made:
+        space = Space(collect(skeleton, runtime))
+        for assignment in space.sample(DRAWS, seed=11):
+            module = compile_candidate(skeleton, assignment)
+            got = run(runtime, module, arrays, program(name).constants)
+            error = np.abs(got - expected).max() / np.abs(expected).max()
+            assert error <= 1e-5, (skeleton.key, assignment, error)
+
+
+def example(family: str, name: str = "four channels") -> list[tuple[Skeleton, dict[str, int]]]:
+    """One small candidate of each skeleton of a family."""
+    sizes = {
+        "plain": {},
+        "direct": {"kappa": 4, "sigma": 3, "v": 2},
+        "staged": {"theta": 4, "rho": 1, "kappa": 2, "sigma": 2, "omega": 12, "v": 2},
+    }
+    if name == "matmul":
+        sizes["direct"] = {"kappa": 6, "sigma": 7, "v": 2}
+    return [(s, sizes[family]) for s in skeletons(program(name), (family,))]
+
+
+@pytest.mark.oclgrind
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_no_race_and_no_stray_access(family: str) -> None:
+    """Oclgrind finds no race, no out-of-bounds access and no uninitialised read."""
+    arrays, expected = data("four channels")
+    for skeleton, assignment in example(family):
+        got, complaints = check_under_oclgrind(compile_candidate(skeleton, assignment), arrays)
+        assert not complaints, (skeleton.key, complaints[:3])
+        np.testing.assert_allclose(got, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+
+
+def test_memory_figures() -> None:
+    """The direct form needs nothing beyond the padded input; packed weights replace raw ones."""
+    arrays, expected = data("four channels")
+    needed = arrays["x"].nbytes + arrays["w"].nbytes + arrays["b"].nbytes + expected.size * 4
+    padded = {"fused": 0, "columns": 7 * 11 * 4 * 4, "copy": 9 * 11 * 4 * 4}
+    for skeleton, assignment in example("direct"):
+        memory = compile_candidate(skeleton, assignment).memory
+        assert memory.scratch == padded[dict(skeleton.choices)["pad"]], skeleton.key
+        assert memory.peak == needed + memory.scratch
+        assert memory.allocated == memory.peak
+        assert memory.private == 3 * 4 * 4
+
+
+def test_same_seed_same_sources() -> None:
+    """Deriving, drawing and compiling again gives the same text, byte for byte."""
+    fresh = convolution(LAYERS["prime"], "layer")
+    for first, second in zip(skeletons(program("prime")), skeletons(fresh), strict=True):
+        assert first == second
+        device = generic()
+        for a, b in zip(
+            Space(collect(first, device)).sample(3, 5),
+            Space(collect(second, device)).sample(3, 5),
+            strict=True,
+        ):
+            assert a == b
+            assert compile_candidate(first, a).source == compile_candidate(second, b).source
+
+
+def generic() -> Device:
+    """A device that need not be there."""
+    return Device.from_json(
+        {
+            "name": "generic",
+            "vendor": "none",
+            "platform": "none",
+            "driver_version": "0",
+            "opencl_c": "OpenCL C 1.2",
+            "type": "GPU",
+            "compute_units": 4,
+            "max_work_group_size": 256,
+            "max_work_item_sizes": [256, 256, 64],
+            "local_memory": 32768,
+            "largest_buffer": 1 << 28,
+            "global_memory": 1 << 30,
+            "vector_width": 4,
+        }
+    )
+
+
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_derivations_replay(family: str) -> None:
+    """The stored steps, applied again one by one, give the same lowered program."""
+    for skeleton in skeletons(program("prime"), (family,)):
+        *_, (_, last) = replay(skeleton.derivation.start, skeleton.derivation.steps)
+        assert last == skeleton.program.body.body
+
+
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_a_derivation_keeps_the_meaning(family: str) -> None:
+    """The lowered program, sizes filled in, means what the high-level one does."""
+    arrays, expected = data("four channels")
+    for skeleton, assignment in example(family):
+        lowered = skeleton.at(assignment)
+        value = evaluate(lowered, *(arrays[p.name] for p in lowered.params), dtype=np.float64)
+        np.testing.assert_allclose(value, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+
+def test_a_direct_matrix_product_is_register_blocked() -> None:
+    """Nothing in it is about convolution: a matrix product gets blocks and packed constants."""
+    for skeleton, assignment in example("direct", "matmul"):
+        compilation = compile_program(skeleton.at(assignment))
+        phases = [k.phase for k in compilation.chain.kernels]
+        assert phases == ["prepare", "run"]
+        assert "vload2" in compilation.module.source
+        assert compilation.module.memory.private == 7 * 6 * 4

@@ -1,0 +1,41 @@
+"""Spaces made by hand: skeletons of one program with ranges for sizes, no conditions."""
+
+from liftpy.constraints.device import DEFAULT_DEVICE
+from liftpy.constraints.system import Clause, ConstraintSystem
+from liftpy.explore.space import Member, Space
+from liftpy.ir.constraint import divides
+from liftpy.ir.nat import var
+from liftpy.primitives.text import parse
+from liftpy.rewrite.skeleton import Parameter, Skeleton
+from liftpy.rewrite.strategy import Derivation
+
+PROGRAM = parse("def twice(x: [12]f32) = x |> map(x => x + x)")
+
+
+def skeleton(family, choices=(), **highs):
+    body = PROGRAM.body.body
+    parameters = tuple(Parameter(name, 1, high, f"size {name}") for name, high in highs.items())
+    return Skeleton(family, tuple(choices), PROGRAM, Derivation(body, (), body), parameters)
+
+
+def member(family, choices=(), clauses=(), **highs):
+    made = skeleton(family, choices, **highs)
+    return Member(made, ConstraintSystem(made.parameters, tuple(clauses)))
+
+
+def space(*members):
+    return Space(PROGRAM, DEFAULT_DEVICE, members)
+
+
+def divides_twelve(name):
+    return Clause(divides(var(name), 12), (f"rule split_join of {name}",))
+
+
+def small_space():
+    """One point, six points with a condition (twice), and a million."""
+    return space(
+        member("plain"),
+        member("direct", [("pad", "fused")], [divides_twelve("kappa")], kappa=100),
+        member("direct", [("pad", "copy")], [divides_twelve("kappa")], kappa=100),
+        member("staged", [("unroll", "no")], theta=1000, rho=1000),
+    )

@@ -1,0 +1,198 @@
+"""Whole campaigns on a program that takes no time."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from liftpy.errors import ConstraintRefused, NothingMeasured, StoreRefused, UnknownName
+from liftpy.explore.campaign import Campaign, explore, space_of
+from liftpy.explore.candidate import program_text
+from liftpy.explore.pareto import dominates
+from liftpy.explore.store import ATTEMPTS, Store
+from liftpy.workloads import Convolution, convolution
+
+PROGRAM = convolution(Convolution(3, 6, 7, 4, (3, 3), padding=(1, 1, 1, 1)), "tiny")
+TEXT = program_text(PROGRAM)
+ROOT = Path(__file__).parents[2]
+FAMILIES = ["plain", "direct"]
+
+
+def run(path, samples, device, **options):
+    return explore(PROGRAM, samples, 0, path, device, families=FAMILIES, **options)
+
+
+def drawn(campaign):
+    return [(row.ordinal, row.id, row.assignment) for row in campaign.rows]
+
+
+@pytest.fixture(scope="module")
+def campaign(runtime, tmp_path_factory):
+    """An uninterrupted campaign of 12."""
+    return run(tmp_path_factory.mktemp("campaign") / "whole.db", 12, runtime)
+
+
+def test_every_candidate_is_right(campaign):
+    assert campaign.counts == {"measured": 12}, [row.reason for row in campaign.rows]
+    assert [row.ordinal for row in campaign.rows] == list(range(12))
+
+
+def test_the_front_is_that_of_the_definition(campaign):
+    costs = {row.id: (row.time_ns, row.peak) for row in campaign.rows}
+    front = {row.id for row in campaign.pareto()}
+    assert front == {a for a in costs if not any(dominates(costs[b], costs[a]) for b in costs)}
+    times = [row.time_ns for row in campaign.pareto()]
+    assert times == sorted(times)
+
+
+def test_any_memory_figure_can_be_the_axis(campaign):
+    assert campaign.pareto("private")[-1].memory.private == min(
+        row.memory.private for row in campaign.rows
+    )
+    with pytest.raises(UnknownName, match="no memory figure 'weight'; choose one of peak"):
+        campaign.pareto("weight")
+
+
+def test_the_best_within_a_limit(campaign):
+    assert campaign.best().time_ns == min(row.time_ns for row in campaign.rows)
+    least = campaign.pareto()[-1]
+    assert campaign.best(least.peak) == least
+    with pytest.raises(ConstraintRefused, match=f"the least is {least.peak}"):
+        campaign.best(1)
+
+
+def test_a_campaign_reads_back(campaign):
+    again = Campaign.read(campaign.path)
+    assert again == campaign
+
+
+def test_a_longer_campaign_extends_a_shorter_one(campaign, runtime, tmp_path):
+    short = run(tmp_path / "a.db", 5, runtime)
+    assert drawn(short) == drawn(campaign)[:5]
+    tried = []
+    extended = run(
+        tmp_path / "a.db", 12, runtime, progress=lambda p: p.outcome and tried.append(p.candidate)
+    )
+    assert drawn(extended) == drawn(campaign)
+    assert len(tried) == 7
+    assert [row.times_ns for row in extended.rows[:5]] == [row.times_ns for row in short.rows]
+
+
+def test_the_same_command_again_measures_nothing(campaign, runtime):
+    again = run(campaign.path, 12, runtime)
+    assert again == campaign
+
+
+def test_a_time_limit_stops_between_candidates_and_the_rest_follows(campaign, runtime, tmp_path):
+    with pytest.raises(NothingMeasured, match="no candidate was tried: the time limit"):
+        run(tmp_path / "a.db", 12, runtime, time_limit=0)
+    assert drawn(run(tmp_path / "a.db", 12, runtime)) == drawn(campaign)
+
+
+def test_a_stopped_campaign_goes_on_as_if_nothing_had_been(campaign, runtime, tmp_path):
+    def stop(progress):
+        if progress.done == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "a.db", 12, runtime, progress=stop)
+    assert drawn(run(tmp_path / "a.db", 12, runtime)) == drawn(campaign)
+
+
+KILLED = f"""
+from liftpy.explore.campaign import explore
+from liftpy.primitives.text import parse
+explore(parse({TEXT!r}), 12, 0, {{path!r}}, {{device!r}}, families={FAMILIES!r})
+"""
+
+
+def test_a_killed_campaign_goes_on_as_if_nothing_had_been(campaign, runtime, tmp_path):
+    path = tmp_path / "killed.db"
+    selector = "intel" if "Intel" in runtime.platform else "pocl"
+    script = KILLED.format(path=str(path), device=selector)
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    }
+    process = subprocess.Popen([sys.executable, "-c", script], env=environment)
+    wait_for(lambda: path.is_file() and outcomes(path).count("measured") >= 3, process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    found = outcomes(path)
+    assert 3 <= found.count("measured") < 12
+    resumed = run(path, 12, runtime)
+    assert resumed.counts == {"measured": 12}
+    assert drawn(resumed) == drawn(campaign)
+
+
+def outcomes(path):
+    try:
+        with Store.read(path) as store:
+            return [row.outcome for row in store.rows()]
+    except (StoreRefused, sqlite3.OperationalError):  # it is being made
+        return []
+
+
+def wait_for(happened, process, seconds=120):
+    end = time.monotonic() + seconds
+    while not happened():
+        assert process.poll() is None, "the campaign ended before it was killed"
+        assert time.monotonic() < end, "nothing was measured"
+        time.sleep(0.01)
+
+
+def test_a_candidate_that_kills_campaigns_is_given_up(campaign, runtime, tmp_path):
+    path = tmp_path / "a.db"
+    killer = space_of(PROGRAM, runtime, families=FAMILIES).sample(3, 0)[2]
+    run(path, 2, runtime)
+    with Store.open(path, campaign.identity) as store:
+        for _ in range(ATTEMPTS):
+            store.begin(killer)
+    resumed = run(path, 4, runtime)
+    assert [row.outcome for row in resumed.rows] == ["measured", "measured", "crashed", "measured"]
+    assert "ended abruptly 2 times while it was under way" in resumed.rows[2].reason
+    again = run(path, 4, runtime)
+    assert again == resumed
+
+
+def test_a_campaign_of_which_nothing_is_right_says_why(runtime, tmp_path):
+    with pytest.raises(NothingMeasured) as nothing:
+        run(tmp_path / "a.db", 3, runtime, tolerance=1e-12)
+    assert nothing.value.exit_code == 3
+    text = str(nothing.value)
+    assert text.startswith("nothing was measured of tiny, in 3 candidates:\n  3 x wrong: result[")
+    assert f"`liftpy candidates {tmp_path / 'a.db'}`" in text
+
+
+def test_another_seed_is_another_campaign(campaign, runtime):
+    with pytest.raises(StoreRefused, match="the seed: it holds 0, this is 1"):
+        explore(PROGRAM, 12, 1, campaign.path, runtime, families=FAMILIES)
+
+
+def test_a_family_that_does_not_apply_is_refused(runtime, tmp_path):
+    with pytest.raises(UnknownName, match="family cannot be 'fast'; it is one of: plain, direct"):
+        explore(PROGRAM, 12, 0, tmp_path / "a.db", runtime, families=["fast"])
+    assert not (tmp_path / "a.db").exists()
+
+
+def test_a_memory_limit_that_nothing_keeps_is_explained(runtime, tmp_path):
+    with pytest.raises(ConstraintRefused, match="memory limit"):
+        run(tmp_path / "a.db", 3, runtime, memory_limit=100)
+
+
+def test_progress_tells_of_each_candidate_before_and_after(runtime, tmp_path):
+    told = []
+    run(tmp_path / "a.db", 2, runtime, progress=told.append)
+    assert [(p.done, p.candidate is not None, p.outcome is not None) for p in told] == [
+        (0, False, False),
+        (0, True, False),
+        (1, True, True),
+        (1, True, False),
+        (2, True, True),
+    ]
+    assert told[-1].counts == {"measured": 2}
+    assert told[-1].best_ns == min(p.outcome.time_ns for p in told if p.outcome)

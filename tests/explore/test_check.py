@@ -1,0 +1,156 @@
+import numpy as np
+import pytest
+
+from liftpy.errors import TypeRefused
+from liftpy.explore.check import (
+    POISON,
+    Expected,
+    Judge,
+    choose_points,
+    expected,
+    inputs,
+    meaning_at,
+)
+from liftpy.explore.outcome import WrongResult
+from liftpy.primitives.text import parse
+from liftpy.semantics.evaluate import evaluate
+
+SMALL = parse("def sums(x: [7][5]f32) = x |> map(reduce(add, 0))")
+LARGE = parse(
+    "def shifted(x: [101][103]f32, const w: [103]f32) = x |> map(r => zip(r, w) |> map(add))"
+)
+WHOLE = parse("def next(x: [11]i32) = x |> map(i => i + 1i32)")
+ROOTS = parse("def roots(x: [90][91]f32) = x |> map(map(v => sqrt(v)))")
+
+
+def judge(program, **options):
+    arrays = inputs(program)
+    return Judge(program, arrays, expected(program, arrays, **options))
+
+
+def right(program):
+    return evaluate(program, *inputs(program).values())
+
+
+# --- inputs and points ----------------------------------------------------------------------------
+
+
+def test_inputs_are_distinct_of_both_signs_and_always_the_same():
+    first, again = inputs(LARGE), inputs(LARGE)
+    x, w = first["x"], first["w"]
+    assert x.shape == (101, 103)
+    assert x.dtype == np.float32
+    assert len(np.unique(x)) == x.size
+    assert x.min() < -0.9
+    assert x.max() > 0.9
+    assert not np.array_equal(x[0], w)
+    assert all(np.array_equal(first[n], again[n]) for n in first)
+    assert not np.array_equal(inputs(LARGE, seed=1)["x"], x)
+
+
+def test_integers_are_distinct_too():
+    x = inputs(WHOLE)["x"]
+    assert x.dtype == np.int32
+    assert sorted(x) == list(range(-5, 6))
+
+
+def test_a_parameter_that_no_buffer_holds_is_refused():
+    with pytest.raises(TypeRefused, match=r"x is .* arrays of scalars only"):
+        inputs(parse("def firsts(x: [4](f32, f32)) = x |> map(p => p.0)"))
+
+
+def test_a_small_result_is_compared_whole():
+    assert len(choose_points((7, 5), 10)) == 35
+    assert len(choose_points((), 10)) == 1
+
+
+@pytest.mark.parametrize("shape", [(5000,), (101, 103), (20, 31, 17)])
+def test_points_of_a_large_result_have_all_corners_many_edges_and_are_inside(shape):
+    points = choose_points(shape, 512)
+    assert points.shape == (512, len(shape))
+    assert (points >= 0).all()
+    assert (points < shape).all()
+    last = np.array(shape) - 1
+    on_edge = ((points == 0) | (points == last)).any(axis=1)
+    assert on_edge.sum() > 150
+    corners = {tuple(p) for p in points if ((p == 0) | (p == last)).all()}
+    assert len(corners) == 2 ** len(shape)
+    for axis in range(len(shape)):
+        assert (points[:, axis] == 0).sum() > 20
+        assert (points[:, axis] == last[axis]).sum() > 20
+    np.testing.assert_array_equal(points, choose_points(shape, 512))
+
+
+# --- judging --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("program", [SMALL, LARGE, WHOLE, ROOTS], ids=lambda p: p.name)
+def test_the_meaning_is_right(program):
+    error = judge(program).judge(right(program))
+    assert isinstance(error, float)
+    assert error < 1e-6
+
+
+def test_a_wrong_element_is_found_with_its_place():
+    result = right(SMALL)
+    result[3] += 0.5
+    verdict = judge(SMALL).judge(result)
+    assert isinstance(verdict, WrongResult)
+    assert verdict.where == (3,)
+    assert verdict.got == pytest.approx(verdict.expected + 0.5)
+
+
+def test_the_tolerance_is_relative_to_the_largest_value():
+    wanted = Expected(np.array([[0], [1]]), np.array([100.0, 0.0]), 1e-2)
+    lenient = Judge(SMALL, inputs(SMALL), wanted)
+    result = np.zeros(7, np.float32)
+    result[0] = 100.9
+    assert lenient.judge(result) == pytest.approx(9e-3, rel=1e-2)
+    result[0] = 101.1
+    assert isinstance(lenient.judge(result), WrongResult)
+
+
+def test_integers_must_be_equal():
+    result = right(WHOLE)
+    result[10] += 1
+    assert judge(WHOLE).judge(result) == WrongResult((10,), float(result[10] - 1), result[10])
+
+
+@pytest.mark.parametrize("place", [(50, 51), (3, 77)])
+def test_an_unwritten_element_is_found_wherever_it_is(place):
+    result = right(LARGE)
+    result[place] = np.nan
+    verdict = judge(LARGE).judge(result)
+    assert isinstance(verdict, WrongResult)
+    assert verdict.where == place
+    assert "no work-item wrote" in verdict.reason
+
+
+def test_an_unwritten_integer_is_found():
+    large = parse("def next(x: [70][71]i32) = x |> map(map(i => i + 1i32))")
+    result = right(large)
+    result[31, 41] = POISON["i32"]
+    assert judge(large).judge(result).where == (31, 41)
+
+
+def test_a_nan_that_the_program_means_is_right():
+    """Square roots of negative numbers."""
+    assert np.isnan(right(ROOTS)).any()
+    assert judge(ROOTS).judge(right(ROOTS)) < 1e-6
+
+
+def test_a_wrong_element_that_no_point_meets_is_found_against_the_first_right_result():
+    tried = judge(LARGE)
+    assert isinstance(tried.judge(right(LARGE)), float)
+    points = {tuple(p) for p in tried.wanted.points}
+    place = next(p for p in np.ndindex(101, 103) if p not in points)
+    result = right(LARGE)
+    result[place] += 0.25
+    assert isinstance(judge(LARGE).judge(result), float)
+    assert tried.judge(result).where == place
+
+
+def test_the_meaning_at_points_is_that_of_the_whole():
+    points = np.array([[0, 0], [100, 102], [17, 31]])
+    whole = evaluate(LARGE, *inputs(LARGE).values(), dtype=np.float64)
+    np.testing.assert_array_equal(meaning_at(LARGE, inputs(LARGE), points), whole[tuple(points.T)])

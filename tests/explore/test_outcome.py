@@ -1,0 +1,58 @@
+import math
+import pickle
+
+import pytest
+
+from liftpy.explore.outcome import (
+    KINDS,
+    BuildFailed,
+    Crashed,
+    Defect,
+    Measured,
+    Refused,
+    TimedOut,
+    WrongResult,
+)
+from liftpy.opencl.kernel import Memory
+
+MEMORY = Memory(peak=40, allocated=50, scratch=10, local=3, private=4, prepare=5)
+
+OUTCOMES = [
+    Measured(((30, 1), (10, 1), (20, 5)), 7, MEMORY, 2.5e-7, 0.5),
+    Refused("kernel needs work-groups of 512; the device has 256"),
+    BuildFailed("line 3: undeclared identifier"),
+    WrongResult((2, 3), 1.5, 2.5),
+    TimedOut(60, "building, checking and timing it"),
+    Crashed("the process died with signal SIGSEGV"),
+    Defect("allocated is 8, clCreateBuffer was asked for 9"),
+]
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda outcome: outcome.kind)
+def test_every_outcome_has_a_kind_and_a_reason_and_travels(outcome):
+    assert outcome.kind in KINDS
+    assert outcome.reason
+    assert pickle.loads(pickle.dumps(outcome)) == outcome  # noqa: S301  our own
+
+
+def test_there_is_an_outcome_of_every_kind():
+    assert {outcome.kind for outcome in OUTCOMES} == set(KINDS)
+
+
+def test_the_time_is_the_median_of_the_sums_over_the_launches():
+    assert OUTCOMES[0].time_ns == 25
+
+
+def test_a_wrong_result_says_where_and_what():
+    reason = WrongResult((2, 3), 1.5, 2.5).reason
+    assert reason == "result[2][3] is 2.5, the program means 1.5"
+    unwritten = WrongResult((0,), 1.5, math.nan).reason
+    assert (
+        unwritten == "result[0] is nan (an element that no work-item wrote), the program means 1.5"
+    )
+
+
+def test_a_time_out_names_the_limit_and_its_option():
+    assert TimedOut(60, "compiling it").reason == (
+        "compiling it did not end within 60 s (--candidate-limit)"
+    )

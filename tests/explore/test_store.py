@@ -1,0 +1,191 @@
+import json
+import sqlite3
+from dataclasses import replace
+
+import pytest
+
+from liftpy.constraints.device import DEFAULT_DEVICE
+from liftpy.errors import StoreRefused, UnknownName
+from liftpy.explore.outcome import Measured, Refused
+from liftpy.explore.rows import Identity
+from liftpy.explore.store import ATTEMPTS, Store
+from liftpy.opencl.kernel import Memory, Module
+from tests.explore.spaces import small_space
+
+IDENTITY = Identity(
+    program="twice",
+    text="def twice(x: [12]f32) = x |> map(x => x + x)\n",
+    device=DEFAULT_DEVICE.to_json(),
+    version="0.1.0",
+    seed=0,
+    settings={"families": None, "memory_limit": None},
+)
+MEMORY = Memory(peak=40, allocated=50, scratch=10, local=3, private=4, prepare=5)
+MEASURED = Measured(((30, 1), (10, 1), (20, 5)), 7, MEMORY, 2.5e-7, 0.5)
+MODULE = Module("twice", "kernel void k() {}", (), (), (), "out", MEMORY)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "a.db"
+
+
+@pytest.fixture
+def candidates():
+    return small_space().sample(4, seed=0)
+
+
+def filled(path, candidates):
+    """One measured, one refused, one under way."""
+    with Store.open(path, IDENTITY) as store:
+        store.begin(candidates[0])
+        store.compiled(candidates[0], MODULE, "abc")
+        store.end(candidates[0].key, MEASURED)
+        store.begin(candidates[1])
+        store.end(candidates[1].key, Refused("too large"))
+        store.begin(candidates[2])
+
+
+def test_what_was_noted_can_be_read(path, candidates):
+    filled(path, candidates)
+    with Store.read(path) as store:
+        assert store.identity == IDENTITY
+        measured, refused, running = store.rows()
+        assert store.best_ns() == 25
+        assert store.done() == {measured.id, refused.id}
+        assert store.kernels(measured.id) == (MODULE.source, MODULE.manifest_json())
+    assert (measured.time_ns, measured.memory, measured.peak) == (25, MEMORY, 40)
+    assert measured.times_ns == [[30, 1], [10, 1], [20, 5]]
+    assert measured.assignment == candidates[0].settings
+    assert (refused.outcome, refused.reason, refused.memory) == ("refused", "too large", None)
+    assert (running.outcome, running.time_ns) == ("running", None)
+
+
+def test_a_candidate_left_running_counts_its_attempts(path, candidates):
+    filled(path, candidates)
+    with Store.open(path, IDENTITY) as store:
+        assert store.attempts(candidates[2].key) == 1
+        store.begin(candidates[2])
+        assert store.attempts(candidates[2].key) == ATTEMPTS == 2
+        assert store.attempts(candidates[0].key) == 0
+        assert store.attempts(candidates[3].key) == 0
+
+
+def test_a_candidate_that_the_user_stopped_is_excused(path, candidates):
+    filled(path, candidates)
+    with Store.open(path, IDENTITY) as store:
+        store.excuse(candidates[2].key)
+        assert store.attempts(candidates[2].key) == 0
+        assert candidates[2].key not in store.done()
+
+
+def test_a_row_is_found_by_how_its_id_begins(path, candidates):
+    filled(path, candidates)
+    with Store.read(path) as store:
+        assert store.row(candidates[0].key[:6]).id == candidates[0].key
+        for unknown in ("zz", ""):
+            with pytest.raises(UnknownName, match=r"has no candidate|has 3 candidates"):
+                store.row(unknown)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"program": "thrice", "text": "def thrice..."},
+            "the program: it holds twice, this is thr",
+        ),
+        ({"text": "def twice(x..."}, "another text of it"),
+        ({"version": "0.2.0"}, "the version of liftpy: it holds 0.1.0, this is 0.2.0"),
+        ({"seed": 3}, "the seed: it holds 0, this is 3"),
+        (
+            {"settings": {"families": None, "memory_limit": 9}},
+            "memory limit: it holds None, this is 9",
+        ),
+        (
+            {"device": replace(DEFAULT_DEVICE, driver_version="1").to_json()},
+            "the device: it holds generic: generic, driver 0, this is generic: generic, driver 1",
+        ),
+        (
+            {"device": replace(DEFAULT_DEVICE, ordinal=1).to_json()},
+            r"this is generic: generic, driver 0 \(number 2\)",
+        ),
+    ],
+)
+def test_another_campaigns_database_is_refused_and_left_alone(path, candidates, change, message):
+    filled(path, candidates)
+    before = path.read_bytes()
+    with pytest.raises(StoreRefused, match=message) as refusal:
+        Store.open(path, replace(IDENTITY, **change))
+    assert "--db" in str(refusal.value)
+    assert path.read_bytes() == before
+    assert sorted(p.name for p in path.parent.iterdir()) == ["a.db"]
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(path):
+    path.write_text("my thesis\n" * 1000)
+    before = path.read_bytes()
+    for use in (lambda: Store.open(path, IDENTITY), lambda: Store.read(path)):
+        with pytest.raises(StoreRefused, match="is not a liftpy database"):
+            use()
+    assert path.read_bytes() == before
+
+
+def test_a_database_of_something_else_is_refused_and_left_alone(path):
+    with sqlite3.connect(path) as foreign:
+        foreign.execute("CREATE TABLE campaign (id INTEGER)")
+    foreign.close()
+    before = path.read_bytes()
+    for use in (lambda: Store.open(path, IDENTITY), lambda: Store.read(path)):
+        with pytest.raises(StoreRefused, match="but not one of liftpy"):
+            use()
+    assert path.read_bytes() == before
+
+
+def test_a_database_of_another_format_is_refused(path, candidates):
+    filled(path, candidates)
+    with sqlite3.connect(path) as later:
+        later.execute("PRAGMA user_version = 99")
+    later.close()
+    with pytest.raises(StoreRefused, match="database format 99, this liftpy reads format 1"):
+        Store.read(path)
+
+
+def test_a_database_that_does_not_exist_is_refused_with_the_command_that_makes_one(path):
+    with pytest.raises(StoreRefused, match="`liftpy explore PROGRAM --db"):
+        Store.read(path)
+    assert not path.exists()
+    with pytest.raises(StoreRefused, match="there is no folder"):
+        Store.open(path / "x.db", IDENTITY)
+
+
+def test_two_processes_do_not_run_one_campaign(path):
+    with Store.open(path, IDENTITY):
+        with pytest.raises(StoreRefused, match="another process is running the campaign"):
+            Store.open(path, IDENTITY)
+        with Store.read(path) as reader:
+            assert reader.rows() == []
+    with Store.open(path, IDENTITY):
+        pass
+
+
+def test_a_place_in_the_drawing_order_belongs_to_one_candidate(path, candidates):
+    filled(path, candidates)
+    other = replace(candidates[3], ordinal=0)
+    with (
+        Store.open(path, IDENTITY) as store,
+        pytest.raises(StoreRefused, match="liftpy was changed since"),
+    ):
+        store.begin(other)
+
+
+def test_the_tables_can_be_read_without_liftpy(path, candidates):
+    filled(path, candidates)
+    with sqlite3.connect(path) as plain:
+        key, assignment, time_ns = plain.execute(
+            "SELECT key, assignment, time_ns FROM candidate JOIN outcome ON key = candidate"
+            " WHERE kind = 'measured'"
+        ).fetchone()
+    plain.close()
+    assert (key, time_ns) == (candidates[0].key, 25)
+    assert json.loads(assignment)["words"]["family"] == "plain"
