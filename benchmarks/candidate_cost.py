@@ -2,13 +2,15 @@
 
     python benchmarks/candidate_cost.py [PROGRAM] [--samples 20]
 
-For each family: parsing, derivation, constraints (collected and one point drawn), and code (types at the
-drawn sizes, kernels, views, C). Nothing is kept between candidates, though a campaign derives once.
+For each family: parsing, derivation, collecting constraints, and code (types at the drawn sizes,
+kernels, views, C); drawing, which counts the space first, apart. Nothing is kept between
+candidates, though a campaign derives and counts once.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import statistics
 import sys
 import time
@@ -26,12 +28,16 @@ STAGES = ("parse", "derive", "constraints", "draw", "code")
 
 def main() -> int:
     """Print a Markdown table of medians in ms."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("program", nargs="?", default="vgg16/7")
     parser.add_argument("--samples", type=int, default=20)
     options = parser.parse_args()
     text = show(workload(options.program))
-    print(f"| family | {' | '.join(STAGES)} | all but draw | draw |".replace(" draw | code", " code"))
+    print(
+        f"| family | {' | '.join(STAGES)} | all but draw | draw |".replace(" draw | code", " code")
+    )
     print("| --- |" + " --- |" * (len(STAGES) + 1))
     for name, family in FAMILIES.items():
         rows: list[list[float]] = []
@@ -49,10 +55,12 @@ def main() -> int:
             marks.append(time.perf_counter())
             compile_candidate(skeleton, assignment)
             marks.append(time.perf_counter())
-            steps = [(b - a) * 1e3 for a, b in zip(marks, marks[1:], strict=False)]
+            steps = [(b - a) * 1e3 for a, b in itertools.pairwise(marks)]
             steps[1] /= len(made)  # all skeletons of the family were derived
             rows.append(steps)
-        parse_ms, derive, constraints, draw, code = (statistics.median(column) for column in zip(*rows, strict=True))
+        parse_ms, derive, constraints, draw, code = (
+            statistics.median(column) for column in zip(*rows, strict=True)
+        )
         cells = [parse_ms, derive, constraints, code, parse_ms + derive + constraints + code, draw]
         print(f"| {name} | " + " | ".join(f"{c:.1f}" for c in cells) + " |", flush=True)
     return 0

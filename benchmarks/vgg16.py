@@ -1,11 +1,12 @@
-"""The nine convolution layers of VGG-16: every drawn candidate checked in full, the best against PyTorch.
+"""The nine convolution layers of VGG-16: drawn candidates checked in full, the best against PyTorch.
 
     python benchmarks/vgg16.py [--layers 7 24] [--samples 30] [--device intel] [--json FILE]
 
-For each layer and family, `samples` candidates are drawn (seed 0), compiled, run in poisoned buffers and
-compared with float64 at every output; the figures of memory are compared with what was allocated. The
-best candidate is then timed again, turn about with PyTorch's convolution (oneDNN, channels last, as many
-threads as cores), medians of 15. Exit status 1 if any candidate was refused, failed to build or was wrong.
+For each layer and family, `samples` candidates are drawn (seed 0), compiled, run in poisoned
+buffers and compared with float64 at every output; the figures of memory are compared with what was
+allocated. The best candidate is then timed again, turn about with PyTorch's convolution (oneDNN,
+channels last, as many threads as cores), medians of 15. Exit status 1 if any candidate was refused,
+failed to build or was wrong.
 """
 
 from __future__ import annotations
@@ -46,15 +47,19 @@ def reference(layer: Convolution, x: np.ndarray, w: np.ndarray, b: np.ndarray) -
     return out
 
 
-def peer(layer: Convolution, arrays: dict[str, np.ndarray]) -> Any:
+def peer(arrays: dict[str, np.ndarray]) -> Any:
     """PyTorch's convolution on the same data, as a function to time; None without PyTorch."""
     try:
         import torch  # noqa: PLC0415  the benchmark runs without its peer
     except ImportError:
         return None
     torch.set_num_threads(os.cpu_count() or 1)
-    nchw = torch.from_numpy(arrays["x"].transpose(2, 0, 1)[None].copy()).to(memory_format=torch.channels_last)
-    weights = torch.from_numpy(arrays["w"].transpose(0, 3, 1, 2).copy()).to(memory_format=torch.channels_last)
+    nchw = torch.from_numpy(arrays["x"].transpose(2, 0, 1)[None].copy()).to(
+        memory_format=torch.channels_last
+    )
+    weights = torch.from_numpy(arrays["w"].transpose(0, 3, 1, 2).copy()).to(
+        memory_format=torch.channels_last
+    )
     bias = torch.from_numpy(arrays["b"])
 
     def run() -> None:
@@ -84,7 +89,10 @@ def measure_layer(index: int, samples: int, session: Session) -> dict[str, Any]:
     """All candidates of a layer, then the best against PyTorch."""
     layer, program = VGG16[index], workload(f"vgg16/{index}")
     rng = np.random.default_rng(index)
-    shapes = {"x": (layer.height, layer.width, layer.channels), "w": (layer.kernels, 3, 3, layer.channels)}
+    shapes = {
+        "x": (layer.height, layer.width, layer.channels),
+        "w": (layer.kernels, 3, 3, layer.channels),
+    }
     arrays = {n: rng.standard_normal(s, dtype=np.float32) for n, s in shapes.items()}
     arrays["b"] = rng.standard_normal(layer.kernels, dtype=np.float32)
     expected = reference(layer, **arrays)
@@ -93,7 +101,12 @@ def measure_layer(index: int, samples: int, session: Session) -> dict[str, Any]:
         made = skeletons(program, (family,))
         spaces = [Space(collect(s, session.device)) for s in made]
         drawn = [list(space.sample(samples, 0)) for space in spaces]
-        turns = [(s, a[k]) for k in range(samples) for s, a in zip(made, drawn, strict=True) if k < len(a)][:samples]
+        turns = [
+            (s, a[k])
+            for k in range(samples)
+            for s, a in zip(made, drawn, strict=True)
+            if k < len(a)
+        ][:samples]
         for skeleton, assignment in turns:
             row = {"family": family, "skeleton": skeleton.key, "assignment": assignment}
             start = time.perf_counter()
@@ -115,7 +128,7 @@ def measure_layer(index: int, samples: int, session: Session) -> dict[str, Any]:
     skeleton = next(s for s in skeletons(program, (best["family"],)) if s.key == best["skeleton"])
     with load(session, compile_candidate(skeleton, best["assignment"]), arrays) as loaded:
         loaded.run({"x": arrays["x"]})
-        ours, theirs = turn_about(loaded, peer(layer, arrays))
+        ours, theirs = turn_about(loaded, peer(arrays))
     return {"layer": index, "rows": rows, "best": best, "ours_ms": ours, "pytorch_ms": theirs}
 
 
@@ -137,14 +150,21 @@ def turn_about(loaded: Loaded, other: Any, rounds: int = 15) -> tuple[float, flo
 
 def main() -> int:
     """Measure and print a Markdown table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--layers", type=int, nargs="*", default=list(VGG16), choices=list(VGG16))
-    parser.add_argument("--samples", type=int, default=30, help="candidates per family (default 30)")
+    parser.add_argument(
+        "--samples", type=int, default=30, help="candidates per family (default 30)"
+    )
     parser.add_argument("--device", default=None)
     parser.add_argument("--json", type=Path, default=None, help="raw data goes here")
     options = parser.parse_args()
     device = find_device(options.device)
-    print(f"{device.name}, {device.platform} {device.driver_version}, {os.cpu_count()} cores\n", flush=True)
+    print(
+        f"{device.name}, {device.platform} {device.driver_version}, {os.cpu_count()} cores\n",
+        flush=True,
+    )
     print("| layer | outcomes | best ms | peak MB | PyTorch ms | ratio | best candidate |")
     print("| --- | --- | --- | --- | --- | --- | --- |", flush=True)
     results: list[dict[str, Any]] = []
@@ -160,10 +180,19 @@ def main() -> int:
             ratio = "" if peer_ms is None else f"{peer_ms / result['ours_ms']:.2f}"
             shown = "" if peer_ms is None else f"{peer_ms:.2f}"
             counts = ", ".join(f"{n} {kind}" for kind, n in outcomes.items())
-            cells = [index, counts, f"{result['ours_ms']:.2f}", f"{best['memory'] / 1e6:.2f}", shown, ratio]
+            cells = [
+                index,
+                counts,
+                f"{result['ours_ms']:.2f}",
+                f"{best['memory'] / 1e6:.2f}",
+                shown,
+                ratio,
+            ]
             print("|", " | ".join(map(str, cells)), f"| {best['skeleton']} {sizes} |", flush=True)
             if options.json:
-                options.json.write_text(json.dumps({"device": device.to_json(), "layers": results}, indent=1))
+                options.json.write_text(
+                    json.dumps({"device": device.to_json(), "layers": results}, indent=1)
+                )
     return 1 if bad else 0
 
 

@@ -1,7 +1,7 @@
 """A convolution layer in the embedded form, explored on the first OpenCL device.
 
-The program is specs' section 4: pad, slide over both dimensions, and for every window and every kernel a
-reduction from the bias. Nothing here says how it is computed.
+Pad, slide over both dimensions, and for every window and every kernel a reduction from the bias.
+Nothing here says how it is computed.
 """
 
 import liftpy as lp

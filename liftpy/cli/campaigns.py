@@ -18,7 +18,7 @@ from liftpy.cli.arguments import (
     load_program,
 )
 from liftpy.cli.progress import CampaignBar
-from liftpy.cli.screen import note, say, show, show_json
+from liftpy.cli.screen import console, note, say, show, show_json
 from liftpy.errors import LiftError
 from liftpy.explore import campaign as campaigns
 from liftpy.explore import report
@@ -107,7 +107,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
         return
     say(f"{found.identity.program} on {found.device.platform}: {found.device.name}")
     say(f"{len(found.rows)} of {samples} candidates: {report.counts_text(found.counts)}")
-    show(report.front_table(found.pareto(), "front of time and peak memory"))
+    show(report.front_table(found.pareto(), console().width, "front of time and peak memory"))
     say(f"again: liftpy pareto {shlex.quote(str(db))}")
 
 
@@ -139,7 +139,7 @@ def pareto(
     elif rows:
         say(f"{found.identity.program} on {found.device.platform}: {found.device.name}")
         say(f"{len(found.rows)} candidates: {report.counts_text(found.counts)}")
-        show(report.front_table(rows))
+        show(report.front_table(rows, console().width))
     if not rows:
         found.best(memory_limit)  # raises, and says why there is none
 

@@ -19,6 +19,10 @@ from liftpy.explore.outcome import Kind
 from liftpy.explore.rows import Row
 
 FIGURES = ("peak", "allocated", "scratch", "local", "private")
+NARROW_FIGURES = ("peak", "scratch")
+WIDE = 120
+"""Columns of a terminal from which tables have every figure."""
+
 
 COLOURS: dict[Kind | str, str] = {
     "measured": "green",
@@ -77,15 +81,16 @@ def front_csv(rows: Sequence[Row]) -> str:
     return text.getvalue()
 
 
-def front_table(rows: Sequence[Row], title: str | None = None) -> Table:
-    """A front for people."""
+def front_table(rows: Sequence[Row], width: int, title: str | None = None) -> Table:
+    """A front for people; a narrow one leaves figures out."""
+    shown = FIGURES if width >= WIDE else NARROW_FIGURES
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     table.add_column("id", no_wrap=True)
-    for name in ("time", *FIGURES):
+    for name in ("time", *shown):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("candidate", overflow="fold")
     for row in rows:
-        figures = [in_bytes(getattr(row.memory, name)) for name in FIGURES]
+        figures = [in_bytes(getattr(row.memory, name)) for name in shown]
         table.add_row(row.id, in_time(row.time_ns), *figures, settings_text(row.assignment))
     return table
 

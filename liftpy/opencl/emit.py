@@ -427,33 +427,22 @@ class Emitter:
             return
         self.generate(init, env, dest)
         source = self.view(xs, env)
-        length = int(source.length)
         acc, x = fun.f.params
-        memories = memories_of(dest)
-        unroll = isinstance(fun, ReduceSeqUnroll)
 
         def fold(step: Callable[[Env], None]) -> None:
-            before = {m: self.live.get(m, 0) for m in memories}
-            alias = self.fresh_alias()
-
-            def body(k: Nat) -> None:
-                for m in memories:
-                    self.live[m] = alias
-                self.stored[alias] = set()
-                step({**env, acc: renamed(dest, alias), x: source[k]})
-
-            self.sequential(length, body, unroll=unroll)
-            written = self.stored.pop(alias, set[int]())
-            for m in memories:
-                self.live[m] = before[m]
-                self.stored.setdefault(before[m], set()).update(written)
+            self.fold(
+                dest,
+                int(source.length),
+                lambda k, held: step({**env, acc: held, x: source[k]}),
+                unroll=isinstance(fun, ReduceSeqUnroll),
+            )
 
         marks, depth, size = self.mark(), len(self.blocks), len(self.block.statements)
         known = dict(self.block.loads)
         try:
             fold(lambda inner: self.generate(fun.f.body, inner, dest))
         except HazardError as hazard:
-            if hazard.memory not in memories:
+            if hazard.memory not in memories_of(dest):
                 raise
             del self.blocks[depth:]
             del self.block.statements[size:]
@@ -466,6 +455,26 @@ class Emitter:
                 self.copy(vectors(t, value), dest)
 
             fold(step)
+
+    def fold(
+        self, dest: Value, length: int, step: Callable[[Nat, Value], None], *, unroll: bool
+    ) -> None:
+        """The loop of a fold: `step` gets its number and the accumulator, under a name of its own."""
+        memories = memories_of(dest)
+        before = {m: self.live.get(m, 0) for m in memories}
+        alias = self.fresh_alias()
+
+        def body(k: Nat) -> None:
+            for m in memories:
+                self.live[m] = alias
+            self.stored[alias] = set()
+            step(k, renamed(dest, alias))
+
+        self.sequential(length, body, unroll=unroll)
+        written = self.stored.pop(alias, set[int]())
+        for m in memories:
+            self.live[m] = before[m]
+            self.stored.setdefault(before[m], set()).update(written)
 
     def fresh_alias(self) -> int:
         """A name for an accumulator, different from every other."""

@@ -139,11 +139,10 @@ def emit_kernel(kernel: Kernel, names: dict[str, str]) -> EmittedKernel:
 
         return allocate
 
-    env: Env = {}
-    for p in kernel.reads:
+    for p in (*kernel.reads, kernel.writes):
         stored_type(p)
-        env[p] = memory_view(names[p.name], p.type, place(writable=False))
-    stored_type(kernel.writes)
+    reads = place(writable=False)
+    env: Env = {p: memory_view(names[p.name], p.type, reads) for p in kernel.reads}
     dest = memory_view(names[kernel.writes.name], kernel.writes.type, place(writable=True))
     emitter.generate(kernel.body, env, dest)
     (block,) = emitter.blocks

@@ -1,4 +1,4 @@
-"""Proving for use: a proved rule is admitted, and the proofs of the catalogue are recorded with liftpy."""
+"""Proving for use: a proved rule is admitted, and the catalogue's proofs ship with liftpy."""
 
 from __future__ import annotations
 

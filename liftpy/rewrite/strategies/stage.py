@@ -105,19 +105,13 @@ def merge_columns() -> Strategy:
     return seq(rule("map_fusion"), body(rule("pad_of_pad")))
 
 
-def tile_windows(tile: Nat) -> Strategy:
-    """Windows taken tile by tile in both dimensions.
-
-    From `map(rows -> map(f)(transpose(map(slide)(rows))))(slide(p))` to
-    `join(map(ys -> map(join)(transpose(ys)))(split(map(tile -> split(map(f)(windows)))(tiles))))`.
-    """
-    tiling = rule("slide_tiling", tile=tile)
-    within = seq(
-        # one row of tiles: map(rows -> map(f)(transpose(map(slide)(rows))))(slide(tr))
+def tile_columns(tile: Nat) -> Strategy:
+    """One row of tiles, `map(rows -> map(f)(transpose(map(slide)(rows))))(slide(tr))`, in tiles."""
+    return seq(
         split_off(0, 0),
         source(rule("map_map_of_slide")),
         # map(y -> map(f)(transpose(y)))(slide(map(slide)(tr))): tile the columns
-        at_path((0, 0), seq(body(tiling), split_off(0))),
+        at_path((0, 0), seq(body(rule("slide_tiling", tile=tile)), split_off(0))),
         source(rule("slide_of_map")),
         rule("map_fusion"),
         body(
@@ -141,6 +135,15 @@ def tile_windows(tile: Nat) -> Strategy:
             )
         ),
     )
+
+
+def tile_windows(tile: Nat) -> Strategy:
+    """Windows taken tile by tile in both dimensions.
+
+    From `map(rows -> map(f)(transpose(map(slide)(rows))))(slide(p))` to
+    `join(map(ys -> map(join)(transpose(ys)))(split(map(tile -> split(map(f)(windows)))(tiles))))`.
+    """
+    tiling = rule("slide_tiling", tile=tile)
     rows = seq(source(tiling), rule("map_of_join"), source(rule("map_fusion")))
     merge = seq(
         # map(tr -> map(join)(transpose(map(t)(transpose(map(slide)(tr))))))(slide(p)):
@@ -153,7 +156,7 @@ def tile_windows(tile: Nat) -> Strategy:
         split_off(0),
         rule("map_map_join"),
     )
-    return seq(rows, source(seq(body(within), merge, at_path((0, 0), body(windows)))))
+    return seq(rows, source(seq(body(tile_columns(tile)), merge, at_path((0, 0), body(windows)))))
 
 
 def chunk_reduction(sizes: Sizes, *, coalesced: bool) -> Strategy:
