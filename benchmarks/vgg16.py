@@ -1,4 +1,4 @@
-"""The nine convolution layers of VGG-16: drawn candidates checked in full, the best against PyTorch.
+"""The nine convolution layers of VGG-16: drawn candidates checked in full, best against PyTorch.
 
     python benchmarks/vgg16.py [--layers 7 24] [--samples 30] [--device intel] [--json FILE]
 

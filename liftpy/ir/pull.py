@@ -7,7 +7,7 @@ the prover reads z3 terms, the views read OpenCL index text, the evaluator reads
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from liftpy.ir.nat import NatLike
@@ -26,6 +26,36 @@ class Pull:
 
     def __getitem__(self, index: Index) -> Value:
         return self.at(index)
+
+
+@dataclass(frozen=True)
+class Known(Pull):
+    """A pull array that remembers its elements: pulling one twice works it out once.
+
+    Only for elements that are the same whenever they are pulled.
+    """
+
+    seen: dict[Index, Value] = field(default_factory=dict, compare=False, repr=False)
+
+    def __getitem__(self, index: Index) -> Value:
+        if index not in self.seen:
+            self.seen[index] = known(self.at(index))
+        return self.seen[index]
+
+
+def known(value: Value) -> Value:
+    """A value whose arrays remember their elements."""
+    match value:
+        case Known():
+            return value
+        case Pull():
+            return Known(value.length, value.__getitem__)
+        case Parts(pairs):
+            return Parts(known(pairs))
+        case tuple():
+            return tuple(known(part) for part in value)  # pyright: ignore[reportUnknownVariableType]
+        case _:
+            return value
 
 
 class Reader(Protocol):

@@ -13,6 +13,11 @@ runs, the accumulator has a name (an `alias`) of its own: reading the memory und
 reading an element that this step has already overwritten, would see a new value for an old one.
 Such a read raises `HazardError`, and the reduction is emitted again with the step's result in
 memory of its own.
+
+Note [Known views]. Unrolled code asks for the same views again and again. A view that stores nothing
+is a function of its variables' views, so it is kept by the identity of these, and its elements by
+their index. Indices are compared by the names of their variables; so no name of a loop counter or a
+lane, which has a range, is used for two of them, not even after the emission went back.
 """
 
 from __future__ import annotations
@@ -25,8 +30,9 @@ from typing import Any
 from liftpy.errors import InternalError, TypeRefused
 from liftpy.ir.expr import Expr, FunCall, Lambda, Literal, Param, Primitive, Tuple, UserFun
 from liftpy.ir.nat import ZERO, Nat, nat, var
-from liftpy.ir.pull import Parts, Pull, Value
+from liftpy.ir.pull import Known, Parts, Pull, Value, known
 from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, VectorType
+from liftpy.ir.walk import children
 from liftpy.kernels.chain import Kernel
 from liftpy.opencl.c import (
     Assign,
@@ -91,6 +97,22 @@ from liftpy.views.output import through
 
 Env = dict[Param, Value]
 MAX_INT = 2**31 - 1
+UNREPEATED = frozenset({"i", "lane"})  # stems of variables with a range; see Note [Known views]
+
+
+def is_known(value: Value) -> bool:
+    """Whether pulling a value's elements again gives the same ones."""
+    match value:
+        case Known():
+            return True
+        case Pull():
+            return False
+        case Parts(pairs):
+            return is_known(pairs)
+        case tuple():
+            return all(is_known(part) for part in value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        case _:
+            return True
 
 
 class UnrollError(Exception):
@@ -148,6 +170,10 @@ class Emitter:
     live: dict[Memory, int] = field(default_factory=dict)
     stored: dict[int, set[int]] = field(default_factory=dict)
     uneven: int = 0
+    views: dict[tuple[int, ...], tuple[Expr, tuple[Value, ...], Value]] = field(
+        default_factory=dict
+    )
+    pure: dict[int, tuple[Expr, bool]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.read = AccessReader()
@@ -183,7 +209,8 @@ class Emitter:
 
     def back(self, marks: Marks) -> None:
         """Forget what was emitted since."""
-        self.counters = dict(marks.counters)
+        kept = {stem: n for stem, n in self.counters.items() if stem in UNREPEATED}
+        self.counters = marks.counters | kept
         del self.privates[marks.privates :]
         del self.locals[marks.locals :]
         del self.accesses[marks.accesses :]
@@ -206,10 +233,32 @@ class Emitter:
     # --- values ---
 
     def view(self, expr: Expr, env: Env) -> Value:
-        """What an argument means; what must be stored first is stored, in the current block."""
+        """What an argument means; what must be stored first is stored, in the current block.
+
+        A view that stores nothing is worked out once for the same variables (Note [Known views]).
+        """
+        if isinstance(expr, Param):
+            return env[expr]
+        used = tuple(env[p] for p in expr.free)
+        if not self.stores_nothing(expr) or not all(map(is_known, used)):
+            return self.fresh_view(expr, env)
+        key = (id(expr), *map(id, used))
+        if key not in self.views:
+            self.views[key] = (expr, used, known(self.fresh_view(expr, env)))
+        return self.views[key][-1]
+
+    def stores_nothing(self, expr: Expr) -> bool:
+        """Whether reading a view emits no statement: it has no memory and no accumulator."""
+        found = self.pure.get(id(expr))
+        if found is None:
+            stores = isinstance(expr, FunCall) and isinstance(expr.fun, MemoryPrimitive | Reduce)
+            pure = not stores and all(map(self.stores_nothing, children(expr)))
+            found = self.pure[id(expr)] = (expr, pure)
+        return found[1]
+
+    def fresh_view(self, expr: Expr, env: Env) -> Value:
+        """`view`, worked out."""
         match expr:
-            case Param():
-                return env[expr]
             case Literal(value, t):
                 return self.read.literal(value, t)
             case Tuple(elements):
@@ -459,7 +508,7 @@ class Emitter:
     def fold(
         self, dest: Value, length: int, step: Callable[[Nat, Value], None], *, unroll: bool
     ) -> None:
-        """The loop of a fold: `step` gets its number and the accumulator, under a name of its own."""
+        """The loop of a fold; in `step` the accumulator has a name of its own."""
         memories = memories_of(dest)
         before = {m: self.live.get(m, 0) for m in memories}
         alias = self.fresh_alias()
@@ -716,7 +765,7 @@ def vectors(t: Type, value: Value) -> Value:
     """A value with its vectors marked as such."""
     match t:
         case VectorType():
-            return Vector(value.length, value.at)
+            return Vector(value.length, value.__getitem__)
         case ArrayType(element, _):
             return Pull(value.length, lambda i: vectors(element, value[i]))
         case TupleType(elements):

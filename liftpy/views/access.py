@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from liftpy.errors import InternalError
 from liftpy.ir.nat import ZERO, Nat, NatLike, nat
-from liftpy.ir.pull import Parts, Pull, Value
+from liftpy.ir.pull import Parts, Pull, Value, known
 from liftpy.ir.types import BOOL, ArrayType, ScalarType, TupleType, Type, VectorType
 
 Space: TypeAlias = Literal["global", "local", "private"]
@@ -170,7 +170,7 @@ Allocate: TypeAlias = Callable[[str, ScalarType, int], Memory]
 
 def memory_view(name: str, t: Type, allocate: Allocate, alias: int = 0) -> Value:
     """A value of type `t` in memory of its own, row-major; a tuple has a memory per component."""
-    return _view(name, t, (), allocate, alias)
+    return known(_view(name, t, (), allocate, alias))
 
 
 def _view(name: str, t: Type, outer: tuple[int, ...], allocate: Allocate, alias: int) -> Value:

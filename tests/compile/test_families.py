@@ -44,7 +44,7 @@ def program(name: str) -> Program:
 def data(name: str) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Distinct inputs and the float64 reference, in numpy alone where the case is a convolution."""
     rng = np.random.default_rng(7)
-    shapes = {p.name: [int(s) for s in p.type.shape] for p in program(name).params}  # type: ignore[attr-defined]
+    shapes = {p.name: [int(s) for s in p.type.shape] for p in program(name).params}
     arrays = {n: rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()}
     if name == "matmul":
         return arrays, arrays["a"].astype(np.float64) @ arrays["b"].astype(np.float64)

@@ -106,7 +106,7 @@ def inputs(program: Program) -> list[np.ndarray]:
     """Distinct values for every parameter."""
     arrays = []
     for p in program.params:
-        shape = tuple(int(s) for s in p.type.shape)  # type: ignore[attr-defined]
+        shape = tuple(int(s) for s in p.type.shape)
         arrays.append((np.arange(np.prod(shape), dtype=np.float32) - 3.25).reshape(shape))
     return arrays
 
