@@ -12,6 +12,7 @@ from liftpy.compile import compile_to_kernel as compile
 from liftpy.explore.campaign import Campaign, explore
 from liftpy.explore.campaign import space_of as space
 from liftpy.explore.space import Space
+from liftpy.explore.version import VERSION
 from liftpy.ir.expr import Expr, Program, UserFun
 from liftpy.ir.nat import Nat, var
 from liftpy.ir.types import BOOL, F32, F64, I32, Type
@@ -67,7 +68,7 @@ from liftpy.workloads import workload, workloads
 
 f32, f64, i32, boolean = F32, F64, I32, BOOL
 
-__version__ = "0.1.0"
+__version__ = VERSION
 __all__ = [
     "ASSOCIATIVE",
     "COMMUTATIVE",

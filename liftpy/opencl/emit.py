@@ -14,10 +14,11 @@ reading an element that this step has already overwritten, would see a new value
 Such a read raises `HazardError`, and the reduction is emitted again with the step's result in
 memory of its own.
 
-Note [Known views]. Unrolled code asks for the same views again and again. A view that stores nothing
-is a function of its variables' views, so it is kept by the identity of these, and its elements by
-their index. Indices are compared by the names of their variables; so no name of a loop counter or a
-lane, which has a range, is used for two of them, not even after the emission went back.
+Note [Known views]. Unrolled code asks for the same views again and again. A view that stores
+nothing is a function of its variables' views, so it is kept by the identity of these, and its
+elements by their index. Indices are compared by the names of their variables; so a name stands for
+one range only: a loop counter's name is not used again, not even after the emission went back, and
+the lanes of each fold in the program have a name.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ from liftpy.views.output import through
 
 Env = dict[Param, Value]
 MAX_INT = 2**31 - 1
-UNREPEATED = frozenset({"i", "lane"})  # stems of variables with a range; see Note [Known views]
+UNREPEATED = frozenset({"i"})  # stems of variables with a range; see Note [Known views]
 
 
 def is_known(value: Value) -> bool:
@@ -174,6 +175,8 @@ class Emitter:
         default_factory=dict
     )
     pure: dict[int, tuple[Expr, bool]] = field(default_factory=dict)
+    folds: dict[int, tuple[ReduceVec, int]] = field(default_factory=dict)
+    starts: dict[tuple[Nat, str], Nat] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.read = AccessReader()
@@ -298,8 +301,9 @@ class Emitter:
 
     def lanes(self, r: ReduceVec, init: Value, vector: Pull, t: Type, env: Env) -> Term:
         """A fold over lanes as a term."""
-        lane = self.fresh("lane")
         width = int(vector.length)
+        _, number = self.folds.setdefault(id(r), (r, len(self.folds)))
+        lane = f"lane{number}"
         if not isinstance(t, ScalarType):
             message = f"reduceVec folds to a scalar, not to {t}: fold each component by itself"
             raise TypeRefused(message)
@@ -546,7 +550,7 @@ class Emitter:
         if width == 1:
             self.store(dest[ZERO], value[ZERO])
             return
-        lane = self.fresh("lane")
+        lane = f"store{width}"
         index = var(lane, 0, width - 1)
         target, term = dest[index], value[index]
         if (
@@ -665,13 +669,20 @@ class Emitter:
 
     # --- vectors ---
 
+    def start(self, index: Nat, lane: str) -> Nat:
+        """An index at lane 0."""
+        key = (index, lane)
+        if key not in self.starts:
+            self.starts[key] = index.substitute({lane: 0})
+        return self.starts[key]
+
     def vector(self, term: Term, lane: str, width: int) -> tuple[C, bool]:
         """A term over all lanes as C, and whether that is a vector; else every lane equals it."""
         if not depends(term, lane):
             return self.scalar(at_lane(term, lane, 0)), False
         match term:
             case Load(memory, index, alias):
-                start = Load(memory, index.substitute({lane: 0}), alias)
+                start = Load(memory, self.start(index, lane), alias)
                 if index - var(lane, 0, width - 1) == start.index:
                     self.check_alias(start, width)
                     if memory.space == "private":
@@ -714,7 +725,7 @@ class Emitter:
                 constant = CallC(f"({kind})", (literal_c(otherwise.value, otherwise.type),))
                 return Ternary(condition_c(conditions), inner, constant), True
         if isinstance(term, Load) and term.memory.space != "private":
-            start = term.index.substitute({lane: 0})
+            start = self.start(term.index, lane)
             if term.index - var(lane, 0, width - 1) == start:
                 self.accesses.append(Access(term.memory, start, width, store=False))
                 return CallC(
