@@ -290,6 +290,22 @@ class Nat:
             groups.setdefault(under, {})[over] = coefficient
         return tuple((Nat(over), Nat({under: 1})) for under, over in groups.items())
 
+    def recombined(self) -> Nat:
+        """The same natural with `k*d*(x // d) + k*(x % d)` as `k*x`, wherever both parts are there.
+
+        Rows and columns of an index that is taken apart and put together again fall away so.
+        """
+        for monomial, k in self.terms.items():
+            if len(monomial) != 1 or monomial[0][1] != 1 or not isinstance(monomial[0][0], Remainder):
+                continue
+            x, d = monomial[0][0].numerator, monomial[0][0].denominator
+            rows = (x // d) * d * k
+            divided = [m for m in rows.terms if any(isinstance(a, Quotient) for a, _ in m)]
+            if divided and all(self.terms.get(m) == rows.terms[m] for m in divided):
+                rest = Nat({m: c for m, c in self.terms.items() if m != monomial})
+                return (rest - rows + x * k).recombined()
+        return self
+
     def atoms(self) -> Iterator[Atom]:
         """Every atom, those inside atoms included."""
         for monomial in self.terms:

@@ -198,7 +198,7 @@ def _view(name: str, t: Type, outer: tuple[int, ...], allocate: Allocate, alias:
 def _nest(memory: Memory, dims: tuple[int, ...], offset: Nat, alias: int) -> Value:
     """The rows of a memory from `offset`."""
     if not dims:
-        return Load(memory, offset, alias)
+        return Load(memory, offset.recombined(), alias)
     stride = 1
     for d in dims[1:]:
         stride *= d

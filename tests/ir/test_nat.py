@@ -231,3 +231,14 @@ def test_variables_of_a_name_are_one_atom():
     assert atom(Var("x")) == atom(Var("x", 3, 5))
     assert x.names() == {"x"}
     assert (x // (y * 0 + 3) + p).names() == {"x", "p"}
+
+
+def test_an_index_taken_apart_and_put_together_is_itself():
+    """`(e // 12)*12 + (e // 4 % 3)*4 + e % 4` is `e`, nested or not, scaled or not."""
+    e = var("e", 0, 35)
+    together = (e // 12) * 12 + (e // 4 % 3) * 4 + e % 4
+    assert together.recombined() == e
+    assert (together * 5 + var("k")).recombined() == e * 5 + var("k")
+    apart = (e // 12) * 13 + (e // 4 % 3) * 4 + e % 4
+    for value in range(36):
+        assert apart.recombined().value({"e": value}) == apart.value({"e": value})
