@@ -7,10 +7,10 @@ kernel = lp.compile(program)
 campaign = lp.explore(program, samples=100, seed=0, db="vgg7.db")
 """
 
-from liftpy.compile import Kernel
-from liftpy.compile import compile_to_kernel as compile
 from liftpy.explore.campaign import Campaign, explore
 from liftpy.explore.campaign import space_of as space
+from liftpy.explore.kernel import Kernel
+from liftpy.explore.kernel import compile_to_kernel as compile
 from liftpy.explore.space import Space
 from liftpy.explore.version import VERSION
 from liftpy.ir.expr import Expr, Program, UserFun

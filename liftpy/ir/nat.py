@@ -296,7 +296,11 @@ class Nat:
         Rows and columns of an index that is taken apart and put together again fall away so.
         """
         for monomial, k in self.terms.items():
-            if len(monomial) != 1 or monomial[0][1] != 1 or not isinstance(monomial[0][0], Remainder):
+            if (
+                len(monomial) != 1
+                or monomial[0][1] != 1
+                or not isinstance(monomial[0][0], Remainder)
+            ):
                 continue
             x, d = monomial[0][0].numerator, monomial[0][0].denominator
             rows = (x // d) * d * k

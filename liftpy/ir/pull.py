@@ -53,7 +53,7 @@ def known(value: Value) -> Value:
         case Parts(pairs):
             return Parts(known(pairs))
         case tuple():
-            return tuple(known(part) for part in value)  # pyright: ignore[reportUnknownVariableType]
+            return tuple(known(part) for part in value)
         case _:
             return value
 

@@ -111,7 +111,7 @@ def is_known(value: Value) -> bool:
         case Parts(pairs):
             return is_known(pairs)
         case tuple():
-            return all(is_known(part) for part in value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            return all(is_known(part) for part in value)
         case _:
             return True
 

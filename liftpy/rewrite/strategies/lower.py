@@ -5,6 +5,7 @@ from __future__ import annotations
 from liftpy.ir.expr import Expr, FunCall
 from liftpy.ir.walk import top_down
 from liftpy.primitives import Map, Reduce
+from liftpy.primitives.work import computes
 from liftpy.rewrite.strategies.shapes import body_of, rank, working, working_map
 from liftpy.rewrite.strategy import (
     Result,
@@ -74,8 +75,14 @@ def over_ids(level: str) -> Strategy:
 
 
 def plain() -> Strategy:
-    """One kernel: a work-item for each element of the outer maps, loops inside."""
-    return seq(nest_reductions(), over_ids("glb"), sequential())
+    """One kernel: a work-item for each element of the outer maps, loops inside; views are copied."""
+
+    def run(expr: Expr) -> Result:
+        if not computes(expr):
+            return copied()(expr)
+        return seq(nest_reductions(), over_ids("glb"), sequential())(expr)
+
+    return run
 
 
 def elementwise(depth: int) -> Strategy:

@@ -1,0 +1,90 @@
+"""A candidate as a function: numpy in, numpy out, on one device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from liftpy.compile import compile_candidate
+from liftpy.constraints.device import Device
+from liftpy.errors import ArgumentRefused
+from liftpy.explore.campaign import space_of
+from liftpy.explore.candidate import FAMILY, Candidate
+from liftpy.ir.expr import Program
+from liftpy.opencl.kernel import Memory
+from liftpy.opencl.run import Session, find_device
+
+
+class Kernel:
+    """A compiled program as a function: numpy in, numpy out, on one device.
+
+    Constant parameters are prepared again only when other arrays are given for them.
+    """
+
+    def __init__(self, candidate: Candidate, device: Device) -> None:
+        self.program = candidate.program
+        self.assignment = candidate.settings
+        self.device = device
+        self.module = compile_candidate(candidate.skeleton, candidate.assignment)
+        self._session = Session(device)
+        self._loaded = self._session.load(self.module)
+        self._constants: dict[str, np.ndarray] | None = None
+
+    @property
+    def sources(self) -> str:
+        """The OpenCL text of all kernels."""
+        return self.module.source
+
+    @property
+    def memory(self) -> Memory:
+        """The memory figures in bytes."""
+        return self.module.memory
+
+    def __call__(self, *arrays: np.ndarray) -> np.ndarray:
+        """The program's value, computed on the device."""
+        if len(arrays) != len(self.program.params):
+            params = self.program.params
+            names = ", ".join(p.name for p in params)
+            message = f"{self.program.name} takes {len(params)} arrays ({names}), got {len(arrays)}"
+            raise ArgumentRefused(message)
+        by_name = dict(zip(self.module.parameters, arrays, strict=True))
+        roles = {b.name: b.role for b in self.module.buffers}
+        constants = {n: a for n, a in by_name.items() if roles[n] == "constant"}
+        if not self._is_prepared(constants):
+            self._loaded.set_constants(constants)
+            self._constants = {n: np.array(a) for n, a in constants.items()}
+        return self._loaded.run({n: a for n, a in by_name.items() if n not in constants})
+
+    def profile(self, *arrays: np.ndarray, repeats: int = 7, warmup: int = 2) -> dict[str, int]:
+        """Nanoseconds of each run-phase kernel by device events: the median of repeated runs."""
+        self(*arrays)
+        times = np.median(np.array(self._loaded.profile(repeats, warmup)), axis=0)
+        run = [launch.function for launch in self.module.launches if launch.phase == "run"]
+        return {name: int(t) for name, t in zip(run, times, strict=True)}
+
+    def close(self) -> None:
+        """Release the device memory."""
+        self._loaded.close()
+        self._session.close()
+
+    def _is_prepared(self, constants: dict[str, np.ndarray]) -> bool:
+        known = self._constants
+        return known is not None and all(np.array_equal(known[n], a) for n, a in constants.items())
+
+
+def compile_to_kernel(
+    program: Program,
+    assignment: Mapping[str, int | str] | None = None,
+    strategy: str | None = None,
+    device: Device | str | None = None,
+) -> Kernel:
+    """Compile a program for a device.
+
+    strategy: a family (`plain`, `direct`, `staged`). assignment: values for its sizes and words for
+    its structural choices. What both leave open is the first skeleton that fits, and sizes drawn
+    with seed 0: without either that is `plain`.
+    """
+    target = device if isinstance(device, Device) else find_device(device)
+    settings = dict(assignment or {}) | ({} if strategy is None else {FAMILY: strategy})
+    return Kernel(space_of(program, target).candidate(settings), target)
