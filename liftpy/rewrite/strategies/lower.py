@@ -75,7 +75,7 @@ def over_ids(level: str) -> Strategy:
 
 
 def plain() -> Strategy:
-    """One kernel: a work-item for each element of the outer maps, loops inside; views are copied."""
+    """One kernel: a work-item for each result of the outer maps, loops inside; views are copied."""
 
     def run(expr: Expr) -> Result:
         if not computes(expr):
