@@ -28,4 +28,4 @@ def convolution(
 if __name__ == "__main__":
     campaign = lp.explore(convolution, samples=12, seed=0, db="convolution.db")
     for row in campaign.pareto():
-        print(row["time_ns"] / 1e6, "ms", row["peak"], "bytes", row["assignment"])
+        print(row.time_ns / 1e6, "ms", row.peak, "bytes", row.assignment)

@@ -47,6 +47,10 @@ class Expr:
             raise TypeRefused(message)
         return iter([self[i] for i in range(len(self.type.elements))])
 
+    def __bool__(self) -> bool:
+        message = "an expression has no truth value in Python: use select, minimum or maximum"
+        raise TypeRefused(message)
+
     def __add__(self, other: Expr | float) -> Expr:
         return operate("+", self, other)
 
@@ -582,7 +586,12 @@ def cast_literal(value: float, t: Type) -> float | bool:
     """A Python number as the value of a literal of type `t`."""
     if t == BOOL:
         return bool(value)
-    return int(value) if t == I32 else float(value)
+    if t != I32:
+        return float(value)
+    if not -(2**31) <= value < 2**31 or value != int(value):
+        message = f"{value} is no i32: they are whole and from -2147483648 to 2147483647"
+        raise TypeRefused(message)
+    return int(value)
 
 
 def operate(op: str, *args: Expr | float) -> Expr:

@@ -81,6 +81,26 @@ def at(expr: Expr, path: Path) -> Expr:
     return expr
 
 
+def exists(expr: Expr, path: Path) -> bool:
+    """Whether there is a part at a path."""
+    for position in path:
+        parts = children(expr)
+        if position >= len(parts):
+            return False
+        expr = parts[position]
+    return True
+
+
+def bound_names(expr: Expr) -> set[str]:
+    """The names of all variables bound inside an expression."""
+    found: set[str] = set()
+    for _, part in top_down(expr):
+        function = function_of(part.fun) if isinstance(part, FunCall) else None
+        if function is not None:
+            found.update(p.name for p in function.params)
+    return found
+
+
 def replace_at(expr: Expr, path: Path, new: Expr) -> Expr:
     """The expression with the part at a path replaced."""
     if not path:

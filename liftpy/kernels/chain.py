@@ -12,7 +12,7 @@ from typing import Literal
 from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program, substitute
 from liftpy.ir.nat import ZERO, Nat
 from liftpy.ir.types import Type, size_bytes
-from liftpy.ir.walk import children, function_of, lambda_of, with_child
+from liftpy.ir.walk import bound_names, children, function_of, lambda_of, with_child
 from liftpy.kernels.launch import Demand, demand
 from liftpy.primitives import ToGlobal
 
@@ -82,10 +82,11 @@ class Chain:
 
 def chain(program: Program) -> Chain:
     """Cut a lowered program into kernels."""
-    cutter = _Cutter({p.name for p in program.params})
-    tail = cutter.cut(program.body.body)
-    if isinstance(tail, FunCall) and isinstance(tail.fun, ToGlobal):
-        tail = tail.args[0]
+    body = program.body.body
+    while isinstance(body, FunCall) and isinstance(body.fun, ToGlobal):
+        (body,) = body.args  # the result goes to global memory anyway
+    cutter = _Cutter({p.name for p in program.params} | bound_names(body))
+    tail = cutter.cut(body)
     produced: list[tuple[Param, Expr]] = [*cutter.cuts]
     result = Param(cutter.fresh("output"), tail.type)
     produced.append((result, tail))

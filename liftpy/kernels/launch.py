@@ -85,6 +85,12 @@ def _walk(expr: Expr, found: Demand, above: tuple[tuple[type, int], ...]) -> Non
                     lengths.append(extent)
                 inner = (*above, (type(fun), fun.dim))
             case ToLocal():
+                levels = [level for level, _ in above]
+                if MapWrg not in levels or MapLcl in levels or MapGlb in levels:
+                    message = (
+                        "toLocal stands inside a mapWrg and outside every mapLcl: a group shares it"
+                    )
+                    raise TypeRefused(message)
                 _check_storage(expr, (MapGlb, MapWrg), "toLocal")
                 found.local = found.local + size_bytes(expr.type)
             case ToPrivate():

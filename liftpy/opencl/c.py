@@ -16,6 +16,8 @@ from liftpy.views.access import Memory
 
 C_TYPES = {"f32": "float", "f64": "double", "i32": "int", "bool": "uchar"}
 INDENT = "  "
+MAX_INT = 2**31 - 1
+UNBOUNDED = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +183,9 @@ class Printer:
         self.widths: dict[Memory, int] = {}
         self.registers: dict[Memory, list[int]] = {}
         for memory, found in uses(block).items():
-            widths = {w for _, w in found}
-            width = next(iter(widths))
-            aligned = len(widths) == 1 and all(i % width == 0 for i, _ in found)
+            vectors = {w for _, w in found if w > 1}
+            width = max(vectors, default=1)
+            aligned = len(vectors) == 1 and all(i % w == 0 for i, w in found)
             self.widths[memory] = width if aligned else 1
             touched = {k for i, w in found for k in range(i, i + w)}
             self.registers[memory] = sorted({k // self.widths[memory] for k in touched})
@@ -250,8 +252,11 @@ class Printer:
             case Text(text):
                 return text
             case Private(memory, index, width):
-                if width == self.widths[memory]:
+                held = self.widths[memory]
+                if width == held:
                     return self.register(memory, index // width)
+                if width == 1:
+                    return f"{self.register(memory, index // held)}.s{index % held:x}"
                 parts = ", ".join(self.register(memory, index + k) for k in range(width))
                 return f"({vector_type(memory.scalar.name, width)})({parts})"
             case Infix(op, left, right):
@@ -273,8 +278,8 @@ class Printer:
         return f"({text})" if inside else text
 
 
-def index_c(n: Nat) -> str:
-    """An index as C. Division is printed as `/` only where the dividend cannot be negative."""
+def index_c(n: Nat, *, wide: bool = False) -> str:
+    """An index as C, in 64 bits where `wide`. `/` is printed only for dividends of 0 and above."""
     if not n.terms:
         return "0"
     parts: list[str] = []
@@ -282,30 +287,27 @@ def index_c(n: Nat) -> str:
         n.terms.items(), key=lambda t: (not t[0], t[1] < 0, tuple((a.key, e) for a, e in t[0]))
     )
     for monomial, coefficient in ordered:
-        factors: list[str] = []
-        for factor, exponent in monomial:
-            if exponent < 0:
-                message = f"an index still has a size without a value: {n}"
-                raise InternalError(message)
-            factors += [atom_c(factor)] * exponent
+        if any(exponent < 0 for _, exponent in monomial):
+            message = f"an index still has a size without a value: {n}"
+            raise InternalError(message)
+        factors = [text for a, e in monomial for text in [atom_c(a, wide=wide)] * e]
         number = abs(coefficient)
         if number != 1 or not factors:
-            factors.append(str(number))
+            factors.append(f"{number}L" if wide and number > MAX_INT else str(number))
         text = " * ".join(factors)
         sign = "-" if coefficient < 0 else "+"
-        parts.append(
-            f"-{text}" if sign == "-" and not parts else (text if not parts else f"{sign} {text}")
-        )
+        first = f"-{text}" if sign == "-" else text
+        parts.append(f"{sign} {text}" if parts else first)
     return " ".join(parts)
 
 
-def atom_c(a: Atom) -> str:
+def atom_c(a: Atom, *, wide: bool) -> str:
     """A factor of an index as C."""
     match a:
         case Var():
-            return a.name
+            return f"(long){a.name}" if wide else a.name
         case Quotient() | Remainder():
-            over, under = index_c(a.numerator), index_c(a.denominator)
+            over, under = index_c(a.numerator, wide=wide), index_c(a.denominator, wide=wide)
             low = a.numerator.bounds[0]
             if low is not None and low >= 0:
                 over = over if over.isidentifier() else f"({over})"
@@ -317,8 +319,23 @@ def atom_c(a: Atom) -> str:
             raise InternalError(message)
 
 
+def magnitude(n: Nat) -> int:
+    """A bound on every partial result of an index as it is printed; 2^63 where there is none."""
+    total = 0
+    for monomial, coefficient in n.terms.items():
+        term = abs(coefficient)
+        for a, e in monomial:
+            low, high = a.bounds()
+            if low is None or high is None:
+                return UNBOUNDED
+            term *= max(abs(low), abs(high), 1) ** e
+            total = max(total, *(magnitude(part) for part in a.parts()), 0)
+        total += term
+    return total
+
+
 #: Floor division and its remainder for dividends that may be negative, and positive divisors.
 HELPERS = """\
-inline int floor_div(int a, int b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
-inline int floor_mod(int a, int b) { return a - b * floor_div(a, b); }
+inline long floor_div(long a, long b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+inline long floor_mod(long a, long b) { return a - b * floor_div(a, b); }
 """

@@ -36,6 +36,7 @@ from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, VectorType
 from liftpy.ir.walk import children
 from liftpy.kernels.chain import Kernel
 from liftpy.opencl.c import (
+    MAX_INT,
     Assign,
     Barrier,
     Block,
@@ -49,6 +50,7 @@ from liftpy.opencl.c import (
     Ternary,
     Text,
     index_c,
+    magnitude,
     vector_type,
 )
 from liftpy.opencl.terms import (
@@ -60,7 +62,6 @@ from liftpy.opencl.terms import (
     is_stable,
     lanes_c,
     literal_c,
-    long_index,
     operator_c,
 )
 from liftpy.primitives import (
@@ -97,7 +98,6 @@ from liftpy.views.access import (
 from liftpy.views.output import through
 
 Env = dict[Param, Value]
-MAX_INT = 2**31 - 1
 UNREPEATED = frozenset({"i"})  # stems of variables with a range; see Note [Known views]
 
 
@@ -278,6 +278,12 @@ class Emitter:
                 value = memory_view(self.fresh("acc"), expr.type, self.new_private)
                 self.generate(expr, env, value)
                 return value
+            case FunCall(MapGlb() | MapWrg() | MapLcl() as parallel, _):
+                message = (
+                    f"the result of {parallel.name} is read in the kernel that makes it: "
+                    "store it with toGlobal or toLocal first"
+                )
+                raise TypeRefused(message)
             case FunCall(ReduceVec() as r, (init, vector)):
                 return self.lanes(r, self.view(init, env), self.view(vector, env), expr.type, env)
             case FunCall(Primitive() as p, args):
@@ -539,6 +545,7 @@ class Emitter:
     def store(self, dest: Load, value: Term) -> None:
         """One scalar."""
         if isinstance(value, Load) and value.memory == dest.memory and value.index == dest.index:
+            self.check_alias(value, 1)
             return
         text = self.scalar(value)
         self.put(Assign(self.place(dest, 1), text))
@@ -559,6 +566,8 @@ class Emitter:
             and term.memory == target.memory
             and term.index == target.index
         ):
+            for k in range(width):
+                self.check_alias(value[nat(k)], 1)
             return
         if (target.index - index).names().isdisjoint({lane}):
             c, is_vector = self.vector(term, lane, width)
@@ -568,7 +577,7 @@ class Emitter:
             if start.memory.space == "private":
                 self.put(Assign(self.place(start, width), whole))
             else:
-                pointer = Text(f"&{start.memory.name}[{index_c(start.index)}]")
+                pointer = Text(f"&{self.cell(start)}")
                 self.put(Do(CallC(f"vstore{width}", (whole, Text("0"), pointer))))
             self.note_store(start, width)
             return
@@ -588,10 +597,16 @@ class Emitter:
             if dest.index.constant is None:
                 raise UnrollError(dest.index.names())
             return Private(dest.memory, dest.index.constant, width)
-        low, high = dest.index.bounds
-        if low is None or high is None or high > MAX_INT:
-            return Text(f"{dest.memory.name}[{long_index(dest.index)}]")
-        return Text(f"{dest.memory.name}[{index_c(dest.index)}]")
+        return Text(self.cell(dest))
+
+    def cell(self, place: Load) -> str:
+        """A memory cell as C; its index is computed in 64 bits where it may pass 2^31."""
+        open_lanes = sorted(n for n in place.index.names() if n.startswith(("store", "lane")))
+        if open_lanes:
+            message = "a function of vector lanes reads what is stored first: give it toPrivate"
+            raise TypeRefused(message)
+        index = index_c(place.index, wide=magnitude(place.index) > MAX_INT)
+        return f"{place.memory.name}[{index}]"
 
     def check_alias(self, load: Load, width: int) -> None:
         """Refuse to read an accumulator under an old name, or after it was overwritten."""
@@ -645,6 +660,9 @@ class Emitter:
                     self.unconditional(then),
                     literal_c(otherwise.value, otherwise.type),
                 )
+            case Lanes():
+                message = "a reduceVec cannot stand behind a pad: store its result with toGlobal"
+                raise TypeRefused(message)
             case _:
                 return self.scalar(term)
 
@@ -687,23 +705,27 @@ class Emitter:
                     self.check_alias(start, width)
                     if memory.space == "private":
                         return self.place(start, width), True
-                    pointer = Text(f"&{memory.name}[{index_c(start.index)}]")
+                    pointer = Text(f"&{self.cell(start)}")
                     return self.loaded(
                         start, CallC(f"vload{width}", (Text("0"), pointer)), width
                     ), True
             case Apply(op, args, _):
                 parts = [self.vector(a, lane, width) for a in args]
                 kinds = [vector_type(a.type.name, width) for a in args]
+                alone = {0} if op == "select" else set[int]()  # a condition that all lanes share
                 widened = [
-                    c if is_vector or op in INFIX else CallC(f"({kind})", (c,))
-                    for (c, is_vector), kind in zip(parts, kinds, strict=True)
+                    c if is_vector or op in INFIX or k in alone else CallC(f"({kind})", (c,))
+                    for k, ((c, is_vector), kind) in enumerate(zip(parts, kinds, strict=True))
                 ]
                 return operator_c(op, widened, args[-1].type), True
+            case Lanes():
+                message = "a reduceVec cannot stand inside a mapVec: store its result first"
+                raise TypeRefused(message)
             case Choice():
                 c = self.vector_unconditional(term, lane, width)[0]
                 if not is_stable(term):
                     return c, True
-                key = ("choice", at_lane(term, lane, 0), at_lane(term, lane, width - 1), width)
+                key = ("choice", *(at_lane(term, lane, k) for k in range(width)))
                 return self.named(key, c, vector_type(term.type.name, width)), True
             case _:
                 pass
@@ -729,7 +751,7 @@ class Emitter:
             if term.index - var(lane, 0, width - 1) == start:
                 self.accesses.append(Access(term.memory, start, width, store=False))
                 return CallC(
-                    f"vload{width}", (Text("0"), Text(f"&{term.memory.name}[{index_c(start)}]"))
+                    f"vload{width}", (Text("0"), Text(f"&{self.cell(Load(term.memory, start))}"))
                 ), True
         return CallC(
             f"({kind})", tuple(self.unconditional(at_lane(term, lane, k)) for k in range(width))

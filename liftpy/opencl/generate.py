@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from liftpy.errors import TypeRefused
@@ -11,7 +12,7 @@ from liftpy.ir.types import SCALAR_BYTES, ArrayType, ScalarType, Type
 from liftpy.kernels.chain import Chain, GlobalBuffer, Kernel, chain
 from liftpy.opencl.barriers import needed_barriers
 from liftpy.opencl.c import C_TYPES, HELPERS, Barrier, Block, For, Printer, Statement
-from liftpy.opencl.emit import Access, Emitter, Env
+from liftpy.opencl.emit import Access, Emitter, Env, UnrollError
 from liftpy.opencl.kernel import Buffer, Launch, Module
 from liftpy.opencl.memory import figures, slots
 from liftpy.views.access import Allocate, Memory, memory_view
@@ -24,6 +25,11 @@ image2d_t image3d_t sampler_t event_t size_t ptrdiff_t uchar ushort uint ulong g
 get_local_id get_group_id barrier dot select fma mad min max fmin fmax exp sqrt fabs abs
 """
 #: What no buffer may be called: keywords, types and functions of OpenCL C.
+#: Names that the emitter makes, and families of OpenCL's own.
+TAKEN = re.compile(
+    r"(v|i|acc|p|l|next|gid|wid|lid|k)\d+\w*|lanes"
+    r"|(u?(char|short|int|long)|float|double|half|bool)\d*|(vload|vstore|convert_|as_|floor_|native_)\w*"
+)
 RESERVED = frozenset(WORDS.split())
 
 
@@ -64,7 +70,7 @@ def assemble(program: Program, cut: Chain) -> tuple[Module, tuple[EmittedKernel,
     header = []
     if any(str(b.scalar) == "f64" for b in buffers):
         header.append("#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
-    if "floor_" in text:
+    if "floor_div(" in text or "floor_mod(" in text:
         header.append(HELPERS)
     module = Module(
         program.name,
@@ -83,11 +89,9 @@ def c_names(names: list[str]) -> dict[str, str]:
     taken: set[str] = set()
     result: dict[str, str] = {}
     for name in names:
-        safe = (
-            name
-            if name not in RESERVED and name.isascii() and name != "_"
-            else f"{name if name.isascii() else 'b'}_"
-        )
+        plain = name.isascii() and name.isidentifier() and name.islower() and name not in RESERVED
+        safe = name if plain and not TAKEN.fullmatch(name) else "b_" + re.sub(r"\W", "_", name)
+        safe = safe if safe.isascii() else "b_" + name.encode().hex()
         while safe in taken:
             safe += "_"
         taken.add(safe)
@@ -144,7 +148,14 @@ def emit_kernel(kernel: Kernel, names: dict[str, str]) -> EmittedKernel:
     reads = place(writable=False)
     env: Env = {p: memory_view(names[p.name], p.type, reads) for p in kernel.reads}
     dest = memory_view(names[kernel.writes.name], kernel.writes.type, place(writable=True))
-    emitter.generate(kernel.body, env, dest)
+    try:
+        emitter.generate(kernel.body, env, dest)
+    except UnrollError as error:
+        message = (
+            f"private memory cannot be indexed by {error}: it belongs to one work-item; "
+            "use toLocal for what work-items share"
+        )
+        raise TypeRefused(message) from error
     (block,) = emitter.blocks
     witnesses = needed_barriers(emitter.accesses, local_size)
     keep_barriers(block, witnesses)

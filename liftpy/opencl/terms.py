@@ -6,7 +6,7 @@ import math
 
 from liftpy.ir.nat import Nat, nat
 from liftpy.ir.types import ScalarType
-from liftpy.opencl.c import C, CallC, Infix, Prefix, Ternary, Text, index_c
+from liftpy.opencl.c import MAX_INT, C, CallC, Infix, Prefix, Ternary, Text, index_c, magnitude
 from liftpy.views.access import (
     AccessReader,
     Apply,
@@ -87,7 +87,7 @@ def condition_c(conditions: list[Inside]) -> C:
     """Range tests, all of which must hold."""
     tests: list[str] = []
     for condition in conditions:
-        index = index_c(condition.index)
+        index = index_c(condition.index, wide=magnitude(condition.index) > MAX_INT)
         if condition.test_low:
             tests.append(f"{index} >= 0")
         if condition.test_high:
@@ -116,8 +116,10 @@ def operator_c(op: str, args: list[C], operand: ScalarType) -> C:
     if op == "select":
         return Ternary(args[0], args[1], args[2])
     is_float = operand.name in FLOATS
+    if op == "abs" and not is_float:
+        return CallC("max", (args[0], Prefix("-", args[0])))  # OpenCL's abs gives an unsigned
     names = {"min": "fmin" if is_float else "min", "max": "fmax" if is_float else "max"}
-    names["abs"] = "fabs" if is_float else "abs"
+    names["abs"] = "fabs"
     return CallC(names.get(op, op), tuple(args))
 
 
@@ -126,12 +128,3 @@ def lanes_c(vector: Text, start: int, stop: int, width: int) -> C:
     if stop - start == width:
         return vector
     return Text(f"{vector.text}.s{''.join(f'{k:x}' for k in range(start, stop))}")
-
-
-def long_index(index: Nat) -> str:
-    """An index that may pass 2^31, computed in 64 bits."""
-    names = sorted(index.names())
-    text = index_c(index)
-    for name in names:
-        text = text.replace(name, f"(long){name}")
-    return text

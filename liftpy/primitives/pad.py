@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint, at_least
 from liftpy.ir.expr import Primitive
 from liftpy.ir.nat import Nat
 from liftpy.ir.pull import Index, Pull, Reader, Value, guarded
-from liftpy.ir.types import ArrayType, Type
+from liftpy.ir.types import BOOL, I32, ArrayType, Type, base
 from liftpy.primitives.map import array_of
 
 
@@ -29,6 +30,9 @@ class Pad(Primitive):
 
     def type_of(self, xs: Type) -> Type:
         known = array_of(self.name, xs)
+        if base(known) in {I32, BOOL} and self.value != int(self.value):
+            message = f"pad with {self.value:g} does not fit {base(known)}: give a whole number"
+            raise TypeRefused(message)
         return ArrayType(known.element, self.left + known.length + self.right)
 
     def requires(self, xs: Type) -> Iterator[Constraint]:

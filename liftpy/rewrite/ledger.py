@@ -16,9 +16,10 @@ from importlib import resources
 from typing import Any
 
 from liftpy.ir import denote, pull
-from liftpy.ir.expr import Expr, FunCall, Primitive
+from liftpy.ir.expr import FunCall, Primitive
 from liftpy.ir.nat import Var
 from liftpy.ir.walk import top_down
+from liftpy.primitives import PRIMITIVES
 from liftpy.rewrite.rule import Rule
 
 LEDGER = "proofs.json"
@@ -32,26 +33,27 @@ def recorded() -> dict[str, Any]:
     return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
-def primitives_in(expr: Expr) -> set[type[Primitive]]:
-    """The primitives that an expression applies."""
-    return {
-        type(e.fun)
-        for _, e in top_down(expr)
-        if isinstance(e, FunCall) and isinstance(e.fun, Primitive)
-    }
+@cache
+def meanings() -> str:
+    """The source text of every meaning, type and condition: what all proofs rest on."""
+    methods = (Primitive.type_of, Primitive.requires, Primitive.meaning)
+    laws = [
+        inspect.getsource(vars(base)[method.__name__])
+        for p in PRIMITIVES.values()
+        for base in p.__mro__
+        for method in methods
+        if method.__name__ in vars(base)
+    ]
+    return "\n".join([*laws, *map(inspect.getsource, (denote, pull))])
 
 
 @cache
 def fingerprint(rule: Rule) -> str:
     """A hash of the law and of every meaning that it rests on."""
-    used = sorted(primitives_in(rule.left) | primitives_in(rule.right), key=lambda p: p.__name__)
-    meanings = [
-        inspect.getsource(base) for p in used for base in p.__mro__ if issubclass(base, Primitive)
-    ]
     law = repr(
         (rule.name, rule.left, rule.right, rule.where, rule.assuming, rule.tunes, rule.proof)
     )
-    parts = [law, str(ranges(rule)), *meanings, *map(inspect.getsource, (denote, pull))]
+    parts = [law, str(ranges(rule)), meanings()]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 

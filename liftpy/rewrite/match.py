@@ -32,12 +32,14 @@ from liftpy.ir.expr import (
     substitute,
 )
 from liftpy.ir.nat import Nat, Var
-from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, TypeVar, VectorType
+from liftpy.ir.types import BOOL, ArrayType, ScalarType, TupleType, Type, TypeVar, VectorType
 from liftpy.ir.walk import (
     Path,
     at,
+    bound_names,
     children,
     constant_fields,
+    exists,
     function_of,
     lambda_of,
     with_child,
@@ -196,7 +198,7 @@ def match_type(pattern: Type, t: Type, found: Bindings) -> None:
 
 def is_scalar(t: Type) -> bool:
     """Whether a type is a scalar or a tuple of scalars."""
-    return isinstance(t, ScalarType) or (
+    return (isinstance(t, ScalarType) and t != BOOL) or (
         isinstance(t, TupleType) and all(is_scalar(e) for e in t.elements)
     )
 
@@ -233,6 +235,8 @@ def match_unknown(
         require(apply(known, *actual) == expr, lambda: f"two different functions for {f.name}")
         return
     avoid = {p.name for p in expr.free} | {p.name for a in actual for p in a.free}
+    if not all(isinstance(a, Param) for a in actual):
+        avoid |= bound_names(expr)  # a new variable goes under these binders
     params: list[Param] = []
     body = expr
     for a in actual:
@@ -272,7 +276,10 @@ def bind_hinted(arg: Expr, target: Expr, found: Bindings, scope: Scope) -> None:
         return
     if arg.fun.name not in found.hints:
         raise MismatchError(f"the rule needs a hint: which part is {arg.fun.name}?")
-    part = at(target, found.hints[arg.fun.name])
+    path = found.hints[arg.fun.name]
+    if not exists(target, path):
+        raise MismatchError(f"there is no part at {path} for {arg.fun.name}")
+    part = at(target, path)
     if not part.free <= target.free:
         raise MismatchError(f"the part for {arg.fun.name} depends on a variable bound around it")
     match_unknown(arg.fun, arg.args, part, found, scope)

@@ -14,7 +14,7 @@ from liftpy.errors import RuleRefused, TypeRefused
 from liftpy.ir.constraint import Constraint, Divides
 from liftpy.ir.expr import Expr, FunCall, Primitive, sizes_agree
 from liftpy.ir.nat import ONE, Nat, NatLike, nat
-from liftpy.ir.walk import Path, at, bottom_up, replace_at, top_down
+from liftpy.ir.walk import Path, at, bottom_up, exists, replace_at, top_down
 from liftpy.rewrite import match as matching
 from liftpy.rewrite.ledger import is_proved
 from liftpy.rewrite.rule import Rule
@@ -185,6 +185,8 @@ def at_path(path: Path, strategy: Strategy) -> Strategy:
     """The strategy on the part at a path."""
 
     def run(expr: Expr) -> Result:
+        if not exists(expr, path):
+            return Failure("at_path", f"there is no part at {path}")
         result = strategy(at(expr, path))
         if isinstance(result, Failure):
             return result

@@ -8,7 +8,7 @@ from liftpy.rewrite.rules.notation import T, U, V, array, fmap, fold, get, n, un
 
 xs, ys = array("xs", T, n), array("ys", U, n)
 z = Param("z", V)
-f, g, h = unknown("f", V), unknown("g", U), unknown("f", U)
+f, g = unknown("f", V), unknown("g", U)
 
 MAP_FUSION = Rule("map_fusion", "fusion", fmap(f, fmap(g, xs), "y"), fmap(lambda x: f(g(x)), xs))
 
@@ -34,7 +34,7 @@ MAP_IDENTITY = Rule("map_identity", "fusion", fmap(lambda x: x, xs), xs)
 MAP_COPY = Rule("map_copy", "fusion", xs, fmap(lambda x: x, xs))
 
 MAP_ZIP_FIRST = Rule(
-    "map_zip_first", "fusion", fmap(lambda t: h(get(0, t)), zipped(xs, ys), "t"), fmap(h, xs)
+    "map_zip_first", "fusion", fmap(lambda t: f(get(0, t)), zipped(xs, ys), "t"), fmap(f, xs)
 )
 
 MAP_ZIP_SECOND = Rule(

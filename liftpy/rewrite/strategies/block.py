@@ -183,7 +183,7 @@ def store_padding(part: str) -> Strategy:
         if part == "fused":
             return Success(expr)
         for path, candidate in top_down(expr):
-            if is_padding(candidate):
+            if is_padding(candidate) and candidate.free <= expr.free:
                 if part == "copy":
                     return at_path(path, copy_kernel())(expr)
                 # map(pad)(pad(x)) as pad(map(pad)(x)), so that the columns come first

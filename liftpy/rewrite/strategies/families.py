@@ -52,7 +52,8 @@ def product(**words: tuple[str, ...]) -> Iterator[Choices]:
 
 def paddings(program: Program) -> tuple[str, ...]:
     """What may be stored of the padded input."""
-    padded = [e for _, e in top_down(program.body.body) if is_padding(e)]
+    body = program.body.body
+    padded = [e for _, e in top_down(body) if is_padding(e) and e.free <= body.free]
     if not padded:
         return ("fused",)
     both = isinstance(padded[0], FunCall) and type(padded[0].fun) is Map
@@ -74,10 +75,10 @@ def block_lengths(program: Program) -> tuple[int, int]:
 
 
 def plain_strategy(
-    _program: Program, choices: dict[str, str], _sizes: dict[str, Parameter]
+    _program: Program, _choices: dict[str, str], _sizes: dict[str, Parameter]
 ) -> Strategy:
-    """`plain`, with the padded input stored or not."""
-    return seq(plain(), store_padding(choices["pad"]))
+    """`plain`; its one choice is that nothing of the padding is stored."""
+    return plain()
 
 
 def direct_parameters(program: Program) -> tuple[Parameter, ...]:
@@ -204,7 +205,7 @@ def applies(name: str, program: Program) -> bool:
         case "staged":
             return (
                 blocks
-                and any(is_padding(e) for e in parts)
+                and any(is_padding(e) and e.free <= program.body.body.free for e in parts)
                 and any(is_window_map(e) for e in parts)
             )
         case _:
