@@ -7,6 +7,7 @@ kernel = lp.compile(program)
 campaign = lp.explore(program, samples=100, seed=0, db="vgg7.db")
 """
 
+from liftpy.errors import LiftError
 from liftpy.explore.campaign import Campaign, explore
 from liftpy.explore.campaign import space_of as space
 from liftpy.explore.kernel import Kernel
@@ -20,10 +21,12 @@ from liftpy.opencl.run import devices, find_device
 from liftpy.primitives.lang import (
     ASSOCIATIVE,
     COMMUTATIVE,
+    absolute,
     add,
     as_scalar,
     as_vector,
     const,
+    exp,
     fun,
     get,
     join,
@@ -47,10 +50,12 @@ from liftpy.primitives.lang import (
     reduce_seq_unroll,
     reduce_vec,
     reorder,
+    select,
     slide,
     slide2d,
     slide2d_rect,
     split,
+    sqrt,
     to_global,
     to_local,
     to_private,
@@ -75,11 +80,13 @@ __all__ = [
     "Campaign",
     "Expr",
     "Kernel",
+    "LiftError",
     "Nat",
     "Program",
     "Space",
     "Type",
     "UserFun",
+    "absolute",
     "add",
     "array",
     "as_scalar",
@@ -90,6 +97,7 @@ __all__ = [
     "devices",
     "evaluate",
     "evaluate_at",
+    "exp",
     "explore",
     "f32",
     "f64",
@@ -121,12 +129,14 @@ __all__ = [
     "reduce_vec",
     "reorder",
     "rules",
+    "select",
     "show",
     "slide",
     "slide2d",
     "slide2d_rect",
     "space",
     "split",
+    "sqrt",
     "stride",
     "to_global",
     "to_local",

@@ -52,7 +52,7 @@ def words(skeleton: Skeleton) -> dict[str, str]:
     return {FAMILY: skeleton.family, **dict(skeleton.choices)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Candidate:
     """A skeleton of `program` with a size for each of its parameters.
 
@@ -63,6 +63,9 @@ class Candidate:
     skeleton: Skeleton
     sizes: tuple[tuple[str, int], ...]
     ordinal: int = 0
+
+    def __repr__(self) -> str:
+        return f"<Candidate {self.label}>"
 
     @property
     def assignment(self) -> dict[str, int]:

@@ -345,6 +345,29 @@ def slide2d_rect(size: tuple[NatLike, NatLike], step: tuple[NatLike, NatLike]) -
     return slide(size[0], step[0]) >> map(map(slide(size[1], step[1])) >> transpose())
 
 
+# --- scalar functions ---
+
+
+def select(condition: Expr, then: Expr | float, otherwise: Expr | float) -> Expr:
+    """`then` where the condition holds, else `otherwise`."""
+    return operate("select", condition, then, otherwise)
+
+
+def sqrt(x: Expr) -> Expr:
+    """The square root of a float."""
+    return operate("sqrt", x)
+
+
+def exp(x: Expr) -> Expr:
+    """E to the power of a float."""
+    return operate("exp", x)
+
+
+def absolute(x: Expr) -> Expr:
+    """The absolute value."""
+    return operate("abs", x)
+
+
 # --- user functions and programs -----------------------------------------------------------------
 
 

@@ -1,0 +1,204 @@
+"""What the matcher binds keeps its own variables, and what it cannot find is a failure."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from liftpy.ir.expr import (
+    Expr,
+    FunCall,
+    Get,
+    Lambda,
+    Literal,
+    Param,
+    Program,
+    UserFun,
+    call,
+    operate,
+)
+from liftpy.ir.nat import nat
+from liftpy.ir.types import F32, I32, ArrayType
+from liftpy.ir.walk import Path, bound_names, children, with_child
+from liftpy.primitives import Map, Reduce
+from liftpy.primitives.lang import add
+from liftpy.primitives.text import parse
+from liftpy.rewrite.rules import RULES
+from liftpy.rewrite.strategy import Failure, Strategy, Success, at_path, outermost, rule
+from liftpy.semantics.evaluate import evaluate
+from tests.rewrite.test_rules_fire import PROGRAMS, SQUARE
+
+PARAMS = "xs: [5]f32, ys: [5]f32, zs: [3]f32, xss: [5][3]f32, ks: [2]i32"
+
+#: Rules whose templates have projections, on programs in which `f(t.0, ...)` meets a binder in `f`.
+CAPTURES: list[tuple[str, str]] = [
+    ("map_zip_first", "zip(xs, ys) |> map(t => zs |> map(x => sub(t.0, x)))"),
+    ("map_zip_second", "zip(xs, ys) |> map(t => zs |> map(x => add(t.1, x)))"),
+    ("map_fission_zip", "xs |> map(x => zs |> map(t => sub(t, sub(x, square(x)))))"),
+    (
+        "map_reduce_interchange",
+        """xss |> map(row => row |> reduce((a, x) =>
+            zs |> map(t => sub(t, x)) |> reduce((x, t) => sub(x, t), a), 5))""",
+    ),
+    (
+        "zip_of_joins",
+        "xs |> map(p => zip(xss |> join, xss |> map(map(q => sub(q, p))) |> join) |> map(sub))",
+    ),
+    (
+        "split_of_zip",
+        "xss |> map(p => zip(p, zs |> map(q => sub(q, p |> reduce(sub, q)))) |> split(3))",
+    ),
+    # every binder is named `x`, but for accumulators; of two in each other the types differ
+    ("map_zip_first", "zip(xs, ys) |> map(x => zs |> map(x => sub(^x.0, x)))"),
+    ("map_zip_second", "zip(xs, ys) |> map(x => zs |> map(x => sub(^x.1, x)))"),
+    (
+        "map_fission_zip",
+        "xs |> map(x => ks |> map(x => select(x < 1, sub(^x, square(^x)), ^x)))",
+    ),
+    (
+        "map_reduce_interchange",
+        """xss |> map(x => x |> reduce((a, x) =>
+            ks |> map(x => select(x < 1, ^x, a)) |> reduce(sub, a), 5))""",
+    ),
+    (
+        "zip_of_joins",
+        """ks |> map(x => zip(xss |> map(map(x => select(^x < 1, x, square(x)))) |> join,
+            xss |> join) |> map(x => sub(x.0, x.1)))""",
+    ),
+    (
+        "split_of_zip",
+        """ks |> map(x => zip(xs |> map(x => select(^x < 1, x, square(x))), ys) |> split(5)
+            |> map(map(x => sub(x.0, x.1))))""",
+    ),
+]
+
+
+def values(program: Program) -> list[np.ndarray]:
+    """Distinct numbers for every parameter."""
+    arrays = []
+    for k, p in enumerate(program.params):
+        shape = tuple(int(s) for s in p.type.shape)
+        numbers = np.random.default_rng(k).permutation(np.arange(np.prod(shape))).reshape(shape)
+        whole = p.type.element == I32
+        arrays.append(numbers.astype(np.int32) if whole else (numbers - 3.25).astype(np.float32))
+    return arrays
+
+
+def keeps_the_value(program: Program, strategy: Strategy) -> None:
+    """The strategy applies, and before and after agree."""
+    result = strategy(program.body.body)
+    assert isinstance(result, Success), result
+    after = Program(program.name, Lambda(program.params, result.expr))
+    arrays = values(program)
+    expected = evaluate(program, *arrays, dtype=np.float64)
+    np.testing.assert_allclose(evaluate(after, *arrays, dtype=np.float64), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("name", "body"), CAPTURES)
+def test_a_projection_is_not_captured(name: str, body: str) -> None:
+    """A variable put for `t.0` or `t.1` is told apart from every binder it comes to stand in."""
+    hints = {"g": (1, 1, 1)} if name == "map_fission_zip" else {}
+    program = parse(f"{SQUARE}def p({PARAMS}) = {body}")
+    keeps_the_value(program, outermost(rule(name, hints)))
+
+
+def test_every_rule_with_projections_has_two_programs() -> None:
+    """A rule whose template takes a tuple apart is tested above."""
+    projecting = {
+        name
+        for name, law in RULES.items()
+        for part in (*parts(law.left), *parts(law.right))
+        if isinstance(part, FunCall) and isinstance(part.fun, Get)
+    }
+    assert Counter(name for name, _ in CAPTURES) == dict.fromkeys(projecting, 2)
+
+
+def parts(template: Expr) -> list[Expr]:
+    """Every part of a template, functions' bodies and arguments of metavariables included."""
+    inner = template.args if isinstance(template, FunCall) else ()
+    return [template, *(p for c in (*children(template), *inner) for p in parts(c))]
+
+
+KS = Param("crowd", ArrayType(I32, nat(2)))
+HINTS: dict[str, dict[str, Path]] = {
+    "map_fission": {"g": (1, 1, 2)},
+    "map_fission_zip": {"g": (1, 1, 1, 1)},
+}
+
+
+def crowded(expr: Expr, name: str) -> Expr:
+    """The expression with a map whose variable is `name` in place of every `square` and the like.
+
+    The variable is an i32, so that building it captures nothing.
+    """
+    for position, child in enumerate(children(expr)):
+        expr = with_child(expr, position, crowded(child, name))
+    if not (isinstance(expr, FunCall) and isinstance(expr.fun, UserFun)):
+        return expr
+    if expr.fun.name not in {"square", "twice", "sub"}:
+        return expr
+    k = Param(name, I32)
+    by_operator = {"square": "*", "twice": "+", "sub": "-"}
+    full = operate(by_operator[expr.fun.name], expr.args[0], expr.args[-1])
+    body = operate("select", operate("<", k, Literal(1, I32)), full, expr.args[0])
+    a, b = Param("left", F32), Param("right", F32)
+    fold = Reduce(Lambda((a, b), add(a, b)))
+    return call(fold, Literal(0.0, F32), call(Map(Lambda((k,), body)), KS))
+
+
+@pytest.mark.parametrize("name", list(RULES))
+def test_no_rule_captures_a_variable(name: str) -> None:
+    """The functions of a program may bind the very names that the rule's sides bind."""
+    params, body, sizes, hints = PROGRAMS[name]
+    program = parse(f"{SQUARE}def p({params}) = {body}")
+    own = bound_names(RULES[name].left) | bound_names(RULES[name].right)
+    for binder in sorted(own | {"x", "a"}):
+        inner = crowded(program.body.body, binder)
+        changed = Program("p", Lambda((*program.params, KS), inner))
+        marked = HINTS.get(name, hints)
+        keeps_the_value(changed, outermost(rule(name, marked, **sizes)))
+
+
+# --- paths that lead nowhere ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", [(7,), (0, 5), (0, 0, 0), (1, 1, 1, 1)])
+def test_an_absent_hint_is_a_failure(path: Path) -> None:
+    program = parse(f"{SQUARE}def p(xs: [5]f32) = xs |> map(x => twice(square(x)))")
+    result = rule("map_fission", {"g": path})(program.body.body)
+    assert isinstance(result, Failure)
+    assert result.strategy == "map_fission"
+
+
+@pytest.mark.parametrize("path", [(7,), (0, 0), (1, 0, 0, 0), (2, 1)])
+def test_an_absent_path_is_a_failure(path: Path) -> None:
+    program = parse(f"{SQUARE}def p(xs: [5]f32) = xs |> map(x => twice(square(x)))")
+    result = at_path(path, rule("map_copy"))(program.body.body)
+    assert isinstance(result, Failure)
+
+
+def test_a_hint_to_a_part_that_depends_on_an_inner_variable_is_a_failure() -> None:
+    program = parse(f"{SQUARE}def p({PARAMS}) = xs |> map(x => zs |> map(y => sub(x, y)))")
+    result = rule("map_fission", {"g": (1, 1)})(program.body.body)
+    assert isinstance(result, Failure)
+
+
+# --- types ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("map_zip_first", "zip(xs, xss) |> map(t => square(t.0))"),
+        ("map_zip_first", "zip(xss, ys) |> map(t => t.0 |> map(square))"),
+        ("map_zip_second", "zip(xss, ys) |> map(t => square(t.1))"),
+        ("map_zip_second", "zip(xs, xss) |> map(t => t.1 |> map(square))"),
+        ("map_zip_first", "zip(xs, ys) |> map(t => zs |> map(z => sub(z, t.0)))"),
+    ],
+)
+def test_the_result_may_have_any_type(name: str, body: str) -> None:
+    """The element types of the arrays and of the result have nothing to do with each other."""
+    program = parse(f"{SQUARE}def p({PARAMS}) = {body}")
+    keeps_the_value(program, rule(name))
