@@ -1,6 +1,6 @@
 """The nine convolution layers of VGG-16: drawn candidates checked in full, best against PyTorch.
 
-    python benchmarks/vgg16.py [--layers 7 24] [--samples 30] [--device intel] [--json FILE]
+    python benchmarks/vgg16.py [--layers 7 24] [--samples 30] [--families direct] [--json FILE]
 
 For each layer and family, `samples` candidates are drawn (seed 0), compiled, run in poisoned
 buffers and compared with float64 at every output; the figures of memory are compared with what was
@@ -86,7 +86,9 @@ def judge(loaded: Loaded, module: Any, x: np.ndarray, expected: np.ndarray) -> t
     return ("measured" if loaded.allocated_bytes == module.memory.allocated else "memory"), error
 
 
-def measure_layer(index: int, samples: int, session: Session) -> dict[str, Any]:
+def measure_layer(
+    index: int, families: list[str], samples: int, session: Session
+) -> dict[str, Any]:
     """All candidates of a layer, then the best against PyTorch."""
     layer, program = VGG16[index], workload(f"vgg16/{index}")
     rng = np.random.default_rng(index)
@@ -98,7 +100,7 @@ def measure_layer(index: int, samples: int, session: Session) -> dict[str, Any]:
     arrays["b"] = rng.standard_normal(layer.kernels, dtype=np.float32)
     expected = reference(layer, **arrays)
     rows: list[dict[str, Any]] = []
-    for family in FAMILIES:
+    for family in families:
         made = skeletons(program, (family,))
         spaces = [Space(collect(s, session.device)) for s in made]
         drawn = [list(space.sample(samples, 0)) for space in spaces]
@@ -158,6 +160,7 @@ def main() -> int:
     parser.add_argument(
         "--samples", type=int, default=30, help="candidates per family (default 30)"
     )
+    parser.add_argument("--families", nargs="*", default=list(FAMILIES), choices=list(FAMILIES))
     parser.add_argument("--device", default=None)
     parser.add_argument("--json", type=Path, default=None, help="raw data goes here")
     options = parser.parse_args()
@@ -172,7 +175,7 @@ def main() -> int:
     bad = 0
     with Session(device) as session:
         for index in options.layers:
-            result = measure_layer(index, options.samples, session)
+            result = measure_layer(index, options.families, options.samples, session)
             results.append(result)
             outcomes = Counter(r["outcome"] for r in result["rows"])
             bad += sum(n for kind, n in outcomes.items() if kind != "measured")
