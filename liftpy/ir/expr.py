@@ -425,6 +425,7 @@ def fresh(name: str, avoid: frozenset[str] | set[str]) -> str:
 
 def substitute(expr: Expr, by: dict[Param, Expr]) -> Expr:
     """Replace free variables; bound variables are renamed where they would capture."""
+    by = {p: e for p, e in by.items() if e != p}
     if not by or expr.free.isdisjoint(by):
         return expr
     match expr:

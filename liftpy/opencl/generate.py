@@ -18,7 +18,8 @@ from liftpy.opencl.memory import figures, slots
 from liftpy.views.access import Allocate, Memory, memory_view
 
 WORDS = """
-auto break case char const continue default do double else enum extern float for goto if int long
+true false asm typeof auto break case char const continue default do double else enum extern float
+for goto if int long
 register return short signed sizeof static struct switch typedef union unsigned void volatile while
 inline restrict bool half kernel global local private constant read_only write_only read_write
 image2d_t image3d_t sampler_t event_t size_t ptrdiff_t uchar ushort uint ulong get_global_id
@@ -89,7 +90,8 @@ def c_names(names: list[str]) -> dict[str, str]:
     taken: set[str] = set()
     result: dict[str, str] = {}
     for name in names:
-        plain = name.isascii() and name.isidentifier() and name.islower() and name not in RESERVED
+        plain = name.isascii() and name.isidentifier() and name.islower() and name[0] != "_"
+        plain = plain and name not in RESERVED
         safe = name if plain and not TAKEN.fullmatch(name) else "b_" + re.sub(r"\W", "_", name)
         safe = safe if safe.isascii() else "b_" + name.encode().hex()
         while safe in taken:
