@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from liftpy.ir.nat import Nat, NatLike, nat, product
+from liftpy.ir.nat import Nat, NatLike, nat
 
 
 @dataclass(frozen=True)
@@ -175,14 +175,3 @@ def same_shape(a: Type, b: Type) -> list[tuple[Nat, Nat]] | None:
             return pairs
         case _:
             return [] if a == b else None
-
-
-def outer_shape(t: Type, depth: int) -> Nat:
-    """The product of the outermost `depth` lengths."""
-    lengths: list[Nat] = []
-    for _ in range(depth):
-        if not isinstance(t, ArrayType):
-            break
-        lengths.append(t.length)
-        t = t.element
-    return product(lengths)

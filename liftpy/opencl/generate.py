@@ -9,7 +9,7 @@ from liftpy.errors import TypeRefused
 from liftpy.ir.expr import Param, Program
 from liftpy.ir.nat import Nat
 from liftpy.ir.types import SCALAR_BYTES, ArrayType, ScalarType, Type
-from liftpy.kernels.chain import Chain, GlobalBuffer, Kernel, chain
+from liftpy.kernels.chain import Chain, GlobalBuffer, Kernel
 from liftpy.opencl.barriers import needed_barriers
 from liftpy.opencl.c import C_TYPES, HELPERS, Barrier, Block, For, Printer, Statement
 from liftpy.opencl.emit import Access, Emitter, Env, UnrollError
@@ -44,11 +44,6 @@ class EmittedKernel:
     private: int
     global_size: tuple[int, int, int]
     local_size: tuple[int, int, int] | None
-
-
-def generate(program: Program) -> Module:
-    """Compile a lowered program. Every size must be a number."""
-    return assemble(program, chain(program))[0]
 
 
 def assemble(program: Program, cut: Chain) -> tuple[Module, tuple[EmittedKernel, ...]]:

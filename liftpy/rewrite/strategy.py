@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from liftpy.errors import RuleRefused, TypeRefused
 from liftpy.ir.constraint import Constraint, Divides
-from liftpy.ir.expr import Expr, FunCall, Primitive, sizes_agree
+from liftpy.ir.expr import Expr, sizes_agree
 from liftpy.ir.nat import ONE, Nat, NatLike, nat
 from liftpy.ir.walk import Path, at, bottom_up, exists, replace_at, top_down
 from liftpy.rewrite import match as matching
@@ -238,11 +238,6 @@ def where(predicate: Predicate, strategy: Strategy, name: str = "where") -> Stra
         return strategy(expr) if predicate(expr) else Failure(name, ELSEWHERE)
 
     return run
-
-
-def is_call(*primitives: type[Primitive]) -> Predicate:
-    """Whether an expression is a call of exactly one of these primitives."""
-    return lambda expr: isinstance(expr, FunCall) and type(expr.fun) in primitives
 
 
 # --- derivations ---------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from liftpy.errors import RuleRefused
 from liftpy.ir.expr import Expr, FunCall, Lambda, Program
 from liftpy.ir.walk import top_down
 from liftpy.primitives import Map, Reduce, Slide
+from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter, Skeleton
 from liftpy.rewrite.strategies.block import register_blocks, store_padding
 from liftpy.rewrite.strategies.lower import plain
@@ -27,7 +28,6 @@ from liftpy.rewrite.strategies.stage import Sizes, four_stages, is_window_map
 from liftpy.rewrite.strategy import Derivation, Failure, Strategy, seq
 
 Choices = tuple[tuple[str, str], ...]
-MAX_WIDTH = 16  # lanes of the widest OpenCL vector
 MAX_EXTRA = 32  # rows and columns of optimisational padding (specs: lift-convolution, section 6)
 
 
@@ -87,7 +87,7 @@ def direct_parameters(program: Program) -> tuple[Parameter, ...]:
     return (
         Parameter("kappa", 1, inner, "results of the inner map per work-item (kernels)"),
         Parameter("sigma", 1, outer, "results of the outer map per work-item (windows of a row)"),
-        Parameter("v", 1, MAX_WIDTH, "vector width over the inner map"),
+        Parameter("v", 1, MAX_LANES, "vector width over the inner map"),
     )
 
 
@@ -122,7 +122,7 @@ def staged_parameters(program: Program) -> tuple[Parameter, ...]:
         Parameter("kappa", 1, inner, "kernels per work-group"),
         Parameter("sigma", 1, (most - size + 1) ** 2, "windows per work-item"),
         Parameter("omega", 1, elements, "elements that a work-item reduces"),
-        Parameter("v", 1, MAX_WIDTH, "vector width over the elements"),
+        Parameter("v", 1, MAX_LANES, "vector width over the elements"),
     )
 
 

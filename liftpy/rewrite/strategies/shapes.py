@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from liftpy.errors import InternalError
 from liftpy.ir.expr import Expr, FunCall, Param
-from liftpy.ir.types import ArrayType, ScalarType, Type
+from liftpy.ir.types import ArrayType, Type
 from liftpy.ir.walk import lambda_of
 from liftpy.primitives import Map, Pad, Reduce
 from liftpy.primitives.work import is_layout
@@ -58,11 +58,6 @@ def is_padding(expr: Expr) -> bool:
 def rank(t: Type) -> int:
     """The number of dimensions of an array."""
     return 1 + rank(t.element) if isinstance(t, ArrayType) else 0
-
-
-def is_array_of_scalars(t: Type) -> bool:
-    """Whether a type is an array whose elements are scalars."""
-    return isinstance(t, ArrayType) and isinstance(t.element, ScalarType)
 
 
 def working(name: str) -> Strategy:
