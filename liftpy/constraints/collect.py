@@ -30,11 +30,11 @@ OpenCL names no limit: what does not fit in registers is spilled, slowly. The la
 hold 1 KiB a work-item (256 registers of 32 bits); eight times that is beyond any use.
 """
 
-UNROLL_LIMIT = 256
+UNROLL_LIMIT = 128
 """Statements of straight-line code that the loops over a kernel's accumulators may unroll to.
 
 Loops over private arrays are unrolled by the emitter. Drivers take minutes to compile kernels of
-many thousand statements, and accumulators of more than a hundred vectors are spilled.
+many thousand statements, and accumulators of more than sixty vectors are spilled.
 """
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, ClassVar, Protocol
 
 from liftpy.errors import TypeRefused
@@ -91,6 +91,12 @@ class Expr:
         return operate("<=", constant_like(other, self), self)
 
 
+@lru_cache(maxsize=1 << 12)
+def interned(t: Type) -> Type:
+    """One object for equal types: comparing variables then seldom compares types."""
+    return t
+
+
 @dataclass(frozen=True)
 class Param(Expr):
     """A variable."""
@@ -101,6 +107,7 @@ class Param(Expr):
     hashed: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "type", interned(self.type))
         object.__setattr__(self, "hashed", hash((self.name, self.type)))
         object.__setattr__(self, "free", frozenset((self,)))
 

@@ -325,7 +325,7 @@ def magnitude(n: Nat) -> int:
     for monomial, coefficient in n.terms.items():
         term = abs(coefficient)
         for a, e in monomial:
-            low, high = a.bounds()
+            low, high = a.bounds
             if low is None or high is None:
                 return UNBOUNDED
             term *= max(abs(low), abs(high), 1) ** e

@@ -50,15 +50,12 @@ def ask(assertions: Iterable[Bool], timeout_ms: int = TIMEOUT_MS) -> Answer:
 class Applied(Atom):
     """An unknown function of naturals, applied; for laws about all index functions."""
 
-    __slots__ = ("argument", "function")
-
     def __init__(self, function: str, argument: Nat) -> None:
-        super().__init__(f"{function}({argument.key})")
+        super().__init__(function, argument)
+        self.key = f"{function}({argument.key})"
         self.function = function
         self.argument = argument
-
-    def bounds(self) -> tuple[int | None, int | None]:
-        return None, None
+        self.bounds = None, None
 
     def parts(self) -> tuple[Nat, ...]:
         return (self.argument,)

@@ -217,10 +217,12 @@ def test_a_text_may_define_a_function_of_the_prelude_anew():
 def test_sizes_have_ranges():
     p = parse("size m, n: 1..64  size k: ..  size j: -3.. def f(x: [m*n][k][j]f32) = x |> split(m)")
     bounds = {
-        v.name: v.bounds() for t in p.params for length in t.type.lengths() for v in length.atoms()
+        v.name: v.bounds for t in p.params for length in t.type.lengths() for v in length.atoms()
     }
     assert bounds == {"m": (1, 64), "n": (1, 64), "k": (None, None), "j": (-3, None)}
-    assert p.type == array(array(F32, var("k"), var("j")), var("n"), var("m"))
+    assert p.type == array(
+        array(F32, var("k", None), var("j", -3)), var("n", 1, 64), var("m", 1, 64)
+    )
 
 
 def test_types():
