@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -61,7 +62,7 @@ def register(app: typer.Typer) -> None:
 def show_workloads(*, json: JsonFlag = False) -> None:
     """Built-in programs, with sizes and flop counts."""
     if json:
-        show_json([{"name": w.name, "summary": w.summary, "flops": w.flops} for w in workloads()])
+        show_json([asdict(w) for w in workloads()])
         return
     table = Table(box=None, pad_edge=False)
     table.add_column("name", no_wrap=True)
@@ -70,7 +71,8 @@ def show_workloads(*, json: JsonFlag = False) -> None:
     for w in workloads():
         table.add_row(w.name, escape(w.summary), f"{w.flops / 1e6:,.1f}")
     show_table(table)
-    say("matmul/MxNxK takes any sizes")
+    forms = dict.fromkeys(w.form for w in workloads())
+    say("Other sizes too: " + ", ".join(forms))
 
 
 # --- show -----------------------------------------------------------------------------------------

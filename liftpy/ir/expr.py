@@ -603,11 +603,14 @@ def cast_literal(value: float, t: Type) -> float | bool:
 
 
 def operate(op: str, *args: Expr | float) -> Expr:
-    """A scalar operator applied; Python numbers take the type of the first expression."""
+    """A scalar operator applied; Python numbers take the type of the first expression, else f32."""
     like = next(
-        a
-        for a in args
-        if (isinstance(a, Expr) and a.type != BOOL) or (isinstance(a, Expr) and op != "select")
+        (
+            a
+            for a in args
+            if (isinstance(a, Expr) and a.type != BOOL) or (isinstance(a, Expr) and op != "select")
+        ),
+        Literal(0.0, F32),
     )
     return FunCall(ScalarOp(op), tuple(constant_like(a, like) for a in args))
 

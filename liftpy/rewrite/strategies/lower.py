@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from liftpy.ir.expr import Expr, FunCall
-from liftpy.ir.walk import top_down
+from liftpy.ir.expr import Expr, FunCall, Lambda, Primitive
+from liftpy.ir.types import ArrayType
+from liftpy.ir.walk import Path, at, top_down
 from liftpy.primitives import Map, Reduce
-from liftpy.primitives.work import computes
-from liftpy.rewrite.strategies.shapes import body_of, rank, working, working_map
+from liftpy.primitives.work import computes, is_layout
+from liftpy.rewrite.rules.lowering import DIMENSIONS
+from liftpy.rewrite.strategies.shapes import rank, working_map
 from liftpy.rewrite.strategy import (
+    Failure,
     Result,
     Strategy,
     Success,
@@ -51,25 +54,52 @@ def unroll_innermost() -> Strategy:
     return normalize(where(innermost_reduce, rule("reduce_to_seq_unroll"), "innermost reduction"))
 
 
-def working_depth(expr: Expr) -> int:
-    """How many maps that compute stand inside one another, from the outermost inwards."""
-    for _, part in top_down(expr):
-        if working_map(part):
-            return 1 + working_depth(body_of(part))
-        if isinstance(part, FunCall) and isinstance(part.fun, Reduce):
-            return 0
-    return 0
+def result_maps(expr: Expr) -> tuple[Path, ...]:
+    """Paths of the maps that make the result, outermost first, three at most.
+
+    Each is the result of the one around it, or what a layout at the end is written through. A map
+    that is only read, by a zip say, is none of them: it is worked out where it is read.
+    """
+    path: Path = ()
+    found: list[Path] = []
+    while len(found) < len(DIMENSIONS):
+        match at(expr, path):
+            case FunCall(Lambda(), args):
+                path = (*path, len(args))
+            case FunCall(fun, _) as part if working_map(part):
+                found.append(path)
+                path = (*path, 1)
+            case FunCall(Primitive() as fun, (arg,)) if can_write_through(fun, arg):
+                path = (*path, 0)
+            case _:
+                break
+    return tuple(found)
+
+
+def can_write_through(fun: Primitive, arg: Expr) -> bool:
+    """Whether a layout at the end has an inverse through which its argument can be written."""
+    if type(fun) is not Map:
+        return is_layout(fun) and fun.inverse(arg.type) is not None
+    body = fun.f.body
+    while isinstance(body, FunCall) and isinstance(body.fun, Primitive) and len(body.args) == 1:
+        if not can_write_through(body.fun, body.args[0]):
+            return False
+        (body,) = body.args
+    return not fun.f.free and body == fun.f.params[0]
 
 
 def over_ids(level: str) -> Strategy:
-    """The outermost maps, three at most, over ids of a level; the innermost is along dimension 0.
+    """The maps that make the result over ids of a level; the innermost is along dimension 0.
 
     `glb` leaves the work-groups to the driver, `wrg` makes each work-item a group of its own.
     """
 
     def run(expr: Expr) -> Result:
-        depth = min(3, working_depth(expr))
-        return seq(*(working(f"map_to_{level}_{d}") for d in reversed(range(depth))))(expr)
+        paths = result_maps(expr)
+        dims = reversed(range(len(paths)))
+        return seq(
+            *(at_path(p, rule(f"map_to_{level}_{d}")) for p, d in zip(paths, dims, strict=True))
+        )(expr)
 
     return run
 
@@ -80,9 +110,16 @@ def plain() -> Strategy:
     def run(expr: Expr) -> Result:
         if not computes(expr):
             return copied()(expr)
-        return seq(nest_reductions(), over_ids("glb"), sequential())(expr)
+        return seq(nest_reductions(), choose(over_results, copied()), sequential())(expr)
 
     return run
+
+
+def over_results(expr: Expr) -> Result:
+    """The maps that make the result over global ids; fails where an array's result is read."""
+    if isinstance(expr.type, ArrayType) and not result_maps(expr):
+        return Failure("over_results", "the result is no map's")
+    return over_ids("glb")(expr)
 
 
 def elementwise(depth: int) -> Strategy:

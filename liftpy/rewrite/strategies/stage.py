@@ -259,7 +259,7 @@ def four_stages(sizes: Sizes, *, coalesced: bool, unroll: bool) -> Strategy:
                 "map over tiles",
             )
         ),
-        over_ids("glb"),
+        at_path(crop, over_ids("glb")),
         sequential(),
         at_path(crop, rule("to_global")),
         copied(),

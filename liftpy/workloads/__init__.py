@@ -1,0 +1,70 @@
+"""Built-in programs by name: `vgg16/7`, `matmul/64x48x80`, `stencil/jacobi5`.
+
+Each is one high-level expression in the embedded form; sizes stand in the name.
+"""
+
+from __future__ import annotations
+
+import difflib
+
+from liftpy.errors import UnknownName
+from liftpy.ir.expr import Program
+from liftpy.workloads import convolution as convolutions
+from liftpy.workloads import learning, linear, networks, physics, pooling, stencils
+from liftpy.workloads.convolution import Convolution, convolution
+from liftpy.workloads.family import Family, Workload
+from liftpy.workloads.linear import matmul
+from liftpy.workloads.networks import ALEXNET, MOBILENET, RESNET50, VGG16, Network
+
+__all__ = [
+    "ALEXNET",
+    "FAMILIES",
+    "MOBILENET",
+    "RESNET50",
+    "VGG16",
+    "Convolution",
+    "Workload",
+    "convolution",
+    "matmul",
+    "workload",
+    "workloads",
+]
+
+#: Every family by the beginning of its names, in the order in which they are listed.
+FAMILIES: dict[str, Family | Network] = {
+    f.name: f
+    for f in (
+        *networks.NETWORKS,
+        *convolutions.FAMILIES,
+        *pooling.FAMILIES,
+        *linear.FAMILIES,
+        *stencils.FAMILIES,
+        *physics.FAMILIES,
+        *learning.FAMILIES,
+    )
+}
+
+
+def workloads() -> tuple[Workload, ...]:
+    """The built-in programs, in the order in which they are listed."""
+    return tuple(w for family in FAMILIES.values() for w in family.workloads())
+
+
+def workload(name: str) -> Program:
+    """The built-in program of that name; UnknownName lists what exists."""
+    head, _, rest = name.partition("/")
+    if head not in FAMILIES:
+        variant, _, rest = rest.partition("/")
+        head = f"{head}/{variant}"
+    if head in FAMILIES:
+        return FAMILIES[head].program(rest)
+    head = head.removesuffix("/")
+    near = difflib.get_close_matches(name, [w.name for w in workloads()], n=3, cutoff=0.5)
+    near = near or difflib.get_close_matches(head, list(FAMILIES), n=3, cutoff=0.5)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    families = ", ".join(FAMILIES)
+    message = (
+        f"no built-in program {name!r}{hint}\n"
+        f"  there are {families}; `liftpy workloads` lists them with their sizes"
+    )
+    raise UnknownName(message)

@@ -1,0 +1,248 @@
+"""Convolution layers: dense, strided, dilated, grouped and depthwise; channels innermost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from liftpy.errors import TypeRefused
+from liftpy.ir.expr import Expr, Program
+from liftpy.ir.types import F32
+from liftpy.primitives.lang import (
+    Section,
+    add,
+    array_type,
+    const,
+    join,
+    map,
+    map2d,
+    mul,
+    pad2d,
+    reduce,
+    slide,
+    slide2d_rect,
+    split,
+    transpose,
+    zip,
+)
+from liftpy.workloads.family import Family, define
+
+ONCE = (1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Convolution:
+    """The sizes of a convolution layer: input `[height][width][channels]`, channels innermost.
+
+    `padding` is top, bottom, left, right. Elements of a window stand `dilation` apart. With
+    `groups`, each group of kernels sees its own group of channels.
+    """
+
+    channels: int
+    height: int
+    width: int
+    kernels: int
+    kernel: tuple[int, int]
+    stride: tuple[int, int] = ONCE
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+    dilation: tuple[int, int] = ONCE
+    groups: int = 1
+
+    def __post_init__(self) -> None:
+        if self.channels % self.groups or self.kernels % self.groups:
+            message = (
+                f"{self.channels} channels and {self.kernels} kernels cannot be cut into "
+                f"{self.groups} groups: the number of groups must divide both"
+            )
+            raise TypeRefused(message)
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """Rows and columns that a window spans."""
+        return (
+            self.dilation[0] * (self.kernel[0] - 1) + 1,
+            self.dilation[1] * (self.kernel[1] - 1) + 1,
+        )
+
+    @property
+    def out(self) -> tuple[int, int]:
+        """Rows and columns of the output."""
+        top, bottom, left, right = self.padding
+        rows = (self.height + top + bottom - self.extent[0]) // self.stride[0] + 1
+        return rows, (self.width + left + right - self.extent[1]) // self.stride[1] + 1
+
+    @property
+    def flops(self) -> int:
+        """Multiplications and additions of the direct algorithm."""
+        rows, columns = self.out
+        each = self.kernel[0] * self.kernel[1] * self.channels // self.groups
+        return 2 * rows * columns * self.kernels * each
+
+    @property
+    def depthwise(self) -> bool:
+        """Whether every channel has one kernel of its own."""
+        return self.groups == self.channels == self.kernels and self.groups > 1
+
+    def __str__(self) -> str:
+        kind = "depthwise " if self.depthwise else ""
+        also = [f"{self.groups} groups"] if self.groups > 1 and not self.depthwise else []
+        also += [f"stride {self.stride[0]}"] if self.stride != ONCE else []
+        also += [f"dilation {self.dilation[0]}"] if self.dilation != ONCE else []
+        return (
+            f"{kind}convolution {self.channels}x{self.height}x{self.width} -> {self.kernels} "
+            f"kernels {self.kernel[0]}x{self.kernel[1]}{''.join(f', {a}' for a in also)}"
+        )
+
+
+def every(step: int) -> Section:
+    """Each `step`-th element, the first included: windows of one."""
+    return slide(1, step) >> join()
+
+
+def windows_of(layer: Convolution, x: Expr) -> Expr:
+    """`[outH][outW][Kh][Kw][C]`: the padded input's windows, without what dilation leaves out."""
+    windows = x >> pad2d(*layer.padding) >> slide2d_rect(layer.extent, layer.stride)
+    if layer.dilation == ONCE:
+        return windows
+    rows, columns = layer.dilation
+    return windows >> map2d(every(rows) >> map(every(columns)))
+
+
+def convolution(layer: Convolution, name: str = "convolution") -> Program:
+    """The high-level convolution (specs: lift-convolution, section 4), channels innermost.
+
+    `x: [H][W][C]`, `w: [M][Kh][Kw][C]`, `b: [M]` give `[outH][outW][M]`.
+    """
+    if layer.depthwise:
+        return depthwise(layer, name)
+    if layer.groups > 1:
+        return grouped(layer, name)
+
+    def conv(x: Expr, w: Expr, b: Expr) -> Expr:
+        def output(window: Expr) -> Expr:
+            def weigh(kernel: Expr, bias: Expr) -> Expr:
+                products = zip(window >> join() >> join(), kernel >> join() >> join()) >> map(mul)
+                return products >> reduce(add, bias)
+
+            return zip(w, b) >> map(weigh)
+
+        return windows_of(layer, x) >> map(lambda row: row >> map(output))
+
+    return define(
+        name,
+        conv,
+        x=array_type(F32, layer.height, layer.width, layer.channels),
+        w=const(F32, layer.kernels, *layer.kernel, layer.channels),
+        b=const(F32, layer.kernels),
+    )
+
+
+def depthwise(layer: Convolution, name: str) -> Program:
+    """Each channel with a kernel of its own; `w: [Kh][Kw][C]`, `b: [C]`."""
+
+    def conv(x: Expr, w: Expr, b: Expr) -> Expr:
+        def output(window: Expr) -> Expr:
+            def weigh(channel: Expr, kernel: Expr, bias: Expr) -> Expr:
+                return zip(channel, kernel) >> map(mul) >> reduce(add, bias)
+
+            by_channel = join() >> transpose()
+            return zip(window >> by_channel, w >> by_channel, b) >> map(weigh)
+
+        return windows_of(layer, x) >> map2d(output)
+
+    return define(
+        name,
+        conv,
+        x=array_type(F32, layer.height, layer.width, layer.channels),
+        w=const(F32, *layer.kernel, layer.channels),
+        b=const(F32, layer.channels),
+    )
+
+
+def grouped(layer: Convolution, name: str) -> Program:
+    """Groups of kernels over groups of channels; `w: [G][M/G][Kh][Kw][C/G]`, `b: [G][M/G]`."""
+    channels, kernels = layer.channels // layer.groups, layer.kernels // layer.groups
+
+    def conv(x: Expr, w: Expr, b: Expr) -> Expr:
+        def output(window: Expr) -> Expr:
+            def group(part: Expr, weights: Expr, biases: Expr) -> Expr:
+                def weigh(kernel: Expr, bias: Expr) -> Expr:
+                    products = zip(part >> join(), kernel >> join() >> join()) >> map(mul)
+                    return products >> reduce(add, bias)
+
+                return zip(weights, biases) >> map(weigh)
+
+            parts = window >> join() >> map(split(channels)) >> transpose()
+            return zip(parts, w, b) >> map(group) >> join()
+
+        return windows_of(layer, x) >> map2d(output)
+
+    return define(
+        name,
+        conv,
+        x=array_type(F32, layer.height, layer.width, layer.channels),
+        w=const(F32, layer.groups, kernels, *layer.kernel, channels),
+        b=const(F32, layer.groups, kernels),
+    )
+
+
+def same(side: int, dilation: int = 1) -> tuple[int, int, int, int]:
+    """The padding that keeps the size of the input at stride 1."""
+    before = dilation * (side - 1) // 2
+    after = dilation * (side - 1) - before
+    return before, after, before, after
+
+
+def strided(h: int, w: int, c: int, m: int, k: int, s: int) -> Convolution:
+    """Windows `s` apart."""
+    return Convolution(c, h, w, m, (k, k), (s, s), same(k))
+
+
+def dilated(h: int, w: int, c: int, m: int, k: int, d: int) -> Convolution:
+    """Elements of a window `d` apart."""
+    return Convolution(c, h, w, m, (k, k), ONCE, same(k, d), (d, d))
+
+
+def in_groups(h: int, w: int, c: int, m: int, k: int, g: int) -> Convolution:
+    """`g` groups."""
+    return Convolution(c, h, w, m, (k, k), ONCE, same(k), groups=g)
+
+
+def by_channel(h: int, w: int, c: int, k: int, s: int) -> Convolution:
+    """Each channel by itself, windows `s` apart."""
+    return Convolution(c, h, w, c, (k, k), (s, s), same(k), groups=c)
+
+
+FAMILIES = (
+    Family(
+        "convolution/strided",
+        ("H", "W", "C", "M", "K", "S"),
+        ((56, 56, 32, 32, 3, 2),),
+        "[{H}][{W}][{C}] by {M} kernels {K}x{K}, stride {S}",
+        lambda name, *sizes: convolution(strided(*sizes), name),
+        lambda *sizes: strided(*sizes).flops,
+    ),
+    Family(
+        "convolution/dilated",
+        ("H", "W", "C", "M", "K", "D"),
+        ((28, 28, 32, 32, 3, 2),),
+        "[{H}][{W}][{C}] by {M} kernels {K}x{K}, dilation {D}",
+        lambda name, *sizes: convolution(dilated(*sizes), name),
+        lambda *sizes: dilated(*sizes).flops,
+    ),
+    Family(
+        "convolution/grouped",
+        ("H", "W", "C", "M", "K", "G"),
+        ((28, 28, 64, 64, 3, 4),),
+        "[{H}][{W}][{C}] by {M} kernels {K}x{K}, {G} groups",
+        lambda name, *sizes: convolution(in_groups(*sizes), name),
+        lambda *sizes: in_groups(*sizes).flops,
+    ),
+    Family(
+        "convolution/depthwise",
+        ("H", "W", "C", "K", "S"),
+        ((56, 56, 64, 3, 1),),
+        "[{H}][{W}][{C}], each channel by a kernel {K}x{K}, stride {S}",
+        lambda name, *sizes: convolution(by_channel(*sizes), name),
+        lambda *sizes: by_channel(*sizes).flops,
+    ),
+)

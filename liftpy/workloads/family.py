@@ -1,0 +1,86 @@
+"""What a family of built-in programs is: its name, its sizes, and the program for given sizes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from liftpy.errors import UnknownName
+from liftpy.ir.expr import Expr, Program
+from liftpy.ir.types import Type
+from liftpy.primitives.lang import Constant, program
+
+Sizes = tuple[int, ...]
+
+
+def define(name: str, body: Callable[..., Expr], **params: Type | Constant) -> Program:
+    """The program of this name over these parameters."""
+    body.__name__ = name
+    body.__annotations__ = dict(params)
+    return program(body)
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A built-in program: its name, what it computes, and the operations of the direct algorithm.
+
+    `form` says how the names of its family are written: `matmul/MxNxK`.
+    """
+
+    name: str
+    summary: str
+    flops: int
+    form: str
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Programs of any sizes: `matmul/64x48x80`. Without sizes a name means the first of `listed`.
+
+    `letters` name the sizes; `summary` is a format of them; `make` takes the program's name and the
+    sizes, `flops` the sizes.
+    """
+
+    name: str
+    letters: tuple[str, ...]
+    listed: tuple[Sizes, ...]
+    summary: str
+    make: Callable[..., Program]
+    flops: Callable[..., int]
+
+    @property
+    def form(self) -> str:
+        """How its names are written."""
+        return f"{self.name}/{'x'.join(self.letters)}"
+
+    def workload(self, sizes: Sizes) -> Workload:
+        """The built-in program of these sizes."""
+        named: dict[str, Any] = dict(zip(self.letters, sizes, strict=True))
+        return Workload(
+            f"{self.name}/{'x'.join(map(str, sizes))}",
+            self.summary.format(**named),
+            self.flops(*sizes),
+            self.form,
+        )
+
+    def workloads(self) -> tuple[Workload, ...]:
+        """Those that are listed."""
+        return tuple(map(self.workload, self.listed))
+
+    def program(self, rest: str) -> Program:
+        """The program whose name goes on with `rest` after the family's; UnknownName if none."""
+        sizes = tuple(map(int, rest.split("x"))) if SIZES.fullmatch(rest) else ()
+        if not rest:
+            sizes = self.listed[0]
+        if len(sizes) != len(self.letters):
+            message = (
+                f"no built-in program '{self.name}/{rest}': {self.form} takes {len(self.letters)} "
+                f"whole number(s) from 1, as in {self.workload(self.listed[0]).name}"
+            )
+            raise UnknownName(message)
+        return self.make(f"{self.name}_{'x'.join(map(str, sizes))}".replace("/", "_"), *sizes)
+
+
+SIZES = re.compile(r"[1-9]\d*(x[1-9]\d*)*", re.ASCII)

@@ -1,0 +1,137 @@
+"""The distinct convolution layers of published networks, by number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from liftpy.errors import UnknownName
+from liftpy.ir.expr import Program
+from liftpy.workloads.convolution import Convolution, convolution, same
+from liftpy.workloads.family import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """The layers of a network: `vgg16/7`. Without a number a name means the first."""
+
+    name: str
+    layers: dict[int, Convolution]
+
+    @property
+    def form(self) -> str:
+        """How its names are written."""
+        return f"{self.name}/LAYER"
+
+    def workloads(self) -> tuple[Workload, ...]:
+        """Every layer."""
+        return tuple(
+            Workload(f"{self.name}/{i}", str(layer), layer.flops, self.form)
+            for i, layer in self.layers.items()
+        )
+
+    def program(self, rest: str) -> Program:
+        """The layer of that number; UnknownName lists the numbers there are."""
+        number = int(rest) if rest.isdecimal() else next(iter(self.layers)) if not rest else -1
+        if number not in self.layers:
+            message = (
+                f"no built-in program '{self.name}/{rest}': "
+                f"{self.form} has layers {', '.join(map(str, self.layers))}"
+            )
+            raise UnknownName(message)
+        return convolution(self.layers[number], f"{self.name}_{number}")
+
+
+def square(
+    channels: int, side: int, kernels: int, kernel: int = 3, stride: int = 1, groups: int = 1
+) -> Convolution:
+    """A layer on a square image, padded by half a kernel."""
+    return Convolution(
+        channels,
+        side,
+        side,
+        kernels,
+        (kernel, kernel),
+        (stride, stride),
+        same(kernel),
+        groups=groups,
+    )
+
+
+def numbered(layers: Iterable[Convolution]) -> dict[int, Convolution]:
+    """Distinct layers, numbered from 0 in the order in which they appear first."""
+    return dict(enumerate(dict.fromkeys(layers)))
+
+
+#: The nine distinct convolution layers of VGG-16, by index in PyTorch's features
+#: (specs: lift-convolution, Table 3).
+VGG16: dict[int, Convolution] = {
+    0: square(3, 224, 64),
+    2: square(64, 224, 64),
+    5: square(64, 112, 128),
+    7: square(128, 112, 128),
+    10: square(128, 56, 256),
+    12: square(256, 56, 256),
+    17: square(256, 28, 512),
+    19: square(512, 28, 512),
+    24: square(512, 14, 512),
+}
+
+#: The convolution layers of AlexNet in one tower (Krizhevsky 2014), by index in PyTorch's features.
+ALEXNET: dict[int, Convolution] = {
+    0: Convolution(3, 224, 224, 64, (11, 11), (4, 4), (2, 2, 2, 2)),
+    3: square(64, 27, 192, 5),
+    6: square(192, 13, 384),
+    8: square(384, 13, 256),
+    10: square(256, 13, 256),
+}
+
+
+def resnet50() -> Iterator[Convolution]:
+    """ResNet-50 (He et al. 2016, Table 1): 7x7, then four stages of bottleneck blocks.
+
+    A stage's first block halves the image in its 3x3 layer and beside it, as PyTorch has it.
+    """
+    yield square(3, 224, 64, 7, 2)
+    channels, side = 64, 56
+    for stage, blocks in enumerate((3, 4, 6, 3)):
+        width = 64 << stage
+        for block in range(blocks):
+            stride = 2 if stage and not block else 1
+            yield square(channels, side, width, 1)
+            yield square(width, side, width, 3, stride)
+            yield square(width, side // stride, 4 * width, 1)
+            if not block:
+                yield square(channels, side, 4 * width, 1, stride)
+            channels, side = 4 * width, side // stride
+
+
+def mobilenet() -> Iterator[Convolution]:
+    """MobileNet (Howard et al. 2017, Table 1): depthwise 3x3 and 1x1 in turn."""
+    yield square(3, 224, 32, 3, 2)
+    channels, side = 32, 112
+    for kernels, stride in (
+        (64, 1),
+        (128, 2),
+        (128, 1),
+        (256, 2),
+        (256, 1),
+        (512, 2),
+        *[(512, 1)] * 5,
+        (1024, 2),
+        (1024, 1),
+    ):
+        yield square(channels, side, channels, 3, stride, groups=channels)
+        side //= stride
+        yield square(channels, side, kernels, 1)
+        channels = kernels
+
+
+RESNET50, MOBILENET = numbered(resnet50()), numbered(mobilenet())
+
+NETWORKS = (
+    Network("vgg16", VGG16),
+    Network("alexnet", ALEXNET),
+    Network("resnet50", RESNET50),
+    Network("mobilenet", MOBILENET),
+)

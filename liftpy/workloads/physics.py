@@ -1,0 +1,44 @@
+"""Physics: what each particle feels from all others."""
+
+from __future__ import annotations
+
+from liftpy.ir.expr import Expr, Program
+from liftpy.ir.types import F32
+from liftpy.primitives.lang import add, array_type, let, map, reduce, sqrt, zip
+from liftpy.workloads.family import Family, define
+
+SOFTENING = 0.01  # so that a particle feels nothing from itself
+
+
+def nbody(name: str, n: int) -> Program:
+    """The acceleration of each of `n` particles by gravity: `p: [n][3]`, `m: [n]` give `[n][3]`."""
+
+    def acceleration(p: Expr, m: Expr, here: Expr) -> Expr:
+        def attract(total: Expr, there: Expr) -> Expr:
+            def pull(d: Expr) -> Expr:
+                r = d >> map(lambda x: x * x) >> reduce(add, SOFTENING)
+                weight = r >> let(lambda r: there[1] / (r * sqrt(r)))
+                return weight >> let(lambda w: zip(total, d) >> map(lambda a, x: a + w * x))
+
+            return zip(here, there[0]) >> map(lambda a, b: b - a) >> let(pull)
+
+        return zip(p, m) >> reduce(attract, here >> map(lambda x: 0 * x))
+
+    return define(
+        name,
+        lambda p, m: p >> map(lambda here: acceleration(p, m, here)),
+        p=array_type(F32, n, 3),
+        m=array_type(F32, n),
+    )
+
+
+FAMILIES = (
+    Family(
+        "nbody",
+        ("N",),
+        ((4096,),),
+        "gravity between {N} particles",
+        nbody,
+        lambda n: 19 * n * n,
+    ),
+)

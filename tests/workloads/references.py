@@ -1,0 +1,175 @@
+"""What each built-in program computes, in plain numpy and float64: whole arrays, slices, products.
+
+`CASES` gives small sizes, most of them odd or prime, for every family.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+
+import numpy as np
+
+from liftpy.workloads.convolution import Convolution, by_channel, dilated, in_groups, strided
+
+Array = np.ndarray
+
+
+def layer(sizes: Callable[..., Convolution]) -> Callable[..., Array]:
+    """The reference of a convolution family."""
+    return lambda numbers, x, w, b: convolved(sizes(*numbers), x, w, b)
+
+
+def convolved(layer: Convolution, x: Array, w: Array, b: Array) -> Array:
+    """A convolution as a sum of moved, weighted images: no window is ever made."""
+    top, bottom, left, right = layer.padding
+    padded = np.pad(x, ((top, bottom), (left, right), (0, 0)))
+    rows, columns = layer.out
+    # one weight for each output channel, place in the kernel, and input channel; zero off the group
+    dense = np.zeros((layer.kernels, *layer.kernel, layer.channels))
+    share, own = layer.channels // layer.groups, layer.kernels // layer.groups
+    for m in range(layer.kernels):
+        group, of = divmod(m, own)
+        if layer.depthwise:
+            dense[m, :, :, m] = w[:, :, m]
+        else:
+            kernel = w[group, of] if layer.groups > 1 else w[m]
+            dense[m, :, :, group * share : (group + 1) * share] = kernel
+    out = np.zeros((rows, columns, layer.kernels)) + b.reshape(-1)
+    for i, j in product(*map(range, layer.kernel)):
+        y, z = i * layer.dilation[0], j * layer.dilation[1]
+        part = padded[y : y + rows * layer.stride[0], z : z + columns * layer.stride[1]]
+        part = part[:: layer.stride[0], :: layer.stride[1]][:rows, :columns]
+        out += part @ dense[:, i, j].T
+    return out
+
+
+def pooled(f: Callable[..., Array], edge: float) -> Callable[..., Array]:
+    """A reference for pooling."""
+
+    def reference(sizes, x):
+        _, _, _, k, s = sizes
+        half = (k - 1) // 2
+        padded = np.pad(x, ((half, half), (half, half), (0, 0)), constant_values=edge)
+        windows = np.lib.stride_tricks.sliding_window_view(padded, (k, k), (0, 1))[::s, ::s]
+        return f(windows, (3, 4))
+
+    return reference
+
+
+def near(x: Array, *offset: int) -> Array:
+    """The array moved so that each cell holds its neighbour at an offset; zeros come in."""
+    moved = x
+    for axis, by in enumerate(offset):
+        moved = np.roll(moved, -by, axis)
+        edge = [slice(None)] * x.ndim
+        edge[axis] = slice(-by, None) if by > 0 else slice(0, -by)
+        if by:
+            moved = moved.copy()
+            moved[tuple(edge)] = 0
+    return moved
+
+
+def arms(x: Array, reach: int = 1) -> list[Array]:
+    """The neighbours along each axis."""
+    unit = np.eye(x.ndim, dtype=int)
+    return [
+        near(x, *(by * unit[axis]))
+        for distance in range(1, reach + 1)
+        for axis in range(x.ndim)
+        for by in (-distance, distance)
+    ]
+
+
+def box(x: Array, weights: Array) -> Array:
+    """A sum of moved arrays, each by its weight."""
+    half = [n // 2 for n in weights.shape]
+    places = np.ndindex(weights.shape)
+    return sum(weights[p] * near(x, *(a - b for a, b in zip(p, half, strict=True))) for p in places)
+
+
+def hotspot(sizes, x, power):
+    h, w = sizes
+    t, k, heat = 0.0005, 100, 1.75e6 * 0.5
+    dy, dx = 0.016 / h, 0.016 / w
+    capacity = heat * t * dx * dy
+    rx, ry, rz = dx / (2 * k * t * dy), dy / (2 * k * t * dx), t / (k * dx * dy)
+    step = 0.001 * heat * t / 3e6
+    n, s, west, e = arms(x)
+    change = power + (n + s - 2 * x) / ry + (west + e - 2 * x) / rx + (80 - x) / rz
+    return x + step / capacity * change
+
+
+def srad(sizes, x):
+    n, s, w, e = (a - x for a in arms(x))
+    g = (n**2 + s**2 + w**2 + e**2) / x**2
+    laplace = (n + s + w + e) / x
+    q = (g / 2 - laplace**2 / 16) / (1 + laplace / 4) ** 2
+    return np.clip(1 / (1 + (q - 0.5) / (0.5 * 1.5)), 0, 1)
+
+
+def acoustic(sizes, now, before, room):
+    open_sides = sum(arms(room))
+    wall = open_sides < 6
+    value = (2 - open_sides / 3) * now + sum(arms(now)) / 3 - np.where(wall, 0.995, 1) * before
+    return room * value / np.where(wall, 1.005, 1)
+
+
+def nbody(sizes, p, m):
+    d = p[None, :, :] - p[:, None, :]
+    r = (d**2).sum(2) + 0.01
+    return ((m / r**1.5)[:, :, None] * d).sum(1)
+
+
+def poisson19(sizes, x):
+    weights = np.zeros((3, 3, 3))
+    for p in np.ndindex(3, 3, 3):
+        weights[p] = {0: 2.666, 1: -0.166, 2: -0.0833, 3: 0}[sum(abs(i - 1) for i in p)]
+    return box(x, weights)
+
+
+def hotspot3d(sizes, x, power):
+    d, u, n, s, w, e = arms(x)
+    return 0.4 * x + 0.1 * (n + s + w + e) + 0.05 * (u + d) + 0.01 * power + 4
+
+
+def distances(a, b):
+    return ((a[:, None, :] - b[None, :, :]) ** 2).sum(2)
+
+
+#: For each family its small sizes, and the reference: sizes and arrays to the result.
+CASES: dict[str, tuple[tuple[int, ...], Callable[..., Array]]] = {
+    "convolution/strided": ((11, 13, 3, 5, 3, 2), layer(strided)),
+    "convolution/dilated": ((11, 13, 3, 5, 3, 2), layer(dilated)),
+    "convolution/grouped": ((7, 11, 6, 9, 3, 3), layer(in_groups)),
+    "convolution/depthwise": ((7, 11, 5, 3, 2), layer(by_channel)),
+    "pool/max": ((11, 13, 3, 3, 2), pooled(np.max, -np.inf)),
+    "pool/average": ((7, 11, 3, 2, 2), pooled(np.mean, 0)),
+    "pool/global": ((5, 7, 3), lambda sizes, x: x.mean((0, 1))),
+    "dot": ((101,), lambda sizes, x, y: x @ y),
+    "asum": ((101,), lambda sizes, x: np.abs(x).sum()),
+    "scal": ((101,), lambda sizes, alpha, x: alpha * x),
+    "matvec": ((7, 13), lambda sizes, a, x: a @ x),
+    "gesummv": ((7, 13), lambda sizes, a, b, x: (1.5 * a + 1.2 * b) @ x),
+    "matmul": ((7, 11, 5), lambda sizes, a, b: a @ b),
+    "batched": ((3, 5, 7, 11), lambda sizes, a, b: np.einsum("bik,bkj->bij", a, b)),
+    "transpose": ((7, 11), lambda sizes, a: a.T),
+    "stencil/three": ((23,), lambda sizes, x: np.convolve(x, [1, 1, 1], "same")),
+    "stencil/jacobi5": ((7, 11), lambda sizes, x: (x + sum(arms(x))) / 5),
+    "stencil/jacobi9": ((7, 11), lambda sizes, x: box(x, np.full((3, 3), 1 / 9))),
+    "stencil/gaussian5x5": ((7, 11), lambda sizes, x, k: box(x, k)),
+    "stencil/gradient": (
+        (7, 11),
+        lambda sizes, x: x + (sum((x - a) ** 2 for a in arms(x)) + 1e-4) ** -0.5,
+    ),
+    "stencil/hotspot": ((7, 11), hotspot),
+    "stencil/srad": ((7, 11), srad),
+    "stencil/heat7": ((5, 7, 3), lambda sizes, x: x + (sum(arms(x)) - 6 * x) / 8),
+    "stencil/jacobi13": ((5, 7, 3), lambda sizes, x: (x + sum(arms(x, 2))) / 13),
+    "stencil/poisson19": ((5, 7, 3), poisson19),
+    "stencil/hotspot3d": ((5, 7, 3), hotspot3d),
+    "stencil/acoustic": ((5, 7, 3), acoustic),
+    "nbody": ((11,), nbody),
+    "kmeans": ((23, 5, 3), lambda sizes, p, c: distances(p, c).argmin(1)),
+    "nearest": ((7, 13, 3), lambda sizes, q, p: np.sqrt(distances(q, p).min(1))),
+}

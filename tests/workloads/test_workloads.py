@@ -1,0 +1,167 @@
+"""The built-in programs: names, sizes, messages, and what they compute on every runtime."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from liftpy.compile import compile_candidate, skeletons
+from liftpy.constraints.collect import collect
+from liftpy.constraints.device import Device
+from liftpy.constraints.draw import Space
+from liftpy.errors import LiftError
+from liftpy.ir.expr import Program
+from liftpy.opencl.kernel import Module
+from liftpy.opencl.run import Session
+from liftpy.primitives.text import parse, show
+from liftpy.semantics.evaluate import evaluate
+from liftpy.workloads import ALEXNET, FAMILIES, MOBILENET, RESNET50, workload, workloads
+from liftpy.workloads.family import Family
+from liftpy.workloads.networks import Network
+from tests.workloads.references import CASES
+
+SIZED = [name for name, family in FAMILIES.items() if isinstance(family, Family)]
+
+
+def small(name: str) -> str:
+    """The family's program of small sizes."""
+    return f"{name}/{'x'.join(map(str, CASES[name][0]))}"
+
+
+@cache
+def case(name: str) -> tuple[Program, dict[str, np.ndarray], np.ndarray]:
+    """A small program, distinct inputs, and the reference's result in float64."""
+    program = workload(small(name))
+    sizes, reference = CASES[name]
+    rng = np.random.default_rng(3)
+    arrays: dict[str, np.ndarray] = {}
+    for p in program.params:
+        shape = tuple(int(n) for n in getattr(p.type, "shape", ()))
+        count = int(np.prod(shape))
+        # distinct multiples of a small number, none of them zero, of both signs
+        values = (rng.permutation(count) - count // 2 + 0.25) * (3 / max(7, count))
+        arrays[p.name] = values.reshape(shape).astype(np.float32)
+    if name == "stencil/srad":
+        arrays = {n: np.abs(a) + 1 for n, a in arrays.items()}
+    if name == "stencil/acoustic":
+        arrays["room"] = (arrays["room"] > -1).astype(np.float32)
+    expected = reference(sizes, *(a.astype(np.float64) for a in arrays.values()))
+    return program, arrays, np.asarray(expected)
+
+
+def agrees(got: np.ndarray, expected: np.ndarray, what: object) -> None:
+    """Whole numbers are equal, others near."""
+    assert got.shape == expected.shape, what
+    bound = 0 if got.dtype.kind == "i" else 2e-5 * np.abs(expected).max()
+    np.testing.assert_allclose(got, expected, rtol=0, atol=bound, err_msg=str(what))
+
+
+def candidates(program: Program, device: Device, draws: int) -> list[tuple[str, Module]]:
+    """Drawn candidates of every skeleton of every family that applies."""
+    found = []
+    for skeleton in skeletons(program):
+        for assignment in Space(collect(skeleton, device)).sample(draws, seed=5):
+            what = f"{program.name} {skeleton.key} {assignment}"
+            found.append((what, compile_candidate(skeleton, assignment)))
+    return found
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def test_every_family_has_a_reference() -> None:
+    assert list(CASES) == SIZED
+
+
+@pytest.mark.parametrize("name", [w.name for w in workloads()])
+def test_a_listed_name_is_a_program_that_reads_back_from_its_text(name: str) -> None:
+    program = workload(name)
+    assert parse(show(program)) == program
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_name_without_sizes_has_the_first_that_is_listed(name: str) -> None:
+    assert workload(name) == workload(FAMILIES[name].workloads()[0].name)
+
+
+@pytest.mark.parametrize("name", SIZED)
+def test_sizes_in_the_name_are_those_of_the_program(name: str) -> None:
+    """The small sizes are all distinct in their places, so none is taken for another."""
+    program, arrays, _ = case(name)
+    family = FAMILIES[name]
+    assert isinstance(family, Family)
+    assert len(CASES[name][0]) == len(family.letters)
+    assert {p.name for p in program.params} == set(arrays)
+    assert family.workload(CASES[name][0]).name == small(name)
+
+
+REFUSED = {
+    "an unknown layer": "vgg16/8",
+    "no layer number": "resnet50/first",
+    "an unknown family": "vgg18/7",
+    "an unknown stencil": "stencil/jacobi7/8x8",
+    "too few sizes": "matmul/64x48",
+    "too many sizes": "dot/64x48",
+    "a size of nothing": "matvec/0x4",
+    "a size that is no number": "nbody/many",
+    "a slash too many": "nbody/11/",
+    "groups that do not fit": "convolution/grouped/8x8x6x9x3x4",
+    "a window larger than the image": "pool/max/1x1x3x2x1",
+    "another form of digits": "dot/٣",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_name_is_refused_with_what_would_do(name: str, golden) -> None:
+    with pytest.raises(LiftError) as refusal:  # noqa: PT011  the message is compared below
+        workload(REFUSED[name])
+    golden(f"{type(refusal.value).__name__}: {refusal.value}\n")
+
+
+# --- published tables -----------------------------------------------------------------------------
+
+
+def test_networks_have_the_published_layers() -> None:
+    """Multiplications of ResNet-50 and MobileNet as their papers count them, shapes that chain."""
+    assert [layer.kernel for layer in ALEXNET.values()][:2] == [(11, 11), (5, 5)]
+    assert ALEXNET[0].out == (55, 55)
+    assert len(RESNET50) == 23
+    assert {layer.out for layer in RESNET50.values()} == {(n, n) for n in (112, 56, 28, 14, 7)}
+    assert sum(layer.depthwise for layer in MOBILENET.values()) == 9
+    first, *_, last = MOBILENET.values()
+    assert (first.kernels, last.kernels, last.out) == (32, 1024, (7, 7))
+
+
+@pytest.mark.parametrize("network", [f for f in FAMILIES.values() if isinstance(f, Network)])
+def test_a_layers_program_gives_its_output_size(network: Network) -> None:
+    for number, layer in network.layers.items():
+        shape = workload(f"{network.name}/{number}").type.shape
+        assert tuple(map(int, shape)) == (*layer.out, layer.kernels)
+
+
+# --- meaning, devices, Oclgrind -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SIZED)
+def test_the_meaning_is_that_of_numpy(name: str) -> None:
+    program, arrays, expected = case(name)
+    assert expected.size == 1 or np.unique(expected).size > 2
+    got = evaluate(program, *arrays.values(), dtype=np.float64)
+    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", SIZED)
+def test_every_family_that_applies_is_right(runtime: Device, name: str) -> None:
+    """Plain, and drawn candidates of `direct` and `staged` where they apply."""
+    program, arrays, expected = case(name)
+    made = candidates(program, runtime, draws=2)
+    assert made
+    with Session(runtime) as session:
+        for what, module in made:
+            constants = {b.name for b in module.buffers if b.role == "constant"}
+            with session.load(module) as loaded:
+                loaded.set_constants({n: a for n, a in arrays.items() if n in constants})
+                inputs = {n: a for n, a in arrays.items() if n not in constants}
+                agrees(loaded.run(inputs, poison=True), expected, what)
