@@ -17,7 +17,7 @@ from liftpy.errors import ArgumentRefused, LiftError, UnknownName
 from liftpy.explore.candidate import Settings
 from liftpy.ir.expr import Program
 from liftpy.opencl.run import devices, find_device
-from liftpy.primitives.text import parse
+from liftpy.semantics.sizes import at_sizes, parse
 from liftpy.workloads import workload
 
 ProgramName = Annotated[
@@ -39,6 +39,12 @@ SetOption = Annotated[
         "--set", metavar="NAME=VALUE", help="A structural choice or a size; may be repeated."
     ),
 ]
+SizeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--size", metavar="NAME=NUMBER", help="A number for an open size; may be repeated."
+    ),
+]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Database = Annotated[Path, typer.Argument(metavar="FILE", help="A campaign database.")]
 CandidateId = Annotated[
@@ -55,8 +61,30 @@ class UserCode:
 user_code = UserCode()
 
 
-def load_program(name: str) -> Program:
-    """The program that PROGRAM names. LiftError or UnknownName if there is none."""
+def load_program(name: str, given: Sequence[str] | None = None) -> Program:
+    """The program that PROGRAM names, with the numbers of `--size` options.
+
+    LiftError or UnknownName if there is none.
+    """
+    return at_sizes(named_program(name), sizes(given))
+
+
+def sizes(given: Sequence[str] | None) -> dict[str, int]:
+    """The numbers of `--size` options. A usage error if one is not NAME=NUMBER."""
+    found: dict[str, int] = {}
+    for text in given or ():
+        name, _, value = (part.strip() for part in text.partition("="))
+        if not name or not value.removeprefix("-").isdecimal():
+            raise typer.BadParameter(f"'{text}' is not NAME=NUMBER", param_hint="--size")
+        if found.setdefault(name, int(value)) != int(value):
+            raise typer.BadParameter(
+                f"{name} is given twice: {found[name]} and {value}", param_hint="--size"
+            )
+    return found
+
+
+def named_program(name: str) -> Program:
+    """The program that PROGRAM names, its sizes as they are written."""
     if name.endswith(".lift"):
         return parse(read_text(Path(name)))
     file, colon, attribute = name.rpartition(":")

@@ -15,6 +15,7 @@ from liftpy.cli.arguments import (
     DeviceName,
     JsonFlag,
     ProgramName,
+    SizeOption,
     load_program,
 )
 from liftpy.cli.progress import CampaignBar
@@ -53,6 +54,7 @@ Axis = Annotated[
 def explore(  # noqa: PLR0913  as many options as a campaign has
     program: ProgramName,
     *,
+    size: SizeOption = None,
     samples: Annotated[
         int, typer.Option("--samples", "-n", metavar="N", min=1, help="Candidates to draw.")
     ] = campaigns.SAMPLES,
@@ -83,7 +85,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
 
     The same command again resumes it. Exit code 3 if nothing valid was measured.
     """
-    source = load_program(program)
+    source = load_program(program, size)
     try:
         with CampaignBar(source.name, samples) as progress:
             found = campaigns.explore(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from liftpy.explore.store import ATTEMPTS, Store
 from liftpy.explore.version import VERSION
 from liftpy.ir.expr import Program
 from liftpy.opencl.run import find_device
+from liftpy.semantics.sizes import closed
 
 SAMPLES = 100
 DATABASE = Path("liftpy.db")
@@ -139,11 +140,14 @@ def space_of(
     *,
     families: Sequence[str] | None = None,
     memory_limit: int | None = None,
+    sizes: Mapping[str, int] | None = None,
 ) -> Space:
     """The space of a program on a device (a `Device`, or what `find_device` takes).
 
     `families` keeps some families, `memory_limit` the candidates whose peak is within it, in bytes.
+    `sizes` gives numbers for the program's open sizes.
     """
+    program = closed(program, sizes)
     where = device if isinstance(device, Device) else find_device(device)
     space = Space.of(program, where, skeletons(program), memory_limit=memory_limit)
     if families is None:
@@ -165,17 +169,20 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     candidate_limit: float = CANDIDATE_LIMIT,
     tolerance: float = TOLERANCE,
     progress: Callable[[Progress], None] = lambda _: None,
+    sizes: Mapping[str, int] | None = None,
 ) -> Campaign:
     """A campaign: the first `samples` draws of a seed, each compiled, checked and timed.
 
     The same call again goes on where the last one ended, however that was: a campaign that was
     stopped and resumed has the same candidates as one that was not. Larger `samples` extend it.
     `time_limit` ends this call after so many seconds, between two candidates; `candidate_limit`
-    is for each. `tolerance` bounds the error of a result, relative to its largest value.
+    is for each. `tolerance` bounds the error of a result, relative to its largest value. `sizes`
+    gives numbers for the program's open sizes: with others it is another campaign.
 
     Raises StoreRefused if `db` holds another campaign, NothingMeasured if no candidate was right.
     """
     start = time.monotonic()
+    program = closed(program, sizes)
     space = space_of(program, device, families=families, memory_limit=memory_limit)
     if not space.count():
         raise ConstraintRefused(space.explain({}).text)
@@ -188,6 +195,7 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
         settings={
             "families": space.families if families is not None else None,
             "memory_limit": memory_limit,
+            "sizes": dict(sizes) if sizes else None,
             "tolerance": tolerance,
             "points": POINTS,
             "input_seed": INPUT_SEED,

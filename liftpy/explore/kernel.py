@@ -78,8 +78,10 @@ def compile_to_kernel(
     assignment: Mapping[str, int | str] | None = None,
     strategy: str | None = None,
     device: Device | str | None = None,
+    *,
+    sizes: Mapping[str, int] | None = None,
 ) -> Kernel:
-    """Compile a program for a device.
+    """Compile a program for a device; `sizes` gives numbers for its open sizes.
 
     strategy: a family (`plain`, `direct`, `staged`). assignment: values for its sizes and words for
     its structural choices. What both leave open is the first skeleton that fits, and sizes drawn
@@ -87,4 +89,4 @@ def compile_to_kernel(
     """
     target = device if isinstance(device, Device) else find_device(device)
     settings = dict(assignment or {}) | ({} if strategy is None else {FAMILY: strategy})
-    return Kernel(space_of(program, target).candidate(settings), target)
+    return Kernel(space_of(program, target, sizes=sizes).candidate(settings), target)
