@@ -160,6 +160,12 @@ def workload(name: str) -> Program:
     if family == "matmul" and (sizes := re.fullmatch(r"([1-9]\d*)x([1-9]\d*)x([1-9]\d*)", rest)):
         m, n, k = (int(s) for s in sizes.groups())
         return matmul(m, n, k, f"matmul_{m}x{n}x{k}")
+    if family == "matmul":
+        message = (
+            f"{name!r} is no matrix product: write matmul/MxNxK, three whole numbers of at least "
+            "1, such as matmul/64x48x80"
+        )
+        raise UnknownName(message)
     known = [w.name for w in workloads()]
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""

@@ -6,6 +6,7 @@ import importlib.util
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any
 
 import numpy as np
@@ -87,6 +88,12 @@ def named_program(name: str) -> Program:
     """The program that PROGRAM names, its sizes as they are written."""
     if name.endswith(".lift"):
         return parse(read_text(Path(name)))
+    if name.endswith(".py"):
+        known = ", ".join(programs_of(python_module(Path(name)))) or NO_PROGRAM
+        raise UnknownName(
+            f"{name} is a Python file: name one of its programs, as {name}:NAME; "
+            f"its programs are: {known}"
+        )
     file, colon, attribute = name.rpartition(":")
     if colon and file.endswith(".py"):
         return from_python(Path(file), attribute)
@@ -105,6 +112,25 @@ def read_text(path: Path) -> str:
 
 def from_python(path: Path, name: str) -> Program:
     """A program in a Python file."""
+    module = python_module(path)
+    found = getattr(module, name, None)
+    if not isinstance(found, Program):
+        what = f"is of type {type(found).__name__}" if found is not None else "does not exist"
+        known = ", ".join(programs_of(module)) or NO_PROGRAM
+        raise UnknownName(f"{name} in {path} {what}; its programs are: {known}")
+    return found
+
+
+NO_PROGRAM = "none; decorate a function with @lp.program"
+
+
+def programs_of(module: ModuleType) -> list[str]:
+    """The names of the programs in a module."""
+    return [n for n, value in vars(module).items() if isinstance(value, Program)]
+
+
+def python_module(path: Path) -> ModuleType:
+    """A Python file as a module, executed."""
     if not path.is_file():
         raise LiftError(f"{path} cannot be read: there is no such file")
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -115,13 +141,7 @@ def from_python(path: Path, name: str) -> Program:
     user_code.path = str(path)
     spec.loader.exec_module(module)
     user_code.path = None
-    programs = [n for n, value in vars(module).items() if isinstance(value, Program)]
-    found = getattr(module, name, None)
-    if not isinstance(found, Program):
-        what = f"is a {type(found).__name__}" if found is not None else "does not exist"
-        known = ", ".join(programs) or "none; decorate a function with @lp.program"
-        raise UnknownName(f"{name} in {path} {what}; its programs are: {known}")
-    return found
+    return module
 
 
 def settings(given: Sequence[str] | None) -> Settings:

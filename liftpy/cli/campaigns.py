@@ -108,9 +108,19 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
         show_json(report.front_json(found, found.pareto()))
         return
     say(f"{found.identity.program} on {found.device.platform}: {found.device.name}")
-    say(f"{len(found.rows)} of {samples} candidates: {report.counts_text(found.counts)}")
+    say(f"{progress_text(found, samples)}: {report.counts_text(found.counts)}")
     show(report.front_table(found.pareto(), console().width, "front of time and peak memory"))
     say(f"again: liftpy pareto {shlex.quote(str(db))}")
+
+
+def progress_text(found: Campaign, samples: int) -> str:
+    """How many candidates a campaign has, of those asked for or of all there are."""
+    done = len(found.rows)
+    if found.exhausted:
+        return f"{report.candidates_text(done)}, which is all that the space has"
+    if done > samples:  # an earlier call drew more
+        return report.candidates_text(done)
+    return f"{done} of {report.candidates_text(samples)}"
 
 
 def pareto(
@@ -140,7 +150,7 @@ def pareto(
         say(report.front_csv(rows).rstrip())
     elif rows:
         say(f"{found.identity.program} on {found.device.platform}: {found.device.name}")
-        say(f"{len(found.rows)} candidates: {report.counts_text(found.counts)}")
+        say(f"{report.candidates_text(len(found.rows))}: {report.counts_text(found.counts)}")
         show(report.front_table(rows, console().width))
     if not rows:
         found.best(memory_limit)  # raises, and says why there is none
@@ -153,7 +163,7 @@ def candidates(file: Database, *, json: JsonFlag = False) -> None:
         show_json(report.candidates_json(found))
         return
     show(report.candidates_table(found))
-    say(f"{len(found.rows)} candidates: {report.counts_text(found.counts)}")
+    say(f"{report.candidates_text(len(found.rows))}: {report.counts_text(found.counts)}")
 
 
 def replay_candidate(file: Database, candidate: CandidateId, *, json: JsonFlag = False) -> None:

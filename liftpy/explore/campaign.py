@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from liftpy.compile import skeletons
+from liftpy.compile import compile_candidate, skeletons
 from liftpy.constraints.device import Device
 from liftpy.errors import ConstraintRefused, NothingMeasured, UnknownName
 from liftpy.explore.candidate import FAMILY, Candidate, program_text
@@ -55,6 +55,8 @@ class Campaign:
     path: Path
     identity: Identity
     rows: tuple[Row, ...]
+    exhausted: bool = False
+    """Whether it has every candidate of its space; known to the call that explored it."""
 
     @classmethod
     def read(cls, path: Path | str) -> Campaign:
@@ -145,11 +147,16 @@ def space_of(
     """The space of a program on a device (a `Device`, or what `find_device` takes).
 
     `families` keeps some families, `memory_limit` the candidates whose peak is within it, in bytes.
-    `sizes` gives numbers for the program's open sizes.
+    `sizes` gives numbers for the program's open sizes. TypeRefused for a program without kernels.
     """
     program = closed(program, sizes)
     where = device if isinstance(device, Device) else find_device(device)
-    space = Space.of(program, where, skeletons(program), memory_limit=memory_limit)
+    derived = skeletons(program)
+    for skeleton in derived:
+        if not skeleton.parameters:  # what has no kernels in its simplest form has no space
+            compile_candidate(skeleton, {})
+            break
+    space = Space.of(program, where, derived, memory_limit=memory_limit)
     if families is None:
         return space
     kept = [member for family in families for member in space.choosing({FAMILY: family}).members]
@@ -212,7 +219,8 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
                 if time_limit is not None and time.monotonic() - start > time_limit:
                     break
                 run.step(candidate)
-        campaign = Campaign(store.path, identity, tuple(store.rows()))
+        exhausted = len(run.done) == space.count()
+        campaign = Campaign(store.path, identity, tuple(store.rows()), exhausted)
     if not campaign.pareto():
         raise nothing_measured(campaign)
     return campaign
