@@ -16,6 +16,7 @@ from liftpy.explore.space import Space
 from liftpy.explore.version import VERSION
 from liftpy.ir.expr import Expr, Program, UserFun
 from liftpy.ir.nat import Nat, var
+from liftpy.ir.nat import var as size
 from liftpy.ir.types import BOOL, F32, F64, I32, Type
 from liftpy.opencl.run import devices, find_device
 from liftpy.primitives.lang import (
@@ -64,11 +65,11 @@ from liftpy.primitives.lang import (
     zip,
 )
 from liftpy.primitives.lang import array_type as array
-from liftpy.primitives.text import parse, show
 from liftpy.primitives.transpose import stride
 from liftpy.rewrite.rules import RULES as rules  # noqa: N811  a catalogue to users
 from liftpy.semantics.evaluate import evaluate, evaluate_at
 from liftpy.semantics.ledger import certify as prove
+from liftpy.semantics.sizes import at_sizes, parse, show
 from liftpy.workloads import workload, workloads
 
 f32, f64, i32, boolean = F32, F64, I32, BOOL
@@ -91,6 +92,7 @@ __all__ = [
     "array",
     "as_scalar",
     "as_vector",
+    "at_sizes",
     "boolean",
     "compile",
     "const",
@@ -131,6 +133,7 @@ __all__ = [
     "rules",
     "select",
     "show",
+    "size",
     "slide",
     "slide2d",
     "slide2d_rect",

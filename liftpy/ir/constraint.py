@@ -37,6 +37,10 @@ class Constraint:
         """The condition on numbers."""
         raise NotImplementedError
 
+    def denial(self) -> str:
+        """The sentence that it does not hold."""
+        return f"it is not so that {self}"
+
     def decide(self) -> bool | None:
         """The condition on symbols, where it is evident."""
         return None
@@ -56,6 +60,9 @@ class Divides(Constraint):
             else None
         )
 
+    def denial(self) -> str:
+        return f"{self.left} does not divide {self.right}"
+
     def __str__(self) -> str:
         return f"{self.left} divides {self.right}"
 
@@ -73,6 +80,9 @@ class AtMost(Constraint):
             return True
         return False if high is not None and high < 0 else None
 
+    def denial(self) -> str:
+        return f"{self.left} is more than {self.right}"
+
     def __str__(self) -> str:
         return f"{self.left} <= {self.right}"
 
@@ -89,6 +99,9 @@ class Equal(Constraint):
             return True
         low, high = (self.right - self.left).bounds
         return False if (low is not None and low > 0) or (high is not None and high < 0) else None
+
+    def denial(self) -> str:
+        return f"{self.left} is not {self.right}"
 
     def __str__(self) -> str:
         return f"{self.left} = {self.right}"

@@ -21,6 +21,7 @@ from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint, Equal
 from liftpy.ir.nat import Nat
 from liftpy.ir.pull import Reader, Value
+from liftpy.ir.source import Spans
 from liftpy.ir.types import BOOL, F32, F64, I32, ScalarType, TupleType, Type, same_shape
 
 NO_PARAMS: frozenset[Param] = frozenset()
@@ -620,12 +621,14 @@ class Program:
     """A closed function from named arrays to an array: what is compiled.
 
     `constants` names the parameters that stay the same from run to run (weights): what depends on
-    them alone is prepared once.
+    them alone is prepared once. `spans` says where the parts stand in the text that the program was
+    read from; it is no part of what the program is.
     """
 
     name: str
     body: Lambda
     constants: frozenset[str] = frozenset()
+    spans: Spans | None = field(default=None, compare=False, repr=False)
 
     @property
     def params(self) -> tuple[Param, ...]:

@@ -281,6 +281,8 @@ class Nat:
         division.
         """
         divisor = nat(other)
+        if not divisor.terms:  # no number; who divides asks for a divisor of at least 1
+            return self // divisor
         if len(divisor.terms) == 1:
             ((monomial, coefficient),) = divisor.terms.items()
             if all(number % coefficient == 0 for number in self.terms.values()):

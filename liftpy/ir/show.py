@@ -538,6 +538,8 @@ def sizes(expr: Expr) -> Iterator[Var]:
             match fun:
                 case Lambda():
                     yield from sizes_of_function(fun)
+                case UserFun():
+                    yield from sizes_of_function(Lambda(fun.params, fun.body))
                 case Primitive():
                     own = INDEXED.get(fun.name)
                     for n in fun.numbers().values():
@@ -565,16 +567,26 @@ def variables(n: Nat) -> Iterator[Var]:
     return (a for a in n.atoms() if isinstance(a, Var))
 
 
-def show_sizes(program: Program) -> list[str]:
-    """The declarations of the sizes: as wide a range as any use of the variable has."""
+def size_ranges(program: Program) -> dict[str, tuple[int | None, int | None]]:
+    """The open sizes of a program by name: as wide a range as any use of the variable has."""
     ranges: dict[str, tuple[int | None, int | None]] = {}
     for v in sizes_of_function(program.body):
         low, high = ranges.get(v.name, (v.low, v.high))
         low = None if low is None or v.low is None else min(low, v.low)
         high = None if high is None or v.high is None else max(high, v.high)
         ranges[v.name] = (low, high)
+    return dict(sorted(ranges.items()))
+
+
+def show_range(name: str, low: int | None, high: int | None) -> str:
+    """A size with its range, for messages."""
+    return f"{name}: {'' if low is None else low}..{'' if high is None else high}"
+
+
+def show_sizes(program: Program) -> list[str]:
+    """The declarations of the sizes."""
     groups: dict[str, list[str]] = {}
-    for name, (low, high) in sorted(ranges.items()):
+    for name, (low, high) in size_ranges(program).items():
         bounds = f"{'' if low is None else low}..{'' if high is None else high}"
         groups.setdefault("" if bounds == "0.." else f": {bounds}", []).append(show_name(name))
     return [f"size {', '.join(names)}{bounds}" for bounds, names in groups.items()]

@@ -20,7 +20,7 @@ from typing import TypeAlias, TypeVar
 
 from liftpy.errors import InternalError, LiftError, SyntaxRefused, TypeRefused, UnknownName
 from liftpy.ir import show as printing
-from liftpy.ir.constraint import Divides
+from liftpy.ir.constraint import Constraint, Divides
 from liftpy.ir.expr import (
     OPERATORS,
     Expr,
@@ -55,12 +55,10 @@ from liftpy.ir.parse import (
     Node,
     Number,
     Pipe,
-    Place,
     ProgramSyntax,
     Project,
     ScalarSyntax,
     SizeSyntax,
-    Source,
     Syntax,
     Truth,
     TupleSyntax,
@@ -71,6 +69,7 @@ from liftpy.ir.parse import (
     parse_expr,
     parse_program,
 )
+from liftpy.ir.source import Place, Source, Spans
 from liftpy.ir.types import (
     BOOL,
     F32,
@@ -83,6 +82,7 @@ from liftpy.ir.types import (
     VectorType,
     base,
 )
+from liftpy.ir.walk import top_down
 from liftpy.primitives import PRIMITIVES
 from liftpy.primitives.lang import PRELUDE, eta
 
@@ -189,6 +189,8 @@ class Elaborator:
     source: Source
     sizes: dict[str, Nat] = field(default_factory=dict[str, Nat])
     functions: dict[str, UserFun] = field(default_factory=lambda: dict(PRELUDE))
+    #: The calls made so far with their places, by identity: the call is kept, so it stays its own.
+    placed: dict[int, tuple[Expr, Place]] = field(default_factory=dict[int, tuple[Expr, Place]])
 
     # refusals
 
@@ -213,12 +215,24 @@ class Elaborator:
     ) -> T:
         """What `make` makes; its refusal gets the place."""
         try:
-            return make()
+            made = make()
         except TypeRefused as refusal:
             what, _, why = str(refusal).partition(": ")
             if isinstance(node, Name | Call) and word_of(node) not in what:
                 what, why = f"`{word_of(node)}` cannot be applied", str(refusal)
             raise self.refuse(TypeRefused, what, node, why, *remedies()) from refusal
+        if isinstance(made, Expr):
+            self.placed[id(made)] = made, node.place
+        return made
+
+    def spans(self, node: ProgramSyntax, body: Expr) -> Spans:
+        """Where the calls of a program's body stand, and its parameters."""
+        calls = {
+            path: self.placed[id(part)][1]
+            for path, part in top_down(body)
+            if id(part) in self.placed
+        }
+        return Spans(self.source, calls, {p.name: p.place for p in node.params})
 
     # declarations
 
@@ -231,7 +245,8 @@ class Elaborator:
         params = tuple(self.param(p) for p in node.params)
         scope: Scope = {p.name: (p,) for p in params}
         body = Lambda(params, self.value(node.body, scope))
-        return Program(node.name, body, frozenset(p.name for p in node.params if p.constant))
+        constants = frozenset(p.name for p in node.params if p.constant)
+        return Program(node.name, body, constants, self.spans(node, body.body))
 
     def declare(self, node: SizeSyntax) -> None:
         """A size."""
@@ -639,9 +654,19 @@ class Elaborator:
         """A call of a primitive; `exact` keeps the parameter types that are written."""
 
         def remedies() -> tuple[str, ...]:
-            return (*sizes_that_work(primitive, operands), *law(type(primitive)))
+            return (
+                *self.ranges(primitive, operands),
+                *sizes_that_work(primitive, operands),
+                *law(type(primitive)),
+            )
 
         return self.built(node, lambda: applied(primitive, operands, exact=exact), remedies)
+
+    def ranges(self, primitive: Primitive, operands: tuple[Expr, ...]) -> tuple[str, ...]:
+        """The ranges of the sizes in a condition that never holds."""
+        broken = broken_condition(primitive, operands)
+        names = sorted(broken.names() & self.sizes.keys()) if broken is not None else ()
+        return tuple(printing.show_range(n, *self.sizes[n].bounds) for n in names)
 
     def static(self, cls: type[Primitive], name: str, kind: str, node: Syntax) -> Nat | float:
         """An argument that is a field of a primitive."""
@@ -752,16 +777,83 @@ def signature(fun: UserFun) -> str:
     return f"it is defined as {fun.name}({params})"
 
 
-def sizes_that_work(primitive: Primitive, operands: tuple[Expr, ...]) -> tuple[str, ...]:
-    """For a divisor that does not divide, those that do."""
+def broken_condition(primitive: Primitive, operands: tuple[Expr, ...]) -> Constraint | None:
+    """The first condition of a call that does not hold; None where the types do not fit at all."""
     try:
         conditions = list(primitive.conditions(*(o.type for o in operands)))
     except TypeRefused:
-        return ()  # the types themselves do not fit, and the refusal says so
-    for condition in conditions:
-        length = condition.right.constant
-        if isinstance(condition, Divides) and condition.known() is False and length is not None:
-            sizes = [str(d) for d in range(1, math.isqrt(length) + 1) if length % d == 0]
-            sizes += [str(length // int(d)) for d in reversed(sizes) if int(d) ** 2 != length]
-            return (f"sizes that work: {', '.join(sizes)}",)
-    return ()
+        return None  # the refusal says so
+    return next((c for c in conditions if c.known() is False), None)
+
+
+REACH = 64  # how far a number that works is looked for
+LISTED, SHOWN = 12, 8  # numbers that are listed one by one; runs that are shown of more
+
+
+def sizes_that_work(primitive: Primitive, operands: tuple[Expr, ...]) -> tuple[str, ...]:
+    """For numbers in a call that break a condition, those with which the call has a type.
+
+    One number at a time is changed; a divisor of a length may be any divisor, others are near.
+    """
+    if broken_condition(primitive, operands) is None or primitive.name in printing.INDEXED:
+        return ()
+    types = tuple(o.type for o in operands)
+    numbers = {n: size.constant for n, size in primitive.numbers().items()}
+    lines: list[str] = []
+    for name, number in numbers.items():
+        if number is None:
+            continue
+        near = range(number - REACH, number + REACH + 1)
+        lengths = [
+            c.right.constant or 0 for c in primitive.conditions(*types) if isinstance(c, Divides)
+        ]
+        divisors = {
+            d
+            for n in lengths
+            if n > 0
+            for k in range(1, math.isqrt(n) + 1)
+            if n % k == 0
+            for d in (k, n // k)
+        }
+        works = [
+            v
+            for v in sorted({*near, *divisors})
+            if has_type(replace(primitive, **{name: nat(v)}), types)
+        ]
+        if works:
+            found = runs(works, number)
+            alone = len(numbers) == 1
+            lines.append(f"sizes that work: {found}" if alone else f"{name}: {found} would work")
+    return tuple(lines)
+
+
+def has_type(primitive: Primitive, types: tuple[Type, ...]) -> bool:
+    """Whether a call of a primitive means something."""
+    try:
+        primitive.result(*types)
+    except TypeRefused:
+        return False
+    return True
+
+
+def runs(numbers: list[int], near: int) -> str:
+    """Ascending numbers; of many, neighbours together as `2 .. 5`, and those near a number."""
+    if len(numbers) <= LISTED:
+        return ", ".join(map(str, numbers))
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and found[-1][1] == number - 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    shown = sorted(sorted(found, key=lambda r: min(abs(r[0] - near), abs(r[1] - near)))[:SHOWN])
+    return ", ".join(run(low, high, near) for low, high in shown)
+
+
+def run(low: int, high: int, near: int) -> str:
+    """Numbers in a row; where the search ended, there are more."""
+    if high == near + REACH:
+        return f"{low} and more"
+    if low == near - REACH:
+        return f"up to {high}"
+    return f"{low}" if low == high else f"{low} .. {high}"

@@ -27,9 +27,10 @@ from liftpy.ir.expr import (
     operate,
 )
 from liftpy.ir.nat import Nat, nat, var
-from liftpy.ir.parse import Source, parse_expr
+from liftpy.ir.parse import parse_expr
 from liftpy.ir.show import show as show_plain
 from liftpy.ir.show import show_nat, show_number
+from liftpy.ir.source import Source
 from liftpy.ir.types import BOOL, F32, F64, I32, Type, TypeVar, VectorType, array
 from liftpy.primitives import PRIMITIVES, Join, Map, Pad, Reduce, Slide, Split, Transpose, Zip
 from liftpy.primitives.lang import add, add_int, fun, mul, neutral, section
