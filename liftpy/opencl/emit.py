@@ -62,6 +62,7 @@ from liftpy.opencl.terms import (
     is_stable,
     lanes_c,
     literal_c,
+    number_c,
     operator_c,
 )
 from liftpy.primitives import (
@@ -87,6 +88,7 @@ from liftpy.views.access import (
     Apply,
     Choice,
     Constant,
+    FromIndex,
     Lane,
     Lanes,
     Load,
@@ -630,6 +632,8 @@ class Emitter:
                 return self.loaded(term, self.place(term, 1), 1)
             case Constant(value, t):
                 return literal_c(value, t)
+            case FromIndex(index, t):
+                return number_c(index, t)
             case Apply(op, args, _):
                 return operator_c(op, [self.scalar(a) for a in args], args[-1].type)
             case Choice():
@@ -658,7 +662,7 @@ class Emitter:
                 return Ternary(
                     condition_c(conditions),
                     self.unconditional(then),
-                    literal_c(otherwise.value, otherwise.type),
+                    self.unconditional(otherwise),
                 )
             case Lanes():
                 message = "a reduceVec cannot stand behind a pad: store its result with toGlobal"
@@ -742,10 +746,9 @@ class Emitter:
         if isinstance(term, Choice):
             conditions, then, otherwise = guards(term)
             if not any(lane in c.index.names() for c in conditions):
-                inner, is_vector = self.vector_unconditional(then, lane, width)
-                inner = inner if is_vector else CallC(f"({kind})", (inner,))
-                constant = CallC(f"({kind})", (literal_c(otherwise.value, otherwise.type),))
-                return Ternary(condition_c(conditions), inner, constant), True
+                parts = (self.vector_unconditional(t, lane, width) for t in (then, otherwise))
+                inner, other = (c if vec else CallC(f"({kind})", (c,)) for c, vec in parts)
+                return Ternary(condition_c(conditions), inner, other), True
         if isinstance(term, Load) and term.memory.space != "private":
             start = self.start(term.index, lane)
             if term.index - var(lane, 0, width - 1) == start:
