@@ -364,10 +364,11 @@ class Emitter:
             case Tuple(elements):
                 for k, e in enumerate(elements):
                     self.generate(e, env, dest[k])
-            case FunCall(Primitive() as p, (arg,)) if (
-                inner := self.inner(p, arg, dest)
+            case FunCall(Primitive() as p, args) if (
+                inner := self.inner(p, args, dest)
             ) is not None:
-                self.generate(arg, env, inner)
+                for arg, place in zip(args, inner, strict=True):
+                    self.generate(arg, env, place)
             case FunCall(Map() | Reduce() as p, _) if type(p) in {Map, Reduce} and not is_layout(p):
                 message = (
                     f"`{p.name}` has no loop or parallel level: "
@@ -377,11 +378,11 @@ class Emitter:
             case _:
                 self.copy(vectors(expr.type, self.view(expr, env)), dest)
 
-    def inner(self, p: Primitive, arg: Expr, dest: Value) -> Value | None:
-        """Where the argument of a layout at the end must go; None if it has to be read instead."""
-        if not (isinstance(p, LAYOUTS) or type(p) is Map) or not computes(arg):
+    def inner(self, p: Primitive, args: tuple[Expr, ...], dest: Value) -> tuple[Value, ...] | None:
+        """Where the arguments of a layout at the end go; None if they have to be read instead."""
+        if not (isinstance(p, LAYOUTS) or type(p) is Map) or not any(map(computes, args)):
             return None
-        return through(p, arg, dest, self.read)
+        return through(p, args, dest, self.read)
 
     def copy(self, value: Value, dest: Value) -> None:
         """Store a value that needs no further computation than its terms."""

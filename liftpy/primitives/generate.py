@@ -42,11 +42,11 @@ class Generate(Primitive):
         yield at_least(1, self.length)
         yield at_most(self.length, MOST)
 
-    def conditions(self) -> Iterator[Constraint]:
+    def conditions(self, *args: Type) -> Iterator[Constraint]:
         """`requires`: the function itself says which number it takes."""
         return self.requires()
 
-    def fit(self) -> Primitive:
+    def fit(self, *args: Type) -> Primitive:
         return self
 
     def meaning(self, read: Reader, f: Callable[[Value], Value]) -> Value:

@@ -325,7 +325,7 @@ def to_private(x: Expr) -> Expr:
 # --- compositions --------------------------------------------------------------------------------
 
 
-def under(depth: int, f: Callee) -> Callee:
+def under(depth: int, f: Section) -> Section:
     """`f` under `depth` maps."""
     return f if depth == 0 else map(under(depth - 1, f))
 

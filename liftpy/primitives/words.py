@@ -85,7 +85,7 @@ def word(cls: type[Primitive]) -> Callable[..., Any]:
 
     build.__name__ = build.__qualname__ = name
     build.__doc__ = inspect.cleandoc(cls.__doc__ or "")
-    build.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
+    build.__signature__ = signature
     return build
 
 
