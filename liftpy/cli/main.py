@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
@@ -16,16 +16,13 @@ from liftpy.cli import campaigns, language, points, proofs, running
 from liftpy.cli.arguments import user_code
 from liftpy.errors import InternalError, LiftError
 
-if TYPE_CHECKING:
-    import click  # typer's own; named in annotations only
-
 INTERNAL = InternalError.exit_code
 
 
 class Commands(TyperGroup):
     """The commands, each listed with its whole first sentence, wrapped and not cut."""
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
         rows: list[tuple[str, str]] = []
         for name in self.list_commands(ctx):
             command = self.get_command(ctx, name)

@@ -12,7 +12,7 @@ included.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, lru_cache
 from typing import Any, ClassVar, Protocol
@@ -299,6 +299,10 @@ class Primitive:
     """
 
     name: ClassVar[str] = ""
+    #: Why `requires` asks for nothing, where it does not.
+    unconditional: ClassVar[str] = ""
+    #: Clauses of `requires` that say what the primitive is, which no proof needs; and why.
+    by_definition: ClassVar[Mapping[str, str]] = {}
 
     def __post_init__(self) -> None:
         """Caches; subclasses add nothing."""
@@ -397,8 +401,14 @@ def sizes_agree(a: Type, b: Type) -> Iterator[Constraint]:
 
 @cache
 def nat_fields(cls: type) -> tuple[str, ...]:
-    """The names of the fields of a primitive that are naturals."""
-    return tuple(f.name for f in fields(cls) if f.type in {"Nat", Nat})
+    """The names of the fields of a primitive that are naturals, index functions among them."""
+    return tuple(f.name for f in fields(cls) if f.type in {"Nat", Nat, "IndexFunction"})
+
+
+@cache
+def index_fields(cls: type) -> tuple[str, ...]:
+    """The names of the fields of a primitive that are naturals over the index `i`."""
+    return tuple(f.name for f in fields(cls) if f.type == "IndexFunction")
 
 
 def retype(function: Lambda, types: tuple[Type, ...]) -> Lambda:

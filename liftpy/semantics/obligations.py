@@ -17,10 +17,10 @@ import z3
 
 from liftpy.errors import LiftError, TypeRefused
 from liftpy.ir.constraint import Constraint, at_least, divides
-from liftpy.ir.expr import FunCall, Primitive, Program, UserFun, sizes_agree
+from liftpy.ir.expr import FunCall, Primitive, Program, UserFun, index_fields, sizes_agree
 from liftpy.ir.nat import ONE, Nat, Quotient, Remainder
 from liftpy.ir.place import named
-from liftpy.ir.show import INDEXED, show_range, size_ranges
+from liftpy.ir.show import show_range, size_ranges
 from liftpy.ir.source import Place
 from liftpy.ir.types import Type
 from liftpy.ir.walk import bottom_up
@@ -106,7 +106,7 @@ def of_call(call: FunCall) -> Iterator[Constraint]:
     types = tuple(a.type for a in call.args)
     match call.fun:
         case Primitive() as fun:
-            numbers = {} if fun.name in INDEXED else fun.numbers()
+            numbers = {} if index_fields(type(fun)) else fun.numbers()
             for size in numbers.values():
                 yield from defined(size)
             yield from fun.conditions(*types)
