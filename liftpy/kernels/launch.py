@@ -6,26 +6,29 @@ parameter has a value.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.expr import Expr, FunCall, Primitive
+from liftpy.ir.expr import Expr, FunCall, Lambda, Primitive, Tuple
 from liftpy.ir.nat import ONE, ZERO, Nat
 from liftpy.ir.types import size_bytes
 from liftpy.ir.walk import children, function_of
 from liftpy.primitives import (
+    Map,
     MapGlb,
     MapLcl,
     MapWrg,
     Reduce,
     ReduceSeq,
     ReduceSeqUnroll,
+    ToGlobal,
     ToLocal,
     ToPrivate,
 )
+from liftpy.primitives.levels import PARALLEL, Level, level_of, misplaced, word
 from liftpy.primitives.map import array_of
-
-PARALLEL = (MapGlb, MapWrg, MapLcl)
+from liftpy.primitives.work import computes, is_layout
 
 
 @dataclass
@@ -64,6 +67,7 @@ def demand(body: Expr) -> Demand:
     """What the kernel that computes `body` demands; TypeRefused where a level may not stand."""
     found = Demand(private=private_bytes(body))
     _walk(body, found, ())
+    _check_writers(body)
     if found.glb and found.groups:
         message = (
             "mapGlb cannot be mixed with mapWrg or mapLcl in one kernel: use toGlobal between them"
@@ -72,18 +76,19 @@ def demand(body: Expr) -> Demand:
     return found
 
 
-def _walk(expr: Expr, found: Demand, above: tuple[tuple[type, int], ...]) -> None:
+def _walk(expr: Expr, found: Demand, above: tuple[Level, ...]) -> None:
     inner = above
     if isinstance(expr, FunCall):
         match expr.fun:
             case MapGlb() | MapWrg() | MapLcl() as fun:
-                _check_nesting(fun, above)
+                if (why := misplaced(level_of(fun), above)) is not None:
+                    raise TypeRefused(why)
                 (xs,) = expr.args
                 extent = array_of(fun.name, xs.type).length
                 lengths = found.extents(type(fun)).setdefault(fun.dim, [])
                 if extent not in lengths:
                     lengths.append(extent)
-                inner = (*above, (type(fun), fun.dim))
+                inner = (*above, level_of(fun))
             case ToLocal():
                 levels = [level for level, _ in above]
                 if MapWrg not in levels or MapLcl in levels or MapGlb in levels:
@@ -107,6 +112,55 @@ def _walk(expr: Expr, found: Demand, above: tuple[tuple[type, int], ...]) -> Non
     else:
         for child in children(expr):
             _walk(child, found, above)
+
+
+def _check_writers(body: Expr) -> None:
+    """All that a kernel stores is stored over the same levels (rule 7).
+
+    Where a level is missing, every work-item along it would store the same elements: a race.
+    """
+    first, *others = dict.fromkeys(writers(body, ()))
+    for other in others:
+        missing = sorted(map(word, first ^ other))
+        message = (
+            f"one part of the kernel is stored over {', '.join(missing)} and another is not: "
+            "several work-items would store its elements; use the same levels for both, or "
+            "toGlobal between them"
+        )
+        raise TypeRefused(message)
+
+
+def writers(expr: Expr, above: tuple[Level, ...]) -> Iterator[frozenset[Level]]:
+    """The levels around each part of a kernel that stores what work-items share."""
+    match expr:
+        case Tuple(elements):
+            for e in elements:
+                yield from writers(e, above)
+        case FunCall(Lambda() as f, args):
+            for a in args:
+                yield from staged(a, above)
+            yield from writers(f.body, above)
+        case FunCall(ToGlobal() | ToLocal(), (arg,)):
+            yield from writers(arg, above)
+        case FunCall(Map() as fun, (xs,)) if not is_layout(fun):
+            yield from staged(xs, above)
+            inner = (*above, level_of(fun)) if isinstance(fun, PARALLEL) else above
+            yield from writers(fun.f.body, inner)
+        case FunCall(Primitive() as fun, args) if is_layout(fun) and any(map(computes, args)):
+            for a in args:
+                yield from writers(a, above)
+        case _:
+            yield from staged(expr, above)
+            yield frozenset(above)
+
+
+def staged(expr: Expr, above: tuple[Level, ...]) -> Iterator[frozenset[Level]]:
+    """`writers` of what an expression stages in local memory."""
+    if isinstance(expr, FunCall) and isinstance(expr.fun, ToLocal):
+        yield from writers(expr, above)
+        return
+    for child in children(expr):
+        yield from staged(child, above)
 
 
 def private_bytes(expr: Expr, *, ends_step: bool = False) -> Nat:
@@ -140,22 +194,6 @@ def private_bytes(expr: Expr, *, ends_step: bool = False) -> Nat:
     if function is not None:
         total = total + private_bytes(function.body, ends_step=ends_step)
     return total
-
-
-def _check_nesting(fun: MapGlb | MapWrg | MapLcl, above: tuple[tuple[type, int], ...]) -> None:
-    """The legality rules of parallel maps (systems notes, 2.9): distinct, local inside group."""
-    if (type(fun), fun.dim) in above:
-        message = f"{fun.name}({fun.dim}) stands inside another {fun.name}({fun.dim})"
-        raise TypeRefused(message)
-    if isinstance(fun, MapWrg) and any(level is MapLcl for level, _ in above):
-        message = (
-            f"mapWrg({fun.dim}) stands inside a mapLcl: "
-            "work-groups hold work-items, not the reverse"
-        )
-        raise TypeRefused(message)
-    if isinstance(fun, MapLcl) and not any(level is MapWrg for level, _ in above):
-        message = f"mapLcl({fun.dim}) stands outside every mapWrg"
-        raise TypeRefused(message)
 
 
 def _check_storage(expr: Expr, levels: tuple[type[Primitive], ...], who: str) -> None:

@@ -14,6 +14,7 @@ from liftpy.primitives import (
     ToLocal,
     ToPrivate,
 )
+from liftpy.primitives.levels import DIMENSIONS
 from liftpy.rewrite.rule import Rule
 from liftpy.rewrite.rules.notation import T, U, array, fmap, fold, function, n, unknown
 
@@ -22,7 +23,6 @@ z = Param("z", U)
 f = unknown("f", U)
 apply_f = function(f, x=T)
 step = function(f, a=U, x=T)
-DIMENSIONS = (0, 1, 2)
 
 
 MAP_TO_SEQ = Rule(

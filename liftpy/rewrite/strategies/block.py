@@ -24,7 +24,7 @@ from liftpy.rewrite.strategies.lower import (
     over_ids,
     sequential,
 )
-from liftpy.rewrite.strategies.shapes import is_padding, is_reduce, maps_over, rank
+from liftpy.rewrite.strategies.shapes import is_padding, is_reduce, is_windows, maps_over, rank
 from liftpy.rewrite.strategy import (
     Failure,
     Predicate,
@@ -176,12 +176,15 @@ def store_padding(part: str) -> Strategy:
     """What is stored of the padded array before it is used: all, its padded columns, or nothing.
 
     `copy` makes every later access plain; `columns` leaves the rows' bounds to be tested; `fused`
-    all bounds.
+    all bounds. `windows` stores the windows of the padded array, each element as often as it is in
+    one: for a convolution that is im2col, and what remains is a product of matrices.
     """
 
     def run(expr: Expr) -> Result:
         if part == "fused":
             return Success(expr)
+        if part == "windows":
+            return outermost(where(is_windows, copy_kernel(), "windows"))(expr)
         for path, candidate in top_down(expr):
             if is_padding(candidate) and candidate.free <= expr.free:
                 if part == "copy":

@@ -16,12 +16,19 @@ from liftpy.primitives import Map, Reduce, Slide
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter, Skeleton
 from liftpy.rewrite.strategies.block import register_blocks, store_padding
-from liftpy.rewrite.strategies.lower import plain
+from liftpy.rewrite.strategies.lower import exposed
+from liftpy.rewrite.strategies.mapping import mapped, mappings, read_mapping, show_mapping
+from liftpy.rewrite.strategies.partial import (
+    partial_results,
+    reduced_lengths,
+    results_reduced,
+)
 from liftpy.rewrite.strategies.shapes import (
     array_type,
     body_of,
     is_padding,
     is_reduce,
+    is_windows,
     maps_over,
 )
 from liftpy.rewrite.strategies.stage import Sizes, four_stages, is_window_map
@@ -33,10 +40,14 @@ MAX_EXTRA = 32  # rows and columns of optimisational padding (specs: lift-convol
 
 @dataclass(frozen=True)
 class Family:
-    """A named set of skeletons: which structural choices there are, and the strategy for each."""
+    """A named set of skeletons: which structural choices there are, and the strategy for each.
+
+    applies: whether a program has the shape that the family looks for.
+    """
 
     name: str
     summary: str
+    applies: Callable[[Program], bool]
     choices: Callable[[Program], Iterator[Choices]]
     parameters: Callable[[Program], tuple[Parameter, ...]]
     strategy: Callable[[Program, dict[str, str], dict[str, Parameter]], Strategy]
@@ -60,6 +71,13 @@ def paddings(program: Program) -> tuple[str, ...]:
     return ("fused", "columns", "copy") if both else ("fused", "copy")
 
 
+def stored_views(program: Program) -> tuple[str, ...]:
+    """`paddings`, and the windows where there are some."""
+    body = program.body.body
+    windows = any(is_windows(e) and e.free <= body.free for _, e in top_down(body))
+    return (*paddings(program), "windows") if windows else paddings(program)
+
+
 def outer_length(expr: Expr) -> int:
     """The length of an array of known length."""
     return int(array_type(expr).length)
@@ -74,11 +92,20 @@ def block_lengths(program: Program) -> tuple[int, int]:
     raise RuleRefused(message)
 
 
+def plain_choices(program: Program) -> Iterator[Choices]:
+    """What of the padding is stored, and every legal mapping."""
+    result = exposed()(program.body.body)
+    if isinstance(result, Failure):
+        return iter(())
+    words = tuple(map(show_mapping, mappings(result.expr)))
+    return product(pad=paddings(program), map=words)
+
+
 def plain_strategy(
-    _program: Program, _choices: dict[str, str], _sizes: dict[str, Parameter]
+    _program: Program, choices: dict[str, str], _sizes: dict[str, Parameter]
 ) -> Strategy:
-    """`plain`; its one choice is that nothing of the padding is stored."""
-    return plain()
+    """`exposed` maps at the levels of a mapping."""
+    return seq(exposed(), mapped(read_mapping(choices["map"])), store_padding(choices["pad"]))
 
 
 def direct_parameters(program: Program) -> tuple[Parameter, ...]:
@@ -140,26 +167,65 @@ def staged_strategy(
     )
 
 
+def partial_parameters(program: Program) -> tuple[Parameter, ...]:
+    """The chunk of a partial result."""
+    most = min(reduced_lengths(program.body.body))
+    return (Parameter("chunk", 1, most, "elements that a work-item reduces"),)
+
+
+def partial_strategy(
+    _program: Program, choices: dict[str, str], sizes: dict[str, Parameter]
+) -> Strategy:
+    """`partial_results`."""
+    return partial_results(sizes["chunk"].nat, strided=choices["strided"] == "yes")
+
+
+def has_blocks(program: Program) -> bool:
+    """Whether it has a map of a map of reductions."""
+    return any(maps_over(maps_over(is_reduce))(e) for _, e in top_down(program.body.body))
+
+
+def has_windows(program: Program) -> bool:
+    """Whether it reduces the windows of a padded parameter in blocks."""
+    parts = [e for _, e in top_down(program.body.body)]
+    return (
+        has_blocks(program)
+        and any(is_padding(e) and e.free <= program.body.body.free for e in parts)
+        and any(is_window_map(e) for e in parts)
+    )
+
+
 FAMILIES: dict[str, Family] = {
     f.name: f
     for f in (
         Family(
             "plain",
-            "one kernel, a work-item for each result",
-            lambda program: product(pad=("fused",)),
+            "one kernel: the maps that make the result over ids, by every legal mapping",
+            lambda _: True,
+            plain_choices,
             lambda _: (),
             plain_strategy,
         ),
         Family(
             "direct",
             "register blocks: a work-item computes sigma x kappa results by one reduction",
-            lambda program: product(pad=paddings(program), level=("glb", "wrg")),
+            has_blocks,
+            lambda program: product(pad=stored_views(program), level=("glb", "wrg")),
             direct_parameters,
             direct_strategy,
         ),
         Family(
+            "partial",
+            "a reduction in two kernels: partial results in parallel, then their fold",
+            lambda program: bool(results_reduced(program.body.body)),
+            lambda _: product(strided=("no", "yes")),
+            partial_parameters,
+            partial_strategy,
+        ),
+        Family(
             "staged",
             "the published four stages: pad, partial results, sum, crop",
+            has_windows,
             lambda _: product(coalesce=("no", "yes"), unroll=("no", "yes")),
             staged_parameters,
             staged_strategy,
@@ -180,7 +246,7 @@ def skeletons(program: Program, families: tuple[str, ...] | None = None) -> tupl
 
 def skeletons_of(family: Family, program: Program) -> list[Skeleton] | str:
     """The skeletons of one family, or why it does not apply."""
-    if not applies(family.name, program):
+    if not family.applies(program):
         return f"{family.name}: the program has no such shape"
     parameters = family.parameters(program)
     found: list[Skeleton] = []
@@ -193,20 +259,3 @@ def skeletons_of(family: Family, program: Program) -> list[Skeleton] | str:
         lowered = Program(program.name, Lambda(program.params, result.expr), program.constants)
         found.append(Skeleton(family.name, choices, lowered, derivation, parameters))
     return found
-
-
-def applies(name: str, program: Program) -> bool:
-    """Whether a program has the shape that a family looks for."""
-    parts = [e for _, e in top_down(program.body.body)]
-    blocks = any(maps_over(maps_over(is_reduce))(e) for e in parts)
-    match name:
-        case "direct":
-            return blocks
-        case "staged":
-            return (
-                blocks
-                and any(is_padding(e) and e.free <= program.body.body.free for e in parts)
-                and any(is_window_map(e) for e in parts)
-            )
-        case _:
-            return True

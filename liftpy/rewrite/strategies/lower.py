@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from liftpy.ir.expr import Expr, FunCall, Lambda, Primitive
+from collections.abc import Iterator
+
+from liftpy.ir.expr import Expr, FunCall, Tuple
 from liftpy.ir.types import ArrayType
-from liftpy.ir.walk import Path, at, top_down
+from liftpy.ir.walk import Path, top_down
 from liftpy.primitives import Map, Reduce
-from liftpy.primitives.work import computes, is_layout
-from liftpy.rewrite.rules.lowering import DIMENSIONS
-from liftpy.rewrite.strategies.shapes import rank, working_map
+from liftpy.primitives.levels import DIMENSIONS
+from liftpy.primitives.work import computes
+from liftpy.rewrite.strategies.shapes import Nest, nests, rank, working_map
 from liftpy.rewrite.strategy import (
-    Failure,
     Result,
     Strategy,
     Success,
@@ -54,38 +55,11 @@ def unroll_innermost() -> Strategy:
     return normalize(where(innermost_reduce, rule("reduce_to_seq_unroll"), "innermost reduction"))
 
 
-def result_maps(expr: Expr) -> tuple[Path, ...]:
-    """Paths of the maps that make the result, outermost first, three at most.
-
-    Each is the result of the one around it, or what a layout at the end is written through. A map
-    that is only read, by a zip say, is none of them: it is worked out where it is read.
-    """
-    path: Path = ()
-    found: list[Path] = []
-    while len(found) < len(DIMENSIONS):
-        match at(expr, path):
-            case FunCall(Lambda(), args):
-                path = (*path, len(args))
-            case FunCall(fun, _) as part if working_map(part):
-                found.append(path)
-                path = (*path, 1)
-            case FunCall(Primitive() as fun, (arg,)) if can_write_through(fun, arg):
-                path = (*path, 0)
-            case _:
-                break
-    return tuple(found)
-
-
-def can_write_through(fun: Primitive, arg: Expr) -> bool:
-    """Whether a layout at the end has an inverse through which its argument can be written."""
-    if type(fun) is not Map:
-        return is_layout(fun) and fun.inverse(arg.type) is not None
-    body = fun.f.body
-    while isinstance(body, FunCall) and isinstance(body.fun, Primitive) and len(body.args) == 1:
-        if not can_write_through(body.fun, body.args[0]):
-            return False
-        (body,) = body.args
-    return not fun.f.free and body == fun.f.params[0]
+def chain(trees: tuple[Nest, ...]) -> Iterator[Path]:
+    """The paths of maps inside one another, outermost first."""
+    while trees:
+        yield trees[0].path
+        trees = trees[0].inner
 
 
 def over_ids(level: str) -> Strategy:
@@ -95,7 +69,7 @@ def over_ids(level: str) -> Strategy:
     """
 
     def run(expr: Expr) -> Result:
-        paths = result_maps(expr)
+        paths = tuple(chain(nests(expr)))[: len(DIMENSIONS)]
         dims = reversed(range(len(paths)))
         return seq(
             *(at_path(p, rule(f"map_to_{level}_{d}")) for p, d in zip(paths, dims, strict=True))
@@ -104,22 +78,30 @@ def over_ids(level: str) -> Strategy:
     return run
 
 
-def plain() -> Strategy:
-    """One kernel: a work-item for each result of the outer maps, loops inside; views are copied."""
+def exposed() -> Strategy:
+    """Reductions nested, and maps that make the result, which `mapping` gives levels.
+
+    A view is copied element by element; so is a result that is only read, of a concat say.
+    """
 
     def run(expr: Expr) -> Result:
-        if not computes(expr):
-            return copied()(expr)
-        return seq(nest_reductions(), choose(over_results, copied()), sequential())(expr)
+        if isinstance(expr, Tuple):
+            parts = range(len(expr.elements))
+            return seq(*(at_path((k,), run) for k in parts))(expr)
+        nested = nest_reductions() if computes(expr) else identity
+        return seq(nested, attempt(where(is_unmapped, copied_out)))(expr)
 
     return run
 
 
-def over_results(expr: Expr) -> Result:
-    """The maps that make the result over global ids; fails where an array's result is read."""
-    if isinstance(expr.type, ArrayType) and not result_maps(expr):
-        return Failure("over_results", "the result is no map's")
-    return over_ids("glb")(expr)
+def is_unmapped(expr: Expr) -> bool:
+    """An array that no map makes."""
+    return isinstance(expr.type, ArrayType) and not nests(expr)
+
+
+def copied_out(expr: Expr) -> Result:
+    """An array as maps that copy it, down to its scalars."""
+    return elementwise(rank(expr.type))(expr)
 
 
 def elementwise(depth: int) -> Strategy:

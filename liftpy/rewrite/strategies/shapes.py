@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from liftpy.errors import InternalError
-from liftpy.ir.expr import Expr, FunCall, Param
+from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Primitive, Tuple
 from liftpy.ir.types import ArrayType, Type
-from liftpy.ir.walk import lambda_of
-from liftpy.primitives import Map, Pad, Reduce
-from liftpy.primitives.work import is_layout
+from liftpy.ir.walk import Path, lambda_of, top_down
+from liftpy.primitives import Map, Pad, Reduce, Slide
+from liftpy.primitives.work import computes, is_layout
 from liftpy.rewrite.strategy import Predicate, Strategy, outermost, rule, where
 
 
@@ -55,6 +58,15 @@ def is_padding(expr: Expr) -> bool:
     )
 
 
+def is_windows(expr: Expr) -> bool:
+    """A view that takes windows of a variable."""
+    return (
+        isinstance(expr, FunCall)
+        and not computes(expr)
+        and any(isinstance(e, FunCall) and isinstance(e.fun, Slide) for _, e in top_down(expr))
+    )
+
+
 def rank(t: Type) -> int:
     """The number of dimensions of an array."""
     return 1 + rank(t.element) if isinstance(t, ArrayType) else 0
@@ -63,3 +75,48 @@ def rank(t: Type) -> int:
 def working(name: str) -> Strategy:
     """A lowering rule at the outermost map that computes."""
     return outermost(where(working_map, rule(name), "working map"))
+
+
+def can_write_through(fun: Primitive, arg: Expr) -> bool:
+    """Whether a layout at the end has an inverse through which its argument can be written."""
+    if type(fun) is not Map:
+        return is_layout(fun) and fun.inverse(arg.type) is not None
+    body = fun.f.body
+    while isinstance(body, FunCall) and isinstance(body.fun, Primitive) and len(body.args) == 1:
+        if not can_write_through(body.fun, body.args[0]):
+            return False
+        (body,) = body.args
+    return not fun.f.free and body == fun.f.params[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """A map that makes (part of) the result, and those that make its function's result."""
+
+    path: Path
+    inner: tuple[Nest, ...]
+
+
+def nests(expr: Expr, path: Path = ()) -> tuple[Nest, ...]:
+    """The maps that make the result of an expression.
+
+    A map that is only read, by a zip say, is none of them: it is worked out where it is read.
+    """
+    match expr:
+        case Tuple(elements):
+            return tuple(n for k, e in enumerate(elements) for n in nests(e, (*path, k)))
+        case FunCall(Lambda() as f, args):
+            return nests(f.body, (*path, len(args)))
+        case FunCall(Map() as fun, _) if working_map(expr):
+            return (Nest(path, nests(fun.f.body, (*path, 1))),)
+        case FunCall(Primitive() as fun, (arg,)) if can_write_through(fun, arg):
+            return nests(arg, (*path, 0))
+        case _:
+            return ()
+
+
+def paths_of(trees: tuple[Nest, ...]) -> Iterator[Path]:
+    """The paths of nests, outermost first."""
+    for nest in trees:
+        yield nest.path
+        yield from paths_of(nest.inner)
