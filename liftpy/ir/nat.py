@@ -145,6 +145,26 @@ class Remainder(Atom):
         return self.numerator.evaluate(at) % self.denominator.evaluate(at)
 
 
+class Applied(Atom):
+    """An unknown function of naturals, applied; in rules only."""
+
+    __slots__ = ("argument", "function")
+
+    def __init__(self, function: str, argument: Nat) -> None:
+        super().__init__(f"{function}({argument.key})")
+        self.function = function
+        self.argument = argument
+
+    def bounds(self) -> tuple[int | None, int | None]:
+        return None, None
+
+    def parts(self) -> tuple[Nat, ...]:
+        return (self.argument,)
+
+    def rebuild(self, parts: tuple[Nat, ...]) -> Nat:
+        return atom(Applied(self.function, parts[0]))
+
+
 class Nat:
     """A polynomial with integer coefficients over atoms, in normal form.
 

@@ -31,7 +31,7 @@ from liftpy.ir.expr import (
     Tuple,
     UserFun,
 )
-from liftpy.ir.nat import Atom, Nat, Quotient, Remainder, Var
+from liftpy.ir.nat import Applied, Atom, Nat, Quotient, Remainder, Var
 from liftpy.ir.types import (
     F32,
     I32,
@@ -193,6 +193,8 @@ def show_atom(a: Atom, *, alone: bool) -> str:
             op = "//"
         case Remainder():
             op = "%"
+        case Applied(function=function, argument=argument):
+            return f"{function}({show_nat(argument)})"
         case _:
             message = f"no text for the natural {a.key}"
             raise InternalError(message)

@@ -20,7 +20,7 @@ from liftpy.errors import UnknownName
 from liftpy.ir.constraint import Constraint
 from liftpy.ir.denote import denote
 from liftpy.ir.expr import FunCall, Get, Param, Primitive, call
-from liftpy.ir.nat import atom, var
+from liftpy.ir.nat import Applied, atom, var
 from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
 from liftpy.primitives import (
@@ -46,7 +46,7 @@ from liftpy.rewrite.rule import ValueVar
 from liftpy.rewrite.rules.notation import S, T, U, array, function, k, m, n, unknown
 from liftpy.semantics.agree import Hypotheses, Proof
 from liftpy.semantics.opinion import disagreement
-from liftpy.semantics.smt import TIMEOUT_MS, Applied, ask
+from liftpy.semantics.smt import TIMEOUT_MS, ask
 from liftpy.semantics.symbolic import Part, components
 from liftpy.semantics.verdict import Open, Proved, Refuted, Unknown, Vacuous, Verdict
 
