@@ -19,7 +19,7 @@ from functools import cache
 from typing import Literal, Self
 
 from liftpy.ir.constraint import Constraint
-from liftpy.ir.expr import Expr, FunCall, Primitive
+from liftpy.ir.expr import Expr, FunCall, FunVar, Param, Primitive
 from liftpy.ir.nat import ONE, ZERO, Applied, Nat, NatLike, Var, atom, nat, var
 from liftpy.ir.walk import top_down
 
@@ -113,6 +113,20 @@ class ValueVar(float):
         return self.name
 
     __str__ = __repr__
+
+
+@cache
+def hints_of(rule: Rule) -> tuple[str, ...]:
+    """What the matcher cannot find alone: where the parts given to an unknown function end."""
+    given = [
+        a
+        for _, part in top_down(rule.left)
+        if isinstance(part, FunCall) and isinstance(part.fun, FunVar)
+        for a in part.args
+    ]
+    functions = {a.fun.name for a in given if isinstance(a, FunCall) and isinstance(a.fun, FunVar)}
+    values = {a.name for a in given if isinstance(a, Param) and a in rule.left.free}
+    return tuple(sorted(functions | values))
 
 
 @cache

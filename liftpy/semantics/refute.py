@@ -98,14 +98,14 @@ def possible(rule: Rule) -> bool:
 def with_permutations(rule: Rule) -> tuple[Rule, list[str]]:
     """The rule with known permutations for unknown ones, and what they are in words.
 
-    The first is rotated by one, the second reversed: the two do not commute, and the rotation is
-    not its own inverse.
+    The first is rotated by one, the second goes in steps of two around an odd length: the two do
+    not commute, and neither they nor one after the other are their own inverse.
     """
     i = var(INDEX)
     functions: dict[str, Nat] = {}
     for number, (forth, back, n) in enumerate(permutes(rule)):
-        rotated, reversed_ = ((i + 1) % n, (i + n - 1) % n), (n - 1 - i, n - 1 - i)
-        functions[forth], functions[back] = rotated if number % 2 == 0 else reversed_
+        rotated, doubled = ((i + 1) % n, (i + n - 1) % n), (2 * i % n, (n + 1) // 2 * i % n)
+        functions[forth], functions[back] = rotated if number % 2 == 0 else doubled
     if not functions:
         return rule, []
     left, right = (map_sizes(side, lambda s: with_indices(s, functions)) for side in sides(rule))

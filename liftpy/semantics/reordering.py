@@ -5,6 +5,7 @@ They stand beside those of `induction`, which are about folds of folds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ import z3
 
 from liftpy.ir.nat import Nat, Var, atom, nat
 from liftpy.ir.pull import Value
-from liftpy.semantics.agree import Hypotheses, Proof
+from liftpy.semantics.agree import Bool, Hypotheses, Proof
 from liftpy.semantics.induction import SHAPE, fresh, whole
 from liftpy.semantics.laws import constants
 from liftpy.semantics.symbolic import Fold, Part, Read
@@ -29,47 +30,50 @@ def read_at(proof: Proof, fold: Fold, k: Nat, accumulator: Any) -> list[Read]:
     return [read for read in reads if read.array == reads[0].array]
 
 
-def flat(reads: list[Read]) -> Nat:
-    """The number of an element among all of its array, row by row."""
-    place = nat(0)
-    for read in reads:
-        place = place * read.length + read.index
-    return place.recombined()
-
-
 def permuted(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> None:
     """Both sides take the same steps, in another order.
 
-    One side takes its steps in the order of the elements; step `k` of the other is its step `p(k)`,
-    `p` being where that step reads. Different steps read at different indices, all in range; so `p`
-    takes no value twice, hence every one once; and where any two steps may change places, the order
-    does not matter.
+    On each side different steps read different elements of an array, which has as many elements as
+    there are steps: so each element is read once. Steps that read the same element do the same;
+    and any two steps may change places, so that their order does not matter.
     """
     one, two = whole(left), whole(right)
     terms = proof.terms
-    k, in_range = proof.index(one.length)
-    a = fresh(proof, one)
-    if flat(read_at(proof, one, k, a)) == k:
-        one, two = two, one
-    length = terms.nat(one.length)
-    proof.show("both sides fold over as many steps", length == terms.nat(two.length), hypotheses)
     proof.agree(one.init, two.init, hypotheses, "the folds start alike")
-    j, also = proof.index(one.length)
-    here, there = read_at(proof, one, k, a), read_at(proof, one, j, a)
-    ranges = (*hypotheses, in_range, also)
-    for read in here:
-        index = terms.nat(read.index)
-        inside = z3.And(index >= 0, index < terms.nat(read.length))
-        proof.show("a step reads inside its array", inside, ranges)
-    place = flat(here)
-    p = terms.nat(place)
-    proof.show("a step is one of the other side's", z3.And(p >= 0, p < length), ranges)
-    same = [terms.nat(r.index) == terms.nat(s.index) for r, s in zip(here, there, strict=True)]
-    apart = z3.Implies(z3.And(same), terms.nat(k) == terms.nat(j))
-    proof.show("no step is taken twice", apart, ranges)
-    proof.agree(one.step(k, a), two.step(place, a), ranges, "a step does what the other's does")
-    late, early = (two.step(y, proof.reader.scalar(two.step(x, a))) for x, y in ((k, j), (j, k)))
-    proof.agree(late, early, ranges, "two steps may change places")
+    a = fresh(proof, one)
+    read: list[tuple[Nat, Bool, list[Read]]] = []
+    for fold in (one, two):
+        (k, in_range), (j, also) = proof.index(fold.length), proof.index(fold.length)
+        here, there = read_at(proof, fold, k, a), read_at(proof, fold, j, a)
+        ranges = (*hypotheses, in_range, also)
+        for r in here:
+            index = terms.nat(r.index)
+            inside = z3.And(index >= 0, index < terms.nat(r.length))
+            proof.show("a step reads inside its array", inside, ranges)
+        elements = math.prod((r.length for r in here), start=nat(1))
+        proof.same_length(fold.length, elements, hypotheses)
+        apart = z3.Implies(same_place(proof, here, there), terms.nat(k) == terms.nat(j))
+        proof.show("no element is read twice", apart, ranges)
+        read.append((k, in_range, here))
+    (k, in_range, here), (j, also, there) = read
+    meet = same_place(proof, here, there)
+    steps = one.step(k, a), two.step(j, a)
+    what = "steps that read the same element do the same"
+    proof.agree(*steps, (*hypotheses, in_range, also, meet), what)
+    i, too = proof.index(two.length)
+    late, early = (two.step(y, proof.reader.scalar(two.step(x, a))) for x, y in ((i, j), (j, i)))
+    proof.agree(late, early, (*hypotheses, also, too), "two steps may change places")
+
+
+def same_place(proof: Proof, here: list[Read], there: list[Read]) -> Bool:
+    """That two reads are of one element of one array."""
+    if [r.array for r in here] != [r.array for r in there]:
+        raise Open(SHAPE, "the sides read different arrays")
+    equal = (
+        proof.terms.nat(r.index) == proof.terms.nat(s.index)
+        for r, s in zip(here, there, strict=True)
+    )
+    return z3.And(*equal)
 
 
 def idle(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> None:
@@ -95,11 +99,11 @@ def idle(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> Non
 
 
 def offsets(more: Nat) -> Iterator[Nat]:
-    """Numbers of steps that may come before: none, all that there are more, or a size's."""
+    """Numbers of steps that may come before: none, all that there are more, or one of two parts."""
     yield nat(0)
     yield more
     for a in sorted({a for a in more.atoms() if isinstance(a, Var)}, key=lambda a: a.name):
-        yield atom(a)
+        yield from (atom(a), more - atom(a))
 
 
 def idle_but(proof: Proof, one: Fold, two: Fold, before: Nat, hypotheses: Hypotheses) -> None:

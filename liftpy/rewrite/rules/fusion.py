@@ -21,7 +21,7 @@ from liftpy.rewrite.rules.notation import (
     zipped,
 )
 
-xs, x = array("xs", T, n), Param("x", T)
+xs, v = array("xs", T, n), Param("v", T)
 z = Param("z", V)
 f, g = unknown("f", V), unknown("g", U)
 
@@ -67,15 +67,15 @@ REDUCE_SEQ_MAP_SEQ_FUSION = Rule(
     proof="lockstep",
 )
 
-LET_INLINE = Rule("let_inline", "fusion", let(x, f), f(x))
+LET_INLINE = Rule("let_inline", "fusion", let(v, f), f(v))
 
-LET_INTRODUCTION = Rule("let_introduction", "fusion", f(x), let(x, f))
+LET_INTRODUCTION = Rule("let_introduction", "fusion", f(v), let(v, f))
 
 LET_OF_LET = Rule(
     "let_of_let",
     "fusion",
-    let(let(x, g), f, "y"),
-    let(x, lambda x: let(g(x), f, "y")),
+    let(let(v, g), f, "y"),
+    let(v, lambda x: let(g(x), f, "y")),
 )
 
 RULES = (
