@@ -66,6 +66,7 @@ from liftpy.primitives.lang import (
 from liftpy.primitives.lang import array_type as array
 from liftpy.primitives.text import parse, show
 from liftpy.primitives.transpose import stride
+from liftpy.rewrite import strategy
 from liftpy.rewrite.rules import RULES as rules  # noqa: N811  a catalogue to users
 from liftpy.semantics.evaluate import evaluate, evaluate_at
 from liftpy.semantics.ledger import certify as prove
@@ -137,6 +138,7 @@ __all__ = [
     "space",
     "split",
     "sqrt",
+    "strategy",
     "stride",
     "to_global",
     "to_local",
