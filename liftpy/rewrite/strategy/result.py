@@ -10,6 +10,7 @@ from liftpy.ir.constraint import Constraint
 from liftpy.ir.expr import Expr
 from liftpy.ir.nat import Nat
 from liftpy.ir.walk import Path
+from liftpy.primitives.text import show_expr
 
 ELSEWHERE = (
     "this is no such part"  # why `where` fails: not worth reporting when other parts are tried
@@ -37,6 +38,9 @@ class Success:
 
     expr: Expr
     steps: tuple[Step, ...] = ()
+
+    def __str__(self) -> str:
+        return show_expr(self.expr)
 
 
 @dataclass(frozen=True)

@@ -250,12 +250,13 @@ def everywhere(strategy: Strategy) -> Strategy:
     def run(expr: Expr) -> Result:
         steps: list[Step] = []
         waiting: list[Path] = [()]
-        reason = "it applies to no part"
+        reason, done = "it applies to no part", False
         while waiting:
             path = waiting.pop()
             result = at_path(path, strategy)(expr)
             if isinstance(result, Success):
-                expr, steps = result.expr, [*steps, *result.steps]
+                expr, done = result.expr, True
+                steps += result.steps
             elif reason == "it applies to no part" and result.reason != ELSEWHERE:
                 reason = f"{reason}; where it came furthest, {result}"
             waiting += reversed(list(paths_below(expr, path)))
@@ -263,7 +264,7 @@ def everywhere(strategy: Strategy) -> Strategy:
                 names = " > ".join(dict.fromkeys(s.rule for s in steps[-SHOWN:]))
                 message = f"everywhere makes places for itself without end, by: {names}"
                 raise RuleRefused(message)
-        return Success(expr, tuple(steps)) if steps else Failure("everywhere", reason)
+        return Success(expr, tuple(steps)) if done else Failure("everywhere", reason)
 
     return run
 
