@@ -49,8 +49,7 @@ prove: $(VENV)/.dev ## proves every primitive and every rule, now
 	$(BIN)/liftpy prove
 
 docs: $(VENV)/.dev ## writes docs/rules.md from the rules
-	{ printf '# Rules\n\nWritten by `make docs`.\n\n```\n' \
-	    && NO_COLOR=1 COLUMNS=100 $(BIN)/liftpy rules && echo '```'; } > docs/rules.md
+	$(BIN)/liftpy rules --markdown > docs/rules.md
 
 bench: $(VENV)/.dev ## runs every script of benchmarks/
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit; done

@@ -79,6 +79,7 @@ from liftpy.primitives.lang import (
 )
 from liftpy.primitives.lang import array_type as array
 from liftpy.primitives.transpose import stride
+from liftpy.rewrite import strategy
 from liftpy.rewrite.rules import RULES as rules  # noqa: N811  a catalogue to users
 from liftpy.semantics.evaluate import evaluate, evaluate_at
 from liftpy.semantics.ledger import certify as prove
@@ -171,6 +172,7 @@ __all__ = [
     "space",
     "split",
     "sqrt",
+    "strategy",
     "stride",
     "to_global",
     "to_local",

@@ -26,7 +26,7 @@ from liftpy.cli.screen import show as show_table
 from liftpy.compile import Compilation, compile_program, skeletons
 from liftpy.errors import UnknownName
 from liftpy.explore.campaign import space_of
-from liftpy.explore.candidate import FAMILY, Settings, step_json
+from liftpy.explore.candidate import FAMILY, Settings
 from liftpy.explore.space import Space
 from liftpy.ir.expr import Expr, FunCall, Primitive, Program
 from liftpy.ir.show import show_type, size_ranges
@@ -35,7 +35,7 @@ from liftpy.opencl.kernel import Module
 from liftpy.primitives.text import show as program_text
 from liftpy.primitives.text import show_expr
 from liftpy.rewrite.skeleton import Skeleton
-from liftpy.rewrite.strategy import Step, replay
+from liftpy.rewrite.strategy import replay, step_json, step_text
 from liftpy.semantics.obligations import obligations
 from liftpy.semantics.sizes import closed
 from liftpy.workloads import workloads
@@ -256,20 +256,6 @@ def skeleton_json(skeleton: Skeleton, *, steps: bool) -> dict[str, Any]:
         "steps": [a | b for a, b in zip(listed, after, strict=True)] if steps else listed,
         "result": show_expr(derivation.result),
     }
-
-
-def step_text(step: Step) -> str:
-    """A step in a line."""
-    data = step_json(step)
-    sizes = ", ".join(f"{name} = {value}" for name, value in data["sizes"].items())
-    conditions = "; ".join(map(str, step.conditions))
-    place = ".".join(map(str, step.path)) or "top"
-    parts = [f"{step.rule} at {place}"]
-    if sizes:
-        parts.append(f"with {sizes}")
-    if conditions:
-        parts.append(f"if {conditions}")
-    return " ".join(parts)
 
 
 def indented(expr: Expr) -> str:

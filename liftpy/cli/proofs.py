@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import typer
@@ -12,7 +12,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from liftpy.cli.arguments import JsonFlag
-from liftpy.cli.screen import note, show, show_json
+from liftpy.cli.catalogue import rules_page
+from liftpy.cli.screen import note, say, show, show_json
 from liftpy.errors import LiftError, UnknownName
 from liftpy.primitives import PRIMITIVES
 from liftpy.primitives.text import show_expr
@@ -22,7 +23,9 @@ from liftpy.rewrite.rules import RULES
 from liftpy.semantics.contract import prove_primitive
 from liftpy.semantics.ledger import certify
 from liftpy.semantics.ledger import record as write_ledger
-from liftpy.semantics.verdict import Proved, Verdict
+from liftpy.semantics.mutants import LAWS, UNDECIDED, mutants_of
+from liftpy.semantics.mutants import judge as judge_mutant
+from liftpy.semantics.verdict import Proved, Refuted, Verdict
 
 
 @dataclass(frozen=True)
@@ -65,9 +68,15 @@ def show_rules(
     family: Annotated[
         str | None, typer.Option("--family", metavar="F", help="Only the rules of a family.")
     ] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="The whole catalogue as a page: docs/rules.md.")
+    ] = False,
     json: JsonFlag = False,
 ) -> None:
     """Every rule: law, conditions, verdict of its recorded proof."""
+    if markdown:
+        say(rules_page())
+        return
     families = dict.fromkeys(rule.family for rule in RULES.values())
     if family is not None and family not in families:
         raise UnknownName(f"there is no family '{family}'; choose one of: {', '.join(families)}")
@@ -101,9 +110,15 @@ def prove_rules(
     record: Annotated[
         bool, typer.Option("--record", help="Note the proofs: a noted rule may be used.")
     ] = False,
+    mutants: Annotated[
+        bool, typer.Option("--mutants", help="Change the rules instead: how many are refuted.")
+    ] = False,
     json: JsonFlag = False,
 ) -> None:
     """Proves primitives' contracts and rules now. Exit code 1 unless every verdict is proved."""
+    if mutants:
+        score_mutants(names, json=json)
+        return
     if record and names:
         raise typer.BadParameter(
             "it notes the proofs of all rules: name none", param_hint="--record"
@@ -139,6 +154,63 @@ def prove_rules(
             )
         show(table)
     if not good:
+        raise typer.Exit(LiftError.exit_code)
+
+
+@dataclass
+class Score:
+    """What became of the mutants of a rule."""
+
+    mutants: int = 0
+    refuted: int = 0
+    laws: list[str] = field(default_factory=list[str])
+    undecided: list[str] = field(default_factory=list[str])
+
+
+def score_mutants(names: Sequence[str] | None, *, json: bool) -> None:
+    """Judges every mutant of rules; exit code 1 where one is neither refuted nor known."""
+    rules = [RULES[name] for name in chosen(names) if name in RULES]
+    scores: dict[str, Score] = {}
+    for rule in rules:
+        score = scores[rule.name] = Score()
+        for mutant in mutants_of(rule):
+            score.mutants += 1
+            match judge_mutant(mutant):
+                case Refuted():
+                    score.refuted += 1
+                case Proved():
+                    score.laws.append(mutant.name)
+                case _:
+                    score.undecided.append(mutant.name)
+    made = sum(s.mutants for s in scores.values())
+    refuted = sum(s.refuted for s in scores.values())
+    laws = [name for s in scores.values() for name in s.laws]
+    undecided = [name for s in scores.values() for name in s.undecided]
+    false = made - len(laws)
+    if json:
+        show_json(
+            {
+                "mutants": made,
+                "refuted": refuted,
+                "laws": {name: LAWS.get(name, "") for name in laws},
+                "undecided": {name: UNDECIDED.get(name, "") for name in undecided},
+                "score": refuted / false if false else 1.0,
+            }
+        )
+    else:
+        table = Table(box=None, pad_edge=False)
+        for name in ("rule", "mutants", "refuted", "laws", "undecided"):
+            table.add_column(name, justify="left" if name == "rule" else "right")
+        for name, s in scores.items():
+            counts = s.mutants, s.refuted, len(s.laws), len(s.undecided)
+            table.add_row(name, *map(str, counts))
+        show(table)
+        for title, found, reasons in (("law", laws, LAWS), ("undecided", undecided, UNDECIDED)):
+            for name in found:
+                say(f"{title}: {name} ({reasons.get(name, 'not known before')})")
+        share = 100 * refuted / false if false else 100.0
+        say(f"{refuted} of {false} false mutants refuted, {share:.1f} %; {len(laws)} are laws")
+    if not (set(laws) <= set(LAWS) and set(undecided) <= set(UNDECIDED)):
         raise typer.Exit(LiftError.exit_code)
 
 

@@ -6,14 +6,12 @@ import functools
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Any
 
 from liftpy.explore.version import VERSION
 from liftpy.ir.expr import Program
-from liftpy.ir.show import show_nat
 from liftpy.primitives.text import show
 from liftpy.rewrite.skeleton import Skeleton
-from liftpy.rewrite.strategy import Step
+from liftpy.rewrite.strategy import step_json
 
 Settings = dict[str, str | int]
 """What `--set` takes: structural choices with their words, sizes with their numbers."""
@@ -22,16 +20,6 @@ FAMILY = "family"
 """The structural choice that every skeleton makes."""
 
 KEY_DIGITS = 12
-
-
-def step_json(step: Step) -> dict[str, Any]:
-    """A step of a derivation as JSON data: rule, place, and what the rule was given."""
-    return {
-        "rule": step.rule,
-        "path": list(step.path),
-        "sizes": {name: show_nat(size) for name, size in step.sizes},
-        "hints": {name: list(path) for name, path in step.hints},
-    }
 
 
 @functools.cache

@@ -11,9 +11,12 @@ from liftpy.constraints.device import Device
 from liftpy.errors import ArgumentRefused
 from liftpy.explore.campaign import space_of
 from liftpy.explore.candidate import FAMILY, Candidate
+from liftpy.explore.space import Space
 from liftpy.ir.expr import Program
 from liftpy.opencl.kernel import Memory
 from liftpy.opencl.run import Session, find_device
+from liftpy.rewrite.skeleton import skeleton_of
+from liftpy.rewrite.strategy import Strategy
 
 
 class Kernel:
@@ -84,17 +87,21 @@ class Kernel:
 def compile_to_kernel(
     program: Program,
     assignment: Mapping[str, int | str] | None = None,
-    strategy: str | None = None,
+    strategy: str | Strategy | None = None,
     device: Device | str | None = None,
     *,
     sizes: Mapping[str, int] | None = None,
 ) -> Kernel:
     """Compile a program for a device; `sizes` gives numbers for its open sizes.
 
-    strategy: a family (`plain`, `direct`, `staged`). assignment: values for its sizes and words for
-    its structural choices. What both leave open is the first skeleton that fits, and sizes drawn
-    with seed 0: without either that is `plain`.
+    strategy: a family (`plain`, `direct`, `staged`), or a strategy of one's own that lowers the
+    program (docs/strategies.md). assignment: values for its sizes and words for its structural
+    choices. What both leave open is the first skeleton that fits, and sizes drawn with seed 0:
+    without either that is `plain`.
     """
     target = device if isinstance(device, Device) else find_device(device)
+    if callable(strategy):
+        own = Space.of(program, target, [skeleton_of(program, strategy)])
+        return Kernel(own.candidate(dict(assignment or {})), target)
     settings = dict(assignment or {}) | ({} if strategy is None else {FAMILY: strategy})
     return Kernel(space_of(program, target, sizes=sizes).candidate(settings), target)

@@ -205,6 +205,23 @@ def _smaller(a: int | None, b: int | None) -> int | None:
     return b if a is None else a if b is None else min(a, b)
 
 
+class Applied(Atom):
+    """An unknown function of naturals, applied; in rules only."""
+
+    def __init__(self, function: str, argument: Nat) -> None:
+        super().__init__(function, argument)
+        self.key = f"{function}({argument.key})"
+        self.function = function
+        self.argument = argument
+        self.bounds = None, None
+
+    def parts(self) -> tuple[Nat, ...]:
+        return (self.argument,)
+
+    def rebuild(self, parts: tuple[Nat, ...]) -> Nat:
+        return atom(Applied(self.function, parts[0]))
+
+
 class Nat:
     """A polynomial with integer coefficients over atoms, in normal form.
 

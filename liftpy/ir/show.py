@@ -32,7 +32,7 @@ from liftpy.ir.expr import (
     UserFun,
     index_fields,
 )
-from liftpy.ir.nat import INDEX, Atom, Extreme, Nat, Quotient, Remainder, Var
+from liftpy.ir.nat import INDEX, Applied, Atom, Extreme, Nat, Quotient, Remainder, Var
 from liftpy.ir.types import (
     F32,
     I32,
@@ -194,6 +194,8 @@ def show_atom(a: Atom, *, alone: bool) -> str:
             op = "//"
         case Remainder():
             op = "%"
+        case Applied(function=function, argument=argument):
+            return f"{function}({show_nat(argument)})"
         case _:
             message = f"no text for the natural {a.key}"
             raise InternalError(message)

@@ -6,7 +6,7 @@ function where it has one; the children of a tuple are its elements.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeAlias
 
@@ -23,7 +23,7 @@ from liftpy.ir.expr import (
     call,
     nat_fields,
 )
-from liftpy.ir.nat import NatLike
+from liftpy.ir.nat import Nat, NatLike
 
 Path: TypeAlias = tuple[int, ...]
 
@@ -122,6 +122,25 @@ def bottom_up(expr: Expr, path: Path = ()) -> Iterator[tuple[Path, Expr]]:
     for position, child in enumerate(children(expr)):
         yield from bottom_up(child, (*path, position))
     yield path, expr
+
+
+def map_sizes(expr: Expr, change: Callable[[Nat], Nat]) -> Expr:
+    """The expression with the sizes in its primitives changed; those in types follow."""
+    match expr:
+        case Tuple(elements):
+            return Tuple(tuple(map_sizes(e, change) for e in elements))
+        case FunCall(fun, args):
+            new = tuple(map_sizes(a, change) for a in args)
+            function = function_of(fun)
+            if function is not None:
+                body = map_sizes(function.body, change)
+                fun = with_function(fun, Lambda(function.params, body))
+            if isinstance(fun, Primitive):
+                sizes = {name: change(size) for name, size in fun.numbers().items()}
+                fun = replace(fun, **sizes)
+            return call(fun, *new)
+        case _:
+            return expr
 
 
 def substitute_sizes(expr: Expr, by: Mapping[str, NatLike]) -> Expr:

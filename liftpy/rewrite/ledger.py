@@ -16,11 +16,9 @@ from importlib import resources
 from typing import Any
 
 from liftpy.ir import denote, pull
-from liftpy.ir.expr import FunCall, Primitive
-from liftpy.ir.nat import Var
-from liftpy.ir.walk import top_down
+from liftpy.ir.expr import Primitive
 from liftpy.primitives import PRIMITIVES
-from liftpy.rewrite.rule import Rule
+from liftpy.rewrite.rule import Rule, sizes_of
 
 LEDGER = "proofs.json"
 _session: set[str] = set()
@@ -59,14 +57,7 @@ def fingerprint(rule: Rule) -> str:
 
 def ranges(rule: Rule) -> list[tuple[str, int | None, int | None]]:
     """The sizes of a rule with the ranges that its proof may use."""
-    sizes = [n for c in rule.where for n in (c.left, c.right)]
-    for side in (rule.left, rule.right):
-        for _, part in top_down(side):
-            sizes += part.type.lengths()
-            if isinstance(part, FunCall) and isinstance(part.fun, Primitive):
-                sizes += part.fun.numbers().values()
-    found = {(a.name, a.low, a.high) for n in sizes for a in n.atoms() if isinstance(a, Var)}
-    return sorted(found, key=str)
+    return [(v.name, v.low, v.high) for v in sizes_of(rule)]
 
 
 def admit(rule: Rule) -> None:

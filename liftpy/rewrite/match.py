@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.constraint import Constraint
+from liftpy.ir.constraint import Constraint, Divides, at_least, at_most
 from liftpy.ir.expr import (
     Expr,
     FunCall,
@@ -31,7 +31,7 @@ from liftpy.ir.expr import (
     nat_fields,
     substitute,
 )
-from liftpy.ir.nat import Nat, Var
+from liftpy.ir.nat import Applied, Atom, Nat, Var, var
 from liftpy.ir.types import BOOL, ArrayType, ScalarType, TupleType, Type, TypeVar, VectorType
 from liftpy.ir.walk import (
     Path,
@@ -45,7 +45,14 @@ from liftpy.ir.walk import (
     with_child,
     with_function,
 )
-from liftpy.rewrite.rule import Assumption, Rule, ValueVar
+from liftpy.rewrite.rule import (
+    INDEX,
+    Assumption,
+    Rule,
+    ValueVar,
+    sizes_of,
+    with_indices,
+)
 
 
 class MismatchError(Exception):
@@ -62,7 +69,9 @@ class Bindings:
     types: dict[str, Type] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)
     hints: dict[str, Path] = field(default_factory=dict)
+    indices: dict[str, Nat] = field(default_factory=dict)
     deferred: list[tuple[Nat, Nat]] = field(default_factory=list)
+    conditions: list[Constraint] = field(default_factory=list)
 
 
 Scope = dict[Param, Param]  # variables bound by the rule -> the target's
@@ -110,6 +119,12 @@ def match_expr(pattern: Expr, expr: Expr, found: Bindings, scope: Scope) -> None
                 match_expr(p, e, found, scope)
         case FunCall(FunVar() as f, args):
             match_unknown(f, args, expr, found, scope)
+        case FunCall(Lambda() as f, args):
+            if not isinstance(expr, FunCall) or not isinstance(expr.fun, Lambda):
+                raise MismatchError("no let here")
+            for a, e in zip(args, expr.args, strict=True):
+                match_expr(a, e, found, scope)
+            match_function(f, expr.fun, found, scope)
         case FunCall(Primitive() as p, args):
             if (
                 not isinstance(expr, FunCall)
@@ -155,25 +170,50 @@ def match_primitive(pattern: Primitive, primitive: Any, found: Bindings) -> None
 
 def match_size(pattern: Nat, size: Nat, found: Bindings) -> None:
     """Bind a size metavariable; a compound size is checked once everything is bound."""
-    if len(pattern.terms) == 1:
-        ((monomial, coefficient),) = pattern.terms.items()
-        if (
-            coefficient == 1
-            and len(monomial) == 1
-            and monomial[0][1] == 1
-            and isinstance(monomial[0][0], Var)
-        ):
-            known = found.sizes.setdefault(monomial[0][0].name, size)
-            require(known == size, lambda: f"{pattern} would be both {known} and {size}")
+    match metavariable(pattern):
+        case Var(name=name):
+            known = found.sizes.setdefault(name, size)
+        case Applied(function=name, argument=argument) if argument == var(INDEX):
+            known = found.indices.setdefault(name, size)
+        case _:
+            found.deferred.append((pattern, size))
             return
-    found.deferred.append((pattern, size))
+    require(known == size, lambda: f"{pattern} would be both {known} and {size}")
+
+
+def metavariable(pattern: Nat) -> Atom | None:
+    """What a size that is a metavariable alone is; an index is none."""
+    if len(pattern.terms) != 1:
+        return None
+    ((monomial, coefficient),) = pattern.terms.items()
+    if coefficient != 1 or len(monomial) != 1 or monomial[0][1] != 1:
+        return None
+    return None if pattern == var(INDEX) else monomial[0][0]
 
 
 def match_deferred(found: Bindings) -> None:
-    """Check the compound sizes, now that everything is bound."""
+    """Check the compound sizes, now that everything is bound.
+
+    Of a product with one factor unbound, that factor is the exact quotient by the others.
+    """
     for pattern, size in found.deferred:
-        if pattern.substitute(found.sizes) != size:
+        unbound = pattern.names() - set(found.sizes) - {INDEX}
+        if len(unbound) == 1 and len(pattern.terms) == 1:
+            (name,) = unbound
+            rest = size_of(pattern.exact_div(var(name)), found)
+            if name not in rest.names():
+                found.sizes[name] = size.exact_div(rest)
+                found.conditions.append(Divides(rest, size))
+                continue
+        if missing := unbound - set(found.sizes):
+            raise MismatchError(f"nothing says what {min(missing)} is")
+        if size_of(pattern, found) != size:
             raise MismatchError(f"{pattern} is not {size}")
+
+
+def size_of(pattern: Nat, found: Bindings) -> Nat:
+    """A size of the rule with everything bound put in."""
+    return with_indices(pattern.substitute(found.sizes), found.indices)
 
 
 def match_type(pattern: Type, t: Type, found: Bindings) -> None:
@@ -268,28 +308,33 @@ def show_argument(arg: Expr) -> str:
 
 
 def bind_hinted(arg: Expr, target: Expr, found: Bindings, scope: Scope) -> None:
-    """Bind `g` of an argument `g(x)` to the part of `target` that the caller's hint names."""
-    if (
-        not (isinstance(arg, FunCall) and isinstance(arg.fun, FunVar))
-        or arg.fun.name in found.functions
-    ):
-        return
-    if arg.fun.name not in found.hints:
-        raise MismatchError(f"the rule needs a hint: which part is {arg.fun.name}?")
-    path = found.hints[arg.fun.name]
+    """Bind `g` of an argument `g(x)`, or `e`, to the part of `target` that the hint names."""
+    match arg:
+        case FunCall(FunVar(name)) if name not in found.functions:
+            pass
+        case Param(name) if arg not in scope and name not in found.exprs:
+            pass
+        case _:
+            return
+    if name not in found.hints:
+        raise MismatchError(f"the rule needs a hint: which part is {name}?")
+    path = found.hints[name]
     if not exists(target, path):
-        raise MismatchError(f"there is no part at {path} for {arg.fun.name}")
+        raise MismatchError(f"there is no part at {path} for {name}")
     part = at(target, path)
     if not part.free <= target.free:
-        raise MismatchError(f"the part for {arg.fun.name} depends on a variable bound around it")
-    match_unknown(arg.fun, arg.args, part, found, scope)
+        raise MismatchError(f"the part for {name} depends on a variable bound around it")
+    if isinstance(arg, FunCall) and isinstance(arg.fun, FunVar):
+        match_unknown(arg.fun, arg.args, part, found, scope)
+    else:
+        match_expr(arg, part, found, scope)
 
 
 def instantiate_in(arg: Expr, found: Bindings, scope: Scope) -> Expr:
     """An argument pattern of an unknown function as an expression of the target."""
     match arg:
-        case Param() if arg in scope:
-            return scope[arg]
+        case Param(name) if arg in scope or name in found.exprs:
+            return scope[arg] if arg in scope else found.exprs[name]
         case FunCall(FunVar() as g, args):
             return apply(found.functions[g.name], *(instantiate_in(a, found, scope) for a in args))
         case FunCall(fun, args):
@@ -373,6 +418,9 @@ class Builder:
                 return apply_fitted(
                     self.found.functions[f.name], [self.build(a, scope) for a in args]
                 )
+            case FunCall(Lambda() as f, args):
+                new = tuple(self.build(a, scope) for a in args)
+                return call(self.function(f, tuple(a.type for a in new), scope), *new)
             case FunCall(Primitive() as p, args):
                 new = tuple(self.build(a, scope) for a in args)
                 return call(self.primitive(p, tuple(a.type for a in new), scope), *new)
@@ -385,7 +433,7 @@ class Builder:
     ) -> Function:
         """A template's primitive with sizes, values and function put in."""
         changes: dict[str, Any] = {
-            name: getattr(p, name).substitute(self.found.sizes) for name in nat_fields(type(p))
+            name: size_of(getattr(p, name), self.found) for name in nat_fields(type(p))
         }
         for f in p.__dataclass_fields__:
             value = getattr(p, f)
@@ -393,8 +441,12 @@ class Builder:
                 changes[f] = self.found.values[value.name]
         if p.function is None:
             return replace(p, **changes) if changes else p
-        types = p.parameter_types(*args)
-        names = [self.name(q, p.function.body) for q in p.function.params]
+        new = self.function(p.function, p.parameter_types(*args), scope)
+        return with_function(replace(p, **changes) if changes else p, new)
+
+    def function(self, f: Lambda, types: tuple[Type, ...], scope: dict[Param, Param]) -> Lambda:
+        """A template's function, of parameters of these types."""
+        names = [self.name(q, f.body) for q in f.params]
         taken = set(self.avoid)
         params: list[Param] = []
         for name, t in zip(names, types, strict=True):
@@ -402,10 +454,10 @@ class Builder:
             taken.add(params[-1].name)
         outer = self.avoid
         self.avoid = taken
-        inner = {**scope, **dict(zip(p.function.params, params, strict=True))}
-        body = self.build(p.function.body, inner)
+        inner = {**scope, **dict(zip(f.params, params, strict=True))}
+        body = self.build(f.body, inner)
         self.avoid = outer
-        return with_function(replace(p, **changes) if changes else p, Lambda(tuple(params), body))
+        return Lambda(tuple(params), body)
 
     def name(self, param: Param, body: Expr) -> str:
         """The name the user gave to what `param` stands for, where there is one."""
@@ -440,8 +492,20 @@ def apply_fitted(function: Lambda, args: list[Expr]) -> Expr:
 
 
 def conditions(rule: Rule, found: Bindings) -> tuple[Constraint, ...]:
-    """The rule's `where` at the bound sizes."""
-    return tuple(c.substitute(found.sizes) for c in rule.where)
+    """The rule's `where` at the bound sizes, and what finding these asked for.
+
+    A size that the caller chose is in the range that the proof assumed; lengths always are.
+    """
+    ranges = [
+        limit
+        for v in sizes_of(rule)
+        if v.name in rule.tunes
+        for limit in (
+            *([] if v.low is None else [at_least(v.low, found.sizes[v.name])]),
+            *([] if v.high is None else [at_most(found.sizes[v.name], v.high)]),
+        )
+    ]
+    return (*ranges, *found.conditions, *(c.substitute(found.sizes) for c in rule.where))
 
 
 __all__ = ["Bindings", "conditions", "instantiate", "match"]

@@ -7,19 +7,35 @@ conditions to the constraint system. A rule that is not proved cannot be applied
 Metavariables: `Param` stands for any expression, `FunVar` for any function, `TypeVar` for any type,
 and the sizes in `sizes` for any naturals. `FunVar("f")` applied to bound variables stands for any
 expression that mentions those variables and no other bound variable of the rule: that is how "the
-operator does not depend on the outer element" is said.
+operator does not depend on the outer element" is said. An index function of `reorder` is any one
+where it is written `index("phi")`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Literal, Self
 
 from liftpy.ir.constraint import Constraint
-from liftpy.ir.expr import Expr
+from liftpy.ir.expr import Expr, FunCall, FunVar, Param, Primitive
+from liftpy.ir.nat import ONE, ZERO, Applied, Nat, NatLike, Var, atom, nat, var
+from liftpy.ir.walk import top_down
 
 LawName = Literal["associative", "commutative", "neutral"]
-Proof = Literal["pointwise", "lockstep", "definition", "blocks", "nested", "exchange"]
+Proof = Literal[
+    "pointwise",
+    "lockstep",
+    "definition",
+    "blocks",
+    "nested",
+    "exchange",
+    "permuted",
+    "idle",
+    "carried",
+]
+INDEX = "i"  # the variable of the index functions of `reorder`
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +71,9 @@ class Rule:
         blocks      a fold over blocks: induction over and within the blocks, by associativity
         nested      a fold over a join: induction over rows and within a row
         exchange    two folds exchanged: induction over the rows, by associativity and commutativity
+        permuted    the same steps in another order, each once, and any two steps may change places
+        idle        one side takes more steps; those change nothing
+        carried     one side is a function of the other's fold, kept through its steps
     """
 
     name: str
@@ -94,3 +113,54 @@ class ValueVar(float):
         return self.name
 
     __str__ = __repr__
+
+
+@cache
+def hints_of(rule: Rule) -> tuple[str, ...]:
+    """What the matcher cannot find alone: where the parts given to an unknown function end."""
+    given = [
+        a
+        for _, part in top_down(rule.left)
+        if isinstance(part, FunCall) and isinstance(part.fun, FunVar)
+        for a in part.args
+    ]
+    functions = {a.fun.name for a in given if isinstance(a, FunCall) and isinstance(a.fun, FunVar)}
+    values = {a.name for a in given if isinstance(a, Param) and a in rule.left.free}
+    return tuple(sorted(functions | values))
+
+
+@cache
+def sizes_of(rule: Rule) -> tuple[Var, ...]:
+    """The size metavariables of a rule with their ranges, by name."""
+    sizes = [size for condition in rule.where for size in (condition.left, condition.right)]
+    for side in (rule.left, rule.right):
+        for _, part in top_down(side):
+            sizes += part.type.lengths()
+            if isinstance(part, FunCall) and isinstance(part.fun, Primitive):
+                sizes += part.fun.numbers().values()
+    found = {a.name: a for size in sizes for a in size.atoms() if isinstance(a, Var)}
+    return tuple(found[name] for name in sorted(found) if name != INDEX)
+
+
+def index(function: str, argument: NatLike | None = None) -> Nat:
+    """An index function's metavariable at an index, `i` if no other is given."""
+    return atom(Applied(function, var(INDEX) if argument is None else nat(argument)))
+
+
+def with_indices(size: Nat, functions: Mapping[str, Nat]) -> Nat:
+    """A size or index with index functions, terms over `i`, in the place of their metavariables."""
+    if not any(isinstance(a, Applied) for a in size.atoms()):
+        return size
+    total = ZERO
+    for monomial, coefficient in size.terms.items():
+        product = ONE
+        for factor, exponent in monomial:
+            new = tuple(with_indices(part, functions) for part in factor.parts())
+            if isinstance(factor, Applied) and factor.function in functions:
+                value = functions[factor.function].substitute({INDEX: new[0]})
+            else:
+                value = factor.rebuild(new)
+            for _ in range(abs(exponent)):
+                product = product * value if exponent > 0 else product.exact_div(value)
+        total = total + product * coefficient
+    return total

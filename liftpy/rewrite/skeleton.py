@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from liftpy.errors import RuleRefused
 from liftpy.ir.expr import Lambda, Program
-from liftpy.ir.nat import Nat, var
+from liftpy.ir.nat import Nat, Var, var
 from liftpy.ir.walk import substitute_sizes
-from liftpy.rewrite.strategy import Derivation
+from liftpy.rewrite.strategy import Derivation, Strategy, derive, derived
 
 
 @dataclass(frozen=True)
@@ -51,3 +52,40 @@ class Skeleton:
         """The lowered program with numbers for sizes; TypeRefused where a condition breaks."""
         body = substitute_sizes(self.program.body.body, assignment)
         return Program(self.program.name, Lambda(self.program.params, body), self.program.constants)
+
+
+OWN = "own"  # the family of a skeleton that a user's strategy made
+
+
+def skeleton_of(program: Program, strategy: Strategy) -> Skeleton:
+    """The skeleton that a user's strategy makes of a program.
+
+    Its parameters are the sizes that the strategy gave to rules as variables. RuleRefused where the
+    strategy fails, or where such a size has no range to be chosen from.
+    """
+    derivation = derive(program.body.body, strategy)
+    known = {name for p in program.params for n in p.type.lengths() for name in n.names()}
+    sizes: dict[str, Parameter] = {}
+    for step in derivation.steps:
+        for name, size in step.sizes:
+            for v in size.atoms():
+                if isinstance(v, Var) and v.name not in known:
+                    sizes[v.name] = parameter(v, f"{name} of {step.rule}")
+    return Skeleton(
+        OWN,
+        (),
+        derived(program, derivation),
+        derivation,
+        tuple(sizes[name] for name in sorted(sizes)),
+    )
+
+
+def parameter(v: Var, meaning: str) -> Parameter:
+    """A variable as a tuning size."""
+    if v.low is None or v.high is None:
+        message = (
+            f"the size {v.name} ({meaning}) has no range to be chosen from: "
+            f"give it one, as in var({v.name!r}, 1, 64)"
+        )
+        raise RuleRefused(message)
+    return Parameter(v.name, v.low, v.high, meaning)

@@ -25,7 +25,7 @@ from liftpy.semantics.verdict import Open
 
 Bool: TypeAlias = Any
 Hypotheses: TypeAlias = tuple[Bool, ...]
-Induction: TypeAlias = Callable[["Proof", Part, Part, Hypotheses], None]
+Induction: TypeAlias = Callable[["Proof", Any, Any, Hypotheses], None]
 
 
 class Proof:
@@ -95,6 +95,8 @@ class Proof:
                 for a, b in zip(components(left), components(right), strict=True):
                     self.agree(a, b, hypotheses, what)
             case Part(), Part():
+                self.induction(self, left, right, hypotheses)
+            case (Part(), _) | (_, Part()) if self.induction is not lockstep:
                 self.induction(self, left, right, hypotheses)
             case _:
                 self.same_scalar(left, right, hypotheses, what)

@@ -22,7 +22,7 @@ from liftpy.errors import TypeRefused, UnknownName
 from liftpy.ir.constraint import Constraint, Everywhere
 from liftpy.ir.denote import denote
 from liftpy.ir.expr import Expr, FunCall, Get, Param, Primitive, call, index_fields
-from liftpy.ir.nat import INDEX, Atom, atom, var
+from liftpy.ir.nat import INDEX, Applied, Atom, atom, var
 from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.ir.show import operands
 from liftpy.ir.types import I32, ArrayType, TupleType, Type, VectorType
@@ -42,7 +42,7 @@ from liftpy.rewrite.rule import ValueVar
 from liftpy.rewrite.rules.notation import S, T, U, array, function, k, m, n, unknown
 from liftpy.semantics.agree import Hypotheses, Proof
 from liftpy.semantics.opinion import disagreement
-from liftpy.semantics.smt import TIMEOUT_MS, Applied, ask
+from liftpy.semantics.smt import TIMEOUT_MS, ask
 from liftpy.semantics.symbolic import Part, components
 from liftpy.semantics.verdict import Open, Proved, Refuted, Unknown, Vacuous, Verdict
 

@@ -13,6 +13,7 @@ from typing import Any
 import z3
 
 from liftpy.ir.nat import Nat, nat
+from liftpy.ir.pull import Value
 from liftpy.semantics.agree import Hypotheses, Proof, lockstep
 from liftpy.semantics.laws import constants
 from liftpy.semantics.symbolic import Fold, Part
@@ -29,8 +30,10 @@ class Nest:
     inner: Fold
 
 
-def whole(part: Part) -> Fold:
+def whole(part: Value) -> Fold:
     """The fold of which a part is all."""
+    if not isinstance(part, Part):
+        raise Open(SHAPE, "a side is no fold")
     if part.path:
         raise Open(SHAPE, "the accumulator is an array")
     return part.fold
@@ -63,7 +66,7 @@ def fresh(proof: Proof, fold: Fold) -> Any:
     return proof.reader.scalar(proof.reader.state(fold.init))
 
 
-def blocks(proof: Proof, left: Part, right: Part, hypotheses: Hypotheses) -> None:
+def blocks(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> None:
     """One side folds once, the other block by block.
 
     With `L(t)` the accumulator after `t` steps, `R(i)` the other one after `i` blocks, `S(i, j)`
@@ -96,7 +99,7 @@ def blocks(proof: Proof, left: Part, right: Part, hypotheses: Hypotheses) -> Non
     proof.agree(stepped, inside, ranges, "a step within a block keeps the invariant")
 
 
-def exchange(proof: Proof, left: Part, right: Part, hypotheses: Hypotheses) -> None:
+def exchange(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> None:
     """Both sides fold rows and columns of the same elements, in exchanged order.
 
     Let `L(i)` be the left accumulator after `i` rows, and `F(i)` the right side's result when its
@@ -142,9 +145,9 @@ def exchange(proof: Proof, left: Part, right: Part, hypotheses: Hypotheses) -> N
 
 
 def folded(method: Callable[..., None]) -> Callable[..., None]:
-    """A method for folds of folds, with lockstep for what is inside."""
+    """A method for the folds of both sides, with lockstep for what is inside."""
 
-    def induct(proof: Proof, left: Part, right: Part, hypotheses: Hypotheses) -> None:
+    def induct(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> None:
         proof.induction = lockstep
         try:
             method(proof, left, right, hypotheses)

@@ -66,6 +66,9 @@ def rewritten(term: Any, laws: dict[str, str | None]) -> Iterator[Any]:
     """What a term equals by one use of each law at its root."""
     f = term.decl()
     left, right = term.children()
+    if z3.is_app_of(right, z3.Z3_OP_ITE):  # so that the laws meet what is chosen
+        condition, then, otherwise = right.children()
+        yield z3.If(condition, f(left, then), f(left, otherwise))
     if "neutral" in laws:
         unit = z3.Const(f"{laws['neutral']}:{f.range()}", f.range())
         if left.eq(unit):

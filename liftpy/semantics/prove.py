@@ -17,10 +17,15 @@ the rule; without one the verdict is `Unknown`, which counts as not proved.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import z3
 
+from liftpy.ir.constraint import AtMost
 from liftpy.ir.denote import denote
+from liftpy.ir.nat import NatLike, Var, var
 from liftpy.ir.types import same_shape
+from liftpy.ir.walk import substitute_sizes
 from liftpy.rewrite.ledger import admit
 from liftpy.rewrite.rule import Proof as Method
 from liftpy.rewrite.rule import Rule
@@ -32,9 +37,14 @@ from liftpy.semantics.refute import (
     SIZES,
     hypotheses,
     lengths,
+    only_atom,
+    permutes,
+    possible,
     refutation,
     requirements,
+    sides,
 )
+from liftpy.semantics.reordering import carried, idle, permuted
 from liftpy.semantics.smt import TIMEOUT_MS, ask
 from liftpy.semantics.verdict import Open, Proved, Refuted, Unknown, Vacuous, Verdict
 
@@ -45,6 +55,9 @@ METHODS: dict[Method, Induction] = {
     "blocks": folded(blocks),
     "nested": folded(blocks),
     "exchange": folded(exchange),
+    "permuted": folded(permuted),
+    "idle": folded(idle),
+    "carried": folded(carried),
 }
 
 ASSUMED = "what is assumed can hold for more than 8 elements"
@@ -55,6 +68,7 @@ def prove(rule: Rule, timeout_ms: int = TIMEOUT_MS) -> Verdict:
 
     `timeout_ms` is for each query.
     """
+    general, rule = rule, with_ranges(rule)
     proof = Proof(rule.assuming, METHODS[rule.proof], timeout_ms)
     proof.hypotheses = [proof.terms.assume(c) for c in hypotheses(rule)]
     vacuous = emptiness(rule, proof)
@@ -63,16 +77,37 @@ def prove(rule: Rule, timeout_ms: int = TIMEOUT_MS) -> Verdict:
     try:
         show(rule, proof)
     except Open as left:
-        found = refutation(rule, left.sizes)
+        found = refutation(general, left.sizes)
         return found if found is not None else Unknown(left.obligation, left.reason)
-    admit(rule)
+    admit(general)
     return Proved(tuple(proof.shown))
+
+
+def with_ranges(rule: Rule) -> Rule:
+    """The rule with the least values that it assumes written into the ranges of its sizes.
+
+    That a size is 1 or more is known then where naturals are normalised: `(k*m) // m` is `k`.
+    """
+    least: dict[str, NatLike] = {}
+    for condition in hypotheses(rule):
+        low, size = condition.left.constant, only_atom(condition.right)
+        if isinstance(condition, AtMost) and low is not None and isinstance(size, Var):
+            known = max(low, size.low) if size.low is not None else low
+            least[size.name] = var(size.name, known, size.high)
+    if not least:
+        return rule
+    left, right = (substitute_sizes(side, least) for side in sides(rule))
+    where = tuple(c.substitute(least) for c in rule.where)
+    return replace(rule, left=left, right=right, where=where)
 
 
 def emptiness(rule: Rule, proof: Proof) -> Vacuous | Unknown | None:
     """Whether the assumptions hold for no array of more than 8 elements."""
     long = [proof.terms.nat(length) > 8 for length in lengths(rule)]
     proof.preferred = [z3.Or(long)] if long else []
+    if permutes(rule) and possible(rule):  # a solver does not look for permutations
+        proof.shown.append(ASSUMED)
+        return None
     held = [*proof.terms.facts, *proof.hypotheses, *proof.preferred]
     answer = ask(held, proof.timeout_ms)
     if answer.status == "unsat":

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from liftpy.errors import InternalError
 from liftpy.ir.constraint import Constraint
 from liftpy.ir.denote import denote
 from liftpy.ir.expr import Expr, FunCall, Param, Primitive
-from liftpy.ir.nat import Nat, Var
+from liftpy.ir.nat import Applied, Atom, Nat, Var, var
 from liftpy.ir.types import Type, same_shape
-from liftpy.ir.walk import top_down
-from liftpy.rewrite.rule import Rule
+from liftpy.ir.walk import map_sizes, top_down
+from liftpy.primitives.transpose import Permutes
+from liftpy.rewrite.rule import INDEX, Rule, with_indices
 from liftpy.semantics.free import FreeReader, Sizes, assignments, differences
 from liftpy.semantics.verdict import Refuted
 
@@ -52,7 +54,7 @@ def variables(rule: Rule) -> list[Var]:
         *(s for c in conditions for s in (c.left, c.right)),
     ]
     found = {a.name: a for size in sizes for a in size.atoms() if isinstance(a, Var)}
-    return [found[name] for name in sorted(found)]
+    return [found[name] for name in sorted(found) if name != INDEX]
 
 
 def lengths(rule: Rule) -> list[Nat]:
@@ -63,6 +65,7 @@ def lengths(rule: Rule) -> list[Nat]:
 
 def refutation(rule: Rule, suggested: Sizes | None = None) -> Refuted | None:
     """Sizes at which the rule is false, larger arrays first; None if none were found."""
+    rule, indices = with_permutations(rule)
     assumed = hypotheses(rule)
     measured = lengths(rule)
     names = [v.name for v in variables(rule)]
@@ -76,9 +79,61 @@ def refutation(rule: Rule, suggested: Sizes | None = None) -> Refuted | None:
     for at in itertools.chain.from_iterable(spread(candidates) for candidates in grades):
         if hold(assumed, at) and (found := difference(rule, at)) is not None:
             obligation, words = found
-            named = ", ".join(f"{name} = {at[name]}" for name in names)
+            given = [*(f"{name} = {at[name]}" for name in names), *indices]
+            named = ", ".join(given)
             return Refuted(obligation, f"{named}: {words}" if named else words)
     return None
+
+
+def possible(rule: Rule) -> bool:
+    """Whether sizes are known at which an array of more than 8 elements keeps what is assumed."""
+    rule, _ = with_permutations(rule)
+    assumed, measured = hypotheses(rule), lengths(rule)
+    return any(
+        any(length.value(at) > 8 for length in measured) and hold(assumed, at)
+        for at in assignments(variables(rule))
+    )
+
+
+def with_permutations(rule: Rule) -> tuple[Rule, list[str]]:
+    """The rule with known permutations for unknown ones, and what they are in words.
+
+    The first is rotated by one, the second goes in steps of two around an odd length: the two do
+    not commute, and neither they nor one after the other are their own inverse.
+    """
+    i = var(INDEX)
+    functions: dict[str, Nat] = {}
+    for number, (forth, back, n) in enumerate(permutes(rule)):
+        rotated, doubled = ((i + 1) % n, (i + n - 1) % n), (2 * i % n, (n + 1) // 2 * i % n)
+        functions[forth], functions[back] = rotated if number % 2 == 0 else doubled
+    if not functions:
+        return rule, []
+    left, right = (map_sizes(side, lambda s: with_indices(s, functions)) for side in sides(rule))
+    words = [f"{name}(i) = {function}" for name, function in functions.items()]
+    return replace(rule, left=left, right=right), words
+
+
+def permutes(rule: Rule) -> list[tuple[str, str, Nat]]:
+    """The unknown permutations of a rule: index function, inverse, length."""
+    pairs = [
+        (left.function, back.function, condition.right)
+        for condition in hypotheses(rule)
+        if isinstance(condition, Permutes)
+        and isinstance(left := only_atom(condition.left), Applied)
+        and isinstance(back := only_atom(condition.inverse), Applied)
+    ]
+    return list(dict.fromkeys(pairs))
+
+
+def sides(rule: Rule) -> tuple[Expr, Expr]:
+    """Both sides of a rule."""
+    return rule.left, rule.right
+
+
+def only_atom(size: Nat) -> Atom | None:
+    """The atom that a size is, if it is one."""
+    atoms = [m[0][0] for m, c in size.terms.items() if c == 1 and len(m) == 1 and m[0][1] == 1]
+    return atoms[0] if len(size.terms) == len(atoms) == 1 else None
 
 
 def grade(at: Sizes, measured: list[Nat]) -> int:

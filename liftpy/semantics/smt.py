@@ -17,6 +17,8 @@ from liftpy.errors import InternalError
 from liftpy.ir.constraint import AtMost, Constraint, Divides, Equal, Everywhere, Stays
 from liftpy.ir.nat import (
     INDEX,
+    ONE,
+    Applied,
     Atom,
     Extreme,
     Monomial,
@@ -47,33 +49,23 @@ class Answer:
 
 
 def ask(assertions: Iterable[Bool], timeout_ms: int = TIMEOUT_MS) -> Answer:
-    """Whether the assertions can hold together; a fresh solver each time."""
-    solver = z3.Solver()
-    solver.set("timeout", timeout_ms)
-    solver.add(*assertions)
-    result = solver.check()
-    if result == z3.unsat:
-        return Answer("unsat")
-    if result == z3.sat:
-        return Answer("sat", solver.model())
-    return Answer("unknown", reason=solver.reason_unknown())
+    """Whether the assertions can hold together; a fresh solver each time.
 
-
-class Applied(Atom):
-    """An unknown function of naturals, applied; for laws about all index functions."""
-
-    def __init__(self, function: str, argument: Nat) -> None:
-        super().__init__(function, argument)
-        self.key = f"{function}({argument.key})"
-        self.function = function
-        self.argument = argument
-        self.bounds = None, None
-
-    def parts(self) -> tuple[Nat, ...]:
-        return (self.argument,)
-
-    def rebuild(self, parts: tuple[Nat, ...]) -> Nat:
-        return atom(Applied(self.function, parts[0]))
+    Of products of unknowns z3's solver without its pre-processing sometimes knows what the other
+    does not, so it is asked second.
+    """
+    asked, reason = list(assertions), ""
+    for make in (z3.Solver, z3.SimpleSolver):
+        solver = make()
+        solver.set("timeout", timeout_ms)
+        solver.add(*asked)
+        result = solver.check()
+        if result == z3.unsat:
+            return Answer("unsat")
+        if result == z3.sat:
+            return Answer("sat", solver.model())
+        reason = solver.reason_unknown()
+    return Answer("unknown", reason=reason)
 
 
 class Terms:
@@ -88,8 +80,12 @@ class Terms:
     def nat(self, value: NatLike) -> Int:
         """A natural as a term."""
         total: Int = z3.IntVal(0)
-        for monomial, coefficient in nat(value).terms.items():
-            total = total + coefficient * self.monomial(monomial)
+        for over, under in nat(value).fractions:
+            if under != ONE and len(over.terms) > 1:  # whole only together
+                total = total + self.divide(over, under)[0]
+                continue
+            for monomial, coefficient in over.exact_div(under).terms.items():
+                total = total + coefficient * self.monomial(monomial)
         return z3.simplify(total)
 
     def monomial(self, monomial: Monomial) -> Int:

@@ -8,7 +8,14 @@ from liftpy.rewrite.ledger import is_proved
 from liftpy.rewrite.rules import RULES
 from liftpy.semantics.free import assignments
 from liftpy.semantics.prove import ASSUMED, prove
-from liftpy.semantics.refute import hold, hypotheses, lengths, refutation, variables
+from liftpy.semantics.refute import (
+    hold,
+    hypotheses,
+    lengths,
+    refutation,
+    variables,
+    with_permutations,
+)
 from liftpy.semantics.verdict import Proved, Refuted, Unknown
 
 CLAUSES = [
@@ -42,7 +49,7 @@ def test_rule_without_a_clause_is_not_proved(rule, field, position):
 @pytest.mark.parametrize("name", RULES)
 def test_rule_is_tried_on_long_arrays(name):
     """The sizes that are written out include arrays of more than 8 elements."""
-    rule = RULES[name]
+    rule, _ = with_permutations(RULES[name])
     if lengths(rule):
         assert any(length.value(at) > 8 for at in tried(rule) for length in lengths(rule))
 

@@ -1,79 +1,143 @@
-"""R4: each rule, applied to a concrete program, leaves its value as it was.
+"""R4: each rule, applied to random concrete programs, leaves their value as it was.
 
-Sizes satisfy the rule's conditions, elements are distinct whole numbers, functions do not commute
-unless the rule assumes it; numpy computes in float64, so that before and after are the same to the
-last bit.
+Sizes satisfy the rule's conditions, primes first; elements are distinct whole numbers; a type
+variable is a scalar, a pair or an array; functions do not commute unless the rule assumes it. numpy
+computes in float64, so that before and after are the same to the last bit.
 """
+
+from functools import cache
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from liftpy.ir.expr import FunCall, FunVar, Lambda, Literal, Param
-from liftpy.ir.nat import nat
-from liftpy.ir.types import F32, ArrayType, Type
-from liftpy.ir.walk import top_down
-from liftpy.primitives.lang import add, eta, map
+from liftpy.ir.expr import Expr, FunCall, FunVar, Lambda, Literal, Param, Primitive, Tuple
+from liftpy.ir.nat import nat, var
+from liftpy.ir.types import F32, ArrayType, TupleType, Type, TypeVar, VectorType
+from liftpy.ir.walk import constant_fields, top_down
+from liftpy.primitives.lang import add, eta, map, reduce
 from liftpy.rewrite.match import Bindings, instantiate, match
-from liftpy.rewrite.rule import ValueVar
+from liftpy.rewrite.rule import INDEX, ValueVar
 from liftpy.rewrite.rules import RULES
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.free import assignments
-from liftpy.semantics.refute import count, hold, hypotheses, lengths, requirements, variables
+from liftpy.semantics.refute import (
+    count,
+    hold,
+    hypotheses,
+    lengths,
+    permutes,
+    requirements,
+    variables,
+    with_permutations,
+)
+from tests.rewrite.test_rules_fire import flat, values_of
 
 PRIMES = {2, 3, 5, 7, 11, 13}
+PAIR = TupleType((F32, F32))
+ELEMENTS = (F32, PAIR, ArrayType(F32, nat(2)))
+EXAMPLES = 6  # random instances of each rule
 
 
-def concrete(t: Type, at) -> Type:
-    """A rule's type with numbers for sizes and `f32` for what is unknown."""
-    if isinstance(t, ArrayType):
-        return ArrayType(concrete(t.element, at), nat(t.length.value(at)))
-    return F32
+class Instance:
+    """A rule with numbers for sizes, types for type variables, and functions."""
 
+    def __init__(self, rule, at, types, turn) -> None:
+        self.rule, self.at, self.types = rule, at, types
+        self.found = Bindings(sizes={name: nat(value) for name, value in at.items()})
+        i = var(INDEX)
+        for number, (forth, back, length) in enumerate(permutes(rule)):
+            n, by = length.value(at), turn + number
+            self.found.indices[forth] = (i + by) % n if number % 2 == 0 else n - 1 - i
+            self.found.indices[back] = (i + (n - by % n)) % n if number % 2 == 0 else n - 1 - i
+        self.lawful = {a.function for a in rule.assuming}
+        for side in (rule.left, rule.right):
+            self.collect(side)
+        self.left, self.right = (instantiate(s, self.found) for s in (rule.left, rule.right))
 
-def body_of(f: FunVar, number: int, at):
-    """A function that tells its arguments, and itself from others, apart."""
-    params = tuple(Param(f"p{k}", concrete(t, at)) for k, t in enumerate(f.params))
-    total = Literal(float(number), F32)
-    for k, p in enumerate(params):
-        total = total + p * (2.0 + k + number)
-    if isinstance(f.type, ArrayType):
-        surroundings = Param(f"from_{f.name}", concrete(f.type, at))
-        return Lambda(params, surroundings >> map(lambda y: y * 3 + total))
-    return Lambda(params, total)
-
-
-def bindings(rule, at):
-    """Concrete expressions and functions for a rule's metavariables."""
-    found = Bindings(sizes={name: nat(value) for name, value in at.items()})
-    lawful = {a.function for a in rule.assuming}
-    for side in (rule.left, rule.right):
+    def collect(self, side: Expr) -> None:
+        """Give each metavariable of a side something to stand for."""
+        for name, t in self.types.items():
+            self.found.types[name] = t
+        for name in type_variables(self.rule, scalar=True):
+            self.found.types[name] = F32
+        for p in side.free:
+            self.found.exprs[p.name] = Param(p.name, self.concrete(p.type))
         for _, part in top_down(side):
             if isinstance(part, Literal) and isinstance(part.value, ValueVar):
-                found.values[part.value.name] = 0.0
-                found.types[str(part.type)] = F32
-            if isinstance(part, FunCall):
-                value = getattr(part.fun, "value", None)
-                if isinstance(value, ValueVar):
-                    found.values[value.name] = 9.0
+                self.give(part.value)
+            if isinstance(part, FunCall) and isinstance(part.fun, Primitive):
+                for value in constant_fields(part.fun):
+                    if isinstance(value, ValueVar):
+                        self.give(value)
             if isinstance(part, FunCall) and isinstance(part.fun, FunVar):
                 f = part.fun
-                known = eta(add, (F32, F32)) if f.name in lawful else None
-                made = known or body_of(f, len(found.functions) + 1, at)
-                found.functions.setdefault(f.name, made)
-        for p in side.free:
-            found.exprs[p.name] = Param(p.name, concrete(p.type, at))
-    return found
+                known = eta(add, (F32, F32)) if f.name in self.lawful else None
+                made = known or self.function(f, len(self.found.functions) + 1)
+                self.found.functions.setdefault(f.name, made)
+
+    def give(self, value: ValueVar) -> None:
+        """A constant: the neutral element of `add` where it has to be neutral."""
+        neutral = {a.value for a in self.rule.assuming}
+        self.found.values[value.name] = 0.0 if value.name in neutral else 9.0
+
+    def concrete(self, t: Type) -> Type:
+        """A rule's type with everything put in."""
+        match t:
+            case TypeVar(name, scalar):
+                return F32 if scalar else self.types[name]
+            case ArrayType(element, length):
+                return ArrayType(self.concrete(element), nat(length.value(self.at)))
+            case VectorType(element, width):
+                return VectorType(self.concrete(element), nat(width.value(self.at)))
+            case TupleType(elements):
+                return TupleType(tuple(self.concrete(e) for e in elements))
+            case _:
+                return t
+
+    def function(self, f: FunVar, number: int) -> Lambda:
+        """A function that tells its arguments, and itself from others, apart."""
+        params = tuple(Param(f"p{k}", self.concrete(t)) for k, t in enumerate(f.params))
+        total: Expr = Literal(float(number), F32)
+        for k, p in enumerate(params):
+            total = total + summary(p) * (2.0 + k + number)
+        return Lambda(params, self.spread(total, self.concrete(f.type), f.name))
+
+    def spread(self, total: Expr, t: Type, name: str) -> Expr:
+        """A value of a type, different in all of its parts, that depends on a number."""
+        if isinstance(t, TupleType):
+            parts = (total * (k + 1.0) + k for k in range(len(t.elements)))
+            return Tuple(tuple(parts))
+        if not isinstance(t, ArrayType):
+            return total
+        surroundings = Param(f"from_{name}", t)
+        return surroundings >> map(lambda y: self.spread(summary(y) * 3 + total, t.element, name))
 
 
-def chosen_sizes(rule):
-    """Three sizes that satisfy the rule's conditions, large and prime ones first."""
+def summary(x: Expr) -> Expr:
+    """A number that depends on every scalar of a value and on their order."""
+    if isinstance(x.type, ArrayType):
+        return x >> reduce(lambda a, y: a * 2.0 - summary(y), 1.0)
+    if isinstance(x.type, TupleType):
+        total: Expr = Literal(0.5, F32)
+        for k in range(len(x.type.elements)):
+            total = total * 2.0 - summary(x[k])
+        return total
+    return x
+
+
+@cache
+def allowed_sizes(name):
+    """Sizes that satisfy the rule's conditions, large and prime ones first."""
+    rule, _ = with_permutations(RULES[name])
     needed = [*hypotheses(rule), *(c for _, c in requirements(rule.right))]
     allowed = [
         at
-        for at in assignments(variables(rule))
+        for at in assignments(variables(rule), limit=20000)
         if hold(needed, at)
-        and 0 < count(rule.left.type, at) <= 3000
-        and all(0 < count(p.type, at) <= 1500 for p in rule.left.free)
+        and 0 < count(rule.left.type, at) <= 1500
+        and all(0 < count(p.type, at) <= 700 for p in rule.left.free)
     ]
 
     def rank(at):
@@ -81,56 +145,92 @@ def chosen_sizes(rule):
         proper = sum(value > 1 for value in at.values())
         return -proper, not long, -sum(value in PRIMES for value in at.values())
 
-    return sorted(allowed, key=rank)[:3]
+    return sorted(allowed, key=rank)[:40]
 
 
-def values(params):
-    """Distinct whole numbers for each parameter."""
-    start, made = 1, []
-    for p in params:
-        shape = tuple(shape_of(p.type))
-        size = int(np.prod(shape))
-        numbers = np.random.default_rng(size).permutation(size) + start
-        made.append(numbers.reshape(shape).astype(np.float32))
-        start += size
-    return made
+def type_variables(rule, *, scalar=False):
+    """The names of the type variables that stand for any type, or of those for scalars."""
+    names = set()
+
+    def visit(t):
+        match t:
+            case TypeVar():
+                names.update([t.name] if t.scalar == scalar else [])
+            case ArrayType(element, _) | VectorType(element, _):
+                visit(element)
+            case TupleType(elements):
+                for e in elements:
+                    visit(e)
+            case _:
+                pass
+
+    for side in (rule.left, rule.right):
+        for _, part in top_down(side):
+            visit(part.type)
+            if isinstance(part, FunCall) and isinstance(part.fun, FunVar):
+                for t in (*part.fun.params, part.fun.type):
+                    visit(t)
+    return sorted(names)
 
 
-def shape_of(t):
-    return [int(n) for n in t.shape] if isinstance(t, ArrayType) else []
+def instance(name, data):
+    """A random instance of a rule."""
+    rule = RULES[name]
+    at = data.draw(st.sampled_from(allowed_sizes(name)))
+    types = {t: data.draw(st.sampled_from(ELEMENTS)) for t in type_variables(rule)}
+    return Instance(rule, at, types, data.draw(st.integers(1, 4)))
+
+
+def value(expr, params):
+    """The scalars of an expression's value on distinct whole numbers."""
+    arrays = [whole(values_of(p.type, number)) for number, p in enumerate(params)]
+    return flat(evaluate(Lambda(params, expr), *arrays, dtype=np.float64))
+
+
+def whole(array):
+    """Distinct whole numbers in the place of distinct eighths, small enough to stay exact."""
+    return tuple(whole(a) for a in array) if isinstance(array, tuple) else array * 8
+
+
+def free_of(*exprs):
+    return tuple(sorted(set().union(*(e.free for e in exprs)), key=lambda p: p.name))
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_applied_rule_keeps_the_value(name):
-    rule = RULES[name]
-    sizes = chosen_sizes(rule)
-    assert sizes
-    for at in sizes:
-        found = bindings(rule, at)
-        before, after = instantiate(rule.left, found), instantiate(rule.right, found)
-        params = tuple(sorted(before.free, key=lambda p: p.name))
-        assert after.free <= before.free
-        arrays = values(params)
-        one = np.array(evaluate(Lambda(params, before), *arrays, dtype=np.float64))
-        two = np.array(evaluate(Lambda(params, after), *arrays, dtype=np.float64))
-        assert one.shape == two.shape, at
-        assert one.size == 1 or np.unique(one).size > 2, "values that can lose"
-        np.testing.assert_array_equal(one, two, err_msg=str(at))
+@settings(max_examples=EXAMPLES)
+@given(data=st.data())
+def test_applied_rule_keeps_the_value(name, data):
+    made = instance(name, data)
+    assert made.right.free <= made.left.free
+    params = free_of(made.left)
+    one, two = value(made.left, params), value(made.right, params)
+    assert one.shape == two.shape, made.at
+    assert one.size <= 2 or np.unique(one).size > 1, "values that can lose"
+    np.testing.assert_allclose(two, one, rtol=1e-9, err_msg=str(made.at))
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_matcher_finds_what_the_rule_was_made_of(name):
-    rule = RULES[name]
-    at = chosen_sizes(rule)[0]
-    made = bindings(rule, at)
-    before = instantiate(rule.left, made)
-    tunes = {name: made.sizes[name] for name in rule.tunes}
-    found = match(rule, before, tunes, {})
+@settings(max_examples=EXAMPLES)
+@given(data=st.data())
+def test_matcher_finds_what_the_rule_was_made_of(name, data):
+    made = instance(name, data)
+    tunes = {tuned: made.found.sizes[tuned] for tuned in made.rule.tunes}
+    found = match(made.rule, made.left, tunes, {})
     if isinstance(found, str):
         assert "hint" in found, found
         return
-    params = tuple(sorted(before.free, key=lambda p: p.name))
-    arrays = values(params)
-    one = evaluate(Lambda(params, before), *arrays, dtype=np.float64)
-    two = evaluate(Lambda(params, instantiate(rule.right, found)), *arrays, dtype=np.float64)
-    np.testing.assert_array_equal(one, two)
+    after = instantiate(made.rule.right, found)
+    params = free_of(made.left)
+    np.testing.assert_allclose(value(after, params), value(made.left, params), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rule_has_instances_of_long_arrays_and_of_prime_sizes(name):
+    sizes = allowed_sizes(name)
+    assert sizes
+    rule = with_permutations(RULES[name])[0]
+    if lengths(rule):
+        assert any(length.value(at) > 8 for at in sizes for length in lengths(rule))
+        numbers = {abs(value) for at in sizes for value in at.values()}
+        odd_parts = {n // (n & -n) for n in numbers if n}  # a vector's width divides its length
+        assert odd_parts & PRIMES

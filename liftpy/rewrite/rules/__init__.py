@@ -1,12 +1,36 @@
 """The catalogue of rules, one module a family."""
 
 from liftpy.rewrite.rule import Rule
-from liftpy.rewrite.rules import fusion, lowering, reduce, slide, split_join, transpose, vector
+from liftpy.rewrite.rules import (
+    fusion,
+    interchange,
+    lowering,
+    memory,
+    pad,
+    reduce,
+    simplify,
+    slide,
+    split_join,
+    transpose,
+    vector,
+    zip_unzip,
+)
 
-RULES: dict[str, Rule] = {
-    rule.name: rule
-    for family in (fusion, split_join, slide, transpose, reduce, vector, lowering)
-    for rule in family.RULES
-}
+FAMILIES = (
+    fusion,
+    simplify,
+    split_join,
+    slide,
+    pad,
+    transpose,
+    zip_unzip,
+    reduce,
+    interchange,
+    vector,
+    memory,
+    lowering,
+)
 
-__all__ = ["RULES"]
+RULES: dict[str, Rule] = {rule.name: rule for family in FAMILIES for rule in family.RULES}
+
+__all__ = ["FAMILIES", "RULES"]

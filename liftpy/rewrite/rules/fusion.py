@@ -1,12 +1,27 @@
-"""Fusion and fission of maps and reductions."""
+"""Fusion and fission of maps, reductions and lets."""
 
 from __future__ import annotations
 
 from liftpy.ir.expr import Param
+from liftpy.primitives import MapSeq, ReduceSeq
 from liftpy.rewrite.rule import Rule
-from liftpy.rewrite.rules.notation import T, U, V, array, fmap, fold, get, n, unknown, zipped
+from liftpy.rewrite.rules.notation import (
+    T,
+    U,
+    V,
+    array,
+    call,
+    fmap,
+    fold,
+    function,
+    get,
+    let,
+    n,
+    unknown,
+    zipped,
+)
 
-xs, ys = array("xs", T, n), array("ys", U, n)
+xs, v = array("xs", T, n), Param("v", T)
 z = Param("z", V)
 f, g = unknown("f", V), unknown("g", U)
 
@@ -29,16 +44,38 @@ REDUCE_MAP_FUSION = Rule(
     proof="lockstep",
 )
 
-MAP_IDENTITY = Rule("map_identity", "fusion", fmap(lambda x: x, xs), xs)
-
-MAP_COPY = Rule("map_copy", "fusion", xs, fmap(lambda x: x, xs))
-
-MAP_ZIP_FIRST = Rule(
-    "map_zip_first", "fusion", fmap(lambda t: f(get(0, t)), zipped(xs, ys), "t"), fmap(f, xs)
+REDUCE_MAP_FISSION = Rule(
+    "reduce_map_fission",
+    "fusion",
+    fold(lambda a, x: f(a, g(x)), z, xs),
+    fold(f, z, fmap(g, xs), "y"),
+    proof="lockstep",
 )
 
-MAP_ZIP_SECOND = Rule(
-    "map_zip_second", "fusion", fmap(lambda t: f(get(1, t)), zipped(xs, ys), "t"), fmap(f, ys)
+MAP_SEQ_FUSION = Rule(
+    "map_seq_fusion",
+    "fusion",
+    call(MapSeq(function(f, y=U)), call(MapSeq(function(g, x=T)), xs)),
+    call(MapSeq(function(lambda x: f(g(x)), x=T)), xs),
+)
+
+REDUCE_SEQ_MAP_SEQ_FUSION = Rule(
+    "reduce_seq_map_seq_fusion",
+    "fusion",
+    call(ReduceSeq(function(f, a=V, y=U)), z, call(MapSeq(function(g, x=T)), xs)),
+    call(ReduceSeq(function(lambda a, x: f(a, g(x)), a=V, x=T)), z, xs),
+    proof="lockstep",
+)
+
+LET_INLINE = Rule("let_inline", "fusion", let(v, f), f(v))
+
+LET_INTRODUCTION = Rule("let_introduction", "fusion", f(v), let(v, f))
+
+LET_OF_LET = Rule(
+    "let_of_let",
+    "fusion",
+    let(let(v, g), f, "y"),
+    let(v, lambda x: let(g(x), f, "y")),
 )
 
 RULES = (
@@ -46,8 +83,10 @@ RULES = (
     MAP_FISSION,
     MAP_FISSION_ZIP,
     REDUCE_MAP_FUSION,
-    MAP_IDENTITY,
-    MAP_COPY,
-    MAP_ZIP_FIRST,
-    MAP_ZIP_SECOND,
+    REDUCE_MAP_FISSION,
+    MAP_SEQ_FUSION,
+    REDUCE_SEQ_MAP_SEQ_FUSION,
+    LET_INLINE,
+    LET_INTRODUCTION,
+    LET_OF_LET,
 )

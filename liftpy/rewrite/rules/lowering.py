@@ -1,24 +1,14 @@
-"""Lowering: which loop, parallel level or memory does the work. Sound by definition."""
+"""Lowering: which loop or parallel level does the work. Sound by definition."""
 
 from __future__ import annotations
 
 from liftpy.ir.expr import Param, call
-from liftpy.primitives import (
-    MapGlb,
-    MapLcl,
-    MapSeq,
-    MapWrg,
-    ReduceSeq,
-    ReduceSeqUnroll,
-    ToGlobal,
-    ToLocal,
-    ToPrivate,
-)
+from liftpy.primitives import MapGlb, MapLcl, MapSeq, MapWrg, ReduceSeq, ReduceSeqUnroll
 from liftpy.primitives.levels import DIMENSIONS
 from liftpy.rewrite.rule import Rule
 from liftpy.rewrite.rules.notation import T, U, array, fmap, fold, function, n, unknown
 
-xs, x = array("xs", T, n), Param("x", T)
+xs = array("xs", T, n)
 z = Param("z", U)
 f = unknown("f", U)
 apply_f = function(f, x=T)
@@ -51,9 +41,13 @@ REDUCE_TO_SEQ_UNROLL = Rule(
     call(ReduceSeqUnroll(step), z, xs),
     proof="definition",
 )
-TO_GLOBAL = Rule("to_global", "memory", x, call(ToGlobal(), x), proof="definition")
-TO_LOCAL = Rule("to_local", "memory", x, call(ToLocal(), x), proof="definition")
-TO_PRIVATE = Rule("to_private", "memory", x, call(ToPrivate(), x), proof="definition")
+REDUCE_SEQ_UNROLL = Rule(
+    "reduce_seq_unroll",
+    "lowering",
+    call(ReduceSeq(step), z, xs),
+    call(ReduceSeqUnroll(step), z, xs),
+    proof="definition",
+)
 
 RULES = (
     MAP_TO_SEQ,
@@ -62,7 +56,5 @@ RULES = (
     *MAP_TO_LCL,
     REDUCE_TO_SEQ,
     REDUCE_TO_SEQ_UNROLL,
-    TO_GLOBAL,
-    TO_LOCAL,
-    TO_PRIVATE,
+    REDUCE_SEQ_UNROLL,
 )

@@ -5,12 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from liftpy.errors import InternalError
-from liftpy.ir.expr import Expr, FunCall, FunVar, Get, Lambda, Param, call
+from liftpy.ir.expr import Expr, FunCall, FunVar, Get, Lambda, Param, Tuple, call
 from liftpy.ir.nat import NatLike, nat, nats
 from liftpy.ir.types import ArrayType, Type, TypeVar, VectorType
-from liftpy.primitives import Join, Map, Pad, Reduce, Slide, Split, Transpose, Zip
+from liftpy.primitives import (
+    AsScalar,
+    AsVector,
+    Join,
+    Map,
+    MapVec,
+    Pad,
+    Reduce,
+    Reorder,
+    Slide,
+    Split,
+    Transpose,
+    Unzip,
+    Zip,
+)
+from liftpy.rewrite.rule import index
 
-T, U, V = TypeVar("T"), TypeVar("U"), TypeVar("V")
+T, U, V, W, X = (TypeVar(name) for name in "TUVWX")
 S, R = TypeVar("S", scalar=True), TypeVar("R", scalar=True)
 n, m, k = nats("n m k")
 
@@ -85,3 +100,48 @@ def zipped(*arrays: Expr) -> Expr:
 def get(index: int, pair: Expr) -> Expr:
     """A component of a tuple."""
     return FunCall(Get(index), (pair,))
+
+
+def unzip(pairs: Expr) -> Expr:
+    """`unzip` of an array of tuples."""
+    return call(Unzip(), pairs)
+
+
+def pair(*values: Expr) -> Expr:
+    """A tuple."""
+    return Tuple(values)
+
+
+def zip_parts(arrays: Expr) -> Expr:
+    """`zip` of the two components of a pair of arrays."""
+    return zipped(get(0, arrays), get(1, arrays))
+
+
+def let(value: Expr, body: Callable[[Expr], Expr], x: str = "x") -> Expr:
+    """`let x = value in body`."""
+    return call(function(body, **{x: value.type}), value)
+
+
+def reorder(forth: NatLike, back: NatLike, xs: Expr) -> Expr:
+    """`reorder(forth, back)` of `xs`."""
+    return call(Reorder(nat(forth), nat(back)), xs)
+
+
+def permuted(xs: Expr) -> Expr:
+    """`xs` in any other order."""
+    return reorder(index("phi"), index("psi"), xs)
+
+
+def as_vector(width: NatLike, xs: Expr) -> Expr:
+    """`asVector(width)` of `xs`."""
+    return call(AsVector(nat(width)), xs)
+
+
+def as_scalar(vectors: Expr) -> Expr:
+    """`asScalar` of an array of vectors."""
+    return call(AsScalar(), vectors)
+
+
+def map_vec(body: Callable[[Expr], Expr], vector: Expr, x: str = "x") -> Expr:
+    """`mapVec(x => body)` of a vector."""
+    return call(MapVec(function(body, **{x: element_of(vector)})), vector)

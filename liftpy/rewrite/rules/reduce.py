@@ -1,16 +1,18 @@
-"""Laws of reduce: blocks, nests, exchange with map, exchange of two folds."""
+"""Laws of reduce: blocks, nests, order, start, pairs."""
 
 from __future__ import annotations
 
 from liftpy.ir.constraint import at_least, divides
 from liftpy.ir.expr import Literal, Param
-from liftpy.ir.types import ArrayType
+from liftpy.ir.nat import var
+from liftpy.ir.types import TupleType
 from liftpy.rewrite.rule import Assumption, Rule, ValueVar
 from liftpy.rewrite.rules.notation import (
     S,
     T,
     U,
     V,
+    W,
     array,
     fmap,
     fold,
@@ -18,6 +20,9 @@ from liftpy.rewrite.rules.notation import (
     join,
     m,
     n,
+    pad,
+    pair,
+    permuted,
     split,
     transpose,
     unknown,
@@ -25,11 +30,17 @@ from liftpy.rewrite.rules.notation import (
 )
 
 xs, xss = array("xs", T, n), array("xss", T, n, m)
+ys = array("ys", V, n)
 scalars, rows = array("xs", S, n), array("xss", S, n, m)
-z, start = Param("z", U), Param("z", S)
-e = Literal(ValueVar("e"), S)
+z, w, start = Param("z", U), Param("w", W), Param("z", S)
+both = Param("z", TupleType((U, V)))
+unit = ValueVar("e")
+e = Literal(unit, S)
+left, right, extra = var("left", None), var("right", None), var("extra", None)
 f, op = unknown("f", U), unknown("f", S)
+second, other = unknown("g", V), unknown("g", W)
 MONOID = (Assumption("associative", "f"), Assumption("neutral", "f", "e"))
+ABELIAN = (Assumption("associative", "f"), Assumption("commutative", "f"))
 
 REDUCE_SPLIT = Rule(
     "reduce_split",
@@ -42,6 +53,26 @@ REDUCE_SPLIT = Rule(
     proof="blocks",
 )
 
+REDUCE_OF_MAP_REDUCE = Rule(
+    "reduce_of_map_reduce",
+    "reduce",
+    fold(op, start, fmap(lambda row: fold(op, e, row), rows, "row"), "y"),
+    fold(op, start, join(rows), "y"),
+    where=(at_least(1, m),),
+    assuming=MONOID,
+    proof="blocks",
+)
+
+REDUCE_STRIP = Rule(
+    "reduce_strip",
+    "reduce",
+    fold(f, z, xs),
+    fold(lambda a, chunk: fold(f, a, chunk), z, split(m, xs), "chunk"),
+    where=(divides(m, n),),
+    tunes=("m",),
+    proof="nested",
+)
+
 REDUCE_OF_JOIN = Rule(
     "reduce_of_join",
     "reduce",
@@ -50,29 +81,115 @@ REDUCE_OF_JOIN = Rule(
     proof="nested",
 )
 
-REDUCE_EXCHANGE = Rule(
-    "reduce_exchange",
+REDUCE_OF_REDUCE = Rule(
+    "reduce_of_reduce",
     "reduce",
-    fold(op, start, fmap(lambda row: fold(op, e, row), rows, "row"), "y"),
-    fold(op, start, fmap(lambda column: fold(op, e, column), transpose(rows), "column"), "y"),
-    where=(at_least(1, n),),
-    assuming=(*MONOID, Assumption("commutative", "f")),
-    proof="exchange",
+    fold(lambda a, row: fold(f, a, row), z, xss, "row"),
+    fold(f, z, join(xss)),
+    where=(at_least(1, m),),
+    proof="nested",
 )
 
-init, source = unknown("init", U), unknown("source", ArrayType(V, m))
-MAP_REDUCE_INTERCHANGE = Rule(
-    "map_reduce_interchange",
+REDUCE_START = Rule(
+    "reduce_start",
     "reduce",
-    fmap(lambda x: fold(f, init(x), source(x), "y"), xs),
-    fold(
-        lambda a, column: fmap(lambda t: f(get(0, t), get(1, t)), zipped(a, column), "t"),
-        fmap(init, xs),
-        transpose(fmap(source, xs)),
-        "column",
-    ),
-    where=(at_least(1, n),),
+    fold(op, start, scalars),
+    op(start, fold(op, e, scalars)),
+    assuming=MONOID,
+    proof="carried",
+)
+
+REDUCE_FLIP = Rule(
+    "reduce_flip",
+    "reduce",
+    fold(op, start, scalars),
+    fold(lambda a, x: op(x, a), start, scalars),
+    assuming=(Assumption("commutative", "f"),),
     proof="lockstep",
 )
 
-RULES = (REDUCE_SPLIT, REDUCE_OF_JOIN, REDUCE_EXCHANGE, MAP_REDUCE_INTERCHANGE)
+REDUCE_OF_REORDER = Rule(
+    "reduce_of_reorder",
+    "reduce",
+    fold(op, start, permuted(scalars)),
+    fold(op, start, scalars),
+    assuming=ABELIAN,
+    proof="permuted",
+)
+
+REDUCE_OF_JOINED_TRANSPOSE = Rule(
+    "reduce_of_joined_transpose",
+    "reduce",
+    fold(op, start, join(transpose(rows))),
+    fold(op, start, join(rows)),
+    where=(at_least(1, m),),
+    assuming=ABELIAN,
+    proof="permuted",
+)
+
+REDUCE_EXTENSION = Rule(
+    "reduce_extension",
+    "reduce",
+    fold(op, start, scalars),
+    fold(op, start, pad(0, extra, unit, scalars)),
+    where=(at_least(1, n), at_least(0, extra)),
+    assuming=(Assumption("neutral", "f", "e"),),
+    tunes=("extra",),
+    proof="idle",
+)
+
+REDUCE_OF_PAD = Rule(
+    "reduce_of_pad",
+    "reduce",
+    fold(op, start, pad(left, right, unit, scalars)),
+    fold(op, start, scalars),
+    where=(at_least(0, left), at_least(0, right)),
+    assuming=(Assumption("neutral", "f", "e"),),
+    proof="idle",
+)
+
+REDUCE_PAIR = Rule(
+    "reduce_pair",
+    "reduce",
+    pair(fold(f, z, xs), fold(other, w, ys, "y")),
+    fold(
+        lambda a, t: pair(f(get(0, a), get(0, t)), other(get(1, a), get(1, t))),
+        pair(z, w),
+        zipped(xs, ys),
+        "t",
+    ),
+    proof="lockstep",
+)
+
+REDUCE_FIRST = Rule(
+    "reduce_first",
+    "reduce",
+    get(0, fold(lambda a, x: pair(f(get(0, a), x), second(a, x)), both, xs)),
+    fold(f, get(0, both), xs),
+    proof="lockstep",
+)
+
+REDUCE_SECOND = Rule(
+    "reduce_second",
+    "reduce",
+    get(1, fold(lambda a, x: pair(f(a, x), second(get(1, a), x)), both, xs)),
+    fold(second, get(1, both), xs),
+    proof="lockstep",
+)
+
+RULES = (
+    REDUCE_SPLIT,
+    REDUCE_OF_MAP_REDUCE,
+    REDUCE_STRIP,
+    REDUCE_OF_JOIN,
+    REDUCE_OF_REDUCE,
+    REDUCE_START,
+    REDUCE_FLIP,
+    REDUCE_OF_REORDER,
+    REDUCE_OF_JOINED_TRANSPOSE,
+    REDUCE_EXTENSION,
+    REDUCE_OF_PAD,
+    REDUCE_PAIR,
+    REDUCE_FIRST,
+    REDUCE_SECOND,
+)

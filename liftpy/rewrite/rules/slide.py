@@ -1,4 +1,4 @@
-"""Laws of slide and pad."""
+"""Laws of slide."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from liftpy.rewrite.rules.notation import (
     array,
     fmap,
     join,
+    k,
     m,
     n,
     pad,
     slide,
+    split,
     transpose,
     unknown,
+    zip_parts,
+    zipped,
 )
 
-size, step, tile = nats("size step tile")
+size, step, tile, jump = nats("size step tile jump")
 extra = var("extra", None)
-a, b = var("a", None), var("b", None)
 left, right = var("left", None), var("right", None)
 c = ValueVar("c")
-xs, xss = array("xs", T, n), array("xss", T, n, m)
+xs, ys, xss = array("xs", T, n), array("ys", U, n), array("xss", T, n, m)
 f = unknown("f", U)
 
 SLIDE_TILING = Rule(
@@ -62,6 +65,88 @@ MAP_TRANSPOSE_OF_SLIDE = Rule(
     where=(at_least(1, m),),
 )
 
+SLIDE_OF_TRANSPOSE = Rule(
+    "slide_of_transpose",
+    "slide",
+    slide(size, step, transpose(xss)),
+    fmap(transpose, transpose(fmap(lambda row: slide(size, step, row), xss, "row")), "w"),
+)
+
+MAP_SLIDE_OF_TRANSPOSE = Rule(
+    "map_slide_of_transpose",
+    "slide",
+    fmap(lambda column: slide(size, step, column), transpose(xss), "column"),
+    transpose(fmap(transpose, slide(size, step, xss), "w")),
+)
+
+SPLIT_OF_SLIDE = Rule(
+    "split_of_slide",
+    "slide",
+    split(k, slide(size, step, xs)),
+    fmap(
+        lambda t: slide(size, step, t),
+        slide((k - 1) * step + size, k * step, xs),
+        "t",
+    ),
+)
+
+SLIDE_OF_SLIDE = Rule(
+    "slide_of_slide",
+    "slide",
+    slide(k, jump, slide(size, step, xs)),
+    fmap(
+        lambda t: slide(size, step, t),
+        slide((k - 1) * step + size, jump * step, xs),
+        "t",
+    ),
+)
+
+MAP_SLIDE_OF_SLIDE = Rule(
+    "map_slide_of_slide",
+    "slide",
+    fmap(lambda t: slide(size, step, t), slide(tile, jump, xs), "t"),
+    slide(
+        Slide(size, step).windows(tile),
+        jump.exact_div(step),
+        slide(size, step, xs),
+    ),
+    where=(divides(step, jump), divides(step, tile - size)),
+)
+
+SLIDE_STEP = Rule(
+    "slide_step",
+    "slide",
+    slide(size, jump, xs),
+    fmap(join, slide(1, jump.exact_div(step), slide(size, step, xs)), "w"),
+    where=(divides(step, jump),),
+    tunes=("step",),
+)
+
+SLIDE_DISJOINT = Rule(
+    "slide_disjoint",
+    "slide",
+    slide(size, size, xs),
+    split(size, xs),
+    where=(divides(size, n),),
+)
+
+SPLIT_AS_SLIDE = Rule(
+    "split_as_slide",
+    "slide",
+    split(size, xs),
+    slide(size, size, xs),
+    where=(at_least(1, n),),
+)
+
+SLIDE_OF_ZIP = Rule(
+    "slide_of_zip",
+    "slide",
+    slide(size, step, zipped(xs, ys)),
+    fmap(zip_parts, zipped(slide(size, step, xs), slide(size, step, ys)), "p"),
+)
+
+ZIP_OF_SLIDES = Rule("zip_of_slides", "slide", SLIDE_OF_ZIP.right, SLIDE_OF_ZIP.left)
+
 windows = Slide(size, step).windows
 SLIDE_EXTENSION = Rule(
     "slide_extension",
@@ -72,35 +157,11 @@ SLIDE_EXTENSION = Rule(
     tunes=("extra",),
 )
 
-PAD_OF_PAD = Rule(
-    "pad_of_pad",
-    "pad",
-    pad(left, right, c, pad(a, b, c, xs)),
-    pad(left + a, right + b, c, xs),
-    where=(at_least(0, a), at_least(0, b)),
-)
-
-PAD_EXCHANGE = Rule(
-    "pad_exchange",
-    "pad",
-    pad(left, right, c, fmap(lambda row: pad(a, b, c, row), xss, "row")),
-    fmap(lambda row: pad(a, b, c, row), pad(left, right, c, xss), "row"),
-)
-
-PAD_EXCHANGE_BACK = Rule("pad_exchange_back", "pad", PAD_EXCHANGE.right, PAD_EXCHANGE.left)
-
-TRANSPOSE_OF_MAP_PAD = Rule(
-    "transpose_of_map_pad",
-    "pad",
-    transpose(fmap(lambda row: pad(left, right, c, row), xss, "row")),
-    pad(left, right, c, transpose(xss)),
-)
-
-MAP_OF_CROP = Rule(
-    "map_of_crop",
-    "pad",
-    fmap(f, pad(left, right, c, xs)),
-    pad(left, right, c, fmap(f, xs)),
+CROP_OF_SLIDE = Rule(
+    "crop_of_slide",
+    "slide",
+    pad(left, right, c, slide(size, step, xs)),
+    slide(size, step, pad(left * step, right * step, c, xs)),
     where=(at_most(left, 0), at_most(right, 0)),
 )
 
@@ -109,10 +170,16 @@ RULES = (
     SLIDE_OF_MAP,
     MAP_MAP_OF_SLIDE,
     MAP_TRANSPOSE_OF_SLIDE,
+    SLIDE_OF_TRANSPOSE,
+    MAP_SLIDE_OF_TRANSPOSE,
+    SPLIT_OF_SLIDE,
+    SLIDE_OF_SLIDE,
+    MAP_SLIDE_OF_SLIDE,
+    SLIDE_STEP,
+    SLIDE_DISJOINT,
+    SPLIT_AS_SLIDE,
+    SLIDE_OF_ZIP,
+    ZIP_OF_SLIDES,
     SLIDE_EXTENSION,
-    PAD_OF_PAD,
-    PAD_EXCHANGE,
-    PAD_EXCHANGE_BACK,
-    TRANSPOSE_OF_MAP_PAD,
-    MAP_OF_CROP,
+    CROP_OF_SLIDE,
 )

@@ -1,0 +1,106 @@
+"""Maps and reductions that change places."""
+
+from __future__ import annotations
+
+from liftpy.ir.constraint import at_least
+from liftpy.ir.expr import Literal, Param
+from liftpy.ir.types import ArrayType
+from liftpy.rewrite.rule import Assumption, Rule, ValueVar
+from liftpy.rewrite.rules.notation import (
+    S,
+    T,
+    U,
+    V,
+    array,
+    fmap,
+    fold,
+    get,
+    m,
+    n,
+    transpose,
+    unknown,
+    zipped,
+)
+
+xs, ys = array("xs", T, n), array("ys", U, m)
+xss, rows = array("xss", T, n, m), array("xss", S, n, m)
+start, e = Param("z", S), Literal(ValueVar("e"), S)
+starts = array("zs", U, m)
+f, g, op = unknown("f", U), unknown("g", V), unknown("f", S)
+init, source = unknown("init", U), unknown("source", ArrayType(V, m))
+
+MAP_INTERCHANGE = Rule(
+    "map_interchange",
+    "interchange",
+    fmap(lambda x: fmap(lambda y: g(x, y), ys, "y"), xs),
+    transpose(fmap(lambda y: fmap(lambda x: g(x, y), xs), ys, "y")),
+    where=(at_least(1, m),),
+)
+
+MAP_MAP_INTERCHANGE = Rule(
+    "map_map_interchange",
+    "interchange",
+    fmap(lambda x: fmap(lambda y: f(x, y), source(x), "y"), xs),
+    transpose(
+        fmap(
+            lambda column: fmap(lambda t: f(get(0, t), get(1, t)), zipped(xs, column), "t"),
+            transpose(fmap(source, xs)),
+            "column",
+        )
+    ),
+    where=(at_least(1, n), at_least(1, m)),
+)
+
+MAP_REDUCE_INTERCHANGE = Rule(
+    "map_reduce_interchange",
+    "interchange",
+    fmap(lambda x: fold(f, init(x), source(x), "y"), xs),
+    fold(
+        lambda a, column: fmap(lambda t: f(get(0, t), get(1, t)), zipped(a, column), "t"),
+        fmap(init, xs),
+        transpose(fmap(source, xs)),
+        "column",
+    ),
+    where=(at_least(1, n),),
+    proof="lockstep",
+)
+
+REDUCE_MAP_INTERCHANGE = Rule(
+    "reduce_map_interchange",
+    "interchange",
+    fold(
+        lambda a, row: fmap(lambda t: f(get(0, t), get(1, t)), zipped(a, row), "t"),
+        starts,
+        xss,
+        "row",
+    ),
+    fmap(
+        lambda t: fold(f, get(0, t), get(1, t)),
+        zipped(starts, transpose(xss)),
+        "t",
+    ),
+    where=(at_least(1, n),),
+    proof="lockstep",
+)
+
+REDUCE_EXCHANGE = Rule(
+    "reduce_exchange",
+    "interchange",
+    fold(op, start, fmap(lambda row: fold(op, e, row), rows, "row"), "y"),
+    fold(op, start, fmap(lambda column: fold(op, e, column), transpose(rows), "column"), "y"),
+    where=(at_least(1, n),),
+    assuming=(
+        Assumption("associative", "f"),
+        Assumption("neutral", "f", "e"),
+        Assumption("commutative", "f"),
+    ),
+    proof="exchange",
+)
+
+RULES = (
+    MAP_INTERCHANGE,
+    MAP_MAP_INTERCHANGE,
+    MAP_REDUCE_INTERCHANGE,
+    REDUCE_MAP_INTERCHANGE,
+    REDUCE_EXCHANGE,
+)

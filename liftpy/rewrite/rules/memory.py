@@ -1,0 +1,49 @@
+"""Which memory a value is stored in, and copies. Sound because storing changes no value."""
+
+from __future__ import annotations
+
+from liftpy.ir.expr import Param, call
+from liftpy.primitives import ToGlobal, ToLocal, ToPrivate
+from liftpy.rewrite.rule import Rule
+from liftpy.rewrite.rules.notation import T, U, array, fmap, n, unknown
+
+xs, x = array("xs", T, n), Param("x", T)
+f = unknown("f", U)
+SPACES = {"global": ToGlobal(), "local": ToLocal(), "private": ToPrivate()}
+
+MAP_COPY = Rule("map_copy", "memory", xs, fmap(lambda x: x, xs))
+
+TO_GLOBAL, TO_LOCAL, TO_PRIVATE = (
+    Rule(f"to_{space}", "memory", x, call(store, x), proof="definition")
+    for space, store in SPACES.items()
+)
+
+#: A value that is not stored is computed where it is used.
+GLOBAL_DROPPED, LOCAL_DROPPED, PRIVATE_DROPPED = (
+    Rule(f"{space}_dropped", "memory", call(store, x), x, proof="definition")
+    for space, store in SPACES.items()
+)
+
+#: Storing an array is storing its elements one by one.
+GLOBAL_OF_MAP, LOCAL_OF_MAP, PRIVATE_OF_MAP = (
+    Rule(
+        f"{space}_of_map",
+        "memory",
+        call(store, fmap(f, xs)),
+        fmap(lambda x, store=store: call(store, f(x)), xs),
+    )
+    for space, store in SPACES.items()
+)
+
+RULES = (
+    MAP_COPY,
+    TO_GLOBAL,
+    TO_LOCAL,
+    TO_PRIVATE,
+    GLOBAL_DROPPED,
+    LOCAL_DROPPED,
+    PRIVATE_DROPPED,
+    GLOBAL_OF_MAP,
+    LOCAL_OF_MAP,
+    PRIVATE_OF_MAP,
+)

@@ -1,0 +1,75 @@
+"""A rule as a strategy: matched at the root, its conditions decided or left open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from liftpy.errors import RuleRefused, TypeRefused
+from liftpy.ir.constraint import Constraint, Divides
+from liftpy.ir.expr import Expr, sizes_agree
+from liftpy.ir.nat import ONE, Nat, NatLike, nat
+from liftpy.ir.walk import Path
+from liftpy.rewrite import match as matching
+from liftpy.rewrite.ledger import is_proved
+from liftpy.rewrite.rule import Rule
+from liftpy.rewrite.rules import RULES
+from liftpy.rewrite.strategy.result import Failure, Result, Step, Strategy, Success
+
+
+def rule(law: Rule | str, hints: Mapping[str, Path] | None = None, **sizes: NatLike) -> Strategy:
+    """Apply a rule at the root. `sizes` names what it tunes; `hints` says where parts end."""
+    if isinstance(law, str) and law not in RULES:
+        message = f"there is no rule {law}; `liftpy rules` lists them"
+        raise RuleRefused(message)
+    known = RULES[law] if isinstance(law, str) else law
+    if not is_proved(known):
+        message = (
+            f"rule {known.name} cannot be applied: it has no proof as it stands; "
+            f"run `liftpy prove {known.name}`"
+        )
+        raise RuleRefused(message)
+    if set(sizes) != set(known.tunes):
+        message = f"rule {known.name} tunes {list(known.tunes)}, got {sorted(sizes)}"
+        raise RuleRefused(message)
+    given = {name: nat(size) for name, size in sizes.items()}
+    paths = dict(hints or {})
+
+    def run(expr: Expr) -> Result:
+        found = matching.match(known, expr, dict(given), paths)
+        if isinstance(found, str):
+            return Failure(known.name, found)
+        open_conditions: list[Constraint] = []
+        for condition in (*exactness(given.values()), *matching.conditions(known, found)):
+            verdict = condition.known()
+            if verdict is False:
+                return Failure(known.name, f"it asks that {condition}")
+            if verdict is None:
+                open_conditions.append(condition)
+        new = matching.instantiate(known.right, found)
+        check_type(known, expr, new)
+        step = Step(
+            known.name,
+            (),
+            tuple(sorted(given.items())),
+            tuple(sorted(paths.items())),
+            tuple(open_conditions),
+        )
+        return Success(new, (step,))
+
+    return run
+
+
+def exactness(sizes: Iterable[Nat]) -> Iterator[Constraint]:
+    """A size that is given as an exact quotient asks that the quotient be exact."""
+    for size in sizes:
+        for over, under in size.fractions:
+            if under != ONE:
+                yield Divides(under, over)
+
+
+def check_type(law: Rule, old: Expr, new: Expr) -> None:
+    """A rule keeps the type of what it rewrites."""
+    for agreement in sizes_agree(new.type, old.type):
+        if agreement.known() is False:
+            message = f"rule {law.name} changed the type {old.type} to {new.type}: {agreement}"
+            raise TypeRefused(message)

@@ -1,0 +1,189 @@
+"""Strategies made of strategies, all on one expression: ELEVATE's basic combinators."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+
+from liftpy.errors import RuleRefused
+from liftpy.ir.expr import Expr
+from liftpy.ir.walk import top_down as parts_top_down
+from liftpy.rewrite.strategy.result import (
+    ELSEWHERE,
+    Failure,
+    Predicate,
+    Result,
+    Step,
+    Strategy,
+    Success,
+)
+
+FUEL = 2000  # steps after which a strategy is taken to loop; a derivation here has some hundred
+SHOWN = 10  # rules that are named where it does
+
+
+def identity(expr: Expr) -> Result:
+    """ELEVATE's `id`: change nothing."""
+    return Success(expr)
+
+
+def fail(reason: str = "it always fails") -> Strategy:
+    """Never apply."""
+    return lambda _: Failure("fail", reason)
+
+
+def seq(*strategies: Strategy) -> Strategy:
+    """One after another; fails where one fails."""
+
+    def run(expr: Expr) -> Result:
+        steps: tuple[Step, ...] = ()
+        for strategy in strategies:
+            result = strategy(expr)
+            if isinstance(result, Failure):
+                return result
+            expr, steps = result.expr, steps + result.steps
+        return Success(expr, steps)
+
+    return run
+
+
+def choose(*strategies: Strategy) -> Strategy:
+    """ELEVATE's left choice: the first that applies."""
+
+    def run(expr: Expr) -> Result:
+        reasons: list[str] = []
+        for strategy in strategies:
+            result = strategy(expr)
+            if isinstance(result, Success):
+                return result
+            reasons.append(str(result))
+        return Failure("choose", "; ".join(reasons))
+
+    return run
+
+
+def attempt(strategy: Strategy) -> Strategy:
+    """ELEVATE's `try`: the strategy where it applies, else nothing."""
+    return choose(strategy, identity)
+
+
+def repeat(strategy: Strategy, fuel: int = FUEL) -> Strategy:
+    """Again and again until it fails.
+
+    One that comes back to an expression it has been at, or takes more than `fuel` steps, never
+    ends: RuleRefused names the rules that go round. That is no failure, which `attempt` would hide.
+    """
+
+    def run(expr: Expr) -> Result:
+        steps: list[Step] = []
+        seen = {expr: 0}
+        while isinstance(result := strategy(expr), Success):
+            expr = result.expr
+            steps += result.steps
+            if (since := seen.get(expr)) is not None:
+                raise RuleRefused(round_trip(steps[since:]))
+            seen[expr] = len(steps)
+            if len(steps) > fuel or len(seen) > fuel:
+                last = ", ".join(s.rule for s in steps[-SHOWN:])
+                message = f"a strategy still applies after {fuel} steps; the last rules were {last}"
+                raise RuleRefused(message)
+        return Success(expr, tuple(steps))
+
+    return run
+
+
+def round_trip(cycle: Sequence[Step]) -> str:
+    """What is said of a strategy that comes back to where it was."""
+    if not cycle:
+        return "a strategy is repeated that succeeds without changing anything; `attempt` does so"
+    names = " > ".join(step.rule for step in cycle[:SHOWN])
+    more = f" > ... ({len(cycle)} steps)" if len(cycle) > SHOWN else ""
+    return f"a repeated strategy goes round and comes back to the same expression by: {names}{more}"
+
+
+def repeat_n(times: int, strategy: Strategy) -> Strategy:
+    """So many times; fails where it fails before."""
+    return seq(*[strategy] * times)
+
+
+# --- conditions ----------------------------------------------------------------------------------
+
+
+def where(predicate: Predicate, strategy: Strategy, name: str = "where") -> Strategy:
+    """The strategy on expressions that satisfy the predicate."""
+
+    def run(expr: Expr) -> Result:
+        return strategy(expr) if predicate(expr) else Failure(name, ELSEWHERE)
+
+    return run
+
+
+def satisfies(predicate: Predicate, name: str = "satisfies") -> Strategy:
+    """Change nothing where the predicate holds, fail elsewhere: a predicate as a strategy."""
+    return where(predicate, identity, name)
+
+
+def not_(strategy: Strategy) -> Strategy:
+    """Change nothing where the strategy fails, fail where it applies."""
+
+    def run(expr: Expr) -> Result:
+        if isinstance(strategy(expr), Failure):
+            return Success(expr)
+        return Failure("not", "the strategy applies")
+
+    return run
+
+
+def if_then_else(test: Strategy, then: Strategy, otherwise: Strategy = identity) -> Strategy:
+    """`then` where the test applies, else `otherwise`; what the test makes is thrown away."""
+
+    def run(expr: Expr) -> Result:
+        return (then if isinstance(test(expr), Success) else otherwise)(expr)
+
+    return run
+
+
+def is_equal_to(other: Expr) -> Strategy:
+    """Succeed on this very expression, names of variables included."""
+    return satisfies(lambda expr: expr == other, "is_equal_to")
+
+
+def contains(predicate: Predicate) -> Strategy:
+    """Succeed where some part satisfies the predicate."""
+
+    def run(expr: Expr) -> Result:
+        if any(predicate(part) for _, part in parts_top_down(expr)):
+            return Success(expr)
+        return Failure("contains", "no part is such")
+
+    return run
+
+
+# --- looking on ----------------------------------------------------------------------------------
+
+
+def peek(look: Callable[[Expr], object]) -> Strategy:
+    """Show the expression to a function, and change nothing."""
+
+    def run(expr: Expr) -> Result:
+        look(expr)
+        return Success(expr)
+
+    return run
+
+
+def debug(
+    label: str, strategy: Strategy, write: Callable[[str], object] = sys.stderr.write
+) -> Strategy:
+    """The strategy; what came of it is written in a line, by default to stderr."""
+
+    def run(expr: Expr) -> Result:
+        result = strategy(expr)
+        if isinstance(result, Failure):
+            write(f"{label}: failed: {result}\n")
+        else:
+            rules = ", ".join(step.rule for step in result.steps) or "nothing changed"
+            write(f"{label}: {rules}\n")
+        return result
+
+    return run

@@ -1,0 +1,59 @@
+"""What a strategy gives: a new expression with the steps to it, or why it did not apply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from liftpy.ir.constraint import Constraint
+from liftpy.ir.expr import Expr
+from liftpy.ir.nat import Nat
+from liftpy.ir.walk import Path
+from liftpy.primitives.text import show_expr
+
+ELSEWHERE = (
+    "this is no such part"  # why `where` fails: not worth reporting when other parts are tried
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One rule applied: where, with which sizes and hints, and the conditions it left open."""
+
+    rule: str
+    path: Path
+    sizes: tuple[tuple[str, Nat], ...] = ()
+    hints: tuple[tuple[str, Path], ...] = ()
+    conditions: tuple[Constraint, ...] = ()
+
+    def moved(self, prefix: Path) -> Step:
+        """The step seen from further out."""
+        return Step(self.rule, (*prefix, *self.path), self.sizes, self.hints, self.conditions)
+
+
+@dataclass(frozen=True)
+class Success:
+    """A new expression and the steps that led to it."""
+
+    expr: Expr
+    steps: tuple[Step, ...] = ()
+
+    def __str__(self) -> str:
+        return show_expr(self.expr)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Which strategy did not apply, and why."""
+
+    strategy: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.strategy}: {self.reason}"
+
+
+Result: TypeAlias = Success | Failure
+Strategy: TypeAlias = Callable[[Expr], Result]
+Predicate: TypeAlias = Callable[[Expr], bool]

@@ -1,0 +1,280 @@
+"""Strategies at parts of an expression: ELEVATE's traversals.
+
+Whoever goes to parts tells a failure's reason: that of the first part which came close.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from liftpy.errors import RuleRefused
+from liftpy.ir import walk
+from liftpy.ir.expr import Expr, FunCall, Primitive
+from liftpy.ir.walk import Path, at, children, exists, function_of, replace_at, with_child
+from liftpy.rewrite.strategy.combinators import FUEL, SHOWN, attempt, choose, repeat, seq, where
+from liftpy.rewrite.strategy.result import (
+    ELSEWHERE,
+    Failure,
+    Predicate,
+    Result,
+    Step,
+    Strategy,
+    Success,
+)
+
+DEEPEST = 200  # levels of an expression below which a strategy is taken to nest without end
+
+Parts = Iterable[tuple[Path, Expr]]
+
+
+def at_path(path: Path, strategy: Strategy) -> Strategy:
+    """The strategy on the part at a path."""
+
+    def run(expr: Expr) -> Result:
+        if not exists(expr, path):
+            return Failure("at_path", f"there is no part at {path}")
+        result = strategy(at(expr, path))
+        if isinstance(result, Failure):
+            return result
+        return Success(
+            replace_at(expr, path, result.expr), tuple(s.moved(path) for s in result.steps)
+        )
+
+    return run
+
+
+def argument(strategy: Strategy, position: int = 0) -> Strategy:
+    """The strategy on an argument of a call."""
+
+    def run(expr: Expr) -> Result:
+        if not isinstance(expr, FunCall) or position >= len(expr.args):
+            return Failure("argument", f"there is no argument {position}")
+        return at_path((position,), strategy)(expr)
+
+    return run
+
+
+def body(strategy: Strategy) -> Strategy:
+    """The strategy on the body of the function that a call runs: a primitive's or a let's."""
+
+    def run(expr: Expr) -> Result:
+        if not isinstance(expr, FunCall) or function_of(expr.fun) is None:
+            return Failure("body", "this runs no function with a body")
+        return at_path((len(expr.args),), strategy)(expr)
+
+    return run
+
+
+def function(strategy: Strategy) -> Strategy:
+    """The strategy on the body of the function that a primitive applies; a let has none."""
+    return where(
+        lambda expr: isinstance(expr, FunCall) and isinstance(expr.fun, Primitive),
+        body(strategy),
+        "function",
+    )
+
+
+# --- one level -----------------------------------------------------------------------------------
+
+
+def at_children(
+    strategy: Strategy, name: str, *, every: bool = False, most: int | None = None
+) -> Strategy:
+    """The strategy on direct parts, left to right: on every one, or where it applies."""
+
+    def run(expr: Expr) -> Result:
+        steps: list[Step] = []
+        reasons: list[str] = []
+        done = 0
+        for position, child in enumerate(children(expr)):
+            if most is not None and done == most:
+                break
+            result = strategy(child)
+            if isinstance(result, Failure):
+                if every:
+                    return Failure(name, f"it does not apply to part {position}: {result}")
+                reasons.append(str(result))
+                continue
+            done += 1
+            if result.expr is not child:
+                expr = with_child(expr, position, result.expr)
+            steps += [s.moved((position,)) for s in result.steps]
+        if not done and not every:
+            return Failure(name, "; ".join(reasons) or "there are no parts")
+        return Success(expr, tuple(steps))
+
+    return run
+
+
+def all_(strategy: Strategy) -> Strategy:
+    """ELEVATE's `all`: to every direct part; fails where it fails on one."""
+    return at_children(strategy, "all", every=True)
+
+
+def one(strategy: Strategy) -> Strategy:
+    """To the first direct part where it applies; fails if there is none."""
+    return at_children(strategy, "one", most=1)
+
+
+def some(strategy: Strategy) -> Strategy:
+    """To every direct part where it applies; fails if there is none."""
+    return at_children(strategy, "some")
+
+
+# --- all levels, at one place --------------------------------------------------------------------
+
+
+def once(strategy: Strategy, parts: Callable[[Expr], Parts], name: str) -> Strategy:
+    """The strategy on the first of the parts where it applies."""
+
+    def run(expr: Expr) -> Result:
+        reason = ""
+        for path, part in parts(expr):
+            result = strategy(part)
+            if isinstance(result, Success):
+                steps = tuple(s.moved(path) for s in result.steps)
+                return Success(replace_at(expr, path, result.expr), steps)
+            if not reason and result.reason != ELSEWHERE:
+                reason = f"; where it came furthest, {result}"
+        return Failure(name, f"it applies to no part{reason}")
+
+    return run
+
+
+def outermost(strategy: Strategy, such: Predicate | None = None) -> Strategy:
+    """At the first part, outermost first, where it applies; of parts that are `such` only."""
+    return once(strategy if such is None else where(such, strategy), walk.top_down, "outermost")
+
+
+def innermost(strategy: Strategy, such: Predicate | None = None) -> Strategy:
+    """At the first part, innermost first, where it applies; of parts that are `such` only."""
+    return once(strategy if such is None else where(such, strategy), walk.bottom_up, "innermost")
+
+
+def top_down(strategy: Strategy) -> Strategy:
+    """ELEVATE's `topDown`: here, or else in the first direct part that has a place for it."""
+    return outermost(strategy)
+
+
+def bottom_up(strategy: Strategy) -> Strategy:
+    """ELEVATE's `bottomUp`: in the first direct part that has a place for it, or else here."""
+    return innermost(strategy)
+
+
+def position(number: int, strategy: Strategy) -> Strategy:
+    """At the part of this number, from 0, outermost first; fails if it does not apply there."""
+
+    def run(expr: Expr) -> Result:
+        for k, (path, _) in enumerate(walk.top_down(expr)):
+            if k == number:
+                return at_path(path, strategy)(expr)
+        return Failure("position", f"there are fewer than {number + 1} parts")
+
+    return run
+
+
+def skip(number: int, strategy: Strategy) -> Strategy:
+    """At the first part after so many where it would apply, outermost first."""
+
+    def run(expr: Expr) -> Result:
+        left = number
+
+        def later(part: Expr) -> Result:
+            nonlocal left
+            result = strategy(part)
+            if isinstance(result, Success) and left:
+                left -= 1
+                return Failure("skip", ELSEWHERE)
+            return result
+
+        return once(later, walk.top_down, "skip")(expr)
+
+    return run
+
+
+# --- all levels, at many places ------------------------------------------------------------------
+
+
+def deep(make: Callable[[Strategy], Strategy]) -> Strategy:
+    """A strategy that is given itself: `deep(lambda again: seq(s, all_(again)))`."""
+
+    def again(expr: Expr) -> Result:
+        return made(expr)
+
+    made = make(again)
+    return again
+
+
+def all_top_down(strategy: Strategy) -> Strategy:
+    """To every part, from the outside inwards; fails where it fails on one."""
+    return deep(lambda again: seq(strategy, all_(again)))
+
+
+def all_bottom_up(strategy: Strategy) -> Strategy:
+    """To every part, from the inside outwards; fails where it fails on one."""
+    return deep(lambda again: seq(all_(again), strategy))
+
+
+def try_all(strategy: Strategy) -> Strategy:
+    """To every part where it applies, from the inside outwards; never fails."""
+    return all_bottom_up(attempt(strategy))
+
+
+def down_up(down: Strategy, up: Strategy | None = None) -> Strategy:
+    """To every part on the way in, and `up` (or the same) on the way out; both have to apply."""
+    return deep(lambda again: seq(down, all_(again), down if up is None else up))
+
+
+def all_td(strategy: Strategy) -> Strategy:
+    """On every branch to the outermost part where it applies, not inside these; never fails."""
+    return deep(lambda again: choose(strategy, all_(again)))
+
+
+def some_td(strategy: Strategy) -> Strategy:
+    """To the outermost parts where it applies, one at least; not inside these."""
+    return deep(lambda again: choose(strategy, some(again)))
+
+
+def some_bu(strategy: Strategy) -> Strategy:
+    """To the innermost parts where it applies, one at least; not around these."""
+    return deep(lambda again: choose(some(again), strategy))
+
+
+def everywhere(strategy: Strategy) -> Strategy:
+    """To every part where it applies, from the outside inwards and in what it makes; once each.
+
+    Fails if it applies nowhere. In what a rule makes there may be a place for it again, and again:
+    that is refused, as in `repeat`.
+    """
+
+    def run(expr: Expr) -> Result:
+        steps: list[Step] = []
+        waiting: list[Path] = [()]
+        reason, done = "it applies to no part", False
+        while waiting:
+            path = waiting.pop()
+            result = at_path(path, strategy)(expr)
+            if isinstance(result, Success):
+                expr, done = result.expr, True
+                steps += result.steps
+            elif reason == "it applies to no part" and result.reason != ELSEWHERE:
+                reason = f"{reason}; where it came furthest, {result}"
+            waiting += reversed(list(paths_below(expr, path)))
+            if len(path) > DEEPEST or len(steps) > FUEL:
+                names = " > ".join(dict.fromkeys(s.rule for s in steps[-SHOWN:]))
+                message = f"everywhere makes places for itself without end, by: {names}"
+                raise RuleRefused(message)
+        return Success(expr, tuple(steps)) if done else Failure("everywhere", reason)
+
+    return run
+
+
+def paths_below(expr: Expr, path: Path) -> Iterator[Path]:
+    """The paths of the direct parts of the part at a path."""
+    for k in range(len(children(at(expr, path)))):
+        yield (*path, k)
+
+
+def normalize(strategy: Strategy, fuel: int = FUEL) -> Strategy:
+    """Wherever it applies, until it applies nowhere."""
+    return repeat(outermost(strategy), fuel)

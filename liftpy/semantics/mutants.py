@@ -1,0 +1,195 @@
+"""Mutants of rules: a law with one thing changed, which has to be refuted.
+
+The changes are systematic: a condition or an assumption dropped or weakened by one; on the right
+side, a size one more or one less, two sizes exchanged, arguments or components exchanged, an array
+read backwards, from one element on or transposed, a part replaced by another of its type. What is
+refuted is shown false at sizes that are written out; what is not has to be a law itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from liftpy.errors import TypeRefused
+from liftpy.ir.constraint import AtMost
+from liftpy.ir.expr import Expr, FunCall, FunVar, Get, Literal, Primitive, Tuple, nat_fields
+from liftpy.ir.nat import Nat, var
+from liftpy.ir.types import ArrayType
+from liftpy.ir.walk import at, replace_at, top_down
+from liftpy.primitives import Reorder, Transpose
+from liftpy.rewrite.rule import INDEX, Rule
+from liftpy.semantics.prove import prove
+from liftpy.semantics.refute import ELEMENTS_AGREE, refutation
+from liftpy.semantics.verdict import Proved, Refuted, Unknown, Verdict
+
+TIMEOUT_MS = 2000  # for a mutant that no size refutes
+
+ORDER = "the function is commutative and associative: the order of the elements does not matter"
+UNDONE = "the change takes back what the rule does, which leaves its left side"
+
+#: Mutants that are laws, each with the reason; tests/refuted/test_mutants.py proves them.
+LAWS: dict[str, str] = {
+    "split_introduction: xs for join at the top": UNDONE,
+    "transpose_introduction: xss for transpose at the top": UNDONE,
+    "map_copy: xs for map at the top": UNDONE,
+    "to_global: x for toGlobal at the top": UNDONE,
+    "to_local: x for toLocal at the top": UNDONE,
+    "to_private: x for toPrivate at the top": UNDONE,
+    "reduce_exchange: not transposed at 1.0": UNDONE,
+    "slide_step: reversed at 1.0": "an array of one element, a window, is read backwards",
+    "slide_step: rotated at 1.0": "an array of one element, a window, is rotated",
+    "slide_step: transposed at 1.0": "of one window or of its columns: joined, they are the same",
+    "reduce_flip: arguments exchanged at 2": UNDONE,
+    "reduce_of_reorder: reversed at 1": ORDER,
+    "reduce_of_reorder: rotated at 1": ORDER,
+    "reduce_of_reorder: arguments exchanged at 2": ORDER,
+    "reduce_of_joined_transpose: reversed at 1": ORDER,
+    "reduce_of_joined_transpose: rotated at 1": ORDER,
+    "reduce_of_joined_transpose: reversed at 1.0": ORDER,
+    "reduce_of_joined_transpose: rotated at 1.0": ORDER,
+    "reduce_of_joined_transpose: transposed at 1.0": ORDER,
+    "reduce_of_joined_transpose: arguments exchanged at 2": ORDER,
+    "reduce_exchange: arguments exchanged at 1.1.2": ORDER,
+    "reduce_exchange: arguments exchanged at 2": ORDER,
+    "reduce_extension: left + 1 at 1": "one more neutral element before changes nothing",
+    "reduce_extension: right + 1 at 1": "one more neutral element behind changes nothing",
+    "reduce_extension: left and right exchanged at 1": "neutral elements may come first",
+}
+
+#: Mutants that no size refutes and no method proves. They count as missed.
+UNDECIDED: dict[str, str] = {
+    f"reduce_exchange: {change} at {place}": ORDER
+    for change in ("reversed", "rotated")
+    for place in ("1", "1.0", "1.0.0", "1.1.1")
+}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A rule with one thing changed; `change` says which."""
+
+    of: str
+    change: str
+    rule: Rule
+
+    @property
+    def name(self) -> str:
+        """The name that a list of mutants knows it by."""
+        return f"{self.of}: {self.change}"
+
+
+def judge(mutant: Mutant) -> Verdict:
+    """Refuted at sizes that are written out, or else what the prover says by any of its methods."""
+    found: Verdict | None = refutation(mutant.rule)
+    for method in dict.fromkeys((mutant.rule.proof, "lockstep", "permuted")):
+        if isinstance(found, Refuted | Proved):
+            break
+        found = prove(replace(mutant.rule, proof=method), TIMEOUT_MS)
+    return found or Unknown(ELEMENTS_AGREE, "no method was tried")
+
+
+def mutants_of(rule: Rule) -> Iterator[Mutant]:
+    """Every mutant of a rule."""
+    for change, mutant in (*without_clauses(rule), *with_other_right(rule)):
+        yield Mutant(rule.name, change, mutant)
+
+
+def without_clauses(rule: Rule) -> Iterator[tuple[str, Rule]]:
+    """The rule with a clause dropped or weakened."""
+    for k, clause in enumerate(rule.where):
+        rest = rule.where[:k], rule.where[k + 1 :]
+        yield f"without {clause}", replace(rule, where=(*rest[0], *rest[1]))
+        if isinstance(clause, AtMost):
+            weaker = AtMost(clause.left - 1, clause.right)
+            yield f"{weaker} for {clause}", replace(rule, where=(*rest[0], weaker, *rest[1]))
+    for k, law in enumerate(rule.assuming):
+        rest = rule.assuming[:k], rule.assuming[k + 1 :]
+        yield f"without {law}", replace(rule, assuming=(*rest[0], *rest[1]))
+
+
+def with_other_right(rule: Rule) -> Iterator[tuple[str, Rule]]:
+    """The rule with one part of its right side changed, wherever that has a type."""
+    for path, _ in top_down(rule.right):
+        where = ".".join(map(str, path)) or "the top"
+        for change, make in changes(at(rule.right, path), rule):
+            try:
+                right = replace_at(rule.right, path, make())
+            except TypeRefused:
+                continue
+            if right != rule.right:
+                yield f"{change} at {where}", replace(rule, right=right)
+
+
+def changes(part: Expr, rule: Rule) -> Iterator[tuple[str, Callable[[], Expr]]]:
+    """What may stand in the place of a part of the right side."""
+    if isinstance(part.type, ArrayType):
+        yield "reversed", lambda: FunCall(reversal(part), (part,))
+        yield "rotated", lambda: FunCall(rotation(part), (part,))
+        if isinstance(part.type.element, ArrayType):
+            yield "transposed", lambda: FunCall(Transpose(), (part,))
+    match part:
+        case FunCall(FunVar() as f, (x, y)) if f.params[0] == f.params[1]:
+            yield "arguments exchanged", lambda: FunCall(f, (y, x))
+        case FunCall(Primitive() as p, args):
+            yield from other_primitive(p, args)
+        case Tuple((x, y)):
+            yield "components exchanged", lambda: Tuple((y, x))
+        case _:
+            pass
+    others = [*rule.left.free, *(p for _, p in top_down(rule.right) if isinstance(p, Literal))]
+    for other in sorted(set(others) - {part}, key=str):
+        if other.type == part.type:
+            yield f"{named(other)} for {named(part)}", lambda other=other: other
+
+
+def other_primitive(
+    p: Primitive, args: tuple[Expr, ...]
+) -> Iterator[tuple[str, Callable[[], Expr]]]:
+    """A call of a primitive with another size or component, or its arguments exchanged."""
+    fields = nat_fields(type(p))
+    for field in fields:
+        for by in (1, -1):
+            size: Nat = getattr(p, field) + by
+            yield (
+                f"{field} {'+' if by > 0 else '-'} 1",
+                lambda field=field, size=size: FunCall(replace(p, **{field: size}), args),
+            )
+    if len(fields) == 2:
+        one, two = (getattr(p, field) for field in fields)
+        exchanged = dict(zip(fields, (two, one), strict=True))
+        yield (
+            f"{fields[0]} and {fields[1]} exchanged",
+            lambda: FunCall(replace(p, **exchanged), args),
+        )
+    if isinstance(p, Get):
+        for index in range(3):
+            if index != p.index:
+                yield f"component {index}", lambda index=index: FunCall(Get(index), args)
+    if isinstance(p, Transpose):
+        yield "not transposed", lambda: args[0]
+    if len(args) == 2:
+        yield "arguments exchanged", lambda: FunCall(p, args[::-1])
+
+
+def reversal(part: Expr) -> Reorder:
+    """An array of a part's length read backwards."""
+    (length, *_), i = part.type.lengths(), var(INDEX)
+    return Reorder(length - 1 - i, length - 1 - i)
+
+
+def rotation(part: Expr) -> Reorder:
+    """An array of a part's length read from one element on."""
+    (length, *_), i = part.type.lengths(), var(INDEX)
+    return Reorder((i + 1) % length, (i + length - 1) % length)
+
+
+def named(part: Expr) -> str:
+    """A part in a word."""
+    match part:
+        case FunCall(fun, _):
+            return str(getattr(fun, "name", fun))
+        case Literal(value, _):
+            return str(value)
+        case _:
+            return str(getattr(part, "name", "a tuple"))
