@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-from liftpy.constraints.device import Device
+from liftpy.constraints.device import Device, check_extensions
 from liftpy.constraints.system import MEMORY_LIMIT, Clause, ConstraintSystem
 from liftpy.ir.constraint import Constraint, at_most
 from liftpy.ir.expr import Expr, FunCall, Primitive, Program
 from liftpy.ir.nat import ONE, ZERO, Nat, product
-from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
-from liftpy.ir.walk import Path, at, children, function_of, top_down
+from liftpy.ir.types import EXTENSIONS, ArrayType, TupleType, Type, VectorType
+from liftpy.ir.walk import Path, at, children, function_of, scalars_in, top_down
 from liftpy.kernels.chain import Chain, Kernel, chain
 from liftpy.primitives import AsScalar, Reduce, ReduceSeqUnroll, ToPrivate
 from liftpy.rewrite.skeleton import Skeleton
@@ -45,8 +45,12 @@ def collect(
 
     `memory_limit` bounds the bytes of global buffers that are live at any time of a run. What
     normal forms and ranges show to hold is left out; what they show to be broken stays, so that an
-    empty space can be explained. A condition that several ask for stands once.
+    empty space can be explained. A condition that several ask for stands once. DeviceRefused if the
+    device does not have a scalar type that the program computes in.
     """
+    used = scalars_in(skeleton.program.body)
+    needed = [extension for t, extension in EXTENSIONS.items() if t in used]
+    check_extensions(skeleton.program.name, needed, device)
     cut = chain(skeleton.program)
     ranges = {p.name: p.nat for p in skeleton.parameters}
     askers: dict[Constraint, dict[str, None]] = {}

@@ -19,6 +19,7 @@ from liftpy.errors import TypeRefused
 from liftpy.explore.outcome import WrongResult
 from liftpy.ir.expr import Program
 from liftpy.ir.types import ArrayType, ScalarType, Type
+from liftpy.opencl.arguments import DTYPES, POISON
 from liftpy.semantics.evaluate import evaluate_at
 
 Array = NDArray[Any]
@@ -36,7 +37,6 @@ INPUT_SEED = 20240229
 """What the inputs are made from: the same arrays in every campaign."""
 
 SUSPECTS = 32
-POISON = {"f32": np.nan, "f64": np.nan, "i32": 0x7F7F7F7F}
 DISTINCT = 1 << 22  # numbers between -1 and 1 that f32 tells apart, with room to spare
 
 
@@ -66,10 +66,10 @@ def _numbers(scalar: str, shape: tuple[int, ...], rng: np.random.Generator) -> A
     match scalar:
         case "bool":
             return rng.integers(0, 2, shape).astype(np.bool_)
-        case "i32":
-            return (rng.permutation(count) - count // 2).astype(np.int32).reshape(shape)
+        case "i8" | "i32" | "i64":
+            return (rng.permutation(count) - count // 2).astype(DTYPES[scalar]).reshape(shape)
         case _:
-            dtype = np.float32 if scalar == "f32" else np.float64
+            dtype = DTYPES[scalar]
             if count > DISTINCT:
                 return rng.uniform(-1, 1, shape).astype(dtype)
             steps = (2 * rng.permutation(count) + 1 - count) / max(count, 1)
@@ -175,7 +175,7 @@ class Judge:
         elif result.dtype.kind == "f":
             poisoned = np.isnan(result)
         else:
-            poisoned = result == POISON["i32"]
+            poisoned = result == POISON[f"i{8 * result.dtype.itemsize}"]
         flat = np.flatnonzero(poisoned)
         if len(flat) > SUSPECTS:
             flat = flat[np.linspace(0, len(flat) - 1, SUSPECTS).astype(np.int64)]

@@ -19,10 +19,12 @@ from liftpy.ir.expr import (
     Param,
     Primitive,
     Tuple,
+    UserFun,
     call,
     nat_fields,
 )
 from liftpy.ir.nat import NatLike
+from liftpy.ir.types import ScalarType, scalars
 
 Path: TypeAlias = tuple[int, ...]
 
@@ -121,6 +123,16 @@ def bottom_up(expr: Expr, path: Path = ()) -> Iterator[tuple[Path, Expr]]:
     for position, child in enumerate(children(expr)):
         yield from bottom_up(child, (*path, position))
     yield path, expr
+
+
+def scalars_in(function: Lambda) -> frozenset[ScalarType]:
+    """The scalar types of everything that a function computes, user functions opened."""
+    found = {s for p in function.params for s in scalars(p.type)}
+    for _, part in top_down(function.body):
+        found.update(scalars(part.type))
+        if isinstance(part, FunCall) and isinstance(part.fun, UserFun):
+            found |= scalars_in(Lambda(part.fun.params, part.fun.body))
+    return frozenset(found)
 
 
 def substitute_sizes(expr: Expr, by: Mapping[str, NatLike]) -> Expr:

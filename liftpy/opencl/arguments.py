@@ -11,14 +11,18 @@ import numpy as np
 from liftpy.constraints.device import Device
 from liftpy.errors import ArgumentRefused, DeviceRefused, InternalError
 from liftpy.opencl.kernel import Buffer, Launch, Module, Phase, Role
+from liftpy.semantics import operations
 
-DTYPES: dict[str, np.dtype[Any]] = {
-    "f32": np.dtype(np.float32),
-    "f64": np.dtype(np.float64),
-    "i32": np.dtype(np.int32),
-    "bool": np.dtype(np.bool_),
-}
+DTYPES: dict[str, np.dtype[Any]] = {name: np.dtype(t) for name, t in operations.DTYPES.items()}
 """How an element of each scalar type lies in a numpy array and in device memory (bool: a byte)."""
+
+POISON: dict[str, np.ndarray] = {
+    name: np.array(np.nan, t)
+    if t.kind == "f"
+    else np.frombuffer(b"\x7f" * t.itemsize, np.uint8 if t.kind == "b" else t).reshape(())
+    for name, t in DTYPES.items()
+}
+"""What memory is filled with before it is written: NaN, and integers of 0x7f bytes."""
 
 
 def touched_buffers(module: Module, phase: Phase) -> frozenset[str]:

@@ -32,7 +32,7 @@ from liftpy.errors import InternalError, TypeRefused
 from liftpy.ir.expr import Expr, FunCall, Lambda, Literal, Param, Primitive, Tuple, UserFun
 from liftpy.ir.nat import ZERO, Nat, nat, var
 from liftpy.ir.pull import Known, Parts, Pull, Value, known
-from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, VectorType
+from liftpy.ir.types import FLOATS, ArrayType, ScalarType, TupleType, Type, VectorType
 from liftpy.ir.walk import children
 from liftpy.kernels.chain import Kernel
 from liftpy.opencl.c import (
@@ -53,17 +53,8 @@ from liftpy.opencl.c import (
     magnitude,
     vector_type,
 )
-from liftpy.opencl.terms import (
-    INFIX,
-    at_lane,
-    condition_c,
-    depends,
-    guards,
-    is_stable,
-    lanes_c,
-    literal_c,
-    operator_c,
-)
+from liftpy.opencl.scalars import INFIX, literal_c, operator_c
+from liftpy.opencl.terms import at_lane, condition_c, depends, guards, is_stable, lanes_c
 from liftpy.primitives import (
     LAYOUTS,
     Map,
@@ -631,7 +622,7 @@ class Emitter:
             case Constant(value, t):
                 return literal_c(value, t)
             case Apply(op, args, _):
-                return operator_c(op, [self.scalar(a) for a in args], args[-1].type)
+                return operator_c(op, [self.scalar(a) for a in args], args)
             case Choice():
                 c = self.unconditional(term)
                 return (
@@ -652,7 +643,7 @@ class Emitter:
             return self.place(term, 1)
         match term:
             case Apply(op, args, _):
-                return operator_c(op, [self.unconditional(a) for a in args], args[-1].type)
+                return operator_c(op, [self.unconditional(a) for a in args], args)
             case Choice():
                 conditions, then, otherwise = guards(term)
                 return Ternary(
@@ -712,12 +703,18 @@ class Emitter:
             case Apply(op, args, _):
                 parts = [self.vector(a, lane, width) for a in args]
                 kinds = [vector_type(a.type.name, width) for a in args]
-                alone = {0} if op == "select" else set[int]()  # a condition that all lanes share
+                if op == "select" and not parts[0][1]:  # a condition that all lanes share
+                    then, otherwise = (
+                        c if is_vector else CallC(f"({kind})", (c,))
+                        for (c, is_vector), kind in zip(parts[1:], kinds[1:], strict=True)
+                    )
+                    return Ternary(parts[0][0], then, otherwise), True
+                narrow = op in INFIX and args[-1].type in FLOATS  # C makes vectors of these itself
                 widened = [
-                    c if is_vector or op in INFIX or k in alone else CallC(f"({kind})", (c,))
-                    for k, ((c, is_vector), kind) in enumerate(zip(parts, kinds, strict=True))
+                    c if is_vector or narrow else CallC(f"({kind})", (c,))
+                    for (c, is_vector), kind in zip(parts, kinds, strict=True)
                 ]
-                return operator_c(op, widened, args[-1].type), True
+                return operator_c(op, widened, args, width), True
             case Lanes():
                 message = "a reduceVec cannot stand inside a mapVec: store its result first"
                 raise TypeRefused(message)

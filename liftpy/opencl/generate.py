@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from liftpy.errors import TypeRefused
 from liftpy.ir.expr import Param, Program
 from liftpy.ir.nat import Nat
-from liftpy.ir.types import SCALAR_BYTES, ArrayType, ScalarType, Type
+from liftpy.ir.types import EXTENSIONS, SCALAR_BYTES, ArrayType, ScalarType, Type
+from liftpy.ir.walk import scalars_in
 from liftpy.kernels.chain import Chain, GlobalBuffer, Kernel
 from liftpy.opencl.barriers import needed_barriers
 from liftpy.opencl.c import C_TYPES, HELPERS, Barrier, Block, For, Printer, Statement
 from liftpy.opencl.emit import Access, Emitter, Env, UnrollError
 from liftpy.opencl.kernel import Buffer, Launch, Module
 from liftpy.opencl.memory import figures, slots
+from liftpy.opencl.scalars import division_helpers
 from liftpy.views.access import Allocate, Memory, memory_view
 
 WORDS = """
@@ -23,13 +25,14 @@ for goto if int long
 register return short signed sizeof static struct switch typedef union unsigned void volatile while
 inline restrict bool half kernel global local private constant read_only write_only read_write
 image2d_t image3d_t sampler_t event_t size_t ptrdiff_t uchar ushort uint ulong get_global_id
-get_local_id get_group_id barrier dot select fma mad min max fmin fmax exp sqrt fabs abs
+get_local_id get_group_id barrier dot select fma mad min max fmin fmax fmod exp sqrt fabs abs log
+sin cos tanh pow floor ceil
 """
 #: What no buffer may be called: keywords, types and functions of OpenCL C.
 #: Names that the emitter makes, and families of OpenCL's own.
 TAKEN = re.compile(
     r"(v|i|acc|p|l|next|gid|wid|lid|k)\d+\w*|lanes"
-    r"|(u?(char|short|int|long)|float|double|half|bool)\d*|(vload|vstore|convert_|as_|floor_|native_)\w*"
+    r"|(u?(char|short|int|long)|float|double|half|bool)\d*|(vload|vstore|convert_|as_|floor_|quotient_|rest_|native_)\w*"
 )
 RESERVED = frozenset(WORDS.split())
 
@@ -63,11 +66,11 @@ def assemble(program: Program, cut: Chain) -> tuple[Module, tuple[EmittedKernel,
         for k, e in zip(cut.kernels, emitted, strict=True)
     )
     text = "\n".join(e.source for e in emitted)
-    header = []
-    if any(str(b.scalar) == "f64" for b in buffers):
-        header.append("#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
+    needed = tuple(e for t, e in EXTENSIONS.items() if t in scalars_in(program.body))
+    header = [f"#pragma OPENCL EXTENSION {extension} : enable" for extension in needed]
     if "floor_div(" in text or "floor_mod(" in text:
         header.append(HELPERS)
+    header += division_helpers(text)
     module = Module(
         program.name,
         "\n".join([*header, text]),
@@ -76,6 +79,7 @@ def assemble(program: Program, cut: Chain) -> tuple[Module, tuple[EmittedKernel,
         tuple(names[p.name] for p in program.params),
         names[cut.result.name],
         figures(cut, max(e.local for e in emitted), max(e.private for e in emitted)),
+        needed,
     )
     return module, emitted
 

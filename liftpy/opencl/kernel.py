@@ -18,7 +18,7 @@ Phase = Literal["prepare", "run"]
 class Buffer:
     """One array in global memory.
 
-    `shape` is in elements of `scalar` (`f32`, `f64`, `i32`, `bool`). Roles: `input` is given at
+    `shape` is in elements of `scalar` (`f32`, `i64`, `bool`, ...). Roles: `input` is given at
     each run, `constant` once (weights), `packed` is made from constants by the prepare phase,
     `temporary` lives between two kernels of a run, `output` is the result. `slot` names the device
     allocation the buffer lives in: buffers with disjoint lifetimes share one.
@@ -70,7 +70,8 @@ class Module:
     """A compiled program: OpenCL source and everything a host needs to run it.
 
     `parameters` are the buffers the caller supplies, in the program's order (roles `input` and
-    `constant`); `result` names the output buffer.
+    `constant`); `result` names the output buffer. `extensions` are those of OpenCL that the device
+    has to have.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Module:
     parameters: tuple[str, ...]
     result: str
     memory: Memory
+    extensions: tuple[str, ...] = ()
 
     def buffer(self, name: str) -> Buffer:
         """The buffer of that name."""

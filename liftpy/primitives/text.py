@@ -22,7 +22,6 @@ from liftpy.errors import InternalError, LiftError, SyntaxRefused, TypeRefused, 
 from liftpy.ir import show as printing
 from liftpy.ir.constraint import Divides
 from liftpy.ir.expr import (
-    OPERATORS,
     Expr,
     FunCall,
     Function,
@@ -38,6 +37,7 @@ from liftpy.ir.expr import (
     UserFun,
     call,
     cast_literal,
+    check_divisor,
     fresh,
 )
 from liftpy.ir.nat import Nat, nat, var
@@ -53,6 +53,7 @@ from liftpy.ir.parse import (
     Minus,
     Name,
     Node,
+    Not,
     Number,
     Pipe,
     Place,
@@ -71,10 +72,12 @@ from liftpy.ir.parse import (
     parse_expr,
     parse_program,
 )
+from liftpy.ir.scalars import LOGICAL, OPERATORS, bounds, misfit
 from liftpy.ir.types import (
     BOOL,
     F32,
     I32,
+    INTEGERS,
     SCALARS,
     ArrayType,
     ScalarType,
@@ -105,8 +108,8 @@ COMPOSITIONS: Mapping[str, tuple[tuple[str, ...], str]] = {
 #: The names that mean something wherever a function is expected.
 WORDS = frozenset({*PRIMITIVES, *COMPOSITIONS, *OPERATORS})
 #: Operators that are called by name; the others stand between their operands.
-NAMED_OPERATORS = tuple(op for op in OPERATORS if op.isalpha() and op != "neg")
-SIZE_ONLY = {"//": "rounding down", "%": "the rest", "/^": "exactly"}
+NAMED_OPERATORS = tuple(op for op in OPERATORS if op.isalnum() and op not in {"neg", *LOGICAL})
+SIZE_ONLY = {"//": "rounding down", "/^": "exactly"}
 
 
 def parse(text: str) -> Program:
@@ -320,7 +323,8 @@ class Elaborator:
     def arithmetic(self, node: Infix, index: Mapping[str, Nat] | None) -> Nat:
         """An operator between sizes."""
         left, right = self.nat(node.left, index), self.nat(node.right, index)
-        if node.op in SIZE_ONLY and right.constant is not None and right.constant < 1:
+        divides = node.op in {*SIZE_ONLY, "%"}
+        if divides and right.constant is not None and right.constant < 1:
             what = f"a size is divided by {right}"
             raise self.refuse(SyntaxRefused, what, node.right, "divide by 1 or more")
         match node.op:
@@ -381,6 +385,8 @@ class Elaborator:
                 return self.literal(node, None)
             case Minus():
                 return self.operator("neg", (node.value,), node, scope)
+            case Not():
+                return self.operator("not", (node.value,), node, scope)
             case Infix():
                 return self.infix(node, scope)
             case Project():
@@ -432,13 +438,19 @@ class Elaborator:
             raise InternalError(message)
         wanted = t if isinstance(t, ScalarType) and t != BOOL else F32
         kind = SCALARS[number.suffix] if number.suffix else wanted
-        value = float(number.digits)
-        if kind == I32:
+        sign = -1 if isinstance(node, Minus) else 1
+        if kind in INTEGERS:
             if not number.digits.isdigit():
-                what = f"`{number.digits}` is not an i32"
+                what = f"`{number.digits}` is not an {kind}"
                 raise self.refuse(TypeRefused, what, node, "write a whole number")
-            value = int(number.digits)
-        return Literal(cast_literal(-value if isinstance(node, Minus) else value, kind), kind)
+            value = sign * int(number.digits)
+        else:
+            value = sign * float(number.digits)
+        lost = math.isinf(value) and number.digits != "inf"
+        if (why := "it is infinite" if lost else misfit(value, kind)) is not None:
+            what = f"`{'-' * (sign < 0)}{number.digits}` is no {kind}"
+            raise self.refuse(TypeRefused, what, node, why, bounds(kind))
+        return Literal(cast_literal(value, kind), kind)
 
     def beside(self, nodes: tuple[Syntax, ...], scope: Scope) -> tuple[Expr, ...]:
         """Values of one type: plain numbers take the type of the first that is not one."""
@@ -474,17 +486,20 @@ class Elaborator:
             raise self.refuse(SyntaxRefused, what, node)
         if op == "select":
             args = (self.value(nodes[0], scope), *self.beside(nodes[1:], scope))
+        elif op in SCALARS:
+            args = (self.numeric(nodes[0], SCALARS[op], scope),)
         else:
             args = self.beside(nodes, scope)
-        hint = "nothing is converted; a number may end with its type: `2i32`, `1.5f64`"
+        hint = "`f32(x)` converts; a number may end with its type: `2i32`, `1.5f64`"
         types = {a.type for a in args[1:]} if op == "select" else {a.type for a in args}
         scalars = all(isinstance(t, ScalarType) for t in types)
         remedy = hint if scalars and len(types) > 1 else f"`map` applies `{op}` to each element"
-        return self.built(
-            node,
-            lambda: FunCall(ScalarOp(op), args),
-            lambda: () if scalars and len(types) == 1 else (remedy,),
-        )
+
+        def make() -> Expr:
+            check_divisor(op, args)
+            return FunCall(ScalarOp(op), args)
+
+        return self.built(node, make, lambda: () if scalars and len(types) == 1 else (remedy,))
 
     def let(self, node: Let, scope: Scope) -> Expr:
         """`let`."""

@@ -15,7 +15,8 @@ from liftpy.ir.expr import Lambda, Param, Program
 from liftpy.ir.nat import Nat
 from liftpy.ir.pull import Pull, Value
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
-from liftpy.semantics.numbers import DTYPES, NumpyReader, Path, along, number
+from liftpy.semantics.numbers import NumpyReader, Path, along, number
+from liftpy.semantics.operations import DTYPES
 
 #: What a user gives for a parameter: an array or a number; a tuple of them for tuples.
 Argument: TypeAlias = Any

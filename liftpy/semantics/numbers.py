@@ -17,41 +17,10 @@ from numpy.typing import DTypeLike
 from liftpy.errors import InternalError
 from liftpy.ir.nat import Nat, NatLike
 from liftpy.ir.pull import Index, Parts, Pull, Value
-from liftpy.ir.types import Type
+from liftpy.ir.types import FLOATS, SCALARS, Type
+from liftpy.semantics.operations import DTYPES, OPERATIONS, convert
 
 Path: TypeAlias = tuple[Index, ...]
-
-DTYPES: dict[str, type[np.generic]] = {
-    "f32": np.float32,
-    "f64": np.float64,
-    "i32": np.int32,
-    "bool": np.bool_,
-}
-
-
-def quotient(a: Any, b: Any) -> Any:
-    """`a / b` as C divides: integers towards zero."""
-    if np.issubdtype(np.result_type(a, b), np.integer):
-        return np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))
-    return a / b
-
-
-OPERATIONS: dict[str, Callable[..., Any]] = {
-    "+": np.add,
-    "-": np.subtract,
-    "*": np.multiply,
-    "/": quotient,
-    "min": np.fmin,
-    "max": np.fmax,
-    "neg": np.negative,
-    "abs": np.abs,
-    "sqrt": np.sqrt,
-    "exp": np.exp,
-    "<": np.less,
-    "<=": np.less_equal,
-    "==": np.equal,
-    "select": np.where,
-}
 
 
 class Elsewhere(Exception):
@@ -71,10 +40,11 @@ class NumpyReader:
 
     def number_type(self, t: Type) -> Any:
         """The numpy type in which scalars of a type are computed."""
-        name = str(t)
-        return self.dtype if self.dtype is not None and name in {"f32", "f64"} else DTYPES[name]
+        return self.dtype if self.dtype is not None and t in FLOATS else DTYPES[str(t)]
 
     def operate(self, op: str, args: tuple[Value, ...]) -> Value:
+        if op in SCALARS:
+            return convert(args[0], self.number_type(SCALARS[op]))
         return OPERATIONS[op](*args)
 
     def literal(self, value: float, t: Type) -> Value:

@@ -14,7 +14,8 @@ from typing import Any, Literal, TypeAlias
 from liftpy.errors import InternalError
 from liftpy.ir.nat import ZERO, Nat, NatLike, nat
 from liftpy.ir.pull import Parts, Pull, Value, known
-from liftpy.ir.types import BOOL, ArrayType, ScalarType, TupleType, Type, VectorType
+from liftpy.ir.scalars import operator_type
+from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, VectorType
 
 Space: TypeAlias = Literal["global", "local", "private"]
 
@@ -121,9 +122,7 @@ class AccessReader:
 
     def operate(self, op: str, args: tuple[Value, ...]) -> Value:
         """An operator applied."""
-        if op in {"<", "<=", "=="}:
-            return Apply(op, args, BOOL)
-        return Apply(op, args, args[-1].type)
+        return Apply(op, args, operator_type(op, args[-1].type))
 
     def literal(self, value: float, t: Type) -> Value:
         """A constant."""
