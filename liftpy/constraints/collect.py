@@ -14,7 +14,15 @@ from liftpy.constraints.system import MEMORY_LIMIT, Clause, ConstraintSystem
 from liftpy.ir.constraint import Constraint, at_most
 from liftpy.ir.expr import Expr, FunCall, Primitive, Program
 from liftpy.ir.nat import ONE, ZERO, Nat, product
-from liftpy.ir.types import EXTENSIONS, ArrayType, TupleType, Type, VectorType
+from liftpy.ir.types import (
+    EXTENSIONS,
+    ArrayType,
+    TupleType,
+    Type,
+    VectorType,
+    components,
+    size_bytes,
+)
 from liftpy.ir.walk import Path, at, children, function_of, scalars_in, top_down
 from liftpy.kernels.chain import Chain, Kernel, chain
 from liftpy.primitives import AsScalar, Reduce, ReduceSeqUnroll, ToPrivate
@@ -102,8 +110,10 @@ def asked_by_device(cut: Chain, device: Device) -> Iterator[Asked]:
     for kernel in cut.kernels:
         yield from asked_of_launch(kernel, device)
     for buffer in cut.buffers:
-        asker = f"device largest buffer: {buffer.role} {buffer.param.name}"
-        yield at_most(buffer.bytes, device.largest_buffer), asker
+        for part in components(buffer.type):
+            name = "".join([buffer.param.name, *(f".{k}" for k in part.path)])
+            asker = f"device largest buffer: {buffer.role} {name}"
+            yield at_most(size_bytes(part.type), device.largest_buffer), asker
     total = sum_of(buffer.bytes for buffer in cut.buffers)
     yield at_most(total, device.global_memory), "device global memory: all buffers"
 

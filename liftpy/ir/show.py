@@ -381,13 +381,21 @@ class Printer:
     ) -> Doc:
         """`let x = a in body`."""
         bindings: list[Doc] = []
-        for param, arg in zip(params, args, strict=True):
+        around = scope
+        for k, (param, arg) in enumerate(zip(params, args, strict=True)):
+            if not arg.free.isdisjoint(params[:k]):
+                message = (
+                    f"`{param.name}` is bound together with a variable that its value takes from "
+                    "outside: a text binds one after the other; rename the inner one"
+                )
+                raise TypeRefused(message)
             t = "" if param.type == arg.type else f": {show_type(param.type)}"
             bindings += [
                 "," if bindings else "let",
                 " ",
-                Fit((show_name(param.name), t, " =", Nest((LINE, self.expr(arg, scope, PIPE))))),
+                Fit((show_name(param.name), t, " =", Nest((LINE, self.expr(arg, around, PIPE))))),
             ]
+            around = (*around, param)
         body = self.expr(fun.body, (*scope, *params))
         return Fit((*bindings, " in", LINE, body))
 

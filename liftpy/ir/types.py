@@ -133,6 +133,43 @@ def scalars(t: Type) -> tuple[ScalarType, ...]:
             return ()
 
 
+@dataclass(frozen=True)
+class Component:
+    """An array of scalars that a value is stored as: where it stands in tuples, and its shape.
+
+    Vectors are the last dimension.
+    """
+
+    path: tuple[int, ...]
+    scalar: ScalarType
+    shape: tuple[Nat, ...]
+
+    @property
+    def type(self) -> Type:
+        """The type of the array."""
+        return array(self.scalar, *self.shape) if self.shape else self.scalar
+
+
+def components(t: Type, outer: tuple[Nat, ...] = ()) -> tuple[Component, ...]:
+    """The arrays that a value is stored as, in order: one for each component of its tuples."""
+    match t:
+        case ArrayType(element, length):
+            return components(element, (*outer, length))
+        case VectorType(element, width):
+            return components(element, (*outer, width))
+        case TupleType(elements):
+            return tuple(
+                Component((k, *part.path), part.scalar, part.shape)
+                for k, e in enumerate(elements)
+                for part in components(e, outer)
+            )
+        case ScalarType():
+            return (Component((), t, outer),)
+        case _:
+            message = f"{t} has no place in memory"
+            raise TypeError(message)
+
+
 def array(element: Type, *lengths: NatLike) -> ArrayType:
     """`array(F32, 2, 3)` is `[2][3]f32`."""
     result = element

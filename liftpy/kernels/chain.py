@@ -7,9 +7,9 @@ constant parameters alone belongs to the prepare phase. All sizes are symbolic.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
-from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program, substitute
+from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program, Tuple, substitute
 from liftpy.ir.nat import ZERO, Nat
 from liftpy.ir.types import Type, size_bytes
 from liftpy.ir.walk import bound_names, children, function_of, lambda_of, with_child
@@ -18,6 +18,8 @@ from liftpy.primitives import ToGlobal
 
 Role = Literal["input", "constant", "packed", "temporary", "output"]
 Phase = Literal["prepare", "run"]
+#: The buffer of a result, or those of a tuple's components.
+Result: TypeAlias = "Param | tuple[Result, ...]"
 
 
 @dataclass(frozen=True)
@@ -57,11 +59,14 @@ class GlobalBuffer:
 
 @dataclass(frozen=True)
 class Chain:
-    """The kernels in launch order, prepare phase first, and every buffer."""
+    """The kernels in launch order, prepare phase first, and every buffer.
+
+    A program that ends in a tuple has a kernel and a buffer for each component.
+    """
 
     kernels: tuple[Kernel, ...]
     buffers: tuple[GlobalBuffer, ...]
-    result: Param
+    result: Result
 
     @property
     def run(self) -> tuple[Kernel, ...]:
@@ -82,19 +87,17 @@ class Chain:
 
 def chain(program: Program) -> Chain:
     """Cut a lowered program into kernels."""
-    body = program.body.body
-    while isinstance(body, FunCall) and isinstance(body.fun, ToGlobal):
-        (body,) = body.args  # the result goes to global memory anyway
+    body = unstored(program.body.body)
     cutter = _Cutter({p.name for p in program.params} | bound_names(body))
     tail = cutter.cut(body)
-    produced: list[tuple[Param, Expr]] = [*cutter.cuts]
-    result = Param(cutter.fresh("output"), tail.type)
-    produced.append((result, tail))
+    result, tails = _results(tail, "output", cutter)
+    results = {out for out, _ in tails}
+    produced: list[tuple[Param, Expr]] = [*cutter.cuts, *tails]
 
     prepared = {p for p in program.params if p.name in program.constants}
     phases: dict[Param, Phase] = {}
     for out, body in produced:
-        constant = out != result and body.free <= prepared
+        constant = out not in results and body.free <= prepared
         phases[out] = "prepare" if constant else "run"
         if constant:
             prepared.add(out)
@@ -103,10 +106,26 @@ def chain(program: Program) -> Chain:
     for number, (out, body) in enumerate(ordered):
         reads = tuple(sorted(body.free, key=lambda p: p.name))
         kernels.append(Kernel(f"k{number}_{out.name}", body, reads, out, phases[out], demand(body)))
-    return Chain(tuple(kernels), tuple(_buffers(program, kernels, result)), result)
+    return Chain(tuple(kernels), tuple(_buffers(program, kernels, results)), result)
 
 
-def _buffers(program: Program, kernels: list[Kernel], result: Param) -> list[GlobalBuffer]:
+def unstored(expr: Expr) -> Expr:
+    """A result without the `toGlobal`s around it: it goes to global memory anyway."""
+    while isinstance(expr, FunCall) and isinstance(expr.fun, ToGlobal):
+        (expr,) = expr.args
+    return Tuple(tuple(map(unstored, expr.elements))) if isinstance(expr, Tuple) else expr
+
+
+def _results(tail: Expr, name: str, cutter: _Cutter) -> tuple[Result, list[tuple[Param, Expr]]]:
+    """The buffers of a result, and what each holds."""
+    if not isinstance(tail, Tuple):
+        out = Param(cutter.fresh(name), tail.type)
+        return out, [(out, tail)]
+    parts = [_results(e, f"{name}_{k}", cutter) for k, e in enumerate(tail.elements)]
+    return tuple(part for part, _ in parts), [pair for _, pairs in parts for pair in pairs]
+
+
+def _buffers(program: Program, kernels: list[Kernel], results: set[Param]) -> list[GlobalBuffer]:
     """Every buffer with its role and lifetime."""
     run = [k for k in kernels if k.phase == "run"]
     whole = (0, len(run) - 1)
@@ -121,7 +140,7 @@ def _buffers(program: Program, kernels: list[Kernel], result: Param) -> list[Glo
         buffers.append(GlobalBuffer(p, "constant" if constant else "input", live))
     for kernel in kernels:
         out = kernel.writes
-        if out == result:
+        if out in results:
             buffers.append(GlobalBuffer(out, "output", whole))
         elif kernel.phase == "prepare":
             buffers.append(GlobalBuffer(out, "packed", whole if out in reads else None))

@@ -24,7 +24,7 @@ the lanes of each fold in the program have a name.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -142,7 +142,7 @@ class Marks:
     locals: int
     accesses: int
     live: dict[Memory, int]
-    stored: dict[int, set[int]]
+    stored: dict[tuple[int, Memory], set[int]]
     uneven: int
 
 
@@ -160,7 +160,7 @@ class Emitter:
     accesses: list[Access] = field(default_factory=list)
     ids: dict[str, str] = field(default_factory=dict)
     live: dict[Memory, int] = field(default_factory=dict)
-    stored: dict[int, set[int]] = field(default_factory=dict)
+    stored: dict[tuple[int, Memory], set[int]] = field(default_factory=dict)
     uneven: int = 0
     views: dict[tuple[int, ...], tuple[Expr, tuple[Value, ...], Value]] = field(
         default_factory=dict
@@ -377,7 +377,8 @@ class Emitter:
         match dest:
             case Pull():
                 if isinstance(value, Vector):
-                    self.store_vector(value, dest)
+                    for lanes, place in by_component(value, dest):
+                        self.store_vector(lanes, place)
                 else:
                     self.loop(None, int(dest.length), lambda i: self.copy(value[i], dest[i]))
             case tuple():
@@ -517,14 +518,14 @@ class Emitter:
         def body(k: Nat) -> None:
             for m in memories:
                 self.live[m] = alias
-            self.stored[alias] = set()
+                self.stored[alias, m] = set()
             step(k, renamed(dest, alias))
 
         self.sequential(length, body, unroll=unroll)
-        written = self.stored.pop(alias, set[int]())
         for m in memories:
+            written = self.stored.pop((alias, m), set[int]())
             self.live[m] = before[m]
-            self.stored.setdefault(before[m], set()).update(written)
+            self.stored.setdefault((before[m], m), set()).update(written)
 
     def fresh_alias(self) -> int:
         """A name for an accumulator, different from every other."""
@@ -579,7 +580,8 @@ class Emitter:
         """Remember a store, for hazards and for `--stage views`."""
         self.accesses.append(Access(dest.memory, dest.index, width, store=True))
         if dest.memory.space == "private":
-            stored = self.stored.setdefault(self.live.get(dest.memory, 0), set())
+            key = self.live.get(dest.memory, 0), dest.memory
+            stored = self.stored.setdefault(key, set())
             stored.update(range(int(dest.index), int(dest.index) + width))
 
     def place(self, dest: Load, width: int) -> C:
@@ -607,7 +609,7 @@ class Emitter:
         if load.index.constant is None:
             raise UnrollError(load.index.names())
         start = load.index.constant
-        overwritten = self.stored.get(current, set())
+        overwritten = self.stored.get((current, load.memory), set())
         if load.alias != current or (
             current and not overwritten.isdisjoint(range(start, start + width))
         ):
@@ -789,6 +791,17 @@ class Emitter:
 
 class Vector(Pull):
     """A pull array that is a vector: its lanes are stored together."""
+
+
+def by_component(value: Vector, dest: Pull) -> Iterator[tuple[Vector, Pull]]:
+    """A vector of tuples as vectors of its components, each with where it goes."""
+    first = dest[ZERO]
+    if not isinstance(first, tuple):
+        yield value, dest
+        return
+    for k in range(len(first)):
+        part = Vector(value.length, lambda i, k=k: value[i][k])
+        yield from by_component(part, Pull(dest.length, lambda i, k=k: dest[i][k]))
 
 
 def vectors(t: Type, value: Value) -> Value:

@@ -8,10 +8,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 Role = Literal["input", "constant", "packed", "temporary", "output"]
 Phase = Literal["prepare", "run"]
+#: The name of a buffer, or those of a tuple's components.
+Names: TypeAlias = "str | tuple[Names, ...]"
+
+
+def flat(names: Names) -> tuple[str, ...]:
+    """The names of all components, in order."""
+    return (names,) if isinstance(names, str) else tuple(n for part in names for n in flat(part))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +77,8 @@ class Module:
     """A compiled program: OpenCL source and everything a host needs to run it.
 
     `parameters` are the buffers the caller supplies, in the program's order (roles `input` and
-    `constant`); `result` names the output buffer. `extensions` are those of OpenCL that the device
+    `constant`); `result` names the output buffer. For a tuple, or an array of tuples, these are
+    tuples of names, a buffer for each component. `extensions` are those of OpenCL that the device
     has to have.
     """
 
@@ -78,8 +86,8 @@ class Module:
     source: str
     buffers: tuple[Buffer, ...]
     launches: tuple[Launch, ...]
-    parameters: tuple[str, ...]
-    result: str
+    parameters: tuple[Names, ...]
+    result: Names
     memory: Memory
     extensions: tuple[str, ...] = ()
 

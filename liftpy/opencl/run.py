@@ -36,7 +36,7 @@ from liftpy.opencl.arguments import (
     spell,
     touched_buffers,
 )
-from liftpy.opencl.kernel import Buffer, Launch, Module, Phase, Role
+from liftpy.opencl.kernel import Buffer, Launch, Module, Names, Phase, Role
 
 _REGISTRATION = runtimes.register()  # before the ICD loader is used, see liftpy/opencl/runtimes.py
 try:
@@ -378,8 +378,10 @@ class Loaded:
             self._live.pop(slot).release()
         self._prepared = True
 
-    def run(self, arrays: Mapping[str, np.ndarray], *, poison: bool = False) -> np.ndarray:
+    def run(self, arrays: Mapping[str, np.ndarray], *, poison: bool = False) -> Any:
         """Uploads the inputs, runs the launches of the run phase and returns the result.
+
+        That is an array, or a tuple of them as the program's type has tuples.
 
         With `poison` the temporaries and the output are filled with NaN (integers with 0x7f
         bytes) before, so that an element nobody writes shows; without it they keep what they had,
@@ -395,7 +397,13 @@ class Loaded:
         self._upload(given)
         self._inputs = given
         self._execute("run")
-        result = self.module.buffer(self.module.result)
+        return self._fetch(self.module.result)
+
+    def _fetch(self, names: Names) -> Any:
+        """A result on the host."""
+        if not isinstance(names, str):
+            return tuple(self._fetch(part) for part in names)
+        result = self.module.buffer(names)
         output = np.empty(result.shape, DTYPES[result.scalar])
         with _refusal(self._device, f"to copy {result.name} of {self.module.name} to the host"):
             cl.enqueue_copy(self._queue, output, self._buffer(result))

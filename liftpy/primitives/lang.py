@@ -11,11 +11,12 @@ function from expressions to expressions; `xs >> f` applies it, `f >> g` compose
 from __future__ import annotations
 
 import builtins
+import functools
 import inspect
-from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeAlias, TypeVar
 
-from liftpy.errors import TypeRefused
+from liftpy.errors import InternalError, TypeRefused
 from liftpy.ir.expr import (
     Expr,
     FunCall,
@@ -35,7 +36,18 @@ from liftpy.ir.expr import (
     substitute,
 )
 from liftpy.ir.nat import Nat, NatLike, nat
-from liftpy.ir.types import F32, I32, ArrayType, ScalarType, TupleType, Type, VectorType, base
+from liftpy.ir.types import (
+    BOOL,
+    F32,
+    I32,
+    ArrayType,
+    ScalarType,
+    TupleType,
+    Type,
+    VectorType,
+    base,
+    scalars,
+)
 from liftpy.primitives.lowered import (
     MapGlb,
     MapLcl,
@@ -57,6 +69,8 @@ from liftpy.primitives.split import Join, Split
 from liftpy.primitives.transpose import Reorder, Transpose
 from liftpy.primitives.vector import AsScalar, AsVector
 from liftpy.primitives.zip import Unzip, Zip
+
+T = TypeVar("T")
 
 
 class Section:
@@ -167,14 +181,81 @@ def mapping(make: Callable[[Lambda], Primitive], f: Callee) -> Section:
     return Section(lambda xs: call(make(function(f, element(xs))), xs))
 
 
-def reduction(make: Callable[[Lambda], Primitive], f: Callee, init: Expr | float) -> Section:
+#: The initial value of a fold: numbers take the types of what is folded (see `accumulators`).
+Start: TypeAlias = "Expr | float | tuple[Start, ...]"
+
+
+def accumulators(one: Type) -> tuple[Type, ...]:
+    """The types that a plain number may have as the initial value of a fold over such elements.
+
+    It is a scalar of theirs; over tuples a scalar of a component's type, or else a tuple, the
+    number at each component. The first type that the fold's function gives back is meant.
+    """
+    inner = base(one)
+    if not isinstance(inner, TupleType):
+        return (inner if isinstance(inner, ScalarType) and inner != BOOL else F32,)
+    numbers = [s for s in scalars(inner) if s != BOOL] or [F32]
+    return (*dict.fromkeys(numbers), inner) if scalars(inner) else (F32,)
+
+
+def component_types(one: Type, count: int) -> tuple[Type, ...]:
+    """The types of plain numbers in a tuple of so many, as the initial value of a fold."""
+    inner = base(one)
+    if isinstance(inner, TupleType) and len(inner.elements) == count:
+        return inner.elements
+    return (accumulators(one)[0],) * count
+
+
+def spread(value: float, t: Type) -> Expr:
+    """A number as a literal of a type; at every component of a tuple type."""
+    if isinstance(t, TupleType):
+        return Tuple(tuple(spread(value, e) for e in t.elements))
+    if isinstance(t, ArrayType | VectorType):
+        message = f"{value} cannot begin a fold to {t}: give an array"
+        raise TypeRefused(message)
+    return Literal(cast_literal(value, t), t)
+
+
+def starts(init: Start, one: Type) -> Iterator[Callable[[], Expr]]:
+    """What an initial value may be, the likeliest first."""
+    if isinstance(init, Expr):
+        yield lambda: init
+    elif isinstance(init, tuple):
+        types = component_types(one, len(init))
+        yield lambda: Tuple(
+            tuple(
+                next(starts(part, t))() if isinstance(part, tuple | Expr) else spread(part, t)
+                for part, t in zip_(init, types)
+            )
+        )
+    else:
+        for t in accumulators(one):
+            yield lambda t=t: spread(init, t)
+
+
+def first_that_fits(attempts: Iterable[Callable[[], T]]) -> T:
+    """The first attempt that is not refused; else the refusal of the first."""
+    refusal: TypeRefused | None = None
+    for attempt in attempts:
+        try:
+            return attempt()
+        except TypeRefused as error:
+            refusal = refusal or error
+    message = "no attempt was made"
+    raise refusal or InternalError(message)
+
+
+def reduction(make: Callable[[Lambda], Primitive], f: Callee, init: Start) -> Section:
     """The section of a primitive that folds with `f` from `init`."""
 
     def build(xs: Expr) -> Expr:
         (one,) = element(xs)
-        scalar = base(one) if isinstance(base(one), ScalarType) else F32
-        start = init if isinstance(init, Expr) else Literal(cast_literal(init, scalar), scalar)
-        return call(make(function(f, (start.type, one))), start, xs)
+
+        def attempt(start: Callable[[], Expr]) -> Expr:
+            begun = start()
+            return call(make(function(f, (begun.type, one))), begun, xs)
+
+        return first_that_fits(functools.partial(attempt, s) for s in starts(init, one))
 
     return Section(build)
 
@@ -192,7 +273,7 @@ def map(f: Callee) -> Section:  # noqa: A001  the language's own word
     return mapping(Map, f)
 
 
-def reduce(f: Callee, init: Expr | float) -> Section:
+def reduce(f: Callee, init: Start) -> Section:
     """A left fold from `init`."""
     return reduction(Reduce, f, init)
 
@@ -287,17 +368,17 @@ def map_vec(f: Callee) -> Section:
     return mapping(MapVec, f)
 
 
-def reduce_seq(f: Callee, init: Expr | float) -> Section:
+def reduce_seq(f: Callee, init: Start) -> Section:
     """`reduce` as a loop."""
     return reduction(ReduceSeq, f, init)
 
 
-def reduce_seq_unroll(f: Callee, init: Expr | float) -> Section:
+def reduce_seq_unroll(f: Callee, init: Start) -> Section:
     """`reduce` as straight-line code."""
     return reduction(ReduceSeqUnroll, f, init)
 
 
-def reduce_vec(f: Callee, init: Expr | float) -> Section:
+def reduce_vec(f: Callee, init: Start) -> Section:
     """A left fold over the lanes of a vector."""
     return reduction(ReduceVec, f, init)
 

@@ -11,9 +11,11 @@ the arguments inwards, as in the embedded form. Every word of the registry is a 
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
+import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import TypeAlias, TypeVar
@@ -84,10 +86,15 @@ from liftpy.ir.types import (
     TupleType,
     Type,
     VectorType,
-    base,
 )
 from liftpy.primitives import PRIMITIVES
-from liftpy.primitives.lang import PRELUDE, eta
+from liftpy.primitives.lang import (
+    PRELUDE,
+    accumulators,
+    component_types,
+    eta,
+    first_that_fits,
+)
 
 #: What the names in sight mean, the nearest binder last.
 Scope: TypeAlias = Mapping[str, tuple[Expr, ...]]
@@ -502,12 +509,23 @@ class Elaborator:
         return self.built(node, make, lambda: () if scalars and len(types) == 1 else (remedy,))
 
     def let(self, node: Let, scope: Scope) -> Expr:
-        """`let`."""
-        values = tuple(self.value(v, scope) for v in node.values)
-        params = self.bound(node.names, tuple(v.type for v in values))
-        function = Lambda(params, self.value(node.body, entered(scope, params)))
-        exact = any(name.type is not None for name in node.names)
-        return self.built(node, lambda: applied(function, values, exact=exact), no_remedies)
+        """`let`: a value may use the names before it; those that do not are bound together."""
+        groups: list[tuple[list[Formal], list[Param], list[Expr]]] = [([], [], [])]
+        for formal, syntax in zip(node.names, node.values, strict=True):
+            value = self.value(syntax, scope)
+            if not value.free.isdisjoint(groups[-1][1]):
+                groups.append(([], [], []))
+            (param,) = self.bound((formal,), (value.type,))
+            for part, new in zip(groups[-1], (formal, param, value), strict=True):
+                part.append(new)  # pyright: ignore[reportArgumentType]
+            scope = entered(scope, (param,))
+        body = self.value(node.body, scope)
+        for formals, params, values in reversed(groups):
+            function = Lambda(tuple(params), body)
+            exact = any(formal.type is not None for formal in formals)
+            make = functools.partial(applied, function, tuple(values), exact=exact)
+            body = self.built(node, make, no_remedies)
+        return body
 
     def bound(self, formals: tuple[Formal, ...], types: tuple[Type, ...]) -> tuple[Param, ...]:
         """Parameters of what they will be given, or of the types that are written."""
@@ -632,16 +650,46 @@ class Elaborator:
         }
         rest = args[len(own) :]
         has_function = len(rest) == (printing.operands(cls) or 0)
-        inner = tuple(self.numeric(a, base(operand.type), scope) for a in rest[has_function:])
-        operands = (*inner, operand)
         if not has_function:
-            return self.apply(cls(**static), operands, node)
-        types = tuple(o.type for o in operands)
+            inner = tuple(self.value(a, scope) for a in rest)
+            return self.apply(cls(**static), (*inner, operand), node)
         bare = cls(f=NO_FUNCTION, **static)  # pyright: ignore[reportCallIssue]
-        wanted = self.built(node, lambda: bare.parameter_types(*types), lambda: law(cls))
-        function, exact = self.function(rest[0], wanted, scope)
-        whole = replace(bare, f=function)
-        return self.apply(whole, operands, node, exact=exact)
+
+        def attempt(starts: tuple[Callable[[], Expr], ...]) -> Expr:
+            operands = (*(start() for start in starts), operand)
+            types = tuple(o.type for o in operands)
+            wanted = self.built(node, lambda: bare.parameter_types(*types), lambda: law(cls))
+            function, exact = self.function(rest[0], wanted, scope)
+            return self.apply(replace(bare, f=function), operands, node, exact=exact)
+
+        possible = itertools.product(*(self.starts(a, operand.type, scope) for a in rest[1:]))
+        return first_that_fits(functools.partial(attempt, starts) for starts in possible)
+
+    def starts(self, node: Syntax, source: Type, scope: Scope) -> Iterator[Callable[[], Expr]]:
+        """What an initial value may be where `source` is folded: see `lang.accumulators`."""
+        if isinstance(node, Number | Minus) and is_number(node):
+            number = node.value if isinstance(node, Minus) else node
+            suffixed = isinstance(number, Number) and number.suffix
+            for t in (F32,) if suffixed else accumulators(source):
+                yield functools.partial(self.spread, node, t)
+        elif isinstance(node, Group) and len(node.items) > 1:
+            types = component_types(source, len(node.items))
+            yield lambda: Tuple(
+                tuple(
+                    self.spread(item, t)
+                    if isinstance(item, Number | Minus) and is_number(item)
+                    else self.value(item, scope)
+                    for item, t in zip(node.items, types, strict=True)
+                )
+            )
+        else:
+            yield lambda: self.value(node, scope)
+
+    def spread(self, node: Number | Minus, t: Type) -> Expr:
+        """A number as a literal of a type; at every component of a tuple type."""
+        if isinstance(t, TupleType):
+            return Tuple(tuple(self.spread(node, e) for e in t.elements))
+        return self.literal(node, t)
 
     def apply(
         self,

@@ -167,6 +167,11 @@ class AccessReader:
 Allocate: TypeAlias = Callable[[str, ScalarType, int], Memory]
 
 
+def part_name(name: str, path: tuple[int, ...]) -> str:
+    """What a component's memory is called; the components are those of `ir.types.components`."""
+    return "".join([name, *(f"_{k}" for k in path)])
+
+
 def memory_view(name: str, t: Type, allocate: Allocate, alias: int = 0) -> Value:
     """A value of type `t` in memory of its own, row-major; a tuple has a memory per component."""
     return known(_view(name, t, (), allocate, alias))
@@ -180,10 +185,10 @@ def _view(name: str, t: Type, outer: tuple[int, ...], allocate: Allocate, alias:
         inner = inner.element
     if isinstance(inner, TupleType):
         parts = tuple(
-            _view(f"{name}_{k}", e, tuple(dims), allocate, alias)
+            _view(part_name(name, (k,)), e, tuple(dims), allocate, alias)
             for k, e in enumerate(inner.elements)
         )
-        return _tuples(parts, len(dims) - len(outer), tuple(dims[len(outer) :]))
+        return _tuples(parts, tuple(dims))
     if not isinstance(inner, ScalarType):
         message = f"{t} has no place in memory"
         raise InternalError(message)
@@ -205,11 +210,11 @@ def _nest(memory: Memory, dims: tuple[int, ...], offset: Nat, alias: int) -> Val
     return Pull(dims[0], lambda i: _nest(memory, rest, offset + nat(i) * stride, alias))
 
 
-def _tuples(parts: tuple[Value, ...], depth: int, dims: tuple[int, ...]) -> Value:
+def _tuples(parts: tuple[Value, ...], dims: tuple[int, ...]) -> Value:
     """Arrays of components as an array of tuples."""
-    if depth == 0:
+    if not dims:
         return parts
-    return Pull(dims[0], lambda i: _tuples(tuple(p[i] for p in parts), depth - 1, dims[1:]))
+    return Pull(dims[0], lambda i: _tuples(tuple(p[i] for p in parts), dims[1:]))
 
 
 def leaf(value: Value) -> Term:

@@ -31,7 +31,9 @@ def through(primitive: Primitive, arg: Expr, dest: Value, read: Reader) -> Value
         if f.free or not isinstance(dest, Pull) or push(f.body, param, dest[0], read) is None:
             return None
         return Pull(dest.length, lambda i: push(f.body, param, dest[i], read))
-    if isinstance(primitive, Zip | Unzip):
+    if isinstance(primitive, Unzip):
+        return Zip().meaning(read, *dest)
+    if isinstance(primitive, Zip):
         return None
     inverse = primitive.inverse(arg.type)
     return None if inverse is None else inverse.meaning(read, dest)

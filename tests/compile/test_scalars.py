@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from liftpy.errors import DeviceRefused
 from liftpy.explore.campaign import space_of
 from liftpy.ir.scalars import FLOAT_OPERATORS, LOGICAL
 from liftpy.ir.types import EXTENSIONS, FLOATS, INTEGERS, SCALARS, integer_range
-from liftpy.opencl.arguments import DTYPES
+from liftpy.opencl.arguments import DTYPES, by_buffer
 from liftpy.opencl.run import Session
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
@@ -53,12 +55,12 @@ def numbers(t: str) -> tuple[np.ndarray, np.ndarray]:
     return np.array(xs, dtype), np.array(ys, dtype)
 
 
-def ran(text: str, arrays: tuple[np.ndarray, ...], device: Device) -> np.ndarray:
+def ran(text: str, arrays: tuple[Any, ...], device: Device) -> Any:
     """The result of a lowered program on a device."""
     module = compile_program(parse(text)).module
     with Session(device) as session, session.load(module) as loaded:
         loaded.set_constants({})
-        return loaded.run(dict(zip(module.parameters, arrays, strict=True)), poison=True)
+        return loaded.run(by_buffer(module, arrays), poison=True)
 
 
 def lacks(device: Device, t: str) -> bool:
@@ -66,16 +68,21 @@ def lacks(device: Device, t: str) -> bool:
     return EXTENSIONS.get(SCALARS[t], "cl_khr_fp64") not in device.extensions
 
 
-def same(text: str, arrays: tuple[np.ndarray, ...], device: Device) -> None:
-    """Run and evaluated, the results are of one type, and equal if whole, close if not."""
-    wanted, got = evaluate(parse(text), *arrays), ran(text, arrays, device)
-    assert got.dtype == wanted.dtype, text
-    assert len(np.unique(wanted)) > 1, "values that can lose"
-    if wanted.dtype.kind == "f":
-        ulp = np.finfo(wanted.dtype).eps
-        np.testing.assert_allclose(got, wanted, rtol=16 * ulp, atol=16 * ulp, err_msg=text)
-    else:
-        np.testing.assert_array_equal(got, wanted, err_msg=text)
+def same(
+    t: tuple[str, str], written: list[str], form: str, arrays: tuple[Any, ...], device: Device
+) -> None:
+    """Expressions over x and y, run together and evaluated: of one type, and equal or close."""
+    results = FORMS[form].format(f"({', '.join([*written, 'x'])})")
+    text = f"def p(xs: [16]{t[0]}, ys: [16]{t[1]}) = {results}"
+    every, got = evaluate(parse(text), *arrays), ran(text, arrays, device)
+    for name, one, two in zip(written, got, every, strict=False):
+        assert one.dtype == two.dtype, name
+        assert len(np.unique(two)) > 1, f"{name}: values that can lose"
+        if two.dtype.kind == "f":
+            near = 16 * np.finfo(two.dtype).eps
+            np.testing.assert_allclose(one, two, rtol=near, atol=near, err_msg=name)
+        else:
+            np.testing.assert_array_equal(one, two, err_msg=name)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -83,13 +90,10 @@ def same(text: str, arrays: tuple[np.ndarray, ...], device: Device) -> None:
 def test_every_operator_of_a_type_is_right(runtime: Device, t: str, form: str) -> None:
     if lacks(runtime, t):
         pytest.skip(f"{runtime.platform} has no {t}")
-    for name, written in {**WRITTEN, **COMPARED}.items():
-        if t == "bool" and name not in {*LOGICAL, "==", "!="}:
-            continue
-        if t != "bool" and name in LOGICAL:
-            continue
-        text = f"def p(xs: [16]{t}, ys: [16]{t}) = {FORMS[form].format(written)}"
-        same(text, numbers(t), runtime)
+    every = {**WRITTEN, **COMPARED}
+    names = {*LOGICAL, "==", "!="} if t == "bool" else every.keys() - LOGICAL
+    written = [text for name, text in every.items() if name in names]
+    same((t, t), written, form, numbers(t), runtime)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -97,52 +101,38 @@ def test_every_operator_of_a_type_is_right(runtime: Device, t: str, form: str) -
 def test_functions_of_floats_are_right(runtime: Device, t: str, form: str) -> None:
     if lacks(runtime, t):
         pytest.skip(f"{runtime.platform} has no {t}")
-    for op in sorted(FLOAT_OPERATORS):
-        written = "pow(abs(x), y / 8)" if op == "pow" else f"{op}(abs(x) / 3)"
-        written = f"{op}(x)" if op in {"floor", "ceil"} else written
-        text = f"def p(xs: [16]{t}, ys: [16]{t}) = {FORMS[form].format(written)}"
-        same(text, numbers(t), runtime)
+    special = {"pow": "pow(abs(x), y / 8)", "floor": "floor(x)", "ceil": "ceil(x)"}
+    written = [special.get(op, f"{op}(abs(x) / 3)") for op in sorted(FLOAT_OPERATORS)]
+    same((t, t), written, form, numbers(t), runtime)
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("given", list(SCALARS))
 def test_every_conversion_is_right(runtime: Device, given: str, form: str) -> None:
-    for wanted in SCALARS:
-        if lacks(runtime, given) or lacks(runtime, wanted):
-            continue
-        xs, ys = numbers(given)
-        if xs.dtype.kind == "f":
-            xs = np.append(xs[:10], np.array([np.inf, -np.inf, np.nan, 300, -300, 0], xs.dtype))
-        text = f"def p(xs: [16]{given}, ys: [16]{given}) = {FORMS[form].format(f'{wanted}(x)')}"
-        same(text, (xs, ys), runtime)
+    if lacks(runtime, given):
+        pytest.skip(f"{runtime.platform} has no {given}")
+    xs, ys = numbers(given)
+    if xs.dtype.kind == "f":
+        xs = np.append(xs[:10], np.array([np.inf, -np.inf, np.nan, 300, -300, 0], xs.dtype))
+    written = [f"{wanted}(x)" for wanted in SCALARS if not lacks(runtime, wanted)]
+    same((given, given), written, form, (xs, ys), runtime)
 
 
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("t", [t.name for t in INTEGERS])
-@pytest.mark.parametrize("divisor", ["-1", "3", "-3", "1"])
-def test_division_by_a_number_is_right(runtime: Device, t: str, divisor: str) -> None:
-    for form in FORMS.values():
-        for op in "/", "%":
-            text = f"def p(xs: [16]{t}, ys: [16]{t}) = {form.format(f'x {op} {divisor} + y')}"
-            same(text, numbers(t), runtime)
-
-
-@pytest.mark.parametrize("t", [t.name for t in INTEGERS])
-def test_the_ends_of_a_type_are_written_out(runtime: Device, t: str) -> None:
+def test_numbers_in_the_text_are_right(runtime: Device, t: str, form: str) -> None:
+    """Divisors that need no helper and those that do; the ends of a type."""
     low, high = integer_range(SCALARS[t])
-    for number in low, high:
-        written = SCALAR.format(f"-(x - {number} + max(y, {number}))")
-        text = f"def p(xs: [16]{t}, ys: [16]{t}) = {written}"
-        same(text, numbers(t), runtime)
+    written = [f"x {op} {divisor} + y" for op in "/%" for divisor in (-1, 3, -3, 1, high, low)]
+    written += [f"-(x - {number} + max(y, {number + 9 * (number < 0)}))" for number in (low, high)]
+    same((t, t), written, form, numbers(t), runtime)
 
 
-def test_a_choice_between_lanes_of_another_width(runtime: Device) -> None:
-    text = "def p(xs: [16]f32, ys: [16]i8) = " + VECTOR.format("select(x < 0, i64(y), i64(x) - 3)")
-    same(text, (numbers("f32")[0], numbers("i8")[1]), runtime)
-
-
-def test_a_stored_condition_chooses_lanes(runtime: Device) -> None:
-    text = "def p(xs: [16]bool, ys: [16]f32) = " + VECTOR.format("select(x, y, -y * 3)")
-    same(text, (numbers("bool")[0], numbers("f32")[1]), runtime)
+def test_conditions_of_lanes_of_another_width(runtime: Device) -> None:
+    written = ["select(x < 0, i64(y), i64(x) - 3)", "select(bool(y), x, -x * 3)"]
+    same(("f32", "i8"), written, "vector", (numbers("f32")[0], numbers("i8")[1]), runtime)
+    stored = ["select(x, y, -y * 3)", "select(x, i8(y), 7)"]
+    same(("bool", "f32"), stored, "vector", (numbers("bool")[0], numbers("f32")[1]), runtime)
 
 
 @pytest.mark.parametrize("t", ["f16", "f64"])

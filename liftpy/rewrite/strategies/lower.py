@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from liftpy.ir.expr import Expr, FunCall
+from liftpy.ir.expr import Expr, FunCall, Tuple
 from liftpy.ir.walk import top_down
 from liftpy.primitives import Map, Reduce
 from liftpy.primitives.work import computes
@@ -75,9 +75,14 @@ def over_ids(level: str) -> Strategy:
 
 
 def plain() -> Strategy:
-    """One kernel: a work-item for each result of the outer maps, loops inside; views are copied."""
+    """One kernel: a work-item for each result of the outer maps, loops inside; views are copied.
+
+    The components of a tuple have a kernel each.
+    """
 
     def run(expr: Expr) -> Result:
+        if isinstance(expr, Tuple):
+            return seq(*(at_path((k,), plain()) for k in range(len(expr.elements))))(expr)
         if not computes(expr):
             return copied()(expr)
         return seq(nest_reductions(), over_ids("glb"), sequential())(expr)
