@@ -25,7 +25,17 @@ from liftpy.ir.types import (
 )
 from liftpy.ir.walk import Path, at, children, function_of, scalars_in, top_down
 from liftpy.kernels.chain import Chain, Kernel, chain
-from liftpy.primitives import AsScalar, Reduce, ReduceSeqUnroll, ToPrivate
+from liftpy.primitives import (
+    AsScalar,
+    Iterate,
+    MapSeqUnroll,
+    Reduce,
+    ReduceSeqUnroll,
+    Scan,
+    SlideSeq,
+    ToPrivate,
+)
+from liftpy.primitives.map import array_of
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategy import Derivation
 
@@ -151,7 +161,8 @@ def statements(expr: Expr, *, ends_step: bool = False) -> Nat:
     A reduction initialises its accumulator and updates it in its step; a reduction that ends the
     step of another is that update. `reduceSeqUnroll` repeats its step. A private copy is a
     statement for each value. A vector is one value; so are the scalars that a step computes in
-    vectors.
+    vectors. `mapSeqUnroll` repeats its function. A scan, or an iteration, begins and updates its
+    accumulator; a window is loaded, and what it shares with the next one is moved.
     """
     if not isinstance(expr, FunCall):
         return sum_of(statements(child) for child in children(expr))
@@ -169,6 +180,16 @@ def statements(expr: Expr, *, ends_step: bool = False) -> Nat:
             return start + step + statements(init) + statements(xs)
         case ToPrivate():
             own = values(expr.type)
+        case MapSeqUnroll() as fun:
+            (xs,) = expr.args
+            each = statements(fun.f.body) + values(fun.f.body.type)
+            return statements(xs) + array_of(fun.name, xs.type).length * each
+        case Scan():
+            own = values(expr.args[0].type) * 2
+        case Iterate():
+            own = values(expr.type) * 2
+        case SlideSeq() as fun:
+            own = (fun.size * 2 - fun.step) * values(array_of(fun.name, expr.args[0].type).element)
         case _:
             pass
     function = function_of(expr.fun)

@@ -9,12 +9,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program, Tuple, substitute
+from liftpy.errors import InternalError, TypeRefused
+from liftpy.ir.expr import (
+    Expr,
+    FunCall,
+    Lambda,
+    Param,
+    Program,
+    Tuple,
+    apply,
+    call,
+    substitute,
+)
 from liftpy.ir.nat import ZERO, Nat
 from liftpy.ir.types import Type, size_bytes
-from liftpy.ir.walk import bound_names, children, function_of, lambda_of, with_child
-from liftpy.kernels.launch import Demand, demand
-from liftpy.primitives import ToGlobal
+from liftpy.ir.walk import bound_names, children, function_of, lambda_of, top_down, with_child
+from liftpy.kernels.launch import PARALLEL, Demand, demand
+from liftpy.primitives import IterateSeq, ToGlobal
 
 Role = Literal["input", "constant", "packed", "temporary", "output"]
 Phase = Literal["prepare", "run"]
@@ -89,7 +100,7 @@ def chain(program: Program) -> Chain:
     """Cut a lowered program into kernels."""
     body = unstored(program.body.body)
     cutter = _Cutter({p.name for p in program.params} | bound_names(body))
-    tail = cutter.cut(body)
+    tail = cutter.tail(body)
     result, tails = _results(tail, "output", cutter)
     results = {out for out, _ in tails}
     produced: list[tuple[Param, Expr]] = [*cutter.cuts, *tails]
@@ -107,6 +118,22 @@ def chain(program: Program) -> Chain:
         reads = tuple(sorted(body.free, key=lambda p: p.name))
         kernels.append(Kernel(f"k{number}_{out.name}", body, reads, out, phases[out], demand(body)))
     return Chain(tuple(kernels), tuple(_buffers(program, kernels, results)), result)
+
+
+MOST_STEPS = 1000
+"""Kernels that an iteration may be written out to."""
+
+
+def is_iteration(expr: Expr) -> bool:
+    """Whether an expression is an iteration of kernels: its function has parallel maps."""
+    return (
+        isinstance(expr, FunCall)
+        and isinstance(expr.fun, IterateSeq)
+        and any(
+            isinstance(part, FunCall) and isinstance(part.fun, PARALLEL)
+            for _, part in top_down(expr.fun.f.body)
+        )
+    )
 
 
 def unstored(expr: Expr) -> Expr:
@@ -166,8 +193,34 @@ class _Cutter:
         self.names.add(name)
         return name
 
+    def tail(self, expr: Expr) -> Expr:
+        """`cut`, for what a result buffer will hold."""
+        if isinstance(expr, Tuple):
+            return Tuple(tuple(map(self.tail, expr.elements)))
+        return self.steps(expr, stored=False) if is_iteration(expr) else self.cut(expr)
+
+    def steps(self, expr: Expr, *, stored: bool) -> Expr:
+        """An iteration of kernels, a kernel or more for each time; `stored`: the last one's too."""
+        if not isinstance(expr, FunCall) or not isinstance(expr.fun, IterateSeq):
+            message = "no iteration"
+            raise InternalError(message)
+        times = expr.fun.times.constant
+        if times is None or times > MOST_STEPS:
+            message = (
+                f"iterateSeq({expr.fun.times}) would be a kernel for each time: "
+                f"it needs a number from 0 to {MOST_STEPS}"
+            )
+            raise TypeRefused(message)
+        value = self.cut(expr.args[0])
+        for left in reversed(range(times)):
+            value = unstored(apply(expr.fun.f, value))
+            value = self.cut(call(ToGlobal(), value) if left or stored else value)
+        return value
+
     def cut(self, expr: Expr) -> Expr:
         """The expression over buffers; the kernels that fill them are noted in order."""
+        if is_iteration(expr):
+            return self.steps(expr, stored=True)
         if isinstance(expr, FunCall) and isinstance(expr.fun, Lambda):
             bound = [self.cut(a) for a in expr.args]
             named = [self.named(p.name, b) for p, b in zip(expr.fun.params, bound, strict=True)]

@@ -24,7 +24,8 @@ the lanes of each fold in the program have a name.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,9 +33,10 @@ from liftpy.errors import InternalError, TypeRefused
 from liftpy.ir.expr import Expr, FunCall, Lambda, Literal, Param, Primitive, Tuple, UserFun
 from liftpy.ir.nat import ZERO, Nat, nat, var
 from liftpy.ir.pull import Known, Parts, Pull, Value, known
-from liftpy.ir.types import FLOATS, ArrayType, ScalarType, TupleType, Type, VectorType
+from liftpy.ir.types import FLOATS, ScalarType, Type
 from liftpy.ir.walk import children
 from liftpy.kernels.chain import Kernel
+from liftpy.opencl import loops
 from liftpy.opencl.c import (
     MAX_INT,
     Assign,
@@ -53,19 +55,26 @@ from liftpy.opencl.c import (
     magnitude,
     vector_type,
 )
+from liftpy.opencl.loops import HazardError, Vector, memories_of, vectors
 from liftpy.opencl.scalars import INFIX, literal_c, operator_c
 from liftpy.opencl.terms import at_lane, condition_c, depends, guards, is_stable, lanes_c
 from liftpy.primitives import (
     LAYOUTS,
+    Iterate,
+    IterateSeq,
     Map,
     MapGlb,
     MapLcl,
     MapSeq,
+    MapSeqUnroll,
     MapWrg,
     Reduce,
     ReduceSeq,
     ReduceSeqUnroll,
     ReduceVec,
+    Scan,
+    ScanSeq,
+    SlideSeq,
     ToGlobal,
     ToLocal,
 )
@@ -83,7 +92,6 @@ from liftpy.views.access import (
     Load,
     Memory,
     Term,
-    leaf,
     memory_view,
 )
 from liftpy.views.output import through
@@ -113,14 +121,6 @@ class UnrollError(Exception):
     def __init__(self, names: frozenset[str]) -> None:
         super().__init__(", ".join(sorted(names)))
         self.names = names
-
-
-class HazardError(Exception):
-    """An accumulator in place is read too late; never leaves this module."""
-
-    def __init__(self, memory: Memory) -> None:
-        super().__init__(memory.name)
-        self.memory = memory
 
 
 @dataclass(frozen=True)
@@ -245,7 +245,9 @@ class Emitter:
         """Whether reading a view emits no statement: it has no memory and no accumulator."""
         found = self.pure.get(id(expr))
         if found is None:
-            stores = isinstance(expr, FunCall) and isinstance(expr.fun, MemoryPrimitive | Reduce)
+            stores = isinstance(expr, FunCall) and isinstance(
+                expr.fun, MemoryPrimitive | Reduce | Iterate | Scan
+            )
             pure = not stores and all(map(self.stores_nothing, children(expr)))
             found = self.pure[id(expr)] = (expr, pure)
         return found[1]
@@ -265,10 +267,16 @@ class Emitter:
                 )
             case FunCall(MemoryPrimitive() as m, (arg,)):
                 return self.materialise(m, arg, env)
-            case FunCall(Reduce(), _):
+            case FunCall(Reduce() | Iterate(), _):
                 value = memory_view(self.fresh("acc"), expr.type, self.new_private)
                 self.generate(expr, env, value)
                 return value
+            case FunCall(Scan() as scan, _):
+                message = (
+                    f"the result of {scan.name} is read in the kernel that makes it: "
+                    "store it with toPrivate, toLocal or toGlobal first"
+                )
+                raise TypeRefused(message)
             case FunCall(MapGlb() | MapWrg() | MapLcl() as parallel, _):
                 message = (
                     f"the result of {parallel.name} is read in the kernel that makes it: "
@@ -343,6 +351,12 @@ class Emitter:
                 )
             case FunCall(ReduceSeq() | ReduceSeqUnroll() as fun, (init, xs)):
                 self.reduce(fun, init, xs, expr.type, env, dest)
+            case FunCall(ScanSeq() as fun, (init, xs)):
+                loops.scan(self, fun, init, xs, env, dest)
+            case FunCall(IterateSeq() as fun, (x,)):
+                loops.iterate(self, fun, x, env, dest)
+            case FunCall(SlideSeq() as fun, (xs,)):
+                loops.slide(self, fun, xs, env, dest)
             case FunCall(Lambda() as f, args):
                 self.generate(f.body, {**env, **self.bound(f, args, env)}, dest)
             case FunCall(MemoryPrimitive() as m, (arg,)):
@@ -357,7 +371,12 @@ class Emitter:
                 inner := self.inner(p, arg, dest)
             ) is not None:
                 self.generate(arg, env, inner)
-            case FunCall(Map() | Reduce() as p, _) if type(p) in {Map, Reduce} and not is_layout(p):
+            case FunCall(Map() | Reduce() | Scan() | Iterate() as p, _) if type(p) in {
+                Map,
+                Reduce,
+                Scan,
+                Iterate,
+            } and not is_layout(p):
                 message = (
                     f"`{p.name}` has no loop or parallel level: "
                     f"lower it, for instance to {p.name}Seq"
@@ -416,7 +435,7 @@ class Emitter:
                 self.parallel(f"lid{fun.dim}", f"get_local_id({fun.dim})", size, length, body)
                 self.uneven -= not even
             case _:
-                self.sequential(length, body)
+                self.sequential(length, body, unroll=isinstance(fun, MapSeqUnroll))
 
     def parallel(
         self, name: str, call: str, launched: int, length: int, body: Callable[[Nat], None]
@@ -467,11 +486,7 @@ class Emitter:
         self, fun: ReduceSeq | ReduceSeqUnroll, init: Expr, xs: Expr, t: Type, env: Env, dest: Value
     ) -> None:
         """A fold into private memory: into `dest` where that is private."""
-        place = leaf(dest)
-        if not isinstance(place, Load):
-            message = f"no destination in {type(place).__name__}"
-            raise InternalError(message)
-        if place.memory.space != "private":
+        if not loops.is_private(dest):
             value = memory_view(self.fresh("acc"), t, self.new_private)
             self.reduce(fun, init, xs, t, env, value)
             self.copy(vectors(t, value), dest)
@@ -479,33 +494,27 @@ class Emitter:
         self.generate(init, env, dest)
         source = self.view(xs, env)
         acc, x = fun.f.params
+        loops.accumulate(
+            self,
+            dest,
+            t,
+            int(source.length),
+            lambda k, held, place: self.generate(
+                fun.f.body, {**env, acc: held, x: source[k]}, place
+            ),
+            unroll=isinstance(fun, ReduceSeqUnroll),
+        )
 
-        def fold(step: Callable[[Env], None]) -> None:
-            self.fold(
-                dest,
-                int(source.length),
-                lambda k, held: step({**env, acc: held, x: source[k]}),
-                unroll=isinstance(fun, ReduceSeqUnroll),
-            )
-
-        marks, depth, size = self.mark(), len(self.blocks), len(self.block.statements)
-        known = dict(self.block.loads)
-        try:
-            fold(lambda inner: self.generate(fun.f.body, inner, dest))
-        except HazardError as hazard:
-            if hazard.memory not in memories_of(dest):
-                raise
-            del self.blocks[depth:]
-            del self.block.statements[size:]
-            self.block.loads = known
-            self.back(marks)
-
-            def step(inner: Env) -> None:
-                value = memory_view(self.fresh("next"), t, self.new_private)
-                self.generate(fun.f.body, inner, value)
-                self.copy(vectors(t, value), dest)
-
-            fold(step)
+    @contextmanager
+    def settled(self, dest: Value) -> Generator[None]:
+        """While a step's result is read: what the step has stored is its new value, no hazard."""
+        keys = [(self.live.get(m, 0), m) for m in memories_of(dest)]
+        stored = {key: self.stored.get(key, set[int]()) for key in keys}
+        for key in keys:
+            self.stored[key] = set()
+        yield
+        for key in keys:
+            self.stored.setdefault(key, set()).update(stored[key])
 
     def fold(
         self, dest: Value, length: int, step: Callable[[Nat, Value], None], *, unroll: bool
@@ -789,10 +798,6 @@ class Emitter:
         return Text(name)
 
 
-class Vector(Pull):
-    """A pull array that is a vector: its lanes are stored together."""
-
-
 def by_component(value: Vector, dest: Pull) -> Iterator[tuple[Vector, Pull]]:
     """A vector of tuples as vectors of its components, each with where it goes."""
     first = dest[ZERO]
@@ -802,30 +807,6 @@ def by_component(value: Vector, dest: Pull) -> Iterator[tuple[Vector, Pull]]:
     for k in range(len(first)):
         part = Vector(value.length, lambda i, k=k: value[i][k])
         yield from by_component(part, Pull(dest.length, lambda i, k=k: dest[i][k]))
-
-
-def vectors(t: Type, value: Value) -> Value:
-    """A value with its vectors marked as such."""
-    match t:
-        case VectorType():
-            return Vector(value.length, value.__getitem__)
-        case ArrayType(element, _):
-            return Pull(value.length, lambda i: vectors(element, value[i]))
-        case TupleType(elements):
-            return tuple(vectors(e, value[k]) for k, e in enumerate(elements))
-        case _:
-            return value
-
-
-def memories_of(value: Value) -> list[Memory]:
-    """The memories that a destination consists of."""
-    match value:
-        case Pull():
-            return memories_of(value[ZERO])
-        case Parts() | tuple():
-            return [m for part in value for m in memories_of(part)]
-        case _:
-            return [value.memory]
 
 
 def renamed(value: Value, alias: int) -> Value:

@@ -1,16 +1,21 @@
 """What each primitive is: its law, type, conditions, meaning and reference. No z3, no OpenCL."""
 
 from liftpy.ir.expr import Get, Primitive, ScalarOp
+from liftpy.primitives.iterate import Iterate
 from liftpy.primitives.lowered import (
+    IterateSeq,
     MapGlb,
     MapLcl,
     MapSeq,
+    MapSeqUnroll,
     MapVec,
     MapWrg,
     Memory,
     ReduceSeq,
     ReduceSeqUnroll,
     ReduceVec,
+    ScanSeq,
+    SlideSeq,
     ToGlobal,
     ToLocal,
     ToPrivate,
@@ -18,6 +23,7 @@ from liftpy.primitives.lowered import (
 from liftpy.primitives.map import Map
 from liftpy.primitives.pad import Pad
 from liftpy.primitives.reduce import Reduce
+from liftpy.primitives.scan import Scan
 from liftpy.primitives.slide import Slide
 from liftpy.primitives.split import Join, Split
 from liftpy.primitives.transpose import Reorder, Transpose, stride
@@ -30,6 +36,8 @@ PRIMITIVES: dict[str, type[Primitive]] = {
     for p in (
         Map,
         Reduce,
+        Scan,
+        Iterate,
         Zip,
         Unzip,
         Get,
@@ -42,6 +50,7 @@ PRIMITIVES: dict[str, type[Primitive]] = {
         AsVector,
         AsScalar,
         MapSeq,
+        MapSeqUnroll,
         MapGlb,
         MapWrg,
         MapLcl,
@@ -49,6 +58,9 @@ PRIMITIVES: dict[str, type[Primitive]] = {
         ReduceSeq,
         ReduceSeqUnroll,
         ReduceVec,
+        ScanSeq,
+        IterateSeq,
+        SlideSeq,
         ToGlobal,
         ToLocal,
         ToPrivate,
@@ -76,11 +88,14 @@ __all__ = [
     "AsScalar",
     "AsVector",
     "Get",
+    "Iterate",
+    "IterateSeq",
     "Join",
     "Map",
     "MapGlb",
     "MapLcl",
     "MapSeq",
+    "MapSeqUnroll",
     "MapVec",
     "MapWrg",
     "Memory",
@@ -92,7 +107,10 @@ __all__ = [
     "ReduceVec",
     "Reorder",
     "ScalarOp",
+    "Scan",
+    "ScanSeq",
     "Slide",
+    "SlideSeq",
     "Split",
     "ToGlobal",
     "ToLocal",

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias, TypeVar
 
 from liftpy.errors import InternalError, TypeRefused
+from liftpy.ir.constraint import Equal
 from liftpy.ir.expr import (
     Expr,
     FunCall,
@@ -46,17 +47,23 @@ from liftpy.ir.types import (
     Type,
     VectorType,
     base,
+    same_shape,
     scalars,
 )
+from liftpy.primitives.iterate import Iterate
 from liftpy.primitives.lowered import (
+    IterateSeq,
     MapGlb,
     MapLcl,
     MapSeq,
+    MapSeqUnroll,
     MapVec,
     MapWrg,
     ReduceSeq,
     ReduceSeqUnroll,
     ReduceVec,
+    ScanSeq,
+    SlideSeq,
     ToGlobal,
     ToLocal,
     ToPrivate,
@@ -64,6 +71,7 @@ from liftpy.primitives.lowered import (
 from liftpy.primitives.map import Map
 from liftpy.primitives.pad import Pad
 from liftpy.primitives.reduce import Reduce
+from liftpy.primitives.scan import Scan
 from liftpy.primitives.slide import Slide
 from liftpy.primitives.split import Join, Split
 from liftpy.primitives.transpose import Reorder, Transpose
@@ -278,6 +286,42 @@ def reduce(f: Callee, init: Start) -> Section:
     return reduction(Reduce, f, init)
 
 
+def scan(f: Callee, init: Start) -> Section:
+    """The values of a left fold from `init` after each element."""
+    return reduction(Scan, f, init)
+
+
+def iterate(times: NatLike, f: Callee) -> Section:
+    """`f` applied `times` times; where it changes the type, one call after the other."""
+
+    def build(x: Expr) -> Expr:
+        once = function(f, (x.type,))
+        if keeps_type(once):
+            return call(Iterate(once, nat(times)), x)
+        for _ in range(fixed_times(nat(times), x.type, once.body.type)):
+            x = call(function(f, (x.type,)), x)
+        return x
+
+    return Section(build)
+
+
+def keeps_type(f: Lambda) -> bool:
+    """Whether a function of one value may give what it is given."""
+    pairs = same_shape(f.params[0].type, f.body.type)
+    return pairs is not None and all(Equal(a, b).known() is not False for a, b in pairs)
+
+
+def fixed_times(times: Nat, given: Type, result: Type) -> int:
+    """How often a function that changes the type is applied; that has to be a number."""
+    if times.constant is None:
+        message = (
+            f"iterate({times}) of a function from {given} to {result}: one that changes the type "
+            "is written out, so give a number"
+        )
+        raise TypeRefused(message)
+    return times.constant
+
+
 def zip(*arrays: Expr) -> Expr:  # noqa: A001  the language's own word
     """Arrays of one length as an array of tuples."""
     return call(Zip(), *arrays)
@@ -348,6 +392,11 @@ def map_seq(f: Callee) -> Section:
     return mapping(MapSeq, f)
 
 
+def map_seq_unroll(f: Callee) -> Section:
+    """`map` as straight-line code."""
+    return mapping(MapSeqUnroll, f)
+
+
 def map_glb(dim: int, f: Callee) -> Section:
     """`map` over global ids."""
     return mapping(lambda g: MapGlb(g, dim), f)
@@ -376,6 +425,27 @@ def reduce_seq(f: Callee, init: Start) -> Section:
 def reduce_seq_unroll(f: Callee, init: Start) -> Section:
     """`reduce` as straight-line code."""
     return reduction(ReduceSeqUnroll, f, init)
+
+
+def scan_seq(f: Callee, init: Start) -> Section:
+    """`scan` as a loop."""
+    return reduction(ScanSeq, f, init)
+
+
+def iterate_seq(times: NatLike, f: Callee) -> Section:
+    """`iterate` as a loop."""
+    return Section(lambda x: call(IterateSeq(function(f, (x.type,)), nat(times)), x))
+
+
+def slide_seq(size: NatLike, step: NatLike, f: Callee) -> Section:
+    """`f` on overlapping windows as a loop, the window in registers."""
+
+    def build(xs: Expr) -> Expr:
+        (one,) = element(xs)
+        window = ArrayType(one, nat(size))
+        return call(SlideSeq(function(f, (window,)), nat(size), nat(step)), xs)
+
+    return Section(build)
 
 
 def reduce_vec(f: Callee, init: Start) -> Section:
@@ -442,6 +512,66 @@ def sqrt(x: Expr) -> Expr:
 def exp(x: Expr) -> Expr:
     """E to the power of a float."""
     return operate("exp", x)
+
+
+def log(x: Expr) -> Expr:
+    """The natural logarithm of a float."""
+    return operate("log", x)
+
+
+def sin(x: Expr) -> Expr:
+    """The sine of a float."""
+    return operate("sin", x)
+
+
+def cos(x: Expr) -> Expr:
+    """The cosine of a float."""
+    return operate("cos", x)
+
+
+def tanh(x: Expr) -> Expr:
+    """The hyperbolic tangent of a float."""
+    return operate("tanh", x)
+
+
+def power(x: Expr, y: Expr | float) -> Expr:
+    """A float to the power of another."""
+    return operate("pow", x, y)
+
+
+def floor(x: Expr) -> Expr:
+    """The largest whole number that is not above a float."""
+    return operate("floor", x)
+
+
+def ceil(x: Expr) -> Expr:
+    """The smallest whole number that is not below a float."""
+    return operate("ceil", x)
+
+
+def smaller(x: Expr, y: Expr | float) -> Expr:
+    """The smaller of two numbers."""
+    return operate("min", x, y)
+
+
+def larger(x: Expr, y: Expr | float) -> Expr:
+    """The larger of two numbers."""
+    return operate("max", x, y)
+
+
+def equal(x: Expr, y: Expr | float) -> Expr:
+    """Whether two scalars are the same."""
+    return operate("==", x, y)
+
+
+def unequal(x: Expr, y: Expr | float) -> Expr:
+    """Whether two scalars differ."""
+    return operate("!=", x, y)
+
+
+def convert(x: Expr, t: ScalarType) -> Expr:
+    """A scalar as one of another type."""
+    return operate(t.name, x)
 
 
 def absolute(x: Expr) -> Expr:

@@ -87,13 +87,15 @@ from liftpy.ir.types import (
     Type,
     VectorType,
 )
-from liftpy.primitives import PRIMITIVES
+from liftpy.primitives import PRIMITIVES, Iterate
 from liftpy.primitives.lang import (
     PRELUDE,
     accumulators,
     component_types,
     eta,
     first_that_fits,
+    fixed_times,
+    keeps_type,
 )
 
 #: What the names in sight mean, the nearest binder last.
@@ -660,10 +662,24 @@ class Elaborator:
             types = tuple(o.type for o in operands)
             wanted = self.built(node, lambda: bare.parameter_types(*types), lambda: law(cls))
             function, exact = self.function(rest[0], wanted, scope)
+            if cls is Iterate and not keeps_type(function):
+                return self.iterated(rest[0], self.nat(args[0]), operand, node, scope)
             return self.apply(replace(bare, f=function), operands, node, exact=exact)
 
         possible = itertools.product(*(self.starts(a, operand.type, scope) for a in rest[1:]))
         return first_that_fits(functools.partial(attempt, starts) for starts in possible)
+
+    def iterated(self, f: Syntax, times: Nat, x: Expr, node: Node, scope: Scope) -> Expr:
+        """A function that changes the type, applied one time after the other."""
+        function, _ = self.function(f, (x.type,), scope)
+        count = self.built(
+            node, lambda: fixed_times(times, x.type, function.body.type), no_remedies
+        )
+        for _ in range(count):
+            function, exact = self.function(f, (x.type,), scope)
+            make = functools.partial(applied, function, (x,), exact=exact)
+            x = self.built(node, make, no_remedies)
+        return x
 
     def starts(self, node: Syntax, source: Type, scope: Scope) -> Iterator[Callable[[], Expr]]:
         """What an initial value may be where `source` is folded: see `lang.accumulators`."""

@@ -27,6 +27,7 @@ from liftpy.primitives import (
     PRIMITIVES,
     AsScalar,
     AsVector,
+    Iterate,
     Join,
     Map,
     MapVec,
@@ -35,7 +36,9 @@ from liftpy.primitives import (
     Reduce,
     ReduceVec,
     Reorder,
+    Scan,
     Slide,
+    SlideSeq,
     Split,
     Transpose,
     Unzip,
@@ -59,7 +62,7 @@ BACK = "C4 the inverse leads every element back"
 POSSIBLE = "C5 what is required can hold for more than 8 elements"
 NEEDED = "C5 each clause of what is required is needed"
 
-width = var("v")
+width, size = var("v"), var("size")
 z, x = Param("z", U), Param("x", T)
 xs, ys, xss = array("xs", T, n), array("ys", U, k), array("xss", T, n, m)
 f = unknown("f", U)
@@ -70,12 +73,15 @@ permutation, back = (atom(Applied(name, var("i"))) for name in ("phi", "psi"))
 GENERAL: dict[type[Primitive], Callable[[Any], Instance]] = {
     Map: lambda p: (p(function(f, x=T)), (xs,)),
     Reduce: lambda p: (p(function(f, a=U, x=T)), (z, xs)),
+    Scan: lambda p: (p(function(f, a=U, x=T)), (z, xs)),
+    Iterate: lambda p: (p(function(unknown("f", T), x=T), var("times", None)), (x,)),
+    SlideSeq: lambda p: (p(function(f, w=ArrayType(T, size)), size, var("step")), (xs,)),
     Zip: lambda p: (p(), (xs, ys)),
     Unzip: lambda p: (p(), (array("pairs", TupleType((T, U)), n),)),
     Get: lambda p: (p(1), (Param("pair", TupleType((T, U))),)),
     Split: lambda p: (p(m), (xs,)),
     Join: lambda p: (p(), (xss,)),
-    Slide: lambda p: (p(var("size"), var("step")), (xs,)),
+    Slide: lambda p: (p(size, var("step")), (xs,)),
     Pad: lambda p: (p(*amounts, ValueVar("c")), (xs,)),
     Transpose: lambda p: (p(), (xss,)),
     Reorder: lambda p: (p(permutation, back), (xs,)),
@@ -91,6 +97,10 @@ BY_DEFINITION: dict[tuple[str, str], str] = {
     ("split", "1 <= m"): "`m divides n` says it too; this one makes the better message",
     ("join", "1 <= m"): "indices are divided by it, though an empty row leaves no index",
     ("slide", "1 <= size"): "a window has an element",
+    ("slideSeq", "1 <= size"): "a window has an element",
+    ("slideSeq", "step <= size"): "what windows share stays in registers",
+    ("iterate", "0 <= times"): "nothing is done fewer times than never",
+    ("iterateSeq", "0 <= times"): "nothing is done fewer times than never",
     ("transpose", "1 <= n"): "the inner length is that of the first row",
     ("asVector", "v divides 16"): "OpenCL has vectors of 2, 4, 8 and 16 lanes",
 }

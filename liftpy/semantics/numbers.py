@@ -72,6 +72,27 @@ class NumpyReader:
             init = step(np.int64(k), init)
         return init
 
+    def scan(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Pull:
+        """As a loop over an axis of its own, the first time that an element is asked for."""
+        axis, steps, found = self.rank, int(length), list[Value]()
+
+        def stored() -> Value:
+            rank, self.rank = self.rank, axis + 1
+            acc = self.store(init)
+            after: list[Value] = []
+            for k in range(steps):
+                acc = self.store(step(np.int64(k), view(acc, {})))
+                after.append(acc)
+            self.rank = rank
+            return Stored(steps, axis, stacked(after, axis))
+
+        def at(i: Index) -> Value:
+            if not found:
+                found.append(view(stored(), {}))
+            return found[0][i]
+
+        return Pull(steps, at)
+
     def store(self, value: Value) -> Value:
         """The value with every element computed: arrays and tuples of `Stored` and numbers."""
         match value:
@@ -117,6 +138,22 @@ def view(stored: Value, picked: dict[int, Any]) -> Value:
                     along_axis = np.arange(length).reshape(length, *[1] * axis)
                     at.append(picked.get(axis, along_axis))
             return values[tuple(at)] if picked else stored
+
+
+def stacked(values: list[Value], axis: int) -> Value:
+    """Stored values of one shape as one that has them along an axis, which they do not use."""
+    match values[0]:
+        case Stored(length, own, _):
+            return Stored(length, own, stacked([v.element for v in values], axis))
+        case tuple():
+            parts = range(len(values[0]))
+            return tuple(stacked([v[k] for v in values], axis) for k in parts)
+        case _:
+            arrays = [np.asarray(v) for v in values]
+            rank = max(axis + 1, *(a.ndim for a in arrays))
+            filled = [a.reshape((1,) * (rank - a.ndim) + a.shape) for a in arrays]
+            shape = np.broadcast_shapes(*(a.shape for a in filled))
+            return np.concatenate([np.broadcast_to(a, shape) for a in filled], rank - 1 - axis)
 
 
 class Fold:

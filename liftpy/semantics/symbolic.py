@@ -16,7 +16,7 @@ from typing import Any
 import z3
 
 from liftpy.ir.nat import Nat, NatLike, nat
-from liftpy.ir.pull import Index, Parts, Pull, Value
+from liftpy.ir.pull import Index, Parts, Pull, Value, prefixes
 from liftpy.ir.scalars import OPERATORS
 from liftpy.ir.types import BOOL, SCALARS, ArrayType, TupleType, Type, VectorType
 from liftpy.semantics.smt import Terms
@@ -166,6 +166,9 @@ class SymbolicReader:
     def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
         flat = [self.flat(a, t) for a, t in zip(args, function.params, strict=True)]
         return self.leaf(function.name, function.type, *(term for part in flat for term in part))
+
+    def scan(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Pull:
+        return prefixes(self, length, init, step)
 
     def fold(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Value:
         return view(Fold(length, init, step), init, ())

@@ -163,6 +163,11 @@ class AccessReader:
         message = "a reduction was read as a view"
         raise InternalError(message)
 
+    def scan(self, length: NatLike, init: Value, step: Callable[[Any, Value], Value]) -> Pull:
+        """Scans are materialised before they are read."""
+        message = "a scan was read as a view"
+        raise InternalError(message)
+
 
 Allocate: TypeAlias = Callable[[str, ScalarType, int], Memory]
 

@@ -12,7 +12,7 @@ from liftpy.ir.expr import FunCall, FunVar, Lambda, Literal, Param
 from liftpy.ir.nat import nat
 from liftpy.ir.types import F32, ArrayType, Type
 from liftpy.ir.walk import top_down
-from liftpy.primitives.lang import add, eta, map
+from liftpy.primitives.lang import add, eta, map, reduce
 from liftpy.rewrite.match import Bindings, instantiate, match
 from liftpy.rewrite.rule import ValueVar
 from liftpy.rewrite.rules import RULES
@@ -35,7 +35,8 @@ def body_of(f: FunVar, number: int, at):
     params = tuple(Param(f"p{k}", concrete(t, at)) for k, t in enumerate(f.params))
     total = Literal(float(number), F32)
     for k, p in enumerate(params):
-        total = total + p * (2.0 + k + number)
+        value = p >> reduce(lambda a, x: a * 3 - x, 1.0) if isinstance(p.type, ArrayType) else p
+        total = total + value * (2.0 + k + number)
     if isinstance(f.type, ArrayType):
         surroundings = Param(f"from_{f.name}", concrete(f.type, at))
         return Lambda(params, surroundings >> map(lambda y: y * 3 + total))

@@ -107,6 +107,10 @@ OPERANDS = {
     "mapVec": (Param("v", VectorType(F32, nat(4))),),
     "reduce": (Literal(0.5, F32), xs),
     "reduceSeq": (Literal(-0.5, F32), xs),
+    "scan": (Literal(0.5, F32), xs),
+    "scanSeq": (Literal(0.5, F32), xs),
+    "iterate": (Param("x", F32),),
+    "iterateSeq": (Param("x", F32),),
     "reduceSeqUnroll": (Literal(0.0, F32), xs),
     "reduceVec": (Literal(0.0, F32), Param("v", VectorType(F32, nat(4)))),
 }
@@ -123,7 +127,11 @@ def example(cls: type[Primitive]) -> Expr:
         values["f"] = Lambda((), Literal(0.0, F32))
         types = cls(**values).parameter_types(*(o.type for o in operands))
         params = tuple(Param(n, t) for n, t in zip("uv", types, strict=False))
-        values["f"] = Lambda(params, operate("*", params[0], params[-1]))
+        last = params[-1]
+        if cls.name == "slideSeq":
+            values["f"] = Lambda(params, call(Join(), call(Split(nat(1)), last)))
+        else:
+            values["f"] = Lambda(params, operate("*", params[0], last))
     return call(cls(**values), *operands)
 
 

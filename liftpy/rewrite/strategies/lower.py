@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from liftpy.ir.expr import Expr, FunCall, Tuple
-from liftpy.ir.walk import top_down
-from liftpy.primitives import Map, Reduce
+from liftpy.ir.expr import Expr, FunCall, Lambda, Tuple
+from liftpy.ir.types import ArrayType
+from liftpy.ir.walk import Path, top_down
+from liftpy.primitives import Iterate, Map, Memory, Reduce, Scan, ToGlobal
 from liftpy.primitives.work import computes
 from liftpy.rewrite.strategies.shapes import body_of, rank, working, working_map
 from liftpy.rewrite.strategy import (
@@ -33,10 +34,26 @@ def sequential(*, unroll: bool = False) -> Strategy:
     """What has no level yet becomes loops; innermost reductions straight-line code if asked for."""
     innermost_first = attempt(unroll_innermost()) if unroll else identity
     return seq(
+        store_inner_scans(),
         innermost_first,
-        normalize(rule("reduce_to_seq")),
+        normalize(choose(rule("reduce_to_seq"), rule("scan_to_seq"), rule("iterate_to_seq"))),
         normalize(where(working_map, rule("map_to_seq"))),
     )
+
+
+def store_inner_scans() -> Strategy:
+    """A scan that another stage reads is stored in registers of the work-item."""
+
+    def run(expr: Expr) -> Result:
+        for path, part in top_down(expr):
+            if not isinstance(part, FunCall) or isinstance(part.fun, Memory):
+                continue
+            for position, arg in enumerate(part.args):
+                if isinstance(arg, FunCall) and type(arg.fun) is Scan:
+                    return seq(at_path((*path, position), rule("to_private")), run)(expr)
+        return Success(expr)
+
+    return run
 
 
 def unroll_innermost() -> Strategy:
@@ -56,7 +73,7 @@ def working_depth(expr: Expr) -> int:
     for _, part in top_down(expr):
         if working_map(part):
             return 1 + working_depth(body_of(part))
-        if isinstance(part, FunCall) and isinstance(part.fun, Reduce):
+        if isinstance(part, FunCall) and isinstance(part.fun, Reduce | Scan | Iterate):
             return 0
     return 0
 
@@ -77,7 +94,8 @@ def over_ids(level: str) -> Strategy:
 def plain() -> Strategy:
     """One kernel: a work-item for each result of the outer maps, loops inside; views are copied.
 
-    The components of a tuple have a kernel each.
+    The components of a tuple have a kernel each, and outside of all maps what a `let` names, scans,
+    iterations of maps, and what these read.
     """
 
     def run(expr: Expr) -> Result:
@@ -85,9 +103,47 @@ def plain() -> Strategy:
             return seq(*(at_path((k,), plain()) for k in range(len(expr.elements))))(expr)
         if not computes(expr):
             return copied()(expr)
+        if isinstance(expr, FunCall) and isinstance(expr.fun, Lambda):
+            named = [k for k, arg in enumerate(expr.args) if computes(arg)]
+            stored = (at_path((k,), stored_plain()) for k in named)
+            return seq(*stored, at_path((len(expr.args),), plain()))(expr)
+        if (path := first_sequence(expr)) is not None:
+            return seq(at_path(path, stored_plain()), plain())(expr)
+        if is_kernel_iteration(expr):
+            return seq(rule("iterate_to_seq"), at_path((1,), plain()))(expr)
         return seq(nest_reductions(), over_ids("glb"), sequential())(expr)
 
     return run
+
+
+def stored_plain() -> Strategy:
+    """A kernel of its own, and its result in global memory."""
+    return seq(rule("to_global"), at_path((0,), plain()))
+
+
+def is_kernel_iteration(expr: Expr) -> bool:
+    """Whether an expression iterates a function that has maps."""
+    return (
+        isinstance(expr, FunCall) and type(expr.fun) is Iterate and working_depth(body_of(expr)) > 0
+    )
+
+
+def first_sequence(expr: Expr, path: Path = ()) -> Path | None:
+    """What has to be in memory before a scan or an iteration, or before what reads one."""
+    if not isinstance(expr, FunCall) or isinstance(expr.fun, ToGlobal):
+        return None
+    sequence = type(expr.fun) is Scan or is_kernel_iteration(expr)
+    for position, arg in enumerate(expr.args):
+        here = (*path, position)
+        reads = isinstance(arg, FunCall) and (type(arg.fun) is Scan or is_kernel_iteration(arg))
+        stored = isinstance(arg, FunCall) and isinstance(arg.fun, ToGlobal)
+        if not stored and (
+            reads or (sequence and isinstance(arg.type, ArrayType) and computes(arg))
+        ):
+            return here
+        if (found := first_sequence(arg, here)) is not None:
+            return found
+    return None
 
 
 def elementwise(depth: int) -> Strategy:
