@@ -119,7 +119,7 @@ def cast_literal(value: float, t: Type) -> float | bool:
 
 def rounded(value: float, t: ScalarType) -> float:
     """The nearest float of a float type; OverflowError if that is infinite and `value` is not."""
-    form = {"f16": "e", "f32": "f", "f64": "d"}[t.name]
+    form = {"f16": "<e", "f32": "<f", "f64": "<d"}[t.name]
     return struct.unpack(form, struct.pack(form, value))[0]
 
 
@@ -146,7 +146,7 @@ def converted(t: ScalarType) -> Callable[[Any], Any]:
     if t == BOOL:
         return bool
     if t in FLOATS:
-        return lambda a: rounded(a, t)
+        return lambda a: rounded(a, t) if misfit(a, t) is None else math.copysign(math.inf, a)
     low, high = integer_range(t)
 
     def whole(a: Any) -> int:

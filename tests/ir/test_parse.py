@@ -10,7 +10,8 @@ import pytest
 from liftpy.errors import SyntaxRefused, TypeRefused, UnknownName
 from liftpy.ir.expr import Expr, Lambda, Literal, Param, Program, Tuple, operate
 from liftpy.ir.nat import nat, var
-from liftpy.ir.types import BOOL, F32, F64, I32, VectorType, array
+from liftpy.ir.types import BOOL, F32, F64, I32, I64, VectorType, array
+from liftpy.primitives import lang
 from liftpy.primitives.lang import (
     PRELUDE,
     add,
@@ -375,4 +376,79 @@ def test_values_of_let_that_use_no_name_before_them_are_bound_together():
 
 def test_a_caret_in_let_looks_past_the_names_before_it():
     program = parse("def p(x: [4]f32) = let x = 3, y = ^x |> map(z => z * x) in y")
+    assert parse(show(program)) == program
+
+
+# --- sequences: the text form and the embedded form -----------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        ("xs |> scan(add, 0)", lambda xs: xs >> lang.scan(add, 0)),
+        ("xs |> scanSeq(add, 0)", lambda xs: xs >> lang.scan_seq(add, 0)),
+        ("xs |> iterate(3, map(x => x * 2))", lambda xs: xs >> lang.iterate(3, doubled)),
+        ("xs |> iterateSeq(3, map(x => x * 2))", lambda xs: xs >> lang.iterate_seq(3, doubled)),
+        ("xs |> mapSeqUnroll(x => x * 2)", lambda xs: xs >> lang.map_seq_unroll(lambda x: x * 2)),
+        (
+            "xs |> slideSeq(3, 2, w => w |> reduce(add, 0))",
+            lambda xs: xs >> lang.slide_seq(3, 2, lambda w: w >> lang.reduce(add, 0)),
+        ),
+        (
+            "xs |> iterate(2, split(2) |> map(reduce(add, 0)))",
+            lambda xs: xs >> lang.iterate(2, lang.split(2) >> lang.map(lang.reduce(add, 0))),
+        ),
+        ("xs |> map(x => i64(x) % 3)", lambda xs: xs >> lang.map(lambda x: convert64(x) % 3)),
+        (
+            "xs |> map(x => x < 2 and not x == 0 or x != 5)",
+            lambda xs: xs >> lang.map(lambda x: (x < 2) & ~lang.equal(x, 0) | lang.unequal(x, 5)),
+        ),
+        (
+            (
+                "xs |> map(x => pow(x, 2) + log(x) - sin(x) * cos(x) / tanh(x)"
+                " + max(floor(x), ceil(x)))"
+            ),
+            lambda xs: (
+                xs
+                >> lang.map(
+                    lambda x: (
+                        lang.power(x, 2)
+                        + lang.log(x)
+                        - lang.sin(x) * lang.cos(x) / lang.tanh(x)
+                        + lang.larger(lang.floor(x), lang.ceil(x))
+                    )
+                )
+            ),
+        ),
+        (
+            "zip(xs, xs) |> reduce((s, t) => (s.0 + t.0, s.1 - t.1), (1, 2))",
+            lambda xs: (
+                lang.zip(xs, xs) >> lang.reduce(lambda s, t: (s[0] + t[0], s[1] - t[1]), (1, 2))
+            ),
+        ),
+        (
+            "zip(xs, xs) |> reduce((s, t) => (s.0 + t.0, s.1 - t.1), 3)",
+            lambda xs: lang.zip(xs, xs) >> lang.reduce(lambda s, t: (s[0] + t[0], s[1] - t[1]), 3),
+        ),
+    ],
+)
+def test_both_forms_of_a_word_make_one_program(text, made):
+    xs = Param("xs", array(F32, 16))
+    program = Program("f", Lambda((xs,), made(xs)))
+    read = parse(f"def f(xs: [16]f32) = {text}")
+    assert read == program
+    assert parse(show(read)) == read
+
+
+doubled = lang.map(lambda x: x * 2)
+
+
+def convert64(x):
+    return lang.convert(x, I64)
+
+
+def test_a_function_that_changes_the_type_is_written_out():
+    program = parse("def p(xs: [16]i32) = xs |> iterate(3, split(2) |> map(reduce(addInt, 0)))")
+    assert str(program.type) == "[2]i32"
+    assert show(program).count("split(2)") == 3
     assert parse(show(program)) == program
