@@ -420,7 +420,7 @@ def test_tuples_go_in_and_come_out_by_component(liftpy):
     chosen = ["--input", "ps.0=in0.npy", "--input", "ps.1=in1.npy", "--output", "out.npy"]
     said = liftpy("run", "pairs.lift", *chosen, "--json")
     assert said.json["shape"] == [[6], [6]]
-    for k, part in enumerate(evaluate(parse(PAIRS), *given)):
+    for k, part in enumerate(evaluate(parse(PAIRS), given)):
         got = np.load(f"out.{k}.npy")
         assert got.dtype == part.dtype
         np.testing.assert_allclose(got, part, rtol=1e-6)
