@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -75,20 +76,19 @@ def oclgrind_complaints(text: str) -> list[str]:
     return complaints + [line for line in text.splitlines() if "FATAL ERROR" in line]
 
 
-def check_under_oclgrind(
-    module: Module, arrays: Mapping[str, np.ndarray]
-) -> tuple[np.ndarray, list[str]]:
+def check_under_oclgrind(module: Module, arrays: Mapping[str, np.ndarray]) -> tuple[Any, list[str]]:
     """The result of a module on these arrays (inputs and constants), and Oclgrind's complaints.
 
     Nothing is poisoned, so a read of what no kernel and no upload wrote is a complaint. Does not
     see two uses of one allocation apart: the second one's stale values count as initialised.
     """
     with tempfile.TemporaryDirectory() as folder:
-        job, answer = Path(folder) / "job", Path(folder) / "answer.npy"
+        job, answer = Path(folder) / "job", Path(folder) / "answer"
         job.write_bytes(pickle.dumps((module, dict(arrays))))
         child = run_under_oclgrind([sys.executable, __file__, str(job), str(answer)])
         assert child.returncode == 0, child.stdout + child.stderr
-        return np.load(answer), oclgrind_complaints(child.stderr)
+        result = pickle.loads(answer.read_bytes())  # noqa: S301 - written by the child
+        return result, oclgrind_complaints(child.stderr)
 
 
 def _place(rest: str) -> str:
@@ -102,7 +102,8 @@ def main(job: str, answer: str) -> None:
     constants = {b.name for b in module.buffers if b.role == "constant"}
     with Session(find_device("oclgrind")) as session, session.load(module) as loaded:
         loaded.set_constants({n: a for n, a in arrays.items() if n in constants})
-        np.save(answer, loaded.run({n: a for n, a in arrays.items() if n not in constants}))
+        result = loaded.run({n: a for n, a in arrays.items() if n not in constants})
+        Path(answer).write_bytes(pickle.dumps(result))
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ from liftpy.explore.replay import stored_candidate
 from liftpy.explore.report import in_bytes, in_time
 from liftpy.explore.store import Store
 from liftpy.ir.expr import Program
+from liftpy.ir.types import components
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.run import find_device
 
@@ -103,11 +104,19 @@ def run(  # noqa: PLR0913  as many options as a run has
     input_: Annotated[
         list[str] | None,
         typer.Option(
-            "--input", metavar="NAME=FILE.npy", help="An array; a parameter without one gets noise."
+            "--input",
+            metavar="NAME=FILE.npy",
+            help="An array; a parameter without one gets noise. NAME.0 is the first component of a "
+            "parameter of tuples.",
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE.npy", help="Writes the result there.")
+        Path | None,
+        typer.Option(
+            "--output",
+            metavar="FILE.npy",
+            help="Writes the result there; that of tuples to FILE.0.npy, FILE.1.npy ...",
+        ),
     ] = None,
     db: Annotated[
         Path | None, typer.Option("--db", metavar="FILE", help="Runs the best of a campaign.")
@@ -152,24 +161,44 @@ def best_of(db: Path, program: Program, memory_limit: int | None) -> Candidate:
         return stored_candidate(store, row)
 
 
-def fill(program: Program, given: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """An array for each parameter: those given, noise for the others."""
-    names = [p.name for p in program.params]
+def fill(program: Program, given: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """An array for each parameter: those given, noise for the others; tuples by their parts."""
+    names = [
+        ".".join([p.name, *map(str, part.path)])
+        for p in program.params
+        for part in components(p.type)
+    ]
     for name in given:
         if name not in names:
             raise ArgumentRefused(
                 f"{program.name} has no parameter '{name}'; it takes: {', '.join(names)}"
             )
-    return {**inputs(program), **given}
+    return {name: replaced(name, noise, given) for name, noise in inputs(program).items()}
 
 
-def save(path: Path, result: NDArray[Any]) -> None:
-    """Writes an array."""
+def replaced(name: str, noise: Any, given: Mapping[str, NDArray[Any]]) -> Any:
+    """An array, or a tuple of them, with what is given for it."""
+    if isinstance(noise, tuple):
+        return tuple(replaced(f"{name}.{k}", part, given) for k, part in enumerate(noise))
+    return given.get(name, noise)
+
+
+def save(path: Path, result: Any) -> None:
+    """Writes an array; those of a tuple to files with their numbers."""
+    if isinstance(result, tuple):
+        for k, part in enumerate(result):
+            save(path.with_name(f"{path.stem}.{k}{path.suffix}"), part)
+        return
     try:
         with path.open("wb") as file:
             np.save(file, result)
     except OSError as error:
         raise LiftError(f"{path} cannot be written: {error}") from error
+
+
+def shape(result: Any) -> list[Any]:
+    """The lengths of a result; of a tuple, those of each part."""
+    return list(map(shape, result)) if isinstance(result, tuple) else list(result.shape)
 
 
 def tell(candidate: Candidate, module: Module, done: Run, error: float, *, json: bool) -> None:
@@ -181,7 +210,7 @@ def tell(candidate: Candidate, module: Module, done: Run, error: float, *, json:
                 "id": candidate.key,
                 "assignment": candidate.settings,
                 "device": done.device.to_json(),
-                "shape": list(done.result.shape),
+                "shape": shape(done.result),
                 "time_ns": done.time_ns,
                 "prepare_ns": done.prepare_ns,
                 "kernels_ns": done.kernels_ns,
@@ -200,4 +229,4 @@ def tell(candidate: Candidate, module: Module, done: Run, error: float, *, json:
         say(f"  {name:24} {in_time(nanoseconds):>12}")
     say(f"time    {in_time(done.time_ns)} (prepare {in_time(done.prepare_ns)})")
     say(f"memory  peak {in_bytes(memory.peak)}, scratch {in_bytes(memory.scratch)}")
-    say(f"result  {list(done.result.shape)}, error {error:.1e}")
+    say(f"result  {shape(done.result)}, error {error:.1e}")

@@ -9,16 +9,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-from liftpy.constraints.device import Device
+from liftpy.constraints.device import Device, check_extensions
 from liftpy.constraints.system import MEMORY_LIMIT, Clause, ConstraintSystem
 from liftpy.ir.constraint import Constraint, at_most
 from liftpy.ir.expr import Expr, FunCall, Primitive, Program
 from liftpy.ir.nat import ONE, ZERO, Nat, product
 from liftpy.ir.place import asker
-from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
-from liftpy.ir.walk import children, function_of, top_down
+from liftpy.ir.types import (
+    EXTENSIONS,
+    ArrayType,
+    TupleType,
+    Type,
+    VectorType,
+    components,
+    size_bytes,
+)
+from liftpy.ir.walk import children, function_of, scalars_in, top_down
 from liftpy.kernels.chain import Chain, Kernel, chain
-from liftpy.primitives import AsScalar, Reduce, ReduceSeqUnroll, ToPrivate
+from liftpy.primitives import (
+    AsScalar,
+    Iterate,
+    MapSeqUnroll,
+    Reduce,
+    ReduceSeqUnroll,
+    Scan,
+    SlideSeq,
+    ToPrivate,
+)
+from liftpy.primitives.map import array_of
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategy import Derivation
 
@@ -46,8 +64,12 @@ def collect(
 
     `memory_limit` bounds the bytes of global buffers that are live at any time of a run. What
     normal forms and ranges show to hold is left out; what they show to be broken stays, so that an
-    empty space can be explained. A condition that several ask for stands once.
+    empty space can be explained. A condition that several ask for stands once. DeviceRefused if the
+    device does not have a scalar type that the program computes in.
     """
+    used = scalars_in(skeleton.program.body)
+    needed = [extension for t, extension in EXTENSIONS.items() if t in used]
+    check_extensions(skeleton.program.name, needed, device)
     cut = chain(skeleton.program)
     ranges = {p.name: p.nat for p in skeleton.parameters}
     askers: dict[Constraint, dict[str, None]] = {}
@@ -86,8 +108,10 @@ def asked_by_device(cut: Chain, device: Device) -> Iterator[Asked]:
     for kernel in cut.kernels:
         yield from asked_of_launch(kernel, device)
     for buffer in cut.buffers:
-        who = f"device largest buffer: {buffer.role} {buffer.param.name}"
-        yield at_most(buffer.bytes, device.largest_buffer), who
+        for part in components(buffer.type):
+            name = "".join([buffer.param.name, *(f".{k}" for k in part.path)])
+            who = f"device largest buffer: {buffer.role} {name}"
+            yield at_most(size_bytes(part.type), device.largest_buffer), who
     total = sum_of(buffer.bytes for buffer in cut.buffers)
     yield at_most(total, device.global_memory), "device global memory: all buffers"
 
@@ -125,7 +149,8 @@ def statements(expr: Expr, *, ends_step: bool = False) -> Nat:
     A reduction initialises its accumulator and updates it in its step; a reduction that ends the
     step of another is that update. `reduceSeqUnroll` repeats its step. A private copy is a
     statement for each value. A vector is one value; so are the scalars that a step computes in
-    vectors.
+    vectors. `mapSeqUnroll` repeats its function. A scan, or an iteration, begins and updates its
+    accumulator; a window is loaded, and what it shares with the next one is moved.
     """
     if not isinstance(expr, FunCall):
         return sum_of(statements(child) for child in children(expr))
@@ -143,6 +168,16 @@ def statements(expr: Expr, *, ends_step: bool = False) -> Nat:
             return start + step + statements(init) + statements(xs)
         case ToPrivate():
             own = values(expr.type)
+        case MapSeqUnroll() as fun:
+            (xs,) = expr.args
+            each = statements(fun.f.body) + values(fun.f.body.type)
+            return statements(xs) + array_of(fun.name, xs.type).length * each
+        case Scan():
+            own = values(expr.args[0].type) * 2
+        case Iterate():
+            own = values(expr.type) * 2
+        case SlideSeq() as fun:
+            own = (fun.size * 2 - fun.step) * values(array_of(fun.name, expr.args[0].type).element)
         case _:
             pass
     function = function_of(expr.fun)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
+
+from liftpy.errors import DeviceRefused
+from liftpy.ir.types import EXTENSIONS
 
 Kind = Literal["CPU", "GPU", "ACCELERATOR"]
 
@@ -17,8 +20,9 @@ class Device:
 
     All sizes are in bytes. `opencl_c` is the version of OpenCL C that its driver compiles,
     `vector_width` the number of f32 lanes that the driver prefers, `max_work_item_sizes` the
-    largest work-group in each dimension. `ordinal` tells devices apart that are equal in all else:
-    it is 1 for the second of two cards of one model, and so on.
+    largest work-group in each dimension, `extensions` those of OpenCL that it has and some
+    scalar types need. `ordinal` tells devices apart that are equal in all else: it is 1 for the
+    second of two cards of one model, and so on.
     """
 
     name: str
@@ -35,6 +39,7 @@ class Device:
     global_memory: int
     vector_width: int
     ordinal: int = 0
+    extensions: tuple[str, ...] = tuple(EXTENSIONS.values())
 
     @property
     def fingerprint(self) -> str:
@@ -49,6 +54,7 @@ class Device:
         """The device as JSON data, with its fingerprint."""
         data = asdict(self)
         data["max_work_item_sizes"] = list(self.max_work_item_sizes)
+        data["extensions"] = list(self.extensions)
         return data | {"fingerprint": self.fingerprint}
 
     @classmethod
@@ -58,8 +64,8 @@ class Device:
         Raises TypeError for a field that is missing or that nobody knows.
         """
         fields = {name: value for name, value in data.items() if name != "fingerprint"}
-        if "max_work_item_sizes" in fields:
-            fields["max_work_item_sizes"] = tuple(fields["max_work_item_sizes"])
+        for name in {"max_work_item_sizes", "extensions"} & fields.keys():
+            fields[name] = tuple(fields[name])
         return cls(**fields)
 
 
@@ -84,3 +90,14 @@ The limits are those that desktop and server devices of the last ten years keep;
 what the full profile of OpenCL 1.2 guarantees. A small GPU may allow less (a Mali of 2015 has
 work-groups of 256): name the device to get its own limits.
 """
+
+
+def check_extensions(what: str, needed: Iterable[str], device: Device) -> None:
+    """Refuses what computes in a scalar type that a device does not have."""
+    types = {extension: t.name for t, extension in EXTENSIONS.items()}
+    for extension in needed:
+        if extension not in device.extensions:
+            raise DeviceRefused(
+                f"{what} computes in {types[extension]}; {device.name} ({device.platform}) has no "
+                f"{types[extension]}, as it lacks {extension}. Use f32, or a device that has it."
+            )

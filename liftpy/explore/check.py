@@ -15,10 +15,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from liftpy.errors import TypeRefused
 from liftpy.explore.outcome import WrongResult
 from liftpy.ir.expr import Program
-from liftpy.ir.types import ArrayType, ScalarType, Type
+from liftpy.ir.types import (
+    F16,
+    F32,
+    F64,
+    FLOATS,
+    ArrayType,
+    TupleType,
+    Type,
+    VectorType,
+    components,
+)
+from liftpy.ir.walk import scalars_in
+from liftpy.opencl.arguments import DTYPES, POISON
 from liftpy.semantics.evaluate import evaluate_at
 
 Array = NDArray[Any]
@@ -36,29 +47,29 @@ INPUT_SEED = 20240229
 """What the inputs are made from: the same arrays in every campaign."""
 
 SUSPECTS = 32
-POISON = {"f32": np.nan, "f64": np.nan, "i32": 0x7F7F7F7F}
 DISTINCT = 1 << 22  # numbers between -1 and 1 that f32 tells apart, with room to spare
 
 
-def inputs(program: Program, seed: int = INPUT_SEED) -> dict[str, Array]:
-    """An array for each parameter, from a seed: numbers of both signs, no two equal in an array."""
+def inputs(program: Program, seed: int = INPUT_SEED) -> dict[str, Any]:
+    """An array for each parameter, from a seed: numbers of both signs, no two equal in an array.
+
+    An array of tuples is a tuple of arrays.
+    """
     streams = np.random.SeedSequence(seed).spawn(len(program.params))
     return {
-        p.name: _numbers(*stored(p.name, p.type), np.random.default_rng(stream))
+        p.name: _arrays(p.type, np.random.default_rng(stream))
         for p, stream in zip(program.params, streams, strict=True)
     }
 
 
-def stored(name: str, t: Type) -> tuple[str, tuple[int, ...]]:
-    """The scalar and the shape of an array in a buffer; TypeRefused if it is something else."""
-    shape: list[int] = []
-    inner = t
-    while isinstance(inner, ArrayType):
-        shape.append(int(inner.length))
-        inner = inner.element
-    if not isinstance(inner, ScalarType):
-        raise TypeRefused(f"{name} is {t}: a kernel takes and gives arrays of scalars only")
-    return inner.name, tuple(shape)
+def _arrays(t: Type, rng: np.random.Generator, outer: tuple[int, ...] = ()) -> Any:
+    if isinstance(t, ArrayType):
+        return _arrays(t.element, rng, (*outer, int(t.length)))
+    if isinstance(t, VectorType):
+        return _arrays(t.element, rng, (*outer, int(t.width)))
+    if isinstance(t, TupleType):
+        return tuple(_arrays(e, rng, outer) for e in t.elements)
+    return _numbers(str(t), outer, rng)
 
 
 def _numbers(scalar: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
@@ -66,10 +77,10 @@ def _numbers(scalar: str, shape: tuple[int, ...], rng: np.random.Generator) -> A
     match scalar:
         case "bool":
             return rng.integers(0, 2, shape).astype(np.bool_)
-        case "i32":
-            return (rng.permutation(count) - count // 2).astype(np.int32).reshape(shape)
+        case "i8" | "i32" | "i64":
+            return (rng.permutation(count) - count // 2).astype(DTYPES[scalar]).reshape(shape)
         case _:
-            dtype = np.float32 if scalar == "f32" else np.float64
+            dtype = DTYPES[scalar]
             if count > DISTINCT:
                 return rng.uniform(-1, 1, shape).astype(dtype)
             steps = (2 * rng.permutation(count) + 1 - count) / max(count, 1)
@@ -97,75 +108,121 @@ def choose_points(shape: tuple[int, ...], count: int, seed: int = INPUT_SEED) ->
 
 @dataclass(frozen=True)
 class Expected:
-    """What a result must be: the meaning at points, and how close is close enough."""
+    """What a component of a result must be: the meaning at points, and how close is near enough."""
 
     points: NDArray[np.int64]
-    values: NDArray[np.float64]
+    values: Array
     tolerance: float = TOLERANCE
+    component: tuple[int, ...] = ()
 
 
 def expected(
     program: Program,
-    arrays: dict[str, Array],
+    arrays: dict[str, Any],
     *,
     points: int = POINTS,
     tolerance: float = TOLERANCE,
-) -> Expected:
-    """The meaning of a program, in float64, at points of its result."""
-    scalar, shape = stored("the result", program.type)
-    chosen = choose_points(shape, points)
-    exact = 0.0 if scalar in {"i32", "bool"} else tolerance
-    return Expected(chosen, meaning_at(program, arrays, chosen), exact)
+) -> tuple[Expected, ...]:
+    """The meaning of a program, floats in float64, at points of each component of its result.
+
+    `tolerance` is for f32; that of other floats is in proportion to how finely they are spaced.
+    """
+    found: list[Expected] = []
+    for part in components(program.type):
+        chosen = choose_points(tuple(map(int, part.shape)), points)
+        near = tolerance * roughness(program) if part.scalar in FLOATS else 0.0
+        values = meaning_at(program, arrays, chosen, part.path)
+        found.append(Expected(chosen, values, near, part.path))
+    return tuple(found)
+
+
+def roughness(program: Program) -> float:
+    """How far apart the numbers of the roughest float type of a program are, an f32 being 1."""
+    spacing = {F16: 2.0**10, F32: 1.0, F64: 2.0**-20}
+    used = scalars_in(program.body)
+    return max((spacing[t] for t in FLOATS if t in used), default=1.0)
 
 
 def meaning_at(
-    program: Program, arrays: dict[str, Array], points: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """The meaning at some points."""
+    program: Program,
+    arrays: dict[str, Any],
+    points: NDArray[np.int64],
+    component: tuple[int, ...] = (),
+) -> Array:
+    """The meaning of a component at some points: floats in float64, others as they are written."""
     given = [arrays[p.name] for p in program.params]
-    found = evaluate_at(program, points, *given, dtype=np.float64)
-    return np.asarray(found, np.float64)
+    (scalar,) = (part.scalar for part in components(program.type) if part.path == component)
+    dtype = np.float64 if scalar in FLOATS else None
+    return np.asarray(evaluate_at(program, points, *given, dtype=dtype, component=component))
 
 
-@dataclass
 class Judge:
     """Compares results with the meaning; remembers the first right one."""
 
+    def __init__(
+        self, program: Program, arrays: dict[str, Any], wanted: tuple[Expected, ...]
+    ) -> None:
+        self.parts = tuple(PartJudge(program, arrays, part) for part in wanted)
+
+    def judge(self, result: Any) -> float | WrongResult:
+        """The error of a result, the largest of its components'; or where it is wrong."""
+        worst = 0.0
+        for part in self.parts:
+            array = result
+            for k in part.wanted.component:
+                array = array[k]
+            verdict = part.judge(array)
+            if isinstance(verdict, WrongResult):
+                return verdict
+            worst = max(worst, verdict)
+        return worst
+
+
+@dataclass
+class PartJudge:
+    """The judge of one component."""
+
     program: Program
-    arrays: dict[str, Array]
+    arrays: dict[str, Any]
     wanted: Expected
     first: Array | None = field(default=None, init=False)
 
     def judge(self, result: Array) -> float | WrongResult:
-        """The error of a result, or where it is wrong."""
+        """The error of a component, or where it is wrong."""
         verdict = self._compare(result, self.wanted.points, self.wanted.values)
         suspects = self._suspects(result)
         if isinstance(verdict, float) and len(suspects):
-            more = self._compare(result, suspects, meaning_at(self.program, self.arrays, suspects))
+            meant = meaning_at(self.program, self.arrays, suspects, self.wanted.component)
+            more = self._compare(result, suspects, meant)
             verdict = more if isinstance(more, WrongResult) else max(verdict, more)
         if isinstance(verdict, float) and self.first is None:
             self.first = result
         return verdict
 
     def _compare(
-        self, result: Array, points: NDArray[np.int64], values: NDArray[np.float64]
+        self, result: Array, points: NDArray[np.int64], values: Array
     ) -> float | WrongResult:
-        got = np.asarray(result[tuple(points.T)], np.float64)
+        got = np.asarray(result[tuple(points.T)])
         same = (got == values) | (np.isnan(got) & np.isnan(values))
         with np.errstate(invalid="ignore"):
-            difference = np.where(same, 0.0, np.abs(got - values))
+            apart = np.abs(got.astype(np.float64) - values.astype(np.float64))
+        floats = got.dtype.kind == "f"
+        difference = np.where(same, 0.0, apart if floats else np.maximum(apart, 1.0))
         difference = np.where(np.isnan(difference), np.inf, difference) / self._scale
         if not difference.size:
             return 0.0
         worst = int(difference.argmax())
         if difference[worst] > self.wanted.tolerance:
             where = tuple(int(i) for i in points[worst])
-            return WrongResult(where, float(values[worst]), float(got[worst]))
+            return WrongResult(
+                where, float(values[worst]), float(got[worst]), self.wanted.component
+            )
         return float(difference[worst])
 
     @property
     def _scale(self) -> float:
-        finite = np.abs(self.wanted.values[np.isfinite(self.wanted.values)])
+        values = self.wanted.values.astype(np.float64)
+        finite = np.abs(values[np.isfinite(values)])
         return float(finite.max(initial=0.0)) or 1.0
 
     def _suspects(self, result: Array) -> NDArray[np.int64]:
@@ -175,7 +232,7 @@ class Judge:
         elif result.dtype.kind == "f":
             poisoned = np.isnan(result)
         else:
-            poisoned = result == POISON["i32"]
+            poisoned = result == POISON[f"i{8 * result.dtype.itemsize}"]
         flat = np.flatnonzero(poisoned)
         if len(flat) > SUSPECTS:
             flat = flat[np.linspace(0, len(flat) - 1, SUSPECTS).astype(np.int64)]
@@ -183,4 +240,6 @@ class Judge:
             with np.errstate(invalid="ignore"):
                 apart = np.abs(result.astype(np.float64) - self.first)
             flat = np.append(flat, np.nan_to_num(apart, nan=0.0).argmax())
+        if not result.ndim:
+            return np.zeros((min(len(flat), 1), 0), np.int64)
         return np.stack(np.unravel_index(flat, result.shape), axis=-1).reshape(-1, result.ndim)

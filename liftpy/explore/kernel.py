@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from liftpy.explore.campaign import space_of
 from liftpy.explore.candidate import FAMILY, Candidate
 from liftpy.explore.space import Space
 from liftpy.ir.expr import Program
+from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.kernel import Memory
 from liftpy.opencl.run import Session, find_device
 from liftpy.rewrite.skeleton import skeleton_of
@@ -45,20 +47,18 @@ class Kernel:
         """The memory figures in bytes."""
         return self.module.memory
 
-    def __call__(self, *arrays: np.ndarray) -> np.ndarray:
-        """The program's value, computed on the device."""
+    def __call__(self, *arrays: Any) -> Any:
+        """The program's value, computed on the device.
+
+        For an array of tuples a tuple of arrays is given, and got.
+        """
         if self._closed:
             message = (
                 f"the kernel of {self.program.name} is closed, and its device memory released: "
                 "compile the program again"
             )
             raise ArgumentRefused(message)
-        if len(arrays) != len(self.program.params):
-            params = self.program.params
-            names = ", ".join(p.name for p in params)
-            message = f"{self.program.name} takes {len(params)} arrays ({names}), got {len(arrays)}"
-            raise ArgumentRefused(message)
-        by_name = dict(zip(self.module.parameters, arrays, strict=True))
+        by_name = by_buffer(self.module, arrays)
         roles = {b.name: b.role for b in self.module.buffers}
         constants = {n: a for n, a in by_name.items() if roles[n] == "constant"}
         if not self._is_prepared(constants):
@@ -66,7 +66,7 @@ class Kernel:
             self._constants = {n: np.array(a) for n, a in constants.items()}
         return self._loaded.run({n: a for n, a in by_name.items() if n not in constants})
 
-    def profile(self, *arrays: np.ndarray, repeats: int = 7, warmup: int = 2) -> dict[str, int]:
+    def profile(self, *arrays: Any, repeats: int = 7, warmup: int = 2) -> dict[str, int]:
         """Nanoseconds of each run-phase kernel by device events: the median of repeated runs."""
         self(*arrays)
         times = np.median(np.array(self._loaded.profile(repeats, warmup)), axis=0)

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from numpy.typing import NDArray
-
 from liftpy.constraints.device import Device
+from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.run import Loaded, Session
 
@@ -32,16 +31,19 @@ Rows = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class Run:
-    """A result and its times. `kernels_ns` has the median of each launch, in their order."""
+    """A result and its times. `kernels_ns` has the median of each launch, in their order.
+
+    The result is an array, or a tuple of them.
+    """
 
     device: Device
-    result: NDArray[Any]
+    result: Any
     time_ns: int
     prepare_ns: int
     kernels_ns: dict[str, int]
 
 
-def run_once(module: Module, device: Device, arrays: Mapping[str, NDArray[Any]]) -> Run:
+def run_once(module: Module, device: Device, arrays: Mapping[str, Any]) -> Run:
     """Loads a module, runs it on arrays in the order of its parameters, and times it."""
     with Session(device) as session, session.load(module) as loaded:
         result = run_poisoned(loaded, arrays)
@@ -53,13 +55,13 @@ def run_once(module: Module, device: Device, arrays: Mapping[str, NDArray[Any]])
         return Run(device, result, total, loaded.prepare_ns, kernels)
 
 
-def run_poisoned(loaded: Loaded, arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+def run_poisoned(loaded: Loaded, arrays: Mapping[str, Any]) -> Any:
     """The result of a loaded module; everything that it should write was filled with NaN before.
 
     The arrays are taken in the order of the program's parameters: kernels may have other names.
     """
     module = loaded.module
-    given = dict(zip(module.parameters, arrays.values(), strict=True))
+    given = by_buffer(module, tuple(arrays.values()))
     roles = {name: module.buffer(name).role for name in given}
     loaded.set_constants({n: a for n, a in given.items() if roles[n] == "constant"}, poison=True)
     return loaded.run({n: a for n, a in given.items() if roles[n] == "input"}, poison=True)

@@ -21,7 +21,7 @@ class Setup:
 
     text: str
     device: Device
-    wanted: Expected
+    wanted: tuple[Expected, ...]
     input_seed: int = INPUT_SEED
 
 

@@ -70,17 +70,21 @@ class BuildFailed:
 
 @dataclass(frozen=True)
 class WrongResult:
-    """The kernels computed something else than the program means, at the index `where`."""
+    """The kernels computed something else than the program means, at the index `where`.
+
+    `component` leads to the array, where the result has tuples.
+    """
 
     kind: ClassVar[Kind] = "wrong"
     where: tuple[int, ...]
     expected: float
     got: float
+    component: tuple[int, ...] = ()
 
     @property
     def reason(self) -> str:
         """Where it is wrong, and by how much."""
-        at = "".join(f"[{i}]" for i in self.where)
+        at = "".join([*(f".{k}" for k in self.component), *(f"[{i}]" for i in self.where)])
         note = " (an element that no work-item wrote)" if math.isnan(self.got) else ""
         return f"result{at} is {self.got:.9g}{note}, the program means {self.expected:.9g}"
 

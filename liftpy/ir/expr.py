@@ -21,8 +21,9 @@ from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint, Equal
 from liftpy.ir.nat import Nat
 from liftpy.ir.pull import Reader, Value
+from liftpy.ir.scalars import REFERENCE_OPERATORS, cast_literal, type_of_operator
 from liftpy.ir.source import Spans
-from liftpy.ir.types import BOOL, F32, F64, I32, ScalarType, TupleType, Type, same_shape
+from liftpy.ir.types import BOOL, F32, INTEGERS, TupleType, Type, same_shape
 
 NO_PARAMS: frozenset[Param] = frozenset()
 
@@ -75,6 +76,21 @@ class Expr:
 
     def __rtruediv__(self, other: float) -> Expr:
         return operate("/", constant_like(other, self), self)
+
+    def __mod__(self, other: Expr | float) -> Expr:
+        return operate("%", self, other)
+
+    def __rmod__(self, other: float) -> Expr:
+        return operate("%", constant_like(other, self), self)
+
+    def __and__(self, other: Expr | bool) -> Expr:
+        return operate("and", self, other)
+
+    def __or__(self, other: Expr | bool) -> Expr:
+        return operate("or", self, other)
+
+    def __invert__(self) -> Expr:
+        return operate("not", self)
 
     def __neg__(self) -> Expr:
         return operate("neg", self)
@@ -520,51 +536,22 @@ class Get(Primitive):
         return pair[self.index]
 
 
-#: Scalar operators: how many arguments, and whether the result is a truth value.
-OPERATORS: dict[str, tuple[int, bool]] = {
-    "+": (2, False),
-    "-": (2, False),
-    "*": (2, False),
-    "/": (2, False),
-    "min": (2, False),
-    "max": (2, False),
-    "neg": (1, False),
-    "abs": (1, False),
-    "sqrt": (1, False),
-    "exp": (1, False),
-    "<": (2, True),
-    "<=": (2, True),
-    "==": (2, True),
-    "select": (3, False),
-}
-
-
 @dataclass(frozen=True)
 class ScalarOp(Primitive):
     """An operator of the scalar language, on scalars of one type.
 
-    `select(c, a, b)` is `a` where `c` holds and `b` elsewhere: one of the two, unrounded.
+    `select(c, a, b)` is `a` where `c` holds and `b` elsewhere: one of the two, unrounded. Integers
+    wrap around. `a / b` of integers is rounded towards zero, and `a % b` is the rest, with the sign
+    of `a`, of floats too; for integers `a / 0` is 0, so that `a % 0` is `a`. A conversion to an
+    integer cuts the fraction off and takes the nearest number there is, 0 for NaN; from one integer
+    to a smaller one it wraps around. `bool(a)` is `a != 0`, and true becomes 1.
     """
 
     name: ClassVar[str] = "operator"
     op: str
 
     def type_of(self, *args: Type) -> Type:
-        arity, truth = OPERATORS[self.op]
-        if len(args) != arity or not all(isinstance(a, ScalarType) for a in args):
-            message = f"`{self.op}` takes {arity} scalar(s), got {', '.join(map(str, args))}"
-            raise TypeRefused(message)
-        values = args[1:] if self.op == "select" else args
-        if self.op == "select" and args[0] != BOOL:
-            message = f"`select` needs a bool first, got {args[0]}"
-            raise TypeRefused(message)
-        if any(a != values[0] for a in values):
-            message = f"`{self.op}` needs scalars of one type, got {', '.join(map(str, args))}"
-            raise TypeRefused(message)
-        if self.op in {"sqrt", "exp"} and values[0] not in {F32, F64}:
-            message = f"`{self.op}` needs a float, got {values[0]}"
-            raise TypeRefused(message)
-        return BOOL if truth else values[0]
+        return type_of_operator(self.op, args)
 
     def meaning(self, read: Reader, *args: Value) -> Value:
         return read.operate(self.op, args)
@@ -576,24 +563,6 @@ class ScalarOp(Primitive):
         return self.op
 
 
-REFERENCE_OPERATORS: dict[str, Callable[..., Any]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "/": lambda a, b: a / b,
-    "min": min,
-    "max": max,
-    "neg": lambda a: -a,
-    "abs": abs,
-    "sqrt": lambda a: a**0.5,
-    "exp": lambda a: 2.718281828459045**a,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    "==": lambda a, b: a == b,
-    "select": lambda c, a, b: a if c else b,
-}
-
-
 def constant_like(value: Expr | float, other: Expr) -> Expr:
     """A number as a literal of another expression's type."""
     return (
@@ -601,16 +570,13 @@ def constant_like(value: Expr | float, other: Expr) -> Expr:
     )
 
 
-def cast_literal(value: float, t: Type) -> float | bool:
-    """A Python number as the value of a literal of type `t`."""
-    if t == BOOL:
-        return bool(value)
-    if t != I32:
-        return float(value)
-    if not -(2**31) <= value < 2**31 or value != int(value):
-        message = f"{value} is no i32: they are whole and from -2147483648 to 2147483647"
-        raise TypeRefused(message)
-    return int(value)
+def check_divisor(op: str, args: tuple[Expr, ...]) -> None:
+    """Refuse a whole number divided by a zero that is written there."""
+    if op in {"/", "%"} and args[-1].type in INTEGERS:
+        divisor = args[-1]
+        if isinstance(divisor, Literal) and divisor.value == 0:
+            message = f"`{op}` divides by {divisor.value}: write another divisor, or leave it out"
+            raise TypeRefused(message)
 
 
 def operate(op: str, *args: Expr | float) -> Expr:
@@ -623,7 +589,9 @@ def operate(op: str, *args: Expr | float) -> Expr:
         ),
         Literal(0.0, F32),
     )
-    return FunCall(ScalarOp(op), tuple(constant_like(a, like) for a in args))
+    operands = tuple(constant_like(a, like) for a in args)
+    check_divisor(op, operands)
+    return FunCall(ScalarOp(op), operands)
 
 
 @dataclass(frozen=True)

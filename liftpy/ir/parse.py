@@ -16,6 +16,10 @@ from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedToken
 
 from liftpy.errors import SyntaxRefused
 from liftpy.ir.source import Place, Source
+from liftpy.ir.types import BOOL, SCALARS
+
+#: What a number may end with.
+NUMBERS = tuple(name for name in SCALARS if name != BOOL.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +119,13 @@ class Minus(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Not(Node):
+    """`not value`."""
+
+    value: Syntax
+
+
+@dataclass(frozen=True, slots=True)
 class Project(Node):
     """`value.index`."""
 
@@ -131,7 +142,19 @@ class Call(Node):
 
 
 Syntax: TypeAlias = (
-    Name | Number | Truth | Typed | Group | Arrow | Let | Pipe | Infix | Minus | Project | Call
+    Name
+    | Number
+    | Truth
+    | Typed
+    | Group
+    | Arrow
+    | Let
+    | Pipe
+    | Infix
+    | Minus
+    | Not
+    | Project
+    | Call
 )
 
 
@@ -249,11 +272,12 @@ WORDS = {
 }
 #: Sets of terminals that have one name together, the larger ones first.
 KINDS = (
-    ({"NAME", "NUMBER", "OPEN", "MINUS", "LET", "TRUE", "FALSE"}, "an expression"),
+    ({"NAME", "NUMBER", "OPEN", "MINUS", "LET", "NOT", "TRUE", "FALSE"}, "an expression"),
+    ({"NAME", "NUMBER", "OPEN", "MINUS", "NOT", "TRUE", "FALSE"}, "an operand"),
     ({"NAME", "NUMBER", "OPEN", "MINUS", "TRUE", "FALSE"}, "an operand"),
     ({"NAME", "OPEN", "BRACKET", "LESS"}, "a type"),
     ({"PLUS", "MINUS", "STAR", "SLASH", "FLOOR", "PERCENT", "EXACT"}, "an operator"),
-    ({"LESS", "AT_MOST", "SAME", "MORE", "AT_LEAST"}, "a comparison"),
+    ({"LESS", "AT_MOST", "SAME", "OTHER", "MORE", "AT_LEAST"}, "a comparison"),
 )
 #: What people write who think of another language.
 HABITS = {
@@ -263,12 +287,13 @@ HABITS = {
     "//": "a comment begins with `#`",
     "/*": "a comment begins with `#`",
     "lambda": "a function is written `x => body`",
-    "&&": "`select(a, b, false)` says `a and b`",
-    "!=": "`a == b` and `select` say it",
+    "&&": "write `a and b`",
+    "||": "write `a or b`",
+    "!": "write `not a`",
     "**": "write the product out",
     "?": "`select(condition, then, otherwise)` chooses",
 }
-SIGNS = "the signs of the language are + - * / // % /^ < <= == > >= |> => = ( ) [ ] , : . ^"
+SIGNS = "the signs of the language are + - * / // % /^ < <= == != > >= |> => = ( ) [ ] , : . ^"
 
 
 @cache
@@ -327,7 +352,8 @@ def stray(source: Source, at: int) -> SyntaxRefused:
             SyntaxRefused,
             f"`{source.text[at:end]}` is neither a number nor a name",
             Place(at, end),
-            "a number ends with a digit or with f32, f64 or i32; a name begins with a letter",
+            f"a number ends with a digit or with {', '.join(NUMBERS[:-1])} or {NUMBERS[-1]}; "
+            "a name begins with a letter",
         )
     hint = HABITS.get(source.text[at : at + 2]) or HABITS.get(found)
     return source.refusal(
@@ -367,6 +393,9 @@ INFIX = {
     "less": "<",
     "at_most": "<=",
     "equal": "==",
+    "unequal": "!=",
+    "both": "and",
+    "either": "or",
     "more": ">",
     "at_least": ">=",
     "plus": "+",
@@ -512,7 +541,7 @@ class Builder:
 
     def number(self, text: str, where: Place) -> Number:
         """A number and the type it ends with."""
-        for suffix in ("f32", "f64", "i32"):
+        for suffix in NUMBERS:
             if text.endswith(suffix):
                 return Number(where, text.removesuffix(suffix), suffix)
         return Number(where, text, "")
@@ -554,6 +583,8 @@ class Builder:
                 return Pipe(where, *(self.expr(child) for child in children))
             case "negative":
                 return Minus(where, self.expr(children[0]))
+            case "denial":
+                return Not(where, self.expr(children[0]))
             case "project":
                 return Project(where, self.expr(children[0]), int(tokens(node)[0][1:]))
             case "call":

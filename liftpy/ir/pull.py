@@ -97,6 +97,17 @@ class Reader(Protocol):
         """`step(length-1, ... step(1, step(0, init)))`."""
         ...
 
+    def scan(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Pull:
+        """The values of a fold after each of its steps: `prefixes`, or the same in another way."""
+        ...
+
+
+def prefixes(
+    read: Reader, length: NatLike, init: Value, step: Callable[[Index, Value], Value]
+) -> Pull:
+    """What a scan means: element `i` is the fold over the first `i + 1` steps."""
+    return Pull(length, lambda i: read.fold(i + 1, init, step))
+
 
 @dataclass(frozen=True, slots=True)
 class Parts:

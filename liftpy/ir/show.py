@@ -34,28 +34,35 @@ from liftpy.ir.expr import (
 )
 from liftpy.ir.nat import INDEX, Applied, Atom, Extreme, Nat, Quotient, Remainder, Var
 from liftpy.ir.types import (
+    BOOL,
     F32,
-    I32,
+    INTEGERS,
     ArrayType,
-    ScalarType,
     TupleType,
     Type,
     VectorType,
-    base,
+    scalars,
 )
 
+#: How tight something binds.
+ANY, PIPE, OR, AND, NOT, COMPARISON, SUM, TERM, UNARY, POSTFIX = range(10)
 #: Operators between their operands: how tight they bind, and their operands.
 INFIX: Mapping[str, tuple[int, int, int]] = {
-    "<": (2, 3, 3),
-    "<=": (2, 3, 3),
-    "==": (2, 3, 3),
-    "+": (3, 3, 4),
-    "-": (3, 3, 4),
-    "*": (4, 4, 5),
-    "/": (4, 4, 5),
+    "or": (OR, OR, AND),
+    "and": (AND, AND, NOT),
+    "<": (COMPARISON, SUM, SUM),
+    "<=": (COMPARISON, SUM, SUM),
+    "==": (COMPARISON, SUM, SUM),
+    "!=": (COMPARISON, SUM, SUM),
+    "+": (SUM, SUM, TERM),
+    "-": (SUM, SUM, TERM),
+    "*": (TERM, TERM, UNARY),
+    "/": (TERM, TERM, UNARY),
+    "%": (TERM, TERM, UNARY),
 }
-ANY, PIPE, COMPARISON, SUM, TERM, UNARY, POSTFIX = range(7)
-RESERVED = frozenset({"fun", "laws", "def", "const", "let", "in", "true", "false", "inf", "nan"})
+RESERVED = frozenset(
+    "fun laws def const let in true false inf nan and or not".split()  # noqa: SIM905
+)
 WIDTH = 88
 
 
@@ -234,7 +241,7 @@ def show_number(value: float, t: Type) -> str:
         return "true" if value else "false"
     if is_unknown(value):
         return str(value)
-    digits = repr(int(value)) if t == I32 else show_float(value)
+    digits = repr(int(value)) if t in INTEGERS else show_float(value)
     return digits if t == F32 else f"{digits}{t}"
 
 
@@ -377,13 +384,21 @@ class Printer:
     ) -> Doc:
         """`let x = a in body`."""
         bindings: list[Doc] = []
-        for param, arg in zip(params, args, strict=True):
+        around = scope
+        for k, (param, arg) in enumerate(zip(params, args, strict=True)):
+            if not arg.free.isdisjoint(params[:k]):
+                message = (
+                    f"`{param.name}` is bound together with a variable that its value takes from "
+                    "outside: a text binds one after the other; rename the inner one"
+                )
+                raise TypeRefused(message)
             t = "" if param.type == arg.type else f": {show_type(param.type)}"
             bindings += [
                 "," if bindings else "let",
                 " ",
-                Fit((show_name(param.name), t, " =", Nest((LINE, self.expr(arg, scope, PIPE))))),
+                Fit((show_name(param.name), t, " =", Nest((LINE, self.expr(arg, around, PIPE))))),
             ]
+            around = (*around, param)
         body = self.expr(fun.body, (*scope, *params))
         return Fit((*bindings, " in", LINE, body))
 
@@ -396,6 +411,8 @@ class Printer:
             level = ANY if isinstance(arg, Literal) else UNARY
             doc = self.expr(arg, scope, level)
             return UNARY, ("-(", doc, ")") if isinstance(arg, Literal) else ("-", doc)
+        if op == "not":
+            return NOT, ("not ", self.expr(args[0], scope, NOT))
         if op not in INFIX:
             return POSTFIX, (op, listed([self.expr(a, scope) for a in args]))
         own, left, right = INFIX[op]
@@ -410,7 +427,7 @@ class Printer:
             stages.append(self.stage(expr, scope))
             expr = expr.args[-1]
         parts = [(LINE, "|> ", stage) for stage in reversed(stages)]
-        return Fit((self.expr(expr, scope, COMPARISON), Nest(tuple(parts))))
+        return Fit((self.expr(expr, scope, OR), Nest(tuple(parts))))
 
     def stage(self, expr: FunCall, scope: tuple[Param, ...]) -> Doc:
         """A primitive applied to all but its last argument."""
@@ -419,7 +436,7 @@ class Printer:
             message = f"no text for a stage {primitive}"
             raise InternalError(message)
         args = self.arguments(primitive, expr.args, scope)
-        expected = base(expr.args[-1].type)
+        expected = expr.args[-1].type
         args += [self.inner(arg, expected, scope) for arg in expr.args[:-1]]
         if not args:
             return primitive.name
@@ -431,7 +448,9 @@ class Printer:
 
     def inner(self, arg: Expr, expected: Type, scope: tuple[Param, ...]) -> Doc:
         """An argument before the last; a number there would take the type of the last's scalars."""
-        suffixed = isinstance(expected, ScalarType) and expected != F32
+        if isinstance(arg, Tuple) and all(isinstance(e, Literal) for e in arg.elements):
+            return listed([self.inner(e, expected, scope) for e in arg.elements])
+        suffixed = any(s not in {F32, BOOL} for s in scalars(expected))
         if suffixed and isinstance(arg, Literal) and arg.type == F32:
             return f"{show_number(arg.value, F32)}f32"
         return self.expr(arg, scope)

@@ -24,7 +24,7 @@ class Type:
 
 @dataclass(frozen=True)
 class ScalarType(Type):
-    """A machine scalar: `f32`, `f64`, `i32` or `bool`."""
+    """A machine scalar: a float `f16`, `f32`, `f64`, an integer `i8`, `i32`, `i64`, or `bool`."""
 
     name: str
 
@@ -105,9 +105,69 @@ class ArrayType(Type):
         return f"[{self.length}]{self.element}"
 
 
-F32, F64, I32, BOOL = ScalarType("f32"), ScalarType("f64"), ScalarType("i32"), ScalarType("bool")
-SCALARS = {t.name: t for t in (F32, F64, I32, BOOL)}
-SCALAR_BYTES = {"f32": 4, "f64": 8, "i32": 4, "bool": 1}
+F16, F32, F64 = FLOATS = ScalarType("f16"), ScalarType("f32"), ScalarType("f64")
+I8, I32, I64 = INTEGERS = ScalarType("i8"), ScalarType("i32"), ScalarType("i64")
+BOOL = ScalarType("bool")
+SCALARS = {t.name: t for t in (*FLOATS, *INTEGERS, BOOL)}
+SCALAR_BYTES = {"f16": 2, "f32": 4, "f64": 8, "i8": 1, "i32": 4, "i64": 8, "bool": 1}
+#: What a device needs to compute in a type that not every one has.
+EXTENSIONS = {F16: "cl_khr_fp16", F64: "cl_khr_fp64"}
+
+
+def integer_range(t: ScalarType) -> tuple[int, int]:
+    """The smallest and the largest number of an integer type, which wraps around between them."""
+    half = 1 << (8 * SCALAR_BYTES[t.name] - 1)
+    return -half, half - 1
+
+
+def scalars(t: Type) -> tuple[ScalarType, ...]:
+    """The scalar types in a type, in order; none in a type variable."""
+    match t:
+        case ArrayType(element) | VectorType(element):
+            return scalars(element)
+        case TupleType(elements):
+            return tuple(s for e in elements for s in scalars(e))
+        case ScalarType():
+            return (t,)
+        case _:
+            return ()
+
+
+@dataclass(frozen=True)
+class Component:
+    """An array of scalars that a value is stored as: where it stands in tuples, and its shape.
+
+    Vectors are the last dimension.
+    """
+
+    path: tuple[int, ...]
+    scalar: ScalarType
+    shape: tuple[Nat, ...]
+
+    @property
+    def type(self) -> Type:
+        """The type of the array."""
+        return array(self.scalar, *self.shape) if self.shape else self.scalar
+
+
+def components(t: Type, outer: tuple[Nat, ...] = ()) -> tuple[Component, ...]:
+    """The arrays that a value is stored as, in order: one for each component of its tuples."""
+    match t:
+        case ArrayType(element, length):
+            return components(element, (*outer, length))
+        case VectorType(element, width):
+            return components(element, (*outer, width))
+        case TupleType(elements):
+            return tuple(
+                Component((k, *part.path), part.scalar, part.shape)
+                for k, e in enumerate(elements)
+                for part in components(e, outer)
+            )
+        case ScalarType():
+            return (Component((), t, outer),)
+        case _:
+            message = f"{t} has no place in memory"
+            raise TypeError(message)
 
 
 def array(element: Type, *lengths: NatLike) -> ArrayType:

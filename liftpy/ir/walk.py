@@ -24,6 +24,7 @@ from liftpy.ir.expr import (
     nat_fields,
 )
 from liftpy.ir.nat import Nat, NatLike
+from liftpy.ir.types import ScalarType, scalars
 
 Path: TypeAlias = tuple[int, ...]
 
@@ -141,6 +142,16 @@ def map_sizes(expr: Expr, change: Callable[[Nat], Nat]) -> Expr:
             return call(fun, *new)
         case _:
             return expr
+
+
+def scalars_in(function: Lambda) -> frozenset[ScalarType]:
+    """The scalar types of everything that a function computes, user functions opened."""
+    found = {s for p in function.params for s in scalars(p.type)}
+    for _, part in top_down(function.body):
+        found.update(scalars(part.type))
+        if isinstance(part, FunCall) and isinstance(part.fun, UserFun):
+            found |= scalars_in(Lambda(part.fun.params, part.fun.body))
+    return frozenset(found)
 
 
 def substitute_sizes(expr: Expr, by: Mapping[str, NatLike]) -> Expr:

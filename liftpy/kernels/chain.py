@@ -7,17 +7,30 @@ constant parameters alone belongs to the prepare phase. All sizes are symbolic.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
-from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program, substitute
+from liftpy.errors import InternalError, TypeRefused
+from liftpy.ir.expr import (
+    Expr,
+    FunCall,
+    Lambda,
+    Param,
+    Program,
+    Tuple,
+    apply,
+    call,
+    substitute,
+)
 from liftpy.ir.nat import ZERO, Nat
 from liftpy.ir.types import Type, size_bytes
-from liftpy.ir.walk import bound_names, children, function_of, lambda_of, with_child
-from liftpy.kernels.launch import Demand, demand
-from liftpy.primitives import ToGlobal
+from liftpy.ir.walk import bound_names, children, function_of, lambda_of, top_down, with_child
+from liftpy.kernels.launch import PARALLEL, Demand, demand
+from liftpy.primitives import IterateSeq, ToGlobal
 
 Role = Literal["input", "constant", "packed", "temporary", "output"]
 Phase = Literal["prepare", "run"]
+#: The buffer of a result, or those of a tuple's components.
+Result: TypeAlias = "Param | tuple[Result, ...]"
 
 
 @dataclass(frozen=True)
@@ -57,11 +70,14 @@ class GlobalBuffer:
 
 @dataclass(frozen=True)
 class Chain:
-    """The kernels in launch order, prepare phase first, and every buffer."""
+    """The kernels in launch order, prepare phase first, and every buffer.
+
+    A program that ends in a tuple has a kernel and a buffer for each component.
+    """
 
     kernels: tuple[Kernel, ...]
     buffers: tuple[GlobalBuffer, ...]
-    result: Param
+    result: Result
 
     @property
     def run(self) -> tuple[Kernel, ...]:
@@ -82,19 +98,17 @@ class Chain:
 
 def chain(program: Program) -> Chain:
     """Cut a lowered program into kernels."""
-    body = program.body.body
-    while isinstance(body, FunCall) and isinstance(body.fun, ToGlobal):
-        (body,) = body.args  # the result goes to global memory anyway
+    body = unstored(program.body.body)
     cutter = _Cutter({p.name for p in program.params} | bound_names(body))
-    tail = cutter.cut(body)
-    produced: list[tuple[Param, Expr]] = [*cutter.cuts]
-    result = Param(cutter.fresh("output"), tail.type)
-    produced.append((result, tail))
+    tail = cutter.tail(body)
+    result, tails = _results(tail, "output", cutter)
+    results = {out for out, _ in tails}
+    produced: list[tuple[Param, Expr]] = [*cutter.cuts, *tails]
 
     prepared = {p for p in program.params if p.name in program.constants}
     phases: dict[Param, Phase] = {}
     for out, body in produced:
-        constant = out != result and body.free <= prepared
+        constant = out not in results and body.free <= prepared
         phases[out] = "prepare" if constant else "run"
         if constant:
             prepared.add(out)
@@ -103,10 +117,42 @@ def chain(program: Program) -> Chain:
     for number, (out, body) in enumerate(ordered):
         reads = tuple(sorted(body.free, key=lambda p: p.name))
         kernels.append(Kernel(f"k{number}_{out.name}", body, reads, out, phases[out], demand(body)))
-    return Chain(tuple(kernels), tuple(_buffers(program, kernels, result)), result)
+    return Chain(tuple(kernels), tuple(_buffers(program, kernels, results)), result)
 
 
-def _buffers(program: Program, kernels: list[Kernel], result: Param) -> list[GlobalBuffer]:
+MOST_STEPS = 1000
+"""Kernels that an iteration may be written out to."""
+
+
+def is_iteration(expr: Expr) -> bool:
+    """Whether an expression is an iteration of kernels: its function has parallel maps."""
+    return (
+        isinstance(expr, FunCall)
+        and isinstance(expr.fun, IterateSeq)
+        and any(
+            isinstance(part, FunCall) and isinstance(part.fun, PARALLEL)
+            for _, part in top_down(expr.fun.f.body)
+        )
+    )
+
+
+def unstored(expr: Expr) -> Expr:
+    """A result without the `toGlobal`s around it: it goes to global memory anyway."""
+    while isinstance(expr, FunCall) and isinstance(expr.fun, ToGlobal):
+        (expr,) = expr.args
+    return Tuple(tuple(map(unstored, expr.elements))) if isinstance(expr, Tuple) else expr
+
+
+def _results(tail: Expr, name: str, cutter: _Cutter) -> tuple[Result, list[tuple[Param, Expr]]]:
+    """The buffers of a result, and what each holds."""
+    if not isinstance(tail, Tuple):
+        out = Param(cutter.fresh(name), tail.type)
+        return out, [(out, tail)]
+    parts = [_results(e, f"{name}_{k}", cutter) for k, e in enumerate(tail.elements)]
+    return tuple(part for part, _ in parts), [pair for _, pairs in parts for pair in pairs]
+
+
+def _buffers(program: Program, kernels: list[Kernel], results: set[Param]) -> list[GlobalBuffer]:
     """Every buffer with its role and lifetime."""
     run = [k for k in kernels if k.phase == "run"]
     whole = (0, len(run) - 1)
@@ -121,7 +167,7 @@ def _buffers(program: Program, kernels: list[Kernel], result: Param) -> list[Glo
         buffers.append(GlobalBuffer(p, "constant" if constant else "input", live))
     for kernel in kernels:
         out = kernel.writes
-        if out == result:
+        if out in results:
             buffers.append(GlobalBuffer(out, "output", whole))
         elif kernel.phase == "prepare":
             buffers.append(GlobalBuffer(out, "packed", whole if out in reads else None))
@@ -147,8 +193,34 @@ class _Cutter:
         self.names.add(name)
         return name
 
+    def tail(self, expr: Expr) -> Expr:
+        """`cut`, for what a result buffer will hold."""
+        if isinstance(expr, Tuple):
+            return Tuple(tuple(map(self.tail, expr.elements)))
+        return self.steps(expr, stored=False) if is_iteration(expr) else self.cut(expr)
+
+    def steps(self, expr: Expr, *, stored: bool) -> Expr:
+        """An iteration of kernels, a kernel or more for each time; `stored`: the last one's too."""
+        if not isinstance(expr, FunCall) or not isinstance(expr.fun, IterateSeq):
+            message = "no iteration"
+            raise InternalError(message)
+        times = expr.fun.times.constant
+        if times is None or times > MOST_STEPS:
+            message = (
+                f"iterateSeq({expr.fun.times}) would be a kernel for each time: "
+                f"it needs a number from 0 to {MOST_STEPS}"
+            )
+            raise TypeRefused(message)
+        value = self.cut(expr.args[0])
+        for left in reversed(range(times)):
+            value = unstored(apply(expr.fun.f, value))
+            value = self.cut(call(ToGlobal(), value) if left or stored else value)
+        return value
+
     def cut(self, expr: Expr) -> Expr:
         """The expression over buffers; the kernels that fill them are noted in order."""
+        if is_iteration(expr):
+            return self.steps(expr, stored=True)
         if isinstance(expr, FunCall) and isinstance(expr.fun, Lambda):
             bound = [self.cut(a) for a in expr.args]
             named = [self.named(p.name, b) for p, b in zip(expr.fun.params, bound, strict=True)]

@@ -15,6 +15,8 @@ from liftpy.ir.nat import ONE, ZERO, Nat
 from liftpy.ir.types import size_bytes
 from liftpy.ir.walk import children, function_of
 from liftpy.primitives import (
+    Iterate,
+    IterateSeq,
     Map,
     MapGlb,
     MapLcl,
@@ -22,6 +24,9 @@ from liftpy.primitives import (
     Reduce,
     ReduceSeq,
     ReduceSeqUnroll,
+    Scan,
+    ScanSeq,
+    SlideSeq,
     ToGlobal,
     ToLocal,
     ToPrivate,
@@ -100,7 +105,7 @@ def _walk(expr: Expr, found: Demand, above: tuple[Level, ...]) -> None:
                 found.local = found.local + size_bytes(expr.type)
             case ToPrivate():
                 _check_storage(expr, PARALLEL, "toPrivate")
-            case ReduceSeq() | ReduceSeqUnroll() as fun:
+            case ReduceSeq() | ReduceSeqUnroll() | ScanSeq() | IterateSeq() as fun:
                 _check_storage(fun.f.body, PARALLEL, fun.name)
             case _:
                 pass
@@ -164,9 +169,10 @@ def staged(expr: Expr, above: tuple[Level, ...]) -> Iterator[frozenset[Level]]:
 
 
 def private_bytes(expr: Expr, *, ends_step: bool = False) -> Nat:
-    """Bytes of accumulators and private copies that one work-item holds, none reused.
+    """Bytes of accumulators, windows and private copies that one work-item holds, none reused.
 
-    A reduction that ends the step of another (`ends_step`) works in the other's accumulator.
+    A reduction or an iteration that ends the step of another (`ends_step`) works in the other's
+    accumulator.
     """
     total = ZERO
     if not isinstance(expr, FunCall):
@@ -183,6 +189,13 @@ def private_bytes(expr: Expr, *, ends_step: bool = False) -> Nat:
                 + private_bytes(xs)
                 + private_bytes(fun.f.body, ends_step=True)
             )
+        case Iterate():
+            total = ZERO if ends_step else size_bytes(expr.type)
+        case Scan():
+            total = size_bytes(expr.args[0].type)
+        case SlideSeq() as fun:
+            (window,) = fun.parameter_types(expr.args[0].type)
+            total = size_bytes(window)
         case ToPrivate():
             total = size_bytes(expr.type)
         case _:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from liftpy.constraints.device import Device
 from liftpy.errors import ArgumentRefused, DeviceRefused, InternalError
-from liftpy.opencl.kernel import Buffer, Launch, Module, Phase, Role
+from liftpy.opencl.kernel import Buffer, Launch, Module, Names, Phase, Role, flat
+from liftpy.semantics import operations
 
-DTYPES: dict[str, np.dtype[Any]] = {
-    "f32": np.dtype(np.float32),
-    "f64": np.dtype(np.float64),
-    "i32": np.dtype(np.int32),
-    "bool": np.dtype(np.bool_),
-}
+DTYPES: dict[str, np.dtype[Any]] = {name: np.dtype(t) for name, t in operations.DTYPES.items()}
 """How an element of each scalar type lies in a numpy array and in device memory (bool: a byte)."""
+
+POISON: dict[str, np.ndarray] = {
+    name: np.array(np.nan, t)
+    if t.kind == "f"
+    else np.frombuffer(b"\x7f" * t.itemsize, np.uint8 if t.kind == "b" else t).reshape(())
+    for name, t in DTYPES.items()
+}
+"""What memory is filled with before it is written: NaN, and integers of 0x7f bytes."""
 
 
 def touched_buffers(module: Module, phase: Phase) -> frozenset[str]:
@@ -28,13 +32,39 @@ def touched_buffers(module: Module, phase: Phase) -> frozenset[str]:
     """
     names = {a for launch in module.launches if launch.phase == phase for a in launch.arguments}
     if phase == "run":
-        names |= {module.result, *(b.name for b in parameters(module, "input"))}
+        names |= {*flat(module.result), *(b.name for b in parameters(module, "input"))}
     return frozenset(names)
 
 
 def parameters(module: Module, role: Role) -> list[Buffer]:
     """The buffers of that role that the caller supplies, in the program's order."""
-    return [b for b in map(module.buffer, module.parameters) if b.role == role]
+    return [b for b in map(module.buffer, flat(module.parameters)) if b.role == role]
+
+
+def by_buffer(module: Module, values: Sequence[Any]) -> dict[str, Any]:
+    """The arrays for the parameters' buffers; a tuple's components have a buffer each."""
+    if len(values) != len(module.parameters):
+        names = ", ".join(flat(module.parameters))
+        raise ArgumentRefused(
+            f"{module.name} takes {len(module.parameters)} arrays ({names}), got {len(values)}"
+        )
+    found: dict[str, Any] = {}
+    for position, (names, value) in enumerate(zip(module.parameters, values, strict=True)):
+        _spread(f"{module.name}: parameter {position}", names, value, found)
+    return found
+
+
+def _spread(where: str, names: Names, value: Any, found: dict[str, Any]) -> None:
+    if isinstance(names, str):
+        found[names] = value
+        return
+    if not isinstance(value, tuple) or len(value) != len(names):
+        got = f"a tuple of {len(value)}" if isinstance(value, tuple) else type(value).__name__
+        raise ArgumentRefused(
+            f"{where} needs a tuple of {len(names)} arrays, one a component; it got {got}"
+        )
+    for k, (part, component) in enumerate(zip(names, value, strict=True)):
+        _spread(f"{where}.{k}", part, component, found)
 
 
 def check_module(module: Module) -> None:

@@ -14,7 +14,15 @@ from liftpy.errors import InternalError
 from liftpy.ir.nat import Atom, Extreme, Nat, Quotient, Remainder, Var
 from liftpy.views.access import Memory
 
-C_TYPES = {"f32": "float", "f64": "double", "i32": "int", "bool": "uchar"}
+C_TYPES = {
+    "f16": "half",
+    "f32": "float",
+    "f64": "double",
+    "i8": "char",
+    "i32": "int",
+    "i64": "long",
+    "bool": "uchar",
+}
 INDENT = "  "
 MAX_INT = 2**31 - 1
 UNBOUNDED = 2**63

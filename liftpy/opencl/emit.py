@@ -22,7 +22,8 @@ elements by their index.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,9 +31,10 @@ from liftpy.errors import InternalError, TypeRefused
 from liftpy.ir.expr import Expr, FunCall, Lambda, Literal, Param, Primitive, Tuple, UserFun
 from liftpy.ir.nat import ZERO, Nat, nat, var
 from liftpy.ir.pull import Known, Parts, Pull, Value, known
-from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, VectorType
+from liftpy.ir.types import FLOATS, ScalarType, Type
 from liftpy.ir.walk import children
 from liftpy.kernels.chain import Kernel
+from liftpy.opencl import loops
 from liftpy.opencl.c import (
     MAX_INT,
     Assign,
@@ -51,29 +53,26 @@ from liftpy.opencl.c import (
     magnitude,
     vector_type,
 )
-from liftpy.opencl.terms import (
-    INFIX,
-    at_lane,
-    condition_c,
-    depends,
-    guards,
-    is_stable,
-    lanes_c,
-    literal_c,
-    number_c,
-    operator_c,
-)
+from liftpy.opencl.loops import HazardError, Vector, memories_of, vectors
+from liftpy.opencl.scalars import INFIX, literal_c, operator_c
+from liftpy.opencl.terms import at_lane, condition_c, depends, guards, is_stable, lanes_c, number_c
 from liftpy.primitives import (
     LAYOUTS,
+    Iterate,
+    IterateSeq,
     Map,
     MapGlb,
     MapLcl,
     MapSeq,
+    MapSeqUnroll,
     MapWrg,
     Reduce,
     ReduceSeq,
     ReduceSeqUnroll,
     ReduceVec,
+    Scan,
+    ScanSeq,
+    SlideSeq,
     ToGlobal,
     ToLocal,
 )
@@ -92,7 +91,6 @@ from liftpy.views.access import (
     Load,
     Memory,
     Term,
-    leaf,
     memory_view,
 )
 from liftpy.views.output import through
@@ -120,14 +118,6 @@ class UnrollError(Exception):
         self.names = names
 
 
-class HazardError(Exception):
-    """An accumulator in place is read too late; never leaves this module."""
-
-    def __init__(self, memory: Memory) -> None:
-        super().__init__(memory.name)
-        self.memory = memory
-
-
 @dataclass(frozen=True)
 class Access:
     """One access to a buffer, for `--stage views` and for barriers."""
@@ -147,7 +137,7 @@ class Marks:
     locals: int
     accesses: int
     live: dict[Memory, int]
-    stored: dict[int, set[int]]
+    stored: dict[tuple[int, Memory], set[int]]
     uneven: int
 
 
@@ -165,7 +155,7 @@ class Emitter:
     accesses: list[Access] = field(default_factory=list)
     ids: dict[str, str] = field(default_factory=dict)
     live: dict[Memory, int] = field(default_factory=dict)
-    stored: dict[int, set[int]] = field(default_factory=dict)
+    stored: dict[tuple[int, Memory], set[int]] = field(default_factory=dict)
     uneven: int = 0
     views: dict[tuple[int, ...], tuple[Expr, tuple[Value, ...], Value]] = field(
         default_factory=dict
@@ -248,7 +238,9 @@ class Emitter:
         """Whether reading a view emits no statement: it has no memory and no accumulator."""
         found = self.pure.get(id(expr))
         if found is None:
-            stores = isinstance(expr, FunCall) and isinstance(expr.fun, MemoryPrimitive | Reduce)
+            stores = isinstance(expr, FunCall) and isinstance(
+                expr.fun, MemoryPrimitive | Reduce | Iterate | Scan
+            )
             pure = not stores and all(map(self.stores_nothing, children(expr)))
             found = self.pure[id(expr)] = (expr, pure)
         return found[1]
@@ -268,10 +260,16 @@ class Emitter:
                 )
             case FunCall(MemoryPrimitive() as m, (arg,)):
                 return self.materialise(m, arg, env)
-            case FunCall(Reduce(), _):
+            case FunCall(Reduce() | Iterate(), _):
                 value = memory_view(self.fresh("acc"), expr.type, self.new_private)
                 self.generate(expr, env, value)
                 return value
+            case FunCall(Scan() as scan, _):
+                message = (
+                    f"the result of {scan.name} is read in the kernel that makes it: "
+                    "store it with toPrivate, toLocal or toGlobal first"
+                )
+                raise TypeRefused(message)
             case FunCall(MapGlb() | MapWrg() | MapLcl() as parallel, _):
                 message = (
                     f"the result of {parallel.name} is read in the kernel that makes it: "
@@ -346,6 +344,12 @@ class Emitter:
                 )
             case FunCall(ReduceSeq() | ReduceSeqUnroll() as fun, (init, xs)):
                 self.reduce(fun, init, xs, expr.type, env, dest)
+            case FunCall(ScanSeq() as fun, (init, xs)):
+                loops.scan(self, fun, init, xs, env, dest)
+            case FunCall(IterateSeq() as fun, (x,)):
+                loops.iterate(self, fun, x, env, dest)
+            case FunCall(SlideSeq() as fun, (xs,)):
+                loops.slide(self, fun, xs, env, dest)
             case FunCall(Lambda() as f, args):
                 self.generate(f.body, {**env, **self.bound(f, args, env)}, dest)
             case FunCall(MemoryPrimitive() as m, (arg,)):
@@ -361,7 +365,12 @@ class Emitter:
             ) is not None:
                 for arg, place in zip(args, inner, strict=True):
                     self.generate(arg, env, place)
-            case FunCall(Map() | Reduce() as p, _) if type(p) in {Map, Reduce} and not is_layout(p):
+            case FunCall(Map() | Reduce() | Scan() | Iterate() as p, _) if type(p) in {
+                Map,
+                Reduce,
+                Scan,
+                Iterate,
+            } and not is_layout(p):
                 message = (
                     f"`{p.name}` has no loop or parallel level: "
                     f"lower it, for instance to {p.name}Seq"
@@ -383,7 +392,8 @@ class Emitter:
         match dest:
             case Pull():
                 if isinstance(value, Vector):
-                    self.store_vector(value, dest)
+                    for lanes, place in by_component(value, dest):
+                        self.store_vector(lanes, place)
                 else:
                     self.loop(None, int(dest.length), lambda i: self.copy(value[i], dest[i]))
             case tuple():
@@ -408,7 +418,7 @@ class Emitter:
             and source.memory == target.memory
             and source.index == target.index
             and source.alias == self.live.get(source.memory, 0)
-            and not (source.alias and self.stored.get(source.alias))
+            and not (source.alias and self.stored.get((source.alias, source.memory)))
         )
 
     def loop(
@@ -437,7 +447,7 @@ class Emitter:
                 self.parallel(f"lid{fun.dim}", f"get_local_id({fun.dim})", size, length, body)
                 self.uneven -= not even
             case _:
-                self.sequential(length, body)
+                self.sequential(length, body, unroll=isinstance(fun, MapSeqUnroll))
 
     def parallel(
         self, name: str, call: str, launched: int, length: int, body: Callable[[Nat], None]
@@ -488,11 +498,7 @@ class Emitter:
         self, fun: ReduceSeq | ReduceSeqUnroll, init: Expr, xs: Expr, t: Type, env: Env, dest: Value
     ) -> None:
         """A fold into private memory: into `dest` where that is private."""
-        place = leaf(dest)
-        if not isinstance(place, Load):
-            message = f"no destination in {type(place).__name__}"
-            raise InternalError(message)
-        if place.memory.space != "private":
+        if not loops.is_private(dest):
             value = memory_view(self.fresh("acc"), t, self.new_private)
             self.reduce(fun, init, xs, t, env, value)
             self.copy(vectors(t, value), dest)
@@ -500,33 +506,27 @@ class Emitter:
         self.generate(init, env, dest)
         source = self.view(xs, env)
         acc, x = fun.f.params
+        loops.accumulate(
+            self,
+            dest,
+            t,
+            int(source.length),
+            lambda k, held, place: self.generate(
+                fun.f.body, {**env, acc: held, x: source[k]}, place
+            ),
+            unroll=isinstance(fun, ReduceSeqUnroll),
+        )
 
-        def fold(step: Callable[[Env], None]) -> None:
-            self.fold(
-                dest,
-                int(source.length),
-                lambda k, held: step({**env, acc: held, x: source[k]}),
-                unroll=isinstance(fun, ReduceSeqUnroll),
-            )
-
-        marks, depth, size = self.mark(), len(self.blocks), len(self.block.statements)
-        known = dict(self.block.loads)
-        try:
-            fold(lambda inner: self.generate(fun.f.body, inner, dest))
-        except HazardError as hazard:
-            if hazard.memory not in memories_of(dest):
-                raise
-            del self.blocks[depth:]
-            del self.block.statements[size:]
-            self.block.loads = known
-            self.back(marks)
-
-            def step(inner: Env) -> None:
-                value = memory_view(self.fresh("next"), t, self.new_private)
-                self.generate(fun.f.body, inner, value)
-                self.copy(vectors(t, value), dest)
-
-            fold(step)
+    @contextmanager
+    def settled(self, dest: Value) -> Generator[None]:
+        """While a step's result is read: what the step has stored is its new value, no hazard."""
+        keys = [(self.live.get(m, 0), m) for m in memories_of(dest)]
+        stored = {key: self.stored.get(key, set[int]()) for key in keys}
+        for key in keys:
+            self.stored[key] = set()
+        yield
+        for key in keys:
+            self.stored.setdefault(key, set()).update(stored[key])
 
     def fold(
         self, dest: Value, length: int, step: Callable[[Nat, Value], None], *, unroll: bool
@@ -539,14 +539,14 @@ class Emitter:
         def body(k: Nat) -> None:
             for m in memories:
                 self.live[m] = alias
-            self.stored[alias] = set()
+                self.stored[alias, m] = set()
             step(k, renamed(dest, alias))
 
         self.sequential(length, body, unroll=unroll)
-        written = self.stored.pop(alias, set[int]())
         for m in memories:
+            written = self.stored.pop((alias, m), set[int]())
             self.live[m] = before[m]
-            self.stored.setdefault(before[m], set()).update(written)
+            self.stored.setdefault((before[m], m), set()).update(written)
 
     def fresh_alias(self) -> int:
         """A name for an accumulator, different from every other."""
@@ -601,7 +601,8 @@ class Emitter:
         """Remember a store, for hazards and for `--stage views`."""
         self.accesses.append(Access(dest.memory, dest.index, width, store=True))
         if dest.memory.space == "private":
-            stored = self.stored.setdefault(self.live.get(dest.memory, 0), set())
+            key = self.live.get(dest.memory, 0), dest.memory
+            stored = self.stored.setdefault(key, set())
             stored.update(range(int(dest.index), int(dest.index) + width))
 
     def place(self, dest: Load, width: int) -> C:
@@ -629,7 +630,7 @@ class Emitter:
         if load.index.constant is None:
             raise UnrollError(load.index.names())
         start = load.index.constant
-        overwritten = self.stored.get(current, set())
+        overwritten = self.stored.get((current, load.memory), set())
         if load.alias != current or (
             current and not overwritten.isdisjoint(range(start, start + width))
         ):
@@ -646,7 +647,7 @@ class Emitter:
             case FromIndex(index, t):
                 return number_c(index, t)
             case Apply(op, args, _):
-                return operator_c(op, [self.scalar(a) for a in args], args[-1].type)
+                return operator_c(op, [self.scalar(a) for a in args], args)
             case Choice():
                 c = self.unconditional(term)
                 return (
@@ -667,7 +668,7 @@ class Emitter:
             return self.place(term, 1)
         match term:
             case Apply(op, args, _):
-                return operator_c(op, [self.unconditional(a) for a in args], args[-1].type)
+                return operator_c(op, [self.unconditional(a) for a in args], args)
             case Choice():
                 conditions, then, otherwise = guards(term)
                 return Ternary(
@@ -726,12 +727,18 @@ class Emitter:
             case Apply(op, args, _):
                 parts = [self.vector(a, lane, width) for a in args]
                 kinds = [vector_type(a.type.name, width) for a in args]
-                alone = {0} if op == "select" else set[int]()  # a condition that all lanes share
+                if op == "select" and not parts[0][1]:  # a condition that all lanes share
+                    then, otherwise = (
+                        c if is_vector else CallC(f"({kind})", (c,))
+                        for (c, is_vector), kind in zip(parts[1:], kinds[1:], strict=True)
+                    )
+                    return Ternary(parts[0][0], then, otherwise), True
+                narrow = op in INFIX and args[-1].type in FLOATS  # C makes vectors of these itself
                 widened = [
-                    c if is_vector or op in INFIX or k in alone else CallC(f"({kind})", (c,))
-                    for k, ((c, is_vector), kind) in enumerate(zip(parts, kinds, strict=True))
+                    c if is_vector or narrow else CallC(f"({kind})", (c,))
+                    for (c, is_vector), kind in zip(parts, kinds, strict=True)
                 ]
-                return operator_c(op, widened, args[-1].type), True
+                return operator_c(op, widened, args, width), True
             case Lanes():
                 message = "a reduceVec cannot stand inside a mapVec: store its result first"
                 raise TypeRefused(message)
@@ -803,23 +810,6 @@ class Emitter:
         return Text(name)
 
 
-class Vector(Pull):
-    """A pull array that is a vector: its lanes are stored together."""
-
-
-def vectors(t: Type, value: Value) -> Value:
-    """A value with its vectors marked as such."""
-    match t:
-        case VectorType():
-            return Vector(value.length, value.__getitem__)
-        case ArrayType(element, _):
-            return Pull(value.length, lambda i: vectors(element, value[i]))
-        case TupleType(elements):
-            return tuple(vectors(e, value[k]) for k, e in enumerate(elements))
-        case _:
-            return value
-
-
 def anywhere(value: Value) -> Value:
     """The element of a pull array at unknown indices."""
     depth = 0
@@ -829,15 +819,15 @@ def anywhere(value: Value) -> Value:
     return value
 
 
-def memories_of(value: Value) -> list[Memory]:
-    """The memories that a destination consists of."""
-    match value:
-        case Pull():
-            return memories_of(value[ZERO])
-        case Parts() | tuple():
-            return [m for part in value for m in memories_of(part)]
-        case _:
-            return [value.memory]
+def by_component(value: Vector, dest: Pull) -> Iterator[tuple[Vector, Pull]]:
+    """A vector of tuples as vectors of its components, each with where it goes."""
+    first = dest[ZERO]
+    if not isinstance(first, tuple):
+        yield value, dest
+        return
+    for k in range(len(first)):
+        part = Vector(value.length, lambda i, k=k: value[i][k])
+        yield from by_component(part, Pull(dest.length, lambda i, k=k: dest[i][k]))
 
 
 def renamed(value: Value, alias: int) -> Value:

@@ -8,14 +8,25 @@ from dataclasses import dataclass
 from liftpy.errors import TypeRefused
 from liftpy.ir.expr import Param, Program
 from liftpy.ir.nat import Nat
-from liftpy.ir.types import SCALAR_BYTES, ArrayType, ScalarType, Type
-from liftpy.kernels.chain import Chain, GlobalBuffer, Kernel
+from liftpy.ir.types import (
+    EXTENSIONS,
+    SCALAR_BYTES,
+    ArrayType,
+    ScalarType,
+    TupleType,
+    Type,
+    VectorType,
+    components,
+)
+from liftpy.ir.walk import scalars_in
+from liftpy.kernels.chain import Chain, Kernel, Result
 from liftpy.opencl.barriers import needed_barriers
 from liftpy.opencl.c import C_TYPES, HELPERS, Barrier, Block, For, Printer, Statement
 from liftpy.opencl.emit import Access, Emitter, Env, UnrollError
-from liftpy.opencl.kernel import Buffer, Launch, Module
-from liftpy.opencl.memory import figures, slots
-from liftpy.views.access import Allocate, Memory, memory_view
+from liftpy.opencl.kernel import Buffer, Launch, Module, Names, flat
+from liftpy.opencl.memory import Part, figures, parts_of, slots
+from liftpy.opencl.scalars import division_helpers
+from liftpy.views.access import Allocate, Memory, memory_view, part_name
 
 WORDS = """
 true false asm typeof auto break case char const continue default do double else enum extern float
@@ -23,13 +34,14 @@ for goto if int long
 register return short signed sizeof static struct switch typedef union unsigned void volatile while
 inline restrict bool half kernel global local private constant read_only write_only read_write
 image2d_t image3d_t sampler_t event_t size_t ptrdiff_t uchar ushort uint ulong get_global_id
-get_local_id get_group_id barrier dot select fma mad min max fmin fmax exp sqrt fabs abs
+get_local_id get_group_id barrier dot select fma mad min max fmin fmax fmod exp sqrt fabs abs log
+sin cos tanh pow floor ceil
 """
 #: What no buffer may be called: keywords, types and functions of OpenCL C.
 #: Names that the emitter makes, and families of OpenCL's own.
 TAKEN = re.compile(
     r"(v|i|acc|p|l|next|gid|wid|lid|k)\d+\w*|lanes"
-    r"|(u?(char|short|int|long)|float|double|half|bool)\d*|(vload|vstore|convert_|as_|floor_|native_)\w*"
+    r"|(u?(char|short|int|long)|float|double|half|bool)\d*|(vload|vstore|convert_|as_|floor_|quotient_|rest_|native_)\w*"
 )
 RESERVED = frozenset(WORDS.split())
 
@@ -48,14 +60,14 @@ class EmittedKernel:
 
 def assemble(program: Program, cut: Chain) -> tuple[Module, tuple[EmittedKernel, ...]]:
     """The module, and the kernels it is made of with their accesses."""
-    names = c_names([b.param.name for b in cut.buffers])
+    names = c_names([b.param for b in cut.buffers])
     emitted = tuple(emit_kernel(k, names) for k in cut.kernels)
-    placed = slots(cut.buffers)
-    buffers = tuple(describe(b, names, placed) for b in cut.buffers)
+    parts = parts_of(cut.buffers)
+    placed = slots(parts, lambda p: part_name(names[p.buffer.param.name], p.component.path))
     launches = tuple(
         Launch(
             k.name,
-            (*(names[p.name] for p in k.reads), names[k.writes.name]),
+            tuple(name for p in (*k.reads, k.writes) for name in flat(stored_names(p, names))),
             e.global_size,
             e.local_size,
             k.phase,
@@ -63,65 +75,68 @@ def assemble(program: Program, cut: Chain) -> tuple[Module, tuple[EmittedKernel,
         for k, e in zip(cut.kernels, emitted, strict=True)
     )
     text = "\n".join(e.source for e in emitted)
-    header = []
-    if any(str(b.scalar) == "f64" for b in buffers):
-        header.append("#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
+    needed = tuple(e for t, e in EXTENSIONS.items() if t in scalars_in(program.body))
+    header = [f"#pragma OPENCL EXTENSION {extension} : enable" for extension in needed]
     if "floor_div(" in text or "floor_mod(" in text:
         header.append(HELPERS)
+    header += division_helpers(text)
     module = Module(
         program.name,
         "\n".join([*header, text]),
-        buffers,
+        tuple(describe(p, names, slot) for p, slot in placed.items()),
         launches,
-        tuple(names[p.name] for p in program.params),
-        names[cut.result.name],
-        figures(cut, max(e.local for e in emitted), max(e.private for e in emitted)),
+        tuple(stored_names(p, names) for p in program.params),
+        result_names(cut.result, names),
+        figures(cut, placed, max(e.local for e in emitted), max(e.private for e in emitted)),
+        needed,
     )
     return module, emitted
 
 
-def c_names(names: list[str]) -> dict[str, str]:
-    """A C identifier for each buffer."""
+def c_names(params: list[Param]) -> dict[str, str]:
+    """A C identifier for each buffer; those of its components begin with it."""
     taken: set[str] = set()
     result: dict[str, str] = {}
-    for name in names:
+    for param in params:
+        name = param.name
         plain = name.isascii() and name.isidentifier() and name.islower() and name[0] != "_"
         plain = plain and name not in RESERVED
         safe = name if plain and not TAKEN.fullmatch(name) else "b_" + re.sub(r"\W", "_", name)
         safe = safe if safe.isascii() else "b_" + name.encode().hex()
-        while safe in taken:
+        paths = [component.path for component in components(param.type)]
+        while not taken.isdisjoint(part_name(safe, path) for path in paths):
             safe += "_"
-        taken.add(safe)
+        taken.update(part_name(safe, path) for path in paths)
         result[name] = safe
     return result
 
 
-def stored_type(param: Param) -> tuple[ScalarType, tuple[int, ...]]:
-    """The scalar and the shape of a buffer; TypeRefused for what has no place in one buffer."""
-    t: Type = param.type
-    shape: list[int] = []
-    while isinstance(t, ArrayType):
-        shape.append(int(t.length))
-        t = t.element
-    if not isinstance(t, ScalarType):
-        message = (
-            f"{param.name} of type {param.type} cannot be stored in a buffer: "
-            "only arrays of scalars can"
-        )
-        raise TypeRefused(message)
-    return t, tuple(shape)
+def stored_names(param: Param, names: dict[str, str]) -> Names:
+    """The buffers of a parameter or of what a kernel writes."""
+    return names_of(names[param.name], param.type)
 
 
-def describe(b: GlobalBuffer, names: dict[str, str], placed: dict[str, str]) -> Buffer:
+def names_of(name: str, t: Type) -> Names:
+    """The names of the buffers of a value, tuples as its type has them."""
+    if isinstance(t, ArrayType | VectorType):
+        return names_of(name, t.element)
+    if isinstance(t, TupleType):
+        return tuple(names_of(part_name(name, (k,)), e) for k, e in enumerate(t.elements))
+    return name
+
+
+def result_names(result: Result, names: dict[str, str]) -> Names:
+    """The buffers of a program's result."""
+    if isinstance(result, Param):
+        return stored_names(result, names)
+    return tuple(result_names(part, names) for part in result)
+
+
+def describe(p: Part, names: dict[str, str], slot: str) -> Buffer:
     """A buffer for the runtime."""
-    scalar, shape = stored_type(b.param)
-    length = 1
-    for s in shape:
-        length *= s
-    name = names[b.param.name]
-    return Buffer(
-        name, b.role, scalar.name, shape, length * SCALAR_BYTES[scalar.name], placed[b.param.name]
-    )
+    name = part_name(names[p.buffer.param.name], p.component.path)
+    shape = tuple(map(int, p.component.shape))
+    return Buffer(name, p.buffer.role, p.component.scalar.name, shape, p.bytes, slot)
 
 
 def emit_kernel(kernel: Kernel, names: dict[str, str]) -> EmittedKernel:
@@ -140,8 +155,6 @@ def emit_kernel(kernel: Kernel, names: dict[str, str]) -> EmittedKernel:
 
         return allocate
 
-    for p in (*kernel.reads, kernel.writes):
-        stored_type(p)
     reads = place(writable=False)
     env: Env = {p: memory_view(names[p.name], p.type, reads) for p in kernel.reads}
     dest = memory_view(names[kernel.writes.name], kernel.writes.type, place(writable=True))

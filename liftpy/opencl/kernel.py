@@ -8,17 +8,24 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 Role = Literal["input", "constant", "packed", "temporary", "output"]
 Phase = Literal["prepare", "run"]
+#: The name of a buffer, or those of a tuple's components.
+Names: TypeAlias = "str | tuple[Names, ...]"
+
+
+def flat(names: Names) -> tuple[str, ...]:
+    """The names of all components, in order."""
+    return (names,) if isinstance(names, str) else tuple(n for part in names for n in flat(part))
 
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
     """One array in global memory.
 
-    `shape` is in elements of `scalar` (`f32`, `f64`, `i32`, `bool`). Roles: `input` is given at
+    `shape` is in elements of `scalar` (`f32`, `i64`, `bool`, ...). Roles: `input` is given at
     each run, `constant` once (weights), `packed` is made from constants by the prepare phase,
     `temporary` lives between two kernels of a run, `output` is the result. `slot` names the device
     allocation the buffer lives in: buffers with disjoint lifetimes share one.
@@ -70,16 +77,19 @@ class Module:
     """A compiled program: OpenCL source and everything a host needs to run it.
 
     `parameters` are the buffers the caller supplies, in the program's order (roles `input` and
-    `constant`); `result` names the output buffer.
+    `constant`); `result` names the output buffer. For a tuple, or an array of tuples, these are
+    tuples of names, a buffer for each component. `extensions` are those of OpenCL that the device
+    has to have.
     """
 
     name: str
     source: str
     buffers: tuple[Buffer, ...]
     launches: tuple[Launch, ...]
-    parameters: tuple[str, ...]
-    result: str
+    parameters: tuple[Names, ...]
+    result: Names
     memory: Memory
+    extensions: tuple[str, ...] = ()
 
     def buffer(self, name: str) -> Buffer:
         """The buffer of that name."""

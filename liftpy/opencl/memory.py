@@ -2,41 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
+from liftpy.ir.types import Component, components, size_bytes
 from liftpy.kernels.chain import Chain, GlobalBuffer
 from liftpy.opencl.kernel import Memory
 
 
-def slots(buffers: Sequence[GlobalBuffer]) -> dict[str, str]:
-    """The allocation of each buffer. Temporaries that do not meet share one, larger first."""
-    placed: dict[str, str] = {}
+@dataclass(frozen=True)
+class Part:
+    """An array of scalars in global memory: a buffer, or one component of a buffer of tuples."""
+
+    buffer: GlobalBuffer
+    component: Component
+
+    @property
+    def bytes(self) -> int:
+        """Its size in bytes."""
+        return int(size_bytes(self.component.type))
+
+
+def parts_of(buffers: Iterable[GlobalBuffer]) -> list[Part]:
+    """All buffers by their components."""
+    return [Part(b, component) for b in buffers for component in components(b.type)]
+
+
+def slots(parts: Sequence[Part], name: Callable[[Part], str]) -> dict[Part, str]:
+    """The allocation of each array. Temporaries that do not meet share one, larger first."""
+    placed: dict[Part, str] = {}
     shared: list[tuple[str, list[tuple[int, int]]]] = []
-    temporaries = [(b, b.span) for b in buffers if b.role == "temporary" and b.span is not None]
-    for b, span in sorted(temporaries, key=lambda t: (-int(t[0].bytes), t[0].param.name)):
-        for name, spans in shared:
+    temporaries = [
+        (p, p.buffer.span)
+        for p in parts
+        if p.buffer.role == "temporary" and p.buffer.span is not None
+    ]
+    for p, span in sorted(temporaries, key=lambda t: (-t[0].bytes, name(t[0]))):
+        for slot, spans in shared:
             if all(span[1] < first or last < span[0] for first, last in spans):
                 spans.append(span)
-                placed[b.param.name] = name
+                placed[p] = slot
                 break
         else:
             shared.append((f"slot{len(shared)}", [span]))
-            placed[b.param.name] = shared[-1][0]
-    for b in buffers:
-        placed.setdefault(b.param.name, f"own_{b.param.name}")
+            placed[p] = shared[-1][0]
+    for p in parts:
+        placed.setdefault(p, f"own_{name(p)}")
     return placed
 
 
-def figures(cut: Chain, local: int, private: int) -> Memory:
+def figures(cut: Chain, placed: Mapping[Part, str], local: int, private: int) -> Memory:
     """The memory figures of a candidate, in bytes (docs/design.md)."""
     peak = max(int(total) for total in cut.live_bytes())
     held = {"input", "constant", "packed", "output"}
     needed = sum(int(b.bytes) for b in cut.buffers if b.role in held and b.span is not None)
-    placed = slots(cut.buffers)
     sizes: dict[str, int] = {}
-    for b in cut.buffers:
-        if b.span is not None:
-            name = placed[b.param.name]
-            sizes[name] = max(sizes.get(name, 0), int(b.bytes))
+    for p, slot in placed.items():
+        if p.buffer.span is not None:
+            sizes[slot] = max(sizes.get(slot, 0), p.bytes)
     prepare = sum(int(b.bytes) for b in cut.buffers if b.role in {"constant", "packed"})
     return Memory(peak, sum(sizes.values()), peak - needed, local, private, prepare)

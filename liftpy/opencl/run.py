@@ -21,11 +21,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from liftpy.constraints.device import Device, Kind
+from liftpy.constraints.device import Device, Kind, check_extensions
 from liftpy.errors import ArgumentRefused, BuildFailed, DeviceRefused, InternalError, UnknownName
+from liftpy.ir.types import EXTENSIONS
 from liftpy.opencl import runtimes
 from liftpy.opencl.arguments import (
     DTYPES,
+    POISON,
     check_launch,
     check_memory,
     check_module,
@@ -34,7 +36,7 @@ from liftpy.opencl.arguments import (
     spell,
     touched_buffers,
 )
-from liftpy.opencl.kernel import Buffer, Launch, Module, Phase, Role
+from liftpy.opencl.kernel import Buffer, Launch, Module, Names, Phase, Role
 
 _REGISTRATION = runtimes.register()  # before the ICD loader is used, see liftpy/opencl/runtimes.py
 try:
@@ -62,13 +64,6 @@ _RUNTIMES = {
     "intel": "intel(r) opencl",
     "pocl": "portable computing language",
     "oclgrind": "oclgrind",
-}
-
-_POISON: dict[str, np.ndarray] = {
-    "f32": np.array(np.nan, np.float32),
-    "f64": np.array(np.nan, np.float64),
-    "i32": np.array(0x7F7F7F7F, np.int32),
-    "bool": np.array(0x7F, np.uint8),
 }
 
 _REMEDIES = {
@@ -168,6 +163,7 @@ def _describe(platform: cl.Platform, handle: cl.Device) -> Device:
         largest_buffer=handle.max_mem_alloc_size,
         global_memory=handle.global_mem_size,
         vector_width=handle.preferred_vector_width_float,
+        extensions=tuple(e for e in EXTENSIONS.values() if e in handle.extensions.split()),
     )
 
 
@@ -261,6 +257,7 @@ class Session:
         more memory or larger work-groups than the device has.
         """
         check_module(module)
+        check_extensions(module.name, module.extensions, self.device)
         check_memory(module, self.device)
         start = time.perf_counter()
         program = self._build(module)
@@ -381,8 +378,10 @@ class Loaded:
             self._live.pop(slot).release()
         self._prepared = True
 
-    def run(self, arrays: Mapping[str, np.ndarray], *, poison: bool = False) -> np.ndarray:
+    def run(self, arrays: Mapping[str, np.ndarray], *, poison: bool = False) -> Any:
         """Uploads the inputs, runs the launches of the run phase and returns the result.
+
+        That is an array, or a tuple of them as the program's type has tuples.
 
         With `poison` the temporaries and the output are filled with NaN (integers with 0x7f
         bytes) before, so that an element nobody writes shows; without it they keep what they had,
@@ -398,7 +397,13 @@ class Loaded:
         self._upload(given)
         self._inputs = given
         self._execute("run")
-        result = self.module.buffer(self.module.result)
+        return self._fetch(self.module.result)
+
+    def _fetch(self, names: Names) -> Any:
+        """A result on the host."""
+        if not isinstance(names, str):
+            return tuple(self._fetch(part) for part in names)
+        result = self.module.buffer(names)
         output = np.empty(result.shape, DTYPES[result.scalar])
         with _refusal(self._device, f"to copy {result.name} of {self.module.name} to the host"):
             cl.enqueue_copy(self._queue, output, self._buffer(result))
@@ -471,7 +476,7 @@ class Loaded:
             if buffer.role in roles:
                 with _refusal(self._device, f"to poison {name} of {self.module.name}"):
                     cl.enqueue_fill_buffer(
-                        self._queue, self._buffer(buffer), _POISON[buffer.scalar], 0, buffer.bytes
+                        self._queue, self._buffer(buffer), POISON[buffer.scalar], 0, buffer.bytes
                     )
 
     def _execute(self, phase: Phase) -> list[int]:

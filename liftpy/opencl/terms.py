@@ -1,23 +1,11 @@
-"""Scalar terms of views: what they depend on, one lane of them, and their parts as C."""
+"""Scalar terms of views: what they depend on, one lane of them, and their conditions as C."""
 
 from __future__ import annotations
 
-import math
-
 from liftpy.ir.nat import Nat, nat
 from liftpy.ir.types import ScalarType
-from liftpy.opencl.c import (
-    C_TYPES,
-    MAX_INT,
-    C,
-    CallC,
-    Infix,
-    Prefix,
-    Ternary,
-    Text,
-    index_c,
-    magnitude,
-)
+from liftpy.opencl.c import C_TYPES, MAX_INT, C, CallC, Text, index_c, magnitude
+from liftpy.opencl.scalars import literal_c
 from liftpy.views.access import (
     AccessReader,
     Apply,
@@ -29,9 +17,6 @@ from liftpy.views.access import (
     Load,
     Term,
 )
-
-INFIX = {"+", "-", "*", "/", "<", "<=", "=="}
-FLOATS = {"f32", "f64"}
 
 
 def depends(term: Term, lane: str) -> bool:
@@ -118,34 +103,6 @@ def number_c(index: Nat, t: ScalarType) -> C:
         return literal_c(index.constant, t)
     text = index_c(index, wide=magnitude(index) > MAX_INT)
     return CallC(f"({C_TYPES[t.name]})", (Text(text),))
-
-
-def literal_c(value: float, t: ScalarType) -> C:
-    """A constant."""
-    if t.name not in FLOATS:
-        return Text(str(int(value)))
-    if math.isnan(value):
-        return Text("NAN")
-    if math.isinf(value):
-        return Text("INFINITY" if value > 0 else "(-INFINITY)")
-    text = repr(float(value)) + ("f" if t.name == "f32" else "")
-    return Text(text if value >= 0 else f"({text})")
-
-
-def operator_c(op: str, args: list[C], operand: ScalarType) -> C:
-    """A scalar operator on scalars or vectors."""
-    if op in INFIX:
-        return Infix(op, args[0], args[1])
-    if op == "neg":
-        return Prefix("-", args[0])
-    if op == "select":
-        return Ternary(args[0], args[1], args[2])
-    is_float = operand.name in FLOATS
-    if op == "abs" and not is_float:
-        return CallC("max", (args[0], Prefix("-", args[0])))  # OpenCL's abs gives an unsigned
-    names = {"min": "fmin" if is_float else "min", "max": "fmax" if is_float else "max"}
-    names["abs"] = "fabs"
-    return CallC(names.get(op, op), tuple(args))
 
 
 def lanes_c(vector: Text, start: int, stop: int, width: int) -> C:

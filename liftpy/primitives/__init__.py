@@ -3,16 +3,21 @@
 from liftpy.ir.expr import Get, Primitive, ScalarOp
 from liftpy.primitives.concat import Concat, Drop, SplitAt, Take
 from liftpy.primitives.generate import Generate, Repeat
+from liftpy.primitives.iterate import Iterate
 from liftpy.primitives.lowered import (
+    IterateSeq,
     MapGlb,
     MapLcl,
     MapSeq,
+    MapSeqUnroll,
     MapVec,
     MapWrg,
     Memory,
     ReduceSeq,
     ReduceSeqUnroll,
     ReduceVec,
+    ScanSeq,
+    SlideSeq,
     ToGlobal,
     ToLocal,
     ToPrivate,
@@ -20,6 +25,7 @@ from liftpy.primitives.lowered import (
 from liftpy.primitives.map import Map
 from liftpy.primitives.pad import Pad, PadClamp, PadMirror, PadWrap
 from liftpy.primitives.reduce import Reduce
+from liftpy.primitives.scan import Scan
 from liftpy.primitives.slide import Slide, SlideStrict, Unslide
 from liftpy.primitives.split import Join, Split
 from liftpy.primitives.transpose import Gather, Reorder, Transpose, stride
@@ -58,9 +64,12 @@ PRIMITIVES: dict[str, type[Primitive]] = {
     for p in (
         Map,
         Reduce,
+        Scan,
+        Iterate,
         *LAYOUTS,
         Generate,
         MapSeq,
+        MapSeqUnroll,
         MapGlb,
         MapWrg,
         MapLcl,
@@ -68,6 +77,9 @@ PRIMITIVES: dict[str, type[Primitive]] = {
         ReduceSeq,
         ReduceSeqUnroll,
         ReduceVec,
+        ScanSeq,
+        IterateSeq,
+        SlideSeq,
         ToGlobal,
         ToLocal,
         ToPrivate,
@@ -84,11 +96,14 @@ __all__ = [
     "Gather",
     "Generate",
     "Get",
+    "Iterate",
+    "IterateSeq",
     "Join",
     "Map",
     "MapGlb",
     "MapLcl",
     "MapSeq",
+    "MapSeqUnroll",
     "MapVec",
     "MapWrg",
     "Memory",
@@ -104,7 +119,10 @@ __all__ = [
     "Reorder",
     "Repeat",
     "ScalarOp",
+    "Scan",
+    "ScanSeq",
     "Slide",
+    "SlideSeq",
     "SlideStrict",
     "Split",
     "SplitAt",

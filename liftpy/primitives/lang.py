@@ -13,10 +13,11 @@ from __future__ import annotations
 import builtins
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias, TypeVar
 
-from liftpy.errors import TypeRefused
+from liftpy.errors import InternalError, TypeRefused
+from liftpy.ir.constraint import Equal
 from liftpy.ir.expr import (
     Expr,
     FunCall,
@@ -36,18 +37,35 @@ from liftpy.ir.expr import (
     substitute,
 )
 from liftpy.ir.nat import Nat, NatLike, nat
-from liftpy.ir.types import F32, I32, ArrayType, ScalarType, TupleType, Type, VectorType, base
+from liftpy.ir.types import (
+    BOOL,
+    F32,
+    I32,
+    ArrayType,
+    ScalarType,
+    TupleType,
+    Type,
+    VectorType,
+    base,
+    same_shape,
+    scalars,
+)
 from liftpy.primitives.concat import Drop, Take
 from liftpy.primitives.generate import Generate, Repeat
+from liftpy.primitives.iterate import Iterate
 from liftpy.primitives.lowered import (
+    IterateSeq,
     MapGlb,
     MapLcl,
     MapSeq,
+    MapSeqUnroll,
     MapVec,
     MapWrg,
     ReduceSeq,
     ReduceSeqUnroll,
     ReduceVec,
+    ScanSeq,
+    SlideSeq,
     ToGlobal,
     ToLocal,
     ToPrivate,
@@ -55,12 +73,15 @@ from liftpy.primitives.lowered import (
 from liftpy.primitives.map import Map
 from liftpy.primitives.pad import Pad
 from liftpy.primitives.reduce import Reduce
+from liftpy.primitives.scan import Scan
 from liftpy.primitives.slide import Slide
 from liftpy.primitives.split import Join, Split
 from liftpy.primitives.transpose import Reorder, Transpose, swaps
 from liftpy.primitives.vector import AsScalar, AsVector
 from liftpy.primitives.words import WORDS, Section, index_function
 from liftpy.primitives.zip import Unzip, Zip
+
+T = TypeVar("T")
 
 #: A function of an index: a term over `var("i")`, or a Python function.
 Index: TypeAlias = Nat | Callable[[Nat], Nat]
@@ -159,14 +180,81 @@ def mapping(make: Callable[[Lambda], Primitive], f: Callee) -> Section:
     return Section(lambda xs: call(make(function(f, element(xs))), xs))
 
 
-def reduction(make: Callable[[Lambda], Primitive], f: Callee, init: Expr | float) -> Section:
+#: The initial value of a fold: numbers take the types of what is folded (see `accumulators`).
+Start: TypeAlias = "Expr | float | tuple[Start, ...]"
+
+
+def accumulators(one: Type) -> tuple[Type, ...]:
+    """The types that a plain number may have as the initial value of a fold over such elements.
+
+    It is a scalar of theirs; over tuples a scalar of a component's type, or else a tuple, the
+    number at each component. The first type that the fold's function gives back is meant.
+    """
+    inner = base(one)
+    if not isinstance(inner, TupleType):
+        return (inner if isinstance(inner, ScalarType) and inner != BOOL else F32,)
+    numbers = [s for s in scalars(inner) if s != BOOL] or [F32]
+    return (*dict.fromkeys(numbers), inner) if scalars(inner) else (F32,)
+
+
+def component_types(one: Type, count: int) -> tuple[Type, ...]:
+    """The types of plain numbers in a tuple of so many, as the initial value of a fold."""
+    inner = base(one)
+    if isinstance(inner, TupleType) and len(inner.elements) == count:
+        return inner.elements
+    return (accumulators(one)[0],) * count
+
+
+def spread(value: float, t: Type) -> Expr:
+    """A number as a literal of a type; at every component of a tuple type."""
+    if isinstance(t, TupleType):
+        return Tuple(tuple(spread(value, e) for e in t.elements))
+    if isinstance(t, ArrayType | VectorType):
+        message = f"{value} cannot begin a fold to {t}: give an array"
+        raise TypeRefused(message)
+    return Literal(cast_literal(value, t), t)
+
+
+def starts(init: Start, one: Type) -> Iterator[Callable[[], Expr]]:
+    """What an initial value may be, the likeliest first."""
+    if isinstance(init, Expr):
+        yield lambda: init
+    elif isinstance(init, tuple):
+        types = component_types(one, len(init))
+        yield lambda: Tuple(
+            tuple(
+                next(starts(part, t))() if isinstance(part, tuple | Expr) else spread(part, t)
+                for part, t in zip_(init, types)
+            )
+        )
+    else:
+        for t in accumulators(one):
+            yield lambda t=t: spread(init, t)
+
+
+def first_that_fits(attempts: Iterable[Callable[[], T]]) -> T:
+    """The first attempt that is not refused; else the refusal of the first."""
+    refusal: TypeRefused | None = None
+    for attempt in attempts:
+        try:
+            return attempt()
+        except TypeRefused as error:
+            refusal = refusal or error
+    message = "no attempt was made"
+    raise refusal or InternalError(message)
+
+
+def reduction(make: Callable[[Lambda], Primitive], f: Callee, init: Start) -> Section:
     """The section of a primitive that folds with `f` from `init`."""
 
     def build(xs: Expr) -> Expr:
         (one,) = element(xs)
-        scalar = base(one) if isinstance(base(one), ScalarType) else F32
-        start = init if isinstance(init, Expr) else Literal(cast_literal(init, scalar), scalar)
-        return call(make(function(f, (start.type, one))), start, xs)
+
+        def attempt(start: Callable[[], Expr]) -> Expr:
+            begun = start()
+            return call(make(function(f, (begun.type, one))), begun, xs)
+
+        return first_that_fits(functools.partial(attempt, s) for s in starts(init, one))
 
     return Section(build)
 
@@ -192,9 +280,45 @@ def map(f: Callee) -> Section:  # noqa: A001  the language's own word
     return mapping(Map, f)
 
 
-def reduce(f: Callee, init: Expr | float) -> Section:
+def reduce(f: Callee, init: Start) -> Section:
     """A left fold from `init`."""
     return reduction(Reduce, f, init)
+
+
+def scan(f: Callee, init: Start) -> Section:
+    """The values of a left fold from `init` after each element."""
+    return reduction(Scan, f, init)
+
+
+def iterate(times: NatLike, f: Callee) -> Section:
+    """`f` applied `times` times; where it changes the type, one call after the other."""
+
+    def build(x: Expr) -> Expr:
+        once = function(f, (x.type,))
+        if keeps_type(once):
+            return call(Iterate(once, nat(times)), x)
+        for _ in range(fixed_times(nat(times), x.type, once.body.type)):
+            x = call(function(f, (x.type,)), x)
+        return x
+
+    return Section(build)
+
+
+def keeps_type(f: Lambda) -> bool:
+    """Whether a function of one value may give what it is given."""
+    pairs = same_shape(f.params[0].type, f.body.type)
+    return pairs is not None and all(Equal(a, b).known() is not False for a, b in pairs)
+
+
+def fixed_times(times: Nat, given: Type, result: Type) -> int:
+    """How often a function that changes the type is applied; that has to be a number."""
+    if times.constant is None:
+        message = (
+            f"iterate({times}) of a function from {given} to {result}: one that changes the type "
+            "is written out, so give a number"
+        )
+        raise TypeRefused(message)
+    return times.constant
 
 
 def zip(*arrays: Expr) -> Expr:  # noqa: A001  the language's own word
@@ -272,6 +396,11 @@ def map_seq(f: Callee) -> Section:
     return mapping(MapSeq, f)
 
 
+def map_seq_unroll(f: Callee) -> Section:
+    """`map` as straight-line code."""
+    return mapping(MapSeqUnroll, f)
+
+
 def map_glb(dim: int, f: Callee) -> Section:
     """`map` over global ids."""
     return mapping(lambda g: MapGlb(g, dim), f)
@@ -292,17 +421,38 @@ def map_vec(f: Callee) -> Section:
     return mapping(MapVec, f)
 
 
-def reduce_seq(f: Callee, init: Expr | float) -> Section:
+def reduce_seq(f: Callee, init: Start) -> Section:
     """`reduce` as a loop."""
     return reduction(ReduceSeq, f, init)
 
 
-def reduce_seq_unroll(f: Callee, init: Expr | float) -> Section:
+def reduce_seq_unroll(f: Callee, init: Start) -> Section:
     """`reduce` as straight-line code."""
     return reduction(ReduceSeqUnroll, f, init)
 
 
-def reduce_vec(f: Callee, init: Expr | float) -> Section:
+def scan_seq(f: Callee, init: Start) -> Section:
+    """`scan` as a loop."""
+    return reduction(ScanSeq, f, init)
+
+
+def iterate_seq(times: NatLike, f: Callee) -> Section:
+    """`iterate` as a loop."""
+    return Section(lambda x: call(IterateSeq(function(f, (x.type,)), nat(times)), x))
+
+
+def slide_seq(size: NatLike, step: NatLike, f: Callee) -> Section:
+    """`f` on overlapping windows as a loop, the window in registers."""
+
+    def build(xs: Expr) -> Expr:
+        (one,) = element(xs)
+        window = ArrayType(one, nat(size))
+        return call(SlideSeq(function(f, (window,)), nat(size), nat(step)), xs)
+
+    return Section(build)
+
+
+def reduce_vec(f: Callee, init: Start) -> Section:
     """A left fold over the lanes of a vector."""
     return reduction(ReduceVec, f, init)
 
@@ -463,6 +613,66 @@ def sqrt(x: Expr) -> Expr:
 def exp(x: Expr) -> Expr:
     """E to the power of a float."""
     return operate("exp", x)
+
+
+def log(x: Expr) -> Expr:
+    """The natural logarithm of a float."""
+    return operate("log", x)
+
+
+def sin(x: Expr) -> Expr:
+    """The sine of a float."""
+    return operate("sin", x)
+
+
+def cos(x: Expr) -> Expr:
+    """The cosine of a float."""
+    return operate("cos", x)
+
+
+def tanh(x: Expr) -> Expr:
+    """The hyperbolic tangent of a float."""
+    return operate("tanh", x)
+
+
+def power(x: Expr, y: Expr | float) -> Expr:
+    """A float to the power of another."""
+    return operate("pow", x, y)
+
+
+def floor(x: Expr) -> Expr:
+    """The largest whole number that is not above a float."""
+    return operate("floor", x)
+
+
+def ceil(x: Expr) -> Expr:
+    """The smallest whole number that is not below a float."""
+    return operate("ceil", x)
+
+
+def smaller(x: Expr, y: Expr | float) -> Expr:
+    """The smaller of two numbers."""
+    return operate("min", x, y)
+
+
+def larger(x: Expr, y: Expr | float) -> Expr:
+    """The larger of two numbers."""
+    return operate("max", x, y)
+
+
+def equal(x: Expr, y: Expr | float) -> Expr:
+    """Whether two scalars are the same."""
+    return operate("==", x, y)
+
+
+def unequal(x: Expr, y: Expr | float) -> Expr:
+    """Whether two scalars differ."""
+    return operate("!=", x, y)
+
+
+def convert(x: Expr, t: ScalarType) -> Expr:
+    """A scalar as one of another type."""
+    return operate(t.name, x)
 
 
 def absolute(x: Expr) -> Expr:

@@ -6,16 +6,21 @@ may stand is a check of the kernels room, what it costs a condition of the const
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from liftpy.errors import TypeRefused
+from liftpy.ir.constraint import Constraint, at_most
 from liftpy.ir.expr import Lambda, Primitive
+from liftpy.ir.nat import Nat
 from liftpy.ir.pull import Pull, Reader, Value
 from liftpy.ir.types import ArrayType, Type, VectorType
-from liftpy.primitives.map import Map
+from liftpy.primitives.iterate import Iterate
+from liftpy.primitives.map import Map, array_of
 from liftpy.primitives.reduce import Reduce
+from liftpy.primitives.scan import Scan
+from liftpy.primitives.slide import Slide
 
 
 @dataclass(frozen=True)
@@ -23,6 +28,13 @@ class MapSeq(Map):
     """`map` as a loop of one work-item."""
 
     name: ClassVar[str] = "mapSeq"
+
+
+@dataclass(frozen=True)
+class MapSeqUnroll(MapSeq):
+    """`map` as straight-line code of one work-item."""
+
+    name: ClassVar[str] = "mapSeqUnroll"
 
 
 @dataclass(frozen=True)
@@ -61,6 +73,66 @@ class ReduceSeqUnroll(Reduce):
     """`reduce` as straight-line code of one work-item."""
 
     name: ClassVar[str] = "reduceSeqUnroll"
+
+
+@dataclass(frozen=True)
+class ScanSeq(Scan):
+    """`scan` as a loop of one work-item; the accumulator is private."""
+
+    name: ClassVar[str] = "scanSeq"
+
+
+@dataclass(frozen=True)
+class IterateSeq(Iterate):
+    """`iterate` as a loop.
+
+    Of one work-item, on private memory; or, where the function has parallel maps and stands outside
+    of all others, of kernels.
+    """
+
+    name: ClassVar[str] = "iterateSeq"
+
+
+@dataclass(frozen=True)
+class SlideSeq(Primitive):
+    """A function on overlapping windows as a loop of one work-item, the window in registers.
+
+    slideSeq(size, step, f) : [a]n -> [b]w        element i is f(window i)
+                        w = (n - size) / step + 1;  n >= size >= step
+    """
+
+    name: ClassVar[str] = "slideSeq"
+    by_definition: ClassVar[Mapping[str, str]] = {
+        "1 <= size": "a window has an element",
+        "step <= size": "what windows share stays in registers",
+    }
+    f: Lambda
+    size: Nat
+    step: Nat
+
+    def parameter_types(self, xs: Type) -> tuple[Type, ...]:
+        return (ArrayType(array_of(self.name, xs).element, self.size),)
+
+    def type_of(self, xs: Type) -> Type:
+        windows = Slide(self.size, self.step).windows(array_of(self.name, xs).length)
+        return ArrayType(self.f.body.type, windows)
+
+    def requires(self, xs: Type) -> Iterator[Constraint]:
+        yield from Slide(self.size, self.step).requires(xs)
+        yield at_most(self.step, self.size)
+
+    def meaning(self, read: Reader, f: Callable[[Value], Value], xs: Pull) -> Value:
+        windows = Slide(self.size, self.step).meaning(read, xs)
+        return Pull(windows.length, lambda i: f(windows[i]))
+
+    def reference(self, f: Callable[[Any], Any], xs: list[Any]) -> list[Any]:
+        size, step = int(self.size), int(self.step)
+        window, rest = xs[:size], xs[size:]
+        results = [f(window)]
+        while len(rest) >= step:
+            window, rest = window[step:] + rest[:step], rest[step:]
+            results.append(f(window))
+        return results
 
 
 def vector_of(name: str, t: Type) -> VectorType:

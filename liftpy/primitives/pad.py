@@ -11,7 +11,8 @@ from liftpy.ir.constraint import Constraint, at_least, at_most
 from liftpy.ir.expr import Primitive
 from liftpy.ir.nat import Nat, greatest, least
 from liftpy.ir.pull import Index, Pull, Reader, Value, guarded
-from liftpy.ir.types import BOOL, I32, ArrayType, Type, base
+from liftpy.ir.scalars import misfit
+from liftpy.ir.types import BOOL, ArrayType, Type, scalars
 from liftpy.primitives.map import array_of
 
 
@@ -30,9 +31,12 @@ class Pad(Primitive):
 
     def type_of(self, xs: Type) -> Type:
         known = array_of(self.name, xs)
-        if base(known) in {I32, BOOL} and self.value != int(self.value):
-            message = f"pad with {self.value:g} does not fit {base(known)}: give a whole number"
-            raise TypeRefused(message)
+        for scalar in scalars(known):
+            truth = scalar == BOOL and self.value not in {0, 1}
+            if (
+                why := "it is neither 0 nor 1" if truth else misfit(self.value, scalar)
+            ) is not None:
+                raise TypeRefused(f"pad with {self.value:g} does not fit {scalar}: {why}")
         return ArrayType(known.element, self.left + known.length + self.right)
 
     def requires(self, xs: Type) -> Iterator[Constraint]:

@@ -15,6 +15,17 @@ from liftpy.ir.types import Type, same_shape
 from liftpy.primitives.map import array_of
 
 
+def keeps(name: str, given: Type, accumulator: Type) -> Iterator[Constraint]:
+    """That a step gives what it is given."""
+    if same_shape(given, accumulator) is None:
+        message = (
+            f"{name} needs a function to {accumulator}, the accumulator's type; "
+            f"this one gives {given}"
+        )
+        raise TypeRefused(message)
+    yield from sizes_agree(given, accumulator)
+
+
 @dataclass(frozen=True)
 class Reduce(Primitive):
     """A left fold from an initial value; the result is the accumulator itself, not an array of one.
@@ -33,13 +44,7 @@ class Reduce(Primitive):
         return init
 
     def requires(self, init: Type, xs: Type) -> Iterator[Constraint]:
-        if same_shape(self.f.body.type, init) is None:
-            message = (
-                f"{self.name} needs a function to {init}, the accumulator's type; "
-                f"this one gives {self.f.body.type}"
-            )
-            raise TypeRefused(message)
-        yield from sizes_agree(self.f.body.type, init)
+        yield from keeps(self.name, self.f.body.type, init)
 
     def meaning(
         self, read: Reader, f: Callable[[Value, Value], Value], init: Value, xs: Pull

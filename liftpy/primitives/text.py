@@ -11,9 +11,11 @@ the arguments inwards, as in the embedded form. Every word of the registry is a 
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
+import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import TypeAlias, TypeVar
@@ -22,7 +24,6 @@ from liftpy.errors import InternalError, LiftError, SyntaxRefused, TypeRefused, 
 from liftpy.ir import show as printing
 from liftpy.ir.constraint import Constraint, Divides
 from liftpy.ir.expr import (
-    OPERATORS,
     Expr,
     FunCall,
     Function,
@@ -38,6 +39,7 @@ from liftpy.ir.expr import (
     UserFun,
     call,
     cast_literal,
+    check_divisor,
     fresh,
     index_fields,
 )
@@ -54,6 +56,7 @@ from liftpy.ir.parse import (
     Minus,
     Name,
     Node,
+    Not,
     Number,
     Pipe,
     ProgramSyntax,
@@ -70,23 +73,32 @@ from liftpy.ir.parse import (
     parse_expr,
     parse_program,
 )
+from liftpy.ir.scalars import LOGICAL, OPERATORS, bounds, misfit
 from liftpy.ir.source import Place, Source, Spans
 from liftpy.ir.types import (
     BOOL,
     F32,
     I32,
+    INTEGERS,
     SCALARS,
     ArrayType,
     ScalarType,
     TupleType,
     Type,
     VectorType,
-    base,
 )
 from liftpy.ir.walk import top_down
-from liftpy.primitives import PRIMITIVES
+from liftpy.primitives import PRIMITIVES, Iterate
 from liftpy.primitives.compositions import ABBREVIATIONS, COMPOSITIONS, permuted
-from liftpy.primitives.lang import PRELUDE, eta
+from liftpy.primitives.lang import (
+    PRELUDE,
+    accumulators,
+    component_types,
+    eta,
+    first_that_fits,
+    fixed_times,
+    keeps_type,
+)
 
 #: What the names in sight mean, the nearest binder last.
 Scope: TypeAlias = Mapping[str, tuple[Expr, ...]]
@@ -95,8 +107,8 @@ T = TypeVar("T")
 #: The names that mean something wherever a function is expected.
 WORDS = frozenset({*PRIMITIVES, *ABBREVIATIONS, *OPERATORS})
 #: Operators that are called by name; the others stand between their operands.
-NAMED_OPERATORS = tuple(op for op in OPERATORS if op.isalpha() and op != "neg")
-SIZE_ONLY = {"//": "rounding down", "%": "the rest", "/^": "exactly"}
+NAMED_OPERATORS = tuple(op for op in OPERATORS if op.isalnum() and op not in {"neg", *LOGICAL})
+SIZE_ONLY = {"//": "rounding down", "/^": "exactly"}
 
 
 def parse(text: str) -> Program:
@@ -328,7 +340,8 @@ class Elaborator:
     def arithmetic(self, node: Infix, index: Mapping[str, Nat] | None) -> Nat:
         """An operator between sizes."""
         left, right = self.nat(node.left, index), self.nat(node.right, index)
-        if node.op in SIZE_ONLY and right.constant is not None and right.constant < 1:
+        divides = node.op in {*SIZE_ONLY, "%"}
+        if divides and right.constant is not None and right.constant < 1:
             what = f"a size is divided by {right}"
             raise self.refuse(SyntaxRefused, what, node.right, "divide by 1 or more")
         match node.op:
@@ -394,6 +407,8 @@ class Elaborator:
                 return self.literal(node, None)
             case Minus():
                 return self.operator("neg", (node.value,), node, scope)
+            case Not():
+                return self.operator("not", (node.value,), node, scope)
             case Infix():
                 return self.infix(node, scope)
             case Project():
@@ -445,13 +460,19 @@ class Elaborator:
             raise InternalError(message)
         wanted = t if isinstance(t, ScalarType) and t != BOOL else F32
         kind = SCALARS[number.suffix] if number.suffix else wanted
-        value = float(number.digits)
-        if kind == I32:
+        sign = -1 if isinstance(node, Minus) else 1
+        if kind in INTEGERS:
             if not number.digits.isdigit():
-                what = f"`{number.digits}` is not an i32"
+                what = f"`{number.digits}` is not an {kind}"
                 raise self.refuse(TypeRefused, what, node, "write a whole number")
-            value = int(number.digits)
-        return Literal(cast_literal(-value if isinstance(node, Minus) else value, kind), kind)
+            value = sign * int(number.digits)
+        else:
+            value = sign * float(number.digits)
+        lost = math.isinf(value) and number.digits != "inf"
+        if (why := "it is infinite" if lost else misfit(value, kind)) is not None:
+            what = f"`{'-' * (sign < 0)}{number.digits}` is no {kind}"
+            raise self.refuse(TypeRefused, what, node, why, bounds(kind))
+        return Literal(cast_literal(value, kind), kind)
 
     def beside(self, nodes: tuple[Syntax, ...], scope: Scope) -> tuple[Expr, ...]:
         """Values of one type: plain numbers take the type of the first that is not one."""
@@ -487,25 +508,39 @@ class Elaborator:
             raise self.refuse(SyntaxRefused, what, node)
         if op == "select":
             args = (self.value(nodes[0], scope), *self.beside(nodes[1:], scope))
+        elif op in SCALARS:
+            args = (self.numeric(nodes[0], SCALARS[op], scope),)
         else:
             args = self.beside(nodes, scope)
-        hint = "nothing is converted; a number may end with its type: `2i32`, `1.5f64`"
+        hint = "`f32(x)` converts; a number may end with its type: `2i32`, `1.5f64`"
         types = {a.type for a in args[1:]} if op == "select" else {a.type for a in args}
         scalars = all(isinstance(t, ScalarType) for t in types)
         remedy = hint if scalars and len(types) > 1 else f"`map` applies `{op}` to each element"
-        return self.built(
-            node,
-            lambda: FunCall(ScalarOp(op), args),
-            lambda: () if scalars and len(types) == 1 else (remedy,),
-        )
+
+        def make() -> Expr:
+            check_divisor(op, args)
+            return FunCall(ScalarOp(op), args)
+
+        return self.built(node, make, lambda: () if scalars and len(types) == 1 else (remedy,))
 
     def let(self, node: Let, scope: Scope) -> Expr:
-        """`let`."""
-        values = tuple(self.value(v, scope) for v in node.values)
-        params = self.bound(node.names, tuple(v.type for v in values))
-        function = Lambda(params, self.value(node.body, entered(scope, params)))
-        exact = any(name.type is not None for name in node.names)
-        return self.built(node, lambda: applied(function, values, exact=exact), no_remedies)
+        """`let`: a value may use the names before it; those that do not are bound together."""
+        groups: list[tuple[list[Formal], list[Param], list[Expr]]] = [([], [], [])]
+        for formal, syntax in zip(node.names, node.values, strict=True):
+            value = self.value(syntax, scope)
+            if not value.free.isdisjoint(groups[-1][1]):
+                groups.append(([], [], []))
+            (param,) = self.bound((formal,), (value.type,))
+            for part, new in zip(groups[-1], (formal, param, value), strict=True):
+                part.append(new)  # pyright: ignore[reportArgumentType]
+            scope = entered(scope, (param,))
+        body = self.value(node.body, scope)
+        for formals, params, values in reversed(groups):
+            function = Lambda(tuple(params), body)
+            exact = any(formal.type is not None for formal in formals)
+            make = functools.partial(applied, function, tuple(values), exact=exact)
+            body = self.built(node, make, no_remedies)
+        return body
 
     def bound(self, formals: tuple[Formal, ...], types: tuple[Type, ...]) -> tuple[Param, ...]:
         """Parameters of what they will be given, or of the types that are written."""
@@ -641,16 +676,60 @@ class Elaborator:
         static = self.statics(cls, args)
         rest = args[len(static) :]
         has_function = len(rest) == (printing.operands(cls) or 0)
-        inner = tuple(self.numeric(a, base(operand.type), scope) for a in rest[has_function:])
-        operands = (*inner, operand)
         if not has_function:
-            return self.apply(cls(**static), operands, node)
-        types = tuple(o.type for o in operands)
+            inner = tuple(self.value(a, scope) for a in rest)
+            return self.apply(cls(**static), (*inner, operand), node)
         bare = cls(f=NO_FUNCTION, **static)  # pyright: ignore[reportCallIssue]
-        wanted = self.built(node, lambda: bare.parameter_types(*types), lambda: law(cls))
-        function, exact = self.function(rest[0], wanted, scope)
-        whole = replace(bare, f=function)
-        return self.apply(whole, operands, node, exact=exact)
+
+        def attempt(starts: tuple[Callable[[], Expr], ...]) -> Expr:
+            operands = (*(start() for start in starts), operand)
+            types = tuple(o.type for o in operands)
+            wanted = self.built(node, lambda: bare.parameter_types(*types), lambda: law(cls))
+            function, exact = self.function(rest[0], wanted, scope)
+            if cls is Iterate and not keeps_type(function):
+                return self.iterated(rest[0], self.nat(args[0]), operand, node, scope)
+            return self.apply(replace(bare, f=function), operands, node, exact=exact)
+
+        possible = itertools.product(*(self.starts(a, operand.type, scope) for a in rest[1:]))
+        return first_that_fits(functools.partial(attempt, starts) for starts in possible)
+
+    def iterated(self, f: Syntax, times: Nat, x: Expr, node: Node, scope: Scope) -> Expr:
+        """A function that changes the type, applied one time after the other."""
+        function, _ = self.function(f, (x.type,), scope)
+        count = self.built(
+            node, lambda: fixed_times(times, x.type, function.body.type), no_remedies
+        )
+        for _ in range(count):
+            function, exact = self.function(f, (x.type,), scope)
+            make = functools.partial(applied, function, (x,), exact=exact)
+            x = self.built(node, make, no_remedies)
+        return x
+
+    def starts(self, node: Syntax, source: Type, scope: Scope) -> Iterator[Callable[[], Expr]]:
+        """What an initial value may be where `source` is folded: see `lang.accumulators`."""
+        if isinstance(node, Number | Minus) and is_number(node):
+            number = node.value if isinstance(node, Minus) else node
+            suffixed = isinstance(number, Number) and number.suffix
+            for t in (F32,) if suffixed else accumulators(source):
+                yield functools.partial(self.spread, node, t)
+        elif isinstance(node, Group) and len(node.items) > 1:
+            types = component_types(source, len(node.items))
+            yield lambda: Tuple(
+                tuple(
+                    self.spread(item, t)
+                    if isinstance(item, Number | Minus) and is_number(item)
+                    else self.value(item, scope)
+                    for item, t in zip(node.items, types, strict=True)
+                )
+            )
+        else:
+            yield lambda: self.value(node, scope)
+
+    def spread(self, node: Number | Minus, t: Type) -> Expr:
+        """A number as a literal of a type; at every component of a tuple type."""
+        if isinstance(t, TupleType):
+            return Tuple(tuple(self.spread(node, e) for e in t.elements))
+        return self.literal(node, t)
 
     def apply(
         self,

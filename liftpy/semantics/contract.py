@@ -31,11 +31,14 @@ from liftpy.primitives import (
     AsScalar,
     AsVector,
     Generate,
+    Iterate,
     Map,
     MapVec,
     Reduce,
     ReduceVec,
     Reorder,
+    Scan,
+    SlideSeq,
     Unzip,
 )
 from liftpy.rewrite.rule import ValueVar
@@ -56,7 +59,7 @@ FORTH = "C4 the primitive leads every element of its inverse back"
 POSSIBLE = "C5 what is required can hold for more than 8 elements"
 NEEDED = "C5 each clause of what is required is needed"
 
-width = var("v")
+width, size = var("v"), var("size")
 z, x = Param("z", U), Param("x", T)
 xs, ys, zs = array("xs", T, n), array("ys", T, k), array("zs", U, k)
 xss = array("xss", T, n, m)
@@ -76,6 +79,9 @@ GENERAL: dict[type[Primitive], Callable[[Any], Instance]] = {
     Unzip: lambda p: (p(), (array("pairs", TupleType((T, U)), n),)),
     Get: lambda p: (p(1), (Param("pair", TupleType((T, U))),)),
     Generate: lambda p: (p(var("length", None), function(f, i=I32)), ()),
+    Scan: lambda p: (p(function(f, a=U, x=T)), (z, xs)),
+    Iterate: lambda p: (p(function(unknown("f", T), x=T), var("times", None)), (x,)),
+    SlideSeq: lambda p: (p(function(f, w=ArrayType(T, size)), size, var("step")), (xs,)),
     AsVector: lambda p: (p(width), (array("xs", S, n),)),
     AsScalar: lambda p: (p(), (array("xs", VectorType(S, width), n),)),
     MapVec: lambda p: (p(function(f, x=S)), (Param("xs", VectorType(S, width)),)),

@@ -14,9 +14,10 @@ from liftpy.ir.denote import denote
 from liftpy.ir.expr import Lambda, Param, Program
 from liftpy.ir.nat import Nat
 from liftpy.ir.pull import Pull, Value
-from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
+from liftpy.ir.types import ArrayType, TupleType, Type, VectorType, components
 from liftpy.semantics import sizes as sizing
-from liftpy.semantics.numbers import DTYPES, NumpyReader, Path, along, number
+from liftpy.semantics.numbers import NumpyReader, Path, along, number
+from liftpy.semantics.operations import DTYPES
 
 #: What a user gives for a parameter: an array or a number; a tuple of them for tuples.
 Argument: TypeAlias = Any
@@ -95,14 +96,16 @@ def check_arguments(
 # --- results ------------------------------------------------------------------------------------
 
 
-def read_at(value: Value, t: Type, indices: Path) -> Value:
-    """The scalars of a value at indices; a tuple gives a tuple."""
+def read_at(value: Value, t: Type, indices: Path, path: tuple[int, ...] = ()) -> Value:
+    """The scalars of a value at indices; a tuple gives a tuple, or the component at a path."""
+    if isinstance(t, TupleType) and path:
+        return read_at(value[path[0]], t.elements[path[0]], indices, path[1:])
     if isinstance(t, TupleType):
         return tuple(read_at(value[k], part, indices) for k, part in enumerate(t.elements))
     if isinstance(t, ArrayType | VectorType):
         if not indices:
             raise ArgumentRefused(f"a point needs an index for each dimension, {t} is left")
-        return read_at(value[indices[0]], t.element, indices[1:])
+        return read_at(value[indices[0]], t.element, indices[1:], path)
     return value
 
 
@@ -176,15 +179,20 @@ def evaluate_at(
     *arrays: Argument,
     dtype: DTypeLike | None = None,
     sizes: sizing.Sizes | None = None,
+    component: tuple[int, ...] = (),
 ) -> Any:
-    """The elements of the result at `points`, an integer array `[N, rank]`; see `evaluate`."""
+    """The elements of the result at `points`, an integer array `[N, rank]`; see `evaluate`.
+
+    Of a result that has tuples, those of all components, or of the one that `component` leads to.
+    """
     function = body_of(program, arrays, sizes)
     reader = NumpyReader(1, dtype)
     env = check_arguments(function.params, arrays, reader)
     indices = tuple(np.asarray(points, np.int64).T)
-    check_points(function.body.type, indices)
+    t = function.body.type
+    check_points(part_of(t, component), indices)
     with np.errstate(all="ignore"):  # as in `evaluate`
-        value = read_at(denote(function.body, env, reader), function.body.type, indices)
+        value = read_at(denote(function.body, env, reader), t, indices, component)
     return spread(value, len(points))
 
 
@@ -193,6 +201,14 @@ def spread(value: Value, count: int) -> Any:
     if isinstance(value, tuple):
         return tuple(spread(part, count) for part in value)
     return np.array(np.broadcast_to(value, (count,)))
+
+
+def part_of(t: Type, path: tuple[int, ...]) -> Type:
+    """The type of a component: arrays of tuples as tuples of arrays."""
+    for part in components(t) if path else ():
+        if part.path == path:
+            return part.type
+    return t
 
 
 def check_points(t: Type, indices: Path) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from liftpy.ir.nat import NatLike, Var, nat
-from liftpy.ir.pull import Index, Parts, Pull, Value
+from liftpy.ir.pull import Index, Parts, Pull, Value, prefixes
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
 from liftpy.rewrite.rule import Assumption
 from liftpy.semantics.symbolic import components
@@ -105,10 +105,15 @@ class FreeReader:
             case Pull():
                 elements = (self.term(value[i]) for i in range(self.number(value.length)))
                 return Term("array", tuple(elements))
+            case list():
+                return Term("array", tuple(map(self.term, value)))
             case Parts() | tuple():
                 return Term("tuple", tuple(self.term(part) for part in components(value)))
             case _:
                 return value
+
+    def scan(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Pull:
+        return prefixes(self, length, init, step)
 
     def fold(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Value:
         for k in range(self.number(length)):

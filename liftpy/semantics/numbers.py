@@ -17,41 +17,10 @@ from numpy.typing import DTypeLike
 from liftpy.errors import InternalError
 from liftpy.ir.nat import Nat, NatLike
 from liftpy.ir.pull import Index, Parts, Pull, Value
-from liftpy.ir.types import Type
+from liftpy.ir.types import FLOATS, SCALARS, Type
+from liftpy.semantics.operations import DTYPES, OPERATIONS, convert
 
 Path: TypeAlias = tuple[Index, ...]
-
-DTYPES: dict[str, type[np.generic]] = {
-    "f32": np.float32,
-    "f64": np.float64,
-    "i32": np.int32,
-    "bool": np.bool_,
-}
-
-
-def quotient(a: Any, b: Any) -> Any:
-    """`a / b` as C divides: integers towards zero."""
-    if np.issubdtype(np.result_type(a, b), np.integer):
-        return np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))
-    return a / b
-
-
-OPERATIONS: dict[str, Callable[..., Any]] = {
-    "+": np.add,
-    "-": np.subtract,
-    "*": np.multiply,
-    "/": quotient,
-    "min": np.fmin,
-    "max": np.fmax,
-    "neg": np.negative,
-    "abs": np.abs,
-    "sqrt": np.sqrt,
-    "exp": np.exp,
-    "<": np.less,
-    "<=": np.less_equal,
-    "==": np.equal,
-    "select": np.where,
-}
 
 
 class Elsewhere(Exception):
@@ -71,10 +40,11 @@ class NumpyReader:
 
     def number_type(self, t: Type) -> Any:
         """The numpy type in which scalars of a type are computed."""
-        name = str(t)
-        return self.dtype if self.dtype is not None and name in {"f32", "f64"} else DTYPES[name]
+        return self.dtype if self.dtype is not None and t in FLOATS else DTYPES[str(t)]
 
     def operate(self, op: str, args: tuple[Value, ...]) -> Value:
+        if op in SCALARS:
+            return convert(args[0], self.number_type(SCALARS[op]))
         return OPERATIONS[op](*args)
 
     def literal(self, value: float, t: Type) -> Value:
@@ -107,6 +77,27 @@ class NumpyReader:
         for k in range(steps):
             init = step(np.int64(k), init)
         return init
+
+    def scan(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Pull:
+        """As a loop over an axis of its own, the first time that an element is asked for."""
+        axis, steps, found = self.rank, int(length), list[Value]()
+
+        def stored() -> Value:
+            rank, self.rank = self.rank, axis + 1
+            acc = self.store(init)
+            after: list[Value] = []
+            for k in range(steps):
+                acc = self.store(step(np.int64(k), view(acc, {})))
+                after.append(acc)
+            self.rank = rank
+            return Stored(steps, axis, stacked(after, axis))
+
+        def at(i: Index) -> Value:
+            if not found:
+                found.append(view(stored(), {}))
+            return found[0][i]
+
+        return Pull(steps, at)
 
     def store(self, value: Value) -> Value:
         """The value with every element computed: arrays and tuples of `Stored` and numbers."""
@@ -153,6 +144,22 @@ def view(stored: Value, picked: dict[int, Any]) -> Value:
                     along_axis = np.arange(length).reshape(length, *[1] * axis)
                     at.append(picked.get(axis, along_axis))
             return values[tuple(at)] if picked else stored
+
+
+def stacked(values: list[Value], axis: int) -> Value:
+    """Stored values of one shape as one that has them along an axis, which they do not use."""
+    match values[0]:
+        case Stored(length, own, _):
+            return Stored(length, own, stacked([v.element for v in values], axis))
+        case tuple():
+            parts = range(len(values[0]))
+            return tuple(stacked([v[k] for v in values], axis) for k in parts)
+        case _:
+            arrays = [np.asarray(v) for v in values]
+            rank = max(axis + 1, *(a.ndim for a in arrays))
+            filled = [a.reshape((1,) * (rank - a.ndim) + a.shape) for a in arrays]
+            shape = np.broadcast_shapes(*(a.shape for a in filled))
+            return np.concatenate([np.broadcast_to(a, shape) for a in filled], rank - 1 - axis)
 
 
 class Fold:

@@ -16,10 +16,19 @@ from typing import Any
 import z3
 
 from liftpy.ir.nat import Nat, NatLike, nat
-from liftpy.ir.pull import Index, Parts, Pull, Value
-from liftpy.ir.types import BOOL, ArrayType, TupleType, Type, VectorType
+from liftpy.ir.pull import Index, Parts, Pull, Value, prefixes
+from liftpy.ir.scalars import OPERATORS
+from liftpy.ir.types import BOOL, SCALARS, ArrayType, TupleType, Type, VectorType
 from liftpy.semantics.smt import Terms
 from liftpy.semantics.verdict import Open
+
+#: Operators that z3 knows; the others are unknown functions, each the same everywhere.
+INTERPRETED: dict[str, Callable[..., Any]] = {
+    "select": z3.If,
+    "and": z3.And,
+    "or": z3.Or,
+    "not": z3.Not,
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,9 +134,14 @@ class SymbolicReader:
 
     def operate(self, op: str, args: tuple[Value, ...]) -> Value:
         terms = [self.scalar(a) for a in args]
-        if op == "select":
-            return z3.If(*terms)
-        sort = z3.BoolSort() if op in {"<", "<=", "=="} else terms[0].sort()
+        if op in INTERPRETED:
+            return INTERPRETED[op](*terms)
+        if op == "!=":
+            return z3.Not(applied("operator ==", terms, z3.BoolSort()))
+        if op in SCALARS:
+            sort = self.sort(SCALARS[op])
+        else:
+            sort = z3.BoolSort() if OPERATORS[op][1] else terms[0].sort()
         return applied(f"operator {op}", terms, sort)
 
     def constant(self, value: float, sort: Any) -> Any:
@@ -158,6 +172,9 @@ class SymbolicReader:
     def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
         flat = [self.flat(a, t) for a, t in zip(args, function.params, strict=True)]
         return self.leaf(function.name, function.type, *(term for part in flat for term in part))
+
+    def scan(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Pull:
+        return prefixes(self, length, init, step)
 
     def fold(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Value:
         return view(Fold(length, init, step), init, ())

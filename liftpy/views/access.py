@@ -14,7 +14,8 @@ from typing import Any, Literal, TypeAlias
 from liftpy.errors import InternalError
 from liftpy.ir.nat import ZERO, Nat, NatLike, nat
 from liftpy.ir.pull import Parts, Pull, Value, known
-from liftpy.ir.types import BOOL, ArrayType, ScalarType, TupleType, Type, VectorType
+from liftpy.ir.scalars import operator_type
+from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, VectorType
 
 Space: TypeAlias = Literal["global", "local", "private"]
 
@@ -129,9 +130,7 @@ class AccessReader:
 
     def operate(self, op: str, args: tuple[Value, ...]) -> Value:
         """An operator applied."""
-        if op in {"<", "<=", "=="}:
-            return Apply(op, args, BOOL)
-        return Apply(op, args, args[-1].type)
+        return Apply(op, args, operator_type(op, args[-1].type))
 
     def literal(self, value: float, t: Type) -> Value:
         """A constant."""
@@ -182,8 +181,18 @@ class AccessReader:
         message = "a reduction was read as a view"
         raise InternalError(message)
 
+    def scan(self, length: NatLike, init: Value, step: Callable[[Any, Value], Value]) -> Pull:
+        """Scans are materialised before they are read."""
+        message = "a scan was read as a view"
+        raise InternalError(message)
+
 
 Allocate: TypeAlias = Callable[[str, ScalarType, int], Memory]
+
+
+def part_name(name: str, path: tuple[int, ...]) -> str:
+    """What a component's memory is called; the components are those of `ir.types.components`."""
+    return "".join([name, *(f"_{k}" for k in path)])
 
 
 def memory_view(name: str, t: Type, allocate: Allocate, alias: int = 0) -> Value:
@@ -199,10 +208,10 @@ def _view(name: str, t: Type, outer: tuple[int, ...], allocate: Allocate, alias:
         inner = inner.element
     if isinstance(inner, TupleType):
         parts = tuple(
-            _view(f"{name}_{k}", e, tuple(dims), allocate, alias)
+            _view(part_name(name, (k,)), e, tuple(dims), allocate, alias)
             for k, e in enumerate(inner.elements)
         )
-        return _tuples(parts, len(dims) - len(outer), tuple(dims[len(outer) :]))
+        return _tuples(parts, tuple(dims))
     if not isinstance(inner, ScalarType):
         message = f"{t} has no place in memory"
         raise InternalError(message)
@@ -224,11 +233,11 @@ def _nest(memory: Memory, dims: tuple[int, ...], offset: Nat, alias: int) -> Val
     return Pull(dims[0], lambda i: _nest(memory, rest, offset + nat(i) * stride, alias))
 
 
-def _tuples(parts: tuple[Value, ...], depth: int, dims: tuple[int, ...]) -> Value:
+def _tuples(parts: tuple[Value, ...], dims: tuple[int, ...]) -> Value:
     """Arrays of components as an array of tuples."""
-    if depth == 0:
+    if not dims:
         return parts
-    return Pull(dims[0], lambda i: _tuples(tuple(p[i] for p in parts), depth - 1, dims[1:]))
+    return Pull(dims[0], lambda i: _tuples(tuple(p[i] for p in parts), dims[1:]))
 
 
 def leaf(value: Value) -> Term:

@@ -32,7 +32,9 @@ def through(
         if f.free or not isinstance(dest, Pull) or push(f.body, param, dest[0], read) is None:
             return None
         return (Pull(dest.length, lambda i: push(f.body, param, dest[i], read)),)
-    if isinstance(primitive, Zip | Unzip):
+    if isinstance(primitive, Unzip):
+        return (Zip().meaning(read, *dest),)
+    if isinstance(primitive, Zip):
         return None
     inverse = primitive.inverse(*(arg.type for arg in args))
     if inverse is None:

@@ -407,3 +407,39 @@ def test_the_plot_needs_an_extra_and_says_so(liftpy, monkeypatch):
     assert said.err == (
         "error: a plot needs matplotlib, which is not installed: pip install 'liftpy[plot]'\n"
     )
+
+
+PAIRS = "def pairs(ps: [6](f32, i32)) = ps |> map((x, k) => (k * 2, x - f32(k)))\n"
+
+
+def test_tuples_go_in_and_come_out_by_component(liftpy):
+    Path("pairs.lift").write_text(PAIRS, encoding="utf-8")
+    (given,) = inputs(parse(PAIRS), seed=7).values()
+    for k, part in enumerate(given):
+        np.save(f"in{k}.npy", part)
+    chosen = ["--input", "ps.0=in0.npy", "--input", "ps.1=in1.npy", "--output", "out.npy"]
+    said = liftpy("run", "pairs.lift", *chosen, "--json")
+    assert said.json["shape"] == [[6], [6]]
+    for k, part in enumerate(evaluate(parse(PAIRS), given)):
+        got = np.load(f"out.{k}.npy")
+        assert got.dtype == part.dtype
+        np.testing.assert_allclose(got, part, rtol=1e-6)
+    manifest = liftpy("compile", "pairs.lift", "--json").json["manifest"]
+    assert manifest["parameters"] == [["ps_0", "ps_1"]]
+    assert manifest["result"] == ["output_0", "output_1"]
+
+
+def test_a_component_that_is_not_there_is_refused_with_those_there_are(liftpy):
+    Path("pairs.lift").write_text(PAIRS, encoding="utf-8")
+    np.save("in.npy", np.zeros(6, np.float32))
+    said = liftpy("run", "pairs.lift", "--input", "ps=in.npy")
+    assert said.code == 1
+    assert "has no parameter 'ps'; it takes: ps.0, ps.1" in said.err
+
+
+def test_tuples_are_explored(liftpy):
+    Path("pairs.lift").write_text(PAIRS, encoding="utf-8")
+    said = liftpy("explore", "pairs.lift", "--samples", "1", "--db", "pairs.db", "--json")
+    assert said.code == 0, said.err
+    (row,) = liftpy("candidates", "pairs.db", "--json").json
+    assert row["outcome"] == "measured"

@@ -7,11 +7,23 @@ import pytest
 
 from liftpy.errors import UnknownName
 from liftpy.ir.constraint import at_least
+from liftpy.ir.expr import Param
 from liftpy.ir.nat import nats, var
 from liftpy.ir.pull import Pull
-from liftpy.primitives import PRIMITIVES, Pad, Slide, Split, Transpose, stride
+from liftpy.ir.types import ArrayType
+from liftpy.primitives import (
+    PRIMITIVES,
+    Iterate,
+    Pad,
+    Scan,
+    Slide,
+    SlideSeq,
+    Split,
+    Transpose,
+    stride,
+)
 from liftpy.rewrite.rule import ValueVar
-from liftpy.rewrite.rules.notation import T, array, m, n
+from liftpy.rewrite.rules.notation import T, U, array, function, m, n, unknown
 from liftpy.semantics.agree import Proof
 from liftpy.semantics.contract import (
     INSIDE,
@@ -163,3 +175,59 @@ def test_stride_is_a_permutation_with_its_inverse():
 def test_unknown_primitive_is_refused_with_those_there_are():
     with pytest.raises(UnknownName, match="there is no primitive slid; there are map, "):
         prove_primitive("slid")
+
+
+def test_what_neighbouring_windows_share_is_moved_by_a_step():
+    """Why `slideSeq` may keep its window: element j of window i + 1 is element j + step of i."""
+    proof = Proof()
+    slide = Slide(size, step)
+    proof.hypotheses = [proof.terms.assume(c) for c in slide.requires(xs.type)]
+    windows = slide.meaning(proof.reader, proof.reader.leaf("xs", xs.type))
+    i, in_windows = proof.index(windows.length - 1)
+    j, in_shared = proof.index(size - step)
+    proof.agree(windows[i + 1][j], windows[i][j + step], (in_windows, in_shared))
+
+
+@dataclass(frozen=True)
+class LateScan(Scan):
+    """Wrong: the exclusive prefix sequence."""
+
+    name: ClassVar[str] = "lateScan"
+
+    def meaning(self, read, f, init, xs):
+        return Pull(xs.length, lambda i: read.fold(i, init, lambda k, acc: f(acc, xs[k])))
+
+
+def test_a_scan_that_is_one_element_late_is_refuted():
+    verdict = prove_instance(LateScan(function(unknown("f", U), a=U, x=T)), (Param("z", U), xs))
+    assert isinstance(verdict, Refuted)
+    assert verdict.obligation == REFERENCE
+
+
+@dataclass(frozen=True)
+class HastySlideSeq(SlideSeq):
+    """Wrong: the window moves by one element, whatever the step is."""
+
+    name: ClassVar[str] = "hastySlideSeq"
+
+    def meaning(self, read, f, xs):
+        windows = Slide(self.size, self.step).windows(xs.length)
+        return Pull(windows, lambda i: f(Pull(self.size, lambda j: xs[i + j])))
+
+
+def test_a_window_that_moves_too_slowly_is_refuted():
+    window = function(unknown("f", U), w=ArrayType(T, size))
+    verdict = prove_instance(HastySlideSeq(window, size, step), (xs,))
+    assert isinstance(verdict, Refuted)
+
+
+def test_iterating_once_more_is_refuted():
+    @dataclass(frozen=True)
+    class Further(Iterate):
+        name: ClassVar[str] = "further"
+
+        def meaning(self, read, f, x):
+            return f(super().meaning(read, f, x))
+
+    again = Further(function(unknown("f", T), x=T), var("times", None))
+    assert isinstance(prove_instance(again, (Param("x", T),)), Refuted)

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from liftpy.errors import TypeRefused
 from liftpy.explore.check import (
     POISON,
     Expected,
@@ -54,9 +53,28 @@ def test_integers_are_distinct_too():
     assert sorted(x) == list(range(-5, 6))
 
 
-def test_a_parameter_that_no_buffer_holds_is_refused():
-    with pytest.raises(TypeRefused, match=r"x is .* arrays of scalars only"):
-        inputs(parse("def firsts(x: [4](f32, f32)) = x |> map(p => p.0)"))
+def test_a_parameter_of_tuples_is_a_tuple_of_arrays():
+    (x,) = inputs(parse("def firsts(x: [4](f32, (i8, [3]f64))) = x |> map(p => p.0)")).values()
+    assert [x[0].dtype, x[1][0].dtype, x[1][1].dtype] == [np.float32, np.int8, np.float64]
+    assert [x[0].shape, x[1][0].shape, x[1][1].shape] == [(4,), (4,), (4, 3)]
+
+
+def test_the_tolerance_is_that_of_the_roughest_float():
+    half = parse("def half(x: [4]f16) = x |> map(x => f32(x) * 3)")
+    (wanted,) = expected(half, inputs(half), tolerance=1e-5)
+    assert wanted.tolerance == 1e-5 * 2**10
+    double = parse("def double(x: [4]f64) = x |> map(x => (x * 3, i64(x)))")
+    floats, whole = expected(double, inputs(double), tolerance=1e-5)
+    assert (floats.tolerance, whole.tolerance) == (1e-5 * 2**-20, 0)
+
+
+def test_large_integers_are_compared_exactly():
+    large = parse("def large(x: [4]i64) = x |> map(x => x + 9007199254740993)")
+    judged = judge(large)
+    result = right(large).astype(np.int64)
+    assert judged.judge(result) == 0
+    result[2] += 1
+    assert isinstance(judged.judge(result), WrongResult)
 
 
 def test_a_small_result_is_compared_whole():
@@ -102,7 +120,7 @@ def test_a_wrong_element_is_found_with_its_place():
 
 def test_the_tolerance_is_relative_to_the_largest_value():
     wanted = Expected(np.array([[0], [1]]), np.array([100.0, 0.0]), 1e-2)
-    lenient = Judge(SMALL, inputs(SMALL), wanted)
+    lenient = Judge(SMALL, inputs(SMALL), (wanted,))
     result = np.zeros(7, np.float32)
     result[0] = 100.9
     assert lenient.judge(result) == pytest.approx(9e-3, rel=1e-2)
@@ -142,7 +160,7 @@ def test_a_nan_that_the_program_means_is_right():
 def test_a_wrong_element_that_no_point_meets_is_found_against_the_first_right_result():
     tried = judge(LARGE)
     assert isinstance(tried.judge(right(LARGE)), float)
-    points = {tuple(p) for p in tried.wanted.points}
+    points = {tuple(p) for p in tried.parts[0].wanted.points}
     place = next(p for p in np.ndindex(101, 103) if p not in points)
     result = right(LARGE)
     result[place] += 0.25

@@ -134,9 +134,9 @@ def test_a_candidate_is_measured(runtime):
 
 
 def test_a_wrong_result_is_not_timed(runtime):
-    wanted = expected(PROGRAM, inputs(PROGRAM))
+    (wanted,) = expected(PROGRAM, inputs(PROGRAM))
     other = Expected(wanted.points, wanted.values + np.eye(30)[7], wanted.tolerance)
-    with Measurer(setup(device=runtime, wanted=other), 60.0) as measurer:
+    with Measurer(setup(device=runtime, wanted=(other,)), 60.0) as measurer:
         outcome = measurer.measure(plain())
     assert isinstance(outcome, WrongResult)
     assert outcome.where == (7,)

@@ -10,7 +10,8 @@ import pytest
 from liftpy.errors import SyntaxRefused, TypeRefused, UnknownName
 from liftpy.ir.expr import Expr, Lambda, Literal, Param, Program, Tuple, operate
 from liftpy.ir.nat import nat, var
-from liftpy.ir.types import BOOL, F32, F64, I32, VectorType, array
+from liftpy.ir.types import BOOL, F32, F64, I32, I64, VectorType, array
+from liftpy.primitives import lang
 from liftpy.primitives.lang import (
     PRELUDE,
     add,
@@ -315,3 +316,137 @@ def test_refusals(text, kind, says):
 
 def test_the_binder_of_a_lambda_is_the_formal_one():
     assert isinstance(read("xs |> map(q => q)").fun.f, Lambda)
+
+
+# --- initial values of folds ----------------------------------------------------------------------
+
+
+def start_of(text):
+    program = parse(text)
+    assert parse(show(program)) == program
+    return program.body.body.args[0]
+
+
+@pytest.mark.parametrize(
+    ("start", "meant"),
+    [
+        ("reduce((s, t) => s + t.0, 0)", "0i32"),
+        ("reduce((s, t) => s + t.1 * f64(t.0), 0)", "0f64"),
+        ("reduce((s, t) => (s.0 + t.0, s.1 + t.1), 0)", "(0i32, 0f64)"),
+        ("reduce((s, t) => (s.0 + t.0, s.1 + t.1), -3)", "(-3i32, -3f64)"),
+        ("reduce((s, t) => (s.0 + t.0, s.1 + t.1), (0, 1.5))", "(0i32, 1.5f64)"),
+        ("reduce((s, t) => (s.0 + f32(t.0), s.1 + t.1), (0f32, 0))", "(0, 0f64)"),
+        ("reduce((s, t) => s + f32(t.1), 0f32)", "0"),
+    ],
+)
+def test_a_number_begins_a_fold_in_the_type_that_its_function_gives(start, meant):
+    assert show_expr(start_of(f"def p(ts: [5](i32, f64)) = ts |> {start}")) == meant
+
+
+def test_two_numbers_begin_a_fold_of_scalars_as_two():
+    extremes = "reduce((s, x) => (min(s.0, x), max(s.1, x)), (9, -9))"
+    start = start_of(f"def p(xs: [5]i64) = xs |> {extremes}")
+    assert show_expr(start) == "(9i64, -9i64)"
+
+
+def test_a_number_over_pairs_of_floats_is_one_float_where_that_fits():
+    text = "def p(xs: [5]f32) = zip(xs, xs) |> reduce((s, t) => s + t.0 * t.1, 0)"
+    assert start_of(text) == Literal(0.0, F32)
+    assert "0)" in show(parse(text))
+
+
+# --- let ------------------------------------------------------------------------------------------
+
+
+def test_a_value_of_let_may_use_the_names_before_it():
+    first = parse("def p(x: f32) = let a = x + 1, b = a * a, c = a - b in c * x")
+    again = parse("def p(x: f32) = let a = x + 1 in let b = a * a in let c = a - b in c * x")
+    assert first == again
+    assert parse(show(first)) == first
+
+
+def test_values_of_let_that_use_no_name_before_them_are_bound_together():
+    body = parse("def p(x: f32) = let a = x + 1, b = x * 2 in a - b").body.body
+    assert len(body.fun.params) == 2
+    mixed = parse("def p(x: f32) = let a = x, b = x * 2, c = a + b, d = x - 1 in c * d")
+    assert parse(show(mixed)) == mixed
+
+
+def test_a_caret_in_let_looks_past_the_names_before_it():
+    program = parse("def p(x: [4]f32) = let x = 3, y = ^x |> map(z => z * x) in y")
+    assert parse(show(program)) == program
+
+
+# --- sequences: the text form and the embedded form -----------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        ("xs |> scan(add, 0)", lambda xs: xs >> lang.scan(add, 0)),
+        ("xs |> scanSeq(add, 0)", lambda xs: xs >> lang.scan_seq(add, 0)),
+        ("xs |> iterate(3, map(x => x * 2))", lambda xs: xs >> lang.iterate(3, doubled)),
+        ("xs |> iterateSeq(3, map(x => x * 2))", lambda xs: xs >> lang.iterate_seq(3, doubled)),
+        ("xs |> mapSeqUnroll(x => x * 2)", lambda xs: xs >> lang.map_seq_unroll(lambda x: x * 2)),
+        (
+            "xs |> slideSeq(3, 2, w => w |> reduce(add, 0))",
+            lambda xs: xs >> lang.slide_seq(3, 2, lambda w: w >> lang.reduce(add, 0)),
+        ),
+        (
+            "xs |> iterate(2, split(2) |> map(reduce(add, 0)))",
+            lambda xs: xs >> lang.iterate(2, lang.split(2) >> lang.map(lang.reduce(add, 0))),
+        ),
+        ("xs |> map(x => i64(x) % 3)", lambda xs: xs >> lang.map(lambda x: convert64(x) % 3)),
+        (
+            "xs |> map(x => x < 2 and not x == 0 or x != 5)",
+            lambda xs: xs >> lang.map(lambda x: (x < 2) & ~lang.equal(x, 0) | lang.unequal(x, 5)),
+        ),
+        (
+            (
+                "xs |> map(x => pow(x, 2) + log(x) - sin(x) * cos(x) / tanh(x)"
+                " + max(floor(x), ceil(x)))"
+            ),
+            lambda xs: (
+                xs
+                >> lang.map(
+                    lambda x: (
+                        lang.power(x, 2)
+                        + lang.log(x)
+                        - lang.sin(x) * lang.cos(x) / lang.tanh(x)
+                        + lang.larger(lang.floor(x), lang.ceil(x))
+                    )
+                )
+            ),
+        ),
+        (
+            "zip(xs, xs) |> reduce((s, t) => (s.0 + t.0, s.1 - t.1), (1, 2))",
+            lambda xs: (
+                lang.zip(xs, xs) >> lang.reduce(lambda s, t: (s[0] + t[0], s[1] - t[1]), (1, 2))
+            ),
+        ),
+        (
+            "zip(xs, xs) |> reduce((s, t) => (s.0 + t.0, s.1 - t.1), 3)",
+            lambda xs: lang.zip(xs, xs) >> lang.reduce(lambda s, t: (s[0] + t[0], s[1] - t[1]), 3),
+        ),
+    ],
+)
+def test_both_forms_of_a_word_make_one_program(text, made):
+    xs = Param("xs", array(F32, 16))
+    program = Program("f", Lambda((xs,), made(xs)))
+    read = parse(f"def f(xs: [16]f32) = {text}")
+    assert read == program
+    assert parse(show(read)) == read
+
+
+doubled = lang.map(lambda x: x * 2)
+
+
+def convert64(x):
+    return lang.convert(x, I64)
+
+
+def test_a_function_that_changes_the_type_is_written_out():
+    program = parse("def p(xs: [16]i32) = xs |> iterate(3, split(2) |> map(reduce(addInt, 0)))")
+    assert str(program.type) == "[2]i32"
+    assert show(program).count("split(2)") == 3
+    assert parse(show(program)) == program

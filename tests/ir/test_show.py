@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.expr import (
-    OPERATORS,
     Expr,
     FunCall,
     FunVar,
@@ -26,10 +25,22 @@ from liftpy.ir.expr import (
 )
 from liftpy.ir.nat import Nat, nat, var
 from liftpy.ir.parse import parse_expr
+from liftpy.ir.scalars import LOGICAL, OPERATORS
 from liftpy.ir.show import show as show_plain
 from liftpy.ir.show import show_nat, show_number
 from liftpy.ir.source import Source
-from liftpy.ir.types import BOOL, F32, F64, I32, Type, TypeVar, array
+from liftpy.ir.types import (
+    BOOL,
+    F16,
+    F32,
+    F64,
+    I32,
+    INTEGERS,
+    Type,
+    TypeVar,
+    array,
+    integer_range,
+)
 from liftpy.primitives import PRIMITIVES, Join, Map, Pad, Reduce, Slide, Split, Transpose, Zip
 from liftpy.primitives.lang import add, add_int, fun, mul, neutral, section
 from liftpy.primitives.text import Elaborator, parse, parse_expression, show, show_expr
@@ -91,20 +102,37 @@ def test_every_primitive_reads_back(name):
 
 
 def test_every_operator_reads_back():
-    c, x, y = Param("c", BOOL), Param("x", F32), Param("y", F32)
+    c, d, x, y = Param("c", BOOL), Param("d", BOOL), Param("x", F32), Param("y", F32)
     given_ = {1: (x,), 2: (x, y), 3: (c, x, y)}
+    logical = {1: (c,), 2: (c, d)}
     for op, (arity, _) in OPERATORS.items():
-        back(program(FunCall(ScalarOp(op), given_[arity]), c, x, y))
+        args = logical[arity] if op in LOGICAL else given_[arity]
+        back(program(FunCall(ScalarOp(op), args), c, d, x, y))
 
 
-@pytest.mark.parametrize("outer", ["+", "-", "*", "/", "<", "neg", "min"])
-@pytest.mark.parametrize("inner", ["+", "-", "*", "/", "neg", "max"])
-def test_operators_nest_in_every_way(outer, inner):
-    x, y = Param("x", F32), Param("y", F32)
-    part = operate(inner, x) if inner == "neg" else operate(inner, x, y)
+@pytest.mark.parametrize("outer", ["and", "or", "not", "==", "!="])
+@pytest.mark.parametrize("inner", ["and", "or", "not"])
+def test_logical_operators_nest_in_every_way(outer, inner):
+    x, y = Param("x", BOOL), Param("y", BOOL)
+    part = operate(inner, x) if inner == "not" else operate(inner, x, y)
     whole = (
         [operate(outer, part)]
-        if outer == "neg"
+        if outer == "not"
+        else [operate(outer, part, y), operate(outer, y, part), operate(outer, part, part)]
+    )
+    for expr in whole:
+        back(program(expr, x, y))
+
+
+@pytest.mark.parametrize("outer", ["+", "-", "*", "/", "%", "<", "neg", "min", "f64"])
+@pytest.mark.parametrize("inner", ["+", "-", "*", "/", "%", "neg", "max", "f32"])
+def test_operators_nest_in_every_way(outer, inner):
+    x, y = Param("x", F32), Param("y", F32)
+    unary = {"neg", "f32", "f64"}
+    part = operate(inner, x) if inner in unary else operate(inner, x, y)
+    whole = (
+        [operate(outer, part)]
+        if outer in unary
         else [operate(outer, part, y), operate(outer, y, part), operate(outer, part, part)]
     )
     for expr in whole:
@@ -114,17 +142,30 @@ def test_operators_nest_in_every_way(outer, inner):
 # --- literals -----------------------------------------------------------------------------------
 
 
-@given(st.floats(allow_nan=False), st.sampled_from((F32, F64)))
-def test_floats_read_back_exactly(value, t):
+FINITE = {F16: 16, F32: 32, F64: 64}
+
+
+@given(
+    st.sampled_from(list(FINITE)).flatmap(
+        lambda t: st.tuples(st.floats(allow_nan=False, width=FINITE[t]), st.just(t))
+    )
+)
+def test_floats_read_back_exactly(pair):
+    value, t = pair
     expr = parse_expression(show_number(value, t))
     assert expr == Literal(value, t)
     assert math.copysign(1, expr.value) == math.copysign(1, value)
 
 
-@given(st.integers(-(2**31), 2**31 - 1))
-def test_integers_read_back_exactly(value):
-    expr = parse_expression(show_number(value, I32))
-    assert expr == Literal(value, I32)
+@given(
+    st.sampled_from(INTEGERS).flatmap(
+        lambda t: st.tuples(st.integers(*integer_range(t)), st.just(t))
+    )
+)
+def test_integers_read_back_exactly(pair):
+    value, t = pair
+    expr = parse_expression(show_number(value, t))
+    assert expr == Literal(value, t)
     assert type(expr.value) is int
 
 

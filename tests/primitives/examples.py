@@ -14,6 +14,7 @@ from liftpy.ir.nat import INDEX, nat, var
 from liftpy.ir.show import operands
 from liftpy.ir.types import F32, VectorType, array
 from liftpy.primitives import Zip
+from liftpy.primitives.lang import add, reduce
 
 xs, xss, column = (
     Param("xs", array(F32, 12)),
@@ -29,6 +30,10 @@ UNUSUAL = {
     "reduce": (Literal(0.5, F32), xs),
     "reduceSeq": (Literal(-0.5, F32), xs),
     "reduceSeqUnroll": (Literal(0.0, F32), xs),
+    "scan": (Literal(0.5, F32), xs),
+    "scanSeq": (Literal(0.5, F32), xs),
+    "iterate": (Param("x", F32),),
+    "iterateSeq": (Param("x", F32),),
     "reduceVec": (Literal(0.0, F32), vector),
 }
 #: By how many arguments are taken; any number is None.
@@ -55,5 +60,7 @@ def applied(cls: type[Primitive], given: tuple[Expr, ...]) -> Expr:
         values["f"] = Lambda((), Literal(0.0, F32))
         types = cls(**values).parameter_types(*(e.type for e in given))
         params = tuple(Param(n, t) for n, t in zip("uv", types, strict=False))
-        values["f"] = Lambda(params, operate("*", params[0], params[-1]))
+        first = params[0] if types[0] == F32 else params[0] >> reduce(add, 0)
+        last = params[-1] if types[-1] == F32 else first
+        values["f"] = Lambda(params, operate("*", first, last))
     return call(cls(**values), *given)

@@ -9,7 +9,7 @@ from liftpy.ir.constraint import at_least, at_most, divides, equal
 from liftpy.ir.expr import Literal, Param, call
 from liftpy.ir.nat import nats, var
 from liftpy.ir.types import ArrayType, TupleType
-from liftpy.primitives import AsScalar, AsVector, stride
+from liftpy.primitives import AsScalar, AsVector, Iterate, Scan, SlideSeq, stride
 from liftpy.rewrite.rule import Assumption, Rule, ValueVar, index
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.rules.notation import (
@@ -20,6 +20,7 @@ from liftpy.rewrite.rules.notation import (
     array,
     fmap,
     fold,
+    function,
     get,
     join,
     k,
@@ -46,7 +47,7 @@ i = var("i")
 c = ValueVar("c")
 xs, xss = array("xs", T, n), array("xss", T, n, m)
 scalars, rows = array("xs", S, n), array("xss", S, n, m)
-z, start = Param("z", U), Param("z", S)
+z, start, x = Param("z", U), Param("z", S), Param("x", T)
 e = Literal(ValueVar("e"), S)
 f, g, op = unknown("f", U), unknown("g", T), unknown("f", S)
 h, init, source = unknown("h", U), unknown("init", U), unknown("source", ArrayType(V, m))
@@ -63,6 +64,18 @@ def blocks(first, between):
     """A fold of folds over the chunks of `scalars`."""
     chunks = split(m, scalars)
     return fold(op, first, fmap(lambda chunk: fold(op, between, chunk), chunks, "chunk"))
+
+
+def scan(body, init, array_):
+    return call(Scan(function(body, a=init.type, x=array_.type.element)), init, array_)
+
+
+def iterate(times, value):
+    return call(Iterate(function(g, x=T), times), value)
+
+
+def slide_seq(size_, step_):
+    return call(SlideSeq(function(f, w=ArrayType(T, size_)), size_, step_), xs)
 
 
 columns = transpose(rows)
@@ -384,6 +397,22 @@ FALSE = {
             proof="lockstep",
         ),
         ELEMENTS_AGREE,
+    ),
+    "a scan with its arguments exchanged": (
+        law(scan(op, start, scalars), scan(lambda a, x: op(x, a), start, scalars)),
+        ELEMENTS_AGREE,
+    ),
+    "a scan as the folds of its elements alone": (
+        law(scan(op, start, scalars), fmap(lambda x: op(start, x), scalars)),
+        ELEMENTS_AGREE,
+    ),
+    "an iteration of one time more": (
+        law(iterate(p, x), iterate(p + 1, x)),
+        ELEMENTS_AGREE,
+    ),
+    "a window in registers that moves further than it is long": (
+        law(fmap(f, slide(size, step, xs), "w"), slide_seq(size, step)),
+        REQUIRES,
     ),
     "vectors that do not fill the array": (
         law(scalars, call(AsScalar(), call(AsVector(var("v")), scalars)), at_least(1, var("v"))),

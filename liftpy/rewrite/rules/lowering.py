@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+from liftpy.ir.constraint import at_most
 from liftpy.ir.expr import Param, call
-from liftpy.primitives import MapGlb, MapLcl, MapSeq, MapWrg, ReduceSeq, ReduceSeqUnroll
+from liftpy.ir.nat import nats
+from liftpy.ir.types import ArrayType
+from liftpy.primitives import (
+    Iterate,
+    IterateSeq,
+    MapGlb,
+    MapLcl,
+    MapSeq,
+    MapSeqUnroll,
+    MapWrg,
+    ReduceSeq,
+    ReduceSeqUnroll,
+    Scan,
+    ScanSeq,
+    SlideSeq,
+)
 from liftpy.primitives.levels import DIMENSIONS
 from liftpy.rewrite.rule import Rule
-from liftpy.rewrite.rules.notation import T, U, array, fmap, fold, function, n, unknown
+from liftpy.rewrite.rules.notation import T, U, array, fmap, fold, function, n, slide, unknown
 
-xs = array("xs", T, n)
+xs, x = array("xs", T, n), Param("x", T)
 z = Param("z", U)
-f = unknown("f", U)
+f, again = unknown("f", U), unknown("f", T)
+times, size, stride = nats("times size step")
 apply_f = function(f, x=T)
 step = function(f, a=U, x=T)
 
@@ -48,6 +65,35 @@ REDUCE_SEQ_UNROLL = Rule(
     call(ReduceSeqUnroll(step), z, xs),
     proof="definition",
 )
+MAP_TO_SEQ_UNROLL = Rule(
+    "map_to_seq_unroll",
+    "lowering",
+    fmap(f, xs),
+    call(MapSeqUnroll(apply_f), xs),
+    proof="definition",
+)
+SCAN_TO_SEQ = Rule(
+    "scan_to_seq",
+    "lowering",
+    call(Scan(step), z, xs),
+    call(ScanSeq(step), z, xs),
+    proof="definition",
+)
+ITERATE_TO_SEQ = Rule(
+    "iterate_to_seq",
+    "lowering",
+    call(Iterate(function(again, x=T), times), x),
+    call(IterateSeq(function(again, x=T), times), x),
+    proof="definition",
+)
+SLIDE_TO_SEQ = Rule(
+    "slide_to_seq",
+    "lowering",
+    fmap(f, slide(size, stride, xs), "w"),
+    call(SlideSeq(function(f, w=ArrayType(T, size)), size, stride), xs),
+    where=(at_most(stride, size),),
+    proof="definition",
+)
 
 RULES = (
     MAP_TO_SEQ,
@@ -57,4 +103,8 @@ RULES = (
     REDUCE_TO_SEQ,
     REDUCE_TO_SEQ_UNROLL,
     REDUCE_SEQ_UNROLL,
+    MAP_TO_SEQ_UNROLL,
+    SCAN_TO_SEQ,
+    ITERATE_TO_SEQ,
+    SLIDE_TO_SEQ,
 )

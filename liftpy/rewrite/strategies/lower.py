@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from liftpy.ir.expr import Expr, FunCall, Tuple
+from liftpy.ir.expr import Expr, FunCall, Lambda, Tuple
 from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import Path, top_down
-from liftpy.primitives import Map, Reduce
+from liftpy.primitives import Iterate, Map, Memory, Reduce, Scan, ToGlobal
 from liftpy.primitives.levels import DIMENSIONS
 from liftpy.primitives.work import computes
-from liftpy.rewrite.strategies.shapes import Nest, nests, rank, working_map
+from liftpy.rewrite.strategies.shapes import Nest, body_of, maker, nests, rank, working_map
 from liftpy.rewrite.strategy import (
     Result,
     Strategy,
@@ -37,10 +37,26 @@ def sequential(*, unroll: bool = False) -> Strategy:
     """What has no level yet becomes loops; innermost reductions straight-line code if asked for."""
     innermost_first = attempt(unroll_innermost()) if unroll else identity
     return seq(
+        store_inner_scans(),
         innermost_first,
-        normalize(rule("reduce_to_seq")),
+        normalize(choose(rule("reduce_to_seq"), rule("scan_to_seq"), rule("iterate_to_seq"))),
         normalize(where(working_map, rule("map_to_seq"))),
     )
+
+
+def store_inner_scans() -> Strategy:
+    """A scan that another stage reads is stored in registers of the work-item."""
+
+    def run(expr: Expr) -> Result:
+        for path, part in top_down(expr):
+            if not isinstance(part, FunCall) or isinstance(part.fun, Memory):
+                continue
+            for position, arg in enumerate(part.args):
+                if isinstance(arg, FunCall) and type(arg.fun) is Scan:
+                    return seq(at_path((*path, position), rule("to_private")), run)(expr)
+        return Success(expr)
+
+    return run
 
 
 def unroll_innermost() -> Strategy:
@@ -81,27 +97,72 @@ def over_ids(level: str) -> Strategy:
 def exposed() -> Strategy:
     """Reductions nested, and maps that make the result, which `mapping` gives levels.
 
-    A view is copied element by element; so is a result that is only read, of a concat say.
+    A view is copied element by element; so is a result that is only read, of a concat say. The
+    components of a tuple have a kernel each, and outside of all maps what a `let` names, scans,
+    iterations of maps, and what these read.
     """
 
     def run(expr: Expr) -> Result:
         if isinstance(expr, Tuple):
             parts = range(len(expr.elements))
             return seq(*(at_path((k,), run) for k in parts))(expr)
+        if isinstance(expr, FunCall) and isinstance(expr.fun, Lambda):
+            named = [k for k, arg in enumerate(expr.args) if computes(arg)]
+            stored = (at_path((k,), stored_plain()) for k in named)
+            return seq(*stored, at_path((len(expr.args),), run))(expr)
+        if (path := first_sequence(expr)) is not None:
+            return seq(at_path(path, stored_plain()), run)(expr)
+        if is_kernel_iteration(expr):
+            return seq(rule("iterate_to_seq"), at_path((1,), plain()))(expr)
         nested = nest_reductions() if computes(expr) else identity
         return seq(nested, attempt(where(is_unmapped, copied_out)))(expr)
 
     return run
 
 
+def plain() -> Strategy:
+    """A work-item for each result of the outer maps, loops inside; see `exposed`."""
+    return seq(exposed(), over_ids("glb"), sequential())
+
+
 def is_unmapped(expr: Expr) -> bool:
-    """An array that no map makes."""
-    return isinstance(expr.type, ArrayType) and not nests(expr)
+    """An array that no map makes, nor a fold or a scan."""
+    return isinstance(expr.type, ArrayType) and not isinstance(
+        getattr(maker(expr), "fun", None), Map | Reduce | Scan | Iterate
+    )
 
 
 def copied_out(expr: Expr) -> Result:
     """An array as maps that copy it, down to its scalars."""
     return elementwise(rank(expr.type))(expr)
+
+
+def stored_plain() -> Strategy:
+    """A kernel of its own, and its result in global memory."""
+    return seq(rule("to_global"), at_path((0,), plain()))
+
+
+def is_kernel_iteration(expr: Expr) -> bool:
+    """Whether an expression iterates a function that has maps."""
+    return isinstance(expr, FunCall) and type(expr.fun) is Iterate and bool(nests(body_of(expr)))
+
+
+def first_sequence(expr: Expr, path: Path = ()) -> Path | None:
+    """What has to be in memory before a scan or an iteration, or before what reads one."""
+    if not isinstance(expr, FunCall) or isinstance(expr.fun, ToGlobal):
+        return None
+    sequence = type(expr.fun) is Scan or is_kernel_iteration(expr)
+    for position, arg in enumerate(expr.args):
+        here = (*path, position)
+        reads = isinstance(arg, FunCall) and (type(arg.fun) is Scan or is_kernel_iteration(arg))
+        stored = isinstance(arg, FunCall) and isinstance(arg.fun, ToGlobal)
+        if not stored and (
+            reads or (sequence and isinstance(arg.type, ArrayType) and computes(arg))
+        ):
+            return here
+        if (found := first_sequence(arg, here)) is not None:
+            return found
+    return None
 
 
 def elementwise(depth: int) -> Strategy:

@@ -115,6 +115,17 @@ def nests(expr: Expr, path: Path = ()) -> tuple[Nest, ...]:
             return ()
 
 
+def maker(expr: Expr) -> Expr:
+    """The part that makes the result: what is left without lets and layouts at the end."""
+    match expr:
+        case FunCall(Lambda() as f, _):
+            return maker(f.body)
+        case FunCall(Primitive() as fun, (arg,)) if can_write_through(fun, arg):
+            return maker(arg)
+        case _:
+            return expr
+
+
 def paths_of(trees: tuple[Nest, ...]) -> Iterator[Path]:
     """The paths of nests, outermost first."""
     for nest in trees:

@@ -1,0 +1,191 @@
+"""The scalar language: its operators with their types, the numbers of each type, a reference."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from liftpy.errors import TypeRefused
+from liftpy.ir.types import (
+    BOOL,
+    FLOATS,
+    INTEGERS,
+    SCALARS,
+    ScalarType,
+    Type,
+    integer_range,
+)
+
+#: Scalar operators: how many arguments, and whether the result is a truth value. The name of a
+#: scalar type converts to it.
+OPERATORS: dict[str, tuple[int, bool]] = {
+    "+": (2, False),
+    "-": (2, False),
+    "*": (2, False),
+    "/": (2, False),
+    "%": (2, False),
+    "min": (2, False),
+    "max": (2, False),
+    "neg": (1, False),
+    "abs": (1, False),
+    "sqrt": (1, False),
+    "exp": (1, False),
+    "log": (1, False),
+    "sin": (1, False),
+    "cos": (1, False),
+    "tanh": (1, False),
+    "pow": (2, False),
+    "floor": (1, False),
+    "ceil": (1, False),
+    "<": (2, True),
+    "<=": (2, True),
+    "==": (2, True),
+    "!=": (2, True),
+    "and": (2, True),
+    "or": (2, True),
+    "not": (1, True),
+    "select": (3, False),
+    **{name: (1, name == "bool") for name in SCALARS},
+}
+FLOAT_OPERATORS = frozenset({"sqrt", "exp", "log", "sin", "cos", "tanh", "pow", "floor", "ceil"})
+LOGICAL = frozenset({"and", "or", "not"})
+COMPARISONS = frozenset({"<", "<=", "==", "!="})
+LARGEST = {"f16": "65504", "f32": "3.4028235e38", "f64": "1.7976931348623157e308"}
+#: Operators on numbers and truth values alike.
+ANY_SCALAR = frozenset({"select", "==", "!=", *SCALARS})
+
+
+def operator_type(op: str, operand: ScalarType) -> ScalarType:
+    """The type of an operator's result where its last operand has this type."""
+    if op in SCALARS:
+        return SCALARS[op]
+    return BOOL if OPERATORS[op][1] else operand
+
+
+def type_of_operator(op: str, args: tuple[Type, ...]) -> Type:
+    """The type of an operator's result; TypeRefused for operands that it does not take."""
+    arity, _ = OPERATORS[op]
+    got = ", ".join(map(str, args))
+    if len(args) != arity or not all(isinstance(a, ScalarType) for a in args):
+        raise TypeRefused(f"`{op}` takes {arity} scalar(s), got {got}")
+    values = args[1:] if op == "select" else args
+    if op == "select" and args[0] != BOOL:
+        raise TypeRefused(f"`select` needs a bool first, got {args[0]}")
+    if any(a != values[0] for a in values):
+        raise TypeRefused(f"`{op}` needs scalars of one type, got {got}")
+    if op in FLOAT_OPERATORS and values[0] not in FLOATS:
+        raise TypeRefused(f"`{op}` needs a float, got {values[0]}")
+    if op not in ANY_SCALAR and (values[0] == BOOL) != (op in LOGICAL):
+        needed = "truth values" if op in LOGICAL else "numbers"
+        raise TypeRefused(f"`{op}` needs {needed}, got {got}")
+    last = values[-1]
+    return operator_type(op, last) if isinstance(last, ScalarType) else last
+
+
+def bounds(t: Type) -> str:
+    """The numbers of a type, in words."""
+    if isinstance(t, ScalarType) and t in INTEGERS:
+        low, high = integer_range(t)
+        return f"an {t} is whole and from {low} to {high}"
+    return f"the largest {t} is {LARGEST.get(str(t), 1)}; infinity is written inf"
+
+
+def misfit(value: float, t: Type) -> str | None:
+    """Why a number is none of a type; None if it is, rounded where that is a float."""
+    if not isinstance(t, ScalarType) or t == BOOL:
+        return None
+    if t in INTEGERS:
+        low, high = integer_range(t)
+        if not low <= value <= high:
+            return "it is out of range"
+        return None if value == int(value) else "it is not whole"
+    try:
+        rounded(float(value), t)
+    except OverflowError:
+        return "it is out of range"
+    return None
+
+
+def cast_literal(value: float, t: Type) -> float | bool:
+    """A Python number as the value of a literal of type `t`; TypeRefused for one it lacks."""
+    if (why := misfit(value, t)) is not None:
+        raise TypeRefused(f"{value} is no {t}: {why}; {bounds(t)}")
+    if t == BOOL:
+        return bool(value)
+    return int(value) if t in INTEGERS else float(value)
+
+
+def rounded(value: float, t: ScalarType) -> float:
+    """The nearest float of a float type; OverflowError if that is infinite and `value` is not."""
+    form = {"f16": "<e", "f32": "<f", "f64": "<d"}[t.name]
+    return struct.unpack(form, struct.pack(form, value))[0]
+
+
+# --- the reference ------------------------------------------------------------------------------
+
+
+def toward_zero(a: float, b: float) -> float:
+    """`a / b`; of whole numbers rounded towards zero, 0 where `b` is."""
+    if not isinstance(a, int):
+        return a / b
+    if b == 0:
+        return 0
+    size = abs(a) // abs(b)
+    return size if (a < 0) == (b < 0) else -size
+
+
+def rest(a: float, b: float) -> float:
+    """What `a / b`, towards zero, leaves."""
+    return a - toward_zero(a, b) * b if isinstance(a, int) else math.fmod(a, b)
+
+
+def converted(t: ScalarType) -> Callable[[Any], Any]:
+    """The conversion to a type."""
+    if t == BOOL:
+        return bool
+    if t in FLOATS:
+        return lambda a: rounded(a, t) if misfit(a, t) is None else math.copysign(math.inf, a)
+    low, high = integer_range(t)
+
+    def whole(a: Any) -> int:
+        if not isinstance(a, float):
+            return (int(a) - low) % (high - low + 1) + low
+        if math.isnan(a):
+            return 0
+        return int(max(low, min(high, a)))
+
+    return whole
+
+
+#: Each operator on Python numbers, which do not wrap around.
+REFERENCE_OPERATORS: dict[str, Callable[..., Any]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": toward_zero,
+    "%": rest,
+    "min": min,
+    "max": max,
+    "neg": lambda a: -a,
+    "abs": abs,
+    "sqrt": lambda a: a**0.5,
+    "exp": lambda a: math.e**a,
+    "log": math.log,
+    "sin": math.sin,
+    "cos": lambda a: math.sin(a + math.pi / 2),
+    "tanh": lambda a: 1 - 2 / (math.e ** (2 * a) + 1),
+    "pow": lambda a, b: a**b,
+    "floor": lambda a: float(math.floor(a)),
+    "ceil": lambda a: -float(math.floor(-a)),
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "and": lambda a, b: b if a else False,
+    "or": lambda a, b: True if a else b,
+    "not": lambda a: not a,
+    "select": lambda c, a, b: a if c else b,
+    **{name: converted(t) for name, t in SCALARS.items()},
+}

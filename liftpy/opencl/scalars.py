@@ -1,0 +1,176 @@
+"""Scalar operators as C, on scalars and on vectors.
+
+A truth value is 0 or 1: in a scalar expression an `int`, stored and in a vector a `uchar`. What C
+leaves open is decided in `ir.expr.ScalarOp`: integers are added and multiplied as unsigned numbers,
+which wrap around, and divided by a helper unless the divisor is written there and harmless.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from liftpy.ir.scalars import COMPARISONS, LOGICAL
+from liftpy.ir.types import BOOL, FLOATS, I8, INTEGERS, SCALAR_BYTES, SCALARS, ScalarType
+from liftpy.opencl.c import C, CallC, Infix, Prefix, Ternary, Text, vector_type
+from liftpy.views.access import Apply, Constant, Term
+
+INFIX = {"+", "-", "*", "/", *COMPARISONS}
+#: The C of an operator by itself, where it is a call: for floats, and for integers.
+CALLS = {"min": ("fmin", "min"), "max": ("fmax", "max"), "abs": ("fabs", "")}
+WRAPPING = {"+", "-", "*", "neg"}
+MASKS = {1: "char", 2: "short", 4: "int", 8: "long"}
+
+
+def literal_c(value: float, t: ScalarType) -> C:
+    """A constant."""
+    if t == BOOL:
+        return Text(str(int(value)))
+    if t in INTEGERS:
+        return Text(whole_c(int(value), t))
+    if math.isnan(value):
+        return constant_of("NAN", t)
+    if math.isinf(value):
+        return constant_of("INFINITY" if value > 0 else "(-INFINITY)", t)
+    text = repr(float(value)) + {"f16": "h", "f32": "f", "f64": ""}[t.name]
+    return Text(text if math.copysign(1, value) > 0 else f"({text})")
+
+
+def constant_of(name: str, t: ScalarType) -> C:
+    """One of C's float constants, which are f32, in a type."""
+    return Text(name if t.name == "f32" else f"({vector_type(t.name, 1)}){name}")
+
+
+def whole_c(value: int, t: ScalarType) -> str:
+    """A whole number of a type; C has no negative ones, and none of a byte."""
+    suffix = "L" if t.name == "i64" else ""
+    lowest = value == -(1 << (8 * SCALAR_BYTES[t.name] - 1))
+    text = f"{value + lowest}{suffix}" + (" - 1" if lowest else "")
+    text = text if value >= 0 else f"({text})"
+    return f"(char){text}" if t.name == "i8" else text
+
+
+def operator_c(op: str, args: list[C], terms: tuple[Term, ...], width: int = 1) -> C:
+    """An operator applied to operands whose C is given; `width` lanes at once."""
+    t = terms[-1].type
+    if op in SCALARS:
+        return convert(args[0], t, SCALARS[op], width)
+    if op == "select":
+        return Ternary(condition(args[0], terms[0], t, width), args[1], args[2])
+    if op in LOGICAL:
+        return logical(op, args, width)
+    if op in COMPARISONS:
+        return truth(Infix(op, *args), width)
+    if t in INTEGERS and op in WRAPPING:
+        return wrapped(op, args, t, width)
+    if op in {"/", "%"} and t in INTEGERS:
+        return divided(op, args, terms[1], vector_type(t.name, width))
+    if op == "abs" and t in INTEGERS:  # OpenCL's abs gives an unsigned
+        args, op = [args[0], wrapped("neg", args, t, width)], "max"
+    if op in INFIX:
+        return Infix(op, *args)
+    if op == "neg":
+        return Prefix("-", args[0])
+    if op == "%":
+        return CallC("fmod", tuple(args))
+    if t == I8 and width == 1:  # a choice between bytes is an int in C
+        args = [CallC("(char)", (a,)) if isinstance(a, Ternary) else a for a in args]
+    return CallC(CALLS.get(op, (op, op))[t in INTEGERS], tuple(args))
+
+
+def wrapped(op: str, args: list[C], t: ScalarType, width: int) -> C:
+    """A sum, difference, product or negation of integers, which wraps around."""
+    signed = vector_type(t.name, width)
+    unsigned = f"u{signed}"
+    cast, back = (
+        (f"({unsigned})", f"({signed})") if width == 1 else (f"as_{unsigned}", f"as_{signed}")
+    )
+
+    def bits(c: C) -> C:
+        if isinstance(c, CallC) and c.function == back:
+            return c.args[0]
+        return CallC(cast, (c,))
+
+    if op == "neg":
+        return CallC(back, (Infix("-", Text(f"({unsigned})0"), bits(args[0])),))
+    return CallC(back, (Infix(op, *map(bits, args)),))
+
+
+def divided(op: str, args: list[C], divisor: Term, kind: str) -> C:
+    """A quotient or a rest of integers."""
+    if isinstance(divisor, Constant) and divisor.value not in {0, -1}:
+        plain = Infix(op, *args)
+        return CallC("(char)", (plain,)) if kind == "char" else plain
+    return CallC(f"{'quotient' if op == '/' else 'rest'}_{kind}", tuple(args))
+
+
+def truth(comparison: C, width: int) -> C:
+    """A comparison as truth values: of vectors it is a mask of 0 and -1."""
+    if width == 1:
+        return comparison
+    kind = vector_type(BOOL.name, width)
+    return Infix("&", CallC(f"convert_{kind}", (comparison,)), CallC(f"({kind})", (Text("1"),)))
+
+
+def logical(op: str, args: list[C], width: int) -> C:
+    """`and`, `or`, `not`."""
+    if width == 1:
+        return Prefix("!", args[0]) if op == "not" else Infix({"and": "&&", "or": "||"}[op], *args)
+    if op == "not":
+        return Infix("^", args[0], CallC(f"({vector_type(BOOL.name, width)})", (Text("1"),)))
+    return Infix({"and": "&", "or": "|"}[op], *args)
+
+
+def condition(c: C, term: Term, t: ScalarType, width: int) -> C:
+    """A truth value as the condition of a choice between values of type `t`.
+
+    Lanes want a mask of lanes as wide as the values'. A comparison of such lanes is one.
+    """
+    is_vector = not (isinstance(term, Constant) or width == 1)
+    if not is_vector:
+        return c
+    if (
+        isinstance(term, Apply)
+        and term.op in COMPARISONS
+        and SCALAR_BYTES[term.args[0].type.name] == SCALAR_BYTES[t.name]
+        and isinstance(c, Infix)
+        and isinstance(c.left, CallC)
+    ):
+        return c.left.args[0]
+    mask = f"{MASKS[SCALAR_BYTES[t.name]]}{width}"
+    return Infix("!=", CallC(f"convert_{mask}", (c,)), CallC(f"({mask})", (Text("0"),)))
+
+
+def convert(c: C, given: ScalarType, wanted: ScalarType, width: int) -> C:
+    """A conversion; see `ir.expr.ScalarOp`."""
+    kind = vector_type(wanted.name, width)
+    if given == wanted:
+        return c
+    if wanted == BOOL:
+        zero = literal_c(0, given)
+        other = zero if width == 1 else CallC(f"({vector_type(given.name, width)})", (zero,))
+        return truth(Infix("!=", c, other), width)
+    if wanted in INTEGERS and given in FLOATS:
+        return CallC(f"convert_{kind}_sat_rtz", (c,))
+    return CallC(f"convert_{kind}", (c,))
+
+
+# --- division -----------------------------------------------------------------------------------
+
+DIVISIONS = re.compile(r"\b(?:quotient|rest)_((?:char|int|long)\d*)\(")
+HELPER = """\
+inline {t} quotient_{t}({t} a, {t} b) {{
+  const {t} divisor = (b == ({t})(0)) || (b == ({t})(-1)) ? ({t})(1) : b;
+  const {t} minus = as_{t}((u{t})((u{t})(0) - as_u{t}(a)));
+  return b == ({t})(0) ? ({t})(0) : (b == ({t})(-1) ? minus : ({t})(a / divisor));
+}}
+inline {t} rest_{t}({t} a, {t} b) {{
+  const {t} divisor = (b == ({t})(0)) || (b == ({t})(-1)) ? ({t})(1) : b;
+  return b == ({t})(0) ? a : ({t})(a % divisor);
+}}
+"""
+
+
+def division_helpers(text: str) -> list[str]:
+    """The definitions of the divisions that a text calls."""
+    return [HELPER.format(t=t) for t in sorted(set(DIVISIONS.findall(text)))]

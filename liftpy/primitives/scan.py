@@ -1,0 +1,43 @@
+"""`scan`: every intermediate value of a left fold."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from liftpy.ir.constraint import Constraint
+from liftpy.ir.expr import Lambda, Primitive
+from liftpy.ir.pull import Pull, Reader, Value
+from liftpy.ir.types import ArrayType, Type
+from liftpy.primitives.map import array_of
+from liftpy.primitives.reduce import keeps
+
+
+@dataclass(frozen=True)
+class Scan(Primitive):
+    """The values of a left fold after each element: the inclusive prefix sequence.
+
+    scan(f) : (b, [a]n) -> [b]n        element i is f(... f(f(init, xs[0]), xs[1]) ..., xs[i])
+    """
+
+    name: ClassVar[str] = "scan"
+    f: Lambda
+
+    def parameter_types(self, init: Type, xs: Type) -> tuple[Type, ...]:
+        return init, array_of(self.name, xs).element
+
+    def type_of(self, init: Type, xs: Type) -> Type:
+        return ArrayType(init, array_of(self.name, xs).length)
+
+    def requires(self, init: Type, xs: Type) -> Iterator[Constraint]:
+        yield from keeps(self.name, self.f.body.type, init)
+
+    def meaning(
+        self, read: Reader, f: Callable[[Value, Value], Value], init: Value, xs: Pull
+    ) -> Value:
+        return read.scan(xs.length, init, lambda k, acc: f(acc, xs[k]))
+
+    def reference(self, f: Callable[[Any, Any], Any], init: Any, xs: list[Any]) -> Any:
+        return list(itertools.accumulate(xs, f, initial=init))[1:]

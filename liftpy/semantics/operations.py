@@ -1,0 +1,78 @@
+"""The scalar operators on numpy's numbers, each of which has the type that it is computed in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+DTYPES: dict[str, type[np.generic]] = {
+    "f16": np.float16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "i8": np.int8,
+    "i32": np.int32,
+    "i64": np.int64,
+    "bool": np.bool_,
+}
+
+
+def quotient(a: Any, b: Any) -> Any:
+    """`a / b`; of integers rounded towards zero, and 0 where `b` is."""
+    t = np.result_type(a, b)
+    if not np.issubdtype(t, np.integer):
+        return a / b
+    divisor = np.where(b == 0, t.type(1), b)
+    down = a // divisor
+    inexact = (down * divisor != a) & ((a < 0) != (divisor < 0))
+    return np.where(b == 0, t.type(0), down + inexact.astype(t))
+
+
+def rest(a: Any, b: Any) -> Any:
+    """What `a / b`, rounded towards zero, leaves of `a`."""
+    if np.issubdtype(np.result_type(a, b), np.integer):
+        return a - quotient(a, b) * b
+    return np.fmod(a, b)
+
+
+def convert(a: Any, t: Any) -> Any:
+    """A number as one of another type."""
+    given, wanted = np.asarray(a), np.dtype(t)
+    if given.dtype.kind != "f" or wanted.kind != "i":
+        return given.astype(wanted)
+    low, high = np.iinfo(wanted).min, np.iinfo(wanted).max
+    whole = np.trunc(given.astype(np.float64))  # exact; `high + 1` is a float64, `high` need not be
+    inside = (whole >= float(low)) & (whole < float(high) + 1)
+    safe = np.where(inside, whole, 0.0).astype(wanted)
+    return np.where(whole >= float(high) + 1, high, np.where(whole < low, low, safe)).astype(wanted)
+
+
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "/": quotient,
+    "%": rest,
+    "min": np.fmin,
+    "max": np.fmax,
+    "neg": np.negative,
+    "abs": np.abs,
+    "sqrt": np.sqrt,
+    "exp": np.exp,
+    "log": np.log,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tanh": np.tanh,
+    "pow": np.power,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "<": np.less,
+    "<=": np.less_equal,
+    "==": np.equal,
+    "!=": np.not_equal,
+    "and": np.logical_and,
+    "or": np.logical_or,
+    "not": np.logical_not,
+    "select": np.where,
+}

@@ -1,0 +1,162 @@
+"""Every scalar type and operator: C and numpy agree, on scalars and on vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from liftpy.compile import compile_program
+from liftpy.constraints.device import Device
+from liftpy.errors import DeviceRefused
+from liftpy.explore.campaign import space_of
+from liftpy.ir.scalars import FLOAT_OPERATORS, LOGICAL
+from liftpy.ir.types import EXTENSIONS, FLOATS, INTEGERS, SCALARS, integer_range
+from liftpy.opencl.arguments import DTYPES, by_buffer
+from liftpy.opencl.run import Session
+from liftpy.primitives.text import parse
+from liftpy.semantics.evaluate import evaluate
+from tests.oclgrind import check_under_oclgrind
+
+LENGTH = 16
+SCALAR = "zip(xs, ys) |> mapGlb(0, (x, y) => {})"
+VECTOR = "zip(xs, ys) |> asVector(4) |> mapGlb(0, v => v |> mapVec((x, y) => {})) |> asScalar"
+FORMS = {"scalar": SCALAR, "vector": VECTOR}
+#: Each operator on x and y, as it is written.
+WRITTEN = {
+    **{op: f"x {op} y" for op in ("+", "-", "*", "/", "%", "and", "or")},
+    **{op: f"{op}(x, y)" for op in ("min", "max")},
+    "neg": "-x",
+    "not": "not x",
+    "abs": "abs(x)",
+    "nested": "min(abs(x - y) * x % 7, select(x < y, x, -y)) / (y / 3)",
+}
+COMPARED = {
+    **{op: f"x {op} y" for op in ("<", "<=", "==", "!=", ">", ">=")},
+    "logic": "not (x < y and x != 2) or y <= x",
+    "select": "select(x < y, x, y) == select(x < 2, y, x)",
+}
+
+
+def numbers(t: str) -> tuple[np.ndarray, np.ndarray]:
+    """Two arrays with the corners of a type: signs, zeros, the largest and the smallest."""
+    dtype = DTYPES[t]
+    if t == "bool":
+        return np.arange(LENGTH) % 2 == 0, np.arange(LENGTH) % 3 == 0
+    if dtype.kind == "f":
+        rng = np.random.default_rng(3)
+        xs, ys = rng.uniform(-9, 9, (2, LENGTH)).astype(dtype)
+        xs[:3], ys[:3] = (7.5, -7.5, 3), (2, 2, 3)
+        return xs, ys
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    xs = [7, -7, 7, -7, 5, 0, low, high, low, high, low, 100, -100, 77, 1, -1]
+    ys = [2, 2, -2, -2, 0, 0, -1, -1, 0, 1, low, 100, 100, -77, high, low]
+    return np.array(xs, dtype), np.array(ys, dtype)
+
+
+def ran(text: str, arrays: tuple[Any, ...], device: Device) -> Any:
+    """The result of a lowered program on a device."""
+    module = compile_program(parse(text)).module
+    with Session(device) as session, session.load(module) as loaded:
+        loaded.set_constants({})
+        return loaded.run(by_buffer(module, arrays), poison=True)
+
+
+def lacks(device: Device, t: str) -> bool:
+    """Whether a device does not have a type."""
+    return EXTENSIONS.get(SCALARS[t], "cl_khr_fp64") not in device.extensions
+
+
+def same(
+    t: tuple[str, str], written: list[str], form: str, arrays: tuple[Any, ...], device: Device
+) -> None:
+    """Expressions over x and y, run together and evaluated: of one type, and equal or close."""
+    results = FORMS[form].format(f"({', '.join([*written, 'x'])})")
+    text = f"def p(xs: [16]{t[0]}, ys: [16]{t[1]}) = {results}"
+    every, got = evaluate(parse(text), *arrays), ran(text, arrays, device)
+    for name, one, two in zip(written, got, every, strict=False):
+        assert one.dtype == two.dtype, name
+        assert len(np.unique(two)) > 1, f"{name}: values that can lose"
+        if two.dtype.kind == "f":
+            near = 16 * np.finfo(two.dtype).eps
+            np.testing.assert_allclose(one, two, rtol=near, atol=near, err_msg=name)
+        else:
+            np.testing.assert_array_equal(one, two, err_msg=name)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("t", list(SCALARS))
+def test_every_operator_of_a_type_is_right(runtime: Device, t: str, form: str) -> None:
+    if lacks(runtime, t):
+        pytest.skip(f"{runtime.platform} has no {t}")
+    every = {**WRITTEN, **COMPARED}
+    names = {*LOGICAL, "==", "!="} if t == "bool" else every.keys() - LOGICAL
+    written = [text for name, text in every.items() if name in names]
+    same((t, t), written, form, numbers(t), runtime)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("t", [t.name for t in FLOATS])
+def test_functions_of_floats_are_right(runtime: Device, t: str, form: str) -> None:
+    if lacks(runtime, t):
+        pytest.skip(f"{runtime.platform} has no {t}")
+    special = {"pow": "pow(abs(x), y / 8)", "floor": "floor(x)", "ceil": "ceil(x)"}
+    written = [special.get(op, f"{op}(abs(x) / 3)") for op in sorted(FLOAT_OPERATORS)]
+    same((t, t), written, form, numbers(t), runtime)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("given", list(SCALARS))
+def test_every_conversion_is_right(runtime: Device, given: str, form: str) -> None:
+    if lacks(runtime, given):
+        pytest.skip(f"{runtime.platform} has no {given}")
+    xs, ys = numbers(given)
+    if xs.dtype.kind == "f":
+        xs = np.append(xs[:10], np.array([np.inf, -np.inf, np.nan, 300, -300, 0], xs.dtype))
+    written = [f"{wanted}(x)" for wanted in SCALARS if not lacks(runtime, wanted)]
+    same((given, given), written, form, (xs, ys), runtime)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("t", [t.name for t in INTEGERS])
+def test_numbers_in_the_text_are_right(runtime: Device, t: str, form: str) -> None:
+    """Divisors that need no helper and those that do; the ends of a type."""
+    low, high = integer_range(SCALARS[t])
+    written = [f"x {op} {divisor} + y" for op in "/%" for divisor in (-1, 3, -3, 1, high, low)]
+    written += [f"-(x - {number} + max(y, {number + 9 * (number < 0)}))" for number in (low, high)]
+    same((t, t), written, form, numbers(t), runtime)
+
+
+def test_conditions_of_lanes_of_another_width(runtime: Device) -> None:
+    written = ["select(x < 0, i64(y), i64(x) - 3)", "select(bool(y), x, -x * 3)"]
+    same(("f32", "i8"), written, "vector", (numbers("f32")[0], numbers("i8")[1]), runtime)
+    stored = ["select(x, y, -y * 3)", "select(x, i8(y), 7)"]
+    same(("bool", "f32"), stored, "vector", (numbers("bool")[0], numbers("f32")[1]), runtime)
+
+
+@pytest.mark.parametrize("t", ["f16", "f64"])
+def test_a_type_that_the_device_lacks_is_refused_before_the_build(runtime: Device, t: str) -> None:
+    """In the space, and again at the device, also where no buffer has the type."""
+    plain = Device.from_json({**runtime.to_json(), "extensions": []})
+    source = f"def p(xs: [16]f32) = xs |> map(x => f32({t}(x) * 3))"
+    with pytest.raises(
+        DeviceRefused, match=f"p computes in {t}; .* lacks {EXTENSIONS[SCALARS[t]]}"
+    ):
+        space_of(parse(source), plain)
+    module = compile_program(parse(source.replace("map(", "mapGlb(0, "))).module
+    with Session(plain) as session, pytest.raises(DeviceRefused, match="Use f32, or a device"):
+        session.load(module)
+
+
+@pytest.mark.oclgrind
+def test_divisions_and_truth_values_under_oclgrind() -> None:
+    text = "def p(xs: [16]i32, ys: [16]i32) = " + VECTOR.format(
+        "select(x / y < x % y, x / y, x % 3)"
+    )
+    xs, ys = numbers("i32")
+    got, complaints = check_under_oclgrind(
+        compile_program(parse(text)).module, {"xs": xs, "ys": ys}
+    )
+    assert complaints == []
+    np.testing.assert_array_equal(got, evaluate(parse(text), xs, ys))
