@@ -53,7 +53,8 @@ class Kernel:
         if len(arrays) != len(self.program.params):
             params = self.program.params
             names = ", ".join(p.name for p in params)
-            message = f"{self.program.name} takes {len(params)} arrays ({names}), got {len(arrays)}"
+            takes = "1 array" if len(params) == 1 else f"{len(params)} arrays"
+            message = f"{self.program.name} takes {takes} ({names}), got {len(arrays)}"
             raise ArgumentRefused(message)
         by_name = dict(zip(self.module.parameters, arrays, strict=True))
         roles = {b.name: b.role for b in self.module.buffers}

@@ -490,8 +490,11 @@ class Get(Primitive):
 
     def type_of(self, pair: Type) -> Type:
         if not isinstance(pair, TupleType) or not 0 <= self.index < len(pair.elements):
+            last = len(pair.elements) - 1 if isinstance(pair, TupleType) else None
+            has = f": its components are .0 to .{last}" if last is not None else ""
             message = (
-                f"get({self.index}) needs a tuple of at least {self.index + 1} values, got {pair}"
+                f"get({self.index}) needs a tuple of {self.index + 1} values or more, got {pair}"
+                f"{has}"
             )
             raise TypeRefused(message)
         return pair.elements[self.index]
@@ -539,13 +542,13 @@ class ScalarOp(Primitive):
             raise TypeRefused(message)
         values = args[1:] if self.op == "select" else args
         if self.op == "select" and args[0] != BOOL:
-            message = f"`select` needs a bool first, got {args[0]}"
+            message = f"`select` needs a bool first, got {args[0]}: a comparison gives one"
             raise TypeRefused(message)
         if any(a != values[0] for a in values):
             message = f"`{self.op}` needs scalars of one type, got {', '.join(map(str, args))}"
             raise TypeRefused(message)
         if self.op in {"sqrt", "exp"} and values[0] not in {F32, F64}:
-            message = f"`{self.op}` needs a float, got {values[0]}"
+            message = f"`{self.op}` needs a float, got {values[0]}: it takes f32 and f64"
             raise TypeRefused(message)
         return BOOL if truth else values[0]
 

@@ -178,6 +178,8 @@ def arguments(cls: type[Primitive]) -> tuple[str, ...]:
     return (*names, *(operands if printing.operands(cls) is not None else ()))
 
 
+AGAIN = "leave one out, or give it another name"
+
 #: The function of a primitive that is asked for its parameter types before it has one.
 NO_FUNCTION = Lambda((), Literal(0, I32))
 
@@ -251,7 +253,7 @@ class Elaborator:
     def declare(self, node: SizeSyntax) -> None:
         """A size."""
         if node.name in self.sizes:
-            raise self.refuse(SyntaxRefused, f"size `{node.name}` is declared twice", node)
+            raise self.refuse(SyntaxRefused, f"size `{node.name}` is declared twice", node, AGAIN)
         if node.low is not None and node.high is not None and node.low > node.high:
             why = f"{node.low} is above {node.high}", "write the smaller bound first"
             raise self.refuse(SyntaxRefused, f"no number is a `{node.name}`", node, *why)
@@ -264,7 +266,9 @@ class Elaborator:
             what = f"`{name}` is a word of the language"
             raise self.refuse(SyntaxRefused, what, node.name, "give the function another name")
         if name in self.functions and self.functions[name] is not PRELUDE.get(name):
-            raise self.refuse(SyntaxRefused, f"function `{name}` is defined twice", node.name)
+            raise self.refuse(
+                SyntaxRefused, f"function `{name}` is defined twice", node.name, AGAIN
+            )
         for p in node.params:
             if p.constant:
                 what = f"`{p.name}` cannot be constant"
@@ -287,8 +291,8 @@ class Elaborator:
     def param(self, node: Formal) -> Param:
         """A parameter with its type."""
         if node.type is None:
-            what = f"parameter `{node.name}` has no type"
-            raise self.refuse(SyntaxRefused, what, node, "write `name: [10]f32`")
+            message = f"the grammar let parameter {node.name} pass without a type"
+            raise InternalError(message)
         return Param(node.name, self.type(node.type))
 
     def type(self, node: TypeSyntax) -> Type:
@@ -453,7 +457,8 @@ class Elaborator:
                 what = f"`{number.digits}` is not an i32"
                 raise self.refuse(TypeRefused, what, node, "write a whole number")
             value = int(number.digits)
-        return Literal(cast_literal(-value if isinstance(node, Minus) else value, kind), kind)
+        signed = -value if isinstance(node, Minus) else value
+        return self.built(node, lambda: Literal(cast_literal(signed, kind), kind), no_remedies)
 
     def beside(self, nodes: tuple[Syntax, ...], scope: Scope) -> tuple[Expr, ...]:
         """Values of one type: plain numbers take the type of the first that is not one."""
@@ -486,7 +491,7 @@ class Elaborator:
         arity, _ = OPERATORS[op]
         if len(nodes) != arity:
             what = f"`{op}` takes {arity} value(s), not {len(nodes)}"
-            raise self.refuse(SyntaxRefused, what, node)
+            raise self.refuse(SyntaxRefused, what, node, f"write {op}({', '.join('abc'[:arity])})")
         if op == "select":
             args = (self.value(nodes[0], scope), *self.beside(nodes[1:], scope))
         else:

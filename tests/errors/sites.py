@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import liftpy
@@ -68,7 +69,7 @@ def makes_an_error(node: ast.AST) -> bool:
     if isinstance(node, ast.Return) and isinstance(node.value, ast.Call):
         function = node.value.func
         name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-        return name in REFUSALS | {"refusal"}
+        return name in (REFUSALS - {"BuildFailed"}) | {"refusal"}  # that is an outcome, too
     return False
 
 
@@ -91,6 +92,7 @@ def own_statements(function: ast.AST) -> Iterator[ast.AST]:
             yield from own_statements(child)
 
 
+@cache
 def sites() -> list[Site]:
     """Every place in liftpy's source that makes an error for the user."""
     found: list[Site] = []
@@ -99,8 +101,7 @@ def sites() -> list[Site]:
         for name, node in functions(ast.parse(path.read_text(encoding="utf-8"))):
             made = sorted(filter(makes_an_error, own_statements(node)), key=lambda n: n.lineno)
             found += [
-                Site(file, name, number, n.lineno, n.end_lineno)
-                for number, n in enumerate(made, 1)
+                Site(file, name, number, n.lineno, n.end_lineno) for number, n in enumerate(made, 1)
             ]
     return found
 
@@ -112,7 +113,7 @@ def traced():
 
     def remember(cls, *args, **kwargs):
         error = Exception.__new__(cls, *args, **kwargs)
-        frame, lines = sys._getframe(1), set()  # noqa: SLF001  there is no public way
+        frame, lines = sys._getframe(1), set()
         while frame is not None:
             path = Path(frame.f_code.co_filename)
             if path.is_relative_to(PACKAGE):
