@@ -133,7 +133,8 @@ class Store:
             differences.append(f"the seed: it holds {there.seed}, this is {wanted.seed}")
         for name in sorted(there.settings.keys() | wanted.settings.keys()):
             old, new = there.settings.get(name), wanted.settings.get(name)
-            if old != new:
+            same = name == "sizes" and there.text == wanted.text  # the numbers are in the text
+            if old != new and not same:
                 was, now = ("none" if v is None else _spell_setting(v) for v in (old, new))
                 differences.append(f"{name.replace('_', ' ')}: it holds {was}, this is {now}")
         if differences:
@@ -337,6 +338,8 @@ def _lock(path: Path) -> sqlite3.Connection:
         except (sqlite3.DatabaseError, OSError) as error:
             if lock is not None:
                 lock.close()
+                if not _lock_path(path).exists():  # somebody removed it meanwhile
+                    continue
             if not str(error).startswith("database is locked"):
                 raise StoreRefused(
                     f"{path} cannot be used: its lock {_lock_path(path)} cannot be written "
@@ -348,7 +351,7 @@ def _lock(path: Path) -> sqlite3.Connection:
             ) from error
         if after is not None and os.path.samestat(before, after):
             return lock
-        lock.close()  # somebody removed the file meanwhile: this lock keeps nobody out
+        lock.close()  # another file has the name by now: this lock keeps nobody out
 
 
 def _touched(path: Path) -> os.stat_result:

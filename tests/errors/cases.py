@@ -38,7 +38,8 @@ from liftpy.rewrite.strategy import replay as replay_steps
 from liftpy.semantics.contract import prove_primitive
 from liftpy.semantics.ledger import entry
 from liftpy.semantics.reference import reference
-from tests.cli.test_cli import FILES, PROGRAM
+from tests.cli.said import PROGRAM
+from tests.cli.test_cli import FILES
 from tests.cli.test_cli import REFUSALS as COMMANDS
 from tests.constraints.examples import four_stages
 from tests.constraints.skeletons import doubling
