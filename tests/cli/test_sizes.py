@@ -66,6 +66,20 @@ def test_constraints_have_their_outcomes(liftpy, golden):
     assert "plain(pad=fused):" in closed.out
 
 
+def test_a_condition_that_never_holds_is_listed_with_its_witness(liftpy):
+    Path("mine.py").write_text(
+        "import liftpy as lp\n"
+        "n = lp.size('n', 1, 10)\n"
+        "@lp.program\n"
+        "def odd(xs: lp.array(lp.f32, 3, 2 * n + 1)):\n"
+        "    return xs >> lp.map(lambda row: row >> lp.split(2))\n"
+    )
+    assert (
+        "2 divides 2*n + 1: refuted (n = 1: 2 does not divide 3), "
+        "asked by split(2) in map(row => ...)"
+    ) in liftpy("show", "mine.py:odd", "--stage", "constraints").out.splitlines()
+
+
 def test_a_run_reads_sizes_off_its_arrays(liftpy):
     np.save("xs.npy", np.arange(12, dtype=np.float32))
     np.save("ys.npy", np.ones(12, np.float32))
