@@ -17,6 +17,7 @@ from liftpy.cli.arguments import (
     ProgramName,
     SizeOption,
     load_program,
+    sizes,
 )
 from liftpy.cli.progress import CampaignBar
 from liftpy.cli.screen import console, note, say, show, show_json
@@ -85,7 +86,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
 
     The same command again resumes it. Exit code 3 if nothing valid was measured.
     """
-    source = load_program(program, size)
+    source, numbers = load_program(program), sizes(size)
     try:
         with CampaignBar(source.name, samples) as progress:
             found = campaigns.explore(
@@ -100,6 +101,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
                 candidate_limit=candidate_limit,
                 tolerance=tolerance,
                 progress=progress,
+                sizes=numbers,
             )
     except KeyboardInterrupt:
         note(f"stopped; everything so far is in {db}. The same command again goes on")
@@ -107,10 +109,20 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
     if json:
         show_json(report.front_json(found, found.pareto()))
         return
-    say(f"{found.identity.program} on {found.device.platform}: {found.device.name}")
+    say(title(found))
     say(f"{progress_text(found, samples)}: {report.counts_text(found.counts)}")
     show(report.front_table(found.pareto(), console().width, "front of time and peak memory"))
     say(f"again: liftpy pareto {shlex.quote(str(db))}")
+
+
+def title(found: Campaign) -> str:
+    """The program of a campaign, with the numbers given for its sizes, and the device."""
+    given = found.identity.settings.get("sizes") or {}
+    numbers = ", ".join(f"{name} = {value}" for name, value in given.items())
+    return (
+        f"{found.identity.program}{f' with {numbers}' if numbers else ''} on "
+        f"{found.device.platform}: {found.device.name}"
+    )
 
 
 def progress_text(found: Campaign, samples: int) -> str:
@@ -149,7 +161,7 @@ def pareto(
     elif format_ is Format.CSV:
         say(report.front_csv(rows).rstrip())
     elif rows:
-        say(f"{found.identity.program} on {found.device.platform}: {found.device.name}")
+        say(title(found))
         say(f"{report.candidates_text(len(found.rows))}: {report.counts_text(found.counts)}")
         show(report.front_table(rows, console().width))
     if not rows:

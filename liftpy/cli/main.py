@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import traceback
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any
 
 import typer
-from typer.core import TyperGroup
 
 from liftpy.cli import campaigns, language, points, proofs, running
 from liftpy.cli.arguments import user_code
@@ -18,23 +17,8 @@ from liftpy.errors import InternalError, LiftError
 
 INTERNAL = InternalError.exit_code
 
-
-class Commands(TyperGroup):
-    """The commands, each listed with its whole first sentence, wrapped and not cut."""
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        rows: list[tuple[str, str]] = []
-        for name in self.list_commands(ctx):
-            command = self.get_command(ctx, name)
-            if command is not None and not command.hidden:
-                rows.append((name, command.get_short_help_str(limit=1000)))
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
-
-
 app = typer.Typer(
     name="liftpy",
-    cls=Commands,
     help="Write a computation once; get a space of proved, measured OpenCL programs.",
     no_args_is_help=True,
     add_completion=False,
@@ -44,6 +28,8 @@ app = typer.Typer(
 )
 for group in (points, language, proofs, running, campaigns):
     group.register(app)
+for command in app.registered_commands:  # listed whole and wrapped; what is worked out is cut
+    command.short_help = (inspect.getdoc(command.callback) or "").partition("\n\n")[0]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

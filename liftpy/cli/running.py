@@ -33,9 +33,11 @@ from liftpy.explore.replay import stored_candidate
 from liftpy.explore.report import in_bytes, in_time
 from liftpy.explore.store import Store
 from liftpy.ir.expr import Program
+from liftpy.ir.show import size_ranges
 from liftpy.ir.types import components
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.run import find_device
+from liftpy.semantics.sizes import at_arrays
 
 SOURCE_FILE = "kernels.cl"
 MANIFEST_FILE = "manifest.json"
@@ -131,14 +133,15 @@ def run(  # noqa: PLR0913  as many options as a run has
         raise typer.BadParameter(
             "--db and --set choose a candidate, each its own", param_hint="--set"
         )
-    source = load_program(program, size)
+    taken = arrays(input_)
+    source = at_inputs(load_program(program, size), taken)
     where = find_device(device)
     if db is None:
         space = space_of(source, where, memory_limit=memory_limit)
         candidate = space.candidate(settings(set_))
     else:
         candidate = best_of(db, source, memory_limit)
-    given = fill(source, arrays(input_))
+    given = fill(source, taken)
     module = compile_candidate(candidate.skeleton, candidate.assignment)
     done = run_once(module, where, given)
     error = Judge(source, given, expected(source, given)).judge(done.result)
@@ -159,6 +162,15 @@ def best_of(db: Path, program: Program, memory_limit: int | None) -> Candidate:
                 "that program, or another file with --db"
             )
         return stored_candidate(store, row)
+
+
+def at_inputs(program: Program, given: Mapping[str, NDArray[Any]]) -> Program:
+    """The program with the sizes that the arrays given for its parameters say."""
+    shaped = [given.get(p.name, NO_ARRAY) for p in program.params]
+    return at_arrays(program, shaped) if size_ranges(program) and given else program
+
+
+NO_ARRAY = np.empty(())
 
 
 def fill(program: Program, given: Mapping[str, NDArray[Any]]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from liftpy.constraints.draw import Completer, Space, first, search
 from liftpy.constraints.levels import Levels
@@ -76,6 +77,29 @@ class Explanation:
             lines.append(f"A point close by: {show(dict(self.example))}.")
         return "\n".join(lines)
 
+    def to_json(self) -> dict[str, Any]:
+        """The explanation as JSON data."""
+        return {
+            "given": self.given,
+            "completions": self.completions,
+            "conditions": [
+                {
+                    "condition": str(c.constraint),
+                    "asked_by": list(c.askers),
+                    "broken": self.denial(c),
+                }
+                for c in self.clashes
+            ],
+            "nearest": {name: list(values) for name, values in self.nearest},
+            "example": dict(self.example),
+            "least_memory": self.least_memory,
+        }
+
+    def denial(self, clause: Clause) -> str | None:
+        """The sentence that the given values break a condition; None where they do not alone."""
+        mine = clause.constraint.substitute(self.given)
+        return None if mine.names() or mine.holds({}) else mine.denial()
+
     def clash_lines(self) -> list[str]:
         """The clashing conditions, then the ranges that take part, both ends together."""
         ends: dict[str, list[str]] = {}
@@ -91,10 +115,9 @@ class Explanation:
         text = f"{shorten(str(clause.constraint))} (asked by {clause.asked_by_few})"
         if not mine:
             return text
-        given = clause.constraint.substitute(mine)
-        if not given.names() and not given.holds({}):
-            return f"{text}: {shorten(given.denial())}"
-        return f"{text}, that is, {shorten(str(given))}"
+        if (denial := self.denial(clause)) is not None:
+            return f"{text}: {shorten(denial)}"
+        return f"{text}, that is, {shorten(str(clause.constraint.substitute(mine)))}"
 
 
 def show(assignment: Mapping[str, int]) -> str:

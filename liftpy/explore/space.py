@@ -13,7 +13,7 @@ from typing import Any
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import Device
 from liftpy.constraints.draw import Space as Points
-from liftpy.constraints.explain import explain
+from liftpy.constraints.explain import Explanation, explain
 from liftpy.constraints.system import ConstraintSystem
 from liftpy.errors import ConstraintRefused, UnknownName
 from liftpy.explore.candidate import FAMILY, Candidate, Settings, words
@@ -71,10 +71,16 @@ class Member:
 
 @dataclass(frozen=True)
 class Answer:
-    """What `explain` found: whether the settings have a valid point, and a text that says why."""
+    """What `explain` found: whether the settings have a valid point, and a text that says why.
+
+    `count` is how many have them; `clashes` holds an explanation for each set of skeletons that has
+    none, as JSON data.
+    """
 
     valid: bool
     text: str
+    count: int = 0
+    clashes: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -202,20 +208,26 @@ class Space:
         Errors as in `narrow`.
         """
         texts: dict[str, list[str]] = {}
+        found: dict[str, Explanation] = {}
         valid: list[str] = []
         for member in self._fitting(settings):
             sizes = member.sizes(settings)
             if member.at(settings) is not None:
                 valid.append(member.skeleton.key)
             else:
-                text = explain(member.system, sizes).text()
+                explanation = explain(member.system, sizes)
+                text = explanation.text()
                 texts.setdefault(text, []).append(member.skeleton.key)
+                found.setdefault(text, explanation)
+        clashes = tuple({"skeletons": texts[t], **e.to_json()} for t, e in found.items())
         if valid:
             count = self.narrow(settings).count()
             what = "a valid candidate" if count == 1 else f"{count} valid candidates"
-            return Answer(True, f"{_spell(settings)}: {what} in {', '.join(valid)}")
+            return Answer(True, f"{_spell(settings)}: {what} in {', '.join(valid)}", count, clashes)
         parts = [f"{', '.join(keys)}:\n{_indent(text)}" for text, keys in texts.items()]
-        return Answer(False, "\n".join([f"{_spell(settings)}: no valid candidate", *parts]))
+        return Answer(
+            False, "\n".join([f"{_spell(settings)}: no valid candidate", *parts]), 0, clashes
+        )
 
     def _fitting(self, settings: Mapping[str, str | int]) -> list[Member]:
         """The members that make the choices and have the sizes among these settings."""

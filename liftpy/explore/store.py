@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from liftpy.errors import StoreRefused, UnknownName
 from liftpy.explore.candidate import Candidate, steps_text, words
@@ -133,8 +133,10 @@ class Store:
             differences.append(f"the seed: it holds {there.seed}, this is {wanted.seed}")
         for name in sorted(there.settings.keys() | wanted.settings.keys()):
             old, new = there.settings.get(name), wanted.settings.get(name)
-            if old != new:
-                differences.append(f"{name.replace('_', ' ')}: it holds {old}, this is {new}")
+            same = name == "sizes" and there.text == wanted.text  # the numbers are in the text
+            if old != new and not same:
+                was, now = ("none" if v is None else _spell_setting(v) for v in (old, new))
+                differences.append(f"{name.replace('_', ' ')}: it holds {was}, this is {now}")
         if differences:
             lines = "\n".join(f"  {line}" for line in differences)
             raise StoreRefused(
@@ -294,6 +296,12 @@ class Store:
         return row["source"], row["manifest"]
 
 
+def _spell_setting(value: Any) -> str:
+    if isinstance(value, dict):  # sizes
+        return ", ".join(f"{n} = {v}" for n, v in cast("dict[str, int]", value).items())
+    return str(value)
+
+
 def _place(device: dict[str, Any]) -> tuple[str, int]:
     return device["fingerprint"], device["ordinal"]
 
@@ -321,14 +329,17 @@ def _lock(path: Path) -> sqlite3.Connection:
     that a killed process leaves holds no lock; who comes next takes it over or removes it.
     """
     while True:
-        with _readable(path):
-            lock = sqlite3.connect(_lock_path(path), timeout=0.5, isolation_level=None)
+        lock: sqlite3.Connection | None = None
         try:
             before = _touched(_lock_path(path))
+            lock = sqlite3.connect(_lock_path(path), timeout=0.5, isolation_level=None)
             lock.execute("BEGIN EXCLUSIVE")
             after = _lock_path(path).stat() if _lock_path(path).exists() else None
-        except (sqlite3.OperationalError, OSError) as error:
-            lock.close()
+        except (sqlite3.DatabaseError, OSError) as error:
+            if lock is not None:
+                lock.close()
+                if not _lock_path(path).exists():  # somebody removed it meanwhile
+                    continue
             if not str(error).startswith("database is locked"):
                 raise StoreRefused(
                     f"{path} cannot be used: its lock {_lock_path(path)} cannot be written "
@@ -340,7 +351,7 @@ def _lock(path: Path) -> sqlite3.Connection:
             ) from error
         if after is not None and os.path.samestat(before, after):
             return lock
-        lock.close()  # somebody removed the file meanwhile: this lock keeps nobody out
+        lock.close()  # another file has the name by now: this lock keeps nobody out
 
 
 def _touched(path: Path) -> os.stat_result:

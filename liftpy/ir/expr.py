@@ -523,8 +523,11 @@ class Get(Primitive):
 
     def type_of(self, pair: Type) -> Type:
         if not isinstance(pair, TupleType) or not 0 <= self.index < len(pair.elements):
+            last = len(pair.elements) - 1 if isinstance(pair, TupleType) else None
+            has = f": its components are .0 to .{last}" if last is not None else ""
             message = (
-                f"get({self.index}) needs a tuple of at least {self.index + 1} values, got {pair}"
+                f"get({self.index}) needs a tuple of {self.index + 1} values or more, got {pair}"
+                f"{has}"
             )
             raise TypeRefused(message)
         return pair.elements[self.index]

@@ -15,9 +15,13 @@ Every simplification here is checked by z3 in tests/ir/test_nat.py.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from typing import Any, TypeAlias, Union
+
+#: One word in brackets of its own: `(n)//(2)` is read as `n//2`.
+ALONE = re.compile(r"(?<!\w)\((\w+)\)")
 
 NatLike: TypeAlias = Union["Nat", int]
 #: A natural over the variable `INDEX`: what a primitive that holds one makes of each index.
@@ -273,6 +277,9 @@ class Nat:
 
     def __repr__(self) -> str:
         return self.key
+
+    def __str__(self) -> str:
+        return ALONE.sub(r"\1", self.key)
 
     def __int__(self) -> int:
         if self.constant is None:

@@ -6,6 +6,7 @@ What the names mean is not known here: `liftpy.primitives.text` elaborates the t
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cache
@@ -263,6 +264,8 @@ def mentions(node: object, name: str, bound: int = 0) -> Iterator[Name]:
 # --- refusals -----------------------------------------------------------------------------------
 
 
+Branch: TypeAlias = Tree[Token]
+
 #: How a message speaks of what the grammar calls by these names.
 WORDS = {
     "NAME": "a name",
@@ -270,6 +273,9 @@ WORDS = {
     "PROJECTION": "a component such as `.0`",
     "$END": "the end of the text",
 }
+#: How deep a text may be nested. Who walks an expression goes a few Python calls deeper for each
+#: level, and Python allows a thousand in all.
+DEPTH = 120
 #: Sets of terminals that have one name together, the larger ones first.
 KINDS = (
     ({"NAME", "NUMBER", "OPEN", "MINUS", "LET", "NOT", "TRUE", "FALSE"}, "an expression"),
@@ -334,11 +340,31 @@ def allowed(terminals: set[str]) -> str:
 def tree(source: Source, start: Literal["start", "expression"]) -> Tree[Token]:
     """What lark makes of a text."""
     try:
-        return grammar().parse(source.text, start=start)
+        made = grammar().parse(source.text, start=start)
     except UnexpectedCharacters as error:
         raise stray(source, error.pos_in_stream) from error
     except UnexpectedToken as error:
         raise unexpected(source, error) from error
+    refuse_deep(source, made)
+    return made
+
+
+def refuse_deep(source: Source, made: Tree[Token]) -> None:
+    """SyntaxRefused where a text is nested deeper than `DEPTH`."""
+    level: list[Branch] = [made]
+    for depth in itertools.count():
+        if depth > DEPTH:
+            where = Place(place(level[0]).start, place(level[0]).start + 1)
+            raise source.refusal(
+                SyntaxRefused,
+                f"the text is nested more than {DEPTH} levels deep",
+                where,
+                "a parenthesis, an operator, a stage and an argument are a level each",
+                "name parts with `let` or `fun`, or use a reduction for a long sum",
+            )
+        if not level:
+            return
+        level = [child for node in level for child in branches(node)]
 
 
 def stray(source: Source, at: int) -> SyntaxRefused:
@@ -406,7 +432,6 @@ INFIX = {
     "remainder": "%",
     "exact": "/^",
 }
-Branch: TypeAlias = Tree[Token]
 
 
 def parse_program(source: Source) -> ProgramSyntax:

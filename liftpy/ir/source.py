@@ -11,6 +11,8 @@ from liftpy.errors import LiftError
 E = TypeVar("E", bound=LiftError)
 
 SNIPPET = 40  # characters shown of a stage
+LINE = 120  # characters shown of a line, and of those before the place that is pointed at
+BEFORE = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +47,16 @@ class Source:
         end = self.text.find("\n", begin)
         shown = self.text[begin : len(self.text) if end < 0 else end].rstrip().replace("\t", " ")
         carets = max(1, min(place.end, begin + len(shown)) - start)
+        at = start - begin
+        if len(shown) > LINE:
+            cut = max(0, min(at - BEFORE, len(shown) - LINE))
+            head = "... " if cut else ""
+            tail = " ..." if cut + LINE < len(shown) else ""
+            shown, at = head + shown[cut : cut + LINE] + tail, at - cut + len(head)
+            carets = max(1, min(carets, len(shown) - len(tail) - at))
         label = f"  line {line} | "
         gap = " " * (len(label) - 2) + "| "
-        lines = [what, label + shown, gap + " " * (start - begin) + "^" * carets]
+        lines = [what, label + shown, gap + " " * at + "^" * carets]
         return kind("\n".join([*lines, *(f"  {reason}" for reason in why if reason)]))
 
 

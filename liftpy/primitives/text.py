@@ -22,7 +22,6 @@ from typing import TypeAlias, TypeVar
 
 from liftpy.errors import InternalError, LiftError, SyntaxRefused, TypeRefused, UnknownName
 from liftpy.ir import show as printing
-from liftpy.ir.constraint import Constraint, Divides
 from liftpy.ir.expr import (
     Expr,
     FunCall,
@@ -41,7 +40,6 @@ from liftpy.ir.expr import (
     cast_literal,
     check_divisor,
     fresh,
-    index_fields,
 )
 from liftpy.ir.nat import INDEX, Nat, greatest, least, nat, var
 from liftpy.ir.parse import (
@@ -99,6 +97,7 @@ from liftpy.primitives.lang import (
     fixed_times,
     keeps_type,
 )
+from liftpy.primitives.remedies import broken_condition, sizes_that_work
 
 #: What the names in sight mean, the nearest binder last.
 Scope: TypeAlias = Mapping[str, tuple[Expr, ...]]
@@ -180,6 +179,8 @@ def arguments(cls: type[Primitive]) -> tuple[str, ...]:
     return (*names, *(operands if printing.operands(cls) is not None else ()))
 
 
+AGAIN = "leave one out, or give it another name"
+
 #: The function of a primitive that is asked for its parameter types before it has one.
 NO_FUNCTION = Lambda((), Literal(0, I32))
 
@@ -253,7 +254,7 @@ class Elaborator:
     def declare(self, node: SizeSyntax) -> None:
         """A size."""
         if node.name in self.sizes:
-            raise self.refuse(SyntaxRefused, f"size `{node.name}` is declared twice", node)
+            raise self.refuse(SyntaxRefused, f"size `{node.name}` is declared twice", node, AGAIN)
         if node.low is not None and node.high is not None and node.low > node.high:
             why = f"{node.low} is above {node.high}", "write the smaller bound first"
             raise self.refuse(SyntaxRefused, f"no number is a `{node.name}`", node, *why)
@@ -266,7 +267,9 @@ class Elaborator:
             what = f"`{name}` is a word of the language"
             raise self.refuse(SyntaxRefused, what, node.name, "give the function another name")
         if name in self.functions and self.functions[name] is not PRELUDE.get(name):
-            raise self.refuse(SyntaxRefused, f"function `{name}` is defined twice", node.name)
+            raise self.refuse(
+                SyntaxRefused, f"function `{name}` is defined twice", node.name, AGAIN
+            )
         for p in node.params:
             if p.constant:
                 what = f"`{p.name}` cannot be constant"
@@ -289,8 +292,8 @@ class Elaborator:
     def param(self, node: Formal) -> Param:
         """A parameter with its type."""
         if node.type is None:
-            what = f"parameter `{node.name}` has no type"
-            raise self.refuse(SyntaxRefused, what, node, "write `name: [10]f32`")
+            message = f"the grammar let parameter {node.name} pass without a type"
+            raise InternalError(message)
         return Param(node.name, self.type(node.type))
 
     def type(self, node: TypeSyntax) -> Type:
@@ -505,7 +508,7 @@ class Elaborator:
         arity, _ = OPERATORS[op]
         if len(nodes) != arity:
             what = f"`{op}` takes {arity} value(s), not {len(nodes)}"
-            raise self.refuse(SyntaxRefused, what, node)
+            raise self.refuse(SyntaxRefused, what, node, f"write {op}({', '.join('abc'[:arity])})")
         if op == "select":
             args = (self.value(nodes[0], scope), *self.beside(nodes[1:], scope))
         elif op in SCALARS:
@@ -869,85 +872,3 @@ def signature(fun: UserFun) -> str:
     """A user function's parameters, for messages."""
     params = ", ".join(f"{p.name}: {printing.show_type(p.type)}" for p in fun.params)
     return f"it is defined as {fun.name}({params})"
-
-
-def broken_condition(primitive: Primitive, operands: tuple[Expr, ...]) -> Constraint | None:
-    """The first condition of a call that does not hold; None where the types do not fit at all."""
-    try:
-        conditions = list(primitive.conditions(*(o.type for o in operands)))
-    except TypeRefused:
-        return None  # the refusal says so
-    return next((c for c in conditions if c.known() is False), None)
-
-
-REACH = 64  # how far a number that works is looked for
-LISTED, SHOWN = 12, 8  # numbers that are listed one by one; runs that are shown of more
-
-
-def sizes_that_work(primitive: Primitive, operands: tuple[Expr, ...]) -> tuple[str, ...]:
-    """For numbers in a call that break a condition, those with which the call has a type.
-
-    One number at a time is changed; a divisor of a length may be any divisor, others are near.
-    """
-    if broken_condition(primitive, operands) is None or index_fields(type(primitive)):
-        return ()
-    types = tuple(o.type for o in operands)
-    numbers = {n: size.constant for n, size in primitive.numbers().items()}
-    lines: list[str] = []
-    for name, number in numbers.items():
-        if number is None:
-            continue
-        near = range(number - REACH, number + REACH + 1)
-        lengths = [
-            c.right.constant or 0 for c in primitive.conditions(*types) if isinstance(c, Divides)
-        ]
-        divisors = {
-            d
-            for n in lengths
-            if n > 0
-            for k in range(1, math.isqrt(n) + 1)
-            if n % k == 0
-            for d in (k, n // k)
-        }
-        works = [
-            v
-            for v in sorted({*near, *divisors})
-            if has_type(replace(primitive, **{name: nat(v)}), types)
-        ]
-        if works:
-            found = runs(works, number)
-            alone = len(numbers) == 1
-            lines.append(f"sizes that work: {found}" if alone else f"{name}: {found} would work")
-    return tuple(lines)
-
-
-def has_type(primitive: Primitive, types: tuple[Type, ...]) -> bool:
-    """Whether a call of a primitive means something."""
-    try:
-        primitive.result(*types)
-    except TypeRefused:
-        return False
-    return True
-
-
-def runs(numbers: list[int], near: int) -> str:
-    """Ascending numbers; of many, neighbours together as `2 .. 5`, and those near a number."""
-    if len(numbers) <= LISTED:
-        return ", ".join(map(str, numbers))
-    found: list[list[int]] = []
-    for number in numbers:
-        if found and found[-1][1] == number - 1:
-            found[-1][1] = number
-        else:
-            found.append([number, number])
-    shown = sorted(sorted(found, key=lambda r: min(abs(r[0] - near), abs(r[1] - near)))[:SHOWN])
-    return ", ".join(run(low, high, near) for low, high in shown)
-
-
-def run(low: int, high: int, near: int) -> str:
-    """Numbers in a row; where the search ended, there are more."""
-    if high == near + REACH:
-        return f"{low} and more"
-    if low == near - REACH:
-        return f"up to {high}"
-    return f"{low}" if low == high else f"{low} .. {high}"

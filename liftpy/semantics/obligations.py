@@ -274,7 +274,7 @@ def impossible(program: Program, refuted: Obligation, judged: Iterable[Obligatio
         broken = refuted.condition.substitute(refuted.breaks).denial()
         why.append(f"for example {spell(refuted.breaks)}: {broken}")
     declared = ", ".join(show_range(n, *ranges[n]) for n in sorted(names & ranges.keys()))
-    why.append(f"the sizes are {declared}: change a range, or a number in the condition")
+    why.append(f"the sizes are {declared}; change a range, or a number in the condition")
     return refusal(program, TypeRefused, what, asked.place, *why)
 
 

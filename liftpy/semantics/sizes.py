@@ -51,13 +51,18 @@ def closed(program: Program, sizes: Sizes | None = None) -> Program:
     given = at_sizes(program, sizes or {})
     if left := size_ranges(given):
         names = ", ".join(show_range(name, *ends) for name, ends in left.items())
-        options = " ".join(f"--size {name}=..." for name in left)
-        keywords = ", ".join(f'"{name}": ...' for name in left)
         raise ConstraintRefused(
             f"{program.name} has open sizes, and numbers are needed here: {names}\n"
-            f"  give them with {options}, or from Python with sizes={{{keywords}}}"
+            f"  {how_to_give(left)}"
         )
     return given
+
+
+def how_to_give(names: Iterable[str]) -> str:
+    """The sentence that says how sizes are given."""
+    options = " ".join(f"--size {name}=..." for name in names)
+    keywords = ", ".join(f'"{name}": ...' for name in names)
+    return f"give numbers with {options}, or from Python with sizes={{{keywords}}}"
 
 
 def at_sizes(program: Program, sizes: Sizes) -> Program:
@@ -178,10 +183,9 @@ def at_arrays(program: Program, arrays: Sequence[Any], sizes: Sizes | None = Non
                 f"{length.value(known)} with {spell(mine)}{told}"
             )
     if left := [n for n in ranges if n not in known]:
-        keywords = ", ".join(f'"{n}": ...' for n in left)
         raise ArgumentRefused(
             f"{program.name}: the shapes of its arrays do not say what {' and '.join(left)}"
-            f" {'is' if len(left) == 1 else 'are'}: give sizes={{{keywords}}}"
+            f" {'is' if len(left) == 1 else 'are'}\n  {how_to_give(left)}"
         )
     return at_sizes(program, known)
 

@@ -9,22 +9,19 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from liftpy.cli import main
 from liftpy.explore.campaign import explore
 from liftpy.explore.candidate import program_text
 from liftpy.explore.check import inputs
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
-from liftpy.workloads import Convolution, convolution
+from tests.cli.said import PROGRAM, Said
 
 ROOT = Path(__file__).parents[2]
-PROGRAM = convolution(Convolution(3, 6, 7, 4, (3, 3), padding=(1, 1, 1, 1)), "tiny")
 COMMANDS = [
     "devices",
     "workloads",
@@ -41,34 +38,6 @@ COMMANDS = [
     "candidates",
     "replay",
 ]
-
-
-@dataclass(frozen=True)
-class Said:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self):
-        assert self.code == 0, self.err
-        return json.loads(self.out)
-
-
-@pytest.fixture
-def liftpy(capsys, monkeypatch, tmp_path):
-    """Runs a command in an empty folder that has `tiny.lift`."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-    Path("tiny.lift").write_text(program_text(PROGRAM))
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as exit_:
-            main([str(a) for a in arguments])
-        captured = capsys.readouterr()
-        return Said(int(exit_.value.code or 0), captured.out, captured.err)
-
-    return run
 
 
 def in_a_process(*arguments, cwd, **environment):

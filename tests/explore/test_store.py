@@ -1,6 +1,7 @@
 import json
 import sqlite3
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -100,7 +101,7 @@ def test_a_row_is_found_by_how_its_id_begins(path, candidates):
         ({"seed": 3}, "the seed: it holds 0, this is 3"),
         (
             {"settings": {"families": None, "memory_limit": 9}},
-            "memory limit: it holds None, this is 9",
+            "memory limit: it holds none, this is 9",
         ),
         (
             {"device": replace(DEFAULT_DEVICE, driver_version="1").to_json()},
@@ -189,3 +190,39 @@ def test_the_tables_can_be_read_without_liftpy(path, candidates):
     plain.close()
     assert (key, time_ns) == (candidates[0].key, 25)
     assert json.loads(assignment)["words"]["family"] == "plain"
+
+
+def test_what_a_killed_process_leaves_is_taken_over_or_removed(path, candidates):
+    filled(path, candidates)
+    lock = path.with_name("a.db-lock")
+    lock.touch()
+    Store.read(path).close()
+    assert not lock.exists(), "a reader removes a lock that nobody holds"
+    lock.touch()
+    with Store.open(path, IDENTITY) as store:
+        assert lock.exists()
+        Store.read(path).close()
+        assert lock.exists(), "one that is held stays"
+        assert len(store.rows()) == 3
+    assert [p.name for p in path.parent.iterdir()] == ["a.db"]
+
+
+def test_a_lock_that_was_removed_meanwhile_keeps_nobody_out_and_is_taken_again(
+    path, candidates, monkeypatch
+):
+    filled(path, candidates)
+    real, removed = sqlite3.connect, []
+
+    def connect(name, *args, **kwargs):
+        made = real(name, *args, **kwargs)
+        if str(name).endswith("-lock") and not removed:
+            made.execute("PRAGMA user_version")  # the file is open from now on
+            Path(name).unlink()
+            removed.append(name)
+        return made
+
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    with Store.open(path, IDENTITY):
+        assert removed
+        with pytest.raises(StoreRefused, match="another process"):
+            Store.open(path, IDENTITY)

@@ -190,8 +190,8 @@ def in_range(term, low, high):
 def test_simplifications_that_the_views_rely_on():
     assert (12 * x + I4) // 4 == 3 * x
     assert (4 * x + I4) % 4 == I4
-    assert str((12 * x + y) // 4) == "(y)//(4) + 3*x"
-    assert str((4 * x + I4) // 12) == "(x)//(3)"
+    assert str((12 * x + y) // 4) == "y//4 + 3*x"
+    assert str((4 * x + I4) // 12) == "x//3"
     assert (p * x + p) // p == x + 1
 
 
@@ -199,7 +199,7 @@ def test_what_must_not_be_simplified_is_not():
     assert (4 * x + K) // 4 != x
     assert (x // 4) * 4 != x
     a = var("a")
-    assert str(a // a) == "(a)//(a)", "a may be 0"
+    assert str(a // a) == "a//a", "a may be 0"
     assert (x * y) // y != x, "y may be 0 or negative"
 
 

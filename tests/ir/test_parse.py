@@ -302,7 +302,7 @@ def test_an_expression_may_mention_sizes():
         ("xs |> reorder(3, 4)", SyntaxRefused, "index function"),
         ("xs |> map(_ => ys |> map(reduce(add, _)))", SyntaxRefused, "flows through"),
         ("grid |> map(reduce(add, _))", SyntaxRefused, "flows through"),
-        ("pair.2", TypeRefused, "at least 3"),
+        ("pair.2", TypeRefused, "3 values or more"),
         ("sqrt(x, y)", SyntaxRefused, "takes 1 value"),
         ("map2d(xs)", SyntaxRefused, "is a stage"),
         ("grid |> slide2d(3)", SyntaxRefused, "slide2d\\(window, step\\)"),

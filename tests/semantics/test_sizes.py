@@ -5,9 +5,11 @@ import pytest
 
 import liftpy as lp
 from liftpy.errors import ArgumentRefused, ConstraintRefused, TypeRefused, UnknownName
+from liftpy.explore.check import inputs
 from liftpy.ir.show import size_ranges
 from liftpy.semantics.obligations import Outcome, conditions, obligations
 from liftpy.semantics.sizes import closed
+from liftpy.workloads import Convolution, convolution
 
 DOT = lp.parse(
     "size n: 1..64\n"
@@ -149,6 +151,37 @@ def test_a_size_nobody_knows_is_refused():
 def test_a_size_is_a_whole_number(value):
     with pytest.raises(ConstraintRefused, match="needs a whole number"):
         lp.at_sizes(DOT, {"n": value})
+
+
+CONVOLUTION = """
+size c, h, w, m: 1..
+size k: 1..11
+size p: 0..5
+
+def conv(x: [h][w][c]f32, weights: [m][k][k][c]f32, bias: [m]f32) =
+  x
+  |> pad2d(p, p, p, p, 0.0)
+  |> slide2d(k, 1)
+  |> map(map(window =>
+    zip(weights, bias) |> map((kernel, b) =>
+      zip(window |> join |> join, kernel |> join |> join) |> map(mul) |> reduce(add, b))))
+"""
+
+
+def test_a_convolution_of_any_size_is_the_one_of_each_size():
+    program = lp.parse(CONVOLUTION)
+    recorded = {str(o.condition) for o in obligations(program) if o.outcome is Outcome.RECORDED}
+    assert recorded == {"k <= h + 2*p", "k <= 2*p + w"}
+    layer = Convolution(3, 6, 7, 4, (3, 3), padding=(1, 1, 1, 1))
+    arrays = [a - 0.5 for a in inputs(convolution(layer)).values()]
+    expected = lp.evaluate(convolution(layer), *arrays)
+    np.testing.assert_array_equal(lp.evaluate(program, *arrays, sizes={"p": 1}), expected)
+    sizes = {"c": 3, "h": 6, "w": 7, "m": 4, "k": 3, "p": 1}
+    kernel = lp.compile(program, strategy="direct", sizes=sizes)
+    np.testing.assert_allclose(kernel(*arrays), expected, rtol=1e-4, atol=1e-5)
+    kernel.close()
+    with pytest.raises(ConstraintRefused, match=r"slide\(k, 1\) in `slide2d\(k, 1\)` asks that k"):
+        lp.at_sizes(program, sizes | {"k": 9})
 
 
 # --- conditions ---------------------------------------------------------------------------------

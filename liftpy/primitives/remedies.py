@@ -1,0 +1,93 @@
+"""What would do in place of a call whose numbers break a condition."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from liftpy.errors import TypeRefused
+from liftpy.ir.constraint import Constraint, Divides
+from liftpy.ir.expr import Expr, Primitive, index_fields
+from liftpy.ir.nat import nat
+from liftpy.ir.types import Type
+
+REACH = 64  # how far a number that works is looked for
+LISTED, SHOWN = 12, 8  # numbers that are listed one by one; runs that are shown of more
+
+
+def broken_condition(primitive: Primitive, operands: tuple[Expr, ...]) -> Constraint | None:
+    """The first condition of a call that does not hold; None where the types do not fit at all."""
+    try:
+        conditions = list(primitive.conditions(*(o.type for o in operands)))
+    except TypeRefused:
+        return None  # the refusal says so
+    return next((c for c in conditions if c.known() is False), None)
+
+
+def sizes_that_work(primitive: Primitive, operands: tuple[Expr, ...]) -> tuple[str, ...]:
+    """For numbers in a call that break a condition, those with which the call has a type.
+
+    One number at a time is changed; a divisor of a length may be any divisor, others are near.
+    """
+    if broken_condition(primitive, operands) is None or index_fields(type(primitive)):
+        return ()
+    types = tuple(o.type for o in operands)
+    numbers = {n: size.constant for n, size in primitive.numbers().items()}
+    lines: list[str] = []
+    for name, number in numbers.items():
+        if number is None:
+            continue
+        near = range(number - REACH, number + REACH + 1)
+        lengths = [
+            c.right.constant or 0 for c in primitive.conditions(*types) if isinstance(c, Divides)
+        ]
+        divisors = {
+            d
+            for n in lengths
+            if n > 0
+            for k in range(1, math.isqrt(n) + 1)
+            if n % k == 0
+            for d in (k, n // k)
+        }
+        works = [
+            v
+            for v in sorted({*near, *divisors})
+            if has_type(replace(primitive, **{name: nat(v)}), types)
+        ]
+        if works:
+            found = runs(works, number)
+            alone = len(numbers) == 1
+            lines.append(f"sizes that work: {found}" if alone else f"{name}: {found} would work")
+    return tuple(lines)
+
+
+def has_type(primitive: Primitive, types: tuple[Type, ...]) -> bool:
+    """Whether a call of a primitive means something."""
+    try:
+        primitive.result(*types)
+    except TypeRefused:
+        return False
+    return True
+
+
+def runs(numbers: list[int], near: int) -> str:
+    """Ascending numbers; of many, neighbours together as `2 .. 5`, and those near a number."""
+    if len(numbers) <= LISTED:
+        return ", ".join(map(str, numbers))
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and found[-1][1] == number - 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    shown = sorted(sorted(found, key=lambda r: min(abs(r[0] - near), abs(r[1] - near)))[:SHOWN])
+    return ", ".join(run(low, high, near) for low, high in shown)
+
+
+def run(low: int, high: int, near: int) -> str:
+    """Numbers in a row; where the search ended, there are more."""
+    if high == near + REACH:
+        return f"{low} and more"
+    if low == near - REACH:
+        return f"up to {high}"
+    return f"{low}" if low == high else f"{low} .. {high}"

@@ -1,0 +1,565 @@
+"""One case for each refusal that no text alone brings about: from Python, on a device, by command.
+
+A case is a function of an empty folder; what it raises is compared with
+`tests/golden/errors/test_refusals/<name>.txt`.
+"""
+
+import shutil
+import sqlite3
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+
+import liftpy as lp
+from liftpy.cli import main
+from liftpy.compile import compile_candidate, compile_program
+from liftpy.constraints.collect import collect
+from liftpy.constraints.device import DEFAULT_DEVICE
+from liftpy.constraints.draw import Space as Points
+from liftpy.constraints.explain import explain, refuse_empty
+from liftpy.constraints.system import Clause, ConstraintSystem
+from liftpy.explore.campaign import Campaign
+from liftpy.explore.check import inputs
+from liftpy.explore.measure import Measurer
+from liftpy.explore.messages import Setup
+from liftpy.explore.replay import replay, stored_candidate
+from liftpy.explore.store import Store
+from liftpy.ir.constraint import at_most
+from liftpy.ir.nat import var
+from liftpy.opencl.arguments import check_launch, check_memory
+from liftpy.opencl.run import Session, find_device
+from liftpy.rewrite.rules import RULES
+from liftpy.rewrite.strategy import Step, at_path, check_type, derive, identity, repeat, rule
+from liftpy.rewrite.strategy import replay as replay_steps
+from liftpy.semantics.contract import prove_primitive
+from liftpy.semantics.ledger import entry
+from liftpy.semantics.reference import reference
+from tests.cli.said import PROGRAM
+from tests.cli.test_cli import FILES
+from tests.cli.test_cli import REFUSALS as COMMANDS
+from tests.constraints.examples import four_stages
+from tests.constraints.skeletons import doubling
+from tests.explore.spaces import small_space
+from tests.explore.test_store import IDENTITY, filled
+from tests.opencl.test_run import COPY, SOURCE, W, X, Y, saxpy, single
+from tests.refuted.test_false_twins import FALSE
+
+Case = Callable[[Path], object]
+CASES: dict[str, Case] = {}
+
+TWELVE = lp.array(lp.f32, 12)
+DOUBLE = lp.parse("def double(xs: [12]f32) = xs |> map(x => x + x)")
+DOT = lp.parse(
+    "size n: 1..64\n\ndef dot(xs: [n]f32, ys: [n]f32) =\n"
+    "  zip(xs, ys) |> split(4) |> map(map((x, y) => x * y) |> reduce(add, 0))\n"
+)
+SUMS = lp.parse(
+    "size m: 1..64\nsize n\n\ndef sums(xs: [m*n]f32) = xs |> split(m) |> map(reduce(add, 0))\n"
+)
+MATMUL = lp.workload("matmul/4x6x8")
+
+
+def case(run: Case) -> Case:
+    """Registers a case under its function's name."""
+    CASES[run.__name__.strip("_")] = run
+    return run
+
+
+def ones(*shape: int) -> np.ndarray:
+    return np.ones(shape, np.float32)
+
+
+# --- the embedded form --------------------------------------------------------------------------
+
+
+def embedded(name: str, body: Callable[..., object], *types: lp.Type) -> None:
+    """A case of a program written in Python."""
+
+    def run(_folder: Path) -> object:
+        body.__annotations__ = dict(zip(["xs", "ys"], types or (TWELVE,), strict=False))
+        return lp.program(body)
+
+    CASES[name] = run
+
+
+def with_truth_value(xs):
+    return xs >> lp.map(lambda x: x if x < 0 else -x)
+
+
+embedded("array_taken_apart", lambda xs: next(iter(xs)))
+embedded("truth_value", with_truth_value)
+embedded("user_function_of_too_few", lambda xs: xs >> lp.map(lambda x: lp.add(x) + x))
+embedded("function_of_too_many", lambda xs: xs >> lp.map(lambda x, y: x))
+embedded("section_as_operator", lambda xs: xs >> lp.reduce(lp.split(2), 0))
+embedded("user_function_as_map", lambda xs: xs >> lp.map(lp.add))
+embedded("number_as_result", lambda xs: xs >> lp.map(lambda x: "x"))
+embedded("scalar_mapped", lambda xs: xs >> lp.map(lp.map(lambda x: x)))
+embedded("permutation_without_inverse", lambda xs: xs >> lp.reorder(3 * lp.var("i") % 7))
+embedded("divisor", lambda xs: xs >> lp.split(5))
+
+
+@case
+def parameter_without_a_type(_folder):
+    @lp.program
+    def doubled(xs):
+        return xs >> lp.map(lambda x: x + x)
+
+
+@case
+def two_functions_of_one_name(_folder):
+    x = {"x": lp.f32}
+    once, twice = lp.fun("g", x, lambda x: x), lp.fun("g", x, lambda x: x + x)
+
+    @lp.program
+    def both(xs: TWELVE):
+        return xs >> lp.map(once) >> lp.map(twice)
+
+    lp.show(both)
+
+
+# --- sizes --------------------------------------------------------------------------------------
+
+
+CASES |= {
+    "open_sizes": lambda _: lp.compile(SUMS),
+    "size_out_of_range": lambda _: lp.at_sizes(DOT, {"n": 65}),
+    "size_that_breaks_a_condition": lambda _: lp.compile(DOT, sizes={"n": 7}),
+    "size_that_is_unknown": lambda _: lp.at_sizes(DOT, {"k": 4}),
+    "size_of_a_closed_program": lambda _: lp.space(DOUBLE, sizes={"n": 4}),
+    "size_that_is_no_number": lambda _: lp.at_sizes(DOT, {"n": 2.5}),
+    "sizes_that_arrays_leave_open": lambda _: lp.evaluate(SUMS, ones(8)),
+    "shapes_that_contradict": lambda _: lp.evaluate(DOT, ones(8), ones(12)),
+    "shape_that_no_size_makes": lambda _: lp.evaluate(SUMS, ones(7), sizes={"m": 3}),
+    "shape_that_breaks_a_condition": lambda _: lp.evaluate(DOT, ones(6), ones(6)),
+    "open_type_of_a_function": lambda _: lp.evaluate(DOT.body, ones(8), ones(8)),
+}
+
+
+@case
+def embedded_size_that_breaks_a_condition(_folder):
+    n = lp.size("n", 1, 40)
+
+    @lp.program
+    def rows(xs: lp.array(lp.f32, 3, n)):
+        return xs >> lp.map(lambda row: row >> lp.split(5))
+
+    lp.compile(rows, sizes={"n": 12})
+
+
+# --- arrays -------------------------------------------------------------------------------------
+
+PAIRS = lp.parse("def pairs(ps: [4](f32, f32)) = ps |> map((a, b) => a + b)")
+
+CASES |= {
+    "too_few_arrays": lambda _: lp.evaluate(DOUBLE),
+    "array_for_a_tuple": lambda _: lp.evaluate(PAIRS, ones(4)),
+    "array_of_another_shape": lambda _: lp.evaluate(DOUBLE, ones(11)),
+    "point_with_too_few_indices": lambda _: lp.evaluate_at(
+        lp.parse("def f(xs: [3][4]f32) = xs"), np.array([[1]]), ones(3, 4)
+    ),
+    "point_outside": lambda _: lp.evaluate_at(DOUBLE, np.array([[12]]), ones(12)),
+    "too_few_arrays_of_the_reference": lambda _: reference(DOUBLE),
+    "tuples_as_inputs": lambda _: inputs(PAIRS),
+}
+
+
+def called(name: str, *arrays: object) -> None:
+    """A case of a compiled program that is called."""
+
+    def run(_folder: Path) -> object:
+        kernel = lp.compile(DOUBLE)
+        try:
+            return kernel(*arrays)
+        finally:
+            kernel.close()
+
+    CASES[name] = run
+
+
+called("kernel_with_too_many_arrays", ones(12), ones(12))
+called("kernel_with_a_list", [1.0] * 12)
+called("kernel_with_another_shape", ones(3, 4))
+called("kernel_with_doubles", np.ones(12))
+
+
+@case
+def kernel_that_is_closed(_folder):
+    kernel = lp.compile(DOUBLE)
+    kernel.close()
+    kernel(ones(12))
+
+
+# --- what has no kernel -------------------------------------------------------------------------
+
+LOWERED = {
+    "mixed_levels": "ys |> split(3) |> mapWrg(0, c => c |> mapGlb(0, x => x)) |> join",
+    "level_in_itself": "ys |> split(3) |> mapGlb(0, c => c |> mapGlb(0, x => x)) |> join",
+    "group_in_a_work_item": "xss |> mapWrg(0, row => row |> split(2) "
+    "|> mapLcl(0, mapWrg(1, x => x)))",
+    "work_item_without_a_group": "ys |> mapLcl(0, x => x)",
+    "local_memory_of_a_work_item": "xss |> mapWrg(0, row => row |> mapLcl(0, x => "
+    "ys |> mapSeq(y => y * x) |> toLocal |> reduceSeq(add, 0)))",
+    "private_memory_of_a_group": "ys |> mapGlb(0, x => x) |> toPrivate |> mapSeq(x => x)",
+    "not_lowered": "xss |> mapGlb(0, row => row |> map(x => add(x, x)))",
+    "read_where_it_is_made": "ys |> mapGlb(0, x => x * 2) |> slide(3, 1) "
+    "|> mapGlb(0, w => w |> reduceSeq(add, 0))",
+    "private_memory_by_id": "ys |> mapSeq(x => x * 2) |> toPrivate |> mapGlb(0, x => x + 1)",
+    "global_memory_in_a_kernel": "xss |> mapGlb(0, row => row |> mapSeq(x => x * 2) |> toGlobal "
+    "|> reduceSeq(add, 0))",
+    "fold_of_lanes_to_a_pair": "ys |> asVector(4) |> mapGlb(0, v => "
+    "v |> reduceVec((a, x) => (a.0 + x, a.1 * x), (0.0, 1.0)) |> get(1))",
+    "fold_of_lanes_behind_a_pad": "ys |> split(4) |> mapGlb(0, c => c |> asVector(4) "
+    "|> map(reduceVec(add, 0)) |> pad(1, 0, 0.0) |> mapSeq(x => x + 1))",
+    "fold_of_lanes_in_lanes": "zs |> asVector(4) |> map(reduceVec(add, 0)) |> asVector(4) "
+    "|> mapGlb(0, v => v |> mapVec(x => x + 1)) |> asScalar",
+    "lanes_of_a_stored_value": "ys |> asVector(4) |> mapGlb(0, v => "
+    "v |> mapVec(x => x + (ys |> reduceSeq((a, b) => a + b * x, 0)))) |> asScalar",
+    "tuples_in_a_buffer": "zip(ys, ys)",
+}
+
+
+def lowered(name: str, body: str) -> None:
+    """A case of a program that has no kernel."""
+    text = f"def p(xss: [3][4]f32, ys: [12]f32, zs: [48]f32) =\n  {body}"
+    CASES[name] = lambda _: compile_program(lp.parse(text))
+
+
+for known, text in LOWERED.items():
+    lowered(known, text)
+CASES["space_of_what_has_no_kernel"] = lambda _: lp.space(
+    lp.parse("def p(xs: [4]f32, ys: [4]f32) = zip(xs, ys)")
+)
+
+
+# --- modules and devices ------------------------------------------------------------------------
+
+
+def loaded(name: str, use: Callable[..., object], make: Callable[[], object] = saxpy) -> None:
+    """A case of a module on the first device."""
+
+    def run(_folder: Path) -> object:
+        with Session(find_device()) as session, session.load(make()) as module:
+            return use(module)
+
+    CASES[name] = run
+
+
+LOCAL = single(COPY % "", local=(1, 1, 64))
+LAUNCH = LOCAL.launches[0]
+SIZED = (COPY % "out[i] = x[i];").replace(
+    "kernel void", "kernel __attribute__((reqd_work_group_size(7, 1, 1))) void"
+)
+
+loaded("constants_that_were_not_set", lambda m: m.run({"x": X, "y": Y}))
+loaded("profile_before_a_run", lambda m: (m.set_constants({"w": W}), m.profile(1, 0)))
+loaded("array_that_is_missing", lambda m: (m.set_constants({"w": W}), m.run({"x": X})))
+loaded("array_for_nothing", lambda m: m.run({"x": X, "y": Y, "z": X}))
+loaded("kernel_that_does_not_build", print, lambda: saxpy(SOURCE.replace("t[i] +", "nobody +")))
+loaded(
+    "launch_that_the_driver_refuses",
+    lambda m: m.run({"x": X[:21]}),
+    lambda: single(SIZED, local=(3,), n=21),
+)
+CASES |= {
+    "work_group_too_large": lambda _: check_launch(
+        LOCAL, LAUNCH, DEFAULT_DEVICE, group=32, local=0
+    ),
+    "work_group_too_long": lambda _: check_launch(
+        LOCAL,
+        LAUNCH,
+        replace(DEFAULT_DEVICE, max_work_item_sizes=(64, 64, 63)),
+        group=64,
+        local=0,
+    ),
+    "local_memory_too_small": lambda _: check_launch(
+        LOCAL, LAUNCH, DEFAULT_DEVICE, group=64, local=32769
+    ),
+    "buffer_too_large": lambda _: check_memory(
+        saxpy(), replace(DEFAULT_DEVICE, largest_buffer=403)
+    ),
+    "memory_too_small": lambda _: check_memory(
+        saxpy(), replace(DEFAULT_DEVICE, global_memory=1615)
+    ),
+}
+
+
+def with_devices(*known: object):
+    """As if these were the devices of this machine."""
+    return mock.patch("liftpy.opencl.run._found", return_value=(known, ()))
+
+
+@case
+def no_device(_folder):
+    with with_devices():
+        find_device()
+
+
+@case
+def device_that_is_unknown(_folder):
+    with with_devices((DEFAULT_DEVICE, None)):
+        find_device("abacus")
+
+
+@case
+def device_of_another_machine(_folder):
+    with with_devices((DEFAULT_DEVICE, None)):
+        Session(replace(DEFAULT_DEVICE, name="other"))
+
+
+@case
+def worker_without_its_device(_folder):
+    setup = Setup(lp.show(DOUBLE), DEFAULT_DEVICE, None)
+    with Measurer(setup, 10.0) as measurer:
+        measurer.start()
+
+
+# --- spaces -------------------------------------------------------------------------------------
+
+CASES |= {
+    "parameter_without_a_value": lambda _: compile_candidate(doubling(), {}),
+    "parameter_that_no_system_has": lambda _: explain(four_stages(), {"tau": 3}),
+    "value_out_of_range": lambda _: explain(four_stages(), {"theta": 2}),
+    "space_that_is_empty": lambda _: refuse_empty(
+        collect(doubling(7, low=2), replace(DEFAULT_DEVICE, max_work_group_size=4))
+    ),
+    "point_beyond_the_last": lambda _: Points(collect(doubling(), DEFAULT_DEVICE)).unrank(12),
+    "condition_on_an_unknown_size": lambda _: ConstraintSystem(
+        (), (Clause(at_most(var("tau"), 4), ("ask",)),)
+    ),
+    "settings_nobody_knows": lambda _: small_space().candidate({"kapa": 3}),
+    "word_nobody_knows": lambda _: small_space().candidate({"family": "fast"}),
+    "word_for_a_size": lambda _: small_space().candidate({"kappa": "many"}),
+    "settings_of_no_skeleton": lambda _: small_space().candidate({"theta": 3, "pad": "copy"}),
+    "settings_that_clash": lambda _: small_space().candidate({"kappa": 5}),
+    "memory_limit_too_low": lambda folder: lp.explore(
+        DOUBLE, 1, db=folder / "a.db", memory_limit=3
+    ),
+}
+
+
+@case
+def space_too_tangled_to_count(_folder):
+    with mock.patch("liftpy.constraints.draw.NODE_LIMIT", 50):
+        Points(four_stages()).count()
+
+
+# --- rules --------------------------------------------------------------------------------------
+
+BODY = DOUBLE.body.body
+
+
+def grow(expr):
+    return replace(identity(expr), steps=(Step("map_fusion", ()),))
+
+
+CASES |= {
+    "rule_without_a_proof": lambda _: rule(replace(RULES["map_fusion"], name="hearsay")),
+    "rule_with_other_sizes": lambda _: rule("split_join", k=3),
+    "rule_that_does_not_apply": lambda _: derive(BODY, rule("split_join", m=5)),
+    "step_that_does_not_apply": lambda _: list(
+        replay_steps(BODY, (Step("split_join", (7,), (("m", 3),)),))
+    ),
+    "strategy_that_never_ends": lambda _: repeat(at_path((), grow))(BODY),
+    "rule_that_changes_the_type": lambda _: check_type(
+        RULES["map_fusion"], BODY, lp.parse("def g(xs: [4]f32) = xs").body.body
+    ),
+    "rule_that_is_false": lambda _: entry(next(iter(FALSE.values()))[0]),
+    "primitive_nobody_knows": lambda _: prove_primitive("spilt"),
+}
+
+
+# --- stores -------------------------------------------------------------------------------------
+
+
+def stored(folder: Path) -> Path:
+    """A database with one measured candidate, one refused and one under way."""
+    filled(folder / "a.db", small_space().sample(4, seed=0))
+    return folder / "a.db"
+
+
+def changed(folder: Path, statement: str) -> Path:
+    """The same, changed behind its back."""
+    path = stored(folder)
+    with sqlite3.connect(path) as database:
+        database.execute(statement)
+    database.close()
+    return path
+
+
+@case
+def candidate_that_is_another_now(folder):
+    path = stored(folder)
+    other = small_space().sample(4, seed=1)[0]
+    with Store.open(path, IDENTITY) as store:
+        store.begin(replace(other, sizes=(("kappa", 99),)))
+
+
+@case
+def campaign_that_runs_already(folder):
+    path = stored(folder)
+    with Store.open(path, IDENTITY):
+        Store.open(path, IDENTITY)
+
+
+@case
+def skeleton_that_is_not_derived(folder):
+    path = stored(folder)
+    with Store.read(path) as store:
+        stored_candidate(store, replace(store.rows()[0], skeleton="woven()"))
+
+
+@case
+def candidate_without_its_sizes(folder):
+    path = folder / "b.db"
+    lp.explore(MATMUL, 1, db=path, families=["direct"])
+    with Store.read(path) as store:
+        stored_candidate(store, replace(store.rows()[0], assignment={}))
+
+
+@case
+def candidate_without_kernels(folder):
+    path = stored(folder)
+    with Store.read(path) as store:
+        refused = store.rows()[1]
+    replay(path, refused.id)
+
+
+@case
+def best_of_a_tight_limit(folder):
+    Campaign.read(stored(folder)).best(memory_limit=39)
+
+
+CASES |= {
+    "database_in_no_folder": lambda folder: Store.open(folder / "none" / "a.db", IDENTITY),
+    "database_that_is_a_folder": lambda folder: Store.open(folder, IDENTITY),
+    "database_of_another_program": lambda folder: Store.read(
+        changed(folder, "PRAGMA application_id = 7")
+    ),
+    "database_of_another_format": lambda folder: Store.read(
+        changed(folder, "PRAGMA user_version = 99")
+    ),
+    "database_of_another_campaign": lambda folder: Store.open(
+        stored(folder), replace(IDENTITY, seed=3, settings={"sizes": {"n": 8}})
+    ),
+    "candidates_of_one_beginning": lambda folder: Store.read(stored(folder)).row(""),
+    "memory_figure_nobody_knows": lambda folder: Campaign.read(stored(folder)).pareto("heap"),
+    "best_of_nothing": lambda folder: Campaign.read(
+        changed(folder, "UPDATE outcome SET kind = 'refused', time_ns = NULL")
+    ).best(),
+}
+
+
+@case
+def lock_that_cannot_be_written(folder):
+    path = folder / "a.db"
+    (folder / "a.db-lock").mkdir()
+    Store.open(path, IDENTITY)
+
+
+# --- commands -----------------------------------------------------------------------------------
+
+
+def command(*arguments: object) -> None:
+    """Runs a command; raises what made it end."""
+    try:
+        main([str(a) for a in arguments])
+    except SystemExit as end:
+        if end.__context__ is not None:
+            raise end.__context__ from end.__context__.__cause__
+        raise
+
+
+MORE_COMMANDS = {
+    "command_on_a_python_file": ["show", "mine.py"],
+    "command_on_an_empty_python_file": ["show", "empty.py"],
+    "command_on_a_missing_python_file": ["show", "none.py:tiny"],
+    "command_on_another_name": ["show", "mine.py:number"],
+    "command_on_no_python": ["show", "mine.txt.py:tiny"],
+    "command_on_no_text": ["show", "bytes.lift"],
+    "command_on_an_impossible_product": ["show", "matmul/0x1x1"],
+    "command_on_open_sizes": ["space", "open.lift"],
+    "command_on_a_size_that_cannot_be": ["compile", "open.lift", "--size", "n=7"],
+    "command_derive_other": ["derive", "tiny.lift", "--strategy", "fast"],
+    "command_rules_other": ["rules", "--family", "fast"],
+    "command_prove_other": ["prove", "map_fussion"],
+    "command_compile_into_a_file": ["compile", "tiny.lift", "-o", "tiny.lift"],
+    "command_run_into_nothing": ["run", "tiny.lift", "--output", "none/y.npy"],
+    "command_run_of_another_campaign": ["run", "sums.lift", "--db", "tiny.db"],
+    "command_plot_into_nothing": ["pareto", "tiny.db", "--plot", "none/front.png"],
+    "command_replay_of_other_kernels": ["replay", "other.db", "KEY"],
+    "command_explore_nothing": ["explore", "tiny.lift", "-n", "1", "--tolerance", "1e-30"],
+    "command_explore_into_a_root": ["explore", "tiny.lift", "--db", "/"],
+    **{f"command_{name}".replace(" ", "_"): line for name, line in COMMANDS.items()},
+}
+made: dict[str, Path] = {}
+
+
+def databases(folder: Path) -> Path:
+    """A campaign of one candidate, that of another version, and one with other kernels."""
+    if not made:
+        for file in ("tiny.db", "old.db", "other.db"):
+            lp.explore(PROGRAM, 1, db=folder / file)
+        with sqlite3.connect(folder / "old.db") as old:
+            old.execute("UPDATE campaign SET version = '0.0.9'")
+        old.close()
+        with sqlite3.connect(folder / "other.db") as other:
+            other.execute("UPDATE candidate SET source = source || '// by hand'")
+        other.close()
+        made["folder"] = folder
+    return made["folder"]
+
+
+def by_command(name: str, line: list[str]) -> None:
+    """A case of a command in a folder with files."""
+
+    def run(folder: Path) -> object:
+        for file, text in FILES.items():
+            (folder / file).write_text(text)
+        (folder / "tiny.lift").write_text(lp.show(PROGRAM))
+        (folder / "open.lift").write_text(lp.show(DOT))
+        (folder / "mine.py").write_text(
+            f"import liftpy as lp\ntiny = lp.parse({lp.show(PROGRAM)!r})\nnumber = 3\n"
+        )
+        (folder / "empty.py").write_text("number = 3\n")
+        (folder / "bytes.lift").write_bytes(b"\xff\xfe")
+        np.save(folder / "flat.npy", np.zeros(126, np.float32))
+        np.save(folder / "doubles.npy", np.zeros((6, 7, 3), np.float64))
+        words = line
+        if any(word.endswith(".db") for word in line):
+            for file in databases(folder).glob("*.db"):
+                if file.parent != folder:
+                    shutil.copy(file, folder / file.name)
+        if "KEY" in line:
+            key = Campaign.read(folder / "other.db").rows[0].id
+            words = [key if word == "KEY" else word for word in line]
+        return command(*words)
+
+    CASES[name] = run
+
+
+for known, words in MORE_COMMANDS.items():
+    by_command(known, words)
+
+
+@case
+def plot_without_its_library(folder):
+    with mock.patch.dict(sys.modules, {"matplotlib": None, "liftpy.explore.plot": None}):
+        missing = ModuleNotFoundError("no matplotlib", name="matplotlib")
+        with mock.patch("importlib.import_module", side_effect=missing):
+            from liftpy.explore.report import plot  # noqa: PLC0415
+
+            plot(Campaign.read(stored(folder)), "peak", folder / "front.png")
+
+
+@case
+def result_that_is_wrong(folder):
+    (folder / "tiny.lift").write_text(lp.show(PROGRAM))
+    with mock.patch("liftpy.cli.running.expected") as meaning:
+        from liftpy.explore.check import expected  # noqa: PLC0415
+
+        meaning.side_effect = lambda *given: expected(*given, tolerance=1e-30)
+        command("run", "tiny.lift")

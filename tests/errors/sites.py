@@ -1,0 +1,151 @@
+"""Where liftpy makes errors, found in its source, and which of these places an error came from."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import liftpy
+from liftpy import errors
+from liftpy.errors import LiftError
+
+PACKAGE = Path(liftpy.__file__).parent
+
+#: The exceptions that a user is told of.
+REFUSALS = {
+    name
+    for name, value in vars(errors).items()
+    if isinstance(value, type) and issubclass(value, LiftError)
+} | {"BuildRefused"}
+#: What makes one and gives it back to be raised.
+MAKERS = {"refusal", "refuse", "unknown"}
+#: What other statements raise: defects, usage errors, and what is caught inside liftpy.
+OTHERS = {
+    "BadParameter",
+    "Elsewhere",
+    "Exit",
+    "HazardError",
+    "InternalError",
+    "Lost",
+    "MismatchError",
+    "NotImplementedError",
+    "Open",
+    "TypeError",
+    "UnrollError",
+    "ValueError",
+}
+
+
+@dataclass(frozen=True)
+class Site:
+    """A statement that raises or returns a new error: its file, function, and lines.
+
+    `number` tells the sites of one function apart, from 1.
+    """
+
+    file: str
+    function: str
+    number: int
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.function}:{self.number}"
+
+
+def called(node: ast.AST) -> set[str]:
+    """The names of everything called in a statement."""
+    functions = [n.func for n in ast.walk(node) if isinstance(n, ast.Call)]
+    return {f.attr if isinstance(f, ast.Attribute) else getattr(f, "id", "") for f in functions}
+
+
+def makes_an_error(node: ast.AST) -> bool:
+    """Whether a statement makes an error for the user."""
+    if isinstance(node, ast.Raise) and node.exc is not None:
+        return bool(called(node.exc) - OTHERS) and not called(node.exc) & OTHERS
+    if isinstance(node, ast.Return) and isinstance(node.value, ast.Call):
+        function = node.value.func
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        return name in (REFUSALS - {"BuildFailed"}) | {"refusal"}  # that is an outcome, too
+    return False
+
+
+def functions(tree: ast.AST, outer: str = "") -> Iterator[tuple[str, ast.AST]]:
+    """Every function and class body with its name, statements of inner functions left to those."""
+    for child in ast.iter_child_nodes(tree):
+        if isinstance(child, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+            name = f"{outer}.{child.name}" if outer else child.name
+            yield name, child
+            yield from functions(child, name)
+        else:
+            yield from functions(child, outer)
+
+
+def own_statements(function: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function that are in no inner function, in the order of the text."""
+    for child in ast.iter_child_nodes(function):
+        if not isinstance(child, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+            yield child
+            yield from own_statements(child)
+
+
+@cache
+def sites() -> list[Site]:
+    """Every place in liftpy's source that makes an error for the user."""
+    found: list[Site] = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        file = path.relative_to(PACKAGE).as_posix()
+        for name, node in functions(ast.parse(path.read_text(encoding="utf-8"))):
+            made = sorted(filter(makes_an_error, own_statements(node)), key=lambda n: n.lineno)
+            found += [
+                Site(file, name, number, n.lineno, n.end_lineno) for number, n in enumerate(made, 1)
+            ]
+    return found
+
+
+@contextmanager
+def traced():
+    """Every error that is made in here remembers the lines under way, as `lines_of` reads them."""
+    own = LiftError.__dict__.get("__new__")
+
+    def remember(cls, *args, **kwargs):
+        error = Exception.__new__(cls, *args, **kwargs)
+        frame, lines = sys._getframe(1), set()
+        while frame is not None:
+            path = Path(frame.f_code.co_filename)
+            if path.is_relative_to(PACKAGE):
+                lines.add((path.relative_to(PACKAGE).as_posix(), frame.f_lineno))
+            frame = frame.f_back
+        error.made_at = lines
+        return error
+
+    LiftError.__new__ = remember
+    try:
+        yield
+    finally:
+        if own is None:
+            del LiftError.__new__
+        else:
+            LiftError.__new__ = own
+
+
+def lines_of(error: BaseException | None) -> set[tuple[str, int]]:
+    """The lines at which an error, and those that it is raised from, were made."""
+    lines: set[tuple[str, int]] = set()
+    while error is not None:
+        lines |= getattr(error, "made_at", set())
+        error = error.__cause__
+    return lines
+
+
+def came_from(error: BaseException) -> set[str]:
+    """The sites that an error came from, by name."""
+    lines = lines_of(error)
+    return {
+        str(s)
+        for s in sites()
+        if any(file == s.file and s.first <= line <= s.last for file, line in lines)
+    }

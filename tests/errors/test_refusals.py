@@ -1,0 +1,76 @@
+"""Every refusal has a golden message, and every place that makes one has a case."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from liftpy.errors import BuildFailed, LiftError
+from liftpy.opencl.run import devices
+from liftpy.semantics.sizes import parse
+from tests.errors.cases import CASES
+from tests.errors.sites import came_from, sites, traced
+from tests.errors.test_messages import TEXTS
+
+#: Places that make an error which no user can bring about, and why they stand there.
+UNREACHABLE = {
+    "cli/arguments.py:python_module:2": "importlib has a loader for every name ending in .py",
+    "opencl/emit.py:Emitter.materialise:2": "kernels.launch refuses toLocal under mapLcl before",
+    "rewrite/match.py:Builder.build:1": "told to a rule's author; no rule of the catalogue has it",
+    "rewrite/strategies/families.py:block_lengths:1": "`applies` has looked for the shape before",
+    "rewrite/strategies/families.py:staged_parameters:1": "`applies` has looked for a slide before",
+    "semantics/contract.py:general:1": "told to a primitive's author by the contract tests",
+}
+
+
+def said(error: BaseException, folder: Path) -> str:
+    """A message without what differs from machine to machine and from run to run."""
+    message = str(error).partition("\n")[0] if isinstance(error, BuildFailed) else str(error)
+    text = f"{type(error).__name__}: {message}\n".replace(str(folder), "FOLDER")
+    for part in sorted({p for d in devices() for p in (d.name, d.platform)}, key=len, reverse=True):
+        text = text.replace(part, "...")
+    text = re.sub(r"\b[0-9a-f]{12}\b", "0123456789ab", text)
+    text = re.sub(r"\d+\.\d{6,}", "0.123456", text)  # a result, as a device rounds it
+    return re.sub(r"(m|n) = \d+(?=, n|: split)", r"\1 = ...", text)  # a witness, as z3 finds it
+
+
+@pytest.fixture(scope="session")
+def outcomes(tmp_path_factory):
+    """What each case raised, in a folder of its own."""
+    if not devices():
+        pytest.skip("some refusals are a device's, and there is none")
+    found = {}
+    with traced(), pytest.MonkeyPatch.context() as patch:
+        for name, run in CASES.items():
+            folder = tmp_path_factory.mktemp(name)
+            patch.chdir(folder)
+            patch.setattr("sys.excepthook", print)
+            try:
+                run(folder)
+            except LiftError as error:
+                found[name] = said(error, folder), came_from(error)
+            except Exception as error:  # noqa: BLE001  its case will fail
+                found[name] = f"{type(error).__name__}: {error}", set()
+    return found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_refusal(outcomes, golden, name):
+    assert name in outcomes, "nothing was refused"
+    text, came = outcomes[name]
+    assert came, f"no refusal of liftpy: {text}"
+    golden(text)
+
+
+def test_every_place_that_refuses_has_a_case(outcomes):
+    hit = set().union(*(came for _, came in outcomes.values()))
+    with traced():
+        for text in TEXTS:
+            try:
+                parse(text.read_text(encoding="utf-8"))
+            except LiftError as error:
+                hit |= came_from(error)
+    every = {str(site) for site in sites()}
+    missing = every - hit - UNREACHABLE.keys()
+    assert not missing, "give each a case in tests/errors:\n" + "\n".join(sorted(missing))
+    assert UNREACHABLE.keys() <= every - hit, "these have a case, or are gone"
