@@ -15,6 +15,14 @@ from liftpy.ir.types import ArrayType, TupleType, Type
 from liftpy.primitives.map import array_of
 
 
+def two_arrays(name: str, given: tuple[Type, ...]) -> tuple[ArrayType, ArrayType]:
+    """The types as two array types, or a refusal in the name of a primitive."""
+    if len(given) != 2:
+        message = f"{name} needs two arrays, got {len(given)}: write {name}(xs, {name}(ys, zs))"
+        raise TypeRefused(message)
+    return array_of(name, given[0]), array_of(name, given[1])
+
+
 @dataclass(frozen=True)
 class Concat(Primitive):
     """Two arrays in a row.
@@ -25,16 +33,11 @@ class Concat(Primitive):
     name: ClassVar[str] = "concat"
 
     def type_of(self, *arrays: Type) -> Type:
-        if len(arrays) != 2:
-            message = (
-                f"concat needs two arrays, got {len(arrays)}: write concat(xs, concat(ys, zs))"
-            )
-            raise TypeRefused(message)
-        xs, ys = (array_of(self.name, a) for a in arrays)
+        xs, ys = two_arrays(self.name, arrays)
         return ArrayType(xs.element, xs.length + ys.length)
 
     def requires(self, *arrays: Type) -> Iterator[Constraint]:
-        xs, ys = (array_of(self.name, a) for a in arrays)
+        xs, ys = two_arrays(self.name, arrays)
         yield from sizes_agree(xs.element, ys.element)
         yield at_least(1, xs.length)
         yield at_least(1, ys.length)
