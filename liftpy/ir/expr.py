@@ -291,6 +291,8 @@ class Primitive:
     """
 
     name: ClassVar[str] = ""
+    #: Whether it is written `word(xs, ys)`, not `ys |> word(xs)`: where no array is the main one.
+    called: ClassVar[bool] = False
     #: Why `requires` asks for nothing, where it does not.
     unconditional: ClassVar[str] = ""
     #: Clauses of `requires` that say what the primitive is, which no proof needs; and why.
@@ -495,6 +497,7 @@ class Get(Primitive):
     """
 
     name: ClassVar[str] = "get"
+    unconditional: ClassVar[str] = "the type says which components there are"
     index: int
 
     def type_of(self, pair: Type) -> Type:

@@ -6,21 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint, at_least, at_most
 from liftpy.ir.expr import Primitive, sizes_agree
 from liftpy.ir.nat import Nat
 from liftpy.ir.pull import Index, Pull, Reader, Value, merged
 from liftpy.ir.types import ArrayType, TupleType, Type
 from liftpy.primitives.map import array_of
-
-
-def two_arrays(name: str, given: tuple[Type, ...]) -> tuple[ArrayType, ArrayType]:
-    """The types as two array types, or a refusal in the name of a primitive."""
-    if len(given) != 2:
-        message = f"{name} needs two arrays, got {len(given)}: write {name}(xs, {name}(ys, zs))"
-        raise TypeRefused(message)
-    return array_of(name, given[0]), array_of(name, given[1])
 
 
 @dataclass(frozen=True)
@@ -31,19 +22,19 @@ class Concat(Primitive):
     """
 
     name: ClassVar[str] = "concat"
+    called: ClassVar[bool] = True
 
-    def type_of(self, *arrays: Type) -> Type:
-        xs, ys = two_arrays(self.name, arrays)
-        return ArrayType(xs.element, xs.length + ys.length)
+    def type_of(self, xs: Type, ys: Type) -> Type:
+        one, two = array_of(self.name, xs), array_of(self.name, ys)
+        return ArrayType(one.element, one.length + two.length)
 
-    def requires(self, *arrays: Type) -> Iterator[Constraint]:
-        xs, ys = two_arrays(self.name, arrays)
-        yield from sizes_agree(xs.element, ys.element)
-        yield at_least(1, xs.length)
-        yield at_least(1, ys.length)
+    def requires(self, xs: Type, ys: Type) -> Iterator[Constraint]:
+        one, two = array_of(self.name, xs), array_of(self.name, ys)
+        yield from sizes_agree(one.element, two.element)
+        yield at_least(1, one.length)
+        yield at_least(1, two.length)
 
-    def meaning(self, read: Reader, *arrays: Pull) -> Value:
-        xs, ys = arrays
+    def meaning(self, read: Reader, xs: Pull, ys: Pull) -> Value:
         n, m = xs.length, ys.length
 
         def element(i: Index) -> Value:
@@ -52,12 +43,11 @@ class Concat(Primitive):
 
         return Pull(n + m, element)
 
-    def reference(self, *arrays: list[Any]) -> list[Any]:
-        xs, ys = arrays
+    def reference(self, xs: list[Any], ys: list[Any]) -> list[Any]:
         return [*xs, *ys]
 
-    def inverse(self, *arrays: Type) -> Primitive | None:
-        return SplitAt(array_of(self.name, arrays[0]).length)
+    def inverse(self, xs: Type, ys: Type) -> Primitive | None:
+        return SplitAt(array_of(self.name, xs).length)
 
 
 @dataclass(frozen=True)

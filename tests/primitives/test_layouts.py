@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from liftpy.errors import TypeRefused
+import liftpy as lp
+from liftpy.errors import SyntaxRefused, TypeRefused
 from liftpy.ir.expr import Param
 from liftpy.ir.types import F32, array
 from liftpy.primitives.text import parse_expression
@@ -193,18 +194,26 @@ def test_what_makes_no_sense_is_refused_with_the_values(stage):
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "refusal", "why"),
     [
-        ("concat(xs)", "concat needs two arrays, got 1"),
-        ("concat(xs, xs, xs)", r"write concat\(xs, concat\(ys, zs\)\)"),
-        ("concat(xs, yss)", r"f32 and \[4\]f32 are different types"),
-        ("concat(yss, yss |> map(take(3)))", "it asks that 4 = 3"),
+        ("concat(xs)", SyntaxRefused, r"`concat` takes 2 argument\(s\), not 1"),
+        ("concat(xs, xs, xs)", SyntaxRefused, r"write `concat\(xs, ys\)`"),
+        ("xs |> concat(xs)", SyntaxRefused, "`concat` is not a stage"),
+        ("concat(xs, yss)", TypeRefused, r"f32 and \[4\]f32 are different types"),
+        ("concat(yss, yss |> map(take(3)))", TypeRefused, "it asks that 4 = 3"),
     ],
 )
-def test_concat_takes_two_arrays_of_one_kind(text, why):
+def test_concat_takes_two_arrays_of_one_kind(text, refusal, why):
     params = Param("xs", array(F32, 7)), Param("yss", array(F32, 3, 4))
-    with pytest.raises(TypeRefused, match=why):
+    with pytest.raises(refusal, match=why):
         parse_expression(text, params)
+
+
+def test_the_embedded_word_takes_two_arrays():
+    xs = Param("xs", array(F32, 7))
+    assert lp.concat(xs, xs) == parse_expression("concat(xs, xs)", [xs])
+    with pytest.raises(TypeRefused, match=r"concat\(xs, ys\): missing a required argument: 'ys'"):
+        lp.concat(xs)
 
 
 @pytest.mark.parametrize("axes", ["0", "1, 1", "0, 2", "1, 2", "2, 1, 0, 0", ""])
