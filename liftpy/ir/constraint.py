@@ -125,16 +125,23 @@ class Stays(Everywhere):
         low, room = index.bounds[0], (self.right - 1 - index).bounds[0]
         if low is not None and low >= 0 and room is not None and room >= 0:
             return True
-        return None if self.names() else stays(self.left, int(self.right), int(self.count))
+        return None if self.names() else self.outside() is None
+
+    def outside(self) -> int | None:
+        """The first index at which the function leaves the range, where all sizes are numbers."""
+        return first_outside(self.left, int(self.right), int(self.count))
 
     def __str__(self) -> str:
-        return f"i -> {self.left} stays below {self.right} for i below {self.count}"
+        text = f"i -> {self.left} is in 0 .. {self.right - 1} for i in 0 .. {self.count - 1}"
+        if self.names() or (i := self.outside()) is None:
+            return text
+        return f"{text}; at {i} it is {self.left.value({INDEX: i})}"
 
 
 @lru_cache(maxsize=256)
-def stays(index: Nat, end: int, count: int) -> bool:
-    """Whether an index function stays in `0 .. end - 1` below `count`, by trying all indices."""
-    return all(0 <= index.value({INDEX: i}) < end for i in range(count))
+def first_outside(index: Nat, end: int, count: int) -> int | None:
+    """The first index below `count` whose image is not in `0 .. end - 1`, by trying them all."""
+    return next((i for i in range(count) if not 0 <= index.value({INDEX: i}) < end), None)
 
 
 def divides(divisor: NatLike, number: NatLike) -> Divides:

@@ -359,7 +359,8 @@ class Primitive:
 
     def refusal(self, args: tuple[Type, ...], condition: Constraint) -> str:
         """The sentence for a broken condition."""
-        return f"{self} cannot be applied to {', '.join(map(str, args))}: it asks that {condition}"
+        given = f"cannot be applied to {', '.join(map(str, args))}" if args else "cannot be made"
+        return f"{self} {given}: it asks that {condition}"
 
     def numbers(self) -> dict[str, Nat]:
         """The size parameters by field name."""

@@ -67,7 +67,7 @@ class SplitAt(Primitive):
 
     def requires(self, xs: Type) -> Iterator[Constraint]:
         yield at_least(1, self.first)
-        yield at_least(1, array_of(self.name, xs).length - self.first)
+        yield at_most(self.first, array_of(self.name, xs).length - 1)
 
     def meaning(self, read: Reader, xs: Pull) -> Value:
         return Take(self.first).meaning(read, xs), Drop(self.first).meaning(read, xs)
@@ -117,7 +117,7 @@ class Drop(Primitive):
 
     def requires(self, xs: Type) -> Iterator[Constraint]:
         yield at_least(0, self.count)
-        yield at_least(1, array_of(self.name, xs).length - self.count)
+        yield at_most(self.count, array_of(self.name, xs).length - 1)
 
     def meaning(self, read: Reader, xs: Pull) -> Value:
         return Pull(xs.length - self.count, lambda i: xs[self.count + i])
