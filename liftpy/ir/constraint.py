@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
+from typing import ClassVar
 
 from liftpy.ir.nat import INDEX, Nat, NatLike, nat, var
 
@@ -97,15 +98,28 @@ class Equal(Constraint):
 
 @dataclass(frozen=True, slots=True)
 class Everywhere(Constraint):
-    """A condition on functions of the index `i` at every index; each subclass is one."""
+    """A condition on functions of the index `i` at every index; each subclass is one.
+
+    A size may be called `i` as well: the index is meant in `functions` only.
+    """
+
+    functions: ClassVar[tuple[str, ...]] = ("left",)
 
     def names(self) -> frozenset[str]:
         found: frozenset[str] = frozenset()
-        return found.union(*(getattr(self, f.name).names() for f in fields(self))) - {INDEX}
+        for f in fields(self):
+            own = getattr(self, f.name).names()
+            found |= own - {INDEX} if f.name in self.functions else own
+        return found
 
     def substitute(self, by: Mapping[str, NatLike]) -> Constraint:
-        own = {name: size for name, size in by.items() if name != INDEX}
-        return type(self)(*(getattr(self, f.name).substitute(own) for f in fields(self)))
+        inner = {name: size for name, size in by.items() if name != INDEX}
+        return type(self)(
+            *(
+                getattr(self, f.name).substitute(inner if f.name in self.functions else by)
+                for f in fields(self)
+            )
+        )
 
     def holds(self, at: Mapping[str, int]) -> bool:
         return self.substitute(at).known() is True
@@ -119,10 +133,9 @@ class Stays(Everywhere):
 
     def known(self) -> bool | None:
         count = self.count.constant
-        index = (
-            self.left if count is None else self.left.substitute({INDEX: var(INDEX, 0, count - 1)})
-        )
-        low, room = index.bounds[0], (self.right - 1 - index).bounds[0]
+        index = var(f"{INDEX}#", 0, None if count is None else count - 1)
+        image = self.left.substitute({INDEX: index})
+        low, room = image.bounds[0], (self.right - 1 - image).bounds[0]
         if low is not None and low >= 0 and room is not None and room >= 0:
             return True
         return None if self.names() else self.outside() is None

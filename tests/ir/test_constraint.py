@@ -5,6 +5,10 @@ import z3
 
 from liftpy.ir.constraint import Stays
 from liftpy.ir.nat import INDEX, greatest, least, nat, nats, var
+from liftpy.ir.walk import substitute_sizes
+from liftpy.primitives import Gather
+from liftpy.primitives.text import parse, show
+from liftpy.primitives.transpose import Permutes
 from liftpy.semantics.smt import Terms, ask
 
 i, (n, m) = var(INDEX), nats("n m")
@@ -47,6 +51,19 @@ def test_a_size_that_is_called_like_the_index_is_not_the_index():
     assert there.known() is True
     assert condition.holds({INDEX: 100, "n": 2, "m": 6})
     assert not condition.holds({INDEX: 0, "n": 3, "m": 6})
+
+
+def test_a_size_may_be_called_like_the_index():
+    p = parse("size i: 1..9\ndef f(xs: [i]f32) = xs |> gather(i, k => k)")
+    assert parse(show(p)) == p
+    (condition,) = [c for c in p.body.body.fun.conditions(p.params[0].type) if "->" in str(c)]
+    assert condition.names() == {"i"}
+    assert condition.known() is None
+    assert condition.holds({"i": 7})
+    fixed = substitute_sizes(p.body.body, {"i": 5})
+    assert fixed.fun == Gather(nat(5), i)
+    turned = Permutes(i, i, n - 1 - i)
+    assert turned.names() == {"i", "n"}, "the length is the size"
 
 
 @pytest.mark.parametrize(("size", "status"), [(9, "sat"), (8, "unsat")])
