@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from liftpy.cli.screen import say
+from liftpy.cli.arguments import JsonFlag
+from liftpy.cli.screen import say, show_json
 from liftpy.errors import UnknownName
 from liftpy.ir.expr import Primitive
 from liftpy.ir.show import is_called
@@ -37,12 +38,17 @@ def show_primitives(
         list[str] | None,
         typer.Argument(metavar="[WORD ...]", help="Words of the text form; all of them."),
     ] = None,
+    *,
+    json: JsonFlag = False,
 ) -> None:
     """Every primitive: law, conditions, how it is written. In Markdown."""
     for name in names or ():
         if name not in PRIMITIVES:
             known = ", ".join(PRIMITIVES)
             raise UnknownName(f"there is no primitive '{name}'; there are: {known}")
+    if json:
+        show_json([primitive_json(name) for name in names or PRIMITIVES])
+        return
     lines = entries(names) if names else page()
     say("\n".join(lines).rstrip())
 
@@ -61,19 +67,37 @@ def page() -> Iterator[str]:
 
 
 def entries(names: Sequence[str]) -> Iterator[str]:
-    """The entries of some primitives."""
-    for name in names:
-        yield from entry(PRIMITIVES[name])
+    """The entries of some primitives, in Markdown."""
+    for data in map(primitive_json, names):
+        yield from (f"## {data['name']}", "", data["summary"], "", "```", *data["law"], "```", "")
+        yield from (f"- text: `{data['text']}`", f"- embedded: `{data['embedded']}`")
+        said = "; ".join(map(marked, data["conditions"])) or f"none: {data['unconditional']}"
+        yield f"- conditions: {said}"
+        yield ""
 
 
-def entry(cls: type[Primitive]) -> Iterator[str]:
+def marked(clause: dict[str, Any]) -> str:
+    """A condition, with its reason where it holds by definition."""
+    reason = "" if clause["reason"] is None else f" (by definition: {clause['reason']})"
+    return f"`{clause['condition']}`{reason}"
+
+
+def primitive_json(name: str) -> dict[str, Any]:
     """What one primitive is, asks and is written like."""
-    summary = inspect.cleandoc(cls.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
-    yield from (f"## {cls.name}", "", summary, "", "```")
-    yield from (line.removeprefix("  ").removeprefix("  ") for line in law(cls)[1:])
-    yield from ("```", "", f"- text: `{usage(cls)}`", f"- embedded: `{embedded(cls)}`")
-    yield f"- conditions: {'; '.join(conditions(cls))}"
-    yield ""
+    cls = PRIMITIVES[name]
+    primitive, params = general(cls)
+    clauses = [str(c) for c in primitive.requires(*(p.type for p in params))]
+    return {
+        "name": name,
+        "summary": inspect.cleandoc(cls.__doc__ or "").partition("\n\n")[0].replace("\n", " "),
+        "law": [line.removeprefix("  ").removeprefix("  ") for line in law(cls)[1:]],
+        "text": usage(cls),
+        "embedded": embedded(cls),
+        "conditions": [
+            {"condition": clause, "reason": cls.by_definition.get(clause)} for clause in clauses
+        ],
+        "unconditional": cls.unconditional,
+    }
 
 
 def embedded(cls: type[Primitive]) -> str:
@@ -89,14 +113,3 @@ def embedded(cls: type[Primitive]) -> str:
         return f"xs >> {word.__name__}"
     called = f"{word.__name__}({', '.join(shown)})"
     return called if is_called(cls) else f"xs >> {called}"
-
-
-def conditions(cls: type[Primitive]) -> Iterator[str]:
-    """What a primitive requires of its general instance, or why it requires nothing."""
-    primitive, params = general(cls)
-    clauses = [str(c) for c in primitive.requires(*(p.type for p in params))]
-    for clause in clauses:
-        reason = cls.by_definition.get(clause)
-        yield f"`{clause}`" if reason is None else f"`{clause}` (by definition: {reason})"
-    if not clauses:
-        yield f"none: {cls.unconditional}"

@@ -44,6 +44,21 @@ READ = {
            |> mapGlb(0, w => w |> reduceSeq((a, x) => 2 * a + x, 1))""",
     ),
     "padMirror in vectors": (XS, f"xs |> padMirror(1, 4) |> {VECTORS}"),
+    "padClamp in local memory": (
+        XSS,
+        """xss |> mapWrg(0, row => row |> mapLcl(0, x => x * 2) |> toLocal |> padClamp(1, 1)
+           |> slide(3, 1) |> mapLcl(0, w => w |> reduceSeq((a, x) => 2 * a + x, 1)))""",
+    ),
+    "padWrap in registers": (
+        XSS,
+        """xss |> mapGlb(0, row => row |> mapSeq(x => x * 2) |> toPrivate |> padWrap(1, 7)
+           |> mapSeq(x => x + 1))""",
+    ),
+    "concat in registers": (
+        XSS,
+        """xss |> mapGlb(0, row => concat(row |> mapSeq(x => x * 2), row |> take(2)) |> toPrivate
+           |> padMirror(3, 7) |> mapSeq(x => x + 1))""",
+    ),
     "slide3d": (
         XSSS,
         """xsss |> slide3d(2, 1) |> mapGlb(0, mapSeq(mapSeq(w => w |> join |> join
