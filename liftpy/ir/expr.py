@@ -315,6 +315,8 @@ class Primitive:
     """
 
     name: ClassVar[str] = ""
+    #: Whether it is written `word(xs, ys)`, not `ys |> word(xs)`: where no array is the main one.
+    called: ClassVar[bool] = False
     #: Why `requires` asks for nothing, where it does not.
     unconditional: ClassVar[str] = ""
     #: Clauses of `requires` that say what the primitive is, which no proof needs; and why.
@@ -381,7 +383,8 @@ class Primitive:
 
     def refusal(self, args: tuple[Type, ...], condition: Constraint) -> str:
         """The sentence for a broken condition."""
-        return f"{self} cannot be applied to {', '.join(map(str, args))}: it asks that {condition}"
+        given = f"cannot be applied to {', '.join(map(str, args))}" if args else "cannot be made"
+        return f"{self} {given}: it asks that {condition}"
 
     def numbers(self) -> dict[str, Nat]:
         """The size parameters by field name."""
@@ -519,6 +522,7 @@ class Get(Primitive):
     """
 
     name: ClassVar[str] = "get"
+    unconditional: ClassVar[str] = "the type says which components there are"
     index: int
 
     def type_of(self, pair: Type) -> Type:

@@ -274,6 +274,12 @@ def operands(cls: type[Primitive]) -> int | None:
 
 
 @cache
+def is_called(cls: type[Primitive]) -> bool:
+    """Whether a primitive is written with its arguments in parentheses, and is no stage."""
+    return cls.called or not operands(cls)
+
+
+@cache
 def statics(cls: type[Primitive]) -> tuple[Field[Any], ...]:
     """The fields of a primitive that are written before its function."""
     return tuple(f for f in fields(cls) if f.init and f.name != "f")
@@ -304,8 +310,7 @@ def is_stage(expr: Expr) -> bool:
         isinstance(expr, FunCall)
         and isinstance(expr.fun, Primitive)
         and not isinstance(expr.fun, ScalarOp)
-        and operands(type(expr.fun)) is not None
-        and len(expr.args) > 0
+        and not is_called(type(expr.fun))
     )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint, at_least, at_most
 from liftpy.ir.expr import Primitive, sizes_agree
 from liftpy.ir.nat import Nat
@@ -23,24 +22,19 @@ class Concat(Primitive):
     """
 
     name: ClassVar[str] = "concat"
+    called: ClassVar[bool] = True
 
-    def type_of(self, *arrays: Type) -> Type:
-        if len(arrays) != 2:
-            message = (
-                f"concat needs two arrays, got {len(arrays)}: write concat(xs, concat(ys, zs))"
-            )
-            raise TypeRefused(message)
-        xs, ys = (array_of(self.name, a) for a in arrays)
-        return ArrayType(xs.element, xs.length + ys.length)
+    def type_of(self, xs: Type, ys: Type) -> Type:
+        one, two = array_of(self.name, xs), array_of(self.name, ys)
+        return ArrayType(one.element, one.length + two.length)
 
-    def requires(self, *arrays: Type) -> Iterator[Constraint]:
-        xs, ys = (array_of(self.name, a) for a in arrays)
-        yield from sizes_agree(xs.element, ys.element)
-        yield at_least(1, xs.length)
-        yield at_least(1, ys.length)
+    def requires(self, xs: Type, ys: Type) -> Iterator[Constraint]:
+        one, two = array_of(self.name, xs), array_of(self.name, ys)
+        yield from sizes_agree(one.element, two.element)
+        yield at_least(1, one.length)
+        yield at_least(1, two.length)
 
-    def meaning(self, read: Reader, *arrays: Pull) -> Value:
-        xs, ys = arrays
+    def meaning(self, read: Reader, xs: Pull, ys: Pull) -> Value:
         n, m = xs.length, ys.length
 
         def element(i: Index) -> Value:
@@ -49,12 +43,11 @@ class Concat(Primitive):
 
         return Pull(n + m, element)
 
-    def reference(self, *arrays: list[Any]) -> list[Any]:
-        xs, ys = arrays
+    def reference(self, xs: list[Any], ys: list[Any]) -> list[Any]:
         return [*xs, *ys]
 
-    def inverse(self, *arrays: Type) -> Primitive | None:
-        return SplitAt(array_of(self.name, arrays[0]).length)
+    def inverse(self, xs: Type, ys: Type) -> Primitive | None:
+        return SplitAt(array_of(self.name, xs).length)
 
 
 @dataclass(frozen=True)
@@ -74,7 +67,7 @@ class SplitAt(Primitive):
 
     def requires(self, xs: Type) -> Iterator[Constraint]:
         yield at_least(1, self.first)
-        yield at_least(1, array_of(self.name, xs).length - self.first)
+        yield at_most(self.first, array_of(self.name, xs).length - 1)
 
     def meaning(self, read: Reader, xs: Pull) -> Value:
         return Take(self.first).meaning(read, xs), Drop(self.first).meaning(read, xs)
@@ -124,7 +117,7 @@ class Drop(Primitive):
 
     def requires(self, xs: Type) -> Iterator[Constraint]:
         yield at_least(0, self.count)
-        yield at_least(1, array_of(self.name, xs).length - self.count)
+        yield at_most(self.count, array_of(self.name, xs).length - 1)
 
     def meaning(self, read: Reader, xs: Pull) -> Value:
         return Pull(xs.length - self.count, lambda i: xs[self.count + i])

@@ -151,6 +151,7 @@ class MapVec(Primitive):
     """
 
     name: ClassVar[str] = "mapVec"
+    unconditional: ClassVar[str] = "whoever made the vector was asked for its width"
     f: Lambda
 
     def parameter_types(self, xs: Type) -> tuple[Type, ...]:
@@ -177,6 +178,7 @@ class ReduceVec(Primitive):
     """
 
     name: ClassVar[str] = "reduceVec"
+    unconditional: ClassVar[str] = "whoever made the vector was asked for its width"
     f: Lambda
 
     def parameter_types(self, init: Type, xs: Type) -> tuple[Type, ...]:
@@ -203,6 +205,8 @@ class Memory(Primitive):
 
     toGlobal, toLocal, toPrivate : a -> a
     """
+
+    unconditional: ClassVar[str] = "the value stays what it is"
 
     def type_of(self, x: Type) -> Type:
         return x

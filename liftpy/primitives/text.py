@@ -165,17 +165,20 @@ def law(cls: type[Primitive]) -> tuple[str, ...]:
 def usage(cls: type[Primitive]) -> str:
     """How a primitive is written."""
     names = arguments(cls)
-    if not printing.operands(cls):
-        return f"{cls.name}({', '.join(names) or 'xs, ys, ...'})"
+    if printing.is_called(cls):
+        arrays = ("xs, ys, ...",) if printing.operands(cls) is None else ()
+        return f"{cls.name}({', '.join((*names, *arrays))})"
     return f"xs |> {cls.name}({', '.join(names)})" if names else f"xs |> {cls.name}"
 
 
 @cache
 def arguments(cls: type[Primitive]) -> tuple[str, ...]:
-    """What stands in a primitive's parentheses: fields, function, all operands but the last."""
+    """What stands in a primitive's parentheses: fields, function, operands but a stage's last."""
     names = [f.name for f in printing.statics(cls)]
     names += [f.name for f in fields(cls) if f.name == "f"]
-    operands = list(inspect.signature(cls.type_of).parameters)[1:-1]
+    operands = list(inspect.signature(cls.type_of).parameters)[1:]
+    if not printing.is_called(cls):
+        operands.pop()
     return (*names, *(operands if printing.operands(cls) is not None else ()))
 
 
@@ -571,20 +574,20 @@ class Elaborator:
         return self.built(node, lambda: FunCall(fun, args), lambda: (signature(fun),))
 
     def called(self, cls: type[Primitive], node: Call, scope: Scope) -> Expr:
-        """A primitive that takes any number of arrays, or none and a function."""
-        own, taken = arguments(cls), printing.operands(cls)
-        if taken:
+        """A primitive that is written with all its arguments in parentheses."""
+        expected, taken = arguments(cls), printing.operands(cls)
+        if not printing.is_called(cls):
             what = f"`{cls.name}` is a stage"
             raise self.refuse(SyntaxRefused, what, node, f"write `{usage(cls)}`")
-        if len(node.args) < len(own) or (taken == 0 and len(node.args) > len(own)):
-            what = f"`{cls.name}` takes {len(own)} argument(s), not {len(node.args)}"
+        if taken is not None and len(node.args) != len(expected):
+            what = f"`{cls.name}` takes {len(expected)} argument(s), not {len(node.args)}"
             raise self.refuse(SyntaxRefused, what, node, f"write `{usage(cls)}`")
         static = self.statics(cls, node.args)
-        if taken is None:
-            args = tuple(self.value(arg, scope) for arg in node.args[len(own) :])
-            return self.apply(cls(**static), args, node)
+        rest = node.args[len(static) :]
+        if taken != 0:
+            return self.apply(cls(**static), tuple(self.value(a, scope) for a in rest), node)
         bare = cls(f=NO_FUNCTION, **static)  # pyright: ignore[reportCallIssue]
-        function, exact = self.function(node.args[-1], bare.parameter_types(), scope)
+        function, exact = self.function(rest[0], bare.parameter_types(), scope)
         return self.apply(replace(bare, f=function), (), node, exact=exact)
 
     def user_function(self, node: Name) -> UserFun:
@@ -671,9 +674,9 @@ class Elaborator:
     ) -> Expr:
         """A primitive applied to the arguments in its parentheses and to what flows into it."""
         expected = arguments(cls)
-        if not printing.operands(cls) or len(args) != len(expected):
+        if printing.is_called(cls) or len(args) != len(expected):
             what = f"`{cls.name}` takes {len(expected)} argument(s) here, not {len(args)}"
-            if not printing.operands(cls):
+            if printing.is_called(cls):
                 what = f"`{cls.name}` is not a stage"
             raise self.refuse(SyntaxRefused, what, node, f"write `{usage(cls)}`")
         static = self.statics(cls, args)

@@ -50,6 +50,7 @@ class Transpose(Primitive):
 class Permutes(Everywhere):
     """`left` and `inverse`, both of the variable `i`, undo each other on `0 .. right - 1`."""
 
+    functions: ClassVar[tuple[str, ...]] = ("left", "inverse")
     inverse: Nat
 
     def known(self) -> bool | None:

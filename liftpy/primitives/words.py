@@ -1,7 +1,7 @@
 """The embedded word of a layout primitive, made from its class: fields, then the array.
 
     take(3)           a section that builds `Take(nat(3))`
-    concat(xs, ys)    where a primitive takes any number of arrays, they are arguments
+    concat(xs, ys)    where no array is the main one, they are arguments
 
 What wants sugar beyond that has a function of its own in `liftpy.primitives.lang`.
 """
@@ -17,7 +17,7 @@ from typing import Any
 from liftpy.errors import TypeRefused
 from liftpy.ir.expr import Expr, Primitive, call
 from liftpy.ir.nat import INDEX, Nat, nat, var
-from liftpy.ir.show import operands, statics
+from liftpy.ir.show import is_called, statics
 from liftpy.primitives import LAYOUTS
 
 
@@ -56,7 +56,6 @@ CASTS: Mapping[str, Callable[[Any], Any]] = {
 def word(cls: type[Primitive]) -> Callable[..., Any]:
     """The embedded word of a layout."""
     own = statics(cls)
-    taken = operands(cls)
     parameters = [
         inspect.Parameter(
             f.name,
@@ -65,8 +64,9 @@ def word(cls: type[Primitive]) -> Callable[..., Any]:
         )
         for f in own
     ]
-    if taken is None:
-        parameters.append(inspect.Parameter("arrays", inspect.Parameter.VAR_POSITIONAL))
+    if is_called(cls):
+        arrays = list(inspect.signature(cls.type_of).parameters.values())[1:]
+        parameters += [inspect.Parameter(p.name, p.kind) for p in arrays]
     signature = inspect.Signature(parameters)
     name = snake(cls.name)
 
@@ -79,8 +79,8 @@ def word(cls: type[Primitive]) -> Callable[..., Any]:
         bound.apply_defaults()
         values = {f.name: CASTS[str(f.type)](bound.arguments[f.name]) for f in own}
         primitive = cls(**values)
-        if taken is None:
-            return call(primitive, *bound.arguments["arrays"])
+        if is_called(cls):
+            return call(primitive, *bound.args[len(own) :])
         return Section(lambda xs: call(primitive, xs))
 
     build.__name__ = build.__qualname__ = name

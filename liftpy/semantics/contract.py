@@ -98,9 +98,9 @@ def general(cls: type[Primitive]) -> Instance:
     if kinds.keys() & {"f"} or not all(kind in UNKNOWN for kind in kinds.values()):
         raise UnknownName(f"{cls.name} has fields of its own: add it to GENERAL in {__name__}")
     primitive = cls(**{name: UNKNOWN[kind](name) for name, kind in kinds.items()})
-    several = operands(cls) is None
+    taken = operands(cls)
     for params in ((x,), (xs,), (xss,), (xs, zs), (xs, ys)):
-        if several == (len(params) > 1) and accepts(primitive, params):
+        if len(params) == (2 if taken is None else taken) and accepts(primitive, params):
             return primitive, params
     raise UnknownName(f"{cls.name} takes no plain array: add it to GENERAL in {__name__}")
 

@@ -12,9 +12,13 @@ import pytest
 from liftpy.compile import compile_program
 from liftpy.constraints.device import Device
 from liftpy.errors import TypeRefused
+from liftpy.explore.campaign import space_of
+from liftpy.explore.candidate import Candidate
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
-from tests.compile.test_programs import agree, inputs, lowered
+from tests.compile.test_families import generic
+from tests.compile.test_programs import agree, convolution, inputs, lowered
+from tests.compile.test_programs import right as run_candidate
 from tests.oclgrind import check_under_oclgrind
 
 XS_YS = "xs: [7]f32, ys: [5]f32"
@@ -40,6 +44,21 @@ READ = {
            |> mapGlb(0, w => w |> reduceSeq((a, x) => 2 * a + x, 1))""",
     ),
     "padMirror in vectors": (XS, f"xs |> padMirror(1, 4) |> {VECTORS}"),
+    "padClamp in local memory": (
+        XSS,
+        """xss |> mapWrg(0, row => row |> mapLcl(0, x => x * 2) |> toLocal |> padClamp(1, 1)
+           |> slide(3, 1) |> mapLcl(0, w => w |> reduceSeq((a, x) => 2 * a + x, 1)))""",
+    ),
+    "padWrap in registers": (
+        XSS,
+        """xss |> mapGlb(0, row => row |> mapSeq(x => x * 2) |> toPrivate |> padWrap(1, 7)
+           |> mapSeq(x => x + 1))""",
+    ),
+    "concat in registers": (
+        XSS,
+        """xss |> mapGlb(0, row => concat(row |> mapSeq(x => x * 2), row |> take(2)) |> toPrivate
+           |> padMirror(3, 7) |> mapSeq(x => x + 1))""",
+    ),
     "slide3d": (
         XSSS,
         """xsss |> slide3d(2, 1) |> mapGlb(0, mapSeq(mapSeq(w => w |> join |> join
@@ -158,3 +177,63 @@ def test_an_inner_element_of_a_clamped_array_has_a_plain_index() -> None:
     source = compile_program(parse(text)).module.source
     assert "min(" not in source
     assert "max(" not in source
+
+
+# --- as they are written, not lowered by hand -----------------------------------------------------
+
+PRODUCT = "map(row => kss |> map(c => zip(row, c) |> map((x, y) => x * y) |> reduce(add, 0)))"
+CONVOLUTION = convolution("x", "x", "bias")
+BORDERS = {
+    f"convolution with {word}": CONVOLUTION.replace("pad2d(1, 1, 1, 1, 0)", f"{word}(1, 1, 1, 1)")
+    for word in ("padClamp2d", "padMirror2d", "padWrap2d")
+}
+PROGRAMS = BORDERS | {
+    "stencil": "def p(xs: [11]f32) = xs |> padClamp(1, 1) |> slide(3, 1) |> map(reduce(add, 0))",
+    "rows of a product": f"""
+        def p(xss: [9][5]f32, const kss: [8][5]f32) = xss |> drop(2) |> take(6) |> {PRODUCT}""",
+    "product of two parts": f"""
+        def p(xss: [4][5]f32, yss: [2][5]f32, const kss: [8][5]f32) =
+          concat(xss, yss) |> {PRODUCT}""",
+    "two parts, computed apart": """
+        def p(xs: [5]f32, ys: [7]f32) = concat(xs |> map(x => x * 2), ys |> map(y => y + 1))""",
+    "a computed part and one that is read again": """
+        def p(xs: [7]f32) =
+          concat(xs |> map(x => x * 2), xs |> map(x => x + 1) |> padWrap(1, 1))""",
+    "made beside read": """
+        def p(xs: [7]f32) = zip(xs, generate(7, (i: f32) => i * 2)) |> map((x, i) => x * i)""",
+    "made alone": "def p(xs: [7]f32) = iota(7) |> map(i => i * i)",
+    "a border of results": "def p(xs: [7]f32) = xs |> map(x => x * 2) |> padMirror(2, 3)",
+    "a border of rows of results": """
+        def p(xs: [7][3]f32) = xs |> map(map(x => x * 2)) |> map(padWrap(1, 1)) |> transpose""",
+    "gathered results": "def p(xs: [7]f32) = xs |> map(x => x * 2) |> gather(9, i => min(i, 6))",
+    "scattered results": """
+        def p(xs: [7]f32) = xs |> map(x => x * 2) |> scatter(i => 3 * i % 7, i => 5 * i % 7)""",
+    "windows put back": """
+        def p(xs: [9]f32) = xs |> slide(3, 2) |> map(t => t |> map(x => x * 2)) |> unslide(3, 2)""",
+    "tiles of a stencil": """
+        def p(xs: [8]f32) = xs |> padClamp(1, 1) |> slide(4, 2)
+          |> map(slide(3, 1) |> map(reduce(add, 0))) |> unslide(2, 2)""",
+    "a sum, repeated": "def p(xs: [7]f32) = xs |> reduce(add, 0) |> repeat(3)",
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_form_of_a_program_with_layouts_is_right(runtime: Device, name: str) -> None:
+    program = parse(PROGRAMS[name])
+    space = space_of(program, runtime)
+    assert ("direct" in space.families) == (name in BORDERS or "product" in name)
+    for member in space.members:
+        sizes = member.first({"v": 4} if "v" in member.system.by_name else {}, 0)
+        if sizes is not None:
+            run_candidate(Candidate(program, member.skeleton, tuple(sizes.items())), runtime)
+
+
+@pytest.mark.parametrize(
+    ("name", "kernels"),
+    [("a border of results", 2), ("scattered results", 1), ("two parts, computed apart", 1)],
+)
+def test_only_what_is_read_again_has_a_kernel_of_its_own(name: str, kernels: int) -> None:
+    space = space_of(parse(PROGRAMS[name]), generic())
+    candidate = space.candidate({})
+    source = compile_program(candidate.skeleton.at(candidate.assignment)).module.source
+    assert source.count("__kernel") == kernels

@@ -37,7 +37,7 @@ UNUSUAL = {
     "reduceVec": (Literal(0.0, F32), vector),
 }
 #: By how many arguments are taken; any number is None.
-USUAL = {0: ((),), 1: ((xs,), (xss,), (column,)), None: ((xs, xs), (xs, xs, xs))}
+USUAL = {0: ((),), 1: ((xs,), (xss,), (column,)), 2: ((xs, xs),), None: ((xs, xs, xs),)}
 FIELDS = {"Nat": nat(1), "int": 1, "float": -0.25, "IndexFunction": (5 * var(INDEX)) % 12}
 
 

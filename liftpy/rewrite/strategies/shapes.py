@@ -10,7 +10,7 @@ from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Primitive, Tuple
 from liftpy.ir.types import ArrayType, Type
 from liftpy.ir.walk import Path, lambda_of, top_down
 from liftpy.primitives import Map, Pad, Reduce, Slide
-from liftpy.primitives.work import computes, is_layout
+from liftpy.primitives.work import computes, is_layout, writable
 from liftpy.rewrite.strategy import Predicate, Strategy, outermost, rule, where
 
 
@@ -77,18 +77,6 @@ def working(name: str) -> Strategy:
     return outermost(where(working_map, rule(name), "working map"))
 
 
-def can_write_through(fun: Primitive, arg: Expr) -> bool:
-    """Whether a layout at the end has an inverse through which its argument can be written."""
-    if type(fun) is not Map:
-        return is_layout(fun) and fun.inverse(arg.type) is not None
-    body = fun.f.body
-    while isinstance(body, FunCall) and isinstance(body.fun, Primitive) and len(body.args) == 1:
-        if not can_write_through(body.fun, body.args[0]):
-            return False
-        (body,) = body.args
-    return not fun.f.free and body == fun.f.params[0]
-
-
 @dataclass(frozen=True, slots=True)
 class Nest:
     """A map that makes (part of) the result, and those that make its function's result."""
@@ -109,8 +97,8 @@ def nests(expr: Expr, path: Path = ()) -> tuple[Nest, ...]:
             return nests(f.body, (*path, len(args)))
         case FunCall(Map() as fun, _) if working_map(expr):
             return (Nest(path, nests(fun.f.body, (*path, 1))),)
-        case FunCall(Primitive() as fun, (arg,)) if can_write_through(fun, arg):
-            return nests(arg, (*path, 0))
+        case FunCall(Primitive() as fun, args) if is_layout(fun) and writable(fun, args):
+            return tuple(n for k, a in enumerate(args) for n in nests(a, (*path, k)))
         case _:
             return ()
 
@@ -120,7 +108,7 @@ def maker(expr: Expr) -> Expr:
     match expr:
         case FunCall(Lambda() as f, _):
             return maker(f.body)
-        case FunCall(Primitive() as fun, (arg,)) if can_write_through(fun, arg):
+        case FunCall(Primitive() as fun, (arg,)) if is_layout(fun) and writable(fun, (arg,)):
             return maker(arg)
         case _:
             return expr
