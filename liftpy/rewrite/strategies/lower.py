@@ -6,11 +6,11 @@ from liftpy.ir.expr import Expr, FunCall, Lambda, Primitive
 from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import Path, at, top_down
 from liftpy.primitives import Map, Reduce
-from liftpy.primitives.work import computes, is_layout
+from liftpy.primitives.work import is_layout
 from liftpy.rewrite.rules.lowering import DIMENSIONS
-from liftpy.rewrite.strategies.shapes import rank, working_map
+from liftpy.rewrite.strategies.shapes import is_reduce, rank, working_map
+from liftpy.rewrite.strategies.share import folds_arrays, store_shared
 from liftpy.rewrite.strategy import (
-    Failure,
     Result,
     Strategy,
     Success,
@@ -54,16 +54,19 @@ def unroll_innermost() -> Strategy:
     return normalize(where(innermost_reduce, rule("reduce_to_seq_unroll"), "innermost reduction"))
 
 
-def result_maps(expr: Expr) -> tuple[Path, ...]:
-    """Paths of the maps that make the result, outermost first, three at most.
+def result_maps(expr: Expr) -> tuple[tuple[Path, ...], Path]:
+    """Paths of the maps that make the result, outermost first, three at most, and of what is left.
 
     Each is the result of the one around it, or what a layout at the end is written through. A map
-    that is only read, by a zip say, is none of them: it is worked out where it is read.
+    that is only read, by a zip say, is none of them: it is worked out where it is read. Inside
+    another, a map that reads what is folded to an array is none: one work-item has that array.
     """
     path: Path = ()
     found: list[Path] = []
     while len(found) < len(DIMENSIONS):
         match at(expr, path):
+            case FunCall(Lambda() | Map(), args) if found and any(map(folds_arrays, args)):
+                break
             case FunCall(Lambda(), args):
                 path = (*path, len(args))
             case FunCall(fun, _) as part if working_map(part):
@@ -73,7 +76,7 @@ def result_maps(expr: Expr) -> tuple[Path, ...]:
                 path = (*path, 0)
             case _:
                 break
-    return tuple(found)
+    return tuple(found), path
 
 
 def can_write_through(fun: Primitive, arg: Expr) -> bool:
@@ -95,7 +98,7 @@ def over_ids(level: str) -> Strategy:
     """
 
     def run(expr: Expr) -> Result:
-        paths = result_maps(expr)
+        paths, _ = result_maps(expr)
         dims = reversed(range(len(paths)))
         return seq(
             *(at_path(p, rule(f"map_to_{level}_{d}")) for p, d in zip(paths, dims, strict=True))
@@ -105,21 +108,20 @@ def over_ids(level: str) -> Strategy:
 
 
 def plain() -> Strategy:
-    """One kernel: a work-item for each result of the outer maps, loops inside; views are copied."""
+    """A work-item for each result of the outer maps, loops inside; views are copied.
 
-    def run(expr: Expr) -> Result:
-        if not computes(expr):
-            return copied()(expr)
-        return seq(nest_reductions(), choose(over_results, copied()), sequential())(expr)
-
-    return run
+    That is one kernel, but for what work-items share.
+    """
+    return seq(nest_reductions(), over_results, sequential())
 
 
 def over_results(expr: Expr) -> Result:
-    """The maps that make the result over global ids; fails where an array's result is read."""
-    if isinstance(expr.type, ArrayType) and not result_maps(expr):
-        return Failure("over_results", "the result is no map's")
-    return over_ids("glb")(expr)
+    """What makes the result over global ids, after kernels for what its work-items share."""
+    maps, end = result_maps(expr)
+    if not isinstance(expr.type, ArrayType) or (not maps and is_reduce(at(expr, end))):
+        return Success(expr)
+    shared = store_shared(maps[0] if maps else end, over_results)
+    return seq(shared, over_ids("glb") if maps else copied())(expr)
 
 
 def elementwise(depth: int) -> Strategy:
