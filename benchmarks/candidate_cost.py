@@ -4,8 +4,8 @@
 
 For each family: parsing, derivation, collecting constraints, and code (types at the drawn sizes,
 kernels, views, C); drawing, which counts the space first, apart. Nothing is kept between
-candidates, though a campaign derives and counts once. Exit status 1 if a family's median, drawing
-apart, is above 100 ms.
+candidates, though a campaign derives and counts once. Medians, and the dearest candidate. Exit
+status 1 if one candidate, drawing apart, takes more than 100 ms.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ def main() -> int:
     options = parser.parse_args()
     text = show(workload(options.program))
     print(
-        f"| family | {' | '.join(STAGES)} | all but draw | draw |".replace(" draw | code", " code")
+        f"| family | {' | '.join(s for s in STAGES if s != 'draw')} "
+        "| all but draw | the dearest | draw |"
     )
-    print("| --- |" + " --- |" * (len(STAGES) + 1))
+    print("| --- |" + " --- |" * (len(STAGES) + 2))
     slow = 0
     for name, family in FAMILIES.items():
         rows: list[list[float]] = []
@@ -64,9 +65,13 @@ def main() -> int:
         parse_ms, derive, constraints, draw, code = (
             statistics.median(column) for column in zip(*rows, strict=True)
         )
-        total = parse_ms + derive + constraints + code
-        slow += total > LIMIT_MS
-        cells = [parse_ms, derive, constraints, code, total, draw]
+        totals = [sum(row) - row[STAGES.index("draw")] for row in rows]
+        dearest = max(totals)
+        slow += dearest > LIMIT_MS
+        cells = [
+            *(parse_ms, derive, constraints, code),
+            *(statistics.median(totals), dearest, draw),
+        ]
         print(f"| {name} | " + " | ".join(f"{c:.1f}" for c in cells) + " |", flush=True)
     return 1 if slow else 0
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import gc
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from liftpy.errors import ConstraintRefused
@@ -26,6 +28,22 @@ class Compilation:
     module: Module
 
 
+@contextmanager
+def collection_paused() -> Generator[None]:
+    """No garbage collection: code generation makes many small objects and no cycles to free.
+
+    The collector would go through all of them, and through all of z3, again and again: a third of
+    the time (benchmarks/candidate_cost.py).
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 def compile_program(lowered: Program) -> Compilation:
     """Compile a lowered program whose sizes are numbers.
 
@@ -34,7 +52,8 @@ def compile_program(lowered: Program) -> Compilation:
     decided on the index maps; buffers are allocated.
     """
     cut = chain(lowered)
-    module, kernels = assemble(lowered, cut)
+    with collection_paused():
+        module, kernels = assemble(lowered, cut)
     return Compilation(lowered, cut, kernels, module)
 
 

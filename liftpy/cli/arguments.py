@@ -6,6 +6,7 @@ import importlib.util
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from liftpy.errors import ArgumentRefused, LiftError, UnknownName
 from liftpy.explore.candidate import Settings
 from liftpy.ir.expr import Program
 from liftpy.opencl.run import devices, find_device
-from liftpy.primitives.text import parse
+from liftpy.semantics.sizes import at_sizes, parse
 from liftpy.workloads import workload
 
 ProgramName = Annotated[
@@ -39,6 +40,12 @@ SetOption = Annotated[
         "--set", metavar="NAME=VALUE", help="A structural choice or a size; may be repeated."
     ),
 ]
+SizeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--size", metavar="NAME=NUMBER", help="A number for an open size; may be repeated."
+    ),
+]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Database = Annotated[Path, typer.Argument(metavar="FILE", help="A campaign database.")]
 CandidateId = Annotated[
@@ -55,10 +62,38 @@ class UserCode:
 user_code = UserCode()
 
 
-def load_program(name: str) -> Program:
-    """The program that PROGRAM names. LiftError or UnknownName if there is none."""
+def load_program(name: str, given: Sequence[str] | None = None) -> Program:
+    """The program that PROGRAM names, with the numbers of `--size` options.
+
+    LiftError or UnknownName if there is none.
+    """
+    return at_sizes(named_program(name), sizes(given))
+
+
+def sizes(given: Sequence[str] | None) -> dict[str, int]:
+    """The numbers of `--size` options. A usage error if one is not NAME=NUMBER."""
+    found: dict[str, int] = {}
+    for text in given or ():
+        name, _, value = (part.strip() for part in text.partition("="))
+        if not name or not value.removeprefix("-").isdecimal():
+            raise typer.BadParameter(f"'{text}' is not NAME=NUMBER", param_hint="--size")
+        if found.setdefault(name, int(value)) != int(value):
+            raise typer.BadParameter(
+                f"{name} is given twice: {found[name]} and {value}", param_hint="--size"
+            )
+    return found
+
+
+def named_program(name: str) -> Program:
+    """The program that PROGRAM names, its sizes as they are written."""
     if name.endswith(".lift"):
         return parse(read_text(Path(name)))
+    if name.endswith(".py"):
+        known = ", ".join(programs_of(python_module(Path(name)))) or NO_PROGRAM
+        raise UnknownName(
+            f"{name} is a Python file: name one of its programs, as {name}:NAME; "
+            f"its programs are: {known}"
+        )
     file, colon, attribute = name.rpartition(":")
     if colon and file.endswith(".py"):
         return from_python(Path(file), attribute)
@@ -77,6 +112,25 @@ def read_text(path: Path) -> str:
 
 def from_python(path: Path, name: str) -> Program:
     """A program in a Python file."""
+    module = python_module(path)
+    found = getattr(module, name, None)
+    if not isinstance(found, Program):
+        what = f"is of type {type(found).__name__}" if found is not None else "does not exist"
+        known = ", ".join(programs_of(module)) or NO_PROGRAM
+        raise UnknownName(f"{name} in {path} {what}; its programs are: {known}")
+    return found
+
+
+NO_PROGRAM = "none; decorate a function with @lp.program"
+
+
+def programs_of(module: ModuleType) -> list[str]:
+    """The names of the programs in a module."""
+    return [n for n, value in vars(module).items() if isinstance(value, Program)]
+
+
+def python_module(path: Path) -> ModuleType:
+    """A Python file as a module, executed."""
     if not path.is_file():
         raise LiftError(f"{path} cannot be read: there is no such file")
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -87,13 +141,7 @@ def from_python(path: Path, name: str) -> Program:
     user_code.path = str(path)
     spec.loader.exec_module(module)
     user_code.path = None
-    programs = [n for n, value in vars(module).items() if isinstance(value, Program)]
-    found = getattr(module, name, None)
-    if not isinstance(found, Program):
-        what = f"is a {type(found).__name__}" if found is not None else "does not exist"
-        known = ", ".join(programs) or "none; decorate a function with @lp.program"
-        raise UnknownName(f"{name} in {path} {what}; its programs are: {known}")
-    return found
+    return module
 
 
 def settings(given: Sequence[str] | None) -> Settings:

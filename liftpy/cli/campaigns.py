@@ -15,6 +15,7 @@ from liftpy.cli.arguments import (
     DeviceName,
     JsonFlag,
     ProgramName,
+    SizeOption,
     load_program,
 )
 from liftpy.cli.progress import CampaignBar
@@ -53,6 +54,7 @@ Axis = Annotated[
 def explore(  # noqa: PLR0913  as many options as a campaign has
     program: ProgramName,
     *,
+    size: SizeOption = None,
     samples: Annotated[
         int, typer.Option("--samples", "-n", metavar="N", min=1, help="Candidates to draw.")
     ] = campaigns.SAMPLES,
@@ -83,7 +85,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
 
     The same command again resumes it. Exit code 3 if nothing valid was measured.
     """
-    source = load_program(program)
+    source = load_program(program, size)
     try:
         with CampaignBar(source.name, samples) as progress:
             found = campaigns.explore(
@@ -106,9 +108,19 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
         show_json(report.front_json(found, found.pareto()))
         return
     say(f"{found.identity.program} on {found.device.platform}: {found.device.name}")
-    say(f"{len(found.rows)} of {samples} candidates: {report.counts_text(found.counts)}")
+    say(f"{progress_text(found, samples)}: {report.counts_text(found.counts)}")
     show(report.front_table(found.pareto(), console().width, "front of time and peak memory"))
     say(f"again: liftpy pareto {shlex.quote(str(db))}")
+
+
+def progress_text(found: Campaign, samples: int) -> str:
+    """How many candidates a campaign has, of those asked for or of all there are."""
+    done = len(found.rows)
+    if found.exhausted:
+        return f"{report.candidates_text(done)}, which is all that the space has"
+    if done > samples:  # an earlier call drew more
+        return report.candidates_text(done)
+    return f"{done} of {report.candidates_text(samples)}"
 
 
 def pareto(
@@ -138,7 +150,7 @@ def pareto(
         say(report.front_csv(rows).rstrip())
     elif rows:
         say(f"{found.identity.program} on {found.device.platform}: {found.device.name}")
-        say(f"{len(found.rows)} candidates: {report.counts_text(found.counts)}")
+        say(f"{report.candidates_text(len(found.rows))}: {report.counts_text(found.counts)}")
         show(report.front_table(rows, console().width))
     if not rows:
         found.best(memory_limit)  # raises, and says why there is none
@@ -151,7 +163,7 @@ def candidates(file: Database, *, json: JsonFlag = False) -> None:
         show_json(report.candidates_json(found))
         return
     show(report.candidates_table(found))
-    say(f"{len(found.rows)} candidates: {report.counts_text(found.counts)}")
+    say(f"{report.candidates_text(len(found.rows))}: {report.counts_text(found.counts)}")
 
 
 def replay_candidate(file: Database, candidate: CandidateId, *, json: JsonFlag = False) -> None:

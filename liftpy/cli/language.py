@@ -16,6 +16,7 @@ from liftpy.cli.arguments import (
     JsonFlag,
     ProgramName,
     SetOption,
+    SizeOption,
     device_or_default,
     load_program,
     settings,
@@ -28,13 +29,15 @@ from liftpy.explore.campaign import space_of
 from liftpy.explore.candidate import FAMILY, Settings, step_json
 from liftpy.explore.space import Space
 from liftpy.ir.expr import Expr, FunCall, Primitive, Program
-from liftpy.ir.show import show_type
+from liftpy.ir.show import show_type, size_ranges
 from liftpy.ir.walk import children
 from liftpy.opencl.kernel import Module
 from liftpy.primitives.text import show as program_text
 from liftpy.primitives.text import show_expr
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategy import Step, replay
+from liftpy.semantics.obligations import obligations
+from liftpy.semantics.sizes import closed
 from liftpy.workloads import workloads
 
 EXPRESSION_WIDTH = 100
@@ -81,6 +84,7 @@ def show_workloads(*, json: JsonFlag = False) -> None:
 def show(
     program: ProgramName,
     *,
+    size: SizeOption = None,
     stage: Annotated[
         Stage, typer.Option("--stage", metavar="STAGE", help=f"One of: {', '.join(Stage)}.")
     ] = Stage.SOURCE,
@@ -88,7 +92,7 @@ def show(
     device: DeviceName = None,
 ) -> None:
     """The program at a stage of the compiler, for the candidate that --set names."""
-    source = load_program(program)
+    source = load_program(program, size)
     given = settings(set_)
     if stage is Stage.SOURCE:
         say(program_text(source).rstrip())
@@ -97,6 +101,11 @@ def show(
         for line in typed_lines(source):
             say(line)
         return
+    if stage is Stage.CONSTRAINTS:
+        for obligation in obligations(source):
+            say(str(obligation))
+        if size_ranges(source):
+            return
     space = space_of(source, device_or_default(device))
     if stage is Stage.CONSTRAINTS:
         choices = {name: value for name, value in given.items() if name in space.choices}
@@ -183,6 +192,7 @@ def view_lines(compilation: Compilation) -> Iterator[str]:
 def derive(
     program: ProgramName,
     *,
+    size: SizeOption = None,
     strategy: Annotated[
         str | None,
         typer.Option("--strategy", metavar="FAMILY", help="A family of strategies; all of them."),
@@ -197,7 +207,7 @@ def derive(
     given = settings(set_)
     if strategy is not None:
         given[FAMILY] = strategy
-    found = fitting(load_program(program), given)
+    found = fitting(closed(load_program(program, size)), given)
     if json:
         show_json([skeleton_json(s, steps=steps) for s in found])
         return

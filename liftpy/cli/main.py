@@ -7,8 +7,10 @@ import sys
 import traceback
 from collections.abc import Sequence
 from types import TracebackType
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from liftpy.cli import campaigns, language, points, proofs, running
 from liftpy.cli.arguments import user_code
@@ -16,8 +18,23 @@ from liftpy.errors import InternalError, LiftError
 
 INTERNAL = InternalError.exit_code
 
+
+class Commands(TyperGroup):
+    """The commands, each listed with its whole first sentence, wrapped and not cut."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        rows: list[tuple[str, str]] = []
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if command is not None and not command.hidden:
+                rows.append((name, command.get_short_help_str(limit=1000)))
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
 app = typer.Typer(
     name="liftpy",
+    cls=Commands,
     help="Write a computation once; get a space of proved, measured OpenCL programs.",
     no_args_is_help=True,
     add_completion=False,

@@ -12,6 +12,7 @@ from liftpy.cli.arguments import (
     JsonFlag,
     ProgramName,
     SetOption,
+    SizeOption,
     device_or_default,
     load_program,
     settings,
@@ -65,13 +66,14 @@ def show_devices(*, json: JsonFlag = False) -> None:
 def show_space(
     program: ProgramName,
     *,
+    size: SizeOption = None,
     device: DeviceName = None,
     set_: SetOption = None,
     json: JsonFlag = False,
 ) -> None:
     """Parameters, ranges, constraints with who asked for each, the exact number of valid points."""
     where = device_or_default(device)
-    space = space_of(load_program(program), where).narrow(settings(set_))
+    space = space_of(load_program(program, size), where).narrow(settings(set_))
     if json:
         show_json(
             {
@@ -113,6 +115,7 @@ def show_space(
 def explain(
     program: ProgramName,
     *,
+    size: SizeOption = None,
     set_: SetOption = None,
     device: DeviceName = None,
     memory_limit: int | None = typer.Option(None, metavar="BYTES", help="Bounds the peak."),
@@ -122,7 +125,9 @@ def explain(
 
     Exit code 1 if they are not.
     """
-    space = space_of(load_program(program), device_or_default(device), memory_limit=memory_limit)
+    space = space_of(
+        load_program(program, size), device_or_default(device), memory_limit=memory_limit
+    )
     answer = space.explain(settings(set_))
     if json:
         show_json(dataclasses.asdict(answer))

@@ -15,6 +15,7 @@ from liftpy.cli.arguments import (
     JsonFlag,
     ProgramName,
     SetOption,
+    SizeOption,
     arrays,
     device_or_default,
     load_program,
@@ -48,6 +49,7 @@ def register(app: typer.Typer) -> None:
 def compile_program(
     program: ProgramName,
     *,
+    size: SizeOption = None,
     set_: SetOption = None,
     device: DeviceName = None,
     output: Annotated[
@@ -62,7 +64,7 @@ def compile_program(
 
     Needs no device: without one the generic limits hold.
     """
-    space = space_of(load_program(program), device_or_default(device))
+    space = space_of(load_program(program, size), device_or_default(device))
     candidate = space.candidate(settings(set_))
     module = compile_candidate(candidate.skeleton, candidate.assignment)
     if output is not None:
@@ -92,9 +94,10 @@ def write(folder: Path, module: Module) -> None:
         raise LiftError(f"{folder} cannot be written: {error}") from error
 
 
-def run(
+def run(  # noqa: PLR0913  as many options as a run has
     program: ProgramName,
     *,
+    size: SizeOption = None,
     set_: SetOption = None,
     device: DeviceName = None,
     input_: Annotated[
@@ -119,7 +122,7 @@ def run(
         raise typer.BadParameter(
             "--db and --set choose a candidate, each its own", param_hint="--set"
         )
-    source = load_program(program)
+    source = load_program(program, size)
     where = find_device(device)
     if db is None:
         space = space_of(source, where, memory_limit=memory_limit)

@@ -14,8 +14,9 @@ from liftpy.constraints.system import MEMORY_LIMIT, Clause, ConstraintSystem
 from liftpy.ir.constraint import Constraint, at_most
 from liftpy.ir.expr import Expr, FunCall, Primitive, Program
 from liftpy.ir.nat import ONE, ZERO, Nat, product
+from liftpy.ir.place import asker
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
-from liftpy.ir.walk import Path, at, children, function_of, top_down
+from liftpy.ir.walk import children, function_of, top_down
 from liftpy.kernels.chain import Chain, Kernel, chain
 from liftpy.primitives import AsScalar, Reduce, ReduceSeqUnroll, ToPrivate
 from liftpy.rewrite.skeleton import Skeleton
@@ -30,11 +31,11 @@ OpenCL names no limit: what does not fit in registers is spilled, slowly. The la
 hold 1 KiB a work-item (256 registers of 32 bits); eight times that is beyond any use.
 """
 
-UNROLL_LIMIT = 256
+UNROLL_LIMIT = 128
 """Statements of straight-line code that the loops over a kernel's accumulators may unroll to.
 
 Loops over private arrays are unrolled by the emitter. Drivers take minutes to compile kernels of
-many thousand statements, and accumulators of more than a hundred vectors are spilled.
+many thousand statements, and accumulators of more than sixty vectors are spilled.
 """
 
 
@@ -50,7 +51,7 @@ def collect(
     cut = chain(skeleton.program)
     ranges = {p.name: p.nat for p in skeleton.parameters}
     askers: dict[Constraint, dict[str, None]] = {}
-    for constraint, asker in (
+    for constraint, who in (
         *asked_by_primitives(skeleton.program),
         *asked_by_rules(skeleton.derivation),
         *asked_by_device(cut, device),
@@ -58,32 +59,19 @@ def collect(
     ):
         ranged = constraint.substitute(ranges)
         if ranged.known() is not True:
-            askers.setdefault(ranged, {})[asker] = None
-    clauses = tuple(Clause(c, tuple(who)) for c, who in askers.items())
+            askers.setdefault(ranged, {})[who] = None
+    clauses = tuple(Clause(c, tuple(names)) for c, names in askers.items())
     return ConstraintSystem(skeleton.parameters, clauses)
 
 
 def asked_by_primitives(program: Program) -> Iterator[Asked]:
     """What the primitives of a program require of their arguments."""
-    body = program.body.body
-    for path, part in top_down(body):
+    for path, part in top_down(program.body.body):
         if isinstance(part, FunCall) and isinstance(part.fun, Primitive):
-            place = ""
+            who = ""
             for condition in part.fun.conditions(*(a.type for a in part.args)):
-                place = place or words(body, path)
-                yield condition, f"{part.fun} at {place}"
-
-
-def words(body: Expr, path: Path) -> str:
-    """A path in words: `body.args[0].f` is the body of the function of the first argument."""
-    text = "body"
-    for depth, position in enumerate(path):
-        parent = at(body, path[:depth])
-        if isinstance(parent, FunCall) and position == len(parent.args):
-            text += ".f"
-        else:
-            text += f".args[{position}]" if isinstance(parent, FunCall) else f"[{position}]"
-    return text
+                who = who or asker(program, path)
+                yield condition, who
 
 
 def asked_by_rules(derivation: Derivation) -> Iterator[Asked]:
@@ -98,8 +86,8 @@ def asked_by_device(cut: Chain, device: Device) -> Iterator[Asked]:
     for kernel in cut.kernels:
         yield from asked_of_launch(kernel, device)
     for buffer in cut.buffers:
-        asker = f"device largest buffer: {buffer.role} {buffer.param.name}"
-        yield at_most(buffer.bytes, device.largest_buffer), asker
+        who = f"device largest buffer: {buffer.role} {buffer.param.name}"
+        yield at_most(buffer.bytes, device.largest_buffer), who
     total = sum_of(buffer.bytes for buffer in cut.buffers)
     yield at_most(total, device.global_memory), "device global memory: all buffers"
 
@@ -109,16 +97,16 @@ def asked_of_launch(kernel: Kernel, device: Device) -> Iterator[Asked]:
     demand = kernel.demand
     if demand.groups:
         local = demand.local_size()
-        asker = f"device work-group size of kernel {kernel.name}"
-        yield at_most(product(local), device.max_work_group_size), asker
+        who = f"device work-group size of kernel {kernel.name}"
+        yield at_most(product(local), device.max_work_group_size), who
         for dim, (extent, most) in enumerate(zip(local, device.max_work_item_sizes, strict=True)):
-            asker = f"device work-group size in dimension {dim} of kernel {kernel.name}"
-            yield at_most(extent, most), asker
-    asker = f"device local memory of kernel {kernel.name}"
-    yield at_most(demand.local, device.local_memory), asker
+            who = f"device work-group size in dimension {dim} of kernel {kernel.name}"
+            yield at_most(extent, most), who
+    who = f"device local memory of kernel {kernel.name}"
+    yield at_most(demand.local, device.local_memory), who
     yield at_most(demand.private, PRIVATE_LIMIT), f"private memory of kernel {kernel.name}"
-    asker = f"code size of kernel {kernel.name}"
-    yield at_most(statements(kernel.body), UNROLL_LIMIT), asker
+    who = f"code size of kernel {kernel.name}"
+    yield at_most(statements(kernel.body), UNROLL_LIMIT), who
 
 
 def asked_by_memory_limit(cut: Chain, memory_limit: int | None) -> Iterator[Asked]:

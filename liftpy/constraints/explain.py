@@ -91,7 +91,10 @@ class Explanation:
         text = f"{shorten(str(clause.constraint))} (asked by {clause.asked_by_few})"
         if not mine:
             return text
-        return f"{text}, that is, {shorten(str(clause.constraint.substitute(mine)))}"
+        given = clause.constraint.substitute(mine)
+        if not given.names() and not given.holds({}):
+            return f"{text}: {shorten(given.denial())}"
+        return f"{text}, that is, {shorten(str(given))}"
 
 
 def show(assignment: Mapping[str, int]) -> str:

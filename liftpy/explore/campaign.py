@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from liftpy.compile import skeletons
+from liftpy.compile import compile_candidate, skeletons
 from liftpy.constraints.device import Device
 from liftpy.errors import ConstraintRefused, NothingMeasured, UnknownName
 from liftpy.explore.candidate import FAMILY, Candidate, program_text
@@ -24,6 +24,7 @@ from liftpy.explore.store import ATTEMPTS, Store
 from liftpy.explore.version import VERSION
 from liftpy.ir.expr import Program
 from liftpy.opencl.run import find_device
+from liftpy.semantics.sizes import closed
 
 SAMPLES = 100
 DATABASE = Path("liftpy.db")
@@ -54,6 +55,8 @@ class Campaign:
     path: Path
     identity: Identity
     rows: tuple[Row, ...]
+    exhausted: bool = False
+    """Whether it has every candidate of its space; known to the call that explored it."""
 
     @classmethod
     def read(cls, path: Path | str) -> Campaign:
@@ -139,13 +142,21 @@ def space_of(
     *,
     families: Sequence[str] | None = None,
     memory_limit: int | None = None,
+    sizes: Mapping[str, int] | None = None,
 ) -> Space:
     """The space of a program on a device (a `Device`, or what `find_device` takes).
 
     `families` keeps some families, `memory_limit` the candidates whose peak is within it, in bytes.
+    `sizes` gives numbers for the program's open sizes. TypeRefused for a program without kernels.
     """
+    program = closed(program, sizes)
     where = device if isinstance(device, Device) else find_device(device)
-    space = Space.of(program, where, skeletons(program), memory_limit=memory_limit)
+    derived = skeletons(program)
+    for skeleton in derived:
+        if not skeleton.parameters:  # what has no kernels in its simplest form has no space
+            compile_candidate(skeleton, {})
+            break
+    space = Space.of(program, where, derived, memory_limit=memory_limit)
     if families is None:
         return space
     kept = [member for family in families for member in space.choosing({FAMILY: family}).members]
@@ -165,17 +176,20 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     candidate_limit: float = CANDIDATE_LIMIT,
     tolerance: float = TOLERANCE,
     progress: Callable[[Progress], None] = lambda _: None,
+    sizes: Mapping[str, int] | None = None,
 ) -> Campaign:
     """A campaign: the first `samples` draws of a seed, each compiled, checked and timed.
 
     The same call again goes on where the last one ended, however that was: a campaign that was
     stopped and resumed has the same candidates as one that was not. Larger `samples` extend it.
     `time_limit` ends this call after so many seconds, between two candidates; `candidate_limit`
-    is for each. `tolerance` bounds the error of a result, relative to its largest value.
+    is for each. `tolerance` bounds the error of a result, relative to its largest value. `sizes`
+    gives numbers for the program's open sizes: with others it is another campaign.
 
     Raises StoreRefused if `db` holds another campaign, NothingMeasured if no candidate was right.
     """
     start = time.monotonic()
+    program = closed(program, sizes)
     space = space_of(program, device, families=families, memory_limit=memory_limit)
     if not space.count():
         raise ConstraintRefused(space.explain({}).text)
@@ -188,6 +202,7 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
         settings={
             "families": space.families if families is not None else None,
             "memory_limit": memory_limit,
+            "sizes": dict(sizes) if sizes else None,
             "tolerance": tolerance,
             "points": POINTS,
             "input_seed": INPUT_SEED,
@@ -204,7 +219,8 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
                 if time_limit is not None and time.monotonic() - start > time_limit:
                     break
                 run.step(candidate)
-        campaign = Campaign(store.path, identity, tuple(store.rows()))
+        exhausted = len(run.done) == space.count()
+        campaign = Campaign(store.path, identity, tuple(store.rows()), exhausted)
     if not campaign.pareto():
         raise nothing_measured(campaign)
     return campaign

@@ -30,6 +30,7 @@ class Kernel:
         self._session = Session(device)
         self._loaded = self._session.load(self.module)
         self._constants: dict[str, np.ndarray] | None = None
+        self._closed = False
 
     @property
     def sources(self) -> str:
@@ -43,6 +44,12 @@ class Kernel:
 
     def __call__(self, *arrays: np.ndarray) -> np.ndarray:
         """The program's value, computed on the device."""
+        if self._closed:
+            message = (
+                f"the kernel of {self.program.name} is closed, and its device memory released: "
+                "compile the program again"
+            )
+            raise ArgumentRefused(message)
         if len(arrays) != len(self.program.params):
             params = self.program.params
             names = ", ".join(p.name for p in params)
@@ -64,7 +71,8 @@ class Kernel:
         return {name: int(t) for name, t in zip(run, times, strict=True)}
 
     def close(self) -> None:
-        """Release the device memory."""
+        """Release the device memory; the kernel cannot be called any more."""
+        self._closed = True
         self._loaded.close()
         self._session.close()
 
@@ -78,8 +86,10 @@ def compile_to_kernel(
     assignment: Mapping[str, int | str] | None = None,
     strategy: str | None = None,
     device: Device | str | None = None,
+    *,
+    sizes: Mapping[str, int] | None = None,
 ) -> Kernel:
-    """Compile a program for a device.
+    """Compile a program for a device; `sizes` gives numbers for its open sizes.
 
     strategy: a family (`plain`, `direct`, `staged`). assignment: values for its sizes and words for
     its structural choices. What both leave open is the first skeleton that fits, and sizes drawn
@@ -87,4 +97,4 @@ def compile_to_kernel(
     """
     target = device if isinstance(device, Device) else find_device(device)
     settings = dict(assignment or {}) | ({} if strategy is None else {FAMILY: strategy})
-    return Kernel(space_of(program, target).candidate(settings), target)
+    return Kernel(space_of(program, target, sizes=sizes).candidate(settings), target)

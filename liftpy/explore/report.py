@@ -114,6 +114,11 @@ def candidates_table(campaign: Campaign) -> Table:
     return table
 
 
+def candidates_text(count: int) -> str:
+    """A number of candidates as text."""
+    return "1 candidate" if count == 1 else f"{count} candidates"
+
+
 def counts_text(counts: dict[str, int]) -> str:
     """Outcomes in a line: `57 measured, 3 timed_out`."""
     return ", ".join(f"{n} {kind}" for kind, n in counts.items()) or "nothing yet"

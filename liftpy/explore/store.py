@@ -7,6 +7,7 @@ kind therefore marks the candidate that was under way. Nothing is ever deleted.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Generator, Iterator
@@ -45,6 +46,8 @@ class Store:
 
         Raises StoreRefused if the file is something else, or belongs to another campaign.
         """
+        if path.is_dir():
+            raise StoreRefused(f"{path} is a folder: name a file, such as {path / 'liftpy.db'}")
         if not path.parent.is_dir():
             raise StoreRefused(f"{path} cannot be created: there is no folder {path.parent}")
         lock = _lock(path)
@@ -71,6 +74,7 @@ class Store:
             raise StoreRefused(
                 f"there is no campaign {path}: `liftpy explore PROGRAM --db {path}` makes one"
             )
+        _remove_stale_lock(path)
         with _readable(path):
             store = cls(path, _connect(path))
             store._check_kind()
@@ -313,19 +317,56 @@ def _lock(path: Path) -> sqlite3.Connection:
     """Makes this process the only one that runs the campaign, as long as it lives.
 
     An exclusive transaction in a file beside the database: the operating system ends it with the
-    process, however that dies, and readers of the database itself are not in its way.
+    process, however that dies, and readers of the database itself are not in its way. The file
+    that a killed process leaves holds no lock; who comes next takes it over or removes it.
     """
-    with _readable(path):
-        lock = sqlite3.connect(_lock_path(path), timeout=0.5, isolation_level=None)
+    while True:
+        with _readable(path):
+            lock = sqlite3.connect(_lock_path(path), timeout=0.5, isolation_level=None)
+        try:
+            before = _touched(_lock_path(path))
+            lock.execute("BEGIN EXCLUSIVE")
+            after = _lock_path(path).stat() if _lock_path(path).exists() else None
+        except (sqlite3.OperationalError, OSError) as error:
+            lock.close()
+            if not str(error).startswith("database is locked"):
+                raise StoreRefused(
+                    f"{path} cannot be used: its lock {_lock_path(path)} cannot be written "
+                    f"({error}). Name a file in a folder that you may write to with --db"
+                ) from error
+            raise StoreRefused(
+                f"another process is running the campaign {path} ({error}). Wait for it, stop it, "
+                "or name another file with --db"
+            ) from error
+        if after is not None and os.path.samestat(before, after):
+            return lock
+        lock.close()  # somebody removed the file meanwhile: this lock keeps nobody out
+
+
+def _touched(path: Path) -> os.stat_result:
+    """A file that exists from now on."""
+    path.touch()
+    return path.stat()
+
+
+def _is_free(path: Path) -> bool:
+    """Whether nobody holds the lock of a campaign that has a lock file, or there is none."""
+    if not _lock_path(path).exists():
+        return True
+    other = sqlite3.connect(_lock_path(path), timeout=0, isolation_level=None)
     try:
-        lock.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError as error:
-        lock.close()
-        raise StoreRefused(
-            f"another process is running the campaign {path} ({error}). Wait for it, stop it, or "
-            "name another file with --db"
-        ) from error
-    return lock
+        other.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError:
+        return False
+    finally:
+        other.close()
+    return True
+
+
+def _remove_stale_lock(path: Path) -> None:
+    """Removes the lock file that a killed process left; one that is held stays."""
+    if _lock_path(path).exists() and _is_free(path):
+        _lock_path(path).unlink(missing_ok=True)
 
 
 def _release(lock: sqlite3.Connection, path: Path) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import lru_cache
 
-from liftpy.ir.nat import Nat, NatLike, nat
+from liftpy.ir.nat import INDEX, Nat, NatLike, nat, var
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,10 @@ class Constraint:
         """The condition on numbers."""
         raise NotImplementedError
 
+    def denial(self) -> str:
+        """The sentence that it does not hold."""
+        return f"it is not so that {self}"
+
     def decide(self) -> bool | None:
         """The condition on symbols, where it is evident."""
         return None
@@ -56,6 +61,9 @@ class Divides(Constraint):
             else None
         )
 
+    def denial(self) -> str:
+        return f"{self.left} does not divide {self.right}"
+
     def __str__(self) -> str:
         return f"{self.left} divides {self.right}"
 
@@ -72,6 +80,9 @@ class AtMost(Constraint):
         if low is not None and low >= 0:
             return True
         return False if high is not None and high < 0 else None
+
+    def denial(self) -> str:
+        return f"{self.left} is more than {self.right}"
 
     def __str__(self) -> str:
         return f"{self.left} <= {self.right}"
@@ -90,8 +101,53 @@ class Equal(Constraint):
         low, high = (self.right - self.left).bounds
         return False if (low is not None and low > 0) or (high is not None and high < 0) else None
 
+    def denial(self) -> str:
+        return f"{self.left} is not {self.right}"
+
     def __str__(self) -> str:
         return f"{self.left} = {self.right}"
+
+
+@dataclass(frozen=True, slots=True)
+class Everywhere(Constraint):
+    """A condition on functions of the index `i` at every index; each subclass is one."""
+
+    def names(self) -> frozenset[str]:
+        found: frozenset[str] = frozenset()
+        return found.union(*(getattr(self, f.name).names() for f in fields(self))) - {INDEX}
+
+    def substitute(self, by: Mapping[str, NatLike]) -> Constraint:
+        own = {name: size for name, size in by.items() if name != INDEX}
+        return type(self)(*(getattr(self, f.name).substitute(own) for f in fields(self)))
+
+    def holds(self, at: Mapping[str, int]) -> bool:
+        return self.substitute(at).known() is True
+
+
+@dataclass(frozen=True, slots=True)
+class Stays(Everywhere):
+    """`0 <= left < right` at every index below `count`."""
+
+    count: Nat
+
+    def known(self) -> bool | None:
+        count = self.count.constant
+        index = (
+            self.left if count is None else self.left.substitute({INDEX: var(INDEX, 0, count - 1)})
+        )
+        low, room = index.bounds[0], (self.right - 1 - index).bounds[0]
+        if low is not None and low >= 0 and room is not None and room >= 0:
+            return True
+        return None if self.names() else stays(self.left, int(self.right), int(self.count))
+
+    def __str__(self) -> str:
+        return f"i -> {self.left} stays below {self.right} for i below {self.count}"
+
+
+@lru_cache(maxsize=256)
+def stays(index: Nat, end: int, count: int) -> bool:
+    """Whether an index function stays in `0 .. end - 1` below `count`, by trying all indices."""
+    return all(0 <= index.value({INDEX: i}) < end for i in range(count))
 
 
 def divides(divisor: NatLike, number: NatLike) -> Divides:

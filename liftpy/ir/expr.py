@@ -12,15 +12,16 @@ included.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, ClassVar, Protocol
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint, Equal
 from liftpy.ir.nat import Nat
 from liftpy.ir.pull import Reader, Value
+from liftpy.ir.source import Spans
 from liftpy.ir.types import BOOL, F32, F64, I32, ScalarType, TupleType, Type, same_shape
 
 NO_PARAMS: frozenset[Param] = frozenset()
@@ -91,6 +92,12 @@ class Expr:
         return operate("<=", constant_like(other, self), self)
 
 
+@lru_cache(maxsize=1 << 12)
+def interned(t: Type) -> Type:
+    """One object for equal types: comparing variables then seldom compares types."""
+    return t
+
+
 @dataclass(frozen=True)
 class Param(Expr):
     """A variable."""
@@ -101,6 +108,7 @@ class Param(Expr):
     hashed: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "type", interned(self.type))
         object.__setattr__(self, "hashed", hash((self.name, self.type)))
         object.__setattr__(self, "free", frozenset((self,)))
 
@@ -291,6 +299,10 @@ class Primitive:
     """
 
     name: ClassVar[str] = ""
+    #: Why `requires` asks for nothing, where it does not.
+    unconditional: ClassVar[str] = ""
+    #: Clauses of `requires` that say what the primitive is, which no proof needs; and why.
+    by_definition: ClassVar[Mapping[str, str]] = {}
 
     def __post_init__(self) -> None:
         """Caches; subclasses add nothing."""
@@ -389,8 +401,14 @@ def sizes_agree(a: Type, b: Type) -> Iterator[Constraint]:
 
 @cache
 def nat_fields(cls: type) -> tuple[str, ...]:
-    """The names of the fields of a primitive that are naturals."""
-    return tuple(f.name for f in fields(cls) if f.type in {"Nat", Nat})
+    """The names of the fields of a primitive that are naturals, index functions among them."""
+    return tuple(f.name for f in fields(cls) if f.type in {"Nat", Nat, "IndexFunction"})
+
+
+@cache
+def index_fields(cls: type) -> tuple[str, ...]:
+    """The names of the fields of a primitive that are naturals over the index `i`."""
+    return tuple(f.name for f in fields(cls) if f.type == "IndexFunction")
 
 
 def retype(function: Lambda, types: tuple[Type, ...]) -> Lambda:
@@ -613,12 +631,14 @@ class Program:
     """A closed function from named arrays to an array: what is compiled.
 
     `constants` names the parameters that stay the same from run to run (weights): what depends on
-    them alone is prepared once.
+    them alone is prepared once. `spans` says where the parts stand in the text that the program was
+    read from; it is no part of what the program is.
     """
 
     name: str
     body: Lambda
     constants: frozenset[str] = frozenset()
+    spans: Spans | None = field(default=None, compare=False, repr=False)
 
     @property
     def params(self) -> tuple[Param, ...]:

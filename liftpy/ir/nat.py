@@ -1,8 +1,8 @@
 """Symbolic naturals: the sizes and indices of liftpy.
 
-A `Nat` is a polynomial over *atoms* (variables, floor divisions, remainders), kept in normal form,
-so that two sizes that are equal by ring laws are equal values. Variables carry their range; floor
-division and remainder use it:
+A `Nat` is a polynomial over *atoms* (variables, floor divisions, remainders, minima and maxima),
+kept in normal form, so that two sizes that are equal by ring laws are equal values. Variables carry
+their range; floor division and remainder use it:
 
     (12*i + j) // 4  =  3*i + j // 4
     (4*i + j) // 4   =  i        where 0 <= j < 4
@@ -16,31 +16,48 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, TypeAlias, Union
 
 NatLike: TypeAlias = Union["Nat", int]
+#: A natural over the variable `INDEX`: what a primitive that holds one makes of each index.
+IndexFunction: TypeAlias = "Nat"
+INDEX = "i"
 Monomial: TypeAlias = tuple[tuple["Atom", int], ...]
 Bounds: TypeAlias = tuple[int | None, int | None]
 
 
 class Atom:
-    """An indivisible factor of a monomial: a variable, a floor division or a remainder."""
+    """An indivisible factor of a monomial: a variable, a floor division or a remainder.
 
-    __slots__ = ("_hash", "key")
-    key: str
-    _hash: int
+    Two atoms are equal if they are of one kind and made of equal things, ranges included.
+    """
 
-    def __init__(self, key: str) -> None:
-        self.key = key
-        self._hash = hash(key)
+    def __init__(self, *identity: object) -> None:
+        self._identity = identity
+        self._hash = hash(identity)
 
     def __hash__(self) -> int:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Atom) and self.key == other.key)
+        return self is other or (
+            type(self) is type(other)
+            and self._hash == other._hash  # pyright: ignore[reportAttributeAccessIssue]
+            and self._identity == other._identity  # pyright: ignore[reportAttributeAccessIssue]
+        )
 
+    @cached_property
+    def key(self) -> str:
+        """The atom as text, by which the factors of a monomial are sorted."""
+        raise NotImplementedError
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of the variables inside."""
+        return frozenset[str]().union(*(part.names() for part in self.parts()))
+
+    @cached_property
     def bounds(self) -> Bounds:
         """Least and largest value; None where unknown."""
         raise NotImplementedError
@@ -61,16 +78,14 @@ class Atom:
 class Var(Atom):
     """A variable with an inclusive range; None is unbounded."""
 
-    __slots__ = ("high", "low", "name")
-
     def __init__(self, name: str, low: int | None = 0, high: int | None = None) -> None:
-        super().__init__(name)
+        super().__init__(name, low, high)
+        self.key = name
         self.name = name
+        self.names = frozenset({name})
         self.low = low
         self.high = high
-
-    def bounds(self) -> Bounds:
-        return self.low, self.high
+        self.bounds = low, high
 
     def rebuild(self, parts: tuple[Nat, ...]) -> Nat:
         return atom(self)
@@ -82,13 +97,16 @@ class Var(Atom):
 class Quotient(Atom):
     """`numerator // denominator`, rounding down."""
 
-    __slots__ = ("denominator", "numerator")
-
     def __init__(self, numerator: Nat, denominator: Nat) -> None:
-        super().__init__(f"({numerator.key})//({denominator.key})")
+        super().__init__(numerator, denominator)
         self.numerator = numerator
         self.denominator = denominator
 
+    @cached_property
+    def key(self) -> str:
+        return f"({self.numerator.key})//({self.denominator.key})"
+
+    @cached_property
     def bounds(self) -> Bounds:
         (low, high), (least, most) = self.numerator.bounds, self.denominator.bounds
         if least is None or least < 1:
@@ -118,13 +136,16 @@ class Quotient(Atom):
 class Remainder(Atom):
     """`numerator % denominator`, with the sign of the denominator."""
 
-    __slots__ = ("denominator", "numerator")
-
     def __init__(self, numerator: Nat, denominator: Nat) -> None:
-        super().__init__(f"({numerator.key})%({denominator.key})")
+        super().__init__(numerator, denominator)
         self.numerator = numerator
         self.denominator = denominator
 
+    @cached_property
+    def key(self) -> str:
+        return f"({self.numerator.key})%({self.denominator.key})"
+
+    @cached_property
     def bounds(self) -> Bounds:
         least, most = self.denominator.bounds
         if least is None or least < 1:
@@ -143,6 +164,45 @@ class Remainder(Atom):
 
     def value(self, at: Mapping[str, Any]) -> Any:
         return self.numerator.evaluate(at) % self.denominator.evaluate(at)
+
+
+class Extreme(Atom):
+    """The smaller or the larger of two naturals: `least` and `greatest` make them."""
+
+    def __init__(self, left: Nat, right: Nat, *, largest: bool) -> None:
+        super().__init__(left, right, largest)
+        self.left = left
+        self.right = right
+        self.largest = largest
+
+    @cached_property
+    def key(self) -> str:
+        return f"{'max' if self.largest else 'min'}({self.left.key}, {self.right.key})"
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        (low, high), (least, most) = self.left.bounds, self.right.bounds
+        if self.largest:
+            return _larger(low, least), None if high is None or most is None else max(high, most)
+        return None if low is None or least is None else min(low, least), _smaller(high, most)
+
+    def parts(self) -> tuple[Nat, ...]:
+        return self.left, self.right
+
+    def rebuild(self, parts: tuple[Nat, ...]) -> Nat:
+        return _extreme(*parts, largest=self.largest)
+
+    def value(self, at: Mapping[str, Any]) -> Any:
+        choose = greatest_number if self.largest else least_number
+        return choose(self.left.evaluate(at), self.right.evaluate(at))
+
+
+def _larger(a: int | None, b: int | None) -> int | None:
+    return b if a is None else a if b is None else max(a, b)
+
+
+def _smaller(a: int | None, b: int | None) -> int | None:
+    return b if a is None else a if b is None else min(a, b)
 
 
 class Nat:
@@ -263,6 +323,8 @@ class Nat:
         division.
         """
         divisor = nat(other)
+        if not divisor.terms:  # no number; who divides asks for a divisor of at least 1
+            return self // divisor
         if len(divisor.terms) == 1:
             ((monomial, coefficient),) = divisor.terms.items()
             if all(number % coefficient == 0 for number in self.terms.values()):
@@ -320,7 +382,7 @@ class Nat:
 
     @cached_property
     def _names(self) -> frozenset[str]:
-        return frozenset(a.name for a in self.atoms() if isinstance(a, Var))
+        return frozenset[str]().union(*(a.names for m in self.terms for a, _ in m))
 
     def names(self) -> frozenset[str]:
         """The names of the variables."""
@@ -328,8 +390,10 @@ class Nat:
 
     def substitute(self, by: Mapping[str, NatLike]) -> Nat:
         """The natural with variables replaced, in normal form again."""
-        if not by or self.constant is not None or self.names().isdisjoint(by):
+        if not by or self._names.isdisjoint(by):
             return self
+        if all(e > 0 for monomial in self.terms for _, e in monomial):
+            return _substitute_whole(self, by)
         total = ZERO
         for over, under in self.fractions:
             numerator = _substitute_whole(over, by)
@@ -353,8 +417,12 @@ class Nat:
 
 def _substitute_whole(n: Nat, by: Mapping[str, NatLike]) -> Nat:
     """`substitute` for a natural without exact quotients."""
+    kept: dict[Monomial, int] = {}
     total = ZERO
     for monomial, coefficient in n.terms.items():
+        if all(factor.names.isdisjoint(by) for factor, _ in monomial):
+            kept[monomial] = coefficient
+            continue
         term = nat(coefficient)
         for factor, exponent in monomial:
             if isinstance(factor, Var):
@@ -364,7 +432,7 @@ def _substitute_whole(n: Nat, by: Mapping[str, NatLike]) -> Nat:
             for _ in range(exponent):
                 term = term * new
         total = total + term
-    return total
+    return total + Nat(kept)
 
 
 def _evaluate_whole(n: Nat, at: Mapping[str, Any]) -> Any:
@@ -383,12 +451,12 @@ def _monomial_bounds(monomial: Monomial) -> Bounds:
     if not monomial:
         return 1, 1
     if len(monomial) == 1 and monomial[0][1] == 1:
-        return monomial[0][0].bounds()
+        return monomial[0][0].bounds
     low: int | None = 1
     high: int | None = 1
     exact = False
     for factor, exponent in monomial:
-        least, most = factor.bounds()
+        least, most = factor.bounds
         if least is None or least < 0:
             return None, None
         if exponent < 0:
@@ -468,6 +536,7 @@ def _is_integral(monomial: Monomial) -> bool:
     return all(exponent > 0 for _, exponent in monomial)
 
 
+@lru_cache(maxsize=1 << 15)
 def _divide(numerator: Nat, denominator: Nat) -> tuple[Nat, Nat]:
     """Floor quotient and remainder, simplified.
 
@@ -637,6 +706,41 @@ def product(factors: Iterable[NatLike]) -> Nat:
     for factor in factors:
         total = total * factor
     return total
+
+
+def least(a: Any, b: Any) -> Any:
+    """The smaller of two indices: naturals, or arrays of numbers."""
+    if is_index(a) and is_index(b):
+        return _extreme(nat(a), nat(b), largest=False)
+    return least_number(*(int(x) if isinstance(x, Nat) else x for x in (a, b)))
+
+
+def greatest(a: Any, b: Any) -> Any:
+    """The larger of two indices: naturals, or arrays of numbers."""
+    if is_index(a) and is_index(b):
+        return _extreme(nat(a), nat(b), largest=True)
+    return greatest_number(*(int(x) if isinstance(x, Nat) else x for x in (a, b)))
+
+
+def least_number(a: Any, b: Any) -> Any:
+    """The smaller of two numbers; of arrays element by element, hence no `min`."""
+    return a - (a - b) * (a > b)
+
+
+def greatest_number(a: Any, b: Any) -> Any:
+    """The larger of two numbers; of arrays element by element."""
+    return a + (b - a) * (b > a)
+
+
+def _extreme(a: Nat, b: Nat, *, largest: bool) -> Nat:
+    """One of the two where ranges tell which, else an atom over both in a fixed order."""
+    low, high = (b - a).bounds
+    if low is not None and low >= 0:
+        return b if largest else a
+    if high is not None and high <= 0:
+        return a if largest else b
+    left, right = sorted((a, b), key=lambda n: n.key)
+    return atom(Extreme(left, right, largest=largest))
 
 
 def is_index(value: object) -> bool:

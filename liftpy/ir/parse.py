@@ -10,21 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar, cast
+from typing import Literal, TypeAlias, cast
 
 from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedToken
 
-from liftpy.errors import LiftError, SyntaxRefused
-
-E = TypeVar("E", bound=LiftError)
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A stretch of the text: the offsets of its first character and past its last."""
-
-    start: int
-    end: int
+from liftpy.errors import SyntaxRefused
+from liftpy.ir.source import Place, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,26 +238,6 @@ def mentions(node: object, name: str, bound: int = 0) -> Iterator[Name]:
 
 
 # --- refusals -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A text, for pointing into."""
-
-    text: str
-
-    def refusal(self, kind: type[E], what: str, place: Place, *why: str) -> E:
-        """An error: what was refused, the line with carets under the place, why, what would do."""
-        start = min(place.start, len(self.text.rstrip()))
-        line = self.text.count("\n", 0, start) + 1
-        begin = self.text.rfind("\n", 0, start) + 1
-        end = self.text.find("\n", begin)
-        shown = self.text[begin : len(self.text) if end < 0 else end].rstrip().replace("\t", " ")
-        carets = max(1, min(place.end, begin + len(shown)) - start)
-        label = f"  line {line} | "
-        gap = " " * (len(label) - 2) + "| "
-        lines = [what, label + shown, gap + " " * (start - begin) + "^" * carets]
-        return kind("\n".join([*lines, *(f"  {reason}" for reason in why if reason)]))
 
 
 #: How a message speaks of what the grammar calls by these names.

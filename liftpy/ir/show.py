@@ -30,8 +30,9 @@ from liftpy.ir.expr import (
     ScalarOp,
     Tuple,
     UserFun,
+    index_fields,
 )
-from liftpy.ir.nat import Atom, Nat, Quotient, Remainder, Var
+from liftpy.ir.nat import INDEX, Atom, Extreme, Nat, Quotient, Remainder, Var
 from liftpy.ir.types import (
     F32,
     I32,
@@ -43,8 +44,6 @@ from liftpy.ir.types import (
     base,
 )
 
-#: Primitives whose naturals are functions of an index, and what the index is called in them.
-INDEXED: Mapping[str, str] = {"reorder": "i"}
 #: Operators between their operands: how tight they bind, and their operands.
 INFIX: Mapping[str, tuple[int, int, int]] = {
     "<": (2, 3, 3),
@@ -189,6 +188,8 @@ def show_atom(a: Atom, *, alone: bool) -> str:
     match a:
         case Var():
             return show_name(a.name)
+        case Extreme():
+            return f"{'max' if a.largest else 'min'}({', '.join(map(show_nat, a.parts()))})"
         case Quotient():
             op = "//"
         case Remainder():
@@ -272,8 +273,8 @@ def statics(cls: type[Primitive]) -> tuple[Field[Any], ...]:
 def show_static(primitive: Primitive, name: str) -> str:
     """A field of a primitive, as an argument."""
     match getattr(primitive, name):
-        case Nat() as size if primitive.name in INDEXED:
-            return f"{INDEXED[primitive.name]} => {show_nat(size)}"
+        case Nat() as size if name in index_fields(type(primitive)):
+            return f"{INDEX} => {show_nat(size)}"
         case Nat() as size:
             return show_nat(size)
         case bool() as truth:
@@ -538,10 +539,12 @@ def sizes(expr: Expr) -> Iterator[Var]:
             match fun:
                 case Lambda():
                     yield from sizes_of_function(fun)
+                case UserFun():
+                    yield from sizes_of_function(Lambda(fun.params, fun.body))
                 case Primitive():
-                    own = INDEXED.get(fun.name)
-                    for n in fun.numbers().values():
-                        yield from (v for v in variables(n) if v.name != own)
+                    own = index_fields(type(fun))
+                    for name, n in fun.numbers().items():
+                        yield from (v for v in variables(n) if name not in own or v.name != INDEX)
                     if fun.function is not None:
                         yield from sizes_of_function(fun.function)
                 case _:
@@ -565,16 +568,26 @@ def variables(n: Nat) -> Iterator[Var]:
     return (a for a in n.atoms() if isinstance(a, Var))
 
 
-def show_sizes(program: Program) -> list[str]:
-    """The declarations of the sizes: as wide a range as any use of the variable has."""
+def size_ranges(program: Program) -> dict[str, tuple[int | None, int | None]]:
+    """The open sizes of a program by name: as wide a range as any use of the variable has."""
     ranges: dict[str, tuple[int | None, int | None]] = {}
     for v in sizes_of_function(program.body):
         low, high = ranges.get(v.name, (v.low, v.high))
         low = None if low is None or v.low is None else min(low, v.low)
         high = None if high is None or v.high is None else max(high, v.high)
         ranges[v.name] = (low, high)
+    return dict(sorted(ranges.items()))
+
+
+def show_range(name: str, low: int | None, high: int | None) -> str:
+    """A size with its range, for messages."""
+    return f"{name}: {'' if low is None else low}..{'' if high is None else high}"
+
+
+def show_sizes(program: Program) -> list[str]:
+    """The declarations of the sizes."""
     groups: dict[str, list[str]] = {}
-    for name, (low, high) in sorted(ranges.items()):
+    for name, (low, high) in size_ranges(program).items():
         bounds = f"{'' if low is None else low}..{'' if high is None else high}"
         groups.setdefault("" if bounds == "0.." else f": {bounds}", []).append(show_name(name))
     return [f"size {', '.join(names)}{bounds}" for bounds, names in groups.items()]

@@ -19,6 +19,7 @@ from liftpy.ir.expr import (
     Param,
     Primitive,
     Tuple,
+    UserFun,
     call,
     nat_fields,
 )
@@ -141,6 +142,9 @@ def substitute_callee(fun: Function, by: Mapping[str, NatLike]) -> Function:
     """`substitute_sizes` for what is called."""
     if isinstance(fun, Lambda):
         return substitute_function(fun, by)
+    if isinstance(fun, UserFun) and any(True for p in fun.params for _ in p.type.lengths()):
+        own = substitute_function(Lambda(fun.params, fun.body), by)
+        return replace(fun, params=own.params, body=own.body)
     if not isinstance(fun, Primitive):
         return fun
     changes: dict[str, Any] = {}

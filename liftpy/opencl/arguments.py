@@ -124,6 +124,8 @@ def checked(module: Module, role: Role, arrays: Mapping[str, np.ndarray]) -> dic
 def _fitting(module: Module, buffer: Buffer, array: Any) -> np.ndarray:
     dtype = DTYPES[buffer.scalar]
     where = f"{module.name}: parameter '{buffer.name}' is {_signature(buffer)}"
+    if isinstance(array, np.generic):  # a numpy scalar
+        array = np.asarray(array)
     if not isinstance(array, np.ndarray):
         raise ArgumentRefused(
             f"{where}; it got a {type(array).__name__}. "

@@ -16,9 +16,7 @@ memory of its own.
 
 Note [Known views]. Unrolled code asks for the same views again and again. A view that stores
 nothing is a function of its variables' views, so it is kept by the identity of these, and its
-elements by their index. Indices are compared by the names of their variables; so a name stands for
-one range only: a loop counter's name is not used again, not even after the emission went back, and
-the lanes of each fold in the program have a name.
+elements by their index.
 """
 
 from __future__ import annotations
@@ -62,6 +60,7 @@ from liftpy.opencl.terms import (
     is_stable,
     lanes_c,
     literal_c,
+    number_c,
     operator_c,
 )
 from liftpy.primitives import (
@@ -87,6 +86,7 @@ from liftpy.views.access import (
     Apply,
     Choice,
     Constant,
+    FromIndex,
     Lane,
     Lanes,
     Load,
@@ -98,22 +98,18 @@ from liftpy.views.access import (
 from liftpy.views.output import through
 
 Env = dict[Param, Value]
-UNREPEATED = frozenset({"i"})  # stems of variables with a range; see Note [Known views]
 
 
 def is_known(value: Value) -> bool:
     """Whether pulling a value's elements again gives the same ones."""
-    match value:
-        case Known():
-            return True
-        case Pull():
-            return False
-        case Parts(pairs):
-            return is_known(pairs)
-        case tuple():
-            return all(is_known(part) for part in value)
-        case _:
-            return True
+    kind = type(value)
+    if kind is Known or kind is Load:
+        return True
+    if kind is tuple:
+        return all(map(is_known, value))
+    if kind is Parts:
+        return is_known(value.pairs)
+    return not isinstance(value, Pull)
 
 
 class UnrollError(Exception):
@@ -176,7 +172,6 @@ class Emitter:
     )
     pure: dict[int, tuple[Expr, bool]] = field(default_factory=dict)
     folds: dict[int, tuple[ReduceVec, int]] = field(default_factory=dict)
-    starts: dict[tuple[Nat, str], Nat] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.read = AccessReader()
@@ -212,8 +207,7 @@ class Emitter:
 
     def back(self, marks: Marks) -> None:
         """Forget what was emitted since."""
-        kept = {stem: n for stem, n in self.counters.items() if stem in UNREPEATED}
-        self.counters = marks.counters | kept
+        self.counters = dict(marks.counters)
         del self.privates[marks.privates :]
         del self.locals[marks.locals :]
         del self.accesses[marks.accesses :]
@@ -362,10 +356,11 @@ class Emitter:
             case Tuple(elements):
                 for k, e in enumerate(elements):
                     self.generate(e, env, dest[k])
-            case FunCall(Primitive() as p, (arg,)) if (
-                inner := self.inner(p, arg, dest)
+            case FunCall(Primitive() as p, args) if (
+                inner := self.inner(p, args, dest)
             ) is not None:
-                self.generate(arg, env, inner)
+                for arg, place in zip(args, inner, strict=True):
+                    self.generate(arg, env, place)
             case FunCall(Map() | Reduce() as p, _) if type(p) in {Map, Reduce} and not is_layout(p):
                 message = (
                     f"`{p.name}` has no loop or parallel level: "
@@ -373,13 +368,15 @@ class Emitter:
                 )
                 raise TypeRefused(message)
             case _:
-                self.copy(vectors(expr.type, self.view(expr, env)), dest)
+                value = self.view(expr, env)
+                if not self.stands_there(value, dest):
+                    self.copy(vectors(expr.type, value), dest)
 
-    def inner(self, p: Primitive, arg: Expr, dest: Value) -> Value | None:
-        """Where the argument of a layout at the end must go; None if it has to be read instead."""
-        if not (isinstance(p, LAYOUTS) or type(p) is Map) or not computes(arg):
+    def inner(self, p: Primitive, args: tuple[Expr, ...], dest: Value) -> tuple[Value, ...] | None:
+        """Where the arguments of a layout at the end go; None if they have to be read instead."""
+        if not (isinstance(p, LAYOUTS) or type(p) is Map) or not any(map(computes, args)):
             return None
-        return through(p, arg, dest, self.read)
+        return through(p, args, dest, self.read)
 
     def copy(self, value: Value, dest: Value) -> None:
         """Store a value that needs no further computation than its terms."""
@@ -397,6 +394,22 @@ class Emitter:
             case _:
                 message = f"no destination in {type(dest).__name__}"
                 raise InternalError(message)
+
+    def stands_there(self, value: Value, dest: Value) -> bool:
+        """Whether a value is the memory that it is to be copied to, under its name of now."""
+        if isinstance(value, tuple) and isinstance(dest, tuple):
+            return all(map(self.stands_there, value, dest))
+        if not (is_known(value) and is_known(dest)):
+            return False
+        source, target = anywhere(value), anywhere(dest)
+        return (
+            isinstance(source, Load)
+            and isinstance(target, Load)
+            and source.memory == target.memory
+            and source.index == target.index
+            and source.alias == self.live.get(source.memory, 0)
+            and not (source.alias and self.stored.get(source.alias))
+        )
 
     def loop(
         self,
@@ -630,6 +643,8 @@ class Emitter:
                 return self.loaded(term, self.place(term, 1), 1)
             case Constant(value, t):
                 return literal_c(value, t)
+            case FromIndex(index, t):
+                return number_c(index, t)
             case Apply(op, args, _):
                 return operator_c(op, [self.scalar(a) for a in args], args[-1].type)
             case Choice():
@@ -658,7 +673,7 @@ class Emitter:
                 return Ternary(
                     condition_c(conditions),
                     self.unconditional(then),
-                    literal_c(otherwise.value, otherwise.type),
+                    self.unconditional(otherwise),
                 )
             case Lanes():
                 message = "a reduceVec cannot stand behind a pad: store its result with toGlobal"
@@ -687,12 +702,10 @@ class Emitter:
 
     # --- vectors ---
 
-    def start(self, index: Nat, lane: str) -> Nat:
-        """An index at lane 0."""
-        key = (index, lane)
-        if key not in self.starts:
-            self.starts[key] = index.substitute({lane: 0})
-        return self.starts[key]
+    def start(self, index: Nat, lane: str, width: int) -> Nat | None:
+        """An index at lane 0, if lane `k` is `k` after it."""
+        first = index - var(lane, 0, width - 1)
+        return None if lane in first.names() else first
 
     def vector(self, term: Term, lane: str, width: int) -> tuple[C, bool]:
         """A term over all lanes as C, and whether that is a vector; else every lane equals it."""
@@ -700,8 +713,9 @@ class Emitter:
             return self.scalar(at_lane(term, lane, 0)), False
         match term:
             case Load(memory, index, alias):
-                start = Load(memory, self.start(index, lane), alias)
-                if index - var(lane, 0, width - 1) == start.index:
+                first = self.start(index, lane, width)
+                if first is not None:
+                    start = Load(memory, first, alias)
                     self.check_alias(start, width)
                     if memory.space == "private":
                         return self.place(start, width), True
@@ -742,13 +756,12 @@ class Emitter:
         if isinstance(term, Choice):
             conditions, then, otherwise = guards(term)
             if not any(lane in c.index.names() for c in conditions):
-                inner, is_vector = self.vector_unconditional(then, lane, width)
-                inner = inner if is_vector else CallC(f"({kind})", (inner,))
-                constant = CallC(f"({kind})", (literal_c(otherwise.value, otherwise.type),))
-                return Ternary(condition_c(conditions), inner, constant), True
+                parts = (self.vector_unconditional(t, lane, width) for t in (then, otherwise))
+                inner, other = (c if vec else CallC(f"({kind})", (c,)) for c, vec in parts)
+                return Ternary(condition_c(conditions), inner, other), True
         if isinstance(term, Load) and term.memory.space != "private":
-            start = self.start(term.index, lane)
-            if term.index - var(lane, 0, width - 1) == start:
+            start = self.start(term.index, lane, width)
+            if start is not None:
                 self.accesses.append(Access(term.memory, start, width, store=False))
                 return CallC(
                     f"vload{width}", (Text("0"), Text(f"&{self.cell(Load(term.memory, start))}"))
@@ -805,6 +818,15 @@ def vectors(t: Type, value: Value) -> Value:
             return tuple(vectors(e, value[k]) for k, e in enumerate(elements))
         case _:
             return value
+
+
+def anywhere(value: Value) -> Value:
+    """The element of a pull array at unknown indices."""
+    depth = 0
+    while isinstance(value, Pull):
+        value = value[var(f"any{depth}", 0, int(value.length) - 1)]
+        depth += 1
+    return value
 
 
 def memories_of(value: Value) -> list[Memory]:

@@ -20,7 +20,7 @@ from typing import TypeAlias, TypeVar
 
 from liftpy.errors import InternalError, LiftError, SyntaxRefused, TypeRefused, UnknownName
 from liftpy.ir import show as printing
-from liftpy.ir.constraint import Divides
+from liftpy.ir.constraint import Constraint, Divides
 from liftpy.ir.expr import (
     OPERATORS,
     Expr,
@@ -39,8 +39,9 @@ from liftpy.ir.expr import (
     call,
     cast_literal,
     fresh,
+    index_fields,
 )
-from liftpy.ir.nat import Nat, nat, var
+from liftpy.ir.nat import INDEX, Nat, greatest, least, nat, var
 from liftpy.ir.parse import (
     ArraySyntax,
     Arrow,
@@ -55,12 +56,10 @@ from liftpy.ir.parse import (
     Node,
     Number,
     Pipe,
-    Place,
     ProgramSyntax,
     Project,
     ScalarSyntax,
     SizeSyntax,
-    Source,
     Syntax,
     Truth,
     TupleSyntax,
@@ -71,6 +70,7 @@ from liftpy.ir.parse import (
     parse_expr,
     parse_program,
 )
+from liftpy.ir.source import Place, Source, Spans
 from liftpy.ir.types import (
     BOOL,
     F32,
@@ -83,27 +83,17 @@ from liftpy.ir.types import (
     VectorType,
     base,
 )
+from liftpy.ir.walk import top_down
 from liftpy.primitives import PRIMITIVES
+from liftpy.primitives.compositions import ABBREVIATIONS, COMPOSITIONS, permuted
 from liftpy.primitives.lang import PRELUDE, eta
 
 #: What the names in sight mean, the nearest binder last.
 Scope: TypeAlias = Mapping[str, tuple[Expr, ...]]
 T = TypeVar("T")
 
-#: Words that abbreviate a section: their parameters, and what they stand for.
-COMPOSITIONS: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "map2d": (("f",), "map(map(f))"),
-    "pad2d": (
-        ("top", "bottom", "left", "right", "value"),
-        "pad(top, bottom, value) |> map(pad(left, right, value))",
-    ),
-    "slide2d": (
-        ("window", "step"),
-        "slide(window, step) |> map(map(slide(window, step)) |> transpose)",
-    ),
-}
 #: The names that mean something wherever a function is expected.
-WORDS = frozenset({*PRIMITIVES, *COMPOSITIONS, *OPERATORS})
+WORDS = frozenset({*PRIMITIVES, *ABBREVIATIONS, *OPERATORS})
 #: Operators that are called by name; the others stand between their operands.
 NAMED_OPERATORS = tuple(op for op in OPERATORS if op.isalpha() and op != "neg")
 SIZE_ONLY = {"//": "rounding down", "%": "the rest", "/^": "exactly"}
@@ -133,9 +123,9 @@ def show_expr(expr: Expr, width: int | None = None) -> str:
 
 
 @cache
-def composition(name: str) -> Syntax:
+def composition(text: str) -> Syntax:
     """What an abbreviation stands for, as syntax."""
-    return parse_expr(Source(COMPOSITIONS[name][1]))
+    return parse_expr(Source(text))
 
 
 def expand(node: T, by: Mapping[str, Syntax], place: Place) -> T:
@@ -163,9 +153,9 @@ def law(cls: type[Primitive]) -> tuple[str, ...]:
 
 def usage(cls: type[Primitive]) -> str:
     """How a primitive is written."""
-    if printing.operands(cls) is None:
-        return f"{cls.name}(xs, ys, ...)"
     names = arguments(cls)
+    if not printing.operands(cls):
+        return f"{cls.name}({', '.join(names) or 'xs, ys, ...'})"
     return f"xs |> {cls.name}({', '.join(names)})" if names else f"xs |> {cls.name}"
 
 
@@ -189,6 +179,8 @@ class Elaborator:
     source: Source
     sizes: dict[str, Nat] = field(default_factory=dict[str, Nat])
     functions: dict[str, UserFun] = field(default_factory=lambda: dict(PRELUDE))
+    #: The calls made so far with their places, by identity: the call is kept, so it stays its own.
+    placed: dict[int, tuple[Expr, Place]] = field(default_factory=dict[int, tuple[Expr, Place]])
 
     # refusals
 
@@ -213,12 +205,24 @@ class Elaborator:
     ) -> T:
         """What `make` makes; its refusal gets the place."""
         try:
-            return make()
+            made = make()
         except TypeRefused as refusal:
             what, _, why = str(refusal).partition(": ")
             if isinstance(node, Name | Call) and word_of(node) not in what:
                 what, why = f"`{word_of(node)}` cannot be applied", str(refusal)
             raise self.refuse(TypeRefused, what, node, why, *remedies()) from refusal
+        if isinstance(made, Expr):
+            self.placed[id(made)] = made, node.place
+        return made
+
+    def spans(self, node: ProgramSyntax, body: Expr) -> Spans:
+        """Where the calls of a program's body stand, and its parameters."""
+        calls = {
+            path: self.placed[id(part)][1]
+            for path, part in top_down(body)
+            if id(part) in self.placed
+        }
+        return Spans(self.source, calls, {p.name: p.place for p in node.params})
 
     # declarations
 
@@ -231,7 +235,8 @@ class Elaborator:
         params = tuple(self.param(p) for p in node.params)
         scope: Scope = {p.name: (p,) for p in params}
         body = Lambda(params, self.value(node.body, scope))
-        return Program(node.name, body, frozenset(p.name for p in node.params if p.constant))
+        constants = frozenset(p.name for p in node.params if p.constant)
+        return Program(node.name, body, constants, self.spans(node, body.body))
 
     def declare(self, node: SizeSyntax) -> None:
         """A size."""
@@ -312,6 +317,9 @@ class Elaborator:
                 return -self.nat(node.value, index)
             case Infix():
                 return self.arithmetic(node, index)
+            case Call(name=Name(name=("min" | "max") as word), args=(left, right)) if index:
+                choose = least if word == "min" else greatest
+                return choose(self.nat(left, index), self.nat(right, index))
             case _:
                 what = "this is not a size"
                 why = "a size is made of whole numbers, declared sizes and + - * // % /^"
@@ -341,12 +349,17 @@ class Elaborator:
                 why = "sizes are divided by `//` (rounding down) or `/^` (exactly)"
                 raise self.refuse(SyntaxRefused, what, node, why)
 
-    def index_function(self, node: Syntax, variable: str) -> Nat:
-        """`i => size`, over the variable that the primitive calls its index."""
+    def index_function(self, node: Syntax) -> Nat:
+        """`i => size`, whatever the index is called; `min` and `max` may be used in it."""
         if not isinstance(node, Arrow) or len(node.params) != 1:
             what = "an index function is needed here"
             raise self.refuse(SyntaxRefused, what, node, "write it as `i => 3*i % 7`")
-        return self.nat(node.body, {node.params[0].name: var(variable)})
+        name = node.params[0].name
+        if name != INDEX and INDEX in self.sizes:
+            for place in mentions(node.body, INDEX):
+                what = f"size `{INDEX}` cannot be told from the index here"
+                raise self.refuse(SyntaxRefused, what, place, "give the size another name")
+        return self.nat(node.body, {name: var(INDEX)})
 
     def number(self, node: Syntax, *, whole: bool) -> float:
         """A number that a primitive holds."""
@@ -508,9 +521,8 @@ class Elaborator:
             return self.operator(name, node.args, node, scope)
         if name in PRIMITIVES and not node.name.quoted:
             return self.called(PRIMITIVES[name], node, scope)
-        if name in COMPOSITIONS and not node.name.quoted:
-            what = f"`{name}` is a stage"
-            raise self.refuse(SyntaxRefused, what, node, f"write `xs |> {name}(...)`")
+        if name in ABBREVIATIONS and not node.name.quoted:
+            return self.value(self.expanded(name, node.args, node, value=True), scope)
         fun = self.user_function(node.name)
         if len(fun.params) != len(node.args):
             what = f"`{name}` takes {len(fun.params)} value(s), not {len(node.args)}"
@@ -521,17 +533,21 @@ class Elaborator:
         return self.built(node, lambda: FunCall(fun, args), lambda: (signature(fun),))
 
     def called(self, cls: type[Primitive], node: Call, scope: Scope) -> Expr:
-        """A primitive that takes any number of arrays."""
-        own = arguments(cls)
-        if printing.operands(cls) is not None or len(node.args) < len(own):
+        """A primitive that takes any number of arrays, or none and a function."""
+        own, taken = arguments(cls), printing.operands(cls)
+        if taken:
             what = f"`{cls.name}` is a stage"
             raise self.refuse(SyntaxRefused, what, node, f"write `{usage(cls)}`")
-        static = {
-            f.name: self.static(cls, f.name, str(f.type), arg)
-            for f, arg in zip(printing.statics(cls), node.args, strict=False)
-        }
-        args = tuple(self.value(arg, scope) for arg in node.args[len(own) :])
-        return self.apply(cls(**static), args, node)
+        if len(node.args) < len(own) or (taken == 0 and len(node.args) > len(own)):
+            what = f"`{cls.name}` takes {len(own)} argument(s), not {len(node.args)}"
+            raise self.refuse(SyntaxRefused, what, node, f"write `{usage(cls)}`")
+        static = self.statics(cls, node.args)
+        if taken is None:
+            args = tuple(self.value(arg, scope) for arg in node.args[len(own) :])
+            return self.apply(cls(**static), args, node)
+        bare = cls(f=NO_FUNCTION, **static)  # pyright: ignore[reportCallIssue]
+        function, exact = self.function(node.args[-1], bare.parameter_types(), scope)
+        return self.apply(replace(bare, f=function), (), node, exact=exact)
 
     def user_function(self, node: Name) -> UserFun:
         """A user function by name."""
@@ -580,20 +596,32 @@ class Elaborator:
             return self.built(node, lambda: FunCall(fun, (operand,)), lambda: (signature(fun),))
         if word in PRIMITIVES:
             return self.primitive(PRIMITIVES[word], args, operand, node, scope)
-        if word in COMPOSITIONS:
-            params, _ = COMPOSITIONS[word]
-            if len(args) != len(params):
-                what = f"`{word}` takes {len(params)} argument(s), not {len(args)}"
-                why = f"write `xs |> {word}({', '.join(params)})`"
-                raise self.refuse(SyntaxRefused, what, node, why)
-            by = dict(zip(params, args, strict=True))
-            return self.stage(expand(composition(word), by, node.place), operand, scope)
+        if word in ABBREVIATIONS:
+            return self.stage(self.expanded(word, args, node, value=False), operand, scope)
         arity, _ = OPERATORS[word]
         if args or arity != 1:
             what = f"`{word}` takes {arity} value(s), a stage gives it one"
             names = ", ".join("abc"[:arity])
             raise self.refuse(SyntaxRefused, what, node, f"write ({names}) => {word}({names})")
         return self.built(node, lambda: FunCall(ScalarOp(word), (operand,)), no_remedies)
+
+    def expanded(self, word: str, args: tuple[Syntax, ...], node: Node, *, value: bool) -> Syntax:
+        """What an abbreviation with arguments stands for: a stage, or a `value`."""
+        known = COMPOSITIONS.get(word)
+        head = "" if known is not None and known.value else "xs |> "
+        params = ("2", "0", "1") if known is None else known.params
+        why = f"write `{head}{word}({', '.join(params)})`"
+        if value == bool(head):
+            what = f"`{word}` is a {'stage' if head else 'value, not a stage'}"
+            raise self.refuse(SyntaxRefused, what, node, why)
+        if known is None:
+            axes = tuple(int(self.number(arg, whole=True)) for arg in args)
+            text = self.built(node, lambda: permuted(axes), lambda: (why,))
+            return expand(composition(text), {}, node.place)
+        if len(args) != len(params):
+            what = f"`{word}` takes {len(params)} argument(s), not {len(args)}"
+            raise self.refuse(SyntaxRefused, what, node, why)
+        return expand(composition(known.text), dict(zip(params, args, strict=True)), node.place)
 
     def primitive(
         self,
@@ -605,17 +633,13 @@ class Elaborator:
     ) -> Expr:
         """A primitive applied to the arguments in its parentheses and to what flows into it."""
         expected = arguments(cls)
-        if printing.operands(cls) is None or len(args) != len(expected):
+        if not printing.operands(cls) or len(args) != len(expected):
             what = f"`{cls.name}` takes {len(expected)} argument(s) here, not {len(args)}"
-            if printing.operands(cls) is None:
+            if not printing.operands(cls):
                 what = f"`{cls.name}` is not a stage"
             raise self.refuse(SyntaxRefused, what, node, f"write `{usage(cls)}`")
-        own = printing.statics(cls)
-        static = {
-            f.name: self.static(cls, f.name, str(f.type), arg)
-            for f, arg in zip(own, args, strict=False)
-        }
-        rest = args[len(own) :]
+        static = self.statics(cls, args)
+        rest = args[len(static) :]
         has_function = len(rest) == (printing.operands(cls) or 0)
         inner = tuple(self.numeric(a, base(operand.type), scope) for a in rest[has_function:])
         operands = (*inner, operand)
@@ -639,15 +663,31 @@ class Elaborator:
         """A call of a primitive; `exact` keeps the parameter types that are written."""
 
         def remedies() -> tuple[str, ...]:
-            return (*sizes_that_work(primitive, operands), *law(type(primitive)))
+            return (
+                *self.ranges(primitive, operands),
+                *sizes_that_work(primitive, operands),
+                *law(type(primitive)),
+            )
 
         return self.built(node, lambda: applied(primitive, operands, exact=exact), remedies)
+
+    def ranges(self, primitive: Primitive, operands: tuple[Expr, ...]) -> tuple[str, ...]:
+        """The ranges of the sizes in a condition that never holds."""
+        broken = broken_condition(primitive, operands)
+        names = sorted(broken.names() & self.sizes.keys()) if broken is not None else ()
+        return tuple(printing.show_range(n, *self.sizes[n].bounds) for n in names)
+
+    def statics(self, cls: type[Primitive], args: tuple[Syntax, ...]) -> dict[str, Nat | float]:
+        """The fields of a primitive, from the arguments that come first."""
+        pairs = zip(printing.statics(cls), args, strict=False)
+        return {f.name: self.static(cls, f.name, str(f.type), arg) for f, arg in pairs}
 
     def static(self, cls: type[Primitive], name: str, kind: str, node: Syntax) -> Nat | float:
         """An argument that is a field of a primitive."""
         if kind == "Nat":
-            index = printing.INDEXED.get(cls.name)
-            return self.nat(node) if index is None else self.index_function(node, index)
+            return self.nat(node)
+        if kind == "IndexFunction":
+            return self.index_function(node)
         if kind in {"int", "float"}:
             return self.number(node, whole=kind == "int")
         message = f"no syntax for the field {name}: {kind} of {cls.name}"
@@ -752,16 +792,83 @@ def signature(fun: UserFun) -> str:
     return f"it is defined as {fun.name}({params})"
 
 
-def sizes_that_work(primitive: Primitive, operands: tuple[Expr, ...]) -> tuple[str, ...]:
-    """For a divisor that does not divide, those that do."""
+def broken_condition(primitive: Primitive, operands: tuple[Expr, ...]) -> Constraint | None:
+    """The first condition of a call that does not hold; None where the types do not fit at all."""
     try:
         conditions = list(primitive.conditions(*(o.type for o in operands)))
     except TypeRefused:
-        return ()  # the types themselves do not fit, and the refusal says so
-    for condition in conditions:
-        length = condition.right.constant
-        if isinstance(condition, Divides) and condition.known() is False and length is not None:
-            sizes = [str(d) for d in range(1, math.isqrt(length) + 1) if length % d == 0]
-            sizes += [str(length // int(d)) for d in reversed(sizes) if int(d) ** 2 != length]
-            return (f"sizes that work: {', '.join(sizes)}",)
-    return ()
+        return None  # the refusal says so
+    return next((c for c in conditions if c.known() is False), None)
+
+
+REACH = 64  # how far a number that works is looked for
+LISTED, SHOWN = 12, 8  # numbers that are listed one by one; runs that are shown of more
+
+
+def sizes_that_work(primitive: Primitive, operands: tuple[Expr, ...]) -> tuple[str, ...]:
+    """For numbers in a call that break a condition, those with which the call has a type.
+
+    One number at a time is changed; a divisor of a length may be any divisor, others are near.
+    """
+    if broken_condition(primitive, operands) is None or index_fields(type(primitive)):
+        return ()
+    types = tuple(o.type for o in operands)
+    numbers = {n: size.constant for n, size in primitive.numbers().items()}
+    lines: list[str] = []
+    for name, number in numbers.items():
+        if number is None:
+            continue
+        near = range(number - REACH, number + REACH + 1)
+        lengths = [
+            c.right.constant or 0 for c in primitive.conditions(*types) if isinstance(c, Divides)
+        ]
+        divisors = {
+            d
+            for n in lengths
+            if n > 0
+            for k in range(1, math.isqrt(n) + 1)
+            if n % k == 0
+            for d in (k, n // k)
+        }
+        works = [
+            v
+            for v in sorted({*near, *divisors})
+            if has_type(replace(primitive, **{name: nat(v)}), types)
+        ]
+        if works:
+            found = runs(works, number)
+            alone = len(numbers) == 1
+            lines.append(f"sizes that work: {found}" if alone else f"{name}: {found} would work")
+    return tuple(lines)
+
+
+def has_type(primitive: Primitive, types: tuple[Type, ...]) -> bool:
+    """Whether a call of a primitive means something."""
+    try:
+        primitive.result(*types)
+    except TypeRefused:
+        return False
+    return True
+
+
+def runs(numbers: list[int], near: int) -> str:
+    """Ascending numbers; of many, neighbours together as `2 .. 5`, and those near a number."""
+    if len(numbers) <= LISTED:
+        return ", ".join(map(str, numbers))
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and found[-1][1] == number - 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    shown = sorted(sorted(found, key=lambda r: min(abs(r[0] - near), abs(r[1] - near)))[:SHOWN])
+    return ", ".join(run(low, high, near) for low, high in shown)
+
+
+def run(low: int, high: int, near: int) -> str:
+    """Numbers in a row; where the search ended, there are more."""
+    if high == near + REACH:
+        return f"{low} and more"
+    if low == near - REACH:
+        return f"up to {high}"
+    return f"{low}" if low == high else f"{low} .. {high}"

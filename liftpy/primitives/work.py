@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from liftpy.ir.expr import Expr, FunCall, Lambda, Primitive, Tuple, UserFun
-from liftpy.primitives import LAYOUTS, Map
+from liftpy.primitives import LAYOUTS, Generate, Map
 
 
 def computes(expr: Expr) -> bool:
@@ -22,7 +22,7 @@ def computes(expr: Expr) -> bool:
 
 
 def is_layout(p: Primitive) -> bool:
-    """Whether a primitive only moves elements: a layout, or `map` of one."""
-    if type(p) is Map:
+    """Whether a primitive only moves elements: a layout, or `map` or `generate` of one."""
+    if type(p) is Map or isinstance(p, Generate):
         return not computes(p.f.body)
     return isinstance(p, LAYOUTS)

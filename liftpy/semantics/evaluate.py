@@ -15,6 +15,7 @@ from liftpy.ir.expr import Lambda, Param, Program
 from liftpy.ir.nat import Nat
 from liftpy.ir.pull import Pull, Value
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
+from liftpy.semantics import sizes as sizing
 from liftpy.semantics.numbers import DTYPES, NumpyReader, Path, along, number
 
 #: What a user gives for a parameter: an array or a number; a tuple of them for tuples.
@@ -139,19 +140,30 @@ def whole(value: Value, t: Type, outer: tuple[int, ...], path: Path, reader: Num
     return result
 
 
-def body_of(program: Program | Lambda) -> Lambda:
-    """The function that a program is."""
-    return program.body if isinstance(program, Program) else program
+def body_of(
+    program: Program | Lambda, arrays: tuple[Argument, ...], sizes: sizing.Sizes | None
+) -> Lambda:
+    """The function that a program is, its open sizes read off the arrays."""
+    if not isinstance(program, Program):
+        return program
+    return sizing.at_arrays(program, arrays, sizes).body
 
 
-def evaluate(program: Program | Lambda, *arrays: Argument, dtype: DTypeLike | None = None) -> Any:
+def evaluate(
+    program: Program | Lambda,
+    *arrays: Argument,
+    dtype: DTypeLike | None = None,
+    sizes: sizing.Sizes | None = None,
+) -> Any:
     """What a program gives for arguments: an array, a number, or a tuple of them.
+
+    Open sizes are read off the arrays; `sizes` gives those that the arrays leave open.
 
     Computes in the program's types, one rounding an operation as the program is written; with
     `dtype` every float is that type from the arguments on. An array of tuples is a tuple of
     arrays.
     """
-    function = body_of(program)
+    function = body_of(program, arrays, sizes)
     reader = NumpyReader(0, dtype)
     env = check_arguments(function.params, arrays, reader)
     with np.errstate(all="ignore"):  # as a device computes: infinities and NaN are values
@@ -163,9 +175,10 @@ def evaluate_at(
     points: NDArray[np.integer[Any]],
     *arrays: Argument,
     dtype: DTypeLike | None = None,
+    sizes: sizing.Sizes | None = None,
 ) -> Any:
     """The elements of the result at `points`, an integer array `[N, rank]`; see `evaluate`."""
-    function = body_of(program)
+    function = body_of(program, arrays, sizes)
     reader = NumpyReader(1, dtype)
     env = check_arguments(function.params, arrays, reader)
     indices = tuple(np.asarray(points, np.int64).T)

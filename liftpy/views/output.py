@@ -18,20 +18,24 @@ def push(expr: Expr, param: Param, dest: Value, read: Reader) -> Value | None:
         return dest
     if not isinstance(expr, FunCall) or not isinstance(expr.fun, Primitive) or len(expr.args) != 1:
         return None
-    (arg,) = expr.args
-    inner = through(expr.fun, arg, dest, read)
-    return None if inner is None else push(arg, param, inner, read)
+    inner = through(expr.fun, expr.args, dest, read)
+    return None if inner is None else push(expr.args[0], param, inner[0], read)
 
 
-def through(primitive: Primitive, arg: Expr, dest: Value, read: Reader) -> Value | None:
-    """The destination of a call's argument; None if the primitive cannot be written through."""
+def through(
+    primitive: Primitive, args: tuple[Expr, ...], dest: Value, read: Reader
+) -> tuple[Value, ...] | None:
+    """The destinations of a call's arguments; None if the primitive cannot be written through."""
     if type(primitive) is Map:
         f = primitive.f
         (param,) = f.params
         if f.free or not isinstance(dest, Pull) or push(f.body, param, dest[0], read) is None:
             return None
-        return Pull(dest.length, lambda i: push(f.body, param, dest[i], read))
+        return (Pull(dest.length, lambda i: push(f.body, param, dest[i], read)),)
     if isinstance(primitive, Zip | Unzip):
         return None
-    inverse = primitive.inverse(arg.type)
-    return None if inverse is None else inverse.meaning(read, dest)
+    inverse = primitive.inverse(*(arg.type for arg in args))
+    if inverse is None:
+        return None
+    inner = inverse.meaning(read, dest)
+    return inner if len(args) > 1 else (inner,)

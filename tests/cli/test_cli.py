@@ -108,7 +108,7 @@ def test_a_program_is_a_file_a_name_in_a_file_or_a_workload(liftpy):
     assert liftpy("show", "vgg16/7").out.startswith("def vgg16_7(")
     said = liftpy("show", "mine.py:number")
     assert said.code == 1
-    assert said.err == "error: number in mine.py is a int; its programs are: tiny\n"
+    assert said.err == "error: number in mine.py is of type int; its programs are: tiny\n"
 
 
 def test_an_error_in_the_users_file_is_the_users(tmp_path):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from liftpy.errors import LiftError
-from liftpy.primitives.text import parse
+from liftpy.semantics.sizes import parse
 
 TEXTS = sorted(Path(__file__).parent.glob("*.lift"))
 

@@ -124,7 +124,7 @@ def test_a_candidate_has_the_settings_asked_for():
 
 
 def test_an_impossible_assignment_is_refused_with_the_condition_and_what_would_work():
-    with pytest.raises(ConstraintRefused, match="5 divides 12") as refusal:
+    with pytest.raises(ConstraintRefused, match="5 does not divide 12") as refusal:
         small_space().candidate({"kappa": 5})
     assert "rule split_join of kappa" in str(refusal.value)
     assert "would work" in str(refusal.value)

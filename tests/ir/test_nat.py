@@ -227,8 +227,9 @@ def test_product_of_nothing_is_one():
     assert ZERO == 0
 
 
-def test_variables_of_a_name_are_one_atom():
-    assert atom(Var("x")) == atom(Var("x", 3, 5))
+def test_variables_of_a_name_and_a_range_are_one_atom():
+    assert atom(Var("x", 3, 5)) == atom(Var("x", 3, 5))
+    assert atom(Var("x")) != atom(Var("x", 3, 5))
     assert x.names() == {"x"}
     assert (x // (y * 0 + 3) + p).names() == {"x", "p"}
 

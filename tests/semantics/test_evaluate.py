@@ -359,7 +359,8 @@ def test_open_size_is_refused():
         return xs >> map(lambda x: x * 2)
 
     with pytest.raises(ArgumentRefused, match=r"xs has the open type \[n\]f32"):
-        evaluate(doubled, np.zeros(3, np.float32))
+        evaluate(doubled.body, np.zeros(3, np.float32))
+    assert evaluate(doubled, np.ones(3, np.float32)).tolist() == [2, 2, 2]
 
 
 def test_point_outside_is_refused():

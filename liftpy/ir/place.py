@@ -1,0 +1,52 @@
+"""Where a part of a program stands, for people: in its text, or in a short rendering."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+
+from liftpy.ir.expr import Expr, FunCall, Primitive, Program
+from liftpy.ir.walk import Path, at
+
+
+def asker(program: Program, path: Path) -> str:
+    """The primitive at a path of a program's body, and where it stands."""
+    return "".join(named(program, path))
+
+
+def named(program: Program, path: Path) -> tuple[str, str]:
+    """The primitive at a path, as it is written where it is; and its place."""
+    part = at(program.body.body, path)
+    name = ""
+    if isinstance(part, FunCall):
+        fun = part.fun
+        name = elided(fun) if isinstance(fun, Primitive) else getattr(fun, "name", "let")
+    place = None if program.spans is None else program.spans.call(path)
+    if program.spans is None or place is None:
+        return name, surroundings(program.body.body, path)
+    line, column = program.spans.source.position(place)
+    snippet = program.spans.source.snippet(place)
+    word = re.compile(rf"\b{re.escape(name.partition('(')[0])}\b")
+    who = f"`{snippet}`" if word.search(snippet) else f"{name} in `{snippet}`"
+    return who, f" at line {line}, column {column}"
+
+
+def surroundings(body: Expr, path: Path) -> str:
+    """The nearest call whose function a part is in: ` in map(row => ...)`."""
+    for depth in range(len(path) - 1, -1, -1):
+        around = at(body, path[:depth])
+        if not isinstance(around, FunCall) or path[depth] < len(around.args):
+            continue
+        if isinstance(around.fun, Primitive):
+            return f" in {elided(around.fun)}"
+    return ""
+
+
+def elided(primitive: Primitive) -> str:
+    """A primitive with its numbers, its function elided: `mapGlb(0, row => ...)`."""
+    shown = [str(getattr(primitive, f.name)) for f in fields(primitive) if f.name != "f" and f.init]
+    if primitive.function is not None:
+        names = ", ".join(p.name for p in primitive.function.params)
+        head = names if len(primitive.function.params) == 1 else f"({names})"
+        shown.append("..." if head == "_" else f"{head} => ...")
+    return f"{primitive.name}({', '.join(shown)})" if shown else primitive.name

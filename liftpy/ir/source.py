@@ -1,0 +1,70 @@
+"""Texts and places in them: what a message points at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from liftpy.errors import LiftError
+
+E = TypeVar("E", bound=LiftError)
+
+SNIPPET = 40  # characters shown of a stage
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A stretch of the text: the offsets of its first character and past its last."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A text, for pointing into."""
+
+    text: str
+
+    def position(self, place: Place) -> tuple[int, int]:
+        """Line and column of a place, both from 1."""
+        line = self.text.count("\n", 0, place.start) + 1
+        return line, place.start - self.text.rfind("\n", 0, place.start)
+
+    def snippet(self, place: Place) -> str:
+        """The text of a place on one line, cut where it is long."""
+        text = " ".join(self.text[place.start : place.end].split())
+        return text if len(text) <= SNIPPET else f"{text[:SNIPPET].rstrip()}..."
+
+    def refusal(self, kind: type[E], what: str, place: Place, *why: str) -> E:
+        """An error: what was refused, the line with carets under the place, why, what would do."""
+        start = min(place.start, len(self.text.rstrip()))
+        line = self.text.count("\n", 0, start) + 1
+        begin = self.text.rfind("\n", 0, start) + 1
+        end = self.text.find("\n", begin)
+        shown = self.text[begin : len(self.text) if end < 0 else end].rstrip().replace("\t", " ")
+        carets = max(1, min(place.end, begin + len(shown)) - start)
+        label = f"  line {line} | "
+        gap = " " * (len(label) - 2) + "| "
+        lines = [what, label + shown, gap + " " * (start - begin) + "^" * carets]
+        return kind("\n".join([*lines, *(f"  {reason}" for reason in why if reason)]))
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Where the parts of a program stand in its text: a table beside the expression.
+
+    `calls` has the calls of the body by their paths, `params` the parameters by their names.
+    """
+
+    source: Source
+    calls: Mapping[tuple[int, ...], Place]
+    params: Mapping[str, Place]
+
+    def call(self, path: tuple[int, ...]) -> Place | None:
+        """The place of a call, or of the nearest part around it that has one."""
+        for end in range(len(path), -1, -1):
+            if (place := self.calls.get(path[:end])) is not None:
+                return place
+        return None

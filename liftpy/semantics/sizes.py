@@ -1,0 +1,235 @@
+"""Numbers for the open sizes of a program: given, or read off the arrays it is applied to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from liftpy.errors import ArgumentRefused, ConstraintRefused, UnknownName
+from liftpy.ir.expr import Program
+from liftpy.ir.nat import Nat, Var
+from liftpy.ir.show import show_range, size_ranges
+from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
+from liftpy.ir.walk import substitute_function
+from liftpy.primitives import text
+from liftpy.semantics.obligations import (
+    Asked,
+    admitted,
+    conditions,
+    first_broken,
+    refusal,
+    spell,
+)
+
+NEAREST = 3  # numbers suggested for a size
+REACH = 1000  # how far from the given number they are looked for
+
+#: Numbers for sizes by name.
+Sizes = Mapping[str, int]
+
+
+def parse(program: str) -> Program:
+    """The program that a text defines; refused with its place if no sizes satisfy its conditions.
+
+    SyntaxRefused, UnknownName or TypeRefused.
+    """
+    return admitted(text.parse(program))
+
+
+def show(program: Program, sizes: Sizes | None = None) -> str:
+    """The text of a program, with numbers for some of its sizes."""
+    return text.show(at_sizes(program, sizes or {}))
+
+
+def closed(program: Program, sizes: Sizes | None = None) -> Program:
+    """The program with a number for every size.
+
+    ConstraintRefused if one has none, and as in `at_sizes`.
+    """
+    given = at_sizes(program, sizes or {})
+    if left := size_ranges(given):
+        names = ", ".join(show_range(name, *ends) for name, ends in left.items())
+        options = " ".join(f"--size {name}=..." for name in left)
+        keywords = ", ".join(f'"{name}": ...' for name in left)
+        raise ConstraintRefused(
+            f"{program.name} has open sizes, and numbers are needed here: {names}\n"
+            f"  give them with {options}, or from Python with sizes={{{keywords}}}"
+        )
+    return given
+
+
+def at_sizes(program: Program, sizes: Sizes) -> Program:
+    """The program with numbers for some of its sizes, its text's places kept.
+
+    UnknownName for a size that it has not; ConstraintRefused for a number out of range, or for
+    numbers that break a condition, with the numbers closest to them that do not.
+    """
+    if not sizes:
+        return program
+    ranges = size_ranges(program)
+    for name, value in sizes.items():
+        check(program, name, value)
+    given = {name: int(value) for name, value in sizes.items()}
+    asked = tuple(conditions(program))
+    if ranges.keys() <= given.keys():
+        broken = first_broken(asked, given)
+    else:
+        broken = first_broken((a for a in asked if a.condition.names() <= given.keys()), given)
+    if broken is not None:
+        raise breaking(program, broken, given, asked)
+    body = substitute_function(program.body, given)
+    return Program(program.name, body, program.constants, program.spans)
+
+
+def check(program: Program, name: str, value: object) -> None:
+    """Refuse a name that is no size, and a number that is none or out of range."""
+    ranges = size_ranges(program)
+    if name not in ranges:
+        known = ", ".join(show_range(n, *ends) for n, ends in ranges.items())
+        has = f"its sizes are {known}" if known else "all its sizes are numbers already"
+        raise UnknownName(f"{program.name} has no size '{name}': {has}")
+    low, high = ranges[name]
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ConstraintRefused(
+            f"size {name} of {program.name} needs a whole number, not {value!r}: give one of"
+            f" {show_range(name, low, high)}"
+        )
+    number = int(value)  # pyright: ignore[reportArgumentType]  it has an __index__
+    if (low is not None and number < low) or (high is not None and number > high):
+        end = low if low is not None and number < low else high
+        raise ConstraintRefused(
+            f"{program.name} cannot have {name} = {number}: size {show_range(name, low, high)}"
+            f" is declared\n  the nearest number is {end}"
+        )
+
+
+def breaking(
+    program: Program, broken: Asked, given: Sizes, asked: Sequence[Asked]
+) -> ConstraintRefused:
+    """The refusal of numbers that break a condition."""
+    mine = {name: given[name] for name in given if name in broken.condition.names()}
+    who = broken.who if broken.place is not None else broken.asker
+    what = f"{spell(mine)} cannot be: {who} asks that {broken.condition}"
+    why = [broken.condition.substitute(mine).denial()]
+    for name in mine:
+        near = nearest(program, name, given, asked)
+        kept = " with the others kept" if len(given) > 1 else ""
+        if near:
+            why.append(f"{name}: {', '.join(map(str, near))} would work{kept}")
+    if len(why) == 1:
+        why.append(f"no other number near for {' or '.join(mine)} alone would do")
+    error = refusal(program, ConstraintRefused, what, broken.place, *why)
+    assert isinstance(error, ConstraintRefused)  # noqa: S101  for the type checker
+    return error
+
+
+def nearest(program: Program, name: str, given: Sizes, asked: Iterable[Asked]) -> list[int]:
+    """The numbers closest to a given one, ascending, with which every condition holds."""
+    low, high = size_ranges(program)[name]
+    mine = [a for a in asked if a.condition.names() <= given.keys()]
+    found: list[int] = []
+    for distance in range(1, REACH + 1):
+        for value in (given[name] - distance, given[name] + distance):
+            in_range = (low is None or low <= value) and (high is None or value <= high)
+            if in_range and first_broken(mine, {**given, name: value}) is None:
+                found.append(value)
+        if len(found) >= NEAREST:
+            break
+    return sorted(found[:NEAREST])
+
+
+# --- sizes from arrays --------------------------------------------------------------------------
+
+
+def at_arrays(program: Program, arrays: Sequence[Any], sizes: Sizes | None = None) -> Program:
+    """The program with the numbers that the shapes of its arrays say, and those that are given.
+
+    ArgumentRefused where shapes contradict each other or leave a size open.
+    """
+    known = dict(sizes or {})
+    for name, value in known.items():
+        check(program, name, value)
+    if not (ranges := size_ranges(program)):
+        return program
+    read: dict[str, str] = {}
+    equations = [
+        equation
+        for p, array in zip(program.params, arrays, strict=False)
+        for equation in equations_of(p.name, p.type, array, ())
+    ]
+    while solved := next(solutions(equations, known), None):
+        name, value, where = solved
+        known[name], read[name] = value, where
+    for length, number, where in equations:
+        if no_whole_number(length.substitute(known), number):
+            mine = {n: known[n] for n in sorted(length.names() & known.keys())}
+            left = " and ".join(sorted(length.names() - known.keys()))
+            raise ArgumentRefused(
+                f"{program.name}: {where} has {number} elements, and {length} are needed: "
+                f"no whole {left} makes that{f' with {spell(mine)}' if mine else ''}"
+            )
+        if length.names() <= known.keys() and length.value(known) != number:
+            mine = {n: known[n] for n in sorted(length.names())}
+            told = "".join(f"; {read[n]} says that {n} = {known[n]}" for n in mine if n in read)
+            raise ArgumentRefused(
+                f"{program.name}: {where} has {number} elements, and {length} are needed: "
+                f"{length.value(known)} with {spell(mine)}{told}"
+            )
+    if left := [n for n in ranges if n not in known]:
+        keywords = ", ".join(f'"{n}": ...' for n in left)
+        raise ArgumentRefused(
+            f"{program.name}: the shapes of its arrays do not say what {' and '.join(left)}"
+            f" {'is' if len(left) == 1 else 'are'}: give sizes={{{keywords}}}"
+        )
+    return at_sizes(program, known)
+
+
+def equations_of(
+    name: str, t: Type, array: Any, outer: tuple[Nat, ...]
+) -> Iterator[tuple[Nat, int, str]]:
+    """A length of a parameter, the number that its array has there, and where that is.
+
+    An array of tuples is given as a tuple of arrays.
+    """
+    lengths = [*outer]
+    while isinstance(t, ArrayType | VectorType):
+        lengths.append(t.length if isinstance(t, ArrayType) else t.width)
+        t = t.element
+    if isinstance(t, TupleType):
+        if isinstance(array, tuple):
+            parts = cast("tuple[Any, ...]", array)
+            for k, (part, element) in enumerate(zip(parts, t.elements, strict=False)):
+                yield from equations_of(f"{name}.{k}", element, part, tuple(lengths))
+        return
+    for dim, (length, number) in enumerate(zip(lengths, np.shape(array), strict=False)):
+        if length.names():
+            yield length, number, f"dimension {dim} of {name}" if len(lengths) > 1 else name
+
+
+def solutions(
+    equations: Iterable[tuple[Nat, int, str]], known: Sizes
+) -> Iterator[tuple[str, int, str]]:
+    """Sizes that an equation in one unknown says."""
+    for length, number, where in equations:
+        line = linear(length.substitute(known))
+        if line is not None and (number - line[2]) % line[1] == 0:
+            yield line[0], (number - line[2]) // line[1], where
+
+
+def no_whole_number(length: Nat, number: int) -> bool:
+    """Whether a length in one unknown is a number for no whole value of it."""
+    line = linear(length)
+    return line is not None and (number - line[2]) % line[1] != 0
+
+
+def linear(size: Nat) -> tuple[str, int, int] | None:
+    """The variable `x` of a natural `a*x + b`, with `a` and `b`; None where it is none such."""
+    variables = [m for m in size.terms if m]
+    if len(variables) != 1 or len(variables[0]) != 1:
+        return None
+    ((factor, exponent),) = variables[0]
+    if exponent != 1 or not isinstance(factor, Var):
+        return None
+    return factor.name, size.terms[variables[0]], size.terms.get((), 0)
