@@ -28,7 +28,7 @@ from typing import Any
 
 from liftpy.errors import InternalError, TypeRefused
 from liftpy.ir.expr import Expr, FunCall, Lambda, Literal, Param, Primitive, Tuple, UserFun
-from liftpy.ir.nat import ZERO, Nat, nat, var
+from liftpy.ir.nat import ZERO, Nat, greatest, least, nat, var
 from liftpy.ir.pull import Known, Parts, Pull, Value, known
 from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, VectorType
 from liftpy.ir.walk import children
@@ -65,11 +65,13 @@ from liftpy.opencl.terms import (
 )
 from liftpy.primitives import (
     LAYOUTS,
+    Concat,
     Map,
     MapGlb,
     MapLcl,
     MapSeq,
     MapWrg,
+    Pad,
     Reduce,
     ReduceSeq,
     ReduceSeqUnroll,
@@ -110,6 +112,16 @@ def is_known(value: Value) -> bool:
     if kind is Parts:
         return is_known(value.pairs)
     return not isinstance(value, Pull)
+
+
+def read_inside(value: Value) -> Value:
+    """An array that is read at its ends where a border or another part reads beside it.
+
+    A load that is not chosen is not made; but a fold is stored before anything is chosen.
+    """
+    if is_known(value) or not isinstance(value, Pull):
+        return value
+    return Pull(value.length, lambda i: value[least(greatest(i, 0), int(value.length) - 1)])
 
 
 class UnrollError(Exception):
@@ -282,6 +294,8 @@ class Emitter:
                 return self.lanes(r, self.view(init, env), self.view(vector, env), expr.type, env)
             case FunCall(Primitive() as p, args):
                 values = [self.view(a, env) for a in args]
+                if isinstance(p, Pad | Concat):
+                    values = [read_inside(v) for v in values]
                 if p.function is None:
                     return p.meaning(self.read, *values)
                 return p.meaning(self.read, self.closure(p.function, env), *values)

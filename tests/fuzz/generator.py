@@ -36,7 +36,7 @@ DEPTH = 3
 MINUS = fun("minus", {"x": F32, "y": F32}, lambda x, y: x - y)
 TWICE = fun("twice", {"x": F32, "y": F32}, lambda x, y: x * 2 - y)
 FOLDS = (PRELUDE["add"], PRELUDE["maximum"], PRELUDE["minimum"], MINUS)
-SCALARS = {F32: (0.0, 1.0, -2.0, 3.0), I32: (0, 1, -2, 3)}
+SCALARS = {F32: (2.0, 1.0, -2.0, 3.0), I32: (2, 1, -2, 3)}  # no zero, which would hide much
 
 Step = Callable[[], Expr]
 
@@ -90,7 +90,8 @@ class Growth:
             steps += [lambda: call(Unzip(), expr)[self.random.randrange(len(element.elements))]]
         if depth > 0:
             steps += [lambda: self.map(expr, scope, depth)] * 4
-            steps += [lambda: self.reduce(expr, scope, depth)] * 2
+            if depth < DEPTH or self.random.random() < 0.15:  # a scalar as the result hides much
+                steps += [lambda: self.reduce(expr, scope, depth)] * 3
         return steps
 
     def layout(self, expr: Expr, length: int) -> Expr:
@@ -192,7 +193,7 @@ class Growth:
         constants = [Literal(c, t) for c in SCALARS[t]]  # type: ignore[index]
         other = self.random.choice([*of_type(t, scope), *of_type(t, scope), expr, *constants])
         unary = operate(self.random.choice(("neg", "abs")), expr)
-        binary = operate(self.random.choice(("+", "-", "min", "max")), expr, other)
+        binary = operate(self.random.choice(("+", "-", "-", "min", "max")), expr, other)
         options = [
             unary,
             binary,

@@ -40,6 +40,7 @@ from tests.fuzz.shrink import shrink
 BATCH = 64  # programs that are built together
 CHUNK = 250  # programs that are judged in one process
 REWRITTEN = tuple(r.name for r in RULES.values() if r.family not in {"lowering", "memory"})
+HELD: list[Loaded] = []  # whose buffers stay to the end
 ATTEMPTS = 12  # places at which rules are tried before a program is lowered
 
 
@@ -150,12 +151,16 @@ def results(session: Session, cases: list[Case]) -> Iterator[tuple[Case, np.ndar
         constants = {b.name for b in module.buffers if b.role == "constant"}
         uploaded = {n: a for n, a in given.items() if n in constants}
         others = {n: a for n, a in given.items() if n not in constants}
-        poison = session.device.platform != "Oclgrind"  # which sees itself what nobody wrote
+        # Oclgrind sees itself what nobody wrote, but takes a buffer at a freed one's place for it.
+        poison = session.device.platform != "Oclgrind"
         try:
             loaded.set_constants(uploaded, poison=poison)
             yield case, loaded.run(others, poison=poison)
         finally:
-            loaded.close()
+            if poison:
+                loaded.close()
+            else:
+                HELD.append(loaded)
 
 
 # --- verdicts -------------------------------------------------------------------------------------
