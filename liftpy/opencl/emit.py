@@ -100,6 +100,7 @@ from liftpy.views.access import (
 from liftpy.views.output import through
 
 Env = dict[Param, Value]
+CHOOSING = frozenset((Pad, Concat))  # layouts that read an array beside its ends, and then choose
 
 
 def is_known(value: Value) -> bool:
@@ -294,7 +295,7 @@ class Emitter:
                 return self.lanes(r, self.view(init, env), self.view(vector, env), expr.type, env)
             case FunCall(Primitive() as p, args):
                 values = [self.view(a, env) for a in args]
-                if isinstance(p, Pad | Concat):
+                if type(p) in CHOOSING:
                     values = [read_inside(v) for v in values]
                 if p.function is None:
                     return p.meaning(self.read, *values)

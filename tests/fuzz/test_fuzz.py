@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -72,7 +74,9 @@ def test_random_programs_have_no_race_and_no_stray_access() -> None:
     options = ["--json", "--device", "oclgrind", "--count", str(WATCHED)]
     child = run_under_oclgrind([sys.executable, judge.__file__, *options])
     assert child.returncode == 0, child.stderr[-3000:]
-    assert f'"right": {WATCHED}' in child.stdout, child.stdout
+    counts = Counter(json.loads(child.stdout.splitlines()[-1])["counts"])
+    assert counts["wrong"] == counts["crashed"] == 0, child.stdout
+    assert counts["right"] > (1 - REFUSED) * WATCHED
     assert oclgrind_complaints(child.stderr) == []  # a kernel's name begins with its seed
 
 
