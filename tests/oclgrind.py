@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,7 @@ REPORT = re.compile(
 PLACE = re.compile(r"^\tAt (line \d+) .*\n\t\s*(.*)$", re.MULTILINE)
 # pyopencl asks devices for what OpenCL 1.2 does not know; Oclgrind reports the question.
 QUERY = re.compile(r"clGet\w+Info")
+NEXT = "=== the next module\n"  # between the reports of two modules
 
 
 def run_under_oclgrind(argv: list[str]) -> subprocess.CompletedProcess[str]:
@@ -76,19 +77,30 @@ def oclgrind_complaints(text: str) -> list[str]:
     return complaints + [line for line in text.splitlines() if "FATAL ERROR" in line]
 
 
+Job = tuple[Module, Mapping[str, np.ndarray]]
+
+
 def check_under_oclgrind(module: Module, arrays: Mapping[str, np.ndarray]) -> tuple[Any, list[str]]:
     """The result of a module on these arrays (inputs and constants), and Oclgrind's complaints.
 
     Nothing is poisoned, so a read of what no kernel and no upload wrote is a complaint. Does not
     see two uses of one allocation apart: the second one's stale values count as initialised.
     """
+    (checked,) = check_all_under_oclgrind([(module, arrays)])
+    return checked
+
+
+def check_all_under_oclgrind(jobs: Sequence[Job]) -> list[tuple[Any, list[str]]]:
+    """As `check_under_oclgrind`, for many modules in one process."""
     with tempfile.TemporaryDirectory() as folder:
-        job, answer = Path(folder) / "job", Path(folder) / "answer"
-        job.write_bytes(pickle.dumps((module, dict(arrays))))
-        child = run_under_oclgrind([sys.executable, __file__, str(job), str(answer)])
+        given, answer = Path(folder) / "jobs", Path(folder) / "answers"
+        given.write_bytes(pickle.dumps([(module, dict(arrays)) for module, arrays in jobs]))
+        child = run_under_oclgrind([sys.executable, __file__, str(given), str(answer)])
         assert child.returncode == 0, child.stdout + child.stderr
-        result = pickle.loads(answer.read_bytes())  # noqa: S301 - written by the child
-        return result, oclgrind_complaints(child.stderr)
+        outputs = pickle.loads(answer.read_bytes())  # noqa: S301 - written by the child
+        _, *reports = child.stderr.split(NEXT)
+        complaints = map(oclgrind_complaints, reports)
+        return list(zip(outputs, complaints, strict=True))
 
 
 def _place(rest: str) -> str:
@@ -96,14 +108,22 @@ def _place(rest: str) -> str:
     return f", {place[1]}: {place[2]}" if place else ""
 
 
-def main(job: str, answer: str) -> None:
-    """In the child: runs the pickled job on Oclgrind's device."""
-    module, arrays = pickle.loads(Path(job).read_bytes())  # noqa: S301 - written by the parent
-    constants = {b.name for b in module.buffers if b.role == "constant"}
-    with Session(find_device("oclgrind")) as session, session.load(module) as loaded:
-        loaded.set_constants({n: a for n, a in arrays.items() if n in constants})
-        result = loaded.run({n: a for n, a in arrays.items() if n not in constants})
-        Path(answer).write_bytes(pickle.dumps(result))
+def main(given: str, answer: str) -> None:
+    """In the child: runs the pickled jobs on Oclgrind's device.
+
+    What was loaded stays so to the end: Oclgrind takes a buffer in a freed one's place for it.
+    """
+    outputs, loaded = [], []
+    with Session(find_device("oclgrind")) as session:
+        for module, arrays in pickle.loads(Path(given).read_bytes()):  # noqa: S301
+            sys.stderr.write(NEXT)
+            sys.stderr.flush()
+            constants = {b.name for b in module.buffers if b.role == "constant"}
+            loaded.append(session.load(module))
+            loaded[-1].set_constants({n: a for n, a in arrays.items() if n in constants})
+            inputs = {n: a for n, a in arrays.items() if n not in constants}
+            outputs.append(loaded[-1].run(inputs))
+    Path(answer).write_bytes(pickle.dumps(outputs))
 
 
 if __name__ == "__main__":

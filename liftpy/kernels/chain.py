@@ -19,13 +19,14 @@ from liftpy.ir.expr import (
     Tuple,
     apply,
     call,
-    substitute,
+    substitute_lambda,
 )
 from liftpy.ir.nat import ZERO, Nat
 from liftpy.ir.types import Type, size_bytes
 from liftpy.ir.walk import bound_names, children, function_of, lambda_of, top_down, with_child
 from liftpy.kernels.launch import PARALLEL, Demand, demand
 from liftpy.primitives import IterateSeq, ToGlobal
+from liftpy.primitives.work import computes
 
 Role = Literal["input", "constant", "packed", "temporary", "output"]
 Phase = Literal["prepare", "run"]
@@ -177,6 +178,14 @@ def _buffers(program: Program, kernels: list[Kernel], results: set[Param]) -> li
     return buffers
 
 
+def is_stored(param: Param, function: Lambda) -> bool:
+    """Whether something that a kernel of its own stores depends on a parameter."""
+    parts = (part for _, part in top_down(function.body))
+    return any(
+        isinstance(p, FunCall) and isinstance(p.fun, ToGlobal) and param in p.free for p in parts
+    )
+
+
 class _Cutter:
     """Replaces each host-level `toGlobal` by a variable for its buffer."""
 
@@ -224,9 +233,13 @@ class _Cutter:
         if isinstance(expr, FunCall) and isinstance(expr.fun, Lambda):
             bound = [self.cut(a) for a in expr.args]
             named = [self.named(p.name, b) for p, b in zip(expr.fun.params, bound, strict=True)]
-            return self.cut(
-                substitute(expr.fun.body, dict(zip(expr.fun.params, named, strict=True)))
-            )
+            values = dict(zip(expr.fun.params, named, strict=True))
+            # What is computed stays bound, and is computed once, unless another kernel reads it.
+            kept = {p: v for p, v in values.items() if computes(v) and not is_stored(p, expr.fun)}
+            others: dict[Param, Expr] = {p: v for p, v in values.items() if p not in kept}
+            inner = substitute_lambda(Lambda(tuple(kept), expr.fun.body), others)
+            body = self.cut(inner.body)
+            return call(Lambda(inner.params, body), *kept.values()) if kept else body
         count = len(expr.args) if isinstance(expr, FunCall) else len(children(expr))
         for position, child in enumerate(children(expr)):
             if position < count:

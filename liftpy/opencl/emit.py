@@ -29,7 +29,7 @@ from typing import Any
 
 from liftpy.errors import InternalError, TypeRefused
 from liftpy.ir.expr import Expr, FunCall, Lambda, Literal, Param, Primitive, Tuple, UserFun
-from liftpy.ir.nat import ZERO, Nat, nat, var
+from liftpy.ir.nat import ZERO, Nat, greatest, least, nat, var
 from liftpy.ir.pull import Known, Parts, Pull, Value, known
 from liftpy.ir.types import FLOATS, ScalarType, Type
 from liftpy.ir.walk import children
@@ -58,6 +58,7 @@ from liftpy.opencl.scalars import INFIX, literal_c, operator_c
 from liftpy.opencl.terms import at_lane, condition_c, depends, guards, is_stable, lanes_c, number_c
 from liftpy.primitives import (
     LAYOUTS,
+    Concat,
     Iterate,
     IterateSeq,
     Map,
@@ -66,6 +67,7 @@ from liftpy.primitives import (
     MapSeq,
     MapSeqUnroll,
     MapWrg,
+    Pad,
     Reduce,
     ReduceSeq,
     ReduceSeqUnroll,
@@ -96,6 +98,7 @@ from liftpy.views.access import (
 from liftpy.views.output import through
 
 Env = dict[Param, Value]
+CHOOSING = frozenset((Pad, Concat))  # layouts that read an array beside its ends, and then choose
 
 
 def is_known(value: Value) -> bool:
@@ -108,6 +111,16 @@ def is_known(value: Value) -> bool:
     if kind is Parts:
         return is_known(value.pairs)
     return not isinstance(value, Pull)
+
+
+def read_inside(value: Value) -> Value:
+    """An array that is read at its ends where a border or another part reads beside it.
+
+    A load that is not chosen is not made; but a fold is stored before anything is chosen.
+    """
+    if is_known(value) or not isinstance(value, Pull):
+        return value
+    return Pull(value.length, lambda i: value[least(greatest(i, 0), int(value.length) - 1)])
 
 
 class UnrollError(Exception):
@@ -280,6 +293,8 @@ class Emitter:
                 return self.lanes(r, self.view(init, env), self.view(vector, env), expr.type, env)
             case FunCall(Primitive() as p, args):
                 values = [self.view(a, env) for a in args]
+                if type(p) in CHOOSING:
+                    values = [read_inside(v) for v in values]
                 if p.function is None:
                     return p.meaning(self.read, *values)
                 return p.meaning(self.read, self.closure(p.function, env), *values)

@@ -1,6 +1,7 @@
 """Stencils in one, two and three dimensions.
 
-Whole neighbourhoods are windows; a few cells of one are views of the array moved by an offset.
+Whole neighbourhoods are windows; a few cells of one are views of the array moved by an offset. The
+outermost cells go on beyond the border, as in Rodinia and SHOC; sound meets walls there.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from liftpy.primitives.lang import (
     minimum,
     mul,
     pad,
-    pad2d,
+    pad_clamp,
+    pad_clamp2d,
     reduce,
     select,
     slide,
@@ -47,11 +49,11 @@ def zip_cells(rank: int, *arrays: Expr) -> Expr:
     return pairs if rank == 1 else pairs >> map(lambda rows: zip_cells(rank - 1, *rows))
 
 
-def moved(x: Expr, offset: Offset) -> Expr:
-    """The cell at `i + offset` for each cell `i`; zero outside."""
+def moved(x: Expr, offset: Offset, border: Callable[[int, int], Section] = pad_clamp) -> Expr:
+    """The cell at `i + offset` for each cell `i`; outside, what the border says."""
     for axis, by in enumerate(offset):
         if by:
-            shift = pad(-by, by)
+            shift = border(-by, by)
             x = x >> (under(axis, shift) if axis else shift)
     return x
 
@@ -86,7 +88,7 @@ def three(name: str, n: int) -> Program:
     """The sum of three neighbours."""
     return define(
         name,
-        lambda x: x >> pad(1, 1) >> slide(3, 1) >> map(reduce(add, 0)),
+        lambda x: x >> pad_clamp(1, 1) >> slide(3, 1) >> map(reduce(add, 0)),
         x=array_type(F32, n),
     )
 
@@ -106,7 +108,7 @@ def jacobi9(name: str, h: int, w: int) -> Program:
         name,
         lambda x: (
             x
-            >> pad2d(1, 1, 1, 1)
+            >> pad_clamp2d(1, 1, 1, 1)
             >> slide2d(3)
             >> map2d(lambda window: (window >> join() >> reduce(add, 0)) * (1 / 9))
         ),
@@ -122,7 +124,9 @@ def gaussian(name: str, h: int, w: int) -> Program:
 
     return define(
         name,
-        lambda x, k: x >> pad2d(2, 2, 2, 2) >> slide2d(5) >> map2d(lambda window: weigh(window, k)),
+        lambda x, k: (
+            x >> pad_clamp2d(2, 2, 2, 2) >> slide2d(5) >> map2d(lambda window: weigh(window, k))
+        ),
         x=array_type(F32, h, w),
         k=const(F32, 5, 5),
     )
@@ -244,8 +248,10 @@ def acoustic(name: str, d: int, h: int, w: int) -> Program:
 
     def step(now: Expr, before: Expr, room: Expr) -> Expr:
         sides = star(3)[1:]
-        around = cells(total, now, sides)
-        count = cells(total, room, sides)
+        around, count = (
+            zip_cells(3, *(moved(x, s, pad) for s in sides)) >> under(3, lambda c: total(*c))
+            for x in (now, room)
+        )
         return zip_cells(3, now, around, count, before, room) >> under(3, lambda c: f(*c))
 
     field = array_type(F32, d, h, w)

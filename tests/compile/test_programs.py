@@ -95,6 +95,21 @@ PROGRAMS = {
     "max-pooling with channels": f"""{LARGER}
         def p(x: [3][5][7]f32) = x |> map(c => c |> pad2d(1, 1, 1, 1, -inf) |> slide2d(3, 2)
           |> map2d(w => w |> join |> reduce(larger, -inf)))""",
+    "a fold beside a border": """
+        def p(xs: [7][5]f32) = xs |> map(reduce(add, 0)) |> pad(2, 3, 9) |> map(x => x + 1)""",
+    "a border at the end": "def p(xs: [7][5]f32) = xs |> map(reduce(add, 0)) |> pad(2, 3, 9)",
+    "a fold to an array": """
+        def p(xs: [7][5]f32, y: [5]f32) =
+          xs |> reduce((a, row) => zip(a, row) |> map((p, q) => q - p), y)""",
+    "a fold to an array that maps read": """
+        def p(xs: [7][5]f32, y: [5]f32) =
+          xs |> reduce((a, row) => zip(a, row) |> map((p, q) => q - p), y) |> map(x => 2 * x)""",
+    "folds to arrays inside of maps": """
+        def p(xs: [3][7][5]f32, y: [5]f32) = xs |> map(rows =>
+          rows |> reduce((a, row) => zip(a, row) |> map((p, q) => q - p), y) |> map(x => 2 * x))""",
+    "a zip of computed matrices": """
+        def p(xs: [7][5]f32) = zip(xs |> map(map(x => x * 2)), xs |> map(map(x => x - 1)))
+          |> map((a, b) => zip(a, b) |> map((x, y) => x * y))""",
     "a guarded value": "def p(xs: [9]f32) = xs |> pad(2, 2, inf) |> map(x => min(x, 100))",
 }
 
@@ -163,6 +178,20 @@ def test_a_space_is_found(name: str) -> None:
     assert space.count() > 0
     assert "plain" in space.families
     assert space.explain({FAMILY: "plain"}).valid
+
+
+def test_a_let_is_computed_once() -> None:
+    """At host level too: what a name stands for is not put in its places."""
+    text = "def p(xs: [9]f32) = let s = xs |> reduceSeq(add, 0) in s * s + s"
+    assert compile_program(parse(text)).module.source.count("for (") == 1
+
+
+def test_a_fold_beside_a_border_reads_inside() -> None:
+    """The fold is stored before the border is chosen, so its index stays in the array."""
+    text = "def p(xs: [7][5]f32) = xs |> mapSeq(reduceSeq(add, 0)) |> pad(2, 2, 0)"
+    source = compile_program(parse(f"{text} |> mapGlb(0, x => x)")).module.source
+    assert "min(" in source
+    assert "max(" in source
 
 
 # --- names ----------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 
 from liftpy.compile import compile_candidate, skeletons
 from liftpy.constraints.collect import collect
-from liftpy.constraints.device import Device
+from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.constraints.draw import Space
 from liftpy.errors import LiftError
 from liftpy.ir.expr import Program
@@ -20,6 +20,7 @@ from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import ALEXNET, FAMILIES, MOBILENET, RESNET50, workload, workloads
 from liftpy.workloads.family import Family
 from liftpy.workloads.networks import Network
+from tests.oclgrind import check_all_under_oclgrind
 from tests.workloads.references import CASES
 
 SIZED = [name for name, family in FAMILIES.items() if isinstance(family, Family)]
@@ -165,3 +166,14 @@ def test_every_family_that_applies_is_right(runtime: Device, name: str) -> None:
                 loaded.set_constants({n: a for n, a in arrays.items() if n in constants})
                 inputs = {n: a for n, a in arrays.items() if n not in constants}
                 agrees(loaded.run(inputs, poison=True), expected, what)
+
+
+@pytest.mark.oclgrind
+def test_no_race_and_no_stray_access() -> None:
+    """Oclgrind finds nothing in any family of programs, in any skeleton."""
+    made = [(name, *c) for name in SIZED for c in candidates(case(name)[0], DEFAULT_DEVICE, 1)]
+    jobs = [(module, case(name)[1]) for name, _, module in made]
+    checked = check_all_under_oclgrind(jobs)
+    for (name, what, _), (got, complaints) in zip(made, checked, strict=True):
+        assert not complaints, (what, complaints[:3])
+        agrees(got, case(name)[2], what)

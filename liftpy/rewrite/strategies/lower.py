@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from liftpy.ir.expr import Expr, FunCall, Lambda, Primitive, Tuple
+from liftpy.ir.expr import Expr, FunCall, Lambda, Tuple
 from liftpy.ir.types import ArrayType
-from liftpy.ir.walk import Path, top_down
+from liftpy.ir.walk import Path, at, top_down
 from liftpy.primitives import Iterate, Map, Memory, Reduce, Scan, ToGlobal
 from liftpy.primitives.levels import DIMENSIONS
-from liftpy.primitives.work import computes, is_layout, writable
-from liftpy.rewrite.strategies.shapes import Nest, body_of, maker, nests, rank, working_map
+from liftpy.primitives.work import computes
+from liftpy.rewrite.strategies.shapes import (
+    Nest,
+    body_of,
+    maker,
+    nests,
+    rank,
+    working_map,
+)
+from liftpy.rewrite.strategies.share import store_shared
 from liftpy.rewrite.strategy import (
     Result,
     Strategy,
@@ -99,8 +107,7 @@ def exposed() -> Strategy:
 
     A view is copied element by element; so is a result that is only read, of a concat say. The
     components of a tuple have a kernel each, and outside of all maps what a `let` names, scans,
-    iterations of maps, what these read, and what a layout at the end reads that cannot be written
-    through.
+    iterations of maps, what these read, and what work-items share (`store_shared`).
     """
 
     def run(expr: Expr) -> Result:
@@ -115,10 +122,8 @@ def exposed() -> Strategy:
             return seq(at_path(path, stored_plain()), run)(expr)
         if is_kernel_iteration(expr):
             return seq(rule("iterate_to_seq"), at_path((1,), plain()))(expr)
-        if (path := read_again(expr)) is not None:
-            return seq(at_path(path, stored_plain()), run)(expr)
-        nested = nest_reductions() if computes(expr) else identity
-        return seq(nested, attempt(where(is_unmapped, copied_out)))(expr)
+        prepared = seq(nest_reductions(), store_shared(plain())) if computes(expr) else identity
+        return seq(prepared, attempt(where(is_unmapped, copied_out)))(expr)
 
     return run
 
@@ -130,7 +135,7 @@ def plain() -> Strategy:
 
 def is_unmapped(expr: Expr) -> bool:
     """An array that no map makes, nor a fold or a scan."""
-    last = maker(expr)
+    last = at(expr, maker(expr))
     made = isinstance(last, FunCall) and isinstance(last.fun, Reduce | Scan | Iterate)
     return isinstance(expr.type, ArrayType) and not made and not working_map(last)
 
@@ -166,23 +171,6 @@ def first_sequence(expr: Expr, path: Path = ()) -> Path | None:
         if (found := first_sequence(arg, here)) is not None:
             return found
     return None
-
-
-def unfinished(expr: Expr) -> bool:
-    """A call that computes and is not stored."""
-    stored = isinstance(expr, FunCall) and isinstance(expr.fun, ToGlobal)
-    return computes(expr) and not stored
-
-
-def read_again(expr: Expr, path: Path = (), *, read: bool = False) -> Path | None:
-    """Where something computed is read by a layout at the end, and not written through it."""
-    if not isinstance(expr, FunCall) or not unfinished(expr):
-        return None
-    if not isinstance(expr.fun, Primitive) or not is_layout(expr.fun):
-        return path if read else None
-    read = read or not writable(expr.fun, expr.args)
-    places = (read_again(a, (*path, k), read=read) for k, a in enumerate(expr.args))
-    return next((place for place in places if place is not None), None)
 
 
 def elementwise(depth: int) -> Strategy:

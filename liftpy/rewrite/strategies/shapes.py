@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from liftpy.errors import InternalError
 from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Primitive, Tuple
 from liftpy.ir.types import ArrayType, Type
-from liftpy.ir.walk import Path, lambda_of, top_down
-from liftpy.primitives import Map, Pad, Reduce, Slide
+from liftpy.ir.walk import Path, children, lambda_of, top_down
+from liftpy.primitives import Map, Pad, Reduce, Slide, ToGlobal
 from liftpy.primitives.work import computes, is_layout, writable
 from liftpy.rewrite.strategy import Predicate, Strategy, outermost, rule, where
 
@@ -85,33 +85,49 @@ class Nest:
     inner: tuple[Nest, ...]
 
 
-def nests(expr: Expr, path: Path = ()) -> tuple[Nest, ...]:
+def nests(expr: Expr, path: Path = (), *, inside: bool = False) -> tuple[Nest, ...]:
     """The maps that make the result of an expression.
 
-    A map that is only read, by a zip say, is none of them: it is worked out where it is read.
+    A map that is only read, by a zip say, is none of them: it is worked out where it is read. Nor
+    is, inside another, a map that reads what is folded to an array: one work-item has that array.
     """
+
+    def of(part: Expr, *steps: int, inside: bool = inside) -> tuple[Nest, ...]:
+        return nests(part, (*path, *steps), inside=inside)
+
     match expr:
+        case FunCall(Lambda() | Map(), args) if inside and any(map(folds_arrays, args)):
+            return ()
         case Tuple(elements):
-            return tuple(n for k, e in enumerate(elements) for n in nests(e, (*path, k)))
+            return tuple(nest for k, e in enumerate(elements) for nest in of(e, k))
         case FunCall(Lambda() as f, args):
-            return nests(f.body, (*path, len(args)))
+            return of(f.body, len(args))
         case FunCall(Map() as fun, _) if working_map(expr):
-            return (Nest(path, nests(fun.f.body, (*path, 1))),)
+            return (Nest(path, of(fun.f.body, 1, inside=True)),)
         case FunCall(Primitive() as fun, args) if is_layout(fun) and writable(fun, args):
-            return tuple(n for k, a in enumerate(args) for n in nests(a, (*path, k)))
+            return tuple(nest for k, a in enumerate(args) for nest in of(a, k))
         case _:
             return ()
 
 
-def maker(expr: Expr) -> Expr:
-    """The part that makes the result: what is left without lets and layouts at the end."""
+def maker(expr: Expr, path: Path = ()) -> Path:
+    """Where the part is that makes the result: what is left without lets and layouts at the end."""
     match expr:
-        case FunCall(Lambda() as f, _):
-            return maker(f.body)
+        case FunCall(Lambda() as f, args):
+            return maker(f.body, (*path, len(args)))
         case FunCall(Primitive() as fun, (arg,)) if is_layout(fun) and writable(fun, (arg,)):
-            return maker(arg)
+            return maker(arg, (*path, 0))
         case _:
-            return expr
+            return path
+
+
+def folds_arrays(expr: Expr) -> bool:
+    """Whether something is folded to an array, other than in a kernel of its own."""
+    if isinstance(expr, FunCall) and isinstance(expr.fun, ToGlobal):
+        return False
+    return (is_reduce(expr) and isinstance(expr.type, ArrayType)) or any(
+        map(folds_arrays, children(expr))
+    )
 
 
 def paths_of(trees: tuple[Nest, ...]) -> Iterator[Path]:

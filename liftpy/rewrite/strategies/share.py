@@ -1,0 +1,82 @@
+"""What the work-items of a result share, stored by kernels before.
+
+An array that a fold makes lies in the registers of one work-item. Where the result's maps read one,
+or a layout at the end reads what is computed, that is put into global memory first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from liftpy.ir.expr import Expr, FunCall, Primitive
+from liftpy.ir.types import ArrayType, Type
+from liftpy.ir.walk import Path, at, children
+from liftpy.primitives import ToGlobal, Zip
+from liftpy.primitives.work import computes
+from liftpy.rewrite.strategies.shapes import body_of, folds_arrays, is_reduce, maker, working_map
+from liftpy.rewrite.strategy import Result, Strategy, Success, at_path, rule, seq
+
+
+def store_shared(lower: Strategy) -> Strategy:
+    """Store what the work-items of a result share; `lower` makes kernels.
+
+    A result that one fold makes needs nothing: its work-item reads its own registers.
+    """
+
+    def run(expr: Expr) -> Result:
+        result = maker(expr)
+        last = at(expr, result)
+        if not isinstance(expr.type, ArrayType) or is_reduce(last):
+            return Success(expr)
+        paths = () if working_map(last) else tuple(read_by(last, result))
+        stored = at_paths(paths, lower)
+        return seq(stored, store_folds(result, lower))(expr)
+
+    return run
+
+
+def at_paths(paths: tuple[Path, ...], lower: Strategy) -> Strategy:
+    """Kernels for the parts at these paths, none of which lies in another."""
+    return seq(*(at_path(p, seq(rule("to_global"), at_path((0,), lower))) for p in paths))
+
+
+def store_folds(result: Path, lower: Strategy) -> Strategy:
+    """Kernels for what folds to arrays, wherever it stands outside of functions."""
+
+    def run(expr: Expr) -> Result:
+        for path, part in outside_functions(expr):
+            folded = is_reduce(part) or (working_map(part) and folds_arrays(body_of(part)))
+            if folded and path != result and is_storable(part.type):
+                return seq(at_paths((path,), lower), run)(expr)
+        return Success(expr)
+
+    return run
+
+
+def read_by(expr: Expr, path: Path) -> Iterator[Path]:
+    """The computed arrays that a view at a path reads, perhaps more than once."""
+    if isinstance(expr, FunCall) and isinstance(expr.fun, Zip):
+        return
+    for k, arg in enumerate(expr.args if isinstance(expr, FunCall) else ()):
+        if computes(arg) and is_storable(arg.type):
+            yield (*path, k)
+        elif computes(arg):
+            yield from read_by(arg, (*path, k))
+
+
+def outside_functions(expr: Expr, path: Path = ()) -> Iterator[tuple[Path, Expr]]:
+    """The parts that no map or fold repeats, other than those of kernels of their own."""
+    yield path, expr
+    if isinstance(expr, FunCall) and isinstance(expr.fun, ToGlobal):
+        return
+    repeated = isinstance(expr, FunCall) and isinstance(expr.fun, Primitive)
+    parts = expr.args if isinstance(expr, FunCall) and repeated else children(expr)
+    for k, part in enumerate(parts):
+        yield from outside_functions(part, (*path, k))
+
+
+def is_storable(t: Type) -> bool:
+    """Whether a value has buffers of its own: an array of scalars or of tuples of them does."""
+    if not isinstance(t, ArrayType):
+        return False
+    return is_storable(t.element) or not isinstance(t.element, ArrayType | VectorType)
