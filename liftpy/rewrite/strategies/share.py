@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from liftpy.ir.expr import Expr, FunCall, Primitive
-from liftpy.ir.types import ArrayType, Type
+from liftpy.ir.types import ArrayType, Type, VectorType
 from liftpy.ir.walk import Path, at, children
 from liftpy.primitives import ToGlobal, Zip
 from liftpy.primitives.work import computes
