@@ -98,14 +98,25 @@ def accumulate_blocks() -> Strategy:
     return outermost(
         where(
             maps_over(maps_over(is_reduce)),
-            seq(repeat(innermost(rule("map_reduce_interchange"))), clean()),
+            reduce_of_maps(),
             "block",
         )
     )
 
 
+def reduce_of_maps() -> Strategy:
+    """A map of reductions as a reduction of maps, all the way in."""
+    return seq(repeat(innermost(rule("map_reduce_interchange"))), clean())
+
+
 def vectorize_blocks(width: NatLike) -> Strategy:
-    """Inside each block, the innermost maps in vectors; the block is copied out in vectors too."""
+    """`in_vector_accumulators` inside each block of accumulators."""
+    is_block = lambda e: is_reduce(e) and rank(e.type) > 1  # noqa: E731
+    return outermost(where(is_block, in_vector_accumulators(width), "block of accumulators"))
+
+
+def in_vector_accumulators(width: NatLike) -> Strategy:
+    """A reduction to arrays: its innermost maps in vectors; the result is copied out in vectors."""
 
     def run(expr: Expr) -> Result:
         depth = rank(expr.type)
@@ -115,9 +126,7 @@ def vectorize_blocks(width: NatLike) -> Strategy:
             normalize(rule("vectorize_map", v=width)),
         )(expr)
 
-    return outermost(
-        where(lambda e: is_reduce(e) and rank(e.type) > 1, run, "block of accumulators")
-    )
+    return run
 
 
 def inward(depth: int) -> tuple[Strategy, Path]:

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from liftpy.errors import RuleRefused
 from liftpy.ir.expr import Expr, FunCall, Lambda, Program
+from liftpy.ir.nat import var
 from liftpy.ir.walk import top_down
 from liftpy.primitives import Map, Reduce, Slide
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter, Skeleton
-from liftpy.rewrite.strategies.block import register_blocks, store_padding
+from liftpy.rewrite.strategies.block import group_maps, register_blocks, store_padding
 from liftpy.rewrite.strategies.lower import exposed
 from liftpy.rewrite.strategies.mapping import mapped, mappings, read_mapping, show_mapping
 from liftpy.rewrite.strategies.partial import (
@@ -28,13 +29,16 @@ from liftpy.rewrite.strategies.shapes import (
     body_of,
     is_padding,
     is_reduce,
+    is_window_map,
     is_windows,
     maps_over,
 )
-from liftpy.rewrite.strategies.stage import Sizes, four_stages, is_window_map
-from liftpy.rewrite.strategy import Derivation, Failure, Strategy, seq
+from liftpy.rewrite.strategies.stage import Sizes, four_stages
+from liftpy.rewrite.strategies.tile import in_vectors, tile, tiled_lengths, windows_in_local
+from liftpy.rewrite.strategy import Derivation, Failure, Strategy, Success, seq
 
 Choices = tuple[tuple[str, str], ...]
+BLOCK = (var("kappa", 1), var("sigma", 1))  # the sizes of a block, whatever they are
 MAX_EXTRA = 32  # rows and columns of optimisational padding (specs: lift-convolution, section 6)
 
 
@@ -129,13 +133,7 @@ def direct_strategy(
 
 def staged_parameters(program: Program) -> tuple[Parameter, ...]:
     """theta, rho, kappa, sigma, omega and v of the four-stage form."""
-    for _, e in top_down(program.body.body):
-        if isinstance(e, FunCall) and isinstance(e.fun, Slide):
-            size, padded = int(e.fun.size), outer_length(e.args[0])
-            break
-    else:
-        message = "no slide"
-        raise RuleRefused(message)
+    size, padded = first_slide(program)
     inner, _ = block_lengths(program)
     elements = next(
         outer_length(e.args[1])
@@ -167,6 +165,72 @@ def staged_strategy(
     )
 
 
+def exposed_body(program: Program) -> Expr:
+    """The program's body with the maps in sight that make its result."""
+    result = exposed()(program.body.body)
+    return program.body.body if isinstance(result, Failure) else result.expr
+
+
+def tiled_parameters(program: Program) -> tuple[Parameter, ...]:
+    """A tile for each map that is cut, and the width of vectors."""
+    words = ("the innermost", "the next")
+    lengths = enumerate(zip(tiled_lengths(exposed_body(program)), words, strict=False))
+    tiles = tuple(
+        Parameter(f"tile{k}", 1, length, f"results of {which} map in a tile")
+        for k, (length, which) in lengths
+    )
+    return (*tiles, Parameter("v", 1, MAX_LANES, "vector width over the innermost map"))
+
+
+def tile_steps(sizes: dict[str, Parameter], vector: str) -> Strategy:
+    """`tile`, and vectors where they are chosen."""
+    tiles = tuple(p.nat for name, p in sizes.items() if name != "v")
+    vectors = [in_vectors(sizes["v"].nat)] if vector == "yes" else []
+    return seq(exposed(), tile(tiles), *vectors)
+
+
+def tiled_choices(program: Program) -> Iterator[Choices]:
+    """Vectors where they can be, and every legal mapping whose dimensions fall inwards."""
+    sizes = {p.name: p for p in tiled_parameters(program)}
+    for vector in ("no", "yes"):
+        result = tile_steps(sizes, vector)(program.body.body)
+        if not isinstance(result, Failure):
+            words = tuple(map(show_mapping, mappings(result.expr, ordered=True)))
+            yield from product(vector=(vector,), map=words)
+
+
+def tiled_strategy(
+    _program: Program, choices: dict[str, str], sizes: dict[str, Parameter]
+) -> Strategy:
+    """`tile`, at the levels of a mapping."""
+    return seq(tile_steps(sizes, choices["vector"]), mapped(read_mapping(choices["map"])))
+
+
+def is_tileable(program: Program) -> bool:
+    """Whether maps make the result, and no form with register blocks does it better."""
+    return not has_blocks(program) and bool(list(tiled_lengths(exposed_body(program))))
+
+
+def local_parameters(program: Program) -> tuple[Parameter, ...]:
+    """The side of a tile."""
+    size, length = first_slide(program)
+    return (Parameter("theta", size, length, "side of an input tile"),)
+
+
+def first_slide(program: Program) -> tuple[int, int]:
+    """The size of the outermost windows, and the length of what they are of."""
+    for _, e in top_down(program.body.body):
+        if isinstance(e, FunCall) and isinstance(e.fun, Slide):
+            return int(e.fun.size), outer_length(e.args[0])
+    message = "no slide"
+    raise RuleRefused(message)
+
+
+def is_slide(expr: Expr) -> bool:
+    """A `slide`."""
+    return isinstance(expr, FunCall) and isinstance(expr.fun, Slide)
+
+
 def partial_parameters(program: Program) -> tuple[Parameter, ...]:
     """The chunk of a partial result."""
     most = min(reduced_lengths(program.body.body))
@@ -181,8 +245,11 @@ def partial_strategy(
 
 
 def has_blocks(program: Program) -> bool:
-    """Whether it has a map of a map of reductions."""
-    return any(maps_over(maps_over(is_reduce))(e) for _, e in top_down(program.body.body))
+    """Whether it has a map of a map of reductions that can be cut into blocks."""
+    return any(
+        maps_over(maps_over(is_reduce))(e) and isinstance(group_maps(is_reduce, *BLOCK)(e), Success)
+        for _, e in top_down(program.body.body)
+    )
 
 
 def has_windows(program: Program) -> bool:
@@ -221,6 +288,22 @@ FAMILIES: dict[str, Family] = {
             lambda _: product(strided=("no", "yes")),
             partial_parameters,
             partial_strategy,
+        ),
+        Family(
+            "tiled",
+            "the maps that make the result in tiles, by every legal mapping",
+            is_tileable,
+            tiled_choices,
+            tiled_parameters,
+            tiled_strategy,
+        ),
+        Family(
+            "local",
+            "windows tile by tile: a work-group copies its tile to local memory",
+            lambda program: any(is_slide(e) for _, e in top_down(program.body.body)),
+            lambda _: product(stage=("tile",)),
+            local_parameters,
+            lambda _program, _choices, sizes: windows_in_local(sizes["theta"].nat),
         ),
         Family(
             "staged",

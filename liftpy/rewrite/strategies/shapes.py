@@ -67,6 +67,16 @@ def is_windows(expr: Expr) -> bool:
     )
 
 
+def is_window_map(expr: Expr) -> bool:
+    """A map over the windows of a `slide` that computes."""
+    return (
+        isinstance(expr, FunCall)
+        and type(expr.fun) is Map
+        and isinstance(expr.args[0], FunCall)
+        and isinstance(expr.args[0].fun, Slide)
+    )
+
+
 def rank(t: Type) -> int:
     """The number of dimensions of an array."""
     return 1 + rank(t.element) if isinstance(t, ArrayType) else 0

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from liftpy.ir.expr import Expr, FunCall
 from liftpy.ir.nat import Nat
-from liftpy.primitives import Map, Slide, Split
+from liftpy.primitives import Split
 from liftpy.rewrite.strategies.block import accumulate_blocks, group_maps, store_padding
 from liftpy.rewrite.strategies.lower import copied, over_ids, sequential
 from liftpy.rewrite.strategies.shapes import array_type, is_reduce, maps_over, working
@@ -59,16 +59,6 @@ def body(strategy: Strategy) -> Strategy:
 def source(strategy: Strategy) -> Strategy:
     """The strategy on a map's (or layout's) argument."""
     return at_path((0,), strategy)
-
-
-def is_window_map(expr: Expr) -> bool:
-    """A map over the windows of a `slide` that computes."""
-    return (
-        isinstance(expr, FunCall)
-        and type(expr.fun) is Map
-        and isinstance(expr.args[0], FunCall)
-        and isinstance(expr.args[0].fun, Slide)
-    )
 
 
 def extend(extra: Nat) -> Strategy:

@@ -1,0 +1,127 @@
+"""Tiles: the maps that make a result cut into tiles, and windows staged in local memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from liftpy.ir.expr import Expr, FunCall
+from liftpy.ir.nat import Nat
+from liftpy.ir.types import ArrayType, TupleType
+from liftpy.ir.walk import Path, at, children, top_down
+from liftpy.primitives.levels import DIMENSIONS
+from liftpy.rewrite.strategies.block import in_vector_accumulators, reduce_of_maps
+from liftpy.rewrite.strategies.lower import chain, elementwise, nest_reductions, sequential
+from liftpy.rewrite.strategies.shapes import (
+    array_type,
+    body_of,
+    is_reduce,
+    is_window_map,
+    maker,
+    nests,
+    rank,
+    working_map,
+)
+from liftpy.rewrite.strategies.stage import tile_windows
+from liftpy.rewrite.strategy import (
+    Failure,
+    Result,
+    Strategy,
+    at_path,
+    attempt,
+    choose,
+    outermost,
+    rule,
+    seq,
+    where,
+)
+
+MOST_TILED = 2  # maps that are cut: more have too many mappings to be worth their turns
+
+
+def tiled_maps(expr: Expr) -> tuple[Path, ...]:
+    """The maps that `tile` cuts, innermost first: the last two of the first three."""
+    return tuple(reversed(tuple(chain(nests(expr)))[: len(DIMENSIONS)]))[:MOST_TILED]
+
+
+def tiled_lengths(expr: Expr) -> Iterator[int]:
+    """The lengths of these maps' arrays, innermost first."""
+    for path in tiled_maps(expr):
+        yield int(array_type(children(at(expr, path))[0]).length)
+
+
+def tile(sizes: tuple[Nat, ...]) -> Strategy:
+    """The maps that make the result in tiles, a size each, innermost first.
+
+    `map(f)` becomes `join(map(map(f))(split))`: both maps can have levels.
+    """
+
+    def run(expr: Expr) -> Result:
+        cuts = zip(tiled_maps(expr), sizes, strict=True)
+        return seq(*(at_path(path, rule("split_join", m=size)) for path, size in cuts))(expr)
+
+    return run
+
+
+def in_vectors(width: Nat) -> Strategy:
+    """The innermost map that makes the result in vectors.
+
+    One that gives scalars works on vectors; one of reductions becomes a reduction to vectors.
+    """
+
+    def run(expr: Expr) -> Result:
+        *_, path = (*chain(nests(expr)),)
+        body = body_of(at(expr, path))
+        if is_reduce(body):
+            vectors = seq(reduce_of_maps(), in_vector_accumulators(width))
+            return at_path(path, vectors)(expr)
+        if isinstance(body.type, ArrayType | TupleType):
+            return Failure("in_vectors", f"the innermost map gives {body.type}, not scalars")
+        return at_path(path, rule("vectorize_map", v=width))(expr)
+
+    return run
+
+
+def windows_in_local(size: Nat) -> Strategy:
+    """Windows taken tile by tile; a work-group copies its tile to local memory and reads it there.
+
+    For windows of one or of two dimensions; `size` is the side of a tile.
+    """
+    row = seq(
+        at_path((0,), rule("slide_tiling", tile=size)),
+        rule("map_of_join"),
+        at_path((0,), rule("map_fusion")),
+    )
+    tiles = outermost(where(is_window_map, choose(tile_windows(size), row), "map over windows"))
+    return seq(
+        nest_reductions(),
+        attempt(rule("map_fusion")),
+        tiles,
+        outermost(where(is_map_of_tiles, stage_tile, "map over tiles")),
+        sequential(),
+    )
+
+
+def is_map_of_tiles(expr: Expr) -> bool:
+    """A map whose function's result is made by a map over parts of its argument."""
+    return working_map(expr) and working_map(at(body_of(expr), maker(body_of(expr))))
+
+
+def stage_tile(expr: Expr) -> Result:
+    """`map(tile -> map(f)(view(tile)))` over work-groups, the tile in local memory."""
+    if not isinstance(expr, FunCall):
+        return Failure("stage_tile", "no map here")
+    body = body_of(expr)
+    inner = maker(body)
+    (param,) = expr.fun.f.params  # pyright: ignore[reportAttributeAccessIssue]
+    view = children(at(body, inner))[0]
+    used = [path for path, part in top_down(view) if part == param]
+    if len(used) != 1:
+        return Failure("stage_tile", f"the tile is read in {len(used)} places, not in one")
+    depth = rank(param.type)
+    copies = [at_path((1,) * k, rule("map_to_seq" if k else "map_to_lcl_0")) for k in range(depth)]
+    copied = seq(rule("to_local"), at_path((0,), seq(elementwise(depth), *copies)))
+    return seq(
+        at_path((1, *inner, 0, *used[0]), copied),
+        at_path((1, *inner), rule("map_to_lcl_0")),
+        rule("map_to_wrg_0"),
+    )(expr)
