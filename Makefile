@@ -48,7 +48,8 @@ test: lint ## format, lint, types, imports, and all tests
 prove: $(VENV)/.dev ## proves every primitive and every rule, now
 	$(BIN)/liftpy prove
 
-docs: $(VENV)/.dev ## writes docs/rules.md from the rules
+docs: $(VENV)/.dev ## writes docs/rules.md from the rules, docs/primitives.md from the registry
+	$(BIN)/liftpy primitives > docs/primitives.md
 	$(BIN)/liftpy rules --markdown > docs/rules.md
 
 bench: $(VENV)/.dev ## runs every script of benchmarks/

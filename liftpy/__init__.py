@@ -7,6 +7,9 @@ kernel = lp.compile(program)
 campaign = lp.explore(program, samples=100, seed=0, db="vgg7.db")
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from liftpy.errors import LiftError
 from liftpy.explore.campaign import Campaign, explore
 from liftpy.explore.campaign import space_of as space
@@ -21,18 +24,23 @@ from liftpy.opencl.run import devices, find_device
 from liftpy.primitives.lang import (
     ASSOCIATIVE,
     COMMUTATIVE,
+    DERIVED,
     absolute,
     add,
     as_scalar,
     as_vector,
     const,
     exp,
+    full,
     fun,
+    generate,
     get,
+    iota,
     join,
     let,
     map,
     map2d,
+    map3d,
     map_glb,
     map_lcl,
     map_seq,
@@ -44,16 +52,21 @@ from liftpy.primitives.lang import (
     neutral,
     pad,
     pad2d,
+    pad3d,
+    permute,
     program,
     reduce,
     reduce_seq,
     reduce_seq_unroll,
     reduce_vec,
     reorder,
+    scatter,
     select,
+    slice,
     slide,
     slide2d,
     slide2d_rect,
+    slide3d,
     split,
     sqrt,
     to_global,
@@ -73,6 +86,15 @@ from liftpy.semantics.ledger import certify as prove
 from liftpy.workloads import workload, workloads
 
 f32, f64, i32, boolean = F32, F64, I32, BOOL
+
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    """The words that need no more than their class: `take`, `drop`, `concat`, `pad_clamp`, ..."""
+    if name not in DERIVED:
+        message = f"module {__name__} has no attribute {name!r}"
+        raise AttributeError(message)
+    return DERIVED[name]
+
 
 __version__ = VERSION
 __all__ = [
@@ -103,13 +125,17 @@ __all__ = [
     "f32",
     "f64",
     "find_device",
+    "full",
     "fun",
+    "generate",
     "get",
     "i32",
+    "iota",
     "join",
     "let",
     "map",
     "map2d",
+    "map3d",
     "map_glb",
     "map_lcl",
     "map_seq",
@@ -121,7 +147,9 @@ __all__ = [
     "neutral",
     "pad",
     "pad2d",
+    "pad3d",
     "parse",
+    "permute",
     "program",
     "prove",
     "reduce",
@@ -130,11 +158,14 @@ __all__ = [
     "reduce_vec",
     "reorder",
     "rules",
+    "scatter",
     "select",
     "show",
+    "slice",
     "slide",
     "slide2d",
     "slide2d_rect",
+    "slide3d",
     "space",
     "split",
     "sqrt",

@@ -26,11 +26,25 @@ from liftpy.ir.expr import (
     call,
     operate,
 )
-from liftpy.ir.nat import nat, var
-from liftpy.ir.types import F32, ArrayType, ScalarType, TupleType, Type, VectorType, array, count
+from liftpy.ir.nat import least, nat, var
+from liftpy.ir.types import (
+    F32,
+    I32,
+    ArrayType,
+    ScalarType,
+    TupleType,
+    Type,
+    VectorType,
+    array,
+    count,
+)
 from liftpy.primitives import (
     AsScalar,
     AsVector,
+    Concat,
+    Drop,
+    Gather,
+    Generate,
     Join,
     Map,
     MapGlb,
@@ -39,17 +53,23 @@ from liftpy.primitives import (
     MapVec,
     MapWrg,
     Pad,
+    PadClamp,
+    PadMirror,
+    PadWrap,
     Reduce,
     ReduceSeq,
     ReduceSeqUnroll,
     ReduceVec,
     Reorder,
+    Repeat,
     Slide,
     Split,
+    Take,
     ToGlobal,
     ToLocal,
     ToPrivate,
     Transpose,
+    Unslide,
     Unzip,
     Zip,
     stride,
@@ -131,8 +151,10 @@ class Growth:
         """What can be done to an array."""
         layouts = [lambda: call(self.layout(length), expr)]
         layouts.append(lambda: self.zipped(expr, scope))
+        layouts.append(lambda: self.beside_itself(expr, length))
         if isinstance(element, ArrayType):
             layouts += [lambda: call(Join(), expr), lambda: call(Transpose(), expr)]
+            layouts.append(lambda: self.overlapping(expr, int(element.length)))
         if isinstance(element, TupleType):
             layouts += [lambda: self.unzipped(expr)] * 4
         if isinstance(element, ScalarType):
@@ -156,6 +178,13 @@ class Growth:
                     Split(nat(divisor)),
                     Slide(nat(size), nat(draw(st.integers(1, 3)))),
                     Pad(nat(left), nat(right), draw(st.sampled_from(CONSTANTS))),
+                    PadClamp(nat(left), nat(right)),
+                    PadMirror(nat(left), nat(min(right, length))),
+                    PadWrap(nat(left), nat(right)),
+                    Take(nat(size)),
+                    Drop(nat(size - 1)),
+                    Gather(nat(size), least(2 * var("i") + left % 2, length - 1)),
+                    Repeat(nat(draw(st.integers(1, 3)))),
                     stride(divisor, length),
                     rotation(length, draw(st.integers(0, length - 1))),
                     backwards(length),
@@ -171,6 +200,21 @@ class Growth:
         ]
         others = self.draw(st.lists(st.sampled_from(partners), min_size=1, max_size=2))
         return call(Zip(), expr, *others)
+
+    def beside_itself(self, expr: Expr, length: int) -> Expr:
+        """The array and a part of it in a row, or numbers beside it."""
+        start = self.draw(st.integers(0, length - 1))
+        if self.draw(st.booleans()):
+            return call(Concat(), expr, call(Drop(nat(start)), expr))
+        index = Param(self.name(), self.draw(st.sampled_from((F32, I32))))
+        made = operate("-", index, Literal(start, index.type))
+        body = operate("select", operate("<", made, index), Literal(2.0, F32), Literal(start, F32))
+        body = body if index.type == I32 else made
+        return call(Zip(), expr, call(Generate(nat(length), Lambda((index,), body))))
+
+    def overlapping(self, expr: Expr, size: int) -> Expr:
+        """The rows as windows, put back."""
+        return call(Unslide(nat(size), nat(self.draw(st.integers(1, size)))), expr)
 
     def unzipped(self, expr: Expr) -> Expr:
         """One of the arrays of an array of tuples."""

@@ -10,7 +10,7 @@ from types import TracebackType
 
 import typer
 
-from liftpy.cli import campaigns, language, points, proofs, running
+from liftpy.cli import campaigns, language, points, primitives, proofs, running
 from liftpy.cli.arguments import user_code
 from liftpy.errors import InternalError, LiftError
 
@@ -25,7 +25,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (points, language, proofs, running, campaigns):
+for group in (points, language, primitives, proofs, running, campaigns):
     group.register(app)
 
 

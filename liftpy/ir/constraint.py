@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import ClassVar
 
-from liftpy.ir.nat import Nat, NatLike, nat
+from liftpy.ir.nat import INDEX, Nat, NatLike, nat, var
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,67 @@ class Equal(Constraint):
 
     def __str__(self) -> str:
         return f"{self.left} = {self.right}"
+
+
+@dataclass(frozen=True, slots=True)
+class Everywhere(Constraint):
+    """A condition on functions of the index `i` at every index; each subclass is one.
+
+    A size may be called `i` as well: the index is meant in `functions` only.
+    """
+
+    functions: ClassVar[tuple[str, ...]] = ("left",)
+
+    def names(self) -> frozenset[str]:
+        found: frozenset[str] = frozenset()
+        for f in fields(self):
+            own = getattr(self, f.name).names()
+            found |= own - {INDEX} if f.name in self.functions else own
+        return found
+
+    def substitute(self, by: Mapping[str, NatLike]) -> Constraint:
+        inner = {name: size for name, size in by.items() if name != INDEX}
+        return type(self)(
+            *(
+                getattr(self, f.name).substitute(inner if f.name in self.functions else by)
+                for f in fields(self)
+            )
+        )
+
+    def holds(self, at: Mapping[str, int]) -> bool:
+        return self.substitute(at).known() is True
+
+
+@dataclass(frozen=True, slots=True)
+class Stays(Everywhere):
+    """`0 <= left < right` at every index below `count`."""
+
+    count: Nat
+
+    def known(self) -> bool | None:
+        count = self.count.constant
+        index = var(f"{INDEX}#", 0, None if count is None else count - 1)
+        image = self.left.substitute({INDEX: index})
+        low, room = image.bounds[0], (self.right - 1 - image).bounds[0]
+        if low is not None and low >= 0 and room is not None and room >= 0:
+            return True
+        return None if self.names() else self.outside() is None
+
+    def outside(self) -> int | None:
+        """The first index at which the function leaves the range, where all sizes are numbers."""
+        return first_outside(self.left, int(self.right), int(self.count))
+
+    def __str__(self) -> str:
+        text = f"i -> {self.left} is in 0 .. {self.right - 1} for i in 0 .. {self.count - 1}"
+        if self.names() or (i := self.outside()) is None:
+            return text
+        return f"{text}; at {i} it is {self.left.value({INDEX: i})}"
+
+
+@lru_cache(maxsize=256)
+def first_outside(index: Nat, end: int, count: int) -> int | None:
+    """The first index below `count` whose image is not in `0 .. end - 1`, by trying them all."""
+    return next((i for i in range(count) if not 0 <= index.value({INDEX: i}) < end), None)
 
 
 def divides(divisor: NatLike, number: NatLike) -> Divides:

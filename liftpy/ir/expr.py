@@ -12,7 +12,7 @@ included.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any, ClassVar, Protocol
@@ -291,6 +291,12 @@ class Primitive:
     """
 
     name: ClassVar[str] = ""
+    #: Whether it is written `word(xs, ys)`, not `ys |> word(xs)`: where no array is the main one.
+    called: ClassVar[bool] = False
+    #: Why `requires` asks for nothing, where it does not.
+    unconditional: ClassVar[str] = ""
+    #: Clauses of `requires` that say what the primitive is, which no proof needs; and why.
+    by_definition: ClassVar[Mapping[str, str]] = {}
 
     def __post_init__(self) -> None:
         """Caches; subclasses add nothing."""
@@ -353,7 +359,8 @@ class Primitive:
 
     def refusal(self, args: tuple[Type, ...], condition: Constraint) -> str:
         """The sentence for a broken condition."""
-        return f"{self} cannot be applied to {', '.join(map(str, args))}: it asks that {condition}"
+        given = f"cannot be applied to {', '.join(map(str, args))}" if args else "cannot be made"
+        return f"{self} {given}: it asks that {condition}"
 
     def numbers(self) -> dict[str, Nat]:
         """The size parameters by field name."""
@@ -389,8 +396,14 @@ def sizes_agree(a: Type, b: Type) -> Iterator[Constraint]:
 
 @cache
 def nat_fields(cls: type) -> tuple[str, ...]:
-    """The names of the fields of a primitive that are naturals."""
-    return tuple(f.name for f in fields(cls) if f.type in {"Nat", Nat})
+    """The names of the fields of a primitive that are naturals, index functions among them."""
+    return tuple(f.name for f in fields(cls) if f.type in {"Nat", Nat, "IndexFunction"})
+
+
+@cache
+def index_fields(cls: type) -> tuple[str, ...]:
+    """The names of the fields of a primitive that are naturals over the index `i`."""
+    return tuple(f.name for f in fields(cls) if f.type == "IndexFunction")
 
 
 def retype(function: Lambda, types: tuple[Type, ...]) -> Lambda:
@@ -485,6 +498,7 @@ class Get(Primitive):
     """
 
     name: ClassVar[str] = "get"
+    unconditional: ClassVar[str] = "the type says which components there are"
     index: int
 
     def type_of(self, pair: Type) -> Type:

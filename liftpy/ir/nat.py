@@ -1,8 +1,8 @@
 """Symbolic naturals: the sizes and indices of liftpy.
 
-A `Nat` is a polynomial over *atoms* (variables, floor divisions, remainders), kept in normal form,
-so that two sizes that are equal by ring laws are equal values. Variables carry their range; floor
-division and remainder use it:
+A `Nat` is a polynomial over *atoms* (variables, floor divisions, remainders, minima and maxima),
+kept in normal form, so that two sizes that are equal by ring laws are equal values. Variables carry
+their range; floor division and remainder use it:
 
     (12*i + j) // 4  =  3*i + j // 4
     (4*i + j) // 4   =  i        where 0 <= j < 4
@@ -20,6 +20,9 @@ from functools import cached_property
 from typing import Any, TypeAlias, Union
 
 NatLike: TypeAlias = Union["Nat", int]
+#: A natural over the variable `INDEX`: what a primitive that holds one makes of each index.
+IndexFunction: TypeAlias = "Nat"
+INDEX = "i"
 Monomial: TypeAlias = tuple[tuple["Atom", int], ...]
 Bounds: TypeAlias = tuple[int | None, int | None]
 
@@ -163,6 +166,42 @@ class Applied(Atom):
 
     def rebuild(self, parts: tuple[Nat, ...]) -> Nat:
         return atom(Applied(self.function, parts[0]))
+
+
+class Extreme(Atom):
+    """The smaller or the larger of two naturals: `least` and `greatest` make them."""
+
+    __slots__ = ("largest", "left", "right")
+
+    def __init__(self, left: Nat, right: Nat, *, largest: bool) -> None:
+        super().__init__(f"{'max' if largest else 'min'}({left.key}, {right.key})")
+        self.left = left
+        self.right = right
+        self.largest = largest
+
+    def bounds(self) -> Bounds:
+        (low, high), (least, most) = self.left.bounds, self.right.bounds
+        if self.largest:
+            return _larger(low, least), None if high is None or most is None else max(high, most)
+        return None if low is None or least is None else min(low, least), _smaller(high, most)
+
+    def parts(self) -> tuple[Nat, ...]:
+        return self.left, self.right
+
+    def rebuild(self, parts: tuple[Nat, ...]) -> Nat:
+        return _extreme(*parts, largest=self.largest)
+
+    def value(self, at: Mapping[str, Any]) -> Any:
+        choose = greatest_number if self.largest else least_number
+        return choose(self.left.evaluate(at), self.right.evaluate(at))
+
+
+def _larger(a: int | None, b: int | None) -> int | None:
+    return b if a is None else a if b is None else max(a, b)
+
+
+def _smaller(a: int | None, b: int | None) -> int | None:
+    return b if a is None else a if b is None else min(a, b)
 
 
 class Nat:
@@ -657,6 +696,41 @@ def product(factors: Iterable[NatLike]) -> Nat:
     for factor in factors:
         total = total * factor
     return total
+
+
+def least(a: Any, b: Any) -> Any:
+    """The smaller of two indices: naturals, or arrays of numbers."""
+    if is_index(a) and is_index(b):
+        return _extreme(nat(a), nat(b), largest=False)
+    return least_number(*(int(x) if isinstance(x, Nat) else x for x in (a, b)))
+
+
+def greatest(a: Any, b: Any) -> Any:
+    """The larger of two indices: naturals, or arrays of numbers."""
+    if is_index(a) and is_index(b):
+        return _extreme(nat(a), nat(b), largest=True)
+    return greatest_number(*(int(x) if isinstance(x, Nat) else x for x in (a, b)))
+
+
+def least_number(a: Any, b: Any) -> Any:
+    """The smaller of two numbers; of arrays element by element, hence no `min`."""
+    return a - (a - b) * (a > b)
+
+
+def greatest_number(a: Any, b: Any) -> Any:
+    """The larger of two numbers; of arrays element by element."""
+    return a + (b - a) * (b > a)
+
+
+def _extreme(a: Nat, b: Nat, *, largest: bool) -> Nat:
+    """One of the two where ranges tell which, else an atom over both in a fixed order."""
+    low, high = (b - a).bounds
+    if low is not None and low >= 0:
+        return b if largest else a
+    if high is not None and high <= 0:
+        return a if largest else b
+    left, right = sorted((a, b), key=lambda n: n.key)
+    return atom(Extreme(left, right, largest=largest))
 
 
 def is_index(value: object) -> bool:

@@ -81,6 +81,14 @@ class Reader(Protocol):
         """A scalar: `then` where the condition holds, else the constant, of the type of `then`."""
         ...
 
+    def either(self, condition: Value, then: Value, otherwise: Value) -> Value:
+        """A scalar: `then` where the condition holds, else `otherwise`, of the same type."""
+        ...
+
+    def of_index(self, index: Index, t: Type) -> Value:
+        """An index as a scalar of a number type."""
+        ...
+
     def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
         """An unknown function (a rule's metavariable) applied."""
         ...
@@ -111,3 +119,18 @@ def guarded(read: Reader, condition: Value, then: Value, otherwise: float) -> Va
             return tuple(guarded(read, condition, part, otherwise) for part in then)
         case _:
             return read.choose(condition, then, otherwise)
+
+
+def merged(read: Reader, condition: Value, then: Value, otherwise: Value) -> Value:
+    """`then` where the condition holds, else `otherwise`: two values of one shape."""
+    match then:
+        case Pull():
+            return Pull(then.length, lambda i: merged(read, condition, then[i], otherwise[i]))
+        case Parts() if isinstance(otherwise, Parts):
+            return Parts(merged(read, condition, then.pairs, otherwise.pairs))
+        case Parts():
+            return tuple(merged(read, condition, then[k], o) for k, o in enumerate(otherwise))
+        case tuple():
+            return tuple(merged(read, condition, t, otherwise[k]) for k, t in enumerate(then))
+        case _:
+            return read.either(condition, then, otherwise)

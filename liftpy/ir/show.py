@@ -30,8 +30,9 @@ from liftpy.ir.expr import (
     ScalarOp,
     Tuple,
     UserFun,
+    index_fields,
 )
-from liftpy.ir.nat import Applied, Atom, Nat, Quotient, Remainder, Var
+from liftpy.ir.nat import INDEX, Applied, Atom, Extreme, Nat, Quotient, Remainder, Var
 from liftpy.ir.types import (
     F32,
     I32,
@@ -43,8 +44,6 @@ from liftpy.ir.types import (
     base,
 )
 
-#: Primitives whose naturals are functions of an index, and what the index is called in them.
-INDEXED: Mapping[str, str] = {"reorder": "i"}
 #: Operators between their operands: how tight they bind, and their operands.
 INFIX: Mapping[str, tuple[int, int, int]] = {
     "<": (2, 3, 3),
@@ -189,6 +188,8 @@ def show_atom(a: Atom, *, alone: bool) -> str:
     match a:
         case Var():
             return show_name(a.name)
+        case Extreme():
+            return f"{'max' if a.largest else 'min'}({', '.join(map(show_nat, a.parts()))})"
         case Quotient():
             op = "//"
         case Remainder():
@@ -266,6 +267,12 @@ def operands(cls: type[Primitive]) -> int | None:
 
 
 @cache
+def is_called(cls: type[Primitive]) -> bool:
+    """Whether a primitive is written with its arguments in parentheses, and is no stage."""
+    return cls.called or not operands(cls)
+
+
+@cache
 def statics(cls: type[Primitive]) -> tuple[Field[Any], ...]:
     """The fields of a primitive that are written before its function."""
     return tuple(f for f in fields(cls) if f.init and f.name != "f")
@@ -274,8 +281,8 @@ def statics(cls: type[Primitive]) -> tuple[Field[Any], ...]:
 def show_static(primitive: Primitive, name: str) -> str:
     """A field of a primitive, as an argument."""
     match getattr(primitive, name):
-        case Nat() as size if primitive.name in INDEXED:
-            return f"{INDEXED[primitive.name]} => {show_nat(size)}"
+        case Nat() as size if name in index_fields(type(primitive)):
+            return f"{INDEX} => {show_nat(size)}"
         case Nat() as size:
             return show_nat(size)
         case bool() as truth:
@@ -296,8 +303,7 @@ def is_stage(expr: Expr) -> bool:
         isinstance(expr, FunCall)
         and isinstance(expr.fun, Primitive)
         and not isinstance(expr.fun, ScalarOp)
-        and operands(type(expr.fun)) is not None
-        and len(expr.args) > 0
+        and not is_called(type(expr.fun))
     )
 
 
@@ -541,9 +547,9 @@ def sizes(expr: Expr) -> Iterator[Var]:
                 case Lambda():
                     yield from sizes_of_function(fun)
                 case Primitive():
-                    own = INDEXED.get(fun.name)
-                    for n in fun.numbers().values():
-                        yield from (v for v in variables(n) if v.name != own)
+                    own = index_fields(type(fun))
+                    for name, n in fun.numbers().items():
+                        yield from (v for v in variables(n) if name not in own or v.name != INDEX)
                     if fun.function is not None:
                         yield from sizes_of_function(fun.function)
                 case _:

@@ -20,9 +20,10 @@ from liftpy.ir.expr import (
     Primitive,
     Tuple,
     call,
+    index_fields,
     nat_fields,
 )
-from liftpy.ir.nat import Nat, NatLike
+from liftpy.ir.nat import INDEX, Nat, NatLike
 
 Path: TypeAlias = tuple[int, ...]
 
@@ -163,9 +164,11 @@ def substitute_callee(fun: Function, by: Mapping[str, NatLike]) -> Function:
     if not isinstance(fun, Primitive):
         return fun
     changes: dict[str, Any] = {}
+    inner = {name: size for name, size in by.items() if name != INDEX}
     for name in nat_fields(type(fun)):
         size = getattr(fun, name)
-        if (new := size.substitute(by)) is not size:
+        known = inner if name in index_fields(type(fun)) else by  # a size may be called like it
+        if (new := size.substitute(known)) is not size:
             changes[name] = new
     if fun.function is not None:
         changes["f"] = substitute_function(fun.function, by)

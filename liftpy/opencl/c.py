@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from liftpy.errors import InternalError
-from liftpy.ir.nat import Atom, Nat, Quotient, Remainder, Var
+from liftpy.ir.nat import Atom, Extreme, Nat, Quotient, Remainder, Var
 from liftpy.views.access import Memory
 
 C_TYPES = {"f32": "float", "f64": "double", "i32": "int", "bool": "uchar"}
@@ -314,6 +314,10 @@ def atom_c(a: Atom, *, wide: bool) -> str:
                 under = under if under.isalnum() else f"({under})"
                 return f"({over} {'/' if isinstance(a, Quotient) else '%'} {under})"
             return f"{'floor_div' if isinstance(a, Quotient) else 'floor_mod'}({over}, {under})"
+        case Extreme():
+            kind = "long" if wide else "int"  # the two must be of one type
+            parts = ", ".join(f"({kind})({index_c(part, wide=wide)})" for part in a.parts())
+            return f"{'max' if a.largest else 'min'}({parts})"
         case _:
             message = f"no C for {a.key}"
             raise InternalError(message)

@@ -62,6 +62,7 @@ from liftpy.opencl.terms import (
     is_stable,
     lanes_c,
     literal_c,
+    number_c,
     operator_c,
 )
 from liftpy.primitives import (
@@ -87,6 +88,7 @@ from liftpy.views.access import (
     Apply,
     Choice,
     Constant,
+    FromIndex,
     Lane,
     Lanes,
     Load,
@@ -362,10 +364,11 @@ class Emitter:
             case Tuple(elements):
                 for k, e in enumerate(elements):
                     self.generate(e, env, dest[k])
-            case FunCall(Primitive() as p, (arg,)) if (
-                inner := self.inner(p, arg, dest)
+            case FunCall(Primitive() as p, args) if (
+                inner := self.inner(p, args, dest)
             ) is not None:
-                self.generate(arg, env, inner)
+                for arg, place in zip(args, inner, strict=True):
+                    self.generate(arg, env, place)
             case FunCall(Map() | Reduce() as p, _) if type(p) in {Map, Reduce} and not is_layout(p):
                 message = (
                     f"`{p.name}` has no loop or parallel level: "
@@ -375,11 +378,11 @@ class Emitter:
             case _:
                 self.copy(vectors(expr.type, self.view(expr, env)), dest)
 
-    def inner(self, p: Primitive, arg: Expr, dest: Value) -> Value | None:
-        """Where the argument of a layout at the end must go; None if it has to be read instead."""
-        if not (isinstance(p, LAYOUTS) or type(p) is Map) or not computes(arg):
+    def inner(self, p: Primitive, args: tuple[Expr, ...], dest: Value) -> tuple[Value, ...] | None:
+        """Where the arguments of a layout at the end go; None if they have to be read instead."""
+        if not (isinstance(p, LAYOUTS) or type(p) is Map) or not any(map(computes, args)):
             return None
-        return through(p, arg, dest, self.read)
+        return through(p, args, dest, self.read)
 
     def copy(self, value: Value, dest: Value) -> None:
         """Store a value that needs no further computation than its terms."""
@@ -630,6 +633,8 @@ class Emitter:
                 return self.loaded(term, self.place(term, 1), 1)
             case Constant(value, t):
                 return literal_c(value, t)
+            case FromIndex(index, t):
+                return number_c(index, t)
             case Apply(op, args, _):
                 return operator_c(op, [self.scalar(a) for a in args], args[-1].type)
             case Choice():
@@ -658,7 +663,7 @@ class Emitter:
                 return Ternary(
                     condition_c(conditions),
                     self.unconditional(then),
-                    literal_c(otherwise.value, otherwise.type),
+                    self.unconditional(otherwise),
                 )
             case Lanes():
                 message = "a reduceVec cannot stand behind a pad: store its result with toGlobal"
@@ -742,10 +747,9 @@ class Emitter:
         if isinstance(term, Choice):
             conditions, then, otherwise = guards(term)
             if not any(lane in c.index.names() for c in conditions):
-                inner, is_vector = self.vector_unconditional(then, lane, width)
-                inner = inner if is_vector else CallC(f"({kind})", (inner,))
-                constant = CallC(f"({kind})", (literal_c(otherwise.value, otherwise.type),))
-                return Ternary(condition_c(conditions), inner, constant), True
+                parts = (self.vector_unconditional(t, lane, width) for t in (then, otherwise))
+                inner, other = (c if vec else CallC(f"({kind})", (c,)) for c, vec in parts)
+                return Ternary(condition_c(conditions), inner, other), True
         if isinstance(term, Load) and term.memory.space != "private":
             start = self.start(term.index, lane)
             if term.index - var(lane, 0, width - 1) == start:

@@ -6,12 +6,24 @@ import math
 
 from liftpy.ir.nat import Nat, nat
 from liftpy.ir.types import ScalarType
-from liftpy.opencl.c import MAX_INT, C, CallC, Infix, Prefix, Ternary, Text, index_c, magnitude
+from liftpy.opencl.c import (
+    C_TYPES,
+    MAX_INT,
+    C,
+    CallC,
+    Infix,
+    Prefix,
+    Ternary,
+    Text,
+    index_c,
+    magnitude,
+)
 from liftpy.views.access import (
     AccessReader,
     Apply,
     Choice,
     Constant,
+    FromIndex,
     Inside,
     Lanes,
     Load,
@@ -29,8 +41,11 @@ def depends(term: Term, lane: str) -> bool:
             return lane in index.names()
         case Apply(_, args, _):
             return any(depends(a, lane) for a in args)
-        case Choice(condition, then, _):
-            return lane in condition.index.names() or depends(then, lane)
+        case FromIndex(index, _):
+            return lane in index.names()
+        case Choice(condition, then, otherwise):
+            parts = depends(then, lane) or depends(otherwise, lane)
+            return parts or lane in condition.index.names()
         case Lanes(init=init, vector=vector):
             return depends(init, lane) or depends(vector, lane)
         case _:
@@ -44,9 +59,9 @@ def is_stable(term: Term) -> bool:
             return not memory.writable and memory.space == "global"
         case Apply(_, args, _):
             return all(is_stable(a) for a in args)
-        case Choice(_, then, _):
-            return is_stable(then)
-        case Constant():
+        case Choice(_, then, otherwise):
+            return is_stable(then) and is_stable(otherwise)
+        case Constant() | FromIndex():
             return True
         case _:
             return False
@@ -59,22 +74,24 @@ def at_lane(term: Term, lane: str, k: int) -> Term:
             return Load(memory, index.substitute({lane: k}), alias)
         case Apply(op, args, t):
             return Apply(op, tuple(at_lane(a, lane, k) for a in args), t)
+        case FromIndex(index, t):
+            return FromIndex(index.substitute({lane: k}), t)
         case Choice(condition, then, otherwise):
-            return narrowed(condition, {lane: nat(k)}, at_lane(then, lane, k), otherwise)
+            parts = at_lane(then, lane, k), at_lane(otherwise, lane, k)
+            return narrowed(condition, {lane: nat(k)}, *parts)
         case _:
             return term
 
 
-def narrowed(condition: Inside, by: dict[str, Nat], then: Term, otherwise: Constant) -> Term:
+def narrowed(condition: Inside, by: dict[str, Nat], then: Term, otherwise: Term) -> Term:
     """A guarded term at a smaller range of its index."""
     reader = AccessReader()
-    return reader.choose(
-        reader.inside(condition.index.substitute(by), condition.length), then, otherwise.value
-    )
+    inside = reader.inside(condition.index.substitute(by), condition.length)
+    return reader.either(inside, then, otherwise)
 
 
-def guards(term: Choice) -> tuple[list[Inside], Term, Constant]:
-    """A nest of guards with one constant as a list of conditions."""
+def guards(term: Choice) -> tuple[list[Inside], Term, Term]:
+    """A nest of guards with one alternative as a list of conditions."""
     conditions = [term.condition]
     then = term.then
     while isinstance(then, Choice) and then.otherwise == term.otherwise:
@@ -93,6 +110,14 @@ def condition_c(conditions: list[Inside]) -> C:
         if condition.test_high:
             tests.append(f"{index} < {int(condition.length)}")
     return Text(f"({' && '.join(dict.fromkeys(tests))})")
+
+
+def number_c(index: Nat, t: ScalarType) -> C:
+    """An index as a number."""
+    if index.constant is not None:
+        return literal_c(index.constant, t)
+    text = index_c(index, wide=magnitude(index) > MAX_INT)
+    return CallC(f"({C_TYPES[t.name]})", (Text(text),))
 
 
 def literal_c(value: float, t: ScalarType) -> C:

@@ -1,6 +1,8 @@
 """What each primitive is: its law, type, conditions, meaning and reference. No z3, no OpenCL."""
 
 from liftpy.ir.expr import Get, Primitive, ScalarOp
+from liftpy.primitives.concat import Concat, Drop, SplitAt, Take
+from liftpy.primitives.generate import Generate, Repeat
 from liftpy.primitives.lowered import (
     MapGlb,
     MapLcl,
@@ -16,31 +18,48 @@ from liftpy.primitives.lowered import (
     ToPrivate,
 )
 from liftpy.primitives.map import Map
-from liftpy.primitives.pad import Pad
+from liftpy.primitives.pad import Pad, PadClamp, PadMirror, PadWrap
 from liftpy.primitives.reduce import Reduce
-from liftpy.primitives.slide import Slide
+from liftpy.primitives.slide import Slide, SlideStrict, Unslide
 from liftpy.primitives.split import Join, Split
-from liftpy.primitives.transpose import Reorder, Transpose, stride
+from liftpy.primitives.transpose import Gather, Reorder, Transpose, stride
 from liftpy.primitives.vector import AsScalar, AsVector
 from liftpy.primitives.zip import Unzip, Zip
 
-#: Every primitive by its name in the text form. `get` and scalar operators have their own syntax.
+#: Primitives that move elements and compute nothing: views. A new one is registered here.
+LAYOUTS: tuple[type[Primitive], ...] = (
+    Zip,
+    Unzip,
+    Get,
+    Split,
+    Join,
+    Slide,
+    SlideStrict,
+    Unslide,
+    Pad,
+    PadClamp,
+    PadMirror,
+    PadWrap,
+    Concat,
+    SplitAt,
+    Take,
+    Drop,
+    Transpose,
+    Reorder,
+    Gather,
+    Repeat,
+    AsVector,
+    AsScalar,
+)
+
+#: Every primitive by its name in the text form. Scalar operators have their own syntax.
 PRIMITIVES: dict[str, type[Primitive]] = {
     p.name: p
     for p in (
         Map,
         Reduce,
-        Zip,
-        Unzip,
-        Get,
-        Split,
-        Join,
-        Slide,
-        Pad,
-        Transpose,
-        Reorder,
-        AsVector,
-        AsScalar,
+        *LAYOUTS,
+        Generate,
         MapSeq,
         MapGlb,
         MapWrg,
@@ -55,26 +74,15 @@ PRIMITIVES: dict[str, type[Primitive]] = {
     )
 }
 
-#: Primitives that move elements and compute nothing: views.
-LAYOUTS: tuple[type[Primitive], ...] = (
-    Zip,
-    Unzip,
-    Get,
-    Split,
-    Join,
-    Slide,
-    Pad,
-    Transpose,
-    Reorder,
-    AsVector,
-    AsScalar,
-)
-
 __all__ = [
     "LAYOUTS",
     "PRIMITIVES",
     "AsScalar",
     "AsVector",
+    "Concat",
+    "Drop",
+    "Gather",
+    "Generate",
     "Get",
     "Join",
     "Map",
@@ -85,19 +93,27 @@ __all__ = [
     "MapWrg",
     "Memory",
     "Pad",
+    "PadClamp",
+    "PadMirror",
+    "PadWrap",
     "Primitive",
     "Reduce",
     "ReduceSeq",
     "ReduceSeqUnroll",
     "ReduceVec",
     "Reorder",
+    "Repeat",
     "ScalarOp",
     "Slide",
+    "SlideStrict",
     "Split",
+    "SplitAt",
+    "Take",
     "ToGlobal",
     "ToLocal",
     "ToPrivate",
     "Transpose",
+    "Unslide",
     "Unzip",
     "Zip",
     "stride",

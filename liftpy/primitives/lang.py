@@ -11,8 +11,9 @@ function from expressions to expressions; `xs >> f` applies it, `f >> g` compose
 from __future__ import annotations
 
 import builtins
+import functools
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from liftpy.errors import TypeRefused
@@ -36,6 +37,8 @@ from liftpy.ir.expr import (
 )
 from liftpy.ir.nat import Nat, NatLike, nat
 from liftpy.ir.types import F32, I32, ArrayType, ScalarType, TupleType, Type, VectorType, base
+from liftpy.primitives.concat import Drop, Take
+from liftpy.primitives.generate import Generate, Repeat
 from liftpy.primitives.lowered import (
     MapGlb,
     MapLcl,
@@ -54,24 +57,13 @@ from liftpy.primitives.pad import Pad
 from liftpy.primitives.reduce import Reduce
 from liftpy.primitives.slide import Slide
 from liftpy.primitives.split import Join, Split
-from liftpy.primitives.transpose import Reorder, Transpose
+from liftpy.primitives.transpose import Reorder, Transpose, swaps
 from liftpy.primitives.vector import AsScalar, AsVector
+from liftpy.primitives.words import WORDS, Section, index_function
 from liftpy.primitives.zip import Unzip, Zip
 
-
-class Section:
-    """A function from an expression to an expression: a primitive waiting for its array."""
-
-    def __init__(self, build: Callable[[Expr], Expr]) -> None:
-        self.build = build
-
-    def __call__(self, xs: Expr) -> Expr:
-        return self.build(xs)
-
-    def __rshift__(self, after: Callable[[Expr], Expr]) -> Section:
-        return Section(lambda xs: after(self.build(xs)))
-
-
+#: A function of an index: a term over `var("i")`, or a Python function.
+Index: TypeAlias = Nat | Callable[[Nat], Nat]
 #: What may stand where a function is expected.
 Callee: TypeAlias = Callable[..., Any] | Section | UserFun | Lambda
 
@@ -187,6 +179,14 @@ def layout(primitive: Function) -> Section:
 # --- the words -----------------------------------------------------------------------------------
 
 
+def __getattr__(name: str) -> Callable[..., Any]:
+    """The word of a layout that wants no sugar, from its class: `take`, `pad_clamp`, ..."""
+    if name not in DERIVED:
+        message = f"module {__name__} has no attribute {name!r}"
+        raise AttributeError(message)
+    return DERIVED[name]
+
+
 def map(f: Callee) -> Section:  # noqa: A001  the language's own word
     """`f` on every element."""
     return mapping(Map, f)
@@ -237,14 +237,14 @@ def transpose() -> Section:
     return layout(Transpose())
 
 
-def reorder(index: Nat | Reorder, inverse: Nat | None = None) -> Section:
-    """A permutation with its inverse, both terms over `var("i")`; or one made by `stride`."""
+def reorder(index: Index | Reorder, inverse: Index | None = None) -> Section:
+    """A permutation with its inverse, terms over `var("i")` or functions; or one of `stride`."""
     if isinstance(index, Reorder):
         return layout(index)
     if inverse is None:
         message = "reorder needs the inverse of its index function as well"
         raise TypeRefused(message)
-    return layout(Reorder(index, inverse))
+    return layout(Reorder(index_function(index), index_function(inverse)))
 
 
 def as_vector(width: NatLike) -> Section:
@@ -255,6 +255,11 @@ def as_vector(width: NatLike) -> Section:
 def as_scalar() -> Section:
     """An array of vectors as the array of their lanes."""
     return layout(AsScalar())
+
+
+def generate(length: NatLike, f: Callee, index: ScalarType = I32) -> Expr:
+    """An array of `f(i)` for each index, which is a number of type `index`."""
+    return call(Generate(nat(length), function(f, (index,))))
 
 
 def let(f: Callee) -> Section:
@@ -320,16 +325,94 @@ def to_private(x: Expr) -> Expr:
 # --- compositions --------------------------------------------------------------------------------
 
 
+def under(depth: int, f: Section) -> Section:
+    """`f` under `depth` maps."""
+    return f if depth == 0 else map(under(depth - 1, f))
+
+
 def map2d(f: Callee) -> Section:
     """`f` on every element of an array of arrays."""
     return map(map(f))
+
+
+def map3d(f: Callee) -> Section:
+    """`f` on every element of an array of arrays of arrays."""
+    return map(map2d(f))
+
+
+def pad_nd(pad_one: Callable[[NatLike, NatLike], Section], *amounts: NatLike) -> Section:
+    """Padding of each dimension, outermost first: two amounts for each, `pad_one` for each."""
+    outer = pad_one(amounts[0], amounts[1])
+    return outer if len(amounts) == 2 else outer >> map(pad_nd(pad_one, *amounts[2:]))
 
 
 def pad2d(
     top: NatLike, bottom: NatLike, left: NatLike, right: NatLike, value: float = 0.0
 ) -> Section:
     """Constant rows above and below, constant columns left and right."""
-    return pad(top, bottom, value) >> map(pad(left, right, value))
+    return pad_nd(lambda a, b: pad(a, b, value), top, bottom, left, right)
+
+
+def pad3d(
+    front: NatLike,
+    back: NatLike,
+    top: NatLike,
+    bottom: NatLike,
+    left: NatLike,
+    right: NatLike,
+    value: float = 0.0,
+) -> Section:
+    """Constant elements on all six sides."""
+    return pad_nd(lambda a, b: pad(a, b, value), front, back, top, bottom, left, right)
+
+
+def boundary(one: Callable[..., Section], name: str, rank: int) -> Callable[..., Section]:
+    """Padding in several dimensions with elements of the array."""
+
+    def build(*amounts: NatLike) -> Section:
+        if len(amounts) != 2 * rank:
+            message = f"{name} needs {2 * rank} amounts, two for each dimension: got {len(amounts)}"
+            raise TypeRefused(message)
+        return pad_nd(one, *amounts)
+
+    build.__name__ = build.__qualname__ = name
+    build.__doc__ = f"`{one.__name__}` in {rank} dimensions, two amounts for each, outermost first."
+    return build
+
+
+#: The words that their classes say all of, and the boundaries in two and three dimensions.
+DERIVED: dict[str, Callable[..., Any]] = dict(WORDS) | {
+    f"{name}{rank}d": boundary(WORDS[name], f"{name}{rank}d", rank)
+    for name in ("pad_clamp", "pad_mirror", "pad_wrap")
+    for rank in (2, 3)
+}
+
+
+def permute(*axes: int) -> Section:
+    """Dimensions in another order, as in numpy: dimension k is what `axes[k]` was."""
+    steps = [under(depth, transpose()) for depth in swaps(axes)]
+    return functools.reduce(lambda done, step: done >> step, steps, Section(lambda xs: xs))
+
+
+def slice(start: NatLike, length: NatLike) -> Section:  # noqa: A001  the language's own word
+    """`length` elements from `start` on."""
+    return layout(Drop(nat(start))) >> layout(Take(nat(length)))
+
+
+def scatter(index: Index, inverse: Index) -> Section:
+    """Element i goes to `index(i)`: `reorder` the other way round."""
+    return reorder(inverse, index)
+
+
+def full(length: NatLike, x: Expr | float) -> Expr:
+    """One value at every index; a number is an f32."""
+    value = x if isinstance(x, Expr) else Literal(cast_literal(x, F32), F32)
+    return call(Repeat(nat(length)), value)
+
+
+def iota(length: NatLike) -> Expr:
+    """The indices, as i32."""
+    return generate(length, lambda i: i)
 
 
 def slide2d(size: NatLike, step: NatLike = 1) -> Section:
@@ -342,7 +425,26 @@ def slide2d_rect(size: tuple[NatLike, NatLike], step: tuple[NatLike, NatLike]) -
 
     `[h][w]a -> [oh][ow][size_h][size_w]a` (specs: lift-convolution, section 1).
     """
-    return slide(size[0], step[0]) >> map(map(slide(size[1], step[1])) >> transpose())
+    return slide_nd(size, step)
+
+
+def slide3d(size: NatLike, step: NatLike = 1) -> Section:
+    """Cubic windows: `[d][h][w]a -> [od][oh][ow][size][size][size]a`."""
+    return slide_nd((size,) * 3, (step,) * 3)
+
+
+def slide_nd(sizes: Sequence[NatLike], steps: Sequence[NatLike]) -> Section:
+    """Windows in several dimensions, outermost first: all positions, then all insides.
+
+    The outermost dimension slides first; its inside then goes behind the positions of the others.
+    """
+    outer = slide(sizes[0], steps[0])
+    if len(sizes) == 1:
+        return outer
+    inner = map(slide_nd(sizes[1:], steps[1:]))
+    for depth in range(len(sizes) - 1):
+        inner = inner >> under(depth, transpose())
+    return outer >> map(inner)
 
 
 # --- scalar functions ---

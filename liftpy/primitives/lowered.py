@@ -79,6 +79,7 @@ class MapVec(Primitive):
     """
 
     name: ClassVar[str] = "mapVec"
+    unconditional: ClassVar[str] = "whoever made the vector was asked for its width"
     f: Lambda
 
     def parameter_types(self, xs: Type) -> tuple[Type, ...]:
@@ -105,6 +106,7 @@ class ReduceVec(Primitive):
     """
 
     name: ClassVar[str] = "reduceVec"
+    unconditional: ClassVar[str] = "whoever made the vector was asked for its width"
     f: Lambda
 
     def parameter_types(self, init: Type, xs: Type) -> tuple[Type, ...]:
@@ -131,6 +133,8 @@ class Memory(Primitive):
 
     toGlobal, toLocal, toPrivate : a -> a
     """
+
+    unconditional: ClassVar[str] = "the value stays what it is"
 
     def type_of(self, x: Type) -> Type:
         return x

@@ -28,6 +28,7 @@ class Map(Primitive):
     """
 
     name: ClassVar[str] = "map"
+    unconditional: ClassVar[str] = "a function is applied to any element there is, also to none"
     f: Lambda
 
     def parameter_types(self, xs: Type) -> tuple[Type, ...]:

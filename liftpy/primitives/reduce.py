@@ -23,6 +23,7 @@ class Reduce(Primitive):
     """
 
     name: ClassVar[str] = "reduce"
+    unconditional: ClassVar[str] = "only that the function gives what init is, if it has sizes"
     f: Lambda
 
     def parameter_types(self, init: Type, xs: Type) -> tuple[Type, ...]:

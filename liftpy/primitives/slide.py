@@ -1,17 +1,18 @@
-"""`slide`: overlapping windows of an array."""
+"""`slide`, `slideStrict` and `unslide`: overlapping windows of an array, and back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from liftpy.ir.constraint import Constraint, at_least
+from liftpy.ir.constraint import Constraint, at_least, at_most, divides, equal
 from liftpy.ir.expr import Primitive
-from liftpy.ir.nat import Nat
-from liftpy.ir.pull import Pull, Reader, Value
+from liftpy.ir.nat import Nat, least
+from liftpy.ir.pull import Index, Pull, Reader, Value
 from liftpy.ir.types import ArrayType, Type
 from liftpy.primitives.map import array_of
+from liftpy.primitives.split import Split
 
 
 @dataclass(frozen=True)
@@ -46,3 +47,64 @@ class Slide(Primitive):
     def reference(self, xs: list[Any]) -> list[Any]:
         size, step = int(self.size), int(self.step)
         return [xs[start : start + size] for start in range(0, len(xs) - size + 1, step)]
+
+
+@dataclass(frozen=True)
+class SlideStrict(Slide):
+    """Overlapping windows, the last one of which ends where the array does.
+
+    slideStrict(size, step) : [a]n -> [[a]size]w        element (i, j) is xs[i*step + j]
+                              w = (n - size) / step + 1;  n >= size;  step divides n - size
+    """
+
+    name: ClassVar[str] = "slideStrict"
+    by_definition: ClassVar[Mapping[str, str]] = {
+        "step divides n - size": "no element is left over: that is what it says beyond `slide`",
+        "1 <= step": "`step divides n - size` says it too; this one makes the better message",
+    }
+
+    def requires(self, xs: Type) -> Iterator[Constraint]:
+        yield from super().requires(xs)
+        yield divides(self.step, array_of(self.name, xs).length - self.size)
+
+
+@dataclass(frozen=True)
+class Unslide(Primitive):
+    """Overlapping windows put back: an element comes from the last window that begins before it.
+
+    unslide(size, step) : [[a]size]w -> [a]((w - 1)*step + size);  step <= size
+        element k is xss[i][k - i*step] where i is min(k / step, w - 1)
+    """
+
+    name: ClassVar[str] = "unslide"
+    size: Nat
+    step: Nat
+
+    def type_of(self, xss: Type) -> Type:
+        outer = array_of(self.name, xss)
+        inner = array_of(self.name, outer.element)
+        return ArrayType(inner.element, (outer.length - 1) * self.step + self.size)
+
+    def requires(self, xss: Type) -> Iterator[Constraint]:
+        outer = array_of(self.name, xss)
+        yield at_least(1, outer.length)
+        yield equal(array_of(self.name, outer.element).length, self.size)
+        yield at_least(1, self.step)
+        yield at_most(self.step, self.size)
+
+    def meaning(self, read: Reader, xss: Pull) -> Value:
+        step, last = self.step, xss.length - 1
+
+        def element(k: Index) -> Value:
+            i = least(k // step, last)
+            return xss[i][k - i * step]
+
+        return Pull(last * step + self.size, element)
+
+    def reference(self, xss: list[Any]) -> list[Any]:
+        *others, last = xss
+        return [x for window in others for x in window[: int(self.step)]] + last
+
+    def inverse(self, xss: Type) -> Primitive | None:
+        """Windows that overlap cannot be written: two of them may differ at one place."""
+        return Split(self.size) if self.size == self.step else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -23,6 +23,9 @@ class Split(Primitive):
     """
 
     name: ClassVar[str] = "split"
+    by_definition: ClassVar[Mapping[str, str]] = {
+        "1 <= size": "`size divides n` says it too; this one makes the better message"
+    }
     size: Nat
 
     def type_of(self, xs: Type) -> Type:
@@ -53,6 +56,9 @@ class Join(Primitive):
     """
 
     name: ClassVar[str] = "join"
+    by_definition: ClassVar[Mapping[str, str]] = {
+        "1 <= m": "indices are divided by it, though an empty row leaves no index"
+    }
 
     def type_of(self, xss: Type) -> Type:
         outer = array_of(self.name, xss)

@@ -40,7 +40,7 @@ from liftpy.ir.expr import (
     cast_literal,
     fresh,
 )
-from liftpy.ir.nat import Nat, nat, var
+from liftpy.ir.nat import INDEX, Nat, greatest, least, nat, var
 from liftpy.ir.parse import (
     ArraySyntax,
     Arrow,
@@ -84,26 +84,15 @@ from liftpy.ir.types import (
     base,
 )
 from liftpy.primitives import PRIMITIVES
+from liftpy.primitives.compositions import ABBREVIATIONS, COMPOSITIONS, permuted
 from liftpy.primitives.lang import PRELUDE, eta
 
 #: What the names in sight mean, the nearest binder last.
 Scope: TypeAlias = Mapping[str, tuple[Expr, ...]]
 T = TypeVar("T")
 
-#: Words that abbreviate a section: their parameters, and what they stand for.
-COMPOSITIONS: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "map2d": (("f",), "map(map(f))"),
-    "pad2d": (
-        ("top", "bottom", "left", "right", "value"),
-        "pad(top, bottom, value) |> map(pad(left, right, value))",
-    ),
-    "slide2d": (
-        ("window", "step"),
-        "slide(window, step) |> map(map(slide(window, step)) |> transpose)",
-    ),
-}
 #: The names that mean something wherever a function is expected.
-WORDS = frozenset({*PRIMITIVES, *COMPOSITIONS, *OPERATORS})
+WORDS = frozenset({*PRIMITIVES, *ABBREVIATIONS, *OPERATORS})
 #: Operators that are called by name; the others stand between their operands.
 NAMED_OPERATORS = tuple(op for op in OPERATORS if op.isalpha() and op != "neg")
 SIZE_ONLY = {"//": "rounding down", "%": "the rest", "/^": "exactly"}
@@ -133,9 +122,9 @@ def show_expr(expr: Expr, width: int | None = None) -> str:
 
 
 @cache
-def composition(name: str) -> Syntax:
+def composition(text: str) -> Syntax:
     """What an abbreviation stands for, as syntax."""
-    return parse_expr(Source(COMPOSITIONS[name][1]))
+    return parse_expr(Source(text))
 
 
 def expand(node: T, by: Mapping[str, Syntax], place: Place) -> T:
@@ -163,18 +152,21 @@ def law(cls: type[Primitive]) -> tuple[str, ...]:
 
 def usage(cls: type[Primitive]) -> str:
     """How a primitive is written."""
-    if printing.operands(cls) is None:
-        return f"{cls.name}(xs, ys, ...)"
     names = arguments(cls)
+    if printing.is_called(cls):
+        arrays = ("xs, ys, ...",) if printing.operands(cls) is None else ()
+        return f"{cls.name}({', '.join((*names, *arrays))})"
     return f"xs |> {cls.name}({', '.join(names)})" if names else f"xs |> {cls.name}"
 
 
 @cache
 def arguments(cls: type[Primitive]) -> tuple[str, ...]:
-    """What stands in a primitive's parentheses: fields, function, all operands but the last."""
+    """What stands in a primitive's parentheses: fields, function, operands but a stage's last."""
     names = [f.name for f in printing.statics(cls)]
     names += [f.name for f in fields(cls) if f.name == "f"]
-    operands = list(inspect.signature(cls.type_of).parameters)[1:-1]
+    operands = list(inspect.signature(cls.type_of).parameters)[1:]
+    if not printing.is_called(cls):
+        operands.pop()
     return (*names, *(operands if printing.operands(cls) is not None else ()))
 
 
@@ -312,6 +304,9 @@ class Elaborator:
                 return -self.nat(node.value, index)
             case Infix():
                 return self.arithmetic(node, index)
+            case Call(name=Name(name=("min" | "max") as word), args=(left, right)) if index:
+                choose = least if word == "min" else greatest
+                return choose(self.nat(left, index), self.nat(right, index))
             case _:
                 what = "this is not a size"
                 why = "a size is made of whole numbers, declared sizes and + - * // % /^"
@@ -341,12 +336,17 @@ class Elaborator:
                 why = "sizes are divided by `//` (rounding down) or `/^` (exactly)"
                 raise self.refuse(SyntaxRefused, what, node, why)
 
-    def index_function(self, node: Syntax, variable: str) -> Nat:
-        """`i => size`, over the variable that the primitive calls its index."""
+    def index_function(self, node: Syntax) -> Nat:
+        """`i => size`, whatever the index is called; `min` and `max` may be used in it."""
         if not isinstance(node, Arrow) or len(node.params) != 1:
             what = "an index function is needed here"
             raise self.refuse(SyntaxRefused, what, node, "write it as `i => 3*i % 7`")
-        return self.nat(node.body, {node.params[0].name: var(variable)})
+        name = node.params[0].name
+        if name != INDEX and INDEX in self.sizes:
+            for place in mentions(node.body, INDEX):
+                what = f"size `{INDEX}` cannot be told from the index here"
+                raise self.refuse(SyntaxRefused, what, place, "give the size another name")
+        return self.nat(node.body, {name: var(INDEX)})
 
     def number(self, node: Syntax, *, whole: bool) -> float:
         """A number that a primitive holds."""
@@ -508,9 +508,8 @@ class Elaborator:
             return self.operator(name, node.args, node, scope)
         if name in PRIMITIVES and not node.name.quoted:
             return self.called(PRIMITIVES[name], node, scope)
-        if name in COMPOSITIONS and not node.name.quoted:
-            what = f"`{name}` is a stage"
-            raise self.refuse(SyntaxRefused, what, node, f"write `xs |> {name}(...)`")
+        if name in ABBREVIATIONS and not node.name.quoted:
+            return self.value(self.expanded(name, node.args, node, value=True), scope)
         fun = self.user_function(node.name)
         if len(fun.params) != len(node.args):
             what = f"`{name}` takes {len(fun.params)} value(s), not {len(node.args)}"
@@ -521,17 +520,21 @@ class Elaborator:
         return self.built(node, lambda: FunCall(fun, args), lambda: (signature(fun),))
 
     def called(self, cls: type[Primitive], node: Call, scope: Scope) -> Expr:
-        """A primitive that takes any number of arrays."""
-        own = arguments(cls)
-        if printing.operands(cls) is not None or len(node.args) < len(own):
+        """A primitive that is written with all its arguments in parentheses."""
+        expected, taken = arguments(cls), printing.operands(cls)
+        if not printing.is_called(cls):
             what = f"`{cls.name}` is a stage"
             raise self.refuse(SyntaxRefused, what, node, f"write `{usage(cls)}`")
-        static = {
-            f.name: self.static(cls, f.name, str(f.type), arg)
-            for f, arg in zip(printing.statics(cls), node.args, strict=False)
-        }
-        args = tuple(self.value(arg, scope) for arg in node.args[len(own) :])
-        return self.apply(cls(**static), args, node)
+        if taken is not None and len(node.args) != len(expected):
+            what = f"`{cls.name}` takes {len(expected)} argument(s), not {len(node.args)}"
+            raise self.refuse(SyntaxRefused, what, node, f"write `{usage(cls)}`")
+        static = self.statics(cls, node.args)
+        rest = node.args[len(static) :]
+        if taken != 0:
+            return self.apply(cls(**static), tuple(self.value(a, scope) for a in rest), node)
+        bare = cls(f=NO_FUNCTION, **static)  # pyright: ignore[reportCallIssue]
+        function, exact = self.function(rest[0], bare.parameter_types(), scope)
+        return self.apply(replace(bare, f=function), (), node, exact=exact)
 
     def user_function(self, node: Name) -> UserFun:
         """A user function by name."""
@@ -580,20 +583,32 @@ class Elaborator:
             return self.built(node, lambda: FunCall(fun, (operand,)), lambda: (signature(fun),))
         if word in PRIMITIVES:
             return self.primitive(PRIMITIVES[word], args, operand, node, scope)
-        if word in COMPOSITIONS:
-            params, _ = COMPOSITIONS[word]
-            if len(args) != len(params):
-                what = f"`{word}` takes {len(params)} argument(s), not {len(args)}"
-                why = f"write `xs |> {word}({', '.join(params)})`"
-                raise self.refuse(SyntaxRefused, what, node, why)
-            by = dict(zip(params, args, strict=True))
-            return self.stage(expand(composition(word), by, node.place), operand, scope)
+        if word in ABBREVIATIONS:
+            return self.stage(self.expanded(word, args, node, value=False), operand, scope)
         arity, _ = OPERATORS[word]
         if args or arity != 1:
             what = f"`{word}` takes {arity} value(s), a stage gives it one"
             names = ", ".join("abc"[:arity])
             raise self.refuse(SyntaxRefused, what, node, f"write ({names}) => {word}({names})")
         return self.built(node, lambda: FunCall(ScalarOp(word), (operand,)), no_remedies)
+
+    def expanded(self, word: str, args: tuple[Syntax, ...], node: Node, *, value: bool) -> Syntax:
+        """What an abbreviation with arguments stands for: a stage, or a `value`."""
+        known = COMPOSITIONS.get(word)
+        head = "" if known is not None and known.value else "xs |> "
+        params = ("2", "0", "1") if known is None else known.params
+        why = f"write `{head}{word}({', '.join(params)})`"
+        if value == bool(head):
+            what = f"`{word}` is a {'stage' if head else 'value, not a stage'}"
+            raise self.refuse(SyntaxRefused, what, node, why)
+        if known is None:
+            axes = tuple(int(self.number(arg, whole=True)) for arg in args)
+            text = self.built(node, lambda: permuted(axes), lambda: (why,))
+            return expand(composition(text), {}, node.place)
+        if len(args) != len(params):
+            what = f"`{word}` takes {len(params)} argument(s), not {len(args)}"
+            raise self.refuse(SyntaxRefused, what, node, why)
+        return expand(composition(known.text), dict(zip(params, args, strict=True)), node.place)
 
     def primitive(
         self,
@@ -605,17 +620,13 @@ class Elaborator:
     ) -> Expr:
         """A primitive applied to the arguments in its parentheses and to what flows into it."""
         expected = arguments(cls)
-        if printing.operands(cls) is None or len(args) != len(expected):
+        if printing.is_called(cls) or len(args) != len(expected):
             what = f"`{cls.name}` takes {len(expected)} argument(s) here, not {len(args)}"
-            if printing.operands(cls) is None:
+            if printing.is_called(cls):
                 what = f"`{cls.name}` is not a stage"
             raise self.refuse(SyntaxRefused, what, node, f"write `{usage(cls)}`")
-        own = printing.statics(cls)
-        static = {
-            f.name: self.static(cls, f.name, str(f.type), arg)
-            for f, arg in zip(own, args, strict=False)
-        }
-        rest = args[len(own) :]
+        static = self.statics(cls, args)
+        rest = args[len(static) :]
         has_function = len(rest) == (printing.operands(cls) or 0)
         inner = tuple(self.numeric(a, base(operand.type), scope) for a in rest[has_function:])
         operands = (*inner, operand)
@@ -643,11 +654,17 @@ class Elaborator:
 
         return self.built(node, lambda: applied(primitive, operands, exact=exact), remedies)
 
+    def statics(self, cls: type[Primitive], args: tuple[Syntax, ...]) -> dict[str, Nat | float]:
+        """The fields of a primitive, from the arguments that come first."""
+        pairs = zip(printing.statics(cls), args, strict=False)
+        return {f.name: self.static(cls, f.name, str(f.type), arg) for f, arg in pairs}
+
     def static(self, cls: type[Primitive], name: str, kind: str, node: Syntax) -> Nat | float:
         """An argument that is a field of a primitive."""
         if kind == "Nat":
-            index = printing.INDEXED.get(cls.name)
-            return self.nat(node) if index is None else self.index_function(node, index)
+            return self.nat(node)
+        if kind == "IndexFunction":
+            return self.index_function(node)
         if kind in {"int", "float"}:
             return self.number(node, whole=kind == "int")
         message = f"no syntax for the field {name}: {kind} of {cls.name}"

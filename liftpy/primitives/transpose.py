@@ -1,15 +1,16 @@
-"""`transpose` and `reorder`: the same elements at other places."""
+"""`transpose`, `reorder` and `gather`: elements at other places."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from liftpy.ir.constraint import Constraint, at_least
+from liftpy.errors import TypeRefused
+from liftpy.ir.constraint import Constraint, Everywhere, Stays, at_least
 from liftpy.ir.expr import Primitive
-from liftpy.ir.nat import Nat, NatLike, is_index, nat, var
+from liftpy.ir.nat import IndexFunction, Nat, NatLike, is_index, nat, var
 from liftpy.ir.pull import Pull, Reader, Value
 from liftpy.ir.types import ArrayType, Type
 from liftpy.primitives.map import array_of
@@ -23,6 +24,9 @@ class Transpose(Primitive):
     """
 
     name: ClassVar[str] = "transpose"
+    by_definition: ClassVar[Mapping[str, str]] = {
+        "1 <= n": "the inner length is that of the first row"
+    }
 
     def type_of(self, xss: Type) -> Type:
         outer = array_of(self.name, xss)
@@ -43,21 +47,11 @@ class Transpose(Primitive):
 
 
 @dataclass(frozen=True, slots=True)
-class Permutes(Constraint):
+class Permutes(Everywhere):
     """`left` and `inverse`, both of the variable `i`, undo each other on `0 .. right - 1`."""
 
+    functions: ClassVar[tuple[str, ...]] = ("left", "inverse")
     inverse: Nat
-
-    def names(self) -> frozenset[str]:
-        return (self.left.names() | self.right.names() | self.inverse.names()) - {"i"}
-
-    def substitute(self, by: Mapping[str, NatLike]) -> Constraint:
-        return Permutes(
-            self.left.substitute(by), self.right.substitute(by), self.inverse.substitute(by)
-        )
-
-    def holds(self, at: Mapping[str, int]) -> bool:
-        return self.substitute({k: v for k, v in at.items() if k != "i"}).known() is True
 
     def known(self) -> bool | None:
         return (
@@ -85,8 +79,8 @@ class Reorder(Primitive):
     """
 
     name: ClassVar[str] = "reorder"
-    index: Nat
-    back: Nat
+    index: IndexFunction
+    back: IndexFunction
 
     def type_of(self, xs: Type) -> Type:
         return array_of(self.name, xs)
@@ -104,6 +98,31 @@ class Reorder(Primitive):
         return Reorder(self.back, self.index)
 
 
+@dataclass(frozen=True)
+class Gather(Primitive):
+    """Elements taken from anywhere, some perhaps twice and some never; phi is a term over `i`.
+
+    gather(length, phi) : [a]n -> [a]length        element i is xs[phi(i)];  0 <= phi(i) < n
+    """
+
+    name: ClassVar[str] = "gather"
+    length: Nat
+    index: IndexFunction
+
+    def type_of(self, xs: Type) -> Type:
+        return ArrayType(array_of(self.name, xs).element, self.length)
+
+    def requires(self, xs: Type) -> Iterator[Constraint]:
+        yield at_least(1, self.length)
+        yield Stays(self.index, array_of(self.name, xs).length, self.length)
+
+    def meaning(self, read: Reader, xs: Pull) -> Value:
+        return Pull(self.length, lambda i: xs[at_index(self.index, i)])
+
+    def reference(self, xs: list[Any]) -> list[Any]:
+        return [xs[self.index.value({"i": i})] for i in range(int(self.length))]
+
+
 def at_index(function: Nat, i: Any) -> Any:
     """An index function at an index: a natural, or an array of numbers."""
     return function.substitute({"i": i}) if is_index(i) else function.value({"i": i})
@@ -117,3 +136,24 @@ def stride(step: NatLike, length: NatLike) -> Reorder:
     i, s, n = var("i"), nat(step), nat(length)
     across = n.exact_div(s)
     return Reorder(i // across + s * (i % across), i // s + across * (i % s))
+
+
+def swaps(axes: Sequence[int]) -> list[int]:
+    """Depths at which to transpose, in order, so that dimension k is what `axes[k]` was.
+
+    Any permutation of dimensions is made of exchanges of neighbours, so it needs no primitive: what
+    holds of `transpose` under `map` holds of it.
+    """
+    if sorted(axes) != list(range(len(axes))) or len(axes) < 2:
+        given = ", ".join(map(str, axes))
+        message = (
+            f"permute({given}) is no permutation of dimensions: "
+            f"give each of 0 .. {max(len(axes) - 1, 1)} once"
+        )
+        raise TypeRefused(message)
+    now, depths = list(range(len(axes))), list[int]()
+    for to, axis in enumerate(axes):
+        for depth in range(now.index(axis) - 1, to - 1, -1):
+            now[depth : depth + 2] = now[depth + 1], now[depth]
+            depths.append(depth)
+    return depths

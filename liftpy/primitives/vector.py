@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -26,6 +26,9 @@ class AsVector(Primitive):
     """
 
     name: ClassVar[str] = "asVector"
+    by_definition: ClassVar[Mapping[str, str]] = {
+        "v divides 16": "OpenCL has vectors of 2, 4, 8 and 16 lanes"
+    }
     width: Nat
 
     def type_of(self, xs: Type) -> Type:
@@ -60,6 +63,7 @@ class AsScalar(Primitive):
     """
 
     name: ClassVar[str] = "asScalar"
+    unconditional: ClassVar[str] = "whoever made the vectors was asked for their width"
 
     def type_of(self, xs: Type) -> Type:
         known = array_of(self.name, xs)

@@ -1,9 +1,9 @@
-"""Which expressions do work of their own, and which are only views."""
+"""Which expressions do work of their own, which are only views, which can be written through."""
 
 from __future__ import annotations
 
-from liftpy.ir.expr import Expr, FunCall, Lambda, Primitive, Tuple, UserFun
-from liftpy.primitives import LAYOUTS, Map
+from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Primitive, Tuple, UserFun
+from liftpy.primitives import LAYOUTS, Generate, Map, Unzip, Zip
 
 
 def computes(expr: Expr) -> bool:
@@ -22,7 +22,26 @@ def computes(expr: Expr) -> bool:
 
 
 def is_layout(p: Primitive) -> bool:
-    """Whether a primitive only moves elements: a layout, or `map` of one."""
-    if type(p) is Map:
+    """Whether a primitive only moves elements: a layout, or `map` or `generate` of one."""
+    if type(p) is Map or isinstance(p, Generate):
         return not computes(p.f.body)
     return isinstance(p, LAYOUTS)
+
+
+def writable(primitive: Primitive, args: tuple[Expr, ...]) -> bool:
+    """Whether a layout's result can be filled by writing its arguments where they belong."""
+    if type(primitive) is Map:
+        f = primitive.f
+        return not f.free and leads_to(f.body, f.params[0])
+    if isinstance(primitive, Zip | Unzip):
+        return False
+    return primitive.inverse(*(arg.type for arg in args)) is not None
+
+
+def leads_to(expr: Expr, param: Param) -> bool:
+    """Whether an expression is a variable under layouts that can be written through."""
+    if expr == param:
+        return True
+    if not isinstance(expr, FunCall) or not isinstance(expr.fun, Primitive) or len(expr.args) != 1:
+        return False
+    return writable(expr.fun, expr.args) and leads_to(expr.args[0], param)

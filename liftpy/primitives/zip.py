@@ -54,6 +54,7 @@ class Unzip(Primitive):
     """
 
     name: ClassVar[str] = "unzip"
+    unconditional: ClassVar[str] = "the arrays of an array of tuples have its length"
 
     def type_of(self, pairs: Type) -> Type:
         known = array_of(self.name, pairs)

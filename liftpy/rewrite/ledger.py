@@ -33,14 +33,14 @@ def recorded() -> dict[str, Any]:
 
 @cache
 def meanings() -> str:
-    """The source text of every meaning, type and condition: what all proofs rest on."""
-    methods = (Primitive.type_of, Primitive.requires, Primitive.meaning)
+    """The source text of every meaning, type, condition and helper: what all proofs rest on."""
     laws = [
-        inspect.getsource(vars(base)[method.__name__])
+        inspect.getsource(method)
         for p in PRIMITIVES.values()
         for base in p.__mro__
-        for method in methods
-        if method.__name__ in vars(base)
+        if issubclass(base, Primitive) and base is not Primitive
+        for name, method in vars(base).items()
+        if inspect.isfunction(method) and name != "reference" and not name.startswith("__")
     ]
     return "\n".join([*laws, *map(inspect.getsource, (denote, pull))])
 

@@ -20,7 +20,7 @@ from typing import Literal, Self
 
 from liftpy.ir.constraint import Constraint
 from liftpy.ir.expr import Expr, FunCall, FunVar, Param, Primitive
-from liftpy.ir.nat import ONE, ZERO, Applied, Nat, NatLike, Var, atom, nat, var
+from liftpy.ir.nat import INDEX, ONE, ZERO, Applied, Nat, NatLike, Var, atom, nat, var
 from liftpy.ir.walk import top_down
 
 LawName = Literal["associative", "commutative", "neutral"]
@@ -35,7 +35,6 @@ Proof = Literal[
     "idle",
     "carried",
 ]
-INDEX = "i"  # the variable of the index functions of `reorder`
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,44 +4,40 @@ C1  the lengths of the meaning are those of `type_of`, at every depth, and not n
 C2  every element that the meaning reads is inside its array; a clipped read, where it is chosen,
     and then the array has an element to clip to
 C3  `reference` agrees with the meaning on distinct elements, at many sizes (tried, not proved)
-C4  what `inverse` does after the primitive leaves every element where it was
+C4  `inverse` after the primitive leaves every element where it was, and so does the primitive after
+    `inverse`: what is written through an inverse fills its destination
 C5  `requires` can hold for more than 8 elements, and each clause is needed by C1, C2 or C4, or says
-    what the primitive is and has its reason in `BY_DEFINITION`
+    what the primitive is and has its reason in the class (`by_definition`)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
 from typing import Any
 
 import z3
 
-from liftpy.errors import UnknownName
-from liftpy.ir.constraint import Constraint
+from liftpy.errors import TypeRefused, UnknownName
+from liftpy.ir.constraint import Constraint, Everywhere
 from liftpy.ir.denote import denote
-from liftpy.ir.expr import FunCall, Get, Param, Primitive, call
-from liftpy.ir.nat import Applied, atom, var
+from liftpy.ir.expr import Expr, FunCall, Get, Param, Primitive, call, index_fields
+from liftpy.ir.nat import INDEX, Applied, Atom, atom, var
 from liftpy.ir.pull import Parts, Pull, Value
-from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
+from liftpy.ir.show import operands
+from liftpy.ir.types import I32, ArrayType, TupleType, Type, VectorType
 from liftpy.primitives import (
     PRIMITIVES,
     AsScalar,
     AsVector,
-    Join,
+    Generate,
     Map,
     MapVec,
-    Memory,
-    Pad,
     Reduce,
     ReduceVec,
     Reorder,
-    Slide,
-    Split,
-    Transpose,
     Unzip,
-    Zip,
 )
-from liftpy.primitives.transpose import Permutes
 from liftpy.rewrite.rule import ValueVar
 from liftpy.rewrite.rules.notation import S, T, U, array, function, k, m, n, unknown
 from liftpy.semantics.agree import Hypotheses, Proof
@@ -56,52 +52,62 @@ LENGTHS = "C1 the lengths of the meaning are those of the type, and not negative
 INSIDE = "C2 every element that is read is inside its array"
 REFERENCE = "C3 the reference agrees with the meaning at many sizes"
 BACK = "C4 the inverse leads every element back"
+FORTH = "C4 the primitive leads every element of its inverse back"
 POSSIBLE = "C5 what is required can hold for more than 8 elements"
 NEEDED = "C5 each clause of what is required is needed"
 
 width = var("v")
 z, x = Param("z", U), Param("x", T)
-xs, ys, xss = array("xs", T, n), array("ys", U, k), array("xss", T, n, m)
+xs, ys, zs = array("xs", T, n), array("ys", T, k), array("zs", U, k)
+xss = array("xss", T, n, m)
 f = unknown("f", U)
-amounts = var("left", None), var("right", None)
-permutation, back = (atom(Applied(name, var("i"))) for name in ("phi", "psi"))
 
-#: One instance of each primitive, as general as its type allows; a base class's serves its heirs.
+#: What a field of a primitive is in its general instance, by the field's type and name.
+UNKNOWN: dict[str, Callable[[str], Any]] = {
+    "Nat": lambda name: var(name, None),
+    "IndexFunction": lambda name: atom(Applied(name, var(INDEX))),
+    "float": ValueVar,
+}
+
+#: General instances that do not follow from the fields; a base class's serves its heirs.
 GENERAL: dict[type[Primitive], Callable[[Any], Instance]] = {
     Map: lambda p: (p(function(f, x=T)), (xs,)),
     Reduce: lambda p: (p(function(f, a=U, x=T)), (z, xs)),
-    Zip: lambda p: (p(), (xs, ys)),
     Unzip: lambda p: (p(), (array("pairs", TupleType((T, U)), n),)),
     Get: lambda p: (p(1), (Param("pair", TupleType((T, U))),)),
-    Split: lambda p: (p(m), (xs,)),
-    Join: lambda p: (p(), (xss,)),
-    Slide: lambda p: (p(var("size"), var("step")), (xs,)),
-    Pad: lambda p: (p(*amounts, ValueVar("c")), (xs,)),
-    Transpose: lambda p: (p(), (xss,)),
-    Reorder: lambda p: (p(permutation, back), (xs,)),
+    Generate: lambda p: (p(var("length", None), function(f, i=I32)), ()),
     AsVector: lambda p: (p(width), (array("xs", S, n),)),
     AsScalar: lambda p: (p(), (array("xs", VectorType(S, width), n),)),
     MapVec: lambda p: (p(function(f, x=S)), (Param("xs", VectorType(S, width)),)),
     ReduceVec: lambda p: (p(function(f, a=U, x=S)), (z, Param("xs", VectorType(S, width)))),
-    Memory: lambda p: (p(), (x,)),
-}
-
-#: Clauses that no obligation needs, and why they stand.
-BY_DEFINITION: dict[tuple[str, str], str] = {
-    ("split", "1 <= m"): "`m divides n` says it too; this one makes the better message",
-    ("join", "1 <= m"): "indices are divided by it, though an empty row leaves no index",
-    ("slide", "1 <= size"): "a window has an element",
-    ("transpose", "1 <= n"): "the inner length is that of the first row",
-    ("asVector", "v divides 16"): "OpenCL has vectors of 2, 4, 8 and 16 lanes",
 }
 
 
 def general(cls: type[Primitive]) -> Instance:
-    """The general instance of a primitive."""
+    """One instance of a primitive, as general as its type allows: its sizes symbols."""
     for base in cls.__mro__:
         if base in GENERAL:
             return GENERAL[base](cls)
-    raise UnknownName(f"{cls.name} has no general instance: add one to GENERAL in {__name__}")
+    kinds = {f.name: str(f.type) for f in fields(cls) if f.init}
+    if kinds.keys() & {"f"} or not all(kind in UNKNOWN for kind in kinds.values()):
+        raise UnknownName(f"{cls.name} has fields of its own: add it to GENERAL in {__name__}")
+    primitive = cls(**{name: UNKNOWN[kind](name) for name, kind in kinds.items()})
+    taken = operands(cls)
+    for params in ((x,), (xs,), (xss,), (xs, zs), (xs, ys)):
+        if len(params) == (2 if taken is None else taken) and accepts(primitive, params):
+            return primitive, params
+    raise UnknownName(f"{cls.name} takes no plain array: add it to GENERAL in {__name__}")
+
+
+def accepts(primitive: Primitive, params: tuple[Param, ...]) -> bool:
+    """Whether parameters of these types may be given to a primitive, their sizes aside."""
+    types = tuple(p.type for p in params)
+    try:
+        primitive.type_of(*types)
+        list(primitive.requires(*types))
+    except TypeRefused:
+        return False
+    return True
 
 
 def prove_primitive(name: str, timeout_ms: int = TIMEOUT_MS) -> Verdict:
@@ -117,7 +123,7 @@ def prove_instance(
     """Whether a primitive keeps its contract on parameters."""
     clauses = tuple(primitive.requires(*(p.type for p in params)))
     proof = started(params, clauses, timeout_ms)
-    free = [c for c in clauses if not isinstance(c, Permutes)]  # every length has a permutation
+    free = [c for c in clauses if not isinstance(c, Everywhere)]  # some index function does
     possible = started(params, tuple(free), timeout_ms)
     answer = ask([*possible.terms.facts, *possible.hypotheses, *possible.preferred], timeout_ms)
     if answer.status == "unsat":
@@ -140,11 +146,20 @@ def prove_instance(
 
 
 def instance_to_try(primitive: Primitive, params: tuple[Param, ...]) -> Instance:
-    """The instance with what is unknown about indices chosen: a rotation for a permutation."""
-    if isinstance(primitive, Reorder) and primitive.index == permutation:
-        i, length = var("i"), next(params[0].type.lengths())
-        return Reorder((i + 1) % length, (i + length - 1) % length), params
+    """The instance with what is unknown about indices chosen: a rotation, every third element."""
+    i, length = var(INDEX), next((n for p in params for n in p.type.lengths()), None)
+    if length is not None and any(isinstance(a, Applied) for a in unknown_indices(primitive)):
+        if isinstance(primitive, Reorder):
+            return Reorder((i + 1) % length, (i + length - 1) % length), params
+        by = dict.fromkeys(index_fields(type(primitive)), (3 * i + 1) % length)
+        return replace(primitive, **by), params
     return primitive, params
+
+
+def unknown_indices(primitive: Primitive) -> Iterator[Atom]:
+    """What the index functions of a primitive are made of."""
+    for name in index_fields(type(primitive)):
+        yield from getattr(primitive, name).atoms()
 
 
 def witness(sizes: dict[str, int]) -> str:
@@ -172,7 +187,7 @@ def needless(
 ) -> Iterator[Constraint]:
     """The clauses without which C1, C2 and C4 still hold, except those that say what it is."""
     for position, clause in enumerate(clauses):
-        if (primitive.name, str(clause)) in BY_DEFINITION:
+        if str(clause) in primitive.by_definition:
             continue
         rest = (*clauses[:position], *clauses[position + 1 :])
         try:
@@ -196,6 +211,18 @@ def keep(proof: Proof, primitive: Primitive, params: tuple[Param, ...]) -> None:
         returned = denote(call(inverse, *results), env, proof.reader)
         original = tuple(env[p] for p in params)
         proof.agree(returned, original if len(params) > 1 else original[0], (), BACK)
+        fill(proof, primitive, inverse, results)
+
+
+def fill(proof: Proof, primitive: Primitive, inverse: Primitive, results: tuple[Expr, ...]) -> None:
+    """Show the second half of C4; raises `Open`."""
+    given = tuple(Param(f"result {k}", r.type) for k, r in enumerate(results))
+    env = {p: proof.reader.leaf(p.name, p.type) for p in given}
+    undone = call(inverse, *given)
+    parts = tuple(undone) if isinstance(undone.type, TupleType) else (undone,)
+    again = denote(call(primitive, *parts), env, proof.reader)
+    places = tuple(env[p] for p in given)
+    proof.agree(again, places if len(given) > 1 else places[0], (), FORTH)
 
 
 def visit(proof: Proof, value: Value, t: Type, hypotheses: Hypotheses) -> None:

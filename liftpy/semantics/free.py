@@ -73,6 +73,12 @@ class FreeReader:
     def choose(self, condition: Value, then: Value, otherwise: float) -> Value:
         return then if condition else Term(str(otherwise))
 
+    def either(self, condition: Value, then: Value, otherwise: Value) -> Value:
+        return then if condition else otherwise
+
+    def of_index(self, index: Index, t: Type) -> Value:
+        return Term(f"{self.number(index)}{t}")
+
     def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
         terms = tuple(self.term(a) for a in args)
         if function.name in self.laws and len(terms) == 2:

@@ -90,6 +90,12 @@ class NumpyReader:
     def choose(self, condition: Value, then: Value, otherwise: float) -> Value:
         return np.where(condition, then, np.asarray(then).dtype.type(otherwise))
 
+    def either(self, condition: Value, then: Value, otherwise: Value) -> Value:
+        return np.where(condition, then, otherwise)
+
+    def of_index(self, index: Index, t: Type) -> Value:
+        return np.asarray(number(index)).astype(self.number_type(t))[()]
+
     def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
         message = f"the unknown function {function.name} has no value"
         raise InternalError(message)

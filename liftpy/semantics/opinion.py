@@ -81,8 +81,14 @@ def disagreement_at(primitive: Primitive, params: tuple[Param, ...], at: Sizes) 
 
 
 def caller(read: FreeReader, function: FunVar) -> Any:
-    """An unknown function on terms."""
-    return lambda *args: read.unknown(function, args)
+    """An unknown function on terms; an index that the reference counted is one."""
+
+    def called(*args: Any) -> Any:
+        pairs = zip(args, function.params, strict=True)
+        terms = (read.of_index(int(a), t) if isinstance(a, int | float) else a for a, t in pairs)
+        return read.unknown(function, tuple(terms))
+
+    return called
 
 
 def listed(value: Value, read: FreeReader) -> Any:

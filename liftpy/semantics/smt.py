@@ -14,11 +14,13 @@ from typing import Any, Literal, TypeAlias
 import z3
 
 from liftpy.errors import InternalError
-from liftpy.ir.constraint import AtMost, Constraint, Divides, Equal
+from liftpy.ir.constraint import AtMost, Constraint, Divides, Equal, Everywhere, Stays
 from liftpy.ir.nat import (
+    INDEX,
     ONE,
     Applied,
     Atom,
+    Extreme,
     Monomial,
     Nat,
     NatLike,
@@ -126,6 +128,9 @@ class Terms:
                     term = self.divide(numerator, denominator)[0]
                 case Remainder(numerator=numerator, denominator=denominator):
                     term = self.divide(numerator, denominator)[1]
+                case Extreme(left=left, right=right, largest=largest):
+                    one, two = self.nat(left), self.nat(right)
+                    term = z3.If(one >= two if largest else one <= two, one, two)
                 case Applied(function=name, argument=argument):
                     term = z3.Function(name, z3.IntSort(), z3.IntSort())(self.nat(argument))
                 case _:
@@ -168,14 +173,20 @@ class Terms:
             case Permutes(inverse=inverse):
                 functions = (left, inverse), (inverse, left)
                 return z3.And([self.all_undone(f, g, right) for f, g in functions])
+            case Stays(count=count):
+                return self.all_stay(left, right, count)
             case _:
                 raise InternalError(f"no formula for {constraint}")
 
     def claims(self, constraint: Constraint) -> list[Bool]:
         """A condition as formulas to be shown one by one; a permutation at an index of its own."""
-        if not isinstance(constraint, Permutes):
+        if not isinstance(constraint, Everywhere):
             return [self.condition(constraint)]
         i = atom(Var(f"i{len(self.atoms)}#", None))
+        if isinstance(constraint, Stays):
+            return self.inside(constraint.left, constraint.right, constraint.count, i)
+        if not isinstance(constraint, Permutes):
+            raise InternalError(f"no formula for {constraint}")
         functions = (constraint.left, constraint.inverse), (constraint.inverse, constraint.left)
         return [goal for f, g in functions for goal in self.undone(f, g, constraint.right, i)]
 
@@ -187,12 +198,30 @@ class Terms:
         in_range = z3.And(index >= 0, index < end)
         return [z3.Implies(in_range, goal) for goal in (result >= 0, result < end, back == index)]
 
+    def inside(self, function: Nat, end: Nat, count: Nat, i: Nat) -> list[Bool]:
+        """That `function(i)` is in `0 .. end - 1` where `i` is below `count`."""
+        index, image = self.nat(i), self.nat(function.substitute({INDEX: i}))
+        in_range = z3.And(index >= 0, index < self.nat(count))
+        return [z3.Implies(in_range, goal) for goal in (image >= 0, image < self.nat(end))]
+
+    def all_stay(self, function: Nat, end: Nat, count: Nat) -> Bool:
+        """`inside` for all indices; nothing is assumed of a function that divides."""
+        if divides_somewhere(function):
+            return z3.BoolVal(val=True)
+        i = atom(Var(f"i{len(self.atoms)}#", None))
+        return z3.ForAll([self.nat(i)], z3.And(self.inside(function, end, count, i)))
+
     def all_undone(self, function: Nat, inverse: Nat, length: Nat) -> Bool:
         """`undone` for all indices; nothing is assumed of functions that divide."""
-        if any(isinstance(a, Quotient | Remainder) for a in (*function.atoms(), *inverse.atoms())):
+        if divides_somewhere(function) or divides_somewhere(inverse):
             return z3.BoolVal(val=True)
         i = atom(Var(f"i{len(self.atoms)}#", None))
         return z3.ForAll([self.nat(i)], z3.And(self.undone(function, inverse, length, i)))
+
+
+def divides_somewhere(n: Nat) -> bool:
+    """Whether a natural holds a floor division or a remainder."""
+    return any(isinstance(a, Quotient | Remainder) for a in n.atoms())
 
 
 # --- collisions of work-items -------------------------------------------------------------------

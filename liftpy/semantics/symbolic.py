@@ -149,6 +149,12 @@ class SymbolicReader:
         term = self.scalar(then)
         return z3.If(condition, term, self.constant(otherwise, term.sort()))
 
+    def either(self, condition: Value, then: Value, otherwise: Value) -> Value:
+        return z3.If(condition, self.scalar(then), self.scalar(otherwise))
+
+    def of_index(self, index: Index, t: Type) -> Value:
+        return applied(f"index as {t}", [self.terms.nat(index)], self.sort(t))
+
     def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
         flat = [self.flat(a, t) for a, t in zip(args, function.params, strict=True)]
         return self.leaf(function.name, function.type, *(term for part in flat for term in part))

@@ -79,12 +79,20 @@ Condition: TypeAlias = bool | Inside
 
 
 @dataclass(frozen=True, slots=True)
+class FromIndex:
+    """An index as a number."""
+
+    index: Nat
+    type: ScalarType
+
+
+@dataclass(frozen=True, slots=True)
 class Choice:
-    """`then` where the condition holds, else a constant."""
+    """`then` where the condition holds, else `otherwise`."""
 
     condition: Inside
     then: Term
-    otherwise: Constant
+    otherwise: Term
 
     @property
     def type(self) -> ScalarType:
@@ -113,7 +121,7 @@ class Lane:
     type: ScalarType
 
 
-Term: TypeAlias = Load | Constant | Apply | Choice | Lanes | Lane
+Term: TypeAlias = Load | Constant | FromIndex | Apply | Choice | Lanes | Lane
 
 
 class AccessReader:
@@ -149,10 +157,20 @@ class AccessReader:
 
     def choose(self, condition: Condition, then: Value, otherwise: float) -> Value:
         """A guarded term."""
+        return self.either(condition, then, Constant(otherwise, then.type))
+
+    def either(self, condition: Condition, then: Value, otherwise: Value) -> Value:
+        """One of two terms."""
         if condition is True:
             return then
-        constant = Constant(otherwise, then.type)
-        return constant if condition is False else Choice(condition, then, constant)
+        return otherwise if condition is False else Choice(condition, then, otherwise)
+
+    def of_index(self, index: Nat | int, t: Type) -> Value:
+        """A number."""
+        if not isinstance(t, ScalarType):
+            message = f"an index is no {t}"
+            raise InternalError(message)
+        return FromIndex(nat(index), t)
 
     def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
         """Rules are not compiled."""

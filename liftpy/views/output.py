@@ -7,31 +7,41 @@ law.
 
 from __future__ import annotations
 
+from liftpy.errors import InternalError
 from liftpy.ir.expr import Expr, FunCall, Param, Primitive
 from liftpy.ir.pull import Pull, Reader, Value
-from liftpy.primitives import Map, Unzip, Zip
+from liftpy.primitives import Map
+from liftpy.primitives.work import writable
 
 
-def push(expr: Expr, param: Param, dest: Value, read: Reader) -> Value | None:
-    """The destination of `param` for which `expr` arrives in `dest`; None if no view is that."""
-    if expr == param:
-        return dest
-    if not isinstance(expr, FunCall) or not isinstance(expr.fun, Primitive) or len(expr.args) != 1:
-        return None
-    (arg,) = expr.args
-    inner = through(expr.fun, arg, dest, read)
-    return None if inner is None else push(arg, param, inner, read)
+def through(
+    primitive: Primitive, args: tuple[Expr, ...], dest: Value, read: Reader
+) -> tuple[Value, ...] | None:
+    """The destinations of a call's arguments; None if the primitive cannot be written through."""
+    return into(primitive, args, dest, read) if writable(primitive, args) else None
 
 
-def through(primitive: Primitive, arg: Expr, dest: Value, read: Reader) -> Value | None:
-    """The destination of a call's argument; None if the primitive cannot be written through."""
+def into(
+    primitive: Primitive, args: tuple[Expr, ...], dest: Value, read: Reader
+) -> tuple[Value, ...]:
+    """`through` for a primitive that can be written through."""
     if type(primitive) is Map:
         f = primitive.f
-        (param,) = f.params
-        if f.free or not isinstance(dest, Pull) or push(f.body, param, dest[0], read) is None:
-            return None
-        return Pull(dest.length, lambda i: push(f.body, param, dest[i], read))
-    if isinstance(primitive, Zip | Unzip):
-        return None
-    inverse = primitive.inverse(arg.type)
-    return None if inverse is None else inverse.meaning(read, dest)
+        return (Pull(dest.length, lambda i: push(f.body, f.params[0], dest[i], read)),)
+    inverse = primitive.inverse(*(arg.type for arg in args))
+    if inverse is None:
+        message = f"{primitive} has no inverse"
+        raise InternalError(message)
+    inner = inverse.meaning(read, dest)
+    return inner if len(args) > 1 else (inner,)
+
+
+def push(expr: Expr, param: Param, dest: Value, read: Reader) -> Value:
+    """The destination of `param` for which `expr` arrives in `dest`."""
+    while expr != param:
+        if not isinstance(expr, FunCall) or not isinstance(expr.fun, Primitive):
+            message = f"{type(expr).__name__} cannot be written through"
+            raise InternalError(message)
+        (dest,) = into(expr.fun, expr.args, dest, read)
+        (expr,) = expr.args
+    return dest

@@ -19,6 +19,7 @@ from liftpy.cli import main
 from liftpy.explore.campaign import explore
 from liftpy.explore.candidate import program_text
 from liftpy.explore.check import inputs
+from liftpy.primitives import PRIMITIVES
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import Convolution, convolution
@@ -30,6 +31,7 @@ COMMANDS = [
     "workloads",
     "show",
     "rules",
+    "primitives",
     "prove",
     "derive",
     "space",
@@ -150,6 +152,19 @@ def test_rules_have_law_conditions_and_verdict(liftpy):
     assert "split(m)" in rule["law"]
     assert liftpy("rules", "--family", "fusion").out.count("fusion") > 2
     assert "choose one of" in liftpy("rules", "--family", "x").err
+
+
+def test_primitives_have_law_conditions_and_words(liftpy):
+    said = liftpy("primitives", "take", "padClamp").out
+    assert "take(count) : [a]n -> [a]count" in said
+    assert "- text: `xs |> padClamp(left, right)`" in said
+    assert "- embedded: `xs >> pad_clamp(left, right)`" in said
+    assert "- conditions: `1 <= count`; `count <= n`" in said
+    listed = liftpy("primitives", "--json").json
+    assert {p["name"] for p in listed} == set(PRIMITIVES)
+    refused = liftpy("primitives", "tak")
+    assert refused.code == 1
+    assert "there is no primitive 'tak'; there are: map, " in refused.err
 
 
 def test_prove_proves(liftpy):

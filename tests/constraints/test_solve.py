@@ -2,8 +2,8 @@ import pytest
 
 from liftpy.constraints.draw import Space
 from liftpy.constraints.solve import Feasible, Infeasible, Unknown, feasible
-from liftpy.ir.constraint import at_least, at_most, divides, equal
-from liftpy.ir.nat import nat
+from liftpy.ir.constraint import Stays, at_least, at_most, divides, equal
+from liftpy.ir.nat import INDEX, nat, var
 from liftpy.primitives.transpose import Permutes, stride
 from tests.constraints.examples import four_stages, random_system, sizes, system
 
@@ -88,3 +88,15 @@ def test_a_hard_query_is_given_up():
     verdict = feasible(found, seconds=0.05)
     assert isinstance(verdict, Unknown)
     assert "gave up within 0.05 s" in verdict.reason
+
+
+def test_the_range_of_a_gather_is_a_condition_like_others():
+    """As many elements are gathered as stay inside: 2*i is below 8 for i below 4."""
+    ranges = {"t": (1, 9)}
+    (t,) = sizes(**ranges)
+    inside = Stays(2 * var(INDEX), nat(8), t)
+    assert Space(system(ranges, inside)).count() == 4
+    verdict = feasible(system(ranges, inside, at_least(4, t)))
+    assert isinstance(verdict, Feasible)
+    assert verdict.assignment == {"t": 4}
+    assert isinstance(feasible(system(ranges, inside, at_least(5, t))), Infeasible)

@@ -14,7 +14,6 @@ from liftpy.rewrite.rule import ValueVar
 from liftpy.rewrite.rules.notation import T, array, m, n
 from liftpy.semantics.agree import Proof
 from liftpy.semantics.contract import (
-    BY_DEFINITION,
     INSIDE,
     LENGTHS,
     NEEDED,
@@ -27,7 +26,7 @@ from liftpy.semantics.contract import (
 from liftpy.semantics.smt import TIMEOUT_MS
 from liftpy.semantics.verdict import Proved, Refuted
 
-size, step = nats("size step")
+size, step = var("size", None), var("step", None)
 xs = array("xs", T, n)
 
 
@@ -139,11 +138,15 @@ def test_clause_that_nothing_needs_is_refuted():
     assert "2 <= n" in verdict.witness
 
 
-@pytest.mark.parametrize(("name", "clause"), list(BY_DEFINITION))
+@pytest.mark.parametrize(
+    ("name", "clause"),
+    [(p.name, clause) for p in PRIMITIVES.values() for clause in p.by_definition],
+)
 def test_clause_that_stands_by_definition_is_not_needed(name, clause, monkeypatch):
     primitive, params = general(PRIMITIVES[name])
     clauses = tuple(primitive.requires(*(p.type for p in params)))
-    monkeypatch.delitem(BY_DEFINITION, (name, clause))
+    others = {c: why for c, why in primitive.by_definition.items() if c != clause}
+    monkeypatch.setattr(PRIMITIVES[name], "by_definition", others)
     idle = [str(c) for c in needless(primitive, params, clauses, TIMEOUT_MS)]
     assert idle == [clause], "what is needed wants no excuse"
 

@@ -2,12 +2,13 @@
 
 import operator
 
+import numpy as np
 import pytest
 import z3
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from liftpy.ir.nat import ONE, ZERO, Var, atom, nat, nats, product, var
+from liftpy.ir.nat import ONE, ZERO, Var, atom, greatest, least, nat, nats, product, var
 from liftpy.semantics.smt import Terms, ask
 
 # --- values -------------------------------------------------------------------------------------
@@ -31,6 +32,14 @@ def within(name):
     return st.integers(low, low + 20 if high is None else high)
 
 
+def smaller(a, b):
+    return min(a, b) if isinstance(a, int) and isinstance(b, int) else least(a, b)
+
+
+def larger(a, b):
+    return max(a, b) if isinstance(a, int) and isinstance(b, int) else greatest(a, b)
+
+
 assignments = st.fixed_dictionaries({name: within(name) for name in RANGES})
 leaves = st.sampled_from(list(RANGES)) | st.integers(-12, 12)
 divisors = (
@@ -43,6 +52,7 @@ terms = st.recursive(
     leaves,
     lambda inner: st.one_of(
         st.tuples(st.sampled_from([operator.add, operator.sub, operator.mul]), inner, inner),
+        st.tuples(st.sampled_from([smaller, larger]), inner, inner),
         st.tuples(st.sampled_from([operator.floordiv, operator.mod]), inner, divisors),
     ),
     max_leaves=12,
@@ -138,9 +148,19 @@ p = var("p", 1)
 I4, J12, K = var("i4", 0, 3), var("j12", 0, 11), var("k6", -2, 5)
 ZI4, ZJ12, ZK = z3.Int("i4"), z3.Int("j12"), z3.Int("k6")
 
-#: What the normal form makes of a division, and the same division as z3's own. For a positive
+#: What the normal form makes of a division or a minimum, and the same as z3's own. For a positive
 #: divisor z3's `/` rounds down and its `%` is not negative, on negative numbers too.
 LAWS = {
+    "a minimum that ranges decide": (least(I4, 3), ZI4),
+    "a maximum that ranges decide": (greatest(K, -2), ZK),
+    "a minimum of terms that share a part": (least(x, x + p), X),
+    "a maximum of terms that share a part": (greatest(x - p, x), X),
+    "a minimum that stays": (least(x, y), z3.If(X < Y, X, Y)),
+    "a maximum that stays": (greatest(y, 2 * x), z3.If(Y > 2 * X, Y, 2 * X)),
+    "a mirrored index": (
+        least(greatest(x, -1 - x), 5),
+        z3.If(X < -6, 5, z3.If(X > 5, 5, z3.If(X < 0, -1 - X, X))),
+    ),
     "whole multiples leave the numerator": ((12 * x + y) // 4, (12 * X + Y) / 4),
     "and are no remainder": ((12 * x + y) % 4, (12 * X + Y) % 4),
     "negative multiples too": ((y - 8 * x) // 4, (Y - 8 * X) / 4),
@@ -242,3 +262,12 @@ def test_an_index_taken_apart_and_put_together_is_itself():
     apart = (e // 12) * 13 + (e // 4 % 3) * 4 + e % 4
     for value in range(36):
         assert apart.recombined().value({"e": value}) == apart.value({"e": value})
+
+
+def test_the_smaller_and_the_larger_of_arrays_are_taken_element_by_element():
+    a, b = np.array([[3], [-2], [5]]), np.array([1, 4])
+    np.testing.assert_array_equal(least(a, b), np.minimum(a, b))
+    np.testing.assert_array_equal(greatest(b, a), np.maximum(a, b))
+    np.testing.assert_array_equal(least(nat(2), a), np.minimum(a, 2))
+    np.testing.assert_array_equal(greatest(a, nat(2)), np.maximum(a, 2))
+    np.testing.assert_array_equal(least(x, y).value({"x": a, "y": b}), np.minimum(a, b))

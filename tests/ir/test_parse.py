@@ -46,7 +46,7 @@ from liftpy.primitives.lang import (
     unzip,
     zip,
 )
-from liftpy.primitives.text import COMPOSITIONS, parse, parse_expression, show, show_expr
+from liftpy.primitives.text import parse, parse_expression, show, show_expr
 from liftpy.workloads import Convolution, convolution
 
 x, y, c = Param("x", F32), Param("y", F32), Param("c", BOOL)
@@ -172,10 +172,6 @@ def test_abbreviations_may_stand_in_sections():
     text = "many |> map(pad2d(1, 1, 1, 1, 0) |> slide2d(3, 1))"
     meaning = many >> map(pad2d(1, 1, 1, 1, 0.0) >> slide2d(3, 1))
     assert parse_expression(text, [many]) == meaning
-
-
-def test_every_abbreviation_is_one_of_the_embedded_form():
-    assert set(COMPOSITIONS) == {"map2d", "pad2d", "slide2d"}
 
 
 def test_a_program_is_what_the_embedded_form_makes():

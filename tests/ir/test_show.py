@@ -1,6 +1,5 @@
 """Text out, and text back in: `parse(show(p)) == p`."""
 
-import dataclasses
 import math
 
 import pytest
@@ -18,7 +17,6 @@ from liftpy.ir.expr import (
     Law,
     Literal,
     Param,
-    Primitive,
     Program,
     ScalarOp,
     Tuple,
@@ -30,11 +28,12 @@ from liftpy.ir.nat import Nat, nat, var
 from liftpy.ir.parse import Source, parse_expr
 from liftpy.ir.show import show as show_plain
 from liftpy.ir.show import show_nat, show_number
-from liftpy.ir.types import BOOL, F32, F64, I32, Type, TypeVar, VectorType, array
+from liftpy.ir.types import BOOL, F32, F64, I32, Type, TypeVar, array
 from liftpy.primitives import PRIMITIVES, Join, Map, Pad, Reduce, Slide, Split, Transpose, Zip
 from liftpy.primitives.lang import add, add_int, fun, mul, neutral, section
 from liftpy.primitives.text import Elaborator, parse, parse_expression, show, show_expr
 from liftpy.workloads import Convolution, convolution
+from tests.primitives.examples import example, xs
 from tests.programs import programs
 
 CONV = Convolution(128, 112, 112, 256, (3, 3), (1, 1), (1, 1, 1, 1))
@@ -82,37 +81,6 @@ def test_the_convolution_reads_back(golden):
 
 
 # --- every primitive ----------------------------------------------------------------------------
-
-xs = Param("xs", array(F32, 12))
-xss = Param("xss", array(F32, 3, 4))
-OPERANDS = {
-    "zip": (xs, xs, xs),
-    "unzip": (Param("ps", call(Zip(), xs, xs).type),),
-    "get": (Param("p", Tuple((xs, xss)).type),),
-    "join": (xss,),
-    "transpose": (xss,),
-    "asScalar": (Param("vs", array(VectorType(F32, nat(4)), 3)),),
-    "mapVec": (Param("v", VectorType(F32, nat(4))),),
-    "reduce": (Literal(0.5, F32), xs),
-    "reduceSeq": (Literal(-0.5, F32), xs),
-    "reduceSeqUnroll": (Literal(0.0, F32), xs),
-    "reduceVec": (Literal(0.0, F32), Param("v", VectorType(F32, nat(4)))),
-}
-FIELDS = {"Nat": nat(1), "int": 1, "float": -0.25}
-
-
-def example(cls: type[Primitive]) -> Expr:
-    """A call of a primitive, every number of it chosen by the type of its field."""
-    operands = OPERANDS.get(cls.name, (xs,))
-    values = {f.name: FIELDS[f.type] for f in dataclasses.fields(cls) if f.name != "f"}
-    if cls.name == "reorder":
-        values = {"index": (5 * var("i")) % 12, "back": (5 * var("i")) % 12}
-    if any(f.name == "f" for f in dataclasses.fields(cls)):
-        values["f"] = Lambda((), Literal(0.0, F32))
-        types = cls(**values).parameter_types(*(o.type for o in operands))
-        params = tuple(Param(n, t) for n, t in zip("uv", types, strict=False))
-        values["f"] = Lambda(params, operate("*", params[0], params[-1]))
-    return call(cls(**values), *operands)
 
 
 @pytest.mark.parametrize("name", PRIMITIVES)

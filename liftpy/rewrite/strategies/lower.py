@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from liftpy.ir.expr import Expr, FunCall
-from liftpy.ir.walk import top_down
-from liftpy.primitives import Map, Reduce
-from liftpy.primitives.work import computes
+from collections.abc import Iterator
+
+from liftpy.ir.expr import Expr, FunCall, Primitive
+from liftpy.ir.walk import Path, top_down
+from liftpy.primitives import Map, Reduce, ToGlobal
+from liftpy.primitives.work import computes, is_layout, writable
 from liftpy.rewrite.strategies.shapes import body_of, rank, working, working_map
 from liftpy.rewrite.strategy import (
     Result,
@@ -75,14 +77,57 @@ def over_ids(level: str) -> Strategy:
 
 
 def plain() -> Strategy:
-    """One kernel: a work-item for each result of the outer maps, loops inside; views are copied."""
+    """One kernel: a work-item for each result of the outer maps, loops inside; views are copied.
+
+    A result that a layout reads which cannot be written through has a kernel of its own before.
+    """
 
     def run(expr: Expr) -> Result:
         if not computes(expr):
             return copied()(expr)
+        place = read_again(expr)
+        if place is not None:
+            stored = seq(rule("to_global"), at_path((0,), plain()))
+            return seq(at_path(place, stored), rest())(expr)
         return seq(nest_reductions(), over_ids("glb"), sequential())(expr)
 
     return run
+
+
+def rest() -> Strategy:
+    """`plain`, once some of an expression is stored; a copy where nothing else computes."""
+
+    def run(expr: Expr) -> Result:
+        done = not any(map(unfinished, top_level(expr)))
+        return copied()(expr) if done else plain()(expr)
+
+    return run
+
+
+def unfinished(expr: Expr) -> bool:
+    """A call that computes and is not stored."""
+    stored = isinstance(expr, FunCall) and isinstance(expr.fun, ToGlobal)
+    return computes(expr) and not stored
+
+
+def top_level(expr: Expr) -> Iterator[Expr]:
+    """What the layouts at the end of an expression read."""
+    if isinstance(expr, FunCall) and isinstance(expr.fun, Primitive) and is_layout(expr.fun):
+        for arg in expr.args:
+            yield from top_level(arg)
+    else:
+        yield expr
+
+
+def read_again(expr: Expr, path: Path = (), *, read: bool = False) -> Path | None:
+    """Where something computed is read by a layout at the end, and not written through it."""
+    if not isinstance(expr, FunCall) or not unfinished(expr):
+        return None
+    if not isinstance(expr.fun, Primitive) or not is_layout(expr.fun):
+        return path if read else None
+    read = read or not writable(expr.fun, expr.args)
+    places = (read_again(a, (*path, k), read=read) for k, a in enumerate(expr.args))
+    return next((place for place in places if place is not None), None)
 
 
 def elementwise(depth: int) -> Strategy:

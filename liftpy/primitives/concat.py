@@ -1,0 +1,126 @@
+"""`concat`, `splitAt`, `take` and `drop`: two arrays in a row, and parts of an array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from liftpy.ir.constraint import Constraint, at_least, at_most
+from liftpy.ir.expr import Primitive, sizes_agree
+from liftpy.ir.nat import Nat
+from liftpy.ir.pull import Index, Pull, Reader, Value, merged
+from liftpy.ir.types import ArrayType, TupleType, Type
+from liftpy.primitives.map import array_of
+
+
+@dataclass(frozen=True)
+class Concat(Primitive):
+    """Two arrays in a row.
+
+    concat : ([a]n, [a]m) -> [a](n + m)        element i is xs[i] where i < n, else ys[i - n]
+    """
+
+    name: ClassVar[str] = "concat"
+    called: ClassVar[bool] = True
+
+    def type_of(self, xs: Type, ys: Type) -> Type:
+        one, two = array_of(self.name, xs), array_of(self.name, ys)
+        return ArrayType(one.element, one.length + two.length)
+
+    def requires(self, xs: Type, ys: Type) -> Iterator[Constraint]:
+        one, two = array_of(self.name, xs), array_of(self.name, ys)
+        yield from sizes_agree(one.element, two.element)
+        yield at_least(1, one.length)
+        yield at_least(1, two.length)
+
+    def meaning(self, read: Reader, xs: Pull, ys: Pull) -> Value:
+        n, m = xs.length, ys.length
+
+        def element(i: Index) -> Value:
+            first, second = xs[read.clip(i, n)], ys[read.clip(i - n, m)]
+            return merged(read, read.inside(i, n), first, second)
+
+        return Pull(n + m, element)
+
+    def reference(self, xs: list[Any], ys: list[Any]) -> list[Any]:
+        return [*xs, *ys]
+
+    def inverse(self, xs: Type, ys: Type) -> Primitive | None:
+        return SplitAt(array_of(self.name, xs).length)
+
+
+@dataclass(frozen=True)
+class SplitAt(Primitive):
+    """The first elements, and the others.
+
+    splitAt(first) : [a]n -> ([a]first, [a](n - first))        as take(first) and drop(first)
+    """
+
+    name: ClassVar[str] = "splitAt"
+    first: Nat
+
+    def type_of(self, xs: Type) -> Type:
+        known = array_of(self.name, xs)
+        rest = ArrayType(known.element, known.length - self.first)
+        return TupleType((ArrayType(known.element, self.first), rest))
+
+    def requires(self, xs: Type) -> Iterator[Constraint]:
+        yield at_least(1, self.first)
+        yield at_most(self.first, array_of(self.name, xs).length - 1)
+
+    def meaning(self, read: Reader, xs: Pull) -> Value:
+        return Take(self.first).meaning(read, xs), Drop(self.first).meaning(read, xs)
+
+    def reference(self, xs: list[Any]) -> tuple[list[Any], list[Any]]:
+        first = int(self.first)
+        return xs[:first], xs[first:]
+
+
+@dataclass(frozen=True)
+class Take(Primitive):
+    """The first elements.
+
+    take(count) : [a]n -> [a]count        element i is xs[i];  count <= n
+    """
+
+    name: ClassVar[str] = "take"
+    count: Nat
+
+    def type_of(self, xs: Type) -> Type:
+        return ArrayType(array_of(self.name, xs).element, self.count)
+
+    def requires(self, xs: Type) -> Iterator[Constraint]:
+        yield at_least(1, self.count)
+        yield at_most(self.count, array_of(self.name, xs).length)
+
+    def meaning(self, read: Reader, xs: Pull) -> Value:
+        return Pull(self.count, lambda i: xs[i])
+
+    def reference(self, xs: list[Any]) -> list[Any]:
+        return xs[: int(self.count)]
+
+
+@dataclass(frozen=True)
+class Drop(Primitive):
+    """The elements after the first ones.
+
+    drop(count) : [a]n -> [a](n - count)        element i is xs[count + i];  count < n
+    """
+
+    name: ClassVar[str] = "drop"
+    count: Nat
+
+    def type_of(self, xs: Type) -> Type:
+        known = array_of(self.name, xs)
+        return ArrayType(known.element, known.length - self.count)
+
+    def requires(self, xs: Type) -> Iterator[Constraint]:
+        yield at_least(0, self.count)
+        yield at_most(self.count, array_of(self.name, xs).length - 1)
+
+    def meaning(self, read: Reader, xs: Pull) -> Value:
+        return Pull(xs.length - self.count, lambda i: xs[self.count + i])
+
+    def reference(self, xs: list[Any]) -> list[Any]:
+        return xs[int(self.count) :]

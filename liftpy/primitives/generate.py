@@ -1,0 +1,81 @@
+"""`generate` and `repeat`: arrays that are made, not read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from liftpy.errors import TypeRefused
+from liftpy.ir.constraint import Constraint, at_least, at_most
+from liftpy.ir.expr import Lambda, Primitive
+from liftpy.ir.nat import Nat
+from liftpy.ir.pull import Pull, Reader, Value
+from liftpy.ir.types import BOOL, I32, ArrayType, ScalarType, Type
+
+MOST = 2**31  # so that every index is an i32
+
+
+@dataclass(frozen=True)
+class Generate(Primitive):
+    """An array made from its indices. An index is an i32, or a number of the type that `f` names.
+
+    generate(length, f) : [b]length        element i is f(i)
+    """
+
+    name: ClassVar[str] = "generate"
+    by_definition: ClassVar[Mapping[str, str]] = {f"length <= {MOST}": "an index is an i32"}
+    length: Nat
+    f: Lambda
+
+    def parameter_types(self) -> tuple[Type, ...]:
+        return (I32,)
+
+    def type_of(self) -> Type:
+        (index,) = self.f.params
+        if not isinstance(index.type, ScalarType) or index.type == BOOL:
+            message = f"generate gives its function an index, a number: it cannot be {index.type}"
+            raise TypeRefused(message)
+        return ArrayType(self.f.body.type, self.length)
+
+    def requires(self) -> Iterator[Constraint]:
+        yield at_least(1, self.length)
+        yield at_most(self.length, MOST)
+
+    def conditions(self, *args: Type) -> Iterator[Constraint]:
+        """`requires`: the function itself says which number it takes."""
+        return self.requires()
+
+    def fit(self, *args: Type) -> Primitive:
+        return self
+
+    def meaning(self, read: Reader, f: Callable[[Value], Value]) -> Value:
+        t = self.f.params[0].type
+        return Pull(self.length, lambda i: f(read.of_index(i, t)))
+
+    def reference(self, f: Callable[[Any], Any]) -> list[Any]:
+        number = int if self.f.params[0].type == I32 else float
+        return [f(number(i)) for i in range(int(self.length))]
+
+
+@dataclass(frozen=True)
+class Repeat(Primitive):
+    """One value at every index.
+
+    repeat(length) : a -> [a]length        element i is x
+    """
+
+    name: ClassVar[str] = "repeat"
+    length: Nat
+
+    def type_of(self, x: Type) -> Type:
+        return ArrayType(x, self.length)
+
+    def requires(self, x: Type) -> Iterator[Constraint]:
+        yield at_least(1, self.length)
+
+    def meaning(self, read: Reader, x: Value) -> Value:
+        return Pull(self.length, lambda _: x)
+
+    def reference(self, x: Any) -> list[Any]:
+        return [x] * int(self.length)

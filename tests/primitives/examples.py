@@ -1,0 +1,59 @@
+"""A call of each primitive, for tests that ask something of all of them.
+
+Fields get a value by their type, and the first arguments that the primitive accepts are taken. Only
+a primitive that takes something unusual has an entry of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from liftpy.errors import TypeRefused
+from liftpy.ir.expr import Expr, Lambda, Literal, Param, Primitive, Tuple, call, operate
+from liftpy.ir.nat import INDEX, nat, var
+from liftpy.ir.show import operands
+from liftpy.ir.types import F32, VectorType, array
+from liftpy.primitives import Zip
+
+xs, xss, column = (
+    Param("xs", array(F32, 12)),
+    Param("xss", array(F32, 3, 4)),
+    Param("column", array(F32, 12, 1)),
+)
+vector = Param("v", VectorType(F32, nat(4)))
+UNUSUAL = {
+    "unzip": (Param("ps", call(Zip(), xs, xs).type),),
+    "get": (Param("p", Tuple((xs, xss)).type),),
+    "asScalar": (Param("vs", array(VectorType(F32, nat(4)), 3)),),
+    "mapVec": (vector,),
+    "reduce": (Literal(0.5, F32), xs),
+    "reduceSeq": (Literal(-0.5, F32), xs),
+    "reduceSeqUnroll": (Literal(0.0, F32), xs),
+    "reduceVec": (Literal(0.0, F32), vector),
+}
+#: By how many arguments are taken; any number is None.
+USUAL = {0: ((),), 1: ((xs,), (xss,), (column,)), 2: ((xs, xs),), None: ((xs, xs, xs),)}
+FIELDS = {"Nat": nat(1), "int": 1, "float": -0.25, "IndexFunction": (5 * var(INDEX)) % 12}
+
+
+def example(cls: type[Primitive]) -> Expr:
+    """A call of a primitive."""
+    if cls.name in UNUSUAL:
+        return applied(cls, UNUSUAL[cls.name])
+    for given in USUAL[operands(cls)]:
+        try:
+            return applied(cls, given)
+        except TypeRefused:
+            continue
+    raise AssertionError(f"{cls.name} accepts no usual arguments: give it an entry in UNUSUAL")
+
+
+def applied(cls: type[Primitive], given: tuple[Expr, ...]) -> Expr:
+    """A call of a primitive with these arguments."""
+    values = {f.name: FIELDS[f.type] for f in dataclasses.fields(cls) if f.name != "f"}
+    if any(f.name == "f" for f in dataclasses.fields(cls)):
+        values["f"] = Lambda((), Literal(0.0, F32))
+        types = cls(**values).parameter_types(*(e.type for e in given))
+        params = tuple(Param(n, t) for n, t in zip("uv", types, strict=False))
+        values["f"] = Lambda(params, operate("*", params[0], params[-1]))
+    return call(cls(**values), *given)
