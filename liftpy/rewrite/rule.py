@@ -34,6 +34,7 @@ Proof = Literal[
     "permuted",
     "idle",
     "carried",
+    "sequel",
 ]
 
 
@@ -72,6 +73,7 @@ class Rule:
         exchange    two folds exchanged: induction over the rows, by associativity and commutativity
         permuted    the same steps in another order, each once, and any two steps may change places
         idle        one side takes more steps; those change nothing
+        sequel      one side goes on with a second fold where its first one ended
         carried     one side is a function of the other's fold, kept through its steps
     """
 
