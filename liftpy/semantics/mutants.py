@@ -32,6 +32,8 @@ UNDONE = "the change takes back what the rule does, which leaves its left side"
 LAWS: dict[str, str] = {
     "split_introduction: xs for join at the top": UNDONE,
     "split_in_two: xs for concat at the top": UNDONE,
+    "let_introduction: v for x at 1.0": "the variable is bound to this very value",
+    "let_of_let: v for x at 1.0.0": "the variable is bound to this very value",
     "map_of_repeat: reversed at the top": "all elements are the same",
     "map_of_repeat: rotated at the top": "all elements are the same",
     "transpose_introduction: xss for transpose at the top": UNDONE,
