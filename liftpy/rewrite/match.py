@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 from liftpy.errors import TypeRefused
@@ -28,6 +29,7 @@ from liftpy.ir.expr import (
     apply,
     call,
     fresh,
+    index_fields,
     nat_fields,
     substitute,
 )
@@ -42,6 +44,7 @@ from liftpy.ir.walk import (
     exists,
     function_of,
     lambda_of,
+    top_down,
     with_child,
     with_function,
 )
@@ -83,11 +86,26 @@ def match(rule: Rule, expr: Expr, sizes: dict[str, Nat], hints: dict[str, Path])
     try:
         match_expr(rule.left, expr, found, {})
         match_deferred(found)
+        require(
+            not (mentions_index(rule) and any(INDEX in s.names() for s in found.sizes.values())),
+            lambda: f"a size of the program is called {INDEX}, as the index of `reorder` is",
+        )
         for assumption in rule.assuming:
             assume(assumption, found)
     except MismatchError as mismatch:
         return str(mismatch)
     return found
+
+
+@cache
+def mentions_index(rule: Rule) -> bool:
+    """Whether the right side has index functions, in which a size of that name would be caught."""
+    return any(
+        isinstance(part, FunCall)
+        and isinstance(part.fun, Primitive)
+        and bool(index_fields(type(part.fun)))
+        for _, part in top_down(rule.right)
+    )
 
 
 def require(condition: bool, why: Callable[[], str]) -> None:  # noqa: FBT001  it is a check

@@ -20,7 +20,7 @@ from typing import Literal, Self
 
 from liftpy.ir.constraint import Constraint
 from liftpy.ir.expr import Expr, FunCall, FunVar, Param, Primitive
-from liftpy.ir.nat import ONE, ZERO, Applied, Nat, NatLike, Var, atom, nat, var
+from liftpy.ir.nat import INDEX, ONE, ZERO, Applied, Nat, NatLike, Var, atom, nat, var
 from liftpy.ir.walk import top_down
 
 LawName = Literal["associative", "commutative", "neutral"]
@@ -34,8 +34,8 @@ Proof = Literal[
     "permuted",
     "idle",
     "carried",
+    "sequel",
 ]
-INDEX = "i"  # the variable of the index functions of `reorder`
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,7 @@ class Rule:
         exchange    two folds exchanged: induction over the rows, by associativity and commutativity
         permuted    the same steps in another order, each once, and any two steps may change places
         idle        one side takes more steps; those change nothing
+        sequel      one side goes on with a second fold where its first one ended
         carried     one side is a function of the other's fold, kept through its steps
     """
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import AtMost
 from liftpy.ir.expr import Expr, FunCall, FunVar, Get, Literal, Primitive, Tuple, nat_fields
-from liftpy.ir.nat import Nat, var
+from liftpy.ir.nat import INDEX, Nat, var
 from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import at, replace_at, top_down
 from liftpy.primitives import Reorder, Transpose
-from liftpy.rewrite.rule import INDEX, Rule
+from liftpy.rewrite.rule import Rule
 from liftpy.semantics.prove import prove
 from liftpy.semantics.refute import ELEMENTS_AGREE, refutation
 from liftpy.semantics.verdict import Proved, Refuted, Unknown, Verdict
@@ -31,6 +31,11 @@ UNDONE = "the change takes back what the rule does, which leaves its left side"
 #: Mutants that are laws, each with the reason; tests/refuted/test_mutants.py proves them.
 LAWS: dict[str, str] = {
     "split_introduction: xs for join at the top": UNDONE,
+    "split_in_two: xs for concat at the top": UNDONE,
+    "let_introduction: v for x at 1.0": "the variable is bound to this very value",
+    "let_of_let: v for x at 1.0.0": "the variable is bound to this very value",
+    "map_of_repeat: reversed at the top": "all elements are the same",
+    "map_of_repeat: rotated at the top": "all elements are the same",
     "transpose_introduction: xss for transpose at the top": UNDONE,
     "map_copy: xs for map at the top": UNDONE,
     "to_global: x for toGlobal at the top": UNDONE,

@@ -44,7 +44,7 @@ from liftpy.semantics.refute import (
     requirements,
     sides,
 )
-from liftpy.semantics.reordering import carried, idle, permuted
+from liftpy.semantics.reordering import carried, idle, permuted, sequel
 from liftpy.semantics.smt import TIMEOUT_MS, ask
 from liftpy.semantics.verdict import Open, Proved, Refuted, Unknown, Vacuous, Verdict
 
@@ -58,6 +58,7 @@ METHODS: dict[Method, Induction] = {
     "permuted": folded(permuted),
     "idle": folded(idle),
     "carried": folded(carried),
+    "sequel": folded(sequel),
 }
 
 ASSUMED = "what is assumed can hold for more than 8 elements"

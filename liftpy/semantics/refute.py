@@ -10,11 +10,11 @@ from liftpy.errors import InternalError
 from liftpy.ir.constraint import Constraint
 from liftpy.ir.denote import denote
 from liftpy.ir.expr import Expr, FunCall, Param, Primitive
-from liftpy.ir.nat import Applied, Atom, Nat, Var, var
+from liftpy.ir.nat import INDEX, Applied, Atom, Nat, Var, var
 from liftpy.ir.types import Type, same_shape
 from liftpy.ir.walk import map_sizes, top_down
 from liftpy.primitives.transpose import Permutes
-from liftpy.rewrite.rule import INDEX, Rule, with_indices
+from liftpy.rewrite.rule import Rule, with_indices
 from liftpy.semantics.free import FreeReader, Sizes, assignments, differences
 from liftpy.semantics.verdict import Refuted
 

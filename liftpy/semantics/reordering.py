@@ -1,4 +1,4 @@
-"""Inductions over one fold on each side: steps in another order, idle steps, a carried function.
+"""Inductions step by step: in another order, with idle steps, carried, one fold after another.
 
 They stand beside those of `induction`, which are about folds of folds.
 """
@@ -147,3 +147,25 @@ def carried(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> 
     stepped = one.step(k, carry(b))
     after = carry(proof.reader.scalar(two.step(k, b)))
     proof.agree(stepped, after, (*hypotheses, in_range), "a step keeps the function")
+
+
+def sequel(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> None:
+    """One side folds once; the other goes on, from where a first fold ended, with a second.
+
+    The steps of the one are those of the first fold, then those of the second.
+    """
+    one, two = whole(left), whole(right)
+    if isinstance(one.init, Part):
+        one, two = two, one
+    first = whole(two.init)
+    terms = proof.terms
+    count, steps = terms.nat(first.length), terms.nat(one.length)
+    together = steps == count + terms.nat(two.length)
+    proof.show("the two folds have all steps", together, hypotheses)
+    proof.agree(one.init, first.init, hypotheses, "the folds start alike")
+    k, in_range = proof.index(one.length)
+    a, at = fresh(proof, first), terms.nat(k)
+    early, late = (*hypotheses, in_range, at < count), (*hypotheses, in_range, at >= count)
+    proof.agree(one.step(k, a), first.step(k, a), early, "a step is one of the first fold's")
+    after = two.step(k - first.length, a)
+    proof.agree(one.step(k, a), after, late, "or one of the second's")

@@ -8,7 +8,7 @@ import pytest
 from liftpy.ir.constraint import Constraint, at_least, at_most, divides
 from liftpy.ir.denote import denote
 from liftpy.ir.expr import Expr, Primitive, call
-from liftpy.ir.nat import INDEX, atom, nat, nats, var
+from liftpy.ir.nat import INDEX, Applied, atom, nat, nats, var
 from liftpy.primitives import (
     Concat,
     Drop,
@@ -34,7 +34,6 @@ from liftpy.rewrite.rule import ValueVar
 from liftpy.rewrite.rules.notation import T, array, k, m, n
 from liftpy.semantics.agree import Proof
 from liftpy.semantics.contract import BACK, FORTH, INSIDE, prove_instance
-from liftpy.semantics.smt import Applied
 from liftpy.semantics.verdict import Open, Refuted
 
 size, step, l, r, p, q = nats("size step l r p q")  # noqa: E741  the language's own names

@@ -9,7 +9,20 @@ from liftpy.ir.constraint import at_least, at_most, divides, equal
 from liftpy.ir.expr import Literal, Param, call
 from liftpy.ir.nat import nats, var
 from liftpy.ir.types import ArrayType, TupleType
-from liftpy.primitives import AsScalar, AsVector, Iterate, Scan, SlideSeq, stride
+from liftpy.primitives import (
+    AsScalar,
+    AsVector,
+    Concat,
+    Drop,
+    Iterate,
+    PadMirror,
+    PadWrap,
+    Scan,
+    SlideSeq,
+    Take,
+    Unslide,
+    stride,
+)
 from liftpy.rewrite.rule import Assumption, Rule, ValueVar, index
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.rules.notation import (
@@ -51,6 +64,7 @@ z, start, x = Param("z", U), Param("z", S), Param("x", T)
 e = Literal(ValueVar("e"), S)
 f, g, op = unknown("f", U), unknown("g", T), unknown("f", S)
 h, init, source = unknown("h", U), unknown("init", U), unknown("source", ArrayType(V, m))
+windows = array("windows", T, n, size)
 both, outer = Param("both", TupleType((U, U))), Param("outer", T)
 ASSOCIATIVE, COMMUTATIVE = Assumption("associative", "f"), Assumption("commutative", "f")
 NEUTRAL = Assumption("neutral", "f", "e")
@@ -349,6 +363,67 @@ FALSE = {
             let(g(Param("x", T)), lambda y: g(g(y)), "y"),
         ),
         ELEMENTS_AGREE,
+    ),
+    "mirrored paddings add up": (
+        law(
+            call(PadMirror(size, step), call(PadMirror(tile, p), xs)),
+            call(PadMirror(size + tile, step + p), xs),
+            at_most(size + tile, n),
+            at_most(step + p, n),
+        ),
+        ELEMENTS_AGREE,
+    ),
+    "wrapped paddings add up": (
+        law(
+            call(PadWrap(size, step), call(PadWrap(tile, p), xs)),
+            call(PadWrap(size + tile, step + p), xs),
+            at_least(1, n),
+        ),
+        ELEMENTS_AGREE,
+    ),
+    "clamped paddings add up where the inner one crops": (
+        replace(RULES["pad_clamp_of_pad_clamp"], where=()),
+        ELEMENTS_AGREE,
+    ),
+    "windows put back are the whole array": (
+        law(
+            call(Unslide(size, step), slide(size, step, xs)),
+            xs,
+        ),
+        SIZES,
+    ),
+    "windows put back and taken again are the windows": (
+        law(
+            slide(size, step, call(Unslide(size, step), windows)),
+            windows,
+            at_least(1, n),
+        ),
+        ELEMENTS_AGREE,
+    ),
+    "windows that are put back one after another": (
+        law(call(Unslide(size, step), windows), join(windows), at_least(1, n)),
+        SIZES,
+    ),
+    "concat commutes": (
+        law(
+            call(Concat(), xs, array("ys", T, m)),
+            call(Concat(), array("ys", T, m), xs),
+        ),
+        ELEMENTS_AGREE,
+    ),
+    "drop of windows by as many elements": (
+        law(
+            call(Drop(k), slide(size, step, xs)),
+            slide(size, step, call(Drop(k), xs)),
+        ),
+        SIZES,
+    ),
+    "take of windows by as many steps": (
+        law(
+            call(Take(k), slide(size, step, xs)),
+            slide(size, step, call(Take(k * step), xs)),
+        ),
+        REQUIRES,
     ),
     "exchanged folds without commutativity": (
         replace(RULES["reduce_exchange"], assuming=(ASSOCIATIVE, NEUTRAL)),

@@ -268,6 +268,16 @@ def test_a_derivation_prints_each_step():
     assert lines[1] == "1. reduce_map_fusion at top"
 
 
+def test_a_reduction_with_a_stride_is_derived():
+    """Its work-items read neighbours: element i of each chunk, not a chunk each."""
+    both = st.seq(rule("reduce_split", m=4), rule("reduce_exchange"))
+    program = parse("def p(xs: [12]f32) = xs |> reduce(add, 5)")
+    made = st.derive(program.body.body, both).result
+    assert show_expr(made) == (
+        "xs |> split(4) |> transpose |> map(column => column |> reduce(add, 0)) |> reduce(add, 5)"
+    )
+
+
 def test_an_unknown_rule_is_refused():
     with pytest.raises(RuleRefused, match="there is no rule map_fussion"):
         rule("map_fussion")

@@ -2,11 +2,13 @@
 
 from liftpy.rewrite.rule import Rule
 from liftpy.rewrite.rules import (
+    border,
     fusion,
     interchange,
     lowering,
     memory,
     pad,
+    parts,
     reduce,
     simplify,
     slide,
@@ -22,6 +24,8 @@ FAMILIES = (
     split_join,
     slide,
     pad,
+    border,
+    parts,
     transpose,
     zip_unzip,
     reduce,

@@ -142,8 +142,8 @@ JOIN_OF_AS_VECTORS = Rule(
 SPLIT_OF_AS_VECTOR = Rule(
     "split_of_as_vector",
     "vectorise",
-    split(k, as_vector(v, xs)),
-    fmap(lambda chunk: as_vector(v, chunk), split(k * v, xs), "chunk"),
+    split(k, as_vector(v, array("xs", S, n * k * v))),
+    fmap(lambda chunk: as_vector(v, chunk), split(k * v, array("xs", S, n * k * v)), "chunk"),
 )
 
 MAP_AS_VECTOR_OF_SPLIT = Rule(
