@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from liftpy.compile import compile_candidate, skeletons
-from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
-from liftpy.constraints.draw import Space
 from liftpy.errors import LiftError
+from liftpy.explore.space import Space
 from liftpy.ir.expr import Program
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.run import Session
@@ -24,6 +23,8 @@ from tests.oclgrind import check_all_under_oclgrind
 from tests.workloads.references import CASES
 
 SIZED = [name for name, family in FAMILIES.items() if isinstance(family, Family)]
+
+DRAWS = 3  # of each family; benchmarks/correctness.py draws more
 
 
 def small(name: str) -> str:
@@ -60,13 +61,10 @@ def agrees(got: np.ndarray, expected: np.ndarray, what: object) -> None:
 
 
 def candidates(program: Program, device: Device, draws: int) -> list[tuple[str, Module]]:
-    """Drawn candidates of every skeleton of every family that applies."""
-    found = []
-    for skeleton in skeletons(program):
-        for assignment in Space(collect(skeleton, device)).sample(draws, seed=5):
-            what = f"{program.name} {skeleton.key} {assignment}"
-            found.append((what, compile_candidate(skeleton, assignment)))
-    return found
+    """Some drawn candidates of every family that applies; skeletons take turns."""
+    whole = Space.of(program, device, skeletons(program))
+    drawn = [c for family in whole.families for c in whole.sample(draws, 5, family)]
+    return [(f"{program.name} {c}", compile_candidate(c.skeleton, c.assignment)) for c in drawn]
 
 
 # --- names ----------------------------------------------------------------------------------------
@@ -155,9 +153,9 @@ def test_the_meaning_is_that_of_numpy(name: str) -> None:
 
 @pytest.mark.parametrize("name", SIZED)
 def test_every_family_that_applies_is_right(runtime: Device, name: str) -> None:
-    """Plain, and drawn candidates of `direct` and `staged` where they apply."""
+    """What the constraints allow compiles, runs and agrees with numpy."""
     program, arrays, expected = case(name)
-    made = candidates(program, runtime, draws=2)
+    made = candidates(program, runtime, draws=DRAWS)
     assert made
     with Session(runtime) as session:
         for what, module in made:
@@ -170,8 +168,8 @@ def test_every_family_that_applies_is_right(runtime: Device, name: str) -> None:
 
 @pytest.mark.oclgrind
 def test_no_race_and_no_stray_access() -> None:
-    """Oclgrind finds nothing in any family of programs, in any skeleton."""
-    made = [(name, *c) for name in SIZED for c in candidates(case(name)[0], DEFAULT_DEVICE, 1)]
+    """Oclgrind finds nothing in any family of programs."""
+    made = [(name, *c) for name in SIZED for c in candidates(case(name)[0], DEFAULT_DEVICE, DRAWS)]
     jobs = [(module, case(name)[1]) for name, _, module in made]
     checked = check_all_under_oclgrind(jobs)
     for (name, what, _), (got, complaints) in zip(made, checked, strict=True):
