@@ -80,8 +80,8 @@ def test_random_programs_have_no_race_and_no_stray_access() -> None:
     assert counts["right"] > (1 - REFUSED) * WATCHED
     complaints = oclgrind_complaints(child.stderr)
     assert len(complaints) < 100, "Oclgrind stops there"
-    # Among many buffers Oclgrind takes a written value for an unwritten one now and then; a kernel's
-    # name begins with its seed, so what it complains of is run again, each program by itself.
+    # Among many buffers Oclgrind now and then takes a written value for an unwritten one. What it
+    # complains of is run again by itself: a kernel's name begins with its program's seed.
     seeds = sorted({int(s) for line in complaints for s in re.findall(r"\(s(\d+)_", line)})
     for seed in seeds:
         for how, program, _, module in judge.forms(seed, find_device()):
