@@ -8,6 +8,7 @@ from liftpy.errors import InternalError, LiftError
 from liftpy.ir.expr import Expr, Lambda, Literal, Param, Program
 from liftpy.ir.types import F32, I32, ScalarType
 from liftpy.ir.walk import bound_names, replace_at, top_down
+from tests.fuzz.generator import scalar_of
 
 
 def shrink(program: Program, fails: Callable[[Program], bool]) -> Program:
@@ -35,7 +36,8 @@ def steps(program: Program) -> Iterator[Program]:
         within = [e for p, e in top_down(part) if p and e.type == part.type]
         simple = [Literal(1, I32)] if part.type == I32 else [Literal(1.0, F32)]
         simple = simple if isinstance(part.type, ScalarType) and part.type in {I32, F32} else []
-        if part.free <= inputs and not isinstance(part, Param | Literal):
+        plain = isinstance(scalar_of(part.type), ScalarType)
+        if plain and part.free <= inputs and not isinstance(part, Param | Literal):
             names = {p.name for p in inputs} | bound_names(whole)
             simple.append(Param(next(n for n in candidates() if n not in names), part.type))
         for new in (*simple, *within):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -16,14 +17,14 @@ import pytest
 from liftpy.constraints.device import Device
 from liftpy.ir.expr import FunCall, Program
 from liftpy.ir.walk import top_down
-from liftpy.opencl.run import Session
+from liftpy.opencl.run import Session, find_device
 from liftpy.primitives import Reduce, Slide
 from liftpy.primitives.text import parse, show
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.reference import reference
 from tests.fuzz import judge
 from tests.fuzz.generator import inputs, make
-from tests.oclgrind import oclgrind_complaints, run_under_oclgrind
+from tests.oclgrind import check_under_oclgrind, oclgrind_complaints, run_under_oclgrind
 
 EACH = 1000  # programs on each runtime
 WATCHED = 300  # programs under Oclgrind
@@ -77,7 +78,15 @@ def test_random_programs_have_no_race_and_no_stray_access() -> None:
     counts = Counter(json.loads(child.stdout.splitlines()[-1])["counts"])
     assert counts["wrong"] == counts["crashed"] == 0, child.stdout
     assert counts["right"] > (1 - REFUSED) * WATCHED
-    assert oclgrind_complaints(child.stderr) == []  # a kernel's name begins with its seed
+    complaints = oclgrind_complaints(child.stderr)
+    assert len(complaints) < 100, "Oclgrind stops there"
+    # Among many buffers Oclgrind now and then takes a written value for an unwritten one. What it
+    # complains of is run again by itself: a kernel's name begins with its program's seed.
+    seeds = sorted({int(s) for line in complaints for s in re.findall(r"\(s(\d+)_", line)})
+    for seed in seeds:
+        for how, program, _, module in judge.forms(seed, find_device()):
+            _, alone = check_under_oclgrind(module, inputs(program))
+            assert alone == [], (seed, how, complaints)
 
 
 def test_a_planted_bug_is_found_and_made_small(

@@ -118,6 +118,11 @@ def nbody(sizes, p, m):
     return ((m / r**1.5)[:, :, None] * d).sum(1)
 
 
+def mriq(sizes, v, k, phi):
+    waves = np.exp(2j * np.pi * v @ k.T) @ phi
+    return waves.real, waves.imag
+
+
 def poisson19(sizes, x):
     weights = np.zeros((3, 3, 3))
     for p in np.ndindex(3, 3, 3):
@@ -170,6 +175,7 @@ CASES: dict[str, tuple[tuple[int, ...], Callable[..., Array]]] = {
     "stencil/hotspot3d": ((5, 7, 3), hotspot3d),
     "stencil/acoustic": ((5, 7, 3), acoustic),
     "nbody": ((11,), nbody),
+    "mriq": ((11, 7), mriq),
     "kmeans": ((23, 5, 3), lambda sizes, p, c: distances(p, c).argmin(1)),
     "nearest": ((7, 13, 3), lambda sizes, q, p: np.sqrt(distances(q, p).min(1))),
 }

@@ -53,8 +53,9 @@ def case(name: str) -> tuple[Program, dict[str, np.ndarray], np.ndarray]:
     return program, arrays, np.asarray(expected)
 
 
-def agrees(got: np.ndarray, expected: np.ndarray, what: object) -> None:
-    """Whole numbers are equal, others near."""
+def agrees(result: np.ndarray | tuple[np.ndarray, ...], expected: np.ndarray, what: object) -> None:
+    """Whole numbers are equal, others near; a tuple of arrays is compared as an array of them."""
+    got = np.asarray(result)
     assert got.shape == expected.shape, what
     bound = 0 if got.dtype.kind == "i" else 2e-5 * np.abs(expected).max()
     np.testing.assert_allclose(got, expected, rtol=0, atol=bound, err_msg=str(what))
