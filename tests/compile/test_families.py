@@ -143,7 +143,7 @@ def work_items(module: Module) -> int:
 
 
 def test_memory_figures() -> None:
-    """The direct form needs nothing beyond what it stores of the input; packed weights replace raw ones."""
+    """The direct form needs only what it stores of the input; packed weights replace raw ones."""
     arrays, expected = data("four channels")
     needed = arrays["x"].nbytes + arrays["w"].nbytes + arrays["b"].nbytes + expected.size * 4
     padded = {
