@@ -203,7 +203,10 @@ def derive(
     set_: SetOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """The derivation: each rule applied, where, and what came out."""
+    """The derivation: each rule applied, where, and what came out; one of each family.
+
+    Others of a family are named by their choices, `--set pad=copy`; with --json all are listed.
+    """
     given = settings(set_)
     if strategy is not None:
         given[FAMILY] = strategy
@@ -211,7 +214,8 @@ def derive(
     if json:
         show_json([skeleton_json(s, steps=steps) for s in found])
         return
-    for skeleton in found:
+    for family in dict.fromkeys(s.family for s in found):
+        skeleton, *others = mine = [s for s in found if s.family == family]
         derivation = skeleton.derivation
         say(f"{skeleton.key}: {len(derivation.steps)} steps")
         if steps:
@@ -223,6 +227,10 @@ def derive(
                 say(f"  {indented(after)}")
         if not steps:
             say(f"  {indented(derivation.result)}")
+        if others:
+            words = ((name, {dict(s.choices)[name] for s in mine}) for name, _ in skeleton.choices)
+            names = [name for name, known in words if len(known) > 1]
+            say(f"{family}: {len(others)} more, by {', '.join(names)} (--set {names[0]}=...)")
 
 
 def fitting(program: Program, given: Settings) -> list[Skeleton]:
@@ -236,10 +244,12 @@ def fitting(program: Program, given: Settings) -> list[Skeleton]:
     ]
     if not found:
         asked = ", ".join(f"{name}={value}" for name, value in given.items())
-        raise UnknownName(
-            f"no derivation of {program.name} has {asked}; there are: "
-            f"{', '.join(s.key for s in made)}"
-        )
+        known: dict[str, dict[str, None]] = {}
+        for mine in words:
+            for name, word in mine.items():
+                known.setdefault(name, {})[word] = None
+        listed = "; ".join(f"{name}: {', '.join(some)}" for name, some in known.items())
+        raise UnknownName(f"no derivation of {program.name} has {asked}; there are: {listed}")
     return found
 
 

@@ -229,6 +229,17 @@ class Space:
             False, "\n".join([f"{_spell(settings)}: no valid candidate", *parts]), 0, clashes
         )
 
+    def _outline(self) -> str:
+        """The choices and the sizes of each family."""
+        lines: list[str] = []
+        for family in self.families:
+            mine = [m for m in self.members if m.family == family]
+            names = dict.fromkeys(
+                name for m in mine for name in (*words(m.skeleton), *m.system.by_name)
+            )
+            lines.append(f"  {family}: {', '.join(n for n in names if n != FAMILY)}")
+        return "\n".join(lines)
+
     def _fitting(self, settings: Mapping[str, str | int]) -> list[Member]:
         """The members that make the choices and have the sizes among these settings."""
         sizes = {p.name for member in self.members for p in member.system.parameters}
@@ -245,13 +256,9 @@ class Space:
                 raise ConstraintRefused(f"{name} is a size: it needs a whole number, not '{value}'")
         fitting = [member for member in self.members if member.fits(settings)]
         if not fitting:
-            known_keys = "\n".join(
-                f"  {m.skeleton.key}: {', '.join(m.system.by_name) or 'no sizes'}"
-                for m in self.members
-            )
             raise ConstraintRefused(
                 f"no skeleton of {self.program.name} has {_spell(settings)} together; it has "
-                f"these, with these sizes:\n{known_keys}"
+                f"these choices and sizes:\n{self._outline()}"
             )
         return fitting
 

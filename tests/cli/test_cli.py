@@ -148,13 +148,15 @@ def test_prove_proves(liftpy):
 
 
 def test_a_derivation_is_listed_step_by_step(liftpy):
-    (derivation,) = liftpy("derive", "tiny.lift", "--strategy", "plain", "--steps", "--json").json
+    choice = ("--strategy", "plain", "--set", "pad=fused", "--set", "map=glb2.glb1.glb0")
+    (derivation,) = liftpy("derive", "tiny.lift", *choice, "--steps", "--json").json
     assert derivation["family"] == "plain"
     assert derivation["steps"][0].keys() == {"rule", "path", "sizes", "hints", "after"}
     assert derivation["steps"][-1]["after"] == derivation["result"]
-    text = liftpy("derive", "tiny.lift", "--strategy", "plain").out
+    text = liftpy("derive", "tiny.lift", *choice).out
     assert all(step["rule"] in text for step in derivation["steps"])
-    assert "there are: plain(" in liftpy("derive", "tiny.lift", "--strategy", "x").err
+    assert "there are: family: plain, " in liftpy("derive", "tiny.lift", "--strategy", "x").err
+    assert "\nplain: 53 more, by pad, map (--set pad=...)\n" in liftpy("derive", "tiny.lift").out
 
 
 # --- spaces ---------------------------------------------------------------------------------------
@@ -165,7 +167,8 @@ def test_a_space_has_parameters_constraints_and_a_count(liftpy):
     assert data["count"] == sum(data["skeletons"].values()) > 10
     assert {"family", "pad", "kappa"} <= {p["name"] for p in data["parameters"]}
     assert all(c["asked_by"] for c in data["constraints"])
-    narrowed = liftpy("space", "tiny.lift", "--set", "family=plain", "--json").json
+    plain = ("--set", "family=plain", "--set", "pad=fused", "--set", "map=glb2.glb1.glb0")
+    narrowed = liftpy("space", "tiny.lift", *plain, "--json").json
     assert narrowed["count"] == 1
     assert "valid points" in liftpy("space", "tiny.lift").out
 
@@ -283,7 +286,7 @@ def test_an_impossible_combination_lists_what_there_is(liftpy):
     said = liftpy("compile", "tiny.lift", "--set", "family=plain", "--set", "kappa=2")
     assert said.code == 1
     assert said.err.startswith("error: no skeleton of tiny has family=plain, kappa=2 together;")
-    assert "\n  plain(pad=fused): no sizes\n" in said.err
+    assert "\n  plain: pad, map\n  direct: pad, level, kappa, sigma, v\n" in said.err
 
 
 def test_without_a_device_the_message_says_how_to_get_one(tmp_path):

@@ -12,7 +12,7 @@ from liftpy.errors import TypeRefused
 from liftpy.ir.expr import Expr, Lambda, Literal, Param, Primitive, Tuple, call, operate
 from liftpy.ir.nat import INDEX, nat, var
 from liftpy.ir.show import operands
-from liftpy.ir.types import F32, VectorType, array
+from liftpy.ir.types import F32, ArrayType, VectorType, array
 from liftpy.primitives import Zip
 from liftpy.primitives.lang import add, reduce
 
@@ -60,7 +60,8 @@ def applied(cls: type[Primitive], given: tuple[Expr, ...]) -> Expr:
         values["f"] = Lambda((), Literal(0.0, F32))
         types = cls(**values).parameter_types(*(e.type for e in given))
         params = tuple(Param(n, t) for n, t in zip("uv", types, strict=False))
-        first = params[0] if types[0] == F32 else params[0] >> reduce(add, 0)
-        last = params[-1] if types[-1] == F32 else first
+        whole = not isinstance(types[0], ArrayType)
+        first = params[0] if whole else params[0] >> reduce(add, 0)
+        last = params[-1] if whole else first
         values["f"] = Lambda(params, operate("*", first, last))
     return call(cls(**values), *given)

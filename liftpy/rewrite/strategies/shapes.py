@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from liftpy.errors import InternalError
-from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Primitive, Tuple
+from liftpy.ir.expr import Expr, FunCall, Function, Lambda, Param, Primitive, Tuple
 from liftpy.ir.types import ArrayType, Type
 from liftpy.ir.walk import Path, children, lambda_of, top_down
 from liftpy.primitives import Map, Pad, Reduce, Slide, ToGlobal
@@ -106,7 +106,7 @@ def nests(expr: Expr, path: Path = (), *, inside: bool = False) -> tuple[Nest, .
         return nests(part, (*path, *steps), inside=inside)
 
     match expr:
-        case FunCall(Lambda() | Map(), args) if inside and any(map(folds_arrays, args)):
+        case FunCall(fun, args) if inside and any(map(folds_arrays, args)) and not is_view(fun):
             return ()
         case Tuple(elements):
             return tuple(nest for k, e in enumerate(elements) for nest in of(e, k))
@@ -118,6 +118,11 @@ def nests(expr: Expr, path: Path = (), *, inside: bool = False) -> tuple[Nest, .
             return tuple(nest for k, a in enumerate(args) for nest in of(a, k))
         case _:
             return ()
+
+
+def is_view(fun: Function) -> bool:
+    """Whether a call only moves what its arguments hold."""
+    return isinstance(fun, Primitive) and is_layout(fun)
 
 
 def maker(expr: Expr, path: Path = ()) -> Path:
