@@ -13,7 +13,7 @@ where it is written `index("phi")`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal, Self
@@ -21,7 +21,7 @@ from typing import Literal, Self
 from liftpy.ir.constraint import Constraint
 from liftpy.ir.expr import Expr, FunCall, FunVar, Param, Primitive
 from liftpy.ir.nat import INDEX, ONE, ZERO, Applied, Nat, NatLike, Var, atom, nat, var
-from liftpy.ir.walk import top_down
+from liftpy.ir.walk import children, function_of, top_down
 
 LawName = Literal["associative", "commutative", "neutral"]
 Proof = Literal[
@@ -119,15 +119,24 @@ class ValueVar(float):
 @cache
 def hints_of(rule: Rule) -> tuple[str, ...]:
     """What the matcher cannot find alone: where the parts given to an unknown function end."""
-    given = [
-        a
-        for _, part in top_down(rule.left)
-        if isinstance(part, FunCall) and isinstance(part.fun, FunVar)
-        for a in part.args
-    ]
+    given = list(_given(rule.left, frozenset()))
     functions = {a.fun.name for a in given if isinstance(a, FunCall) and isinstance(a.fun, FunVar)}
     values = {a.name for a in given if isinstance(a, Param) and a in rule.left.free}
     return tuple(sorted(functions | values))
+
+
+def _given(expr: Expr, bound: frozenset[Param]) -> Iterator[Expr]:
+    """What unknown functions are given, but for the variables that are bound there."""
+    if isinstance(expr, FunCall):
+        if isinstance(expr.fun, FunVar):
+            yield from (a for a in expr.args if a not in bound)
+        for a in expr.args:
+            yield from _given(a, bound)
+        if (function := function_of(expr.fun)) is not None:
+            yield from _given(function.body, bound | set(function.params))
+    else:
+        for child in children(expr):
+            yield from _given(child, bound)
 
 
 @cache
