@@ -38,6 +38,7 @@ from tests.fuzz.generator import inputs, make
 from tests.fuzz.shrink import shrink
 
 BATCH = 64  # programs that are built together
+LONGEST = 100_000  # characters of code that are given to a driver
 CHUNK = 250  # programs that are judged in one process
 REWRITTEN = tuple(r.name for r in RULES.values() if r.family not in {"lowering", "memory"})
 HELD: list[Loaded] = []  # whose buffers stay to the end
@@ -46,7 +47,10 @@ ATTEMPTS = 12  # places at which rules are tried before a program is lowered
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of one program: `right`, `refused`, `wrong` or `crashed`, how, and why."""
+    """What became of one program, how, and why.
+
+    The outcome is `right`, `refused`, `large`, `wrong` or `crashed`; `survey` adds `killed`.
+    """
 
     seed: int
     how: str
@@ -192,6 +196,10 @@ def judged(seeds: Iterable[int], session: Session) -> Iterator[Verdict]:
     for seed in seeds:
         try:
             for how, program, form, module in forms(seed, session.device):
+                if len(module.source) > LONGEST:
+                    why = f"{len(module.source)} characters of code"
+                    yield Verdict(seed, how, "large", why, form)
+                    continue
                 waiting.append(Case(seed, how, program, form, module, inputs(program)))
         except LiftError as refusal:
             yield Verdict(seed, "", "refused", str(refusal), make(seed))
@@ -273,7 +281,8 @@ def judge_here(start: int, count: int, device: str) -> tuple[Counter[str], list[
             seen[kind] += verdict.outcome != "right"
             if verdict.outcome != "right" and seen[kind] <= 2:
                 what = f"seed {verdict.seed}: {verdict.how}: {verdict.outcome}: {verdict.why[:300]}"
-                failures.append(f"{what}\n{smallest(verdict, session)}")
+                text = show(verdict.program) if verdict.outcome == "large" else ""
+                failures.append(f"{what}\n{text or smallest(verdict, session)}")
     return counts, failures
 
 

@@ -36,8 +36,7 @@ def steps(program: Program) -> Iterator[Program]:
         within = [e for p, e in top_down(part) if p and e.type == part.type]
         simple = [Literal(1, I32)] if part.type == I32 else [Literal(1.0, F32)]
         simple = simple if isinstance(part.type, ScalarType) and part.type in {I32, F32} else []
-        plain = isinstance(scalar_of(part.type), ScalarType)
-        if plain and part.free <= inputs and not isinstance(part, Param | Literal):
+        if part.free <= inputs and not isinstance(part, Param | Literal):
             names = {p.name for p in inputs} | bound_names(whole)
             simple.append(Param(next(n for n in candidates() if n not in names), part.type))
         for new in (*simple, *within):
@@ -48,7 +47,8 @@ def steps(program: Program) -> Iterator[Program]:
     for body in sorted(made, key=size):
         params = tuple(sorted(body.free, key=lambda p: p.name))
         taken = {p.name for p in params}
-        if size(body) < size(whole) and len(taken) == len(params) and params:
+        simple = all(isinstance(scalar_of(p.type), ScalarType) for p in params)
+        if size(body) < size(whole) and len(taken) == len(params) and params and simple:
             yield Program(program.name, Lambda(params, body), program.constants & taken)
 
 
