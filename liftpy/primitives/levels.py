@@ -42,7 +42,10 @@ def misplaced(level: Level, above: Sequence[Level]) -> str | None:
             "work-groups hold work-items, not the reverse"
         )
     if kind is MapLcl and (MapWrg, dim) not in above:
-        return f"{word(level)} stands outside every mapWrg({dim})"
+        return (
+            f"{word(level)} stands outside every mapWrg({dim}): "
+            f"put it inside one, or use mapGlb({dim})"
+        )
     if any((kind is MapGlb) != (other is MapGlb) for other, _ in above):
         return (
             "mapGlb cannot be mixed with mapWrg or mapLcl in one kernel: use toGlobal between them"
