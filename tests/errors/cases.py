@@ -125,7 +125,7 @@ embedded(
 )
 embedded(
     "fold_of_arrays_from_a_number",
-    lambda ps: ps >> lp.reduce(lambda a, _: a, (0, 0)),
+    lambda xs: xs >> lp.reduce(lambda a, _: a, (0, 0)),
     lp.array(TupleType((lp.array(lp.f32, 2), lp.f32)), 4),
 )
 
