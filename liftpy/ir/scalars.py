@@ -72,14 +72,16 @@ def type_of_operator(op: str, args: tuple[Type, ...]) -> Type:
         raise TypeRefused(f"`{op}` takes {arity} scalar(s), got {got}")
     values = args[1:] if op == "select" else args
     if op == "select" and args[0] != BOOL:
-        raise TypeRefused(f"`select` needs a bool first, got {args[0]}")
+        raise TypeRefused(f"`select` needs a bool first, got {args[0]}: a comparison gives one")
     if any(a != values[0] for a in values):
         raise TypeRefused(f"`{op}` needs scalars of one type, got {got}")
     if op in FLOAT_OPERATORS and values[0] not in FLOATS:
-        raise TypeRefused(f"`{op}` needs a float, got {values[0]}")
+        floats = ", ".join(map(str, FLOATS))
+        raise TypeRefused(f"`{op}` needs a float ({floats}), got {values[0]}: `f32(x)` converts")
     if op not in ANY_SCALAR and (values[0] == BOOL) != (op in LOGICAL):
-        needed = "truth values" if op in LOGICAL else "numbers"
-        raise TypeRefused(f"`{op}` needs {needed}, got {got}")
+        truth = "truth values", "a comparison gives one"
+        needed, remedy = truth if op in LOGICAL else ("numbers", "`f32(x)` converts a bool")
+        raise TypeRefused(f"`{op}` needs {needed}, got {got}: {remedy}")
     last = values[-1]
     return operator_type(op, last) if isinstance(last, ScalarType) else last
 

@@ -45,9 +45,8 @@ def by_buffer(module: Module, values: Sequence[Any]) -> dict[str, Any]:
     """The arrays for the parameters' buffers; a tuple's components have a buffer each."""
     if len(values) != len(module.parameters):
         names = ", ".join(flat(module.parameters))
-        raise ArgumentRefused(
-            f"{module.name} takes {len(module.parameters)} arrays ({names}), got {len(values)}"
-        )
+        arrays = "1 array" if len(module.parameters) == 1 else f"{len(module.parameters)} arrays"
+        raise ArgumentRefused(f"{module.name} takes {arrays} ({names}), got {len(values)}")
     found: dict[str, Any] = {}
     for position, (names, value) in enumerate(zip(module.parameters, values, strict=True)):
         _spread(f"{module.name}: parameter {position}", names, value, found)

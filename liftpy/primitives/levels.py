@@ -34,15 +34,18 @@ def misplaced(level: Level, above: Sequence[Level]) -> str | None:
     hold a group of it (6); global ids are not used beside groups (8).
     """
     kind, dim = level
-    if level in above:
-        return f"{word(level)} stands inside another {word(level)}"
     if kind is MapWrg and (MapLcl, dim) in above:
         return (
             f"{word(level)} stands inside a mapLcl({dim}): "
             "work-groups hold work-items, not the reverse"
         )
+    if level in above:
+        return f"{word(level)} stands inside another {word(level)}"
     if kind is MapLcl and (MapWrg, dim) not in above:
-        return f"{word(level)} stands outside every mapWrg({dim})"
+        return (
+            f"{word(level)} stands outside every mapWrg({dim}): "
+            f"put it inside one, or use mapGlb({dim})"
+        )
     if any((kind is MapGlb) != (other is MapGlb) for other, _ in above):
         return (
             "mapGlb cannot be mixed with mapWrg or mapLcl in one kernel: use toGlobal between them"

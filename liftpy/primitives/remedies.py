@@ -9,7 +9,9 @@ from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint, Divides
 from liftpy.ir.expr import Expr, Primitive, index_fields
 from liftpy.ir.nat import nat
-from liftpy.ir.types import Type
+from liftpy.ir.scalars import bounds, misfit
+from liftpy.ir.types import Type, scalars
+from liftpy.primitives.pad import Pad
 
 REACH = 64  # how far a number that works is looked for
 LISTED, SHOWN = 12, 8  # numbers that are listed one by one; runs that are shown of more
@@ -59,6 +61,14 @@ def sizes_that_work(primitive: Primitive, operands: tuple[Expr, ...]) -> tuple[s
             alone = len(numbers) == 1
             lines.append(f"sizes that work: {found}" if alone else f"{name}: {found} would work")
     return tuple(lines)
+
+
+def values_that_work(primitive: Primitive, operands: tuple[Expr, ...]) -> tuple[str, ...]:
+    """For a padding's element that does not fit, the numbers that do."""
+    if not isinstance(primitive, Pad):
+        return ()
+    kinds = [s for o in operands for s in dict.fromkeys(scalars(o.type))]
+    return tuple(bounds(s) for s in kinds if misfit(primitive.value, s) is not None)
 
 
 def has_type(primitive: Primitive, types: tuple[Type, ...]) -> bool:

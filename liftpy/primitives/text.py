@@ -97,7 +97,7 @@ from liftpy.primitives.lang import (
     fixed_times,
     keeps_type,
 )
-from liftpy.primitives.remedies import broken_condition, sizes_that_work
+from liftpy.primitives.remedies import broken_condition, sizes_that_work, values_that_work
 
 #: What the names in sight mean, the nearest binder last.
 Scope: TypeAlias = Mapping[str, tuple[Expr, ...]]
@@ -751,6 +751,7 @@ class Elaborator:
             return (
                 *self.ranges(primitive, operands),
                 *sizes_that_work(primitive, operands),
+                *values_that_work(primitive, operands),
                 *law(type(primitive)),
             )
 

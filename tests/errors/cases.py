@@ -4,6 +4,7 @@ A case is a function of an empty folder; what it raises is compared with
 `tests/golden/errors/test_refusals/<name>.txt`.
 """
 
+import json
 import shutil
 import sqlite3
 import sys
@@ -23,21 +24,36 @@ from liftpy.constraints.draw import Space as Points
 from liftpy.constraints.explain import explain, refuse_empty
 from liftpy.constraints.system import Clause, ConstraintSystem
 from liftpy.explore.campaign import Campaign
-from liftpy.explore.check import inputs
 from liftpy.explore.measure import Measurer
 from liftpy.explore.messages import Setup
 from liftpy.explore.replay import replay, stored_candidate
 from liftpy.explore.store import Store
 from liftpy.ir.constraint import at_most
+from liftpy.ir.expr import FunCall, Lambda, Literal, Param, Program, ScalarOp
 from liftpy.ir.nat import var
+from liftpy.ir.types import TupleType
 from liftpy.opencl.arguments import check_launch, check_memory
 from liftpy.opencl.run import Session, find_device
 from liftpy.rewrite.rules import RULES
-from liftpy.rewrite.strategy import Step, at_path, check_type, derive, identity, repeat, rule
+from liftpy.rewrite.skeleton import skeleton_of
+from liftpy.rewrite.strategy import (
+    Step,
+    at_path,
+    check_type,
+    derive,
+    everywhere,
+    from_json,
+    identity,
+    repeat,
+    rule,
+    to_json,
+    top_down,
+)
 from liftpy.rewrite.strategy import replay as replay_steps
 from liftpy.semantics.contract import prove_primitive
 from liftpy.semantics.ledger import entry
 from liftpy.semantics.reference import reference
+from liftpy.workloads.convolution import Convolution
 from tests.cli.said import PROGRAM
 from tests.cli.test_cli import FILES
 from tests.cli.test_cli import REFUSALS as COMMANDS
@@ -100,6 +116,18 @@ embedded("number_as_result", lambda xs: xs >> lp.map(lambda x: "x"))
 embedded("scalar_mapped", lambda xs: xs >> lp.map(lp.map(lambda x: x)))
 embedded("permutation_without_inverse", lambda xs: xs >> lp.reorder(3 * lp.var("i") % 7))
 embedded("divisor", lambda xs: xs >> lp.split(5))
+embedded("word_with_a_number_too_few", lambda xs: xs >> lp.take())
+embedded("border_with_too_few_amounts", lambda xs: xs >> lp.pad_clamp2d(1, 1))
+embedded(
+    "fold_of_integers_from_a_fraction",
+    lambda xs: xs >> lp.reduce(lp.add, 0.5),
+    lp.array(lp.i32, 12),
+)
+embedded(
+    "fold_of_arrays_from_a_number",
+    lambda xs: xs >> lp.reduce(lambda a, _: a, (0, 0)),
+    lp.array(TupleType((lp.array(lp.f32, 2), lp.f32)), 4),
+)
 
 
 @case
@@ -119,6 +147,13 @@ def two_functions_of_one_name(_folder):
         return xs >> lp.map(once) >> lp.map(twice)
 
     lp.show(both)
+
+
+@case
+def variable_bound_beside_its_use(_folder):
+    x, y = Param("x", lp.f32), Param("y", lp.f32)
+    both = Lambda((x, y), FunCall(ScalarOp("+"), (x, y)))
+    lp.show(Program("p", Lambda((x,), FunCall(both, (Literal(1.0, lp.f32), x)))))
 
 
 # --- sizes --------------------------------------------------------------------------------------
@@ -150,6 +185,9 @@ def embedded_size_that_breaks_a_condition(_folder):
     lp.compile(rows, sizes={"n": 12})
 
 
+CASES["convolution_in_groups_of_another_size"] = lambda _: Convolution(3, 8, 8, 4, (3, 3), groups=2)
+
+
 # --- arrays -------------------------------------------------------------------------------------
 
 PAIRS = lp.parse("def pairs(ps: [4](f32, f32)) = ps |> map((a, b) => a + b)")
@@ -163,15 +201,14 @@ CASES |= {
     ),
     "point_outside": lambda _: lp.evaluate_at(DOUBLE, np.array([[12]]), ones(12)),
     "too_few_arrays_of_the_reference": lambda _: reference(DOUBLE),
-    "tuples_as_inputs": lambda _: inputs(PAIRS),
 }
 
 
-def called(name: str, *arrays: object) -> None:
+def called(name: str, *arrays: object, program: lp.Program = DOUBLE) -> None:
     """A case of a compiled program that is called."""
 
     def run(_folder: Path) -> object:
-        kernel = lp.compile(DOUBLE)
+        kernel = lp.compile(program)
         try:
             return kernel(*arrays)
         finally:
@@ -184,6 +221,8 @@ called("kernel_with_too_many_arrays", ones(12), ones(12))
 called("kernel_with_a_list", [1.0] * 12)
 called("kernel_with_another_shape", ones(3, 4))
 called("kernel_with_doubles", np.ones(12))
+called("kernel_with_an_array_for_a_tuple", ones(4), program=PAIRS)
+called("kernel_with_too_large_a_tuple", (ones(4), ones(4), ones(4)), program=PAIRS)
 
 
 @case
@@ -199,7 +238,7 @@ LOWERED = {
     "mixed_levels": "ys |> split(3) |> mapWrg(0, c => c |> mapGlb(0, x => x)) |> join",
     "level_in_itself": "ys |> split(3) |> mapGlb(0, c => c |> mapGlb(0, x => x)) |> join",
     "group_in_a_work_item": "xss |> mapWrg(0, row => row |> split(2) "
-    "|> mapLcl(0, mapWrg(1, x => x)))",
+    "|> mapLcl(0, mapWrg(0, x => x)))",
     "work_item_without_a_group": "ys |> mapLcl(0, x => x)",
     "local_memory_of_a_work_item": "xss |> mapWrg(0, row => row |> mapLcl(0, x => "
     "ys |> mapSeq(y => y * x) |> toLocal |> reduceSeq(add, 0)))",
@@ -218,7 +257,11 @@ LOWERED = {
     "|> mapGlb(0, v => v |> mapVec(x => x + 1)) |> asScalar",
     "lanes_of_a_stored_value": "ys |> asVector(4) |> mapGlb(0, v => "
     "v |> mapVec(x => x + (ys |> reduceSeq((a, b) => a + b * x, 0)))) |> asScalar",
-    "tuples_in_a_buffer": "zip(ys, ys)",
+    "levels_mixed_in_a_row": "xss |> mapWrg(0, row => row |> mapLcl(0, x => x)) "
+    "|> mapGlb(0, row => row |> mapSeq(x => x))",
+    "parts_stored_over_other_levels": "concat(ys |> mapGlb(0, x => x), zs |> mapSeq(x => x))",
+    "scan_that_is_not_stored": "xss |> mapGlb(0, row => row |> scanSeq(add, 0) |> mapSeq(x => x))",
+    "iteration_of_too_many_kernels": "ys |> iterateSeq(1001, vs => vs |> mapGlb(0, x => x * x))",
 }
 
 
@@ -231,7 +274,7 @@ def lowered(name: str, body: str) -> None:
 for known, text in LOWERED.items():
     lowered(known, text)
 CASES["space_of_what_has_no_kernel"] = lambda _: lp.space(
-    lp.parse("def p(xs: [4]f32, ys: [4]f32) = zip(xs, ys)")
+    lp.parse("def p(xs: [4]f32) = xs |> mapLcl(0, x => x)")
 )
 
 
@@ -312,7 +355,7 @@ def device_of_another_machine(_folder):
 
 @case
 def worker_without_its_device(_folder):
-    setup = Setup(lp.show(DOUBLE), DEFAULT_DEVICE, None)
+    setup = Setup(lp.show(DOUBLE), DEFAULT_DEVICE, ())
     with Measurer(setup, 10.0) as measurer:
         measurer.start()
 
@@ -335,6 +378,10 @@ CASES |= {
     "word_for_a_size": lambda _: small_space().candidate({"kappa": "many"}),
     "settings_of_no_skeleton": lambda _: small_space().candidate({"theta": 3, "pad": "copy"}),
     "settings_that_clash": lambda _: small_space().candidate({"kappa": 5}),
+    "doubles_on_a_device_without": lambda _: lp.space(
+        lp.parse("def p(xs: [4]f64) = xs |> map(x => x + x)"),
+        replace(DEFAULT_DEVICE, extensions=()),
+    ),
     "memory_limit_too_low": lambda folder: lp.explore(
         DOUBLE, 1, db=folder / "a.db", memory_limit=3
     ),
@@ -350,6 +397,7 @@ def space_too_tangled_to_count(_folder):
 # --- rules --------------------------------------------------------------------------------------
 
 BODY = DOUBLE.body.body
+K = lp.var("k")
 
 
 def grow(expr):
@@ -357,18 +405,42 @@ def grow(expr):
 
 
 CASES |= {
+    "rule_nobody_knows": lambda _: rule("map_fussion"),
     "rule_without_a_proof": lambda _: rule(replace(RULES["map_fusion"], name="hearsay")),
     "rule_with_other_sizes": lambda _: rule("split_join", k=3),
     "rule_that_does_not_apply": lambda _: derive(BODY, rule("split_join", m=5)),
     "step_that_does_not_apply": lambda _: list(
         replay_steps(BODY, (Step("split_join", (7,), (("m", 3),)),))
     ),
-    "strategy_that_never_ends": lambda _: repeat(at_path((), grow))(BODY),
+    "strategy_that_goes_round": lambda _: repeat(at_path((), grow))(BODY),
+    "strategy_that_never_ends": lambda _: repeat(top_down(rule("split_join", m=1)), 5)(BODY),
+    "strategy_that_makes_its_own_places": lambda _: everywhere(rule("split_join", m=1))(BODY),
+    "strategy_with_a_size_of_no_range": lambda _: skeleton_of(DOUBLE, rule("split_join", m=K)),
     "rule_that_changes_the_type": lambda _: check_type(
         RULES["map_fusion"], BODY, lp.parse("def g(xs: [4]f32) = xs").body.body
     ),
     "rule_that_is_false": lambda _: entry(next(iter(FALSE.values()))[0]),
     "primitive_nobody_knows": lambda _: prove_primitive("spilt"),
+}
+
+
+def tampered(**parts: object) -> str:
+    """The stored derivation of a split, changed by hand."""
+    data = json.loads(to_json(DOUBLE, derive(BODY, rule("split_join", m=4))))
+    return json.dumps({**data, **parts})
+
+
+def split_by(size: str) -> list[dict[str, object]]:
+    """The steps of the same, with another size."""
+    return [{"rule": "split_join", "path": [], "sizes": {"m": size}, "hints": {}}]
+
+
+CASES |= {
+    "derivation_that_does_not_apply": lambda _: from_json(tampered(steps=split_by("5"))),
+    "derivation_of_another_result": lambda _: from_json(tampered(result="xs")),
+    "derivation_with_no_size": lambda _: from_json(
+        tampered(steps=split_by("1, 0, 0) |> split(2) #"))
+    ),
 }
 
 
@@ -485,6 +557,7 @@ MORE_COMMANDS = {
     "command_on_a_size_that_cannot_be": ["compile", "open.lift", "--size", "n=7"],
     "command_derive_other": ["derive", "tiny.lift", "--strategy", "fast"],
     "command_rules_other": ["rules", "--family", "fast"],
+    "command_primitives_other": ["primitives", "spilt"],
     "command_prove_other": ["prove", "map_fussion"],
     "command_compile_into_a_file": ["compile", "tiny.lift", "-o", "tiny.lift"],
     "command_run_into_nothing": ["run", "tiny.lift", "--output", "none/y.npy"],

@@ -24,6 +24,7 @@ REFUSALS = {
 MAKERS = {"refusal", "refuse", "unknown"}
 #: What other statements raise: defects, usage errors, and what is caught inside liftpy.
 OTHERS = {
+    "AttributeError",
     "BadParameter",
     "Elsewhere",
     "Exit",

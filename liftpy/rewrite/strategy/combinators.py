@@ -85,7 +85,10 @@ def repeat(strategy: Strategy, fuel: int = FUEL) -> Strategy:
             seen[expr] = len(steps)
             if len(steps) > fuel or len(seen) > fuel:
                 last = ", ".join(s.rule for s in steps[-SHOWN:])
-                message = f"a strategy still applies after {fuel} steps; the last rules were {last}"
+                message = (
+                    f"a strategy still applies after {fuel} steps; "
+                    f"the last rules were {last}; `repeat_n` stops"
+                )
                 raise RuleRefused(message)
         return Success(expr, tuple(steps))
 

@@ -156,7 +156,7 @@ def read_size(text: str, ranges: dict[str, list[int | None]]) -> Nat:
     )
     call = parse(f"{declared}def p(xs: [1]f32) = xs |> pad({text}, 0, 0)").body.body
     if not isinstance(call, FunCall) or not isinstance(call.fun, Pad):
-        message = f"no size: {text}"
+        message = f"`{text}` in a stored derivation is no size, such as 4 or 2*m"
         raise RuleRefused(message)
     return call.fun.left
 

@@ -262,7 +262,10 @@ def everywhere(strategy: Strategy) -> Strategy:
             waiting += reversed(list(paths_below(expr, path)))
             if len(path) > DEEPEST or len(steps) > FUEL:
                 names = " > ".join(dict.fromkeys(s.rule for s in steps[-SHOWN:]))
-                message = f"everywhere makes places for itself without end, by: {names}"
+                message = (
+                    f"everywhere makes places for itself without end, by: {names}; "
+                    "`top_down` applies it once"
+                )
                 raise RuleRefused(message)
         return Success(expr, tuple(steps)) if done else Failure("everywhere", reason)
 
