@@ -237,7 +237,8 @@ class Space:
             names = dict.fromkeys(
                 name for m in mine for name in (*words(m.skeleton), *m.system.by_name)
             )
-            lines.append(f"  {family}: {', '.join(n for n in names if n != FAMILY)}")
+            named = ", ".join(n for n in names if n != FAMILY)
+            lines.append(f"  {family}: {named or 'nothing to choose'}")
         return "\n".join(lines)
 
     def _fitting(self, settings: Mapping[str, str | int]) -> list[Member]:

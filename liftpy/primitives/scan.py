@@ -23,6 +23,7 @@ class Scan(Primitive):
     """
 
     name: ClassVar[str] = "scan"
+    unconditional: ClassVar[str] = "only that the function gives what init is, if it has sizes"
     f: Lambda
 
     def parameter_types(self, init: Type, xs: Type) -> tuple[Type, ...]:

@@ -108,7 +108,6 @@ READ = {
 
 WRITTEN = {
     "concat": (XS_YS, f"concat(xs |> {DOUBLE}, ys |> mapGlb(0, y => -y))"),
-    "concat with a copy": (XS_YS, f"concat(xs |> {DOUBLE}, ys)"),
     "concat of three": (
         XS,
         f"concat(xs |> {DOUBLE}, concat(xs |> mapGlb(0, x => -x), xs |> mapGlb(0, x => x * x)))",

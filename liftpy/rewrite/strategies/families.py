@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from liftpy.errors import RuleRefused
-from liftpy.ir.expr import Expr, FunCall, Lambda, Program
+from liftpy.ir.expr import Expr, FunCall, Lambda, Program, Tuple
 from liftpy.ir.nat import var
 from liftpy.ir.walk import top_down
 from liftpy.primitives import Map, Reduce, Slide
@@ -27,6 +27,7 @@ from liftpy.rewrite.strategies.partial import (
 from liftpy.rewrite.strategies.shapes import (
     array_type,
     body_of,
+    is_one_kernel,
     is_padding,
     is_reduce,
     is_window_map,
@@ -208,7 +209,23 @@ def tiled_strategy(
 
 def is_tileable(program: Program) -> bool:
     """Whether maps make the result, and no form with register blocks does it better."""
-    return not has_blocks(program) and bool(list(tiled_lengths(exposed_body(program))))
+    body = exposed_body(program)
+    return is_one_kernel(body) and not has_blocks(program) and bool(list(tiled_lengths(body)))
+
+
+def has_local_windows(program: Program) -> bool:
+    """Whether a map over windows makes the result."""
+    body = program.body.body
+    return is_one_kernel(body) and any(
+        isinstance(e, FunCall) and isinstance(e.fun, Slide) for _, e in top_down(body)
+    )
+
+
+def is_reduction(program: Program) -> bool:
+    """Whether a reduction makes the result, or each of its components."""
+    body = program.body.body
+    parts = body.elements if isinstance(body, Tuple) else (body,)
+    return len(results_reduced(body)) == len(parts)
 
 
 def local_parameters(program: Program) -> tuple[Parameter, ...]:
@@ -224,11 +241,6 @@ def first_slide(program: Program) -> tuple[int, int]:
             return int(e.fun.size), outer_length(e.args[0])
     message = "no slide"
     raise RuleRefused(message)
-
-
-def is_slide(expr: Expr) -> bool:
-    """A `slide`."""
-    return isinstance(expr, FunCall) and isinstance(expr.fun, Slide)
 
 
 def partial_parameters(program: Program) -> tuple[Parameter, ...]:
@@ -284,7 +296,7 @@ FAMILIES: dict[str, Family] = {
         Family(
             "partial",
             "a reduction in two kernels: partial results in parallel, then their fold",
-            lambda program: bool(results_reduced(program.body.body)),
+            is_reduction,
             lambda _: product(strided=("no", "yes")),
             partial_parameters,
             partial_strategy,
@@ -300,7 +312,7 @@ FAMILIES: dict[str, Family] = {
         Family(
             "local",
             "windows tile by tile: a work-group copies its tile to local memory",
-            lambda program: any(is_slide(e) for _, e in top_down(program.body.body)),
+            has_local_windows,
             lambda _: product(stage=("tile",)),
             local_parameters,
             lambda _program, _choices, sizes: windows_in_local(sizes["theta"].nat),

@@ -137,7 +137,7 @@ def is_unmapped(expr: Expr) -> bool:
     """An array that no map makes, nor a fold or a scan."""
     last = at(expr, maker(expr))
     made = isinstance(last, FunCall) and isinstance(last.fun, Reduce | Scan | Iterate)
-    return isinstance(expr.type, ArrayType) and not made and not working_map(last)
+    return isinstance(expr.type, ArrayType) and not made and not nests(expr)
 
 
 def copied_out(expr: Expr) -> Result:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ from liftpy.errors import InternalError
 from liftpy.ir.expr import Expr, FunCall, Function, Lambda, Param, Primitive, Tuple
 from liftpy.ir.types import ArrayType, Type
 from liftpy.ir.walk import Path, children, lambda_of, top_down
-from liftpy.primitives import Map, Pad, Reduce, Slide, ToGlobal
+from liftpy.primitives import Iterate, Map, Pad, Reduce, Scan, Slide, ToGlobal
 from liftpy.primitives.work import computes, is_layout, writable
 from liftpy.rewrite.strategy import Predicate, Strategy, outermost, rule, where
 
@@ -99,7 +100,8 @@ def nests(expr: Expr, path: Path = (), *, inside: bool = False) -> tuple[Nest, .
     """The maps that make the result of an expression.
 
     A map that is only read, by a zip say, is none of them: it is worked out where it is read. Nor
-    is, inside another, a map that reads what is folded to an array: one work-item has that array.
+    is, inside another, a map that reads what is folded to an array: one work-item has that array;
+    or one beside something that no map makes, which every work-item would store.
     """
 
     def of(part: Expr, *steps: int, inside: bool = inside) -> tuple[Nest, ...]:
@@ -109,15 +111,25 @@ def nests(expr: Expr, path: Path = (), *, inside: bool = False) -> tuple[Nest, .
         case FunCall(fun, args) if inside and any(map(folds_arrays, args)) and not is_view(fun):
             return ()
         case Tuple(elements):
-            return tuple(nest for k, e in enumerate(elements) for nest in of(e, k))
+            parts = [of(e, k) for k, e in enumerate(elements)]
+            return () if inside and not all(parts) else tuple(itertools.chain(*parts))
         case FunCall(Lambda() as f, args):
             return of(f.body, len(args))
         case FunCall(Map() as fun, _) if working_map(expr):
             return (Nest(path, of(fun.f.body, 1, inside=True)),)
         case FunCall(Primitive() as fun, args) if is_layout(fun) and writable(fun, args):
-            return tuple(nest for k, a in enumerate(args) for nest in of(a, k))
+            parts = [of(a, k) for k, a in enumerate(args)]
+            return tuple(itertools.chain(*parts)) if all(parts) else ()
         case _:
             return ()
+
+
+def is_one_kernel(expr: Expr) -> bool:
+    """An array that one kernel can make: no scan, iteration or let, and no fold to an array."""
+    parts = [e for _, e in top_down(expr)]
+    calls = [e.fun for e in parts if isinstance(e, FunCall)]
+    sequences = any(isinstance(fun, Scan | Iterate | Lambda) for fun in calls)
+    return isinstance(expr.type, ArrayType) and not sequences and not folds_arrays(expr)
 
 
 def is_view(fun: Function) -> bool:

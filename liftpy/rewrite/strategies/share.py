@@ -13,7 +13,14 @@ from liftpy.ir.types import ArrayType, Type, VectorType
 from liftpy.ir.walk import Path, at, children
 from liftpy.primitives import ToGlobal, Zip
 from liftpy.primitives.work import computes
-from liftpy.rewrite.strategies.shapes import body_of, folds_arrays, is_reduce, maker, working_map
+from liftpy.rewrite.strategies.shapes import (
+    body_of,
+    folds_arrays,
+    is_reduce,
+    maker,
+    nests,
+    working_map,
+)
 from liftpy.rewrite.strategy import Result, Strategy, Success, at_path, rule, seq
 
 
@@ -28,7 +35,7 @@ def store_shared(lower: Strategy) -> Strategy:
         last = at(expr, result)
         if not isinstance(expr.type, ArrayType) or is_reduce(last):
             return Success(expr)
-        paths = () if working_map(last) else tuple(read_by(last, result))
+        paths = () if nests(expr) else tuple(read_by(last, result))
         stored = at_paths(paths, lower)
         return seq(stored, store_folds(result, lower))(expr)
 

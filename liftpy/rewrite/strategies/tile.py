@@ -71,6 +71,9 @@ def in_vectors(width: Nat) -> Strategy:
     def run(expr: Expr) -> Result:
         *_, path = (*chain(nests(expr)),)
         body = body_of(at(expr, path))
+        own = folds(body) if is_reduce(body) else 0
+        if folds(expr) > own:
+            return Failure("in_vectors", "what lanes read is folded, which has no vector form")
         if is_reduce(body):
             vectors = seq(reduce_of_maps(), in_vector_accumulators(width))
             return at_path(path, vectors)(expr)
@@ -79,6 +82,11 @@ def in_vectors(width: Nat) -> Strategy:
         return at_path(path, rule("vectorize_map", v=width))(expr)
 
     return run
+
+
+def folds(expr: Expr) -> int:
+    """How many reductions stand in an expression."""
+    return sum(is_reduce(part) for _, part in top_down(expr))
 
 
 def windows_in_local(size: Nat) -> Strategy:
@@ -91,7 +99,11 @@ def windows_in_local(size: Nat) -> Strategy:
         rule("map_of_join"),
         at_path((0,), rule("map_fusion")),
     )
-    tiles = outermost(where(is_window_map, choose(tile_windows(size), row), "map over windows"))
+    windows = where(is_window_map, choose(tile_windows(size), row), "map over windows")
+
+    def tiles(expr: Expr) -> Result:
+        return at_path(maker(expr), windows)(expr)
+
     return seq(
         nest_reductions(),
         attempt(rule("map_fusion")),
