@@ -63,6 +63,9 @@ def lengths(rule: Rule) -> list[Nat]:
     return [length for length in outer if length is not None]
 
 
+MOST = 64  # sizes that z3 suggests and that are tried: a fold makes a term as deep as it is long
+
+
 def refutation(rule: Rule, suggested: Sizes | None = None) -> Refuted | None:
     """Sizes at which the rule is false, larger arrays first; None if none were found."""
     rule, indices = with_permutations(rule)
@@ -70,7 +73,7 @@ def refutation(rule: Rule, suggested: Sizes | None = None) -> Refuted | None:
     measured = lengths(rule)
     names = [v.name for v in variables(rule)]
     allowed: list[Sizes] = []
-    if suggested is not None and all(name in suggested for name in names):
+    if suggested is not None and all(suggested.get(name, MOST + 1) <= MOST for name in names):
         allowed.append({name: suggested[name] for name in names})
     allowed += [at for at in assignments(variables(rule)) if hold(assumed, at)]
     grades: list[list[Sizes]] = [[], [], []]
