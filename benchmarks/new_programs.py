@@ -58,12 +58,12 @@ def main() -> int:
             campaign = lp.explore(
                 program, samples=options.samples, seed=options.seed, db=f"{folder}/new.db"
             )
-            best = min(campaign.pareto(), key=lambda row: row.time_ns)
-        ratio = before / (best.time_ns / 1e6)
+            best = min(campaign.pareto(), key=lambda row: row.time_ns or 0)
+        ratio = before / ((best.time_ns or 0) / 1e6)
         slow += ratio < DEMANDED
         settings = ", ".join(f"{k}={v}" for k, v in best.assignment.items())
         print(
-            f"| {name} | {before:.2f} | {best['time_ns'] / 1e6:.2f} | {ratio:.1f} | {settings} |",
+            f"| {name} | {before:.2f} | {(best.time_ns or 0) / 1e6:.2f} | {ratio:.1f} | {settings} |",
             flush=True,
         )
     return 1 if slow else 0
