@@ -59,11 +59,12 @@ def main() -> int:
                 program, samples=options.samples, seed=options.seed, db=f"{folder}/new.db"
             )
             best = min(campaign.pareto(), key=lambda row: row.time_ns or 0)
-        ratio = before / ((best.time_ns or 0) / 1e6)
+        after = (best.time_ns or 0) / 1e6
+        ratio = before / after
         slow += ratio < DEMANDED
         settings = ", ".join(f"{k}={v}" for k, v in best.assignment.items())
         print(
-            f"| {name} | {before:.2f} | {(best.time_ns or 0) / 1e6:.2f} | {ratio:.1f} | {settings} |",
+            f"| {name} | {before:.2f} | {after:.2f} | {ratio:.1f} | {settings} |",
             flush=True,
         )
     return 1 if slow else 0
