@@ -94,7 +94,7 @@ def compile_to_kernel(
 ) -> Kernel:
     """Compile a program for a device; `sizes` gives numbers for its open sizes.
 
-    strategy: a family (`plain`, `direct`, `staged`), or a strategy of one's own that lowers the
+    strategy: a family (docs/design.md, Rewriting), or a strategy of one's own that lowers the
     program (docs/strategies.md). assignment: values for its sizes and words for its structural
     choices. What both leave open is the first skeleton that fits, and sizes drawn with seed 0:
     without either that is `plain`.

@@ -33,7 +33,7 @@ class Parameter:
 class Skeleton:
     """One derivation of one program, with the sizes it leaves open.
 
-    family: the strategy's name: `plain`, `direct`, `staged`. choices: the structural choices it was
+    family: the strategy's name, such as `direct`. choices: the structural choices it was
     made with, name to word. program: the lowered program. derivation: how it came from the source.
     """
 

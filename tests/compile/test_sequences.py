@@ -9,14 +9,13 @@ from liftpy.compile import compile_program
 from liftpy.constraints.collect import statements
 from liftpy.constraints.device import Device
 from liftpy.errors import TypeRefused
-from liftpy.explore.check import Judge, expected, inputs
-from liftpy.explore.kernel import Kernel
+from liftpy.explore.check import inputs
 from liftpy.kernels.chain import chain
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.run import Session
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
-from tests.compile.test_tuples import alike, of_candidates
+from tests.compile.test_tuples import alike, right_in_every_family
 from tests.oclgrind import check_under_oclgrind
 
 HORNER = "(s, x) => s * 3 - x"  # neither commutes nor associates
@@ -66,18 +65,7 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_a_sequence_is_right_in_every_family(runtime: Device, name: str) -> None:
-    program = parse(PROGRAMS[name])
-    arrays = inputs(program)
-    candidates = of_candidates(program, runtime)
-    assert candidates
-    for candidate in candidates:
-        kernel = Kernel(candidate, runtime)
-        try:
-            got = kernel(*arrays.values())
-        finally:
-            kernel.close()
-        alike(got, evaluate(program, *arrays.values()))
-        assert isinstance(Judge(program, arrays, expected(program, arrays)).judge(got), float)
+    right_in_every_family(parse(PROGRAMS[name]), runtime)
 
 
 LOWERED = {
