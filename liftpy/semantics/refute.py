@@ -63,7 +63,7 @@ def lengths(rule: Rule) -> list[Nat]:
     return [length for length in outer if length is not None]
 
 
-MOST = 64  # sizes that z3 suggests and that are tried: a fold makes a term as deep as it is long
+MOST = 64  # sizes at which elements are compared: a fold makes a term as deep as it is long
 
 
 def refutation(rule: Rule, suggested: Sizes | None = None) -> Refuted | None:
@@ -73,7 +73,7 @@ def refutation(rule: Rule, suggested: Sizes | None = None) -> Refuted | None:
     measured = lengths(rule)
     names = [v.name for v in variables(rule)]
     allowed: list[Sizes] = []
-    if suggested is not None and all(suggested.get(name, MOST + 1) <= MOST for name in names):
+    if suggested is not None and all(name in suggested for name in names):
         allowed.append({name: suggested[name] for name in names})
     allowed += [at for at in assignments(variables(rule)) if hold(assumed, at)]
     grades: list[list[Sizes]] = [[], [], []]
@@ -173,6 +173,8 @@ def difference(rule: Rule, at: Sizes) -> tuple[str, str] | None:
             return SIZES, f"{one} is {one.value(at)}, {two} is {two.value(at)}"
     arrays = (count(p.type, at) for p in rule.left.free)
     if count(rule.left.type, at) > RESULT or any(number > ARRAYS for number in arrays):
+        return None
+    if any(size > MOST for size in at.values()):
         return None
     read = FreeReader(at, rule.assuming)
     env = environment(rule, read)
