@@ -12,6 +12,7 @@ from pathlib import Path
 from liftpy.compile import compile_candidate, skeletons
 from liftpy.constraints.device import Device
 from liftpy.errors import ConstraintRefused, NothingMeasured, UnknownName
+from liftpy.explore import search as searches
 from liftpy.explore.candidate import FAMILY, Candidate, program_text
 from liftpy.explore.check import INPUT_SEED, POINTS, TOLERANCE, expected, inputs
 from liftpy.explore.measure import Measurer
@@ -19,6 +20,7 @@ from liftpy.explore.messages import Setup
 from liftpy.explore.outcome import KINDS, Crashed, Outcome
 from liftpy.explore.pareto import front
 from liftpy.explore.rows import Identity, Row
+from liftpy.explore.search import Trial
 from liftpy.explore.space import Space
 from liftpy.explore.store import ATTEMPTS, Store
 from liftpy.explore.version import VERSION
@@ -175,10 +177,13 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     time_limit: float | None = None,
     candidate_limit: float = CANDIDATE_LIMIT,
     tolerance: float = TOLERANCE,
+    search: str = searches.DEFAULT,
     progress: Callable[[Progress], None] = lambda _: None,
     sizes: Mapping[str, int] | None = None,
 ) -> Campaign:
-    """A campaign: the first `samples` draws of a seed, each compiled, checked and timed.
+    """A campaign: the first `samples` candidates of a search, each compiled, checked and timed.
+
+    `search` names one of `liftpy.explore.search`; `seed` decides what it draws.
 
     The same call again goes on where the last one ended, however that was: a campaign that was
     stopped and resumed has the same candidates as one that was not. Larger `samples` extend it.
@@ -190,6 +195,7 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     """
     start = time.monotonic()
     program = closed(program, sizes)
+    candidates = searches.named(search)
     space = space_of(program, device, families=families, memory_limit=memory_limit)
     if not space.count():
         raise ConstraintRefused(space.explain({}).text)
@@ -206,6 +212,7 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
             "tolerance": tolerance,
             "points": POINTS,
             "input_seed": INPUT_SEED,
+            "search": search,
         },
     )
     with Store.open(Path(db), identity) as store:
@@ -213,8 +220,9 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
         setup = Setup(identity.text, space.device, wanted, INPUT_SEED)
         with Measurer(setup, candidate_limit) as measurer:
             run = Run(store, measurer, samples, progress)
-            for candidate in itertools.islice(space.draws(seed), samples):
+            for candidate in itertools.islice(candidates(space, seed, run.trials), samples):
                 if candidate.key in run.done:
+                    run.known(candidate)
                     continue
                 if time_limit is not None and time.monotonic() - start > time_limit:
                     break
@@ -237,7 +245,12 @@ class Run:
         self.samples = samples
         self.progress = progress
         self.done = store.done()
+        self.trials: list[Trial] = []
         self.tell()
+
+    def known(self, candidate: Candidate) -> None:
+        """Takes up a candidate that has its outcome."""
+        self.trials.append(Trial(candidate, *self.store.costs(candidate.key)))
 
     def step(self, candidate: Candidate) -> None:
         """Gives a candidate its outcome."""
@@ -245,6 +258,7 @@ class Run:
         outcome = self._outcome(candidate)
         self.store.end(candidate.key, outcome)
         self.done.add(candidate.key)
+        self.known(candidate)
         self.tell(candidate, outcome)
 
     def _outcome(self, candidate: Candidate) -> Outcome:

@@ -15,7 +15,7 @@ from liftpy.constraints.device import Device
 from liftpy.constraints.draw import Space as Points
 from liftpy.constraints.explain import Explanation, explain
 from liftpy.constraints.system import ConstraintSystem
-from liftpy.errors import ConstraintRefused, UnknownName
+from liftpy.errors import ConstraintRefused, UnknownName, a_few
 from liftpy.explore.candidate import FAMILY, Candidate, Settings, words
 from liftpy.ir.expr import Program
 from liftpy.rewrite.skeleton import Skeleton
@@ -166,12 +166,13 @@ class Space:
     def draws(self, seed: int) -> Iterator[Candidate]:
         """All candidates in an order that the seed decides.
 
-        Families take turns, and within a family the skeletons, a larger one more often: its turns
-        are in proportion to the logarithm of its number of points. Within a skeleton draws are
+        Families take turns, and within a family those that make each choice, the larger ones more
+        often: turns are in proportion to the logarithm of how many points there are. Within a
+        skeleton draws are
         uniform without replacement. Who has no points left gives up its turn. So a sample sees
         every family however much their sizes differ, and a longer sample begins with a shorter one.
         """
-        queues = [_family_draws(list(group), seed) for group in _by_family(self.members)]
+        queues = [_turns(group, seed) for group in _by_word(self.members, FAMILY)]
         for ordinal, (member, sizes) in enumerate(_round_robin(queues)):
             yield Candidate(self.program, member.skeleton, tuple(sizes.items()), ordinal)
 
@@ -223,8 +224,8 @@ class Space:
         if valid:
             count = self.narrow(settings).count()
             what = "a valid candidate" if count == 1 else f"{count} valid candidates"
-            return Answer(True, f"{_spell(settings)}: {what} in {', '.join(valid)}", count, clashes)
-        parts = [f"{', '.join(keys)}:\n{_indent(text)}" for text, keys in texts.items()]
+            return Answer(True, f"{_spell(settings)}: {what} in {a_few(valid)}", count, clashes)
+        parts = [f"{a_few(keys)}:\n{_indent(text)}" for text, keys in texts.items()]
         return Answer(
             False, "\n".join([f"{_spell(settings)}: no valid candidate", *parts]), 0, clashes
         )
@@ -286,33 +287,43 @@ def subseed(seed: int, name: str) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:8])
 
 
-def _by_family(members: Iterable[Member]) -> Iterator[list[Member]]:
-    """The members of each family, families in the order met."""
-    groups: dict[str, list[Member]] = {}
+def _by_word(members: Iterable[Member], name: str) -> Iterator[list[Member]]:
+    """The members that make each choice of one name, words in the order met."""
+    groups: dict[str | None, list[Member]] = {}
     for member in members:
-        groups.setdefault(member.family, []).append(member)
+        groups.setdefault(words(member.skeleton).get(name), []).append(member)
     yield from groups.values()
 
 
-def _family_draws(members: list[Member], seed: int) -> Iterator[Draw]:
-    """The draws of one family.
+def _turns(members: list[Member], seed: int) -> Iterator[Draw]:
+    """The draws of skeletons that take turns, choice by choice.
 
-    The next turn is that of the skeleton which has had the fewest for its weight; equals are told
+    Those that make each first choice take turns, among them those that make each second one, and so
+    on. The next turn is that of the group which has had the fewest for its weight; equals are told
     apart by the seed, so that short samples with other seeds see other skeletons.
     """
-    order = sorted(members, key=lambda m: subseed(seed, f"turn {m.skeleton.key}"))
-    draws = [m.points.draws(subseed(seed, m.skeleton.key)) for m in order]
-    weights = [math.log2(1 + m.points.count()) for m in order]
-    taken = [0] * len(order)
-    left = {k for k in range(len(order)) if weights[k]}
+    apart = (name for name in words(members[0].skeleton) if len([*_by_word(members, name)]) > 1)
+    name = next(apart, None)
+    if name is None:
+        for member in members:
+            for sizes in member.points.draws(subseed(seed, member.skeleton.key)):
+                yield member, sizes
+        return
+    groups = sorted(
+        _by_word(members, name), key=lambda g: subseed(seed, f"turn {g[0].skeleton.key}")
+    )
+    weights = [math.log2(1 + sum(m.points.count() for m in group)) for group in groups]
+    draws = [_turns(group, seed) for group in groups]
+    taken = [0] * len(groups)
+    left = {k for k in range(len(groups)) if weights[k]}
     while left:
         k = min(left, key=lambda k: (taken[k] / weights[k], k))
-        sizes = next(draws[k], None)
-        if sizes is None:
+        found = next(draws[k], None)
+        if found is None:
             left.discard(k)
             continue
         taken[k] += 1
-        yield order[k], sizes
+        yield found
 
 
 def _round_robin(queues: list[Iterator[Draw]]) -> Iterator[Draw]:
