@@ -10,6 +10,7 @@
       DeviceRefused              no OpenCL device, or one that cannot run the program
       BuildFailed                the driver refused the kernel; carries source and log
       StoreRefused               a database of another program, version or device
+      Infeasible                 conditions that no choice satisfies; `explore` exits with 3
     NothingMeasured              a campaign in which nothing valid was measured: exit code 3
     InternalError                ours: exit code 70
 
@@ -64,6 +65,13 @@ class BuildFailed(LiftError):
 
 class StoreRefused(LiftError):
     """A campaign database cannot be used for what was asked."""
+
+
+class Infeasible(TypeRefused, ConstraintRefused):
+    """Conditions that no choice satisfies: sizes that break one, a space without points.
+
+    Other commands exit with 1. A campaign of it has nothing to measure: `explore` exits with 3.
+    """
 
 
 class NothingMeasured(LiftError):

@@ -8,14 +8,16 @@ import typer
 from rich.table import Table
 
 from liftpy.cli.arguments import (
-    DeviceName,
     JsonFlag,
+    LimitsName,
+    MemoryLimit,
     ProgramName,
     SetOption,
     SizeOption,
+    WhereOption,
     device_or_default,
     load_program,
-    settings,
+    settings_and_lists,
 )
 from liftpy.cli.screen import note, say, show, show_json
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
@@ -67,18 +69,27 @@ def show_space(
     program: ProgramName,
     *,
     size: SizeOption = None,
-    device: DeviceName = None,
+    device: LimitsName = None,
     set_: SetOption = None,
+    where: WhereOption = None,
+    memory_limit: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
     """Parameters, ranges, constraints with who asked for each, the exact number of valid points."""
-    where = device_or_default(device)
-    space = space_of(load_program(program, size), where).narrow(settings(set_))
+    target = device_or_default(device)
+    chosen, listed = settings_and_lists(set_)
+    space = space_of(
+        load_program(program, size),
+        target,
+        memory_limit=memory_limit,
+        where=where or (),
+        fixed=listed,
+    ).narrow(chosen)
     if json:
         show_json(
             {
                 "program": space.program.name,
-                "device": where.to_json(),
+                "device": target.to_json(),
                 "parameters": space.parameters,
                 "constraints": space.constraints,
                 "skeletons": space.counts(),
@@ -86,7 +97,7 @@ def show_space(
             }
         )
         return
-    say(f"{space.program.name} on {spell(where)}")
+    say(f"{space.program.name} on {spell(target)}")
     choices = Table(title="parameters", title_justify="left", box=None, pad_edge=False)
     for name in ("name", "values", "meaning", "families"):
         choices.add_column(name, overflow="fold")
@@ -117,18 +128,24 @@ def explain(
     *,
     size: SizeOption = None,
     set_: SetOption = None,
-    device: DeviceName = None,
-    memory_limit: int | None = typer.Option(None, metavar="BYTES", help="Bounds the peak."),
+    where: WhereOption = None,
+    device: LimitsName = None,
+    memory_limit: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
     """Whether settings are valid, or which conditions clash and which values would work.
 
     Exit code 1 if they are not.
     """
+    chosen, listed = settings_and_lists(set_)
     space = space_of(
-        load_program(program, size), device_or_default(device), memory_limit=memory_limit
+        load_program(program, size),
+        device_or_default(device),
+        memory_limit=memory_limit,
+        where=where or (),
+        fixed=listed,
     )
-    answer = space.explain(settings(set_))
+    answer = space.explain(chosen)
     if json:
         show_json(dataclasses.asdict(answer))
     else:

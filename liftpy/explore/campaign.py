@@ -6,13 +6,13 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from liftpy.compile import compile_candidate, skeletons
-from liftpy.constraints.device import Device
-from liftpy.errors import ConstraintRefused, NothingMeasured, UnknownName
-from liftpy.explore.candidate import FAMILY, Candidate, program_text
+from liftpy.constraints.device import Device, check_attached
+from liftpy.errors import ConstraintRefused, Infeasible, NothingMeasured, UnknownName
+from liftpy.explore.candidate import FAMILY, Candidate, Fixed, program_text
 from liftpy.explore.check import INPUT_SEED, POINTS, TOLERANCE, expected, inputs
 from liftpy.explore.measure import Measurer
 from liftpy.explore.messages import Setup
@@ -143,24 +143,28 @@ def space_of(
     families: Sequence[str] | None = None,
     memory_limit: int | None = None,
     sizes: Mapping[str, int] | None = None,
+    where: Sequence[str] = (),
+    fixed: Fixed | None = None,
 ) -> Space:
     """The space of a program on a device (a `Device`, or what `find_device` takes).
 
     `families` keeps some families, `memory_limit` the candidates whose peak is within it, in bytes.
-    `sizes` gives numbers for the program's open sizes. TypeRefused for a program without kernels.
+    `sizes` gives numbers for the program's open sizes. `where` has conditions on what is chosen,
+    such as `"kappa*sigma <= 64"`; `fixed` has settings with the value, or the values, that they may
+    have: `{"pad": "copy", "kappa": [8, 16]}`. TypeRefused for a program without kernels.
     """
     program = closed(program, sizes)
-    where = device if isinstance(device, Device) else find_device(device)
+    target = device if isinstance(device, Device) else find_device(device)
     derived = skeletons(program)
     for skeleton in derived:
         if not skeleton.parameters:  # what has no kernels in its simplest form has no space
             compile_candidate(skeleton, {})
             break
-    space = Space.of(program, where, derived, memory_limit=memory_limit)
+    space = Space.of(program, target, derived, memory_limit=memory_limit, where=where, fixed=fixed)
     if families is None:
         return space
     kept = [member for family in families for member in space.choosing({FAMILY: family}).members]
-    return Space(program, where, tuple(kept))
+    return replace(space, members=tuple(kept))
 
 
 def explore(  # noqa: PLR0913  as many settings as a campaign has
@@ -177,6 +181,8 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     tolerance: float = TOLERANCE,
     progress: Callable[[Progress], None] = lambda _: None,
     sizes: Mapping[str, int] | None = None,
+    where: Sequence[str] = (),
+    fixed: Fixed | None = None,
 ) -> Campaign:
     """A campaign: the first `samples` draws of a seed, each compiled, checked and timed.
 
@@ -184,15 +190,23 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     stopped and resumed has the same candidates as one that was not. Larger `samples` extend it.
     `time_limit` ends this call after so many seconds, between two candidates; `candidate_limit`
     is for each. `tolerance` bounds the error of a result, relative to its largest value. `sizes`
-    gives numbers for the program's open sizes: with others it is another campaign.
+    gives numbers for the program's open sizes, `where` and `fixed` bound what is drawn (`space_of`):
+    with others it is another campaign.
 
-    Raises StoreRefused if `db` holds another campaign, NothingMeasured if no candidate was right.
+    A limit that the driver gives a built kernel holds for its skeleton from then on (`learned.py`).
+
+    Raises StoreRefused if `db` holds another campaign, Infeasible if there is no candidate,
+    NothingMeasured if none was right.
     """
     start = time.monotonic()
+    target = device if isinstance(device, Device) else find_device(device)
+    check_attached(target)
     program = closed(program, sizes)
-    space = space_of(program, device, families=families, memory_limit=memory_limit)
+    space = space_of(
+        program, target, families=families, memory_limit=memory_limit, where=where, fixed=fixed
+    )
     if not space.count():
-        raise ConstraintRefused(space.explain({}).text)
+        raise Infeasible(space.why_empty(memory_limit))
     identity = Identity(
         program=program.name,
         text=program_text(program),
@@ -203,6 +217,7 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
             "families": space.families if families is not None else None,
             "memory_limit": memory_limit,
             "sizes": dict(sizes) if sizes else None,
+            "where": list(space.asked) or None,
             "tolerance": tolerance,
             "points": POINTS,
             "input_seed": INPUT_SEED,

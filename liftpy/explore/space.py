@@ -5,18 +5,19 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import Device
 from liftpy.constraints.draw import Space as Points
-from liftpy.constraints.explain import Explanation, explain
+from liftpy.constraints.explain import Explanation, explain, least_memory
 from liftpy.constraints.system import ConstraintSystem
+from liftpy.constraints.user import asked_too, wishes
 from liftpy.errors import ConstraintRefused, UnknownName
-from liftpy.explore.candidate import FAMILY, Candidate, Settings, words
+from liftpy.explore.candidate import FAMILY, Candidate, Choice, Fixed, Settings, words
 from liftpy.ir.expr import Program
 from liftpy.rewrite.skeleton import Skeleton
 
@@ -85,11 +86,16 @@ class Answer:
 
 @dataclass(frozen=True)
 class Space:
-    """All candidates of a program on a device."""
+    """All candidates of a program on a device.
+
+    `asked` has the conditions that the user added, as texts that do not depend on how they were
+    written or in what order.
+    """
 
     program: Program
     device: Device
     members: tuple[Member, ...]
+    asked: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -99,13 +105,19 @@ class Space:
         skeletons: Iterable[Skeleton],
         *,
         memory_limit: int | None = None,
+        where: Sequence[str] = (),
+        fixed: Fixed | None = None,
     ) -> Space:
-        """The space of skeletons on a device; `memory_limit` bounds `peak`, in bytes."""
+        """The space of skeletons on a device.
+
+        `memory_limit` bounds `peak`, in bytes. `where` are conditions on sizes (liftpy/constraints/
+        user.py), `fixed` has settings with the value, or the values, that they may have.
+        """
         members = [
             Member(skeleton, collect(skeleton, device, memory_limit=memory_limit))
             for skeleton in skeletons
         ]
-        return cls(program, device, tuple(members))
+        return cls(program, device, tuple(members)).asking(where, fixed or {})
 
     # --- what there is to choose ------------------------------------------------------------------
 
@@ -189,11 +201,40 @@ class Space:
         of choices that no skeleton makes. Empty if no point has these sizes.
         """
         members = (m.at(settings) for m in self._fitting(settings))
-        return Space(self.program, self.device, tuple(m for m in members if m is not None))
+        return replace(self, members=tuple(m for m in members if m is not None))
+
+    def asking(self, where: Sequence[str], fixed: Fixed) -> Space:
+        """The space with the user's conditions; errors as in `narrow`.
+
+        What is fixed has to be there: skeletons without that choice or size are left out. A
+        condition is asked of the skeletons that have its sizes; the others stay as they are.
+        """
+        if not where and not fixed:
+            return self
+        sizes: dict[str, tuple[int, ...]] = {}
+        members = list(self.members)
+        for name, given in fixed.items():
+            values = (given,) if isinstance(given, str | int) else tuple(given)
+            if not values:
+                raise ConstraintRefused(f"{name} is fixed to no value: give it at least one")
+            fitting = {id(m) for value in values for m in self._fitting({name: value})}
+            members = [m for m in members if id(m) in fitting]
+            if name not in self.choices:
+                sizes[name] = tuple(int(value) for value in values)
+        if not members:
+            raise ConstraintRefused(self._no_skeleton(fixed))
+        names = {p.name for m in self.members for p in m.system.parameters}
+        asked = wishes(where, sizes, names)
+        for wish in asked:
+            wish.refuse_if_hopeless(m.system for m in self.members)
+        restricted = (Member(m.skeleton, asked_too(m.system, asked)) for m in members)
+        chosen = (f"{n} is {_spell_choice(v)}" for n, v in fixed.items() if n not in sizes)
+        texts = (*sorted(chosen), *(wish.text for wish in asked))
+        return Space(self.program, self.device, tuple(restricted), texts)
 
     def choosing(self, choices: Mapping[str, str | int]) -> Space:
         """The skeletons that make these structural choices, uncounted. Errors as in `narrow`."""
-        return Space(self.program, self.device, tuple(self._fitting(choices)))
+        return replace(self, members=tuple(self._fitting(choices)))
 
     def candidate(self, settings: Settings, seed: int = 0) -> Candidate:
         """A candidate that has these settings; ConstraintRefused with the reason if none has."""
@@ -229,6 +270,21 @@ class Space:
             False, "\n".join([f"{_spell(settings)}: no valid candidate", *parts]), 0, clashes
         )
 
+    def why_empty(self, memory_limit: int | None = None) -> str:
+        """Why there is no candidate: in one sentence with the least memory, if that is why."""
+        what = f"{self.program.name} has no candidate on {self.device.name}"
+        least = None
+        if memory_limit is not None:
+            found = (least_memory(member.system) for member in self.members)
+            least = min((bytes_ for bytes_ in found if bytes_ is not None), default=None)
+        if least is not None:
+            return (
+                f"{what} within a memory limit of {memory_limit} bytes: the least that can be kept "
+                f"is {least} bytes"
+            )
+        _, _, why = self.explain({}).text.partition("\n")
+        return f"{what}:\n{why}"
+
     def _outline(self) -> str:
         """The choices and the sizes of each family."""
         lines: list[str] = []
@@ -257,19 +313,27 @@ class Space:
                 raise ConstraintRefused(f"{name} is a size: it needs a whole number, not '{value}'")
         fitting = [member for member in self.members if member.fits(settings)]
         if not fitting:
-            raise ConstraintRefused(
-                f"no skeleton of {self.program.name} has {_spell(settings)} together; it has "
-                f"these choices and sizes:\n{self._outline()}"
-            )
+            raise ConstraintRefused(self._no_skeleton(settings))
         return fitting
+
+    def _no_skeleton(self, settings: Fixed) -> str:
+        return (
+            f"no skeleton of {self.program.name} has {_spell(settings)} together; it has "
+            f"these choices and sizes:\n{self._outline()}"
+        )
 
 
 def _is_number(value: str | int) -> bool:
     return isinstance(value, int) or value.removeprefix("-").isdecimal()
 
 
-def _spell(settings: Mapping[str, str | int]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in settings.items()) or "no settings"
+def _spell(settings: Fixed) -> str:
+    spelled = (f"{name}={_spell_choice(value)}" for name, value in settings.items())
+    return ", ".join(spelled) or "no settings"
+
+
+def _spell_choice(value: Choice) -> str:
+    return str(value) if isinstance(value, str | int) else ",".join(map(str, value))
 
 
 def _indent(text: str) -> str:

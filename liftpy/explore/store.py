@@ -297,6 +297,8 @@ class Store:
 
 
 def _spell_setting(value: Any) -> str:
+    if isinstance(value, list):  # families, conditions
+        return ", ".join(map(str, cast("list[Any]", value)))
     if isinstance(value, dict):  # sizes
         return ", ".join(f"{n} = {v}" for n, v in cast("dict[str, int]", value).items())
     return str(value)
