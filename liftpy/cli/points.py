@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -20,10 +21,12 @@ from liftpy.cli.arguments import (
     settings_and_lists,
 )
 from liftpy.cli.screen import note, say, show, show_json
-from liftpy.constraints.device import DEFAULT_DEVICE, Device
+from liftpy.constraints.device import DEFAULT_DEVICE, PROFILE, Device
+from liftpy.constraints.profile import profiles as all_profiles
 from liftpy.errors import LiftError
 from liftpy.explore.campaign import space_of
 from liftpy.explore.report import in_bytes
+from liftpy.ir.types import EXTENSIONS
 from liftpy.opencl.run import device_notes, devices, find_device
 
 
@@ -34,8 +37,17 @@ def register(app: typer.Typer) -> None:
     app.command("explain")(explain)
 
 
-def show_devices(*, json: JsonFlag = False) -> None:
+def show_devices(
+    *,
+    profiles: Annotated[
+        bool, typer.Option("--profiles", help="Devices that are not attached, by their profiles.")
+    ] = False,
+    json: JsonFlag = False,
+) -> None:
     """OpenCL devices, with the limits that enter the constraint system."""
+    if profiles:
+        show_profiles(json=json)
+        return
     found = devices()
     if json:
         show_json([device.to_json() for device in found])
@@ -63,6 +75,35 @@ def show_devices(*, json: JsonFlag = False) -> None:
     show(table)
     for text in device_notes():
         note(f"note: {text}")
+
+
+def show_profiles(*, json: bool) -> None:
+    """The profiles that liftpy brings along; as JSON with the source of each limit."""
+    known = all_profiles()
+    if json:
+        show_json([profile.to_json() for profile in known])
+        return
+    table = Table(box=None, pad_edge=False)
+    names = ("profile", "device", "group", "local", "private", "largest buffer", "memory", "floats")
+    for name in names:
+        table.add_column(name, overflow="fold")
+    for profile in known:
+        device = profile.device
+        table.add_row(
+            f"{PROFILE}{profile.name}",
+            device.name,
+            f"{device.max_work_group_size} {list(device.max_work_item_sizes)}",
+            in_bytes(device.local_memory),
+            in_bytes(device.private_memory),
+            in_bytes(device.largest_buffer),
+            in_bytes(device.global_memory),
+            ", ".join(["f32", *(t.name for t, e in EXTENSIONS.items() if e in device.extensions)]),
+        )
+    show(table)
+    for profile in known:
+        if assumed := profile.assumed:
+            say(f"assumed of {profile.name}: {', '.join(assumed)}")
+    say("the source of each limit: liftpy devices --profiles --json")
 
 
 def show_space(

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, TypeAlias, cast, get_args
 
 from liftpy.constraints.device import PROFILE, Device, Kind
 from liftpy.errors import LiftError, SyntaxRefused, UnknownName
@@ -37,7 +37,10 @@ SIZES, EXTENSIONS = "max_work_item_sizes", "extensions"
 LIMITS = (*NUMBERS, SIZES, EXTENSIONS)
 """The limits: each is a table with a `value` and its `source`."""
 
-Problem = tuple[Place, str, str]
+ASSUMED = "assumed"
+"""How the source of a limit begins that nobody is known to have said."""
+
+Problem: TypeAlias = tuple[Place, str, str]
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,11 @@ class Profile:
     name: str
     device: Device
     sources: Mapping[str, str]
+
+    @property
+    def assumed(self) -> list[str]:
+        """The limits that nobody is known to have said."""
+        return [key for key, text in self.sources.items() if text.startswith(ASSUMED)]
 
     def to_json(self) -> dict[str, Any]:
         """The profile as JSON data."""

@@ -40,15 +40,14 @@ JOINED = "all conditions must hold: join them by `and`, or repeat --where"
 
 @dataclass(frozen=True)
 class Wish:
-    """A condition of the user's, who asks for it (with the words), and where it stands in them.
+    """A condition of the user's, who asks for it, and where it stands in a text.
 
     What `--set` lists has no place.
     """
 
     constraint: Constraint
     asker: str
-    source: Source | None = None
-    place: Place = Place(0, 1)
+    written: tuple[Source, Place] | None = None
 
     @property
     def text(self) -> str:
@@ -77,10 +76,11 @@ class Wish:
             f"{name} goes from {min(p.low for p in some)} to {max(p.high for p in some)}"
             for name, some in ranges.items()
         )
-        if self.source is None:
+        if self.written is None:
             raise ConstraintRefused(f"nothing satisfies {self.asker}: {why}")
         what = "no sizes satisfy this condition"
-        raise self.source.refusal(ConstraintRefused, what, self.place, why)
+        source, place = self.written
+        raise source.refusal(ConstraintRefused, what, place, why)
 
     def can_hold(self, parameters: tuple[Parameter, ...]) -> bool:
         """Whether some values of these parameters satisfy the condition, or nobody knows."""
@@ -109,7 +109,7 @@ def parsed(text: str, names: Sequence[str]) -> Iterator[Wish]:
     for node in conjuncts(parse_expr(source)):
         asker = f'user --where "{source.snippet(node.place)}"'
         for constraint in (condition(elaborator, node), *exactness(elaborator, node)):
-            yield Wish(constraint, asker, source, node.place)
+            yield Wish(constraint, asker, (source, node.place))
 
 
 def conjuncts(node: Syntax) -> Iterator[Syntax]:

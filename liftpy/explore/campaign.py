@@ -190,8 +190,8 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     stopped and resumed has the same candidates as one that was not. Larger `samples` extend it.
     `time_limit` ends this call after so many seconds, between two candidates; `candidate_limit`
     is for each. `tolerance` bounds the error of a result, relative to its largest value. `sizes`
-    gives numbers for the program's open sizes, `where` and `fixed` bound what is drawn (`space_of`):
-    with others it is another campaign.
+    gives numbers for the program's open sizes, `where` and `fixed` bound what is drawn (as in
+    `space_of`): with others it is another campaign.
 
     A limit that the driver gives a built kernel holds for its skeleton from then on (`learned.py`).
 
