@@ -8,6 +8,7 @@
       UnknownName                a workload, primitive, rule, device, candidate nobody knows
       ArgumentRefused            an array of the wrong shape or type
       DeviceRefused              no OpenCL device, or one that cannot run the program
+        KernelRefused            a built kernel cannot be launched; carries its driver's figure
       BuildFailed                the driver refused the kernel; carries source and log
       StoreRefused               a database of another program, version or device
       Infeasible                 conditions that no choice satisfies; `explore` exits with 3
@@ -52,6 +53,20 @@ class ArgumentRefused(LiftError):
 
 class DeviceRefused(LiftError):
     """No OpenCL device, or not this one; the message says what to install."""
+
+
+class KernelRefused(DeviceRefused):
+    """A driver says of a built kernel less than its device of all.
+
+    `kernel` is its name, `figure` what is too small ("group" or "local"), and `number` what the
+    driver said: the largest work-group in work-items, or the local memory needed in bytes.
+    """
+
+    def __init__(self, message: str, kernel: str, figure: str, number: int) -> None:
+        super().__init__(message)
+        self.kernel = kernel
+        self.figure = figure
+        self.number = number
 
 
 class BuildFailed(LiftError):

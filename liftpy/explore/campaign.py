@@ -14,9 +14,10 @@ from liftpy.constraints.device import Device, check_attached
 from liftpy.errors import ConstraintRefused, Infeasible, NothingMeasured, UnknownName
 from liftpy.explore.candidate import FAMILY, Candidate, Fixed, program_text
 from liftpy.explore.check import INPUT_SEED, POINTS, TOLERANCE, expected, inputs
+from liftpy.explore.learned import Lessons
 from liftpy.explore.measure import Measurer
 from liftpy.explore.messages import Setup
-from liftpy.explore.outcome import KINDS, Crashed, Outcome
+from liftpy.explore.outcome import KINDS, Crashed, Outcome, Refused
 from liftpy.explore.pareto import front
 from liftpy.explore.rows import Identity, Row
 from liftpy.explore.space import Space
@@ -223,18 +224,26 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
             "input_seed": INPUT_SEED,
         },
     )
+    exhausted = False
     with Store.open(Path(db), identity) as store:
         wanted = expected(program, inputs(program), points=POINTS, tolerance=tolerance)
         setup = Setup(identity.text, space.device, wanted, INPUT_SEED)
         with Measurer(setup, candidate_limit) as measurer:
             run = Run(store, measurer, samples, progress)
-            for candidate in itertools.islice(space.draws(seed), samples):
-                if candidate.key in run.done:
-                    continue
-                if time_limit is not None and time.monotonic() - start > time_limit:
-                    break
-                run.step(candidate)
-        exhausted = len(run.done) == space.count()
+            lessons, known = Lessons(space.device), store.learned()
+            drawn = 0
+            for candidate in itertools.islice(space.draws(seed, lessons.allows), samples):
+                limit = known.get(candidate.key)
+                if candidate.key not in run.done:
+                    if time_limit is not None and time.monotonic() - start > time_limit:
+                        break
+                    outcome = run.step(candidate)
+                    limit = outcome.limit if isinstance(outcome, Refused) else None
+                if limit is not None:
+                    lessons.learn(candidate, limit)
+                drawn = candidate.ordinal + 1
+            else:
+                exhausted = drawn < samples or len(run.done) == space.count()
         campaign = Campaign(store.path, identity, tuple(store.rows()), exhausted)
     if not campaign.pareto():
         raise nothing_measured(campaign)
@@ -254,13 +263,14 @@ class Run:
         self.done = store.done()
         self.tell()
 
-    def step(self, candidate: Candidate) -> None:
+    def step(self, candidate: Candidate) -> Outcome:
         """Gives a candidate its outcome."""
         self.tell(candidate)
         outcome = self._outcome(candidate)
         self.store.end(candidate.key, outcome)
         self.done.add(candidate.key)
         self.tell(candidate, outcome)
+        return outcome
 
     def _outcome(self, candidate: Candidate) -> Outcome:
         attempts = self.store.attempts(candidate.key)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import Device
@@ -20,6 +20,13 @@ from liftpy.errors import ConstraintRefused, UnknownName
 from liftpy.explore.candidate import FAMILY, Candidate, Choice, Fixed, Settings, words
 from liftpy.ir.expr import Program
 from liftpy.rewrite.skeleton import Skeleton
+
+Allows: TypeAlias = Callable[[Skeleton, Mapping[str, int]], bool]
+
+
+def everything(_skeleton: Skeleton, _sizes: Mapping[str, int]) -> bool:
+    """Allows every point."""
+    return True
 
 
 @dataclass(frozen=True)
@@ -175,15 +182,18 @@ class Space:
 
     # --- drawing ----------------------------------------------------------------------------------
 
-    def draws(self, seed: int) -> Iterator[Candidate]:
-        """All candidates in an order that the seed decides.
+    def draws(
+        self, seed: int, allows: Allows = lambda _skeleton, _sizes: True
+    ) -> Iterator[Candidate]:
+        """All candidates in an order that the seed decides, those left out that are not allowed.
 
         Families take turns, and within a family the skeletons, a larger one more often: its turns
         are in proportion to the logarithm of its number of points. Within a skeleton draws are
         uniform without replacement. Who has no points left gives up its turn. So a sample sees
         every family however much their sizes differ, and a longer sample begins with a shorter one.
+        `allows` is asked when it is a point's turn: it may depend on the candidates before it.
         """
-        queues = [_family_draws(list(group), seed) for group in _by_family(self.members)]
+        queues = [_family_draws(list(group), seed, allows) for group in _by_family(self.members)]
         for ordinal, (member, sizes) in enumerate(_round_robin(queues)):
             yield Candidate(self.program, member.skeleton, tuple(sizes.items()), ordinal)
 
@@ -345,6 +355,12 @@ def _indent(text: str) -> str:
 Draw = tuple[Member, dict[str, int]]
 
 
+def _allowed(member: Member, seed: int, allows: Allows) -> Iterator[dict[str, int]]:
+    """The draws of one skeleton, less what is not allowed."""
+    draws = member.points.draws(subseed(seed, member.skeleton.key))
+    return (sizes for sizes in draws if allows(member.skeleton, sizes))
+
+
 def subseed(seed: int, name: str) -> int:
     """A seed for a part, independent of what other parts there are."""
     return int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:8])
@@ -358,14 +374,14 @@ def _by_family(members: Iterable[Member]) -> Iterator[list[Member]]:
     yield from groups.values()
 
 
-def _family_draws(members: list[Member], seed: int) -> Iterator[Draw]:
+def _family_draws(members: list[Member], seed: int, allows: Allows) -> Iterator[Draw]:
     """The draws of one family.
 
     The next turn is that of the skeleton which has had the fewest for its weight; equals are told
     apart by the seed, so that short samples with other seeds see other skeletons.
     """
     order = sorted(members, key=lambda m: subseed(seed, f"turn {m.skeleton.key}"))
-    draws = [m.points.draws(subseed(seed, m.skeleton.key)) for m in order]
+    draws = [_allowed(m, seed, allows) for m in order]
     weights = [math.log2(1 + m.points.count()) for m in order]
     taken = [0] * len(order)
     left = {k for k in range(len(order)) if weights[k]}
