@@ -11,7 +11,7 @@
         KernelRefused            a built kernel cannot be launched; carries its driver's figure
       BuildFailed                the driver refused the kernel; carries source and log
       StoreRefused               a database of another program, version or device
-      Infeasible                 conditions that no choice satisfies; `explore` exits with 3
+      Unsatisfiable              conditions that no choice satisfies; `explore` exits with 3
     NothingMeasured              a campaign in which nothing valid was measured: exit code 3
     InternalError                ours: exit code 70
 
@@ -82,11 +82,17 @@ class StoreRefused(LiftError):
     """A campaign database cannot be used for what was asked."""
 
 
-class Infeasible(TypeRefused, ConstraintRefused):
+class Unsatisfiable(TypeRefused, ConstraintRefused):
     """Conditions that no choice satisfies: sizes that break one, a space without points.
 
     Other commands exit with 1. A campaign of it has nothing to measure: `explore` exits with 3.
     """
+
+
+def unsatisfiable(error: BaseException) -> bool:
+    """Whether an error says that no choice satisfies the conditions, or is raised from one."""
+    cause = error.__cause__
+    return isinstance(error, Unsatisfiable) or (cause is not None and unsatisfiable(cause))
 
 
 class NothingMeasured(LiftError):

@@ -25,7 +25,13 @@ from liftpy.cli.arguments import (
 )
 from liftpy.cli.progress import CampaignBar
 from liftpy.cli.screen import console, note, say, show, show_json
-from liftpy.errors import Infeasible, LiftError, NothingMeasured
+from liftpy.errors import (
+    ConstraintRefused,
+    LiftError,
+    NothingMeasured,
+    TypeRefused,
+    unsatisfiable,
+)
 from liftpy.explore import campaign as campaigns
 from liftpy.explore import report
 from liftpy.explore.campaign import AXES, Campaign
@@ -110,7 +116,9 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
                 where=where or (),
                 fixed={**chosen, **listed},
             )
-    except Infeasible as refusal:
+    except (TypeRefused, ConstraintRefused) as refusal:
+        if not unsatisfiable(refusal):
+            raise
         raise NothingMeasured(str(refusal)) from refusal
     except KeyboardInterrupt:
         note(f"stopped; everything so far is in {db}. The same command again goes on")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from liftpy.compile import compile_candidate, skeletons
 from liftpy.constraints.device import Device, check_attached
-from liftpy.errors import ConstraintRefused, Infeasible, NothingMeasured, UnknownName
+from liftpy.errors import ConstraintRefused, NothingMeasured, UnknownName, Unsatisfiable
 from liftpy.explore.candidate import FAMILY, Candidate, Fixed, program_text
 from liftpy.explore.check import INPUT_SEED, POINTS, TOLERANCE, expected, inputs
 from liftpy.explore.learned import Lessons
@@ -196,7 +196,7 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
 
     A limit that the driver gives a built kernel holds for its skeleton from then on (`learned.py`).
 
-    Raises StoreRefused if `db` holds another campaign, Infeasible if there is no candidate,
+    Raises StoreRefused if `db` holds another campaign, Unsatisfiable if there is no candidate,
     NothingMeasured if none was right.
     """
     start = time.monotonic()
@@ -207,7 +207,7 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
         program, target, families=families, memory_limit=memory_limit, where=where, fixed=fixed
     )
     if not space.count():
-        raise Infeasible(space.why_empty(memory_limit))
+        raise Unsatisfiable(space.why_empty(memory_limit))
     identity = Identity(
         program=program.name,
         text=program_text(program),
@@ -218,7 +218,7 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
             "families": space.families if families is not None else None,
             "memory_limit": memory_limit,
             "sizes": dict(sizes) if sizes else None,
-            "where": list(space.asked) or None,
+            "conditions": list(space.asked) or None,
             "tolerance": tolerance,
             "points": POINTS,
             "input_seed": INPUT_SEED,

@@ -281,7 +281,10 @@ class Space:
         )
 
     def why_empty(self, memory_limit: int | None = None) -> str:
-        """Why there is no candidate: in one sentence with the least memory, if that is why."""
+        """Why there is no candidate: in one sentence, where all skeletons have one reason.
+
+        Under a memory limit it has the least that can be kept.
+        """
         what = f"{self.program.name} has no candidate on {self.device.name}"
         least = None
         if memory_limit is not None:
@@ -292,6 +295,12 @@ class Space:
                 f"{what} within a memory limit of {memory_limit} bytes: the least that can be kept "
                 f"is {least} bytes"
             )
+        reasons = [explain(member.system, {}).clashes for member in self.members]
+        for clause in reasons[0]:
+            if not clause.names and all(clause in reason for reason in reasons):
+                return f"{what}: {clause} does not hold"
+        if all(reason == reasons[0] for reason in reasons):
+            return f"{what}: {'; '.join(map(str, reasons[0]))} exclude each other"
         _, _, why = self.explain({}).text.partition("\n")
         return f"{what}:\n{why}"
 

@@ -226,7 +226,7 @@ class Elaborator:
             what, _, why = str(refusal).partition(": ")
             if isinstance(node, Name | Call) and word_of(node) not in what:
                 what, why = f"`{word_of(node)}` cannot be applied", str(refusal)
-            raise self.refuse(type(refusal), what, node, why, *remedies()) from refusal
+            raise self.refuse(TypeRefused, what, node, why, *remedies()) from refusal
         if isinstance(made, Expr):
             self.placed[id(made)] = made, node.place
         return made

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import z3
 
-from liftpy.errors import Infeasible, LiftError
+from liftpy.errors import LiftError, TypeRefused
 from liftpy.ir.constraint import Constraint, at_least, divides
 from liftpy.ir.expr import FunCall, Primitive, Program, UserFun, index_fields, sizes_agree
 from liftpy.ir.nat import ONE, Nat, Quotient, Remainder
@@ -243,7 +243,7 @@ def model(
 
 
 def admitted(program: Program) -> Program:
-    """The program; Infeasible if no sizes satisfy its conditions."""
+    """The program; TypeRefused if no sizes satisfy its conditions."""
     ranges = size_ranges(program)
     if not ranges:
         return program
@@ -275,7 +275,7 @@ def impossible(program: Program, refuted: Obligation, judged: Iterable[Obligatio
         why.append(f"for example {spell(refuted.breaks)}: {broken}")
     declared = ", ".join(show_range(n, *ranges[n]) for n in sorted(names & ranges.keys()))
     why.append(f"the sizes are {declared}; change a range, or a number in the condition")
-    return refusal(program, Infeasible, what, asked.place, *why)
+    return refusal(program, TypeRefused, what, asked.place, *why)
 
 
 def refusal(

@@ -9,6 +9,7 @@ import pytest
 from liftpy.compile import compile_candidate
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import KernelRefused
+from liftpy.explore import campaign as campaigns
 from liftpy.explore.campaign import explore, space_of
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.learned import Lessons
@@ -62,7 +63,7 @@ def campaign(monkeypatch):
     def space(*_, where=(), **__):
         return staged().asking(where, {})
 
-    monkeypatch.setattr("liftpy.explore.campaign.space_of", space)
+    monkeypatch.setattr(campaigns, "space_of", space)
     monkeypatch.setattr(Measurer, "start", lambda _: None)
     monkeypatch.setattr(Measurer, "measure", judged)
 
