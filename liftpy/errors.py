@@ -8,8 +8,10 @@
       UnknownName                a workload, primitive, rule, device, candidate nobody knows
       ArgumentRefused            an array of the wrong shape or type
       DeviceRefused              no OpenCL device, or one that cannot run the program
+        KernelRefused            a built kernel cannot be launched; carries its driver's figure
       BuildFailed                the driver refused the kernel; carries source and log
       StoreRefused               a database of another program, version or device
+      Unsatisfiable              conditions that no choice satisfies; `explore` exits with 3
     NothingMeasured              a campaign in which nothing valid was measured: exit code 3
     InternalError                ours: exit code 70
 
@@ -55,6 +57,20 @@ class DeviceRefused(LiftError):
     """No OpenCL device, or not this one; the message says what to install."""
 
 
+class KernelRefused(DeviceRefused):
+    """A driver says of a built kernel less than its device of all.
+
+    `kernel` is its name, `figure` what is too small ("group" or "local"), and `number` what the
+    driver said: the largest work-group in work-items, or the local memory needed in bytes.
+    """
+
+    def __init__(self, message: str, kernel: str, figure: str, number: int) -> None:
+        super().__init__(message)
+        self.kernel = kernel
+        self.figure = figure
+        self.number = number
+
+
 class BuildFailed(LiftError):
     """The driver refused the kernel. `source` is the text with line numbers, `log` the driver's."""
 
@@ -66,6 +82,19 @@ class BuildFailed(LiftError):
 
 class StoreRefused(LiftError):
     """A campaign database cannot be used for what was asked."""
+
+
+class Unsatisfiable(TypeRefused, ConstraintRefused):
+    """Conditions that no choice satisfies: sizes that break one, a space without points.
+
+    Other commands exit with 1. A campaign of it has nothing to measure: `explore` exits with 3.
+    """
+
+
+def unsatisfiable(error: BaseException) -> bool:
+    """Whether an error says that no choice satisfies the conditions, or is raised from one."""
+    cause = error.__cause__
+    return isinstance(error, Unsatisfiable) or (cause is not None and unsatisfiable(cause))
 
 
 class NothingMeasured(LiftError):

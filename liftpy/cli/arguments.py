@@ -34,11 +34,32 @@ DeviceName = Annotated[
         "--device", "-d", metavar="D", help="A device's number or a part of its name; the first."
     ),
 ]
+LimitsName = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        "-d",
+        metavar="D",
+        help="A device's number or a part of its name, or profile:NAME, a device that is not "
+        "attached; the first.",
+    ),
+]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
         "--set", metavar="NAME=VALUE", help="A structural choice or a size; may be repeated."
     ),
+]
+WhereOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where",
+        metavar="CONDITION",
+        help="A condition on sizes, as 'kappa*sigma <= 64'; may be repeated.",
+    ),
+]
+MemoryLimit = Annotated[
+    int | None, typer.Option("--memory-limit", metavar="BYTES", min=1, help="Bounds the peak.")
 ]
 SizeOption = Annotated[
     list[str] | None,
@@ -145,19 +166,48 @@ def python_module(path: Path) -> ModuleType:
 
 
 def settings(given: Sequence[str] | None) -> Settings:
-    """The settings of `--set` options. A usage error if one is not NAME=VALUE."""
-    found: Settings = {}
+    """The settings of `--set` options, each with one value.
+
+    A usage error if one is not NAME=VALUE.
+    """
+    chosen, listed = settings_and_lists(given)
+    for name, values in listed.items():
+        raise typer.BadParameter(
+            f"{name} has {len(values)} values; one candidate has one", param_hint="--set"
+        )
+    return chosen
+
+
+def settings_and_lists(
+    given: Sequence[str] | None,
+) -> tuple[Settings, dict[str, tuple[str | int, ...]]]:
+    """The settings of `--set` options: those with one value, and those with a list of them.
+
+    A usage error if one is not NAME=VALUE or NAME=VALUE,VALUE,...
+    """
+    found: dict[str, str] = {}
     for text in given or ():
         name, equals, value = text.partition("=")
         name, value = name.strip(), value.strip()
         if not (name and equals and value):
             raise typer.BadParameter(f"'{text}' is not NAME=VALUE", param_hint="--set")
-        if name in found and str(found[name]) != value:
+        if found.setdefault(name, value) != value:
             raise typer.BadParameter(
                 f"{name} is given twice: {found[name]} and {value}", param_hint="--set"
             )
-        found[name] = int(value) if value.removeprefix("-").isdecimal() else value
-    return found
+        if not all(part.strip() for part in value.split(",")):
+            raise typer.BadParameter(f"'{text}' lists an empty value", param_hint="--set")
+    values = {
+        name: tuple(number_or_word(part.strip()) for part in value.split(","))
+        for name, value in found.items()
+    }
+    single = {name: mine[0] for name, mine in values.items() if len(mine) == 1}
+    return single, {name: mine for name, mine in values.items() if len(mine) > 1}
+
+
+def number_or_word(text: str) -> str | int:
+    """A value of a setting."""
+    return int(text) if text.removeprefix("-").isdecimal() else text
 
 
 def arrays(given: Sequence[str] | None) -> dict[str, NDArray[Any]]:

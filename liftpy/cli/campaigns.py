@@ -14,14 +14,24 @@ from liftpy.cli.arguments import (
     Database,
     DeviceName,
     JsonFlag,
+    MemoryLimit,
     ProgramName,
+    SetOption,
     SizeOption,
+    WhereOption,
     load_program,
+    settings_and_lists,
     sizes,
 )
 from liftpy.cli.progress import CampaignBar
 from liftpy.cli.screen import console, note, say, show, show_json
-from liftpy.errors import LiftError
+from liftpy.errors import (
+    ConstraintRefused,
+    LiftError,
+    NothingMeasured,
+    TypeRefused,
+    unsatisfiable,
+)
 from liftpy.explore import campaign as campaigns
 from liftpy.explore import report
 from liftpy.explore.campaign import AXES, Campaign
@@ -69,9 +79,9 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
         list[str] | None,
         typer.Option("--family", metavar="F", help="Only these families; may be repeated."),
     ] = None,
-    memory_limit: Annotated[
-        int | None, typer.Option(metavar="BYTES", min=1, help="Bounds the peak of what is drawn.")
-    ] = None,
+    set_: SetOption = None,
+    where: WhereOption = None,
+    memory_limit: MemoryLimit = None,
     time_limit: Annotated[
         float | None, typer.Option(metavar="SECONDS", min=0, help="Ends this call; resume later.")
     ] = None,
@@ -88,10 +98,11 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
 ) -> None:
     """A campaign: draws candidates, compiles, checks and times each, and finds the front.
 
-    The same command again resumes it. Exit code 3 if nothing valid was measured.
+    The same command again resumes it. Exit code 3 if nothing valid was measured, or could be.
     """
-    source, numbers = load_program(program), sizes(size)
+    chosen, listed = settings_and_lists(set_)
     try:
+        source, numbers = load_program(program), sizes(size)
         with CampaignBar(source.name, samples) as progress:
             found = campaigns.explore(
                 source,
@@ -107,7 +118,13 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
                 search=search,
                 progress=progress,
                 sizes=numbers,
+                where=where or (),
+                fixed={**chosen, **listed},
             )
+    except (TypeRefused, ConstraintRefused) as refusal:
+        if not unsatisfiable(refusal):
+            raise
+        raise NothingMeasured(str(refusal)) from refusal
     except KeyboardInterrupt:
         note(f"stopped; everything so far is in {db}. The same command again goes on")
         raise typer.Exit(INTERRUPTED) from None

@@ -12,19 +12,22 @@ from rich.markup import escape
 from rich.table import Table
 
 from liftpy.cli.arguments import (
-    DeviceName,
     JsonFlag,
+    LimitsName,
+    MemoryLimit,
     ProgramName,
     SetOption,
     SizeOption,
+    WhereOption,
     device_or_default,
     load_program,
     settings,
+    settings_and_lists,
 )
 from liftpy.cli.screen import say, show_json
 from liftpy.cli.screen import show as show_table
 from liftpy.compile import Compilation, compile_program, skeletons
-from liftpy.errors import UnknownName
+from liftpy.errors import ConstraintRefused, UnknownName
 from liftpy.explore.campaign import space_of
 from liftpy.explore.candidate import FAMILY, Settings
 from liftpy.explore.space import Space
@@ -32,6 +35,7 @@ from liftpy.ir.expr import Expr, FunCall, Primitive, Program
 from liftpy.ir.show import show_type, size_ranges
 from liftpy.ir.walk import children
 from liftpy.opencl.kernel import Module
+from liftpy.opencl.run import find_device
 from liftpy.primitives.text import show as program_text
 from liftpy.primitives.text import show_expr
 from liftpy.rewrite.skeleton import Skeleton
@@ -89,11 +93,13 @@ def show(
         Stage, typer.Option("--stage", metavar="STAGE", help=f"One of: {', '.join(Stage)}.")
     ] = Stage.SOURCE,
     set_: SetOption = None,
-    device: DeviceName = None,
+    where: WhereOption = None,
+    memory_limit: MemoryLimit = None,
+    device: LimitsName = None,
 ) -> None:
     """The program at a stage of the compiler, for the candidate that --set names."""
     source = load_program(program, size)
-    given = settings(set_)
+    given, listed = settings_and_lists(set_)
     if stage is Stage.SOURCE:
         say(program_text(source).rstrip())
         return
@@ -106,7 +112,13 @@ def show(
             say(str(obligation))
         if size_ranges(source):
             return
-    space = space_of(source, device_or_default(device))
+    space = space_of(
+        source,
+        device_or_default(device),
+        memory_limit=memory_limit,
+        where=where or (),
+        fixed=listed,
+    )
     if stage is Stage.CONSTRAINTS:
         choices = {name: value for name, value in given.items() if name in space.choices}
         for line in constraint_lines(space.choosing(choices)):
@@ -201,16 +213,24 @@ def derive(
         bool, typer.Option("--steps", help="Print the expression after each step.")
     ] = False,
     set_: SetOption = None,
+    device: LimitsName = None,
     json: JsonFlag = False,
 ) -> None:
     """The derivation: each rule applied, where, and what came out; one of each family.
 
     Others of a family are named by their choices, `--set pad=copy`; with --json all are listed.
+    A derivation does not depend on a device; with --device, only those that have a candidate there.
     """
     given = settings(set_)
     if strategy is not None:
         given[FAMILY] = strategy
-    found = fitting(closed(load_program(program, size)), given)
+    source = closed(load_program(program, size))
+    found = fitting(source, given)
+    if device is not None:
+        space = Space.of(source, find_device(device), found)
+        found = [member.skeleton for member in space.members if member.points.count()]
+        if not found:
+            raise ConstraintRefused(space.why_empty())
     if json:
         show_json([skeleton_json(s, steps=steps) for s in found])
         return

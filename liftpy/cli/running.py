@@ -13,16 +13,21 @@ from numpy.typing import NDArray
 from liftpy.cli.arguments import (
     DeviceName,
     JsonFlag,
+    LimitsName,
+    MemoryLimit,
     ProgramName,
     SetOption,
     SizeOption,
+    WhereOption,
     arrays,
     device_or_default,
     load_program,
     settings,
+    settings_and_lists,
 )
 from liftpy.cli.screen import note, say, show_json
 from liftpy.compile import compile_candidate
+from liftpy.constraints.device import check_attached
 from liftpy.errors import ArgumentRefused, LiftError, StoreRefused
 from liftpy.explore.campaign import Campaign, space_of
 from liftpy.explore.candidate import Candidate, program_text
@@ -54,7 +59,9 @@ def compile_program(
     *,
     size: SizeOption = None,
     set_: SetOption = None,
-    device: DeviceName = None,
+    where: WhereOption = None,
+    memory_limit: MemoryLimit = None,
+    device: LimitsName = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -67,8 +74,15 @@ def compile_program(
 
     Needs no device: without one the generic limits hold.
     """
-    space = space_of(load_program(program, size), device_or_default(device))
-    candidate = space.candidate(settings(set_))
+    chosen, listed = settings_and_lists(set_)
+    space = space_of(
+        load_program(program, size),
+        device_or_default(device),
+        memory_limit=memory_limit,
+        where=where or (),
+        fixed=listed,
+    )
+    candidate = space.candidate(chosen)
     module = compile_candidate(candidate.skeleton, candidate.assignment)
     if output is not None:
         write(output, module)
@@ -136,6 +150,7 @@ def run(  # noqa: PLR0913  as many options as a run has
     taken = arrays(input_)
     source = at_inputs(load_program(program, size), taken)
     where = find_device(device)
+    check_attached(where)
     if db is None:
         space = space_of(source, where, memory_limit=memory_limit)
         candidate = space.candidate(settings(set_))

@@ -42,13 +42,6 @@ from liftpy.rewrite.strategy import Derivation
 
 Asked: TypeAlias = tuple[Constraint, str]
 
-PRIVATE_LIMIT = 8192
-"""Bytes of private memory that a work-item may hold.
-
-OpenCL names no limit: what does not fit in registers is spilled, slowly. The largest register files
-hold 1 KiB a work-item (256 registers of 32 bits); eight times that is beyond any use.
-"""
-
 UNROLL_LIMIT = 128
 """Statements of straight-line code that the loops over a kernel's accumulators may unroll to.
 
@@ -128,7 +121,7 @@ def asked_of_launch(kernel: Kernel, device: Device) -> Iterator[Asked]:
             yield at_most(extent, most), who
     who = f"device local memory of kernel {kernel.name}"
     yield at_most(demand.local, device.local_memory), who
-    yield at_most(demand.private, PRIVATE_LIMIT), f"private memory of kernel {kernel.name}"
+    yield at_most(demand.private, device.private_memory), f"private memory of kernel {kernel.name}"
     who = f"code size of kernel {kernel.name}"
     yield at_most(statements(kernel.body), UNROLL_LIMIT), who
 

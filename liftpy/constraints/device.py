@@ -13,6 +13,13 @@ from liftpy.ir.types import EXTENSIONS
 
 Kind = Literal["CPU", "GPU", "ACCELERATOR"]
 
+PRIVATE_LIMIT = 8192
+"""Bytes of private memory that a work-item may hold, where nothing better is known.
+
+OpenCL names no limit: what does not fit in registers is spilled, slowly. The largest register files
+hold 1 KiB a work-item (256 registers of 32 bits); eight times that is beyond any use.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Device:
@@ -21,8 +28,10 @@ class Device:
     All sizes are in bytes. `opencl_c` is the version of OpenCL C that its driver compiles,
     `vector_width` the number of f32 lanes that the driver prefers, `max_work_item_sizes` the
     largest work-group in each dimension, `extensions` those of OpenCL that it has and some
-    scalar types need. `ordinal` tells devices apart that are equal in all else: it is 1 for the
-    second of two cards of one model, and so on.
+    scalar types need, `private_memory` what a work-item may hold before it is taken to spill.
+    `ordinal` tells devices apart that are equal in all else: it is 1 for the second of two cards of
+    one model, and so on. `profile` is the name of the file that the limits are from, if the device
+    is not attached (liftpy/constraints/profile.py).
     """
 
     name: str
@@ -40,6 +49,8 @@ class Device:
     vector_width: int
     ordinal: int = 0
     extensions: tuple[str, ...] = tuple(EXTENSIONS.values())
+    private_memory: int = PRIVATE_LIMIT
+    profile: str = ""
 
     @property
     def fingerprint(self) -> str:
@@ -69,6 +80,9 @@ class Device:
         return cls(**fields)
 
 
+PROFILE = "profile:"
+"""How the name of a profile begins where a device is named."""
+
 DEFAULT_DEVICE = Device(
     name="generic",
     vendor="liftpy",
@@ -90,6 +104,16 @@ The limits are those that desktop and server devices of the last ten years keep;
 what the full profile of OpenCL 1.2 guarantees. A small GPU may allow less (a Mali of 2015 has
 work-groups of 256): name the device to get its own limits.
 """
+
+
+def check_attached(device: Device) -> None:
+    """Refuses to run anything on a device that is known by its profile only."""
+    if device.profile:
+        raise DeviceRefused(
+            f"nothing can run on {PROFILE}{device.profile}: a profile holds the limits of a device "
+            f"that is not attached ({device.name}). `space`, `explain`, `show`, `derive` and "
+            "`compile` take one; to run and to explore, name a device of `liftpy devices`."
+        )
 
 
 def check_extensions(what: str, needed: Iterable[str], device: Device) -> None:

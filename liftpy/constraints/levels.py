@@ -19,7 +19,7 @@ from liftpy.constraints.system import (
     formulas,
     infix,
 )
-from liftpy.ir.constraint import AtMost, Constraint, Divides, Equal
+from liftpy.ir.constraint import AtMost, Constraint, Divides, Equal, OneOf, Unequal
 from liftpy.ir.nat import Atom, Monomial, Nat, Var, atom, nat
 from liftpy.rewrite.skeleton import Parameter
 
@@ -125,11 +125,11 @@ def _seen(source: Source, constraint: Constraint, early: frozenset[str]) -> Iter
 
 def _seen_apart(source: Source, constraint: Constraint, early: frozenset[str]) -> Iterator[str]:
     """`_seen` of a condition that late parameters can still break."""
-    if isinstance(constraint, AtMost | Equal):
+    if isinstance(constraint, AtMost | Equal | Unequal):
         sides = [constraint.left, constraint.right]
         if all(_undivided(s) for s in sides):
             sides = [constraint.right - constraint.left]
-    elif isinstance(constraint, Divides):
+    elif isinstance(constraint, Divides | OneOf):
         sides = [constraint.left, constraint.right]
     else:
         yield from (source.variables[n] for n in sorted(constraint.names() & early))

@@ -16,6 +16,7 @@ import z3
 
 from liftpy.constraints.levels import divisors
 from liftpy.constraints.system import (
+    WITH_FORMULA,
     Assignment,
     Clause,
     ConstraintSystem,
@@ -26,7 +27,7 @@ from liftpy.constraints.system import (
     terms,
 )
 from liftpy.errors import InternalError
-from liftpy.ir.constraint import AtMost, Divides, Equal
+from liftpy.ir.constraint import AtMost
 from liftpy.rewrite.skeleton import Parameter
 
 SECONDS = 5.0  # for one query
@@ -64,6 +65,8 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "%": operator.mod,
     "<=": operator.le,
     "==": operator.eq,
+    "!=": operator.ne,
+    "or": z3.Or,
 }
 
 
@@ -118,7 +121,7 @@ def translate(
     clause: Clause, system: ConstraintSystem, variables: Mapping[str, Any], context: Any
 ) -> Any:
     """A condition for z3; None where it has neither a formula nor a small table."""
-    known = isinstance(clause.constraint, Divides | AtMost | Equal)
+    known = isinstance(clause.constraint, WITH_FORMULA)
     parameters = [system.by_name[n] for n in sorted(clause.names)]
     rows = 1
     for parameter in parameters:

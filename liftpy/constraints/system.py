@@ -9,17 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from math import prod
 from typing import Any
 
 from liftpy.errors import ConstraintRefused
-from liftpy.ir.constraint import AtMost, Constraint, Divides, Equal
+from liftpy.ir.constraint import AtMost, Constraint, Divides, Equal, OneOf, Unequal
 from liftpy.ir.nat import Nat, nat, var
 from liftpy.rewrite.skeleton import Parameter
 
 Assignment = dict[str, int]
 Build = Callable[[str, Any, Any], Any]
+
+WITH_FORMULA = (Divides, AtMost, Equal, Unequal, OneOf)
+"""The conditions that `formulas` can write; others are asked whether they hold."""
 
 MEMORY_LIMIT = "memory limit"
 RANGE = "range of "
@@ -149,6 +152,11 @@ def formulas(constraint: Constraint, at: Mapping[str, Term], build: Build) -> li
             body = build("<=", bare(left), bare(right))
         case Equal():
             body = build("==", bare(left), bare(right))
+        case Unequal():
+            body = build("!=", bare(left), bare(right))
+        case OneOf():
+            same = [build("==", bare(left), number) for number in constraint.numbers]
+            body = reduce(lambda a, b: build("or", a, b), same)
         case _:
             message = f"no formula for {type(constraint).__name__}"
             raise TypeError(message)
@@ -182,7 +190,7 @@ class Source:
 
     def condition(self, constraint: Constraint) -> str:
         """The source of a condition."""
-        if isinstance(constraint, Divides | AtMost | Equal):
+        if isinstance(constraint, WITH_FORMULA):
             return " and ".join(map(str, formulas(constraint, self.terms, infix)))
         name = f"holds{len(self.scope)}"
         self.scope[name] = constraint.holds

@@ -6,18 +6,19 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from liftpy.compile import compile_candidate, skeletons
-from liftpy.constraints.device import Device
-from liftpy.errors import ConstraintRefused, NothingMeasured, UnknownName
+from liftpy.constraints.device import Device, check_attached
+from liftpy.errors import ConstraintRefused, NothingMeasured, UnknownName, Unsatisfiable
 from liftpy.explore import search as searches
-from liftpy.explore.candidate import FAMILY, Candidate, program_text
+from liftpy.explore.candidate import FAMILY, Candidate, Fixed, program_text
 from liftpy.explore.check import INPUT_SEED, POINTS, TOLERANCE, expected, inputs
+from liftpy.explore.learned import Lessons
 from liftpy.explore.measure import Measurer
 from liftpy.explore.messages import Setup
-from liftpy.explore.outcome import KINDS, Crashed, Outcome
+from liftpy.explore.outcome import KINDS, Crashed, Outcome, Refused
 from liftpy.explore.pareto import front
 from liftpy.explore.rows import Identity, Row
 from liftpy.explore.search import Trial
@@ -145,24 +146,28 @@ def space_of(
     families: Sequence[str] | None = None,
     memory_limit: int | None = None,
     sizes: Mapping[str, int] | None = None,
+    where: Sequence[str] = (),
+    fixed: Fixed | None = None,
 ) -> Space:
     """The space of a program on a device (a `Device`, or what `find_device` takes).
 
     `families` keeps some families, `memory_limit` the candidates whose peak is within it, in bytes.
-    `sizes` gives numbers for the program's open sizes. TypeRefused for a program without kernels.
+    `sizes` gives numbers for the program's open sizes. `where` has conditions on what is chosen,
+    such as `"kappa*sigma <= 64"`; `fixed` has settings with the value, or the values, that they may
+    have: `{"pad": "copy", "kappa": [8, 16]}`. TypeRefused for a program without kernels.
     """
     program = closed(program, sizes)
-    where = device if isinstance(device, Device) else find_device(device)
+    target = device if isinstance(device, Device) else find_device(device)
     derived = skeletons(program)
     for skeleton in derived:
         if not skeleton.parameters:  # what has no kernels in its simplest form has no space
             compile_candidate(skeleton, {})
             break
-    space = Space.of(program, where, derived, memory_limit=memory_limit)
+    space = Space.of(program, target, derived, memory_limit=memory_limit, where=where, fixed=fixed)
     if families is None:
         return space
     kept = [member for family in families for member in space.choosing({FAMILY: family}).members]
-    return Space(program, where, tuple(kept))
+    return replace(space, members=tuple(kept))
 
 
 def explore(  # noqa: PLR0913  as many settings as a campaign has
@@ -180,6 +185,8 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     search: str = searches.DEFAULT,
     progress: Callable[[Progress], None] = lambda _: None,
     sizes: Mapping[str, int] | None = None,
+    where: Sequence[str] = (),
+    fixed: Fixed | None = None,
 ) -> Campaign:
     """A campaign: the first `samples` candidates of a search, each compiled, checked and timed.
 
@@ -189,16 +196,24 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     stopped and resumed has the same candidates as one that was not. Larger `samples` extend it.
     `time_limit` ends this call after so many seconds, between two candidates; `candidate_limit`
     is for each. `tolerance` bounds the error of a result, relative to its largest value. `sizes`
-    gives numbers for the program's open sizes: with others it is another campaign.
+    gives numbers for the program's open sizes, `where` and `fixed` bound what is drawn (as in
+    `space_of`): with others it is another campaign.
 
-    Raises StoreRefused if `db` holds another campaign, NothingMeasured if no candidate was right.
+    A limit that the driver gives a built kernel holds for its skeleton from then on (`learned.py`).
+
+    Raises StoreRefused if `db` holds another campaign, Unsatisfiable if there is no candidate,
+    NothingMeasured if none was right.
     """
     start = time.monotonic()
+    target = device if isinstance(device, Device) else find_device(device)
+    check_attached(target)
     program = closed(program, sizes)
     candidates = searches.named(search)
-    space = space_of(program, device, families=families, memory_limit=memory_limit)
+    space = space_of(
+        program, target, families=families, memory_limit=memory_limit, where=where, fixed=fixed
+    )
     if not space.count():
-        raise ConstraintRefused(space.explain({}).text)
+        raise Unsatisfiable(space.why_empty(memory_limit))
     identity = Identity(
         program=program.name,
         text=program_text(program),
@@ -209,25 +224,36 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
             "families": space.families if families is not None else None,
             "memory_limit": memory_limit,
             "sizes": dict(sizes) if sizes else None,
+            "conditions": list(space.asked) or None,
             "tolerance": tolerance,
             "points": POINTS,
             "input_seed": INPUT_SEED,
             "search": search,
         },
     )
+    exhausted = False
     with Store.open(Path(db), identity) as store:
         wanted = expected(program, inputs(program), points=POINTS, tolerance=tolerance)
         setup = Setup(identity.text, space.device, wanted, INPUT_SEED)
         with Measurer(setup, candidate_limit) as measurer:
             run = Run(store, measurer, samples, progress)
-            for candidate in itertools.islice(candidates(space, seed, run.trials), samples):
+            lessons, known = Lessons(space.device), store.learned()
+            drawn = 0
+            tried = candidates(space, seed, run.trials, lessons.allows)
+            for candidate in itertools.islice(tried, samples):
+                limit = known.get(candidate.key)
                 if candidate.key in run.done:
                     run.known(candidate)
-                    continue
-                if time_limit is not None and time.monotonic() - start > time_limit:
-                    break
-                run.step(candidate)
-        exhausted = len(run.done) == space.count()
+                else:
+                    if time_limit is not None and time.monotonic() - start > time_limit:
+                        break
+                    outcome = run.step(candidate)
+                    limit = outcome.limit if isinstance(outcome, Refused) else None
+                if limit is not None:
+                    lessons.learn(candidate, limit)
+                drawn = candidate.ordinal + 1
+            else:
+                exhausted = drawn < samples or len(run.done) == space.count()
         campaign = Campaign(store.path, identity, tuple(store.rows()), exhausted)
     if not campaign.pareto():
         raise nothing_measured(campaign)
@@ -252,7 +278,7 @@ class Run:
         """Takes up a candidate that has its outcome."""
         self.trials.append(Trial(candidate, *self.store.costs(candidate.key)))
 
-    def step(self, candidate: Candidate) -> None:
+    def step(self, candidate: Candidate) -> Outcome:
         """Gives a candidate its outcome."""
         self.tell(candidate)
         outcome = self._outcome(candidate)
@@ -260,6 +286,7 @@ class Run:
         self.done.add(candidate.key)
         self.known(candidate)
         self.tell(candidate, outcome)
+        return outcome
 
     def _outcome(self, candidate: Candidate) -> Outcome:
         attempts = self.store.attempts(candidate.key)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from liftpy.explore.version import VERSION
 from liftpy.ir.expr import Program
@@ -15,6 +17,12 @@ from liftpy.rewrite.strategy import step_json
 
 Settings = dict[str, str | int]
 """What `--set` takes: structural choices with their words, sizes with their numbers."""
+
+Choice: TypeAlias = str | int | Sequence[str | int]
+"""A value, or several of which one is to be chosen."""
+
+Fixed: TypeAlias = Mapping[str, Choice]
+"""Settings, some with several values: `{"family": "direct", "kappa": [8, 16]}`."""
 
 FAMILY = "family"
 """The structural choice that every skeleton makes."""

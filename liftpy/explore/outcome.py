@@ -43,11 +43,24 @@ class Measured:
 
 
 @dataclass(frozen=True)
+class KernelLimit:
+    """What a driver says of a built kernel, as in `KernelRefused`: of `figure`, this `number`."""
+
+    kernel: str
+    figure: str
+    number: int
+
+
+@dataclass(frozen=True)
 class Refused:
-    """The compiler or the device refused it; `clause` is their sentence."""
+    """The compiler or the device refused it; `clause` is their sentence.
+
+    `limit` is what the campaign learns from it (liftpy/explore/learned.py).
+    """
 
     kind: ClassVar[Kind] = "refused"
     clause: str
+    limit: KernelLimit | None = None
 
     @property
     def reason(self) -> str:

@@ -50,3 +50,13 @@ CREATE TABLE outcome (
     finished      REAL
 );
 """
+
+LEARNED = """
+CREATE TABLE IF NOT EXISTS learned (
+    candidate TEXT PRIMARY KEY REFERENCES candidate (key),
+    kernel    TEXT NOT NULL,
+    figure    TEXT NOT NULL,
+    number    INTEGER NOT NULL
+)
+"""
+"""What drivers said of built kernels, by the candidate that was refused for it. Made at opening."""

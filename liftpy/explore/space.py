@@ -5,20 +5,28 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import Device
 from liftpy.constraints.draw import Space as Points
-from liftpy.constraints.explain import Explanation, explain
+from liftpy.constraints.explain import Explanation, explain, least_memory
 from liftpy.constraints.system import ConstraintSystem
+from liftpy.constraints.user import asked_too, wishes
 from liftpy.errors import ConstraintRefused, UnknownName, a_few
-from liftpy.explore.candidate import FAMILY, Candidate, Settings, words
+from liftpy.explore.candidate import FAMILY, Candidate, Choice, Fixed, Settings, words
 from liftpy.ir.expr import Program
 from liftpy.rewrite.skeleton import Skeleton
+
+Allows: TypeAlias = Callable[[Skeleton, Mapping[str, int]], bool]
+
+
+def everything(_skeleton: Skeleton, _sizes: Mapping[str, int]) -> bool:
+    """Allows every point."""
+    return True
 
 
 @dataclass(frozen=True)
@@ -85,11 +93,16 @@ class Answer:
 
 @dataclass(frozen=True)
 class Space:
-    """All candidates of a program on a device."""
+    """All candidates of a program on a device.
+
+    `asked` has the conditions that the user added, as texts that do not depend on how they were
+    written or in what order.
+    """
 
     program: Program
     device: Device
     members: tuple[Member, ...]
+    asked: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -99,13 +112,19 @@ class Space:
         skeletons: Iterable[Skeleton],
         *,
         memory_limit: int | None = None,
+        where: Sequence[str] = (),
+        fixed: Fixed | None = None,
     ) -> Space:
-        """The space of skeletons on a device; `memory_limit` bounds `peak`, in bytes."""
+        """The space of skeletons on a device.
+
+        `memory_limit` bounds `peak`, in bytes. `where` are conditions on sizes (liftpy/constraints/
+        user.py), `fixed` has settings with the value, or the values, that they may have.
+        """
         members = [
             Member(skeleton, collect(skeleton, device, memory_limit=memory_limit))
             for skeleton in skeletons
         ]
-        return cls(program, device, tuple(members))
+        return cls(program, device, tuple(members)).asking(where, fixed or {})
 
     # --- what there is to choose ------------------------------------------------------------------
 
@@ -163,17 +182,19 @@ class Space:
 
     # --- drawing ----------------------------------------------------------------------------------
 
-    def draws(self, seed: int) -> Iterator[Candidate]:
-        """All candidates in an order that the seed decides.
+    def draws(
+        self, seed: int, allows: Allows = everything
+    ) -> Iterator[Candidate]:
+        """All candidates in an order that the seed decides, those left out that are not allowed.
 
         Families take turns, and within a family those that make each choice, the larger ones more
         often: turns are in proportion to the logarithm of how many points there are. Within a
-        skeleton draws are
-        uniform without replacement. Who has no points left gives up its turn. So a sample sees
-        every family however much their sizes differ, and a longer sample begins with a shorter one.
+        skeleton draws are uniform without replacement. Who has no points left gives up its turn. So
+        a sample sees every family, and a longer sample begins with a shorter one.
+        `allows` is asked when it is a point's turn: it may depend on the candidates before it.
         """
-        queues = [_turns(group, seed) for group in _by_word(self.members, FAMILY)]
-        for ordinal, (member, sizes) in enumerate(_round_robin(queues)):
+        turns = _turns(list(self.members), seed, allows) if self.members else iter(())
+        for ordinal, (member, sizes) in enumerate(turns):
             yield Candidate(self.program, member.skeleton, tuple(sizes.items()), ordinal)
 
     def sample(self, n: int, seed: int, family: str | None = None) -> list[Candidate]:
@@ -190,11 +211,40 @@ class Space:
         of choices that no skeleton makes. Empty if no point has these sizes.
         """
         members = (m.at(settings) for m in self._fitting(settings))
-        return Space(self.program, self.device, tuple(m for m in members if m is not None))
+        return replace(self, members=tuple(m for m in members if m is not None))
+
+    def asking(self, where: Sequence[str], fixed: Fixed) -> Space:
+        """The space with the user's conditions; errors as in `narrow`.
+
+        What is fixed has to be there: skeletons without that choice or size are left out. A
+        condition is asked of the skeletons that have its sizes; the others stay as they are.
+        """
+        if not where and not fixed:
+            return self
+        sizes: dict[str, tuple[int, ...]] = {}
+        members = list(self.members)
+        for name, given in fixed.items():
+            values = (given,) if isinstance(given, str | int) else tuple(given)
+            if not values:
+                raise ConstraintRefused(f"{name} is fixed to no value: give it at least one")
+            fitting = {id(m) for value in values for m in self._fitting({name: value})}
+            members = [m for m in members if id(m) in fitting]
+            if name not in self.choices:
+                sizes[name] = tuple(int(value) for value in values)
+        if not members:
+            raise ConstraintRefused(self._no_skeleton(fixed))
+        names = {p.name for m in self.members for p in m.system.parameters}
+        asked = wishes(where, sizes, names)
+        for wish in asked:
+            wish.refuse_if_hopeless(m.system for m in self.members)
+        restricted = (Member(m.skeleton, asked_too(m.system, asked)) for m in members)
+        chosen = (f"{n} is {_spell_choice(v)}" for n, v in fixed.items() if n not in sizes)
+        texts = (*sorted(chosen), *(wish.text for wish in asked))
+        return Space(self.program, self.device, tuple(restricted), texts)
 
     def choosing(self, choices: Mapping[str, str | int]) -> Space:
         """The skeletons that make these structural choices, uncounted. Errors as in `narrow`."""
-        return Space(self.program, self.device, tuple(self._fitting(choices)))
+        return replace(self, members=tuple(self._fitting(choices)))
 
     def candidate(self, settings: Settings, seed: int = 0) -> Candidate:
         """A candidate that has these settings; ConstraintRefused with the reason if none has."""
@@ -230,6 +280,30 @@ class Space:
             False, "\n".join([f"{_spell(settings)}: no valid candidate", *parts]), 0, clashes
         )
 
+    def why_empty(self, memory_limit: int | None = None) -> str:
+        """Why there is no candidate: in one sentence, where all skeletons have one reason.
+
+        Under a memory limit it has the least that can be kept.
+        """
+        what = f"{self.program.name} has no candidate on {self.device.name}"
+        least = None
+        if memory_limit is not None:
+            found = (least_memory(member.system) for member in self.members)
+            least = min((bytes_ for bytes_ in found if bytes_ is not None), default=None)
+        if least is not None:
+            return (
+                f"{what} within a memory limit of {memory_limit} bytes: the least that can be kept "
+                f"is {least} bytes"
+            )
+        reasons = [explain(member.system, {}).clashes for member in self.members]
+        for clause in reasons[0]:
+            if not clause.names and all(clause in reason for reason in reasons):
+                return f"{what}: {clause} does not hold"
+        if all(reason == reasons[0] for reason in reasons):
+            return f"{what}: {'; '.join(map(str, reasons[0]))} exclude each other"
+        _, _, why = self.explain({}).text.partition("\n")
+        return f"{what}:\n{why}"
+
     def _outline(self) -> str:
         """The choices and the sizes of each family."""
         lines: list[str] = []
@@ -258,19 +332,27 @@ class Space:
                 raise ConstraintRefused(f"{name} is a size: it needs a whole number, not '{value}'")
         fitting = [member for member in self.members if member.fits(settings)]
         if not fitting:
-            raise ConstraintRefused(
-                f"no skeleton of {self.program.name} has {_spell(settings)} together; it has "
-                f"these choices and sizes:\n{self._outline()}"
-            )
+            raise ConstraintRefused(self._no_skeleton(settings))
         return fitting
+
+    def _no_skeleton(self, settings: Fixed) -> str:
+        return (
+            f"no skeleton of {self.program.name} has {_spell(settings)} together; it has "
+            f"these choices and sizes:\n{self._outline()}"
+        )
 
 
 def _is_number(value: str | int) -> bool:
     return isinstance(value, int) or value.removeprefix("-").isdecimal()
 
 
-def _spell(settings: Mapping[str, str | int]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in settings.items()) or "no settings"
+def _spell(settings: Fixed) -> str:
+    spelled = (f"{name}={_spell_choice(value)}" for name, value in settings.items())
+    return ", ".join(spelled) or "no settings"
+
+
+def _spell_choice(value: Choice) -> str:
+    return str(value) if isinstance(value, str | int) else ",".join(map(str, value))
 
 
 def _indent(text: str) -> str:
@@ -280,6 +362,12 @@ def _indent(text: str) -> str:
 # --- the order of drawing -------------------------------------------------------------------------
 
 Draw = tuple[Member, dict[str, int]]
+
+
+def _allowed(member: Member, seed: int, allows: Allows) -> Iterator[dict[str, int]]:
+    """The draws of one skeleton, less what is not allowed."""
+    draws = member.points.draws(subseed(seed, member.skeleton.key))
+    return (sizes for sizes in draws if allows(member.skeleton, sizes))
 
 
 def subseed(seed: int, name: str) -> int:
@@ -295,7 +383,7 @@ def _by_word(members: Iterable[Member], name: str) -> Iterator[list[Member]]:
     yield from groups.values()
 
 
-def _turns(members: list[Member], seed: int) -> Iterator[Draw]:
+def _turns(members: list[Member], seed: int, allows: Allows) -> Iterator[Draw]:
     """The draws of skeletons that take turns, choice by choice.
 
     Those that make each first choice take turns, among them those that make each second one, and so
@@ -306,14 +394,14 @@ def _turns(members: list[Member], seed: int) -> Iterator[Draw]:
     name = next(apart, None)
     if name is None:
         for member in members:
-            for sizes in member.points.draws(subseed(seed, member.skeleton.key)):
+            for sizes in _allowed(member, seed, allows):
                 yield member, sizes
         return
     groups = sorted(
         _by_word(members, name), key=lambda g: subseed(seed, f"turn {g[0].skeleton.key}")
     )
     weights = [math.log2(1 + sum(m.points.count() for m in group)) for group in groups]
-    draws = [_turns(group, seed) for group in groups]
+    draws = [_turns(group, seed, allows) for group in groups]
     taken = [0] * len(groups)
     left = {k for k in range(len(groups)) if weights[k]}
     while left:
@@ -324,15 +412,3 @@ def _turns(members: list[Member], seed: int) -> Iterator[Draw]:
             continue
         taken[k] += 1
         yield found
-
-
-def _round_robin(queues: list[Iterator[Draw]]) -> Iterator[Draw]:
-    """One of each queue in turn, until all have ended."""
-    while queues:
-        going: list[Iterator[Draw]] = []
-        for queue in queues:
-            draw = next(queue, None)
-            if draw is not None:
-                going.append(queue)
-                yield draw
-        queues = going

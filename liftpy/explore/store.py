@@ -12,16 +12,16 @@ import sqlite3
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
 
 from liftpy.errors import StoreRefused, UnknownName
 from liftpy.explore.candidate import Candidate, steps_text, words
-from liftpy.explore.outcome import KINDS, Measured, Outcome
+from liftpy.explore.outcome import KINDS, KernelLimit, Measured, Outcome, Refused
 from liftpy.explore.rows import Identity, Row, to_row
-from liftpy.explore.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
+from liftpy.explore.schema import APPLICATION_ID, LEARNED, SCHEMA, SCHEMA_VERSION
 from liftpy.opencl.kernel import Memory, Module
 
 ATTEMPTS = 2
@@ -63,6 +63,7 @@ class Store:
                     store._create(identity)
                 store._check_kind()
                 store._check(identity)
+                store._db.execute(LEARNED)
                 store._db.execute("PRAGMA journal_mode = WAL")
                 store._db.execute("PRAGMA synchronous = NORMAL")
         except StoreRefused:
@@ -242,6 +243,11 @@ class Store:
                 f"UPDATE outcome SET {columns} WHERE candidate = :key",  # noqa: S608  names above
                 {**values, "key": key},
             )
+            if isinstance(outcome, Refused) and outcome.limit is not None:
+                self._db.execute(
+                    "INSERT OR REPLACE INTO learned VALUES (?, ?, ?, ?)",
+                    (key, *astuple(outcome.limit)),
+                )
 
     def excuse(self, key: str) -> None:
         """Notes that the user stopped the campaign: the candidate under way is not to blame."""
@@ -265,6 +271,14 @@ class Store:
         """The candidates that have their outcome."""
         rows = self._db.execute("SELECT candidate, kind FROM outcome")
         return {row["candidate"] for row in rows if row["kind"] in KINDS}
+
+    def learned(self) -> dict[str, KernelLimit]:
+        """What drivers said of built kernels, by the candidate that was refused for it."""
+        rows = self._db.execute("SELECT * FROM learned")
+        return {
+            row["candidate"]: KernelLimit(row["kernel"], row["figure"], row["number"])
+            for row in rows
+        }
 
     def kinds(self) -> Iterator[str]:
         """The kind of every outcome there is."""
@@ -307,6 +321,8 @@ class Store:
 
 
 def _spell_setting(value: Any) -> str:
+    if isinstance(value, list):  # families, conditions
+        return ", ".join(map(str, cast("list[Any]", value)))
     if isinstance(value, dict):  # sizes
         return ", ".join(f"{n} = {v}" for n, v in cast("dict[str, int]", value).items())
     return str(value)

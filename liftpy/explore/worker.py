@@ -20,11 +20,19 @@ from typing import Any
 
 from liftpy.compile import compile_candidate, skeletons
 from liftpy.errors import BuildFailed as BuildRefused
-from liftpy.errors import InternalError, LiftError, a_few
+from liftpy.errors import InternalError, KernelRefused, LiftError, a_few
 from liftpy.explore.check import Judge, inputs
 from liftpy.explore.measurement import run_poisoned, timed
 from liftpy.explore.messages import Compile, Compiled, Measure, Ready, Request, Setup, Unfit
-from liftpy.explore.outcome import BuildFailed, Defect, Measured, Outcome, Refused, WrongResult
+from liftpy.explore.outcome import (
+    BuildFailed,
+    Defect,
+    KernelLimit,
+    Measured,
+    Outcome,
+    Refused,
+    WrongResult,
+)
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.run import Loaded, Session
 from liftpy.primitives.text import parse
@@ -69,6 +77,9 @@ class Bench:
                 return self._judged(loaded, module, request.best_ns, deadline)
         except BuildRefused as failure:
             return BuildFailed(str(failure))
+        except KernelRefused as refusal:
+            limit = KernelLimit(refusal.kernel, refusal.figure, refusal.number)
+            return Refused(str(refusal), limit)
         except LiftError as refusal:
             return Refused(str(refusal))
         except InternalError as defect:

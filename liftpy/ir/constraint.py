@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import ClassVar
@@ -110,6 +110,49 @@ class Equal(Constraint):
 
 
 @dataclass(frozen=True, slots=True)
+class Unequal(Constraint):
+    """`left` and `right` differ."""
+
+    def compare(self, left: int, right: int) -> bool:
+        return left != right
+
+    def decide(self) -> bool | None:
+        same = Equal(self.left, self.right).decide()
+        return None if same is None else not same
+
+    def denial(self) -> str:
+        return f"{self.left} is {self.right}"
+
+    def __str__(self) -> str:
+        return f"{self.left} != {self.right}"
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf(Constraint):
+    """`left` is one of some numbers; `right` is the largest of them."""
+
+    numbers: tuple[int, ...]
+
+    def substitute(self, by: Mapping[str, NatLike]) -> Constraint:
+        return OneOf(self.left.substitute(by), self.right, self.numbers)
+
+    def compare(self, left: int, right: int) -> bool:
+        return left in self.numbers
+
+    def decide(self) -> bool | None:
+        low, high = self.left.bounds
+        below, above = self.numbers[0], self.numbers[-1]
+        outside = (low is not None and low > above) or (high is not None and high < below)
+        return False if outside else None
+
+    def denial(self) -> str:
+        return f"{self.left} is none of {', '.join(map(str, self.numbers))}"
+
+    def __str__(self) -> str:
+        return f"{self.left} is one of {', '.join(map(str, self.numbers))}"
+
+
+@dataclass(frozen=True, slots=True)
 class Everywhere(Constraint):
     """A condition on functions of the index `i` at every index; each subclass is one.
 
@@ -188,3 +231,16 @@ def at_most(value: NatLike, most: NatLike) -> AtMost:
 def equal(left: NatLike, right: NatLike) -> Equal:
     """`left` equals `right`."""
     return Equal(nat(left), nat(right))
+
+
+def unequal(left: NatLike, right: NatLike) -> Unequal:
+    """`left` and `right` differ."""
+    return Unequal(nat(left), nat(right))
+
+
+def one_of(value: NatLike, numbers: Iterable[int]) -> Constraint:
+    """`value` is one of some numbers."""
+    first, *others = sorted(set(numbers))
+    if not others:
+        return equal(value, first)
+    return OneOf(nat(value), nat(others[-1]), (first, *others))

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache, lru_cache
 from typing import Any, ClassVar, Protocol
 
-from liftpy.errors import TypeRefused
+from liftpy.errors import TypeRefused, Unsatisfiable
 from liftpy.ir.constraint import Constraint, Equal
 from liftpy.ir.nat import Nat
 from liftpy.ir.pull import Reader, Value
@@ -369,7 +369,7 @@ class Primitive:
         t = self.type_of(*args)
         for condition in self.conditions(*args):
             if condition.known() is False:
-                raise TypeRefused(self.refusal(args, condition))
+                raise Unsatisfiable(self.refusal(args, condition))
         return t
 
     def conditions(self, *args: Type) -> Iterator[Constraint]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from liftpy.constraints.device import Device
-from liftpy.errors import ArgumentRefused, DeviceRefused, InternalError
+from liftpy.errors import ArgumentRefused, DeviceRefused, InternalError, KernelRefused
 from liftpy.opencl.kernel import Buffer, Launch, Module, Names, Phase, Role, flat
 from liftpy.semantics import operations
 
@@ -109,10 +109,13 @@ def check_launch(module: Module, launch: Launch, device: Device, *, group: int, 
     """
     where = f"{device.name} ({device.platform})"
     if launch.local_size is not None and math.prod(launch.local_size) > group:
-        raise DeviceRefused(
+        raise KernelRefused(
             f"{module.name}: {spell(launch)} has work-groups of {math.prod(launch.local_size)} "
             f"work-items; {where} runs this kernel with at most {group}. "
-            f"Choose local sizes whose product is {group} or less."
+            f"Choose local sizes whose product is {group} or less.",
+            launch.function,
+            "group",
+            group,
         )
     for axis, size in enumerate(launch.local_size or ()):
         limit = device.max_work_item_sizes[axis]
@@ -123,9 +126,12 @@ def check_launch(module: Module, launch: Launch, device: Device, *, group: int, 
                 f"Choose a local size of {limit} or less there."
             )
     if local > device.local_memory:
-        raise DeviceRefused(
+        raise KernelRefused(
             f"{module.name}: {spell(launch)} needs {local} bytes of local memory; {where} has "
-            f"{device.local_memory}. Choose smaller tiles in local memory."
+            f"{device.local_memory}. Choose smaller tiles in local memory.",
+            launch.function,
+            "local",
+            local,
         )
 
 

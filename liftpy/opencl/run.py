@@ -21,7 +21,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from liftpy.constraints.device import Device, Kind, check_extensions
+from liftpy.constraints.device import PROFILE, Device, Kind, check_attached, check_extensions
+from liftpy.constraints.profile import profile
 from liftpy.errors import ArgumentRefused, BuildFailed, DeviceRefused, InternalError, UnknownName
 from liftpy.ir.types import EXTENSIONS
 from liftpy.opencl import runtimes
@@ -98,10 +99,13 @@ def find_device(selector: str | None = None) -> Device:
 
     None is the first device, a number the one with that index in `devices()`, and anything else
     a part of "PLATFORM DEVICE TYPE" in any case: "portable", "nvidia", "cpu". The words "intel",
-    "pocl" and "oclgrind" mean these runtimes.
+    "pocl" and "oclgrind" mean these runtimes. "profile:NAME" is a device that is not attached
+    (liftpy/constraints/profile.py): nothing runs on it.
 
     Raises DeviceRefused if there is no device at all, UnknownName if none fits.
     """
+    if selector is not None and selector.startswith(PROFILE):
+        return profile(selector.removeprefix(PROFILE)).device
     known, notes = devices(), device_notes()
     if not known:
         raise DeviceRefused(" ".join(("There is no OpenCL device.", *notes, HOW_TO_GET_A_DEVICE)))
@@ -217,6 +221,7 @@ class Session:
     """
 
     def __init__(self, device: Device) -> None:
+        check_attached(device)
         self.device = device
         wanted = (device.fingerprint, device.ordinal)
         handle = next((h for d, h in _found()[0] if (d.fingerprint, d.ordinal) == wanted), None)

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from liftpy.errors import ArgumentRefused, ConstraintRefused, UnknownName
+from liftpy.errors import ArgumentRefused, ConstraintRefused, LiftError, UnknownName, Unsatisfiable
 from liftpy.ir.expr import Program
 from liftpy.ir.nat import Nat, Var
 from liftpy.ir.show import show_range, size_ranges
@@ -68,8 +68,8 @@ def how_to_give(names: Iterable[str]) -> str:
 def at_sizes(program: Program, sizes: Sizes) -> Program:
     """The program with numbers for some of its sizes, its text's places kept.
 
-    UnknownName for a size that it has not; ConstraintRefused for a number out of range, or for
-    numbers that break a condition, with the numbers closest to them that do not.
+    UnknownName for a size that it has not; ConstraintRefused for a number out of range;
+    Unsatisfiable for numbers that break a condition, with the closest numbers that do not.
     """
     if not sizes:
         return program
@@ -110,10 +110,8 @@ def check(program: Program, name: str, value: object) -> None:
         )
 
 
-def breaking(
-    program: Program, broken: Asked, given: Sizes, asked: Sequence[Asked]
-) -> ConstraintRefused:
-    """The refusal of numbers that break a condition."""
+def breaking(program: Program, broken: Asked, given: Sizes, asked: Sequence[Asked]) -> LiftError:
+    """The refusal of numbers that break a condition: Unsatisfiable."""
     mine = {name: given[name] for name in given if name in broken.condition.names()}
     who = broken.who if broken.place is not None else broken.asker
     what = f"{spell(mine)} cannot be: {who} asks that {broken.condition}"
@@ -125,9 +123,7 @@ def breaking(
             why.append(f"{name}: {', '.join(map(str, near))} would work{kept}")
     if len(why) == 1:
         why.append(f"no other number near for {' or '.join(mine)} alone would do")
-    error = refusal(program, ConstraintRefused, what, broken.place, *why)
-    assert isinstance(error, ConstraintRefused)  # noqa: S101  for the type checker
-    return error
+    return refusal(program, Unsatisfiable, what, broken.place, *why)
 
 
 def nearest(program: Program, name: str, given: Sizes, asked: Iterable[Asked]) -> list[int]:

@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from liftpy.constraints.collect import PRIVATE_LIMIT, UNROLL_LIMIT, collect, statements
-from liftpy.constraints.device import DEFAULT_DEVICE
+from liftpy.constraints.collect import UNROLL_LIMIT, collect, statements
+from liftpy.constraints.device import DEFAULT_DEVICE, PRIVATE_LIMIT
 from liftpy.constraints.draw import Space
 from liftpy.errors import ConstraintRefused, TypeRefused
 from liftpy.ir.types import F32

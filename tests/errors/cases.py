@@ -22,6 +22,7 @@ from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.draw import Space as Points
 from liftpy.constraints.explain import explain, refuse_empty
+from liftpy.constraints.profile import FOLDER
 from liftpy.constraints.system import Clause, ConstraintSystem
 from liftpy.explore.campaign import Campaign
 from liftpy.explore.measure import Measurer
@@ -383,10 +384,33 @@ CASES |= {
         lp.parse("def p(xs: [4]f64) = xs |> map(x => x + x)"),
         replace(DEFAULT_DEVICE, extensions=()),
     ),
+    "profile_nobody_knows": lambda _: find_device("profile:mali-g27"),
+    "profile_that_is_not_there": lambda _: find_device("profile:./none.toml"),
+    "profile_that_runs_nothing": lambda _: lp.compile(DOUBLE, device="profile:mali-g72"),
+    "condition_that_is_none": lambda _: small_space().asking(["kappa"], {}),
+    "condition_on_another_name": lambda _: small_space().asking(["kapa <= 3"], {}),
+    "condition_that_never_holds": lambda _: small_space().asking(["kappa*kappa == 2"], {}),
+    "listed_values_out_of_range": lambda _: small_space().asking([], {"kappa": [200, 300]}),
+    "fixed_to_nothing": lambda _: small_space().asking([], {"kappa": []}),
+    "fixed_to_what_no_skeleton_has": lambda _: small_space().asking(
+        [], {"kappa": [2, 3], "theta": 5}
+    ),
     "memory_limit_too_low": lambda folder: lp.explore(
         DOUBLE, 1, db=folder / "a.db", memory_limit=3
     ),
 }
+
+
+@case
+def profile_that_is_no_toml(folder):
+    (folder / "board.toml").write_text("name = board\n")
+    find_device("profile:./board.toml")
+
+
+@case
+def profile_without_limits(folder):
+    (folder / "board.toml").write_text('name = "board"\nvendor = "me"\ntype = "FPGA"\n')
+    find_device("profile:./board.toml")
 
 
 @case
@@ -566,6 +590,15 @@ MORE_COMMANDS = {
     "command_run_of_another_campaign": ["run", "sums.lift", "--db", "tiny.db"],
     "command_plot_into_nothing": ["pareto", "tiny.db", "--plot", "none/front.png"],
     "command_replay_of_other_kernels": ["replay", "other.db", "KEY"],
+    "command_explore_where_nothing_is": [
+        *("explore", "tiny.lift", "--family", "direct"),
+        *("--where", "kappa % 2 == 0", "--where", "kappa % 3 == 0"),
+    ],
+    "command_explore_in_too_little_memory": ["explore", "tiny.lift", "--memory-limit", "100"],
+    "command_explore_a_window_too_large": ["explore", "open.lift", "--size", "n=7"],
+    "command_derive_for_a_device_without_room": [
+        *("derive", "tiny.lift", "--device", "profile:./tight.toml"),
+    ],
     "command_explore_nothing": ["explore", "tiny.lift", "-n", "1", "--tolerance", "1e-30"],
     "command_explore_into_a_root": ["explore", "tiny.lift", "--db", "/"],
     **{f"command_{name}".replace(" ", "_"): line for name, line in COMMANDS.items()},
@@ -600,6 +633,8 @@ def by_command(name: str, line: list[str]) -> None:
             f"import liftpy as lp\ntiny = lp.parse({lp.show(PROGRAM)!r})\nnumber = 3\n"
         )
         (folder / "empty.py").write_text("number = 3\n")
+        tight = (FOLDER / "mali-g72.toml").read_text().replace("1073741824", "100")
+        (folder / "tight.toml").write_text(tight)
         (folder / "bytes.lift").write_bytes(b"\xff\xfe")
         np.save(folder / "flat.npy", np.zeros(126, np.float32))
         np.save(folder / "doubles.npy", np.zeros((6, 7, 3), np.float64))

@@ -3,7 +3,10 @@ from collections import Counter
 
 import pytest
 
+from liftpy.constraints.system import Clause
 from liftpy.errors import ConstraintRefused, UnknownName
+from liftpy.ir.constraint import at_most
+from liftpy.ir.nat import var
 from tests.explore.spaces import divides_twelve, member, small_space, space
 
 
@@ -159,3 +162,31 @@ def test_a_key_stands_for_skeleton_and_sizes():
     assert all(len(c.key) == 12 and int(c.key, 16) >= 0 for c in drawn)
     again = {c.key for c in small_space().sample(200, seed=0)}
     assert again == {c.key for c in drawn}
+
+
+def asks(least, name="kappa"):
+    return Clause(at_most(least, var(name)), ("the driver",))
+
+
+def test_an_empty_space_says_why_in_a_sentence_where_there_is_one_reason():
+    hopeless = Clause(at_most(5, 4), ("largest buffer",))
+    some = member("direct", clauses=[hopeless, divides_twelve("kappa")], kappa=9)
+    assert space(some, member("plain", clauses=[hopeless])).why_empty() == (
+        "twice has no candidate on generic: 5 <= 4 (asked by largest buffer) does not hold"
+    )
+    bound = [member("direct", [("pad", w)], [asks(10)], kappa=9) for w in ("copy", "fused")]
+    assert space(*bound).why_empty() == (
+        "twice has no candidate on generic: 10 <= kappa (asked by the driver); "
+        "kappa <= 9 (asked by range of kappa) exclude each other"
+    )
+
+
+def test_an_empty_space_lists_the_reasons_where_they_differ():
+    text = space(
+        member("direct", clauses=[asks(10)], kappa=9),
+        member("staged", clauses=[asks(5, "theta")], theta=4),
+    ).why_empty()
+    first, *rest = text.splitlines()
+    assert first == "twice has no candidate on generic:"
+    assert rest[0] == "direct():"
+    assert "staged():" in rest

@@ -1,0 +1,212 @@
+"""Devices that are not attached: their limits from readable files, each limit with its source.
+
+profile:mali-g72        a file of the folder `profiles` beside this one
+profile:./board.toml    a file of the user's
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias, cast, get_args
+
+from liftpy.constraints.device import PROFILE, Device, Kind
+from liftpy.errors import LiftError, SyntaxRefused, UnknownName
+from liftpy.ir.source import Place, Source
+
+FOLDER = Path(__file__).with_name("profiles")
+SUFFIX = ".toml"
+
+TEXTS = ("name", "vendor", "type", "opencl_c")
+"""What a profile says of a device that is no limit: `key = "text"`."""
+
+NUMBERS = (
+    "compute_units",
+    "max_work_group_size",
+    "local_memory",
+    "largest_buffer",
+    "global_memory",
+    "private_memory",
+    "vector_width",
+)
+SIZES, EXTENSIONS = "max_work_item_sizes", "extensions"
+LIMITS = (*NUMBERS, SIZES, EXTENSIONS)
+"""The limits: each is a table with a `value` and its `source`."""
+
+ASSUMED = "assumed"
+"""How the source of a limit begins that nobody is known to have said."""
+
+Problem: TypeAlias = tuple[Place, str, str]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The limits of a device, and for each who says so. `name` is what follows `profile:`."""
+
+    name: str
+    device: Device
+    sources: Mapping[str, str]
+
+    @property
+    def assumed(self) -> list[str]:
+        """The limits that nobody is known to have said."""
+        return [key for key, text in self.sources.items() if text.startswith(ASSUMED)]
+
+    def to_json(self) -> dict[str, Any]:
+        """The profile as JSON data."""
+        return {"profile": self.name, **self.device.to_json(), "sources": dict(self.sources)}
+
+
+def profiles() -> tuple[Profile, ...]:
+    """The profiles that liftpy brings along, by name."""
+    return tuple(profile(path.stem) for path in sorted(FOLDER.glob(f"*{SUFFIX}")))
+
+
+def profile(name: str) -> Profile:
+    """The profile of a name, or in a file.
+
+    UnknownName where there is none, LiftError for a file that cannot be read, SyntaxRefused with
+    the line for one that is no profile.
+    """
+    if name.endswith(SUFFIX) or "/" in name:
+        path = Path(name)
+    else:
+        path = FOLDER / f"{name.casefold()}{SUFFIX}"
+        if not path.is_file():
+            known = [p.stem for p in sorted(FOLDER.glob(f"*{SUFFIX}"))]
+            near = difflib.get_close_matches(name.casefold(), known, n=3)
+            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise UnknownName(
+                f"there is no profile '{name}'{hint}\n  there are {', '.join(known)}; a file of "
+                f"your own is named by its path, as {PROFILE}./board{SUFFIX}"
+            )
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else f"no UTF-8 text ({error.reason})"
+        raise LiftError(f"the profile {path} cannot be read: {why}") from error
+    return read(text, path.stem if path.parent == FOLDER else name)
+
+
+def read(text: str, name: str) -> Profile:
+    """The profile that a text is."""
+    source = Source(text)
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        reason, at = located(source, str(error))
+        what = f"the profile {name} is no TOML file"
+        raise source.refusal(SyntaxRefused, what, at, reason) from error
+    for at, what, why in problems(source, data):
+        raise source.refusal(SyntaxRefused, f"the profile {name}: {what}", at, why)
+    limits = {key: data[key]["value"] for key in LIMITS}
+    limits |= {key: tuple(limits[key]) for key in (SIZES, EXTENSIONS)}
+    texts = {key: data[key] for key in TEXTS}
+    device = Device(platform="profile", driver_version="", profile=name, **texts, **limits)
+    return Profile(name, device, {key: data[key]["source"] for key in LIMITS})
+
+
+def located(source: Source, message: str) -> tuple[str, Place]:
+    """The reason in a message of the TOML reader, and the place that it names."""
+    found = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", message, re.DOTALL)
+    if found is None:
+        return message.removesuffix(" (at end of document)"), end_of(source)
+    line, column = int(found[2]), int(found[3])
+    start = sum(len(part) for part in source.text.splitlines(keepends=True)[: line - 1])
+    return found[1], Place(start + column - 1, start + column)
+
+
+def problems(source: Source, data: Mapping[str, Any]) -> Iterator[Problem]:
+    """What is wrong with a profile: where, what, and what would do."""
+    for key in data:
+        if key not in TEXTS and key not in LIMITS:
+            near = difflib.get_close_matches(key, (*TEXTS, *LIMITS), n=1)
+            hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(LIMITS)}"
+            yield place_of(source, key), f"no limit is called `{key}`", hint
+    for key in TEXTS:
+        if key not in data:
+            yield Place(0, 1), f"it has no `{key}`", f'write `{key} = "..."` at its beginning'
+        elif not isinstance(data[key], str):
+            yield place_of(source, key), f"`{key}` is no text", f'write `{key} = "..."`'
+    if "type" in data and data["type"] not in get_args(Kind):
+        what = f"`{data['type']}` is no type of a device"
+        yield place_of(source, "type"), what, f"it is one of {', '.join(get_args(Kind))}"
+    for key in LIMITS:
+        if key not in data:
+            why = f"write a table [{key}] with a `value` and its `source`"
+            yield end_of(source), f"it has no limit `{key}`", why
+        else:
+            yield from problems_of_limit(source, key, data[key])
+
+
+def problems_of_limit(source: Source, key: str, table: Any) -> Iterator[Problem]:
+    """What is wrong with one limit."""
+    shape = f'[{key}]: `value = {example(key)}` and `source = "..."`'
+    if not isinstance(table, dict):
+        yield place_of(source, key), f"the limit `{key}` has no source", f"write it as {shape}"
+        return
+    parts = cast("dict[str, Any]", table)
+    for part in ("value", "source"):
+        if part not in parts:
+            yield place_of(source, key), f"the limit `{key}` has no `{part}`", f"write {shape}"
+    for part in parts:
+        if part not in {"value", "source"}:
+            yield place_of(source, key, part), f"`{part}` is nothing of a limit", f"write {shape}"
+    if "value" in parts and not fits(key, parts["value"]):
+        what = f"the value of `{key}` cannot be {parts['value']!r}"
+        yield place_of(source, key, "value"), what, f"write {wanted(key)}, as {example(key)}"
+    if "source" in parts and not (isinstance(parts["source"], str) and parts["source"].strip()):
+        why = 'say who says so; where nobody does, `source = "assumed: ..."` with the reason'
+        yield place_of(source, key, "source"), f"the limit `{key}` has an empty source", why
+
+
+def fits(key: str, value: Any) -> bool:
+    """Whether a value is one of this limit."""
+    if key == EXTENSIONS:
+        return isinstance(value, list) and all(type(v) is str for v in cast("list[Any]", value))
+    if key == SIZES:
+        sizes = cast("list[Any]", value)
+        return isinstance(value, list) and len(sizes) == 3 and all(map(positive, sizes))
+    return positive(value)
+
+
+def positive(value: Any) -> bool:
+    """Whether a value is a whole number above 0; `true` is none."""
+    return type(value) is int and value >= 1
+
+
+def wanted(key: str) -> str:
+    """What the value of a limit is, in words."""
+    if key == EXTENSIONS:
+        return "the extensions that it has, in brackets"
+    return "three whole numbers above 0" if key == SIZES else "a whole number above 0"
+
+
+def example(key: str) -> str:
+    """A value of a limit."""
+    return {EXTENSIONS: '["cl_khr_fp16"]', SIZES: "[256, 256, 256]"}.get(key, "256")
+
+
+def place_of(source: Source, key: str, part: str | None = None) -> Place:
+    """Where a key stands, or a part of its table; the end of the text if it is written oddly."""
+    quoted = rf"[\"']?{re.escape(key)}[\"']?"
+    found = re.search(
+        rf"^[ \t]*(\[[ \t]*)?{quoted}(?=[ \t]*[\].=])[^\n#]*", source.text, re.MULTILINE
+    )
+    if found is not None and part is not None:
+        inner = re.compile(rf"^[ \t]*[\"']?{re.escape(part)}[\"']?[ \t]*=[^\n]*", re.MULTILINE)
+        found = inner.search(source.text, found.end()) or found
+    if found is None:
+        return end_of(source)
+    start = found.end() - len(found[0].lstrip())
+    return Place(start, found.start() + len(found[0].rstrip()))
+
+
+def end_of(source: Source) -> Place:
+    """The end of a text."""
+    end = len(source.text.rstrip())
+    return Place(end, end + 1)
