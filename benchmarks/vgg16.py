@@ -28,6 +28,7 @@ from liftpy.compile import compile_candidate
 from liftpy.errors import BuildFailed, DeviceRefused
 from liftpy.explore.campaign import space_of
 from liftpy.explore.search import SEARCHES, Search, Trial, named
+from liftpy.explore.space import everything
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.run import Loaded, Session, find_device
 from liftpy.rewrite.strategies.families import FAMILIES
@@ -107,7 +108,7 @@ def measure_layer(
     for family in (name for name in families if name in whole.families):
         space = whole.choosing({"family": family})
         trials: list[Trial] = []
-        for candidate in itertools.islice(search(space, 0, trials), samples):
+        for candidate in itertools.islice(search(space, 0, trials, everything), samples):
             row = {"family": family, "skeleton": candidate.skeleton.key}
             row["assignment"] = candidate.assignment
             start = time.perf_counter()

@@ -182,9 +182,7 @@ class Space:
 
     # --- drawing ----------------------------------------------------------------------------------
 
-    def draws(
-        self, seed: int, allows: Allows = everything
-    ) -> Iterator[Candidate]:
+    def draws(self, seed: int, allows: Allows = everything) -> Iterator[Candidate]:
         """All candidates in an order that the seed decides, those left out that are not allowed.
 
         Families take turns, and within a family those that make each choice, the larger ones more

@@ -3,6 +3,7 @@
 import itertools
 import math
 import random
+from collections.abc import Mapping
 
 import pytest
 
@@ -12,7 +13,8 @@ from liftpy.explore.campaign import explore, space_of
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.search import SEARCHES, Search, Trial, named
 from liftpy.explore.search.local import FIRST, neighbour
-from liftpy.explore.space import Space
+from liftpy.explore.space import Space, everything
+from liftpy.rewrite.skeleton import Skeleton
 from liftpy.workloads import Convolution, convolution
 
 PROGRAM = convolution(Convolution(3, 6, 7, 4, (3, 3), padding=(1, 1, 1, 1)), "tiny")
@@ -36,7 +38,7 @@ def cost(candidate: Candidate) -> tuple[int, int] | None:
 def run(search: Search, space: Space, seed: int, known: list[Trial] | None = None) -> list[Trial]:
     """The trials of a search that is told what `cost` says."""
     trials: list[Trial] = []
-    for k, candidate in enumerate(itertools.islice(search(space, seed, trials), N)):
+    for k, candidate in enumerate(itertools.islice(search(space, seed, trials, everything), N)):
         if known is not None and k < len(known):
             assert candidate == known[k].candidate
         trials.append(Trial(candidate, *(cost(candidate) or (None, None))))
@@ -71,24 +73,34 @@ def test_the_same_trials_lead_to_the_same_candidates(search: Search, space: Spac
 
 def test_all_of_a_small_space_is_found(search: Search, space: Space) -> None:
     small = space.narrow({"family": "direct", "pad": "fused", "level": "glb", "v": 1})
-    found = list(itertools.islice(search(small, 0, []), small.count() + 1))
+    found = list(itertools.islice(search(small, 0, [], everything), small.count() + 1))
     assert len(found) == small.count()
 
 
-def test_a_local_search_goes_down() -> None:
+def test_what_is_not_allowed_is_not_tried(search: Search, space: Space) -> None:
+    def narrow(skeleton: Skeleton, sizes: Mapping[str, int]) -> bool:
+        return skeleton.family == "plain" or sizes.get("kappa", 1) % 2 == 1
+
+    found = list(itertools.islice(search(space, 0, [], narrow), 20))
+    assert len(found) == 20
+    assert all(narrow(c.skeleton, c.assignment) for c in found)
+
+
+@pytest.mark.parametrize("better", ["local", "guided"])
+def test_a_search_that_looks_goes_down(better: str) -> None:
     space = space_of(LAYER, DEFAULT_DEVICE, families=["plain", "direct"])
 
     def best(name: str) -> int:
         return min(t.time_ns for t in run(named(name), space, 1) if t.time_ns is not None)
 
-    assert best("local") == 1000 < best("random")
+    assert best(better) < best("random")
 
 
 def test_a_neighbour_keeps_most_settings(space: Space) -> None:
     rng = random.Random(0)
     parents = [t.candidate for t in run(named("random"), space, 0)]
     for parent in parents:
-        near = neighbour(space, parent, rng)
+        near = neighbour(space, parent, everything, rng)
         assert near is not None
         shared = parent.settings.items() & near.settings.items()
         assert len(shared) >= len(parent.settings) - 2 or parent.skeleton != near.skeleton

@@ -1,8 +1,9 @@
 """Searches: which candidate of a space a campaign tries next.
 
-A search is a function of the space, a seed, and the trials so far. It reads the trials, which grow
-while it runs, and yields candidates; so a campaign that was stopped goes on with the same ones, its
-stored trials being given to the search again. One file each.
+A search is a function of the space, a seed, the trials so far, and what is allowed. It reads the
+trials, which grow while it runs, and yields candidates; so a campaign that was stopped goes on with
+the same ones, its stored trials being given to the search again. What drivers refused is not
+allowed any more (`learned.py`). One file each.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ from typing import TypeAlias
 
 from liftpy.errors import UnknownName
 from liftpy.explore.candidate import Candidate
-from liftpy.explore.search import exhaustive, local, uniform
+from liftpy.explore.search import exhaustive, guided, local, uniform
 from liftpy.explore.search.trial import Trial
-from liftpy.explore.space import Space
+from liftpy.explore.space import Allows, Space
 
-Search: TypeAlias = Callable[[Space, int, Sequence[Trial]], Iterator[Candidate]]
+Search: TypeAlias = Callable[[Space, int, Sequence[Trial], Allows], Iterator[Candidate]]
 
 SEARCHES: dict[str, Search] = {
     "random": uniform.search,
     "local": local.search,
+    "guided": guided.search,
     "exhaustive": exhaustive.search,
 }
 DEFAULT = "local"

@@ -16,7 +16,7 @@ from itertools import zip_longest
 from liftpy.explore.candidate import Candidate, words
 from liftpy.explore.pareto import front
 from liftpy.explore.search.trial import Trial
-from liftpy.explore.space import Member, Space, subseed
+from liftpy.explore.space import Allows, Member, Space, subseed
 
 FIRST = 24  # draws before any neighbour
 FRESH = 4  # afterwards each `FRESH`th candidate is a draw: another valley may be deeper
@@ -26,15 +26,15 @@ TWO = 0.4  # how often two sizes change together
 TRIES = 16  # neighbours that were tried before, in a row, after which a draw is taken
 
 
-def search(space: Space, seed: int, trials: Sequence[Trial]) -> Iterator[Candidate]:
+def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> Iterator[Candidate]:
     """Draws and neighbours, each candidate once."""
     rng = random.Random(subseed(seed, "local"))
-    draws = space.draws(seed)
+    draws = space.draws(seed, allows)
     seen: set[str] = set()
     for ordinal in itertools.count():
         found = None
         if ordinal >= FIRST and ordinal % FRESH:
-            found = unseen_neighbour(space, trials, seen, rng)
+            found = unseen_neighbour(space, trials, allows, seen, rng)
         found = found or next((c for c in draws if c.key not in seen), None)
         if found is None:  # every candidate was drawn
             return
@@ -43,14 +43,14 @@ def search(space: Space, seed: int, trials: Sequence[Trial]) -> Iterator[Candida
 
 
 def unseen_neighbour(
-    space: Space, trials: Sequence[Trial], seen: set[str], rng: random.Random
+    space: Space, trials: Sequence[Trial], allows: Allows, seen: set[str], rng: random.Random
 ) -> Candidate | None:
     """A neighbour of a good candidate; None if nothing was measured, or all found were tried."""
     for _ in range(TRIES):
         parent = good(trials, rng)
         if parent is None:
             return None
-        found = neighbour(space, parent, rng)
+        found = neighbour(space, parent, allows, rng)
         if found is not None and found.key not in seen:
             return found
     return None
@@ -69,7 +69,9 @@ def good(trials: Sequence[Trial], rng: random.Random) -> Candidate | None:
     return (best[0] if rng.random() < FASTEST else rng.choice(best))[2]
 
 
-def neighbour(space: Space, parent: Candidate, rng: random.Random) -> Candidate | None:
+def neighbour(
+    space: Space, parent: Candidate, allows: Allows, rng: random.Random
+) -> Candidate | None:
     """A candidate that differs from its parent in a structural choice or in one or two sizes."""
     member = next(m for m in space.members if m.skeleton.key == parent.skeleton.key)
     near = alike(space, member, rng)
@@ -86,7 +88,8 @@ def neighbour(space: Space, parent: Candidate, rng: random.Random) -> Candidate 
         if fixed is not None:
             points = fixed.points
             drawn = points.unrank(rng.randrange(points.count()))
-            return Candidate(space.program, member.skeleton, tuple(drawn.items()))
+            if allows(member.skeleton, drawn):
+                return Candidate(space.program, member.skeleton, tuple(drawn.items()))
     return None
 
 

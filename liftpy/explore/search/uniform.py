@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.search.trial import Trial
-from liftpy.explore.space import Space
+from liftpy.explore.space import Allows, Space
 
 
-def search(space: Space, seed: int, _trials: Sequence[Trial]) -> Iterator[Candidate]:
+def search(
+    space: Space, seed: int, _trials: Sequence[Trial], allows: Allows
+) -> Iterator[Candidate]:
     """`Space.draws`."""
-    return space.draws(seed)
+    return space.draws(seed, allows)
