@@ -10,9 +10,30 @@ from itertools import combinations, product
 
 import numpy as np
 
+from liftpy.ir.expr import Program
 from liftpy.workloads.convolution import Convolution, by_channel, dilated, in_groups, strided
 
 Array = np.ndarray
+
+
+def inputs(family: str, program: Program) -> dict[str, Array]:
+    """Arrays for a program of a family: numbers of both signs, no two equal, where it can be."""
+    rng = np.random.default_rng(3)
+    arrays: dict[str, Array] = {}
+    for p in program.params:
+        shape = tuple(int(n) for n in getattr(p.type, "shape", ()))
+        count = int(np.prod(shape))
+        # distinct multiples of a small number, none of them zero, of both signs
+        values = (rng.permutation(count) - count // 2 + 0.25) * (3 / max(7, count))
+        values = values if shape else rng.uniform(0.5, 2)
+        arrays[p.name] = np.float32(values).reshape(shape)
+    if family in {"stencil/srad", "blackscholes"}:  # of intensities, of prices
+        arrays = {n: np.abs(a) + 1 for n, a in arrays.items()}
+    if family == "stencil/acoustic":
+        arrays["room"] = (arrays["room"] > -1).astype(np.float32)
+    if family == "md":  # some pairs within the cutoff, none so near that it outweighs all others
+        arrays["p"] = (arrays["p"] * 2).astype(np.float32)
+    return arrays
 
 
 def layer(sizes: Callable[..., Convolution]) -> Callable[..., Array]:

@@ -20,7 +20,7 @@ from liftpy.workloads import ALEXNET, FAMILIES, MOBILENET, RESNET50, workload, w
 from liftpy.workloads.family import Family
 from liftpy.workloads.networks import Network
 from tests.oclgrind import check_all_under_oclgrind
-from tests.workloads.references import CASES
+from tests.workloads.references import CASES, inputs
 
 SIZED = [name for name, family in FAMILIES.items() if isinstance(family, Family)]
 
@@ -37,20 +37,7 @@ def case(name: str) -> tuple[Program, dict[str, np.ndarray], np.ndarray]:
     """A small program, distinct inputs, and the reference's result in float64."""
     program = workload(small(name))
     sizes, reference = CASES[name]
-    rng = np.random.default_rng(3)
-    arrays: dict[str, np.ndarray] = {}
-    for p in program.params:
-        shape = tuple(int(n) for n in getattr(p.type, "shape", ()))
-        count = int(np.prod(shape))
-        # distinct multiples of a small number, none of them zero, of both signs
-        values = (rng.permutation(count) - count // 2 + 0.25) * (3 / max(7, count))
-        arrays[p.name] = values.reshape(shape).astype(np.float32)
-    if name in {"stencil/srad", "blackscholes"}:
-        arrays = {n: np.abs(a) + 1 for n, a in arrays.items()}
-    if name == "stencil/acoustic":
-        arrays["room"] = (arrays["room"] > -1).astype(np.float32)
-    if name == "md":  # some pairs within the cutoff, none so near that it outweighs all others
-        arrays["p"] = (arrays["p"] * 2).astype(np.float32)
+    arrays = inputs(name, program)
     expected = reference(sizes, *(a.astype(np.float64) for a in arrays.values()))
     return program, arrays, np.asarray(expected)
 
