@@ -13,7 +13,7 @@ A convolution over windows and kernels has it, and so has a matrix product over 
 from __future__ import annotations
 
 from liftpy.ir.expr import Expr, FunCall
-from liftpy.ir.nat import NatLike
+from liftpy.ir.nat import NatLike, var
 from liftpy.ir.walk import Path, top_down
 from liftpy.primitives import Join, Map, Split
 from liftpy.rewrite.strategies.lower import (
@@ -22,9 +22,11 @@ from liftpy.rewrite.strategies.lower import (
     elementwise,
     nest_reductions,
     over_ids,
+    plain,
     sequential,
 )
 from liftpy.rewrite.strategies.shapes import is_padding, is_reduce, is_windows, maps_over, rank
+from liftpy.rewrite.strategies.share import stages, store_stages
 from liftpy.rewrite.strategy import (
     Failure,
     Predicate,
@@ -41,6 +43,8 @@ from liftpy.rewrite.strategy import (
     seq,
     where,
 )
+
+BLOCK = (var("kappa", 1), var("sigma", 1))  # the sizes of a block, whatever they are
 
 
 def group_maps(inner: Predicate, kappa: NatLike, sigma: NatLike) -> Strategy:
@@ -210,8 +214,12 @@ def store_padding(part: str) -> Strategy:
 def register_blocks(
     constants: frozenset[str], kappa: NatLike, sigma: NatLike, width: NatLike, *, level: str
 ) -> Strategy:
-    """The register-blocked form (docs/design.md, section 6); see the module."""
-    return seq(
+    """The register-blocked form (docs/design.md, section 6); see the module.
+
+    Blocks that other maps read (to add something, to clip) are a stage with kernels of its own,
+    and so is every other map of folds.
+    """
+    blocks = seq(
         nest_reductions(),
         group_maps(is_reduce, kappa, sigma),
         accumulate_blocks(),
@@ -219,4 +227,27 @@ def register_blocks(
         vectorize_blocks(width),
         sequential(),
         pack_constants(constants, kappa),
+    )
+
+    def run(expr: Expr) -> Result:
+        path = blocked_stage(expr)
+        if path is None:
+            return seq(store_stages(plain()), blocks)(expr)
+        stage = seq(rule("to_global"), at_path((0,), run))
+        return seq(at_path(path, stage), store_stages(plain()), plain())(expr)
+
+    return run
+
+
+def blocked_stage(expr: Expr) -> Path | None:
+    """The stage that has the blocks; None where they make the result."""
+    found = next((path for path, part in top_down(expr) if has_blocks(part)), ())
+    around = [path for path in stages(expr) if path == found[: len(path)]]
+    return max(around, key=len, default=None)
+
+
+def has_blocks(expr: Expr) -> bool:
+    """A map of a map of reductions that can be cut into blocks."""
+    return maps_over(maps_over(is_reduce))(expr) and isinstance(
+        group_maps(is_reduce, *BLOCK)(expr), Success
     )

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 
 from liftpy.errors import RuleRefused
 from liftpy.ir.expr import Expr, FunCall, Lambda, Program, Tuple
-from liftpy.ir.nat import var
-from liftpy.ir.walk import top_down
+from liftpy.ir.walk import at, top_down
 from liftpy.primitives import Map, Reduce, Slide
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter, Skeleton
-from liftpy.rewrite.strategies.block import group_maps, register_blocks, store_padding
-from liftpy.rewrite.strategies.lower import exposed
+from liftpy.rewrite.strategies.block import has_blocks, register_blocks, store_padding
+from liftpy.rewrite.strategies.lower import exposed, plain
 from liftpy.rewrite.strategies.mapping import mapped, mappings, read_mapping, show_mapping
 from liftpy.rewrite.strategies.partial import (
     partial_results,
@@ -34,12 +33,12 @@ from liftpy.rewrite.strategies.shapes import (
     is_windows,
     maps_over,
 )
+from liftpy.rewrite.strategies.share import stages, store_stages
 from liftpy.rewrite.strategies.stage import Sizes, four_stages
 from liftpy.rewrite.strategies.tile import in_vectors, tile, tiled_lengths, windows_in_local
-from liftpy.rewrite.strategy import Derivation, Failure, Strategy, Success, seq
+from liftpy.rewrite.strategy import Derivation, Failure, Strategy, identity, seq
 
 Choices = tuple[tuple[str, str], ...]
-BLOCK = (var("kappa", 1), var("sigma", 1))  # the sizes of a block, whatever they are
 MAX_EXTRA = 32  # rows and columns of optimisational padding (specs: lift-convolution, section 6)
 
 
@@ -83,6 +82,22 @@ def stored_views(program: Program) -> tuple[str, ...]:
     return (*paddings(program), "windows") if windows else paddings(program)
 
 
+def apart(program: Program) -> dict[str, tuple[str, ...]]:
+    """The choice of what becomes of stages before the result; none where there are none.
+
+    `fused` folds again at each reading, `stored` has kernels of its own, as has what a `let` names.
+    """
+    body = program.body.body
+    readers = [at(body, path[:-1]) for path in stages(body)]
+    named = [isinstance(e, FunCall) and isinstance(e.fun, Lambda) for e in readers]
+    return {} if all(named) else {"stages": ("fused", "stored")}
+
+
+def stored_apart(choices: dict[str, str]) -> Strategy:
+    """What is chosen of `apart`."""
+    return store_stages(plain()) if choices.get("stages") == "stored" else identity
+
+
 def outer_length(expr: Expr) -> int:
     """The length of an array of known length."""
     return int(array_type(expr).length)
@@ -98,19 +113,24 @@ def block_lengths(program: Program) -> tuple[int, int]:
 
 
 def plain_choices(program: Program) -> Iterator[Choices]:
-    """What of the padding is stored, and every legal mapping."""
-    result = exposed()(program.body.body)
-    if isinstance(result, Failure):
-        return iter(())
-    words = tuple(map(show_mapping, mappings(result.expr)))
-    return product(pad=paddings(program), map=words)
+    """What of the padding and of stages is stored, and every legal mapping."""
+    for words in product(**apart(program)):
+        result = seq(stored_apart(dict(words)), exposed())(program.body.body)
+        if not isinstance(result, Failure):
+            maps = tuple(map(show_mapping, mappings(result.expr)))
+            yield from ((*words, *rest) for rest in product(pad=paddings(program), map=maps))
 
 
 def plain_strategy(
     _program: Program, choices: dict[str, str], _sizes: dict[str, Parameter]
 ) -> Strategy:
     """`exposed` maps at the levels of a mapping."""
-    return seq(exposed(), mapped(read_mapping(choices["map"])), store_padding(choices["pad"]))
+    return seq(
+        stored_apart(choices),
+        exposed(),
+        mapped(read_mapping(choices["map"])),
+        store_padding(choices["pad"]),
+    )
 
 
 def direct_parameters(program: Program) -> tuple[Parameter, ...]:
@@ -183,34 +203,34 @@ def tiled_parameters(program: Program) -> tuple[Parameter, ...]:
     return (*tiles, Parameter("v", 1, MAX_LANES, "vector width over the innermost map"))
 
 
-def tile_steps(sizes: dict[str, Parameter], vector: str) -> Strategy:
+def tile_steps(sizes: dict[str, Parameter], choices: dict[str, str]) -> Strategy:
     """`tile`, and vectors where they are chosen."""
     tiles = tuple(p.nat for name, p in sizes.items() if name != "v")
-    vectors = [in_vectors(sizes["v"].nat)] if vector == "yes" else []
-    return seq(exposed(), tile(tiles), *vectors)
+    vectors = [in_vectors(sizes["v"].nat)] if choices["vector"] == "yes" else []
+    return seq(stored_apart(choices), exposed(), tile(tiles), *vectors)
 
 
 def tiled_choices(program: Program) -> Iterator[Choices]:
     """Vectors where they can be, and every legal mapping whose dimensions fall inwards."""
     sizes = {p.name: p for p in tiled_parameters(program)}
-    for vector in ("no", "yes"):
-        result = tile_steps(sizes, vector)(program.body.body)
+    for words in product(**apart(program), vector=("no", "yes")):
+        result = tile_steps(sizes, dict(words))(program.body.body)
         if not isinstance(result, Failure):
-            words = tuple(map(show_mapping, mappings(result.expr, ordered=True)))
-            yield from product(vector=(vector,), map=words)
+            maps = map(show_mapping, mappings(result.expr, ordered=True))
+            yield from ((*words, ("map", word)) for word in maps)
 
 
 def tiled_strategy(
     _program: Program, choices: dict[str, str], sizes: dict[str, Parameter]
 ) -> Strategy:
     """`tile`, at the levels of a mapping."""
-    return seq(tile_steps(sizes, choices["vector"]), mapped(read_mapping(choices["map"])))
+    return seq(tile_steps(sizes, choices), mapped(read_mapping(choices["map"])))
 
 
 def is_tileable(program: Program) -> bool:
     """Whether maps make the result, and no form with register blocks does it better."""
     body = exposed_body(program)
-    return is_one_kernel(body) and not has_blocks(program) and bool(list(tiled_lengths(body)))
+    return is_one_kernel(body) and not is_blockable(program) and bool(list(tiled_lengths(body)))
 
 
 def has_local_windows(program: Program) -> bool:
@@ -256,19 +276,17 @@ def partial_strategy(
     return partial_results(sizes["chunk"].nat, strided=choices["strided"] == "yes")
 
 
-def has_blocks(program: Program) -> bool:
+def is_blockable(program: Program) -> bool:
     """Whether it has a map of a map of reductions that can be cut into blocks."""
-    return any(
-        maps_over(maps_over(is_reduce))(e) and isinstance(group_maps(is_reduce, *BLOCK)(e), Success)
-        for _, e in top_down(program.body.body)
-    )
+    return any(has_blocks(e) for _, e in top_down(program.body.body))
 
 
 def has_windows(program: Program) -> bool:
-    """Whether it reduces the windows of a padded parameter in blocks."""
+    """Whether it is one stage, which reduces the windows of a padded parameter in blocks."""
     parts = [e for _, e in top_down(program.body.body)]
     return (
-        has_blocks(program)
+        is_blockable(program)
+        and not list(stages(program.body.body))
         and any(is_padding(e) and e.free <= program.body.body.free for e in parts)
         and any(is_window_map(e) for e in parts)
     )
@@ -279,7 +297,7 @@ FAMILIES: dict[str, Family] = {
     for f in (
         Family(
             "plain",
-            "one kernel: the maps that make the result over ids, by every legal mapping",
+            "the maps that make the result over ids, by every legal mapping",
             lambda _: True,
             plain_choices,
             lambda _: (),
@@ -288,7 +306,7 @@ FAMILIES: dict[str, Family] = {
         Family(
             "direct",
             "register blocks: a work-item computes sigma x kappa results by one reduction",
-            has_blocks,
+            is_blockable,
             lambda program: product(pad=stored_views(program), level=("glb", "wrg")),
             direct_parameters,
             direct_strategy,
