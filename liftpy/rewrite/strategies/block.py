@@ -214,12 +214,8 @@ def store_padding(part: str) -> Strategy:
 def register_blocks(
     constants: frozenset[str], kappa: NatLike, sigma: NatLike, width: NatLike, *, level: str
 ) -> Strategy:
-    """The register-blocked form (docs/design.md, section 6); see the module.
-
-    Blocks that other maps read (to add something, to clip) are a stage with kernels of its own,
-    and so is every other map of folds.
-    """
-    blocks = seq(
+    """The register-blocked form (docs/design.md, section 6); see the module."""
+    return seq(
         nest_reductions(),
         group_maps(is_reduce, kappa, sigma),
         accumulate_blocks(),
@@ -228,6 +224,13 @@ def register_blocks(
         sequential(),
         pack_constants(constants, kappa),
     )
+
+
+def in_their_stage(blocks: Strategy) -> Strategy:
+    """Blocks that other maps read (to add something, to clip) as a stage with kernels of its own.
+
+    So is every other map of folds that is read.
+    """
 
     def run(expr: Expr) -> Result:
         path = blocked_stage(expr)

@@ -15,7 +15,12 @@ from liftpy.ir.walk import at, top_down
 from liftpy.primitives import Map, Reduce, Slide
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter, Skeleton
-from liftpy.rewrite.strategies.block import has_blocks, register_blocks, store_padding
+from liftpy.rewrite.strategies.block import (
+    has_blocks,
+    in_their_stage,
+    register_blocks,
+    store_padding,
+)
 from liftpy.rewrite.strategies.lower import exposed, plain
 from liftpy.rewrite.strategies.mapping import mapped, mappings, read_mapping, show_mapping
 from liftpy.rewrite.strategies.partial import (
@@ -149,7 +154,7 @@ def direct_strategy(
     """`register_blocks`, with the padded input stored, in part, or not."""
     kappa, sigma, width = (sizes[n].nat for n in ("kappa", "sigma", "v"))
     blocks = register_blocks(program.constants, kappa, sigma, width, level=choices["level"])
-    return seq(blocks, store_padding(choices["pad"]))
+    return seq(in_their_stage(blocks), store_padding(choices["pad"]))
 
 
 def staged_parameters(program: Program) -> tuple[Parameter, ...]:
@@ -203,18 +208,20 @@ def tiled_parameters(program: Program) -> tuple[Parameter, ...]:
     return (*tiles, Parameter("v", 1, MAX_LANES, "vector width over the innermost map"))
 
 
-def tile_steps(sizes: dict[str, Parameter], choices: dict[str, str]) -> Strategy:
+def tile_steps(sizes: dict[str, Parameter], vector: str) -> Strategy:
     """`tile`, and vectors where they are chosen."""
     tiles = tuple(p.nat for name, p in sizes.items() if name != "v")
-    vectors = [in_vectors(sizes["v"].nat)] if choices["vector"] == "yes" else []
-    return seq(stored_apart(choices), exposed(), tile(tiles), *vectors)
+    vectors = [in_vectors(sizes["v"].nat)] if vector == "yes" else []
+    return seq(exposed(), tile(tiles), *vectors)
 
 
 def tiled_choices(program: Program) -> Iterator[Choices]:
     """Vectors where they can be, and every legal mapping whose dimensions fall inwards."""
     sizes = {p.name: p for p in tiled_parameters(program)}
     for words in product(**apart(program), vector=("no", "yes")):
-        result = tile_steps(sizes, dict(words))(program.body.body)
+        choices = dict(words)
+        tiles = seq(stored_apart(choices), tile_steps(sizes, choices["vector"]))
+        result = tiles(program.body.body)
         if not isinstance(result, Failure):
             maps = map(show_mapping, mappings(result.expr, ordered=True))
             yield from ((*words, ("map", word)) for word in maps)
@@ -224,7 +231,11 @@ def tiled_strategy(
     _program: Program, choices: dict[str, str], sizes: dict[str, Parameter]
 ) -> Strategy:
     """`tile`, at the levels of a mapping."""
-    return seq(tile_steps(sizes, choices), mapped(read_mapping(choices["map"])))
+    return seq(
+        stored_apart(choices),
+        tile_steps(sizes, choices["vector"]),
+        mapped(read_mapping(choices["map"])),
+    )
 
 
 def is_tileable(program: Program) -> bool:
