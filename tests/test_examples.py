@@ -89,6 +89,7 @@ BUILT_IN: dict[str, str] = {
     "separable.lift": "stencil/separable/7x11x5",
     "srad.lift": "stencil/srad/7x11",
     "srad2.lift": "stencil/srad2/7x11",
+    "srad_step.lift": "stencil/sradstep/7x11",
     "stencil2d.lift": "stencil/stencil2d/7x11",
     "strided.lift": "convolution/strided/11x13x3x5x3x2",
     "three.lift": "stencil/three/23",

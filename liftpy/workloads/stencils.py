@@ -18,6 +18,7 @@ from liftpy.primitives.lang import (
     array_type,
     const,
     join,
+    let,
     map,
     map2d,
     maximum,
@@ -202,24 +203,25 @@ def hotspot(name: str, h: int, w: int) -> Program:
     )
 
 
-def srad(name: str, h: int, w: int) -> Program:
-    """The diffusion coefficient of speckle reduction (Rodinia, first kernel)."""
+def coefficient(c: Expr, *others: Expr) -> Expr:
+    """How much of a cell's differences to its four neighbours flows (Rodinia, SRAD)."""
     speckle = 0.5
+    differences = [other - c for other in others]
+    g2 = total(*(d * d for d in differences)) / (c * c)
+    laplace = total(*differences) / c
+    part = laplace * 0.25 + 1
+    q = (g2 * 0.5 - laplace * laplace * (1 / 16)) / (part * part)
+    flow = 1 / ((q - speckle) * (1 / (speckle * (1 + speckle))) + 1)
+    return maximum(0 * c, minimum(0 * c + 1, flow))
 
-    def f(c: Expr, *others: Expr) -> Expr:
-        differences = [other - c for other in others]
-        g2 = total(*(d * d for d in differences)) / (c * c)
-        laplace = total(*differences) / c
-        part = laplace * 0.25 + 1
-        q = (g2 * 0.5 - laplace * laplace * (1 / 16)) / (part * part)
-        coefficient = 1 / ((q - speckle) * (1 / (speckle * (1 + speckle))) + 1)
-        return maximum(0 * c, minimum(0 * c + 1, coefficient))
 
-    return define(
-        name,
-        lambda x: cells(f, x, star(2)),
-        x=array_type(F32, h, w),
-    )
+def srad(name: str, h: int, w: int) -> Program:
+    """The coefficient of diffusion (Rodinia, first kernel of speckle reduction)."""
+    return define(name, lambda x: cells(coefficient, x, star(2)), x=array_type(F32, h, w))
+
+
+RATE = 0.125  # of the diffusion in a step
+FLOWS = ((0, 0), (1, 0), (0, 1))  # the cells whose coefficients a cell diffuses by
 
 
 def srad2(name: str, h: int, w: int) -> Program:
@@ -227,17 +229,30 @@ def srad2(name: str, h: int, w: int) -> Program:
 
     `c` are the coefficients; `n`, `s`, `w` and `e` the differences to the neighbours.
     """
-    rate = 0.5
 
     def f(c: Expr, below: Expr, right: Expr, x: Expr, *differences: Expr) -> Expr:
         n, s, w, e = differences
-        return x + (c * n + below * s + c * w + right * e) * (0.25 * rate)
+        return x + (c * n + below * s + c * w + right * e) * RATE
 
     return define(
         name,
-        lambda x, c, n, s, w, e: cells(f, c, ((0, 0), (1, 0), (0, 1)), x, n, s, w, e),
+        lambda x, c, n, s, w, e: cells(f, c, FLOWS, x, n, s, w, e),
         **dict.fromkeys("xcnswe", array_type(F32, h, w)),
     )
+
+
+def srad_step(name: str, h: int, w: int) -> Program:
+    """A step of speckle reduction: the coefficients, and the image diffused by them (Rodinia)."""
+
+    def f(c: Expr, below: Expr, right: Expr, x: Expr, *others: Expr) -> Expr:
+        n, s, w, e = (other - x for other in others)
+        return x + (c * n + below * s + c * w + right * e) * RATE
+
+    def diffused(x: Expr) -> Expr:
+        views = (moved(x, offset) for offset in star(2))
+        return cells(coefficient, x, star(2)) >> let(lambda c: cells(f, c, FLOWS, *views))
+
+    return define(name, diffused, x=array_type(F32, h, w))
 
 
 def jacobi7(name: str, d: int, h: int, w: int) -> Program:
@@ -357,6 +372,7 @@ FAMILIES = (
     family("hotspot", PLANE, "temperature of a chip,", hotspot, 15),
     family("srad", PLANE, "coefficient of diffusion,", srad, 28),
     family("srad2", PLANE, "diffusion by coefficients,", srad2, 9),
+    family("sradstep", PLANE, "speckle reduction,", srad_step, 41),
     family("heat7", SPACE, "heat by 7 cells,", heat7, 9),
     family("jacobi7", SPACE, "mean of 7 cells,", jacobi7, 7),
     family("jacobi13", SPACE, "mean of 13 cells,", jacobi13, 13),

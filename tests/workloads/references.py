@@ -27,7 +27,7 @@ def inputs(family: str, program: Program) -> dict[str, Array]:
         values = (rng.permutation(count) - count // 2 + 0.25) * (3 / max(7, count))
         values = values if shape else rng.uniform(0.5, 2)
         arrays[p.name] = np.float32(values).reshape(shape)
-    if family in {"stencil/srad", "blackscholes"}:  # of intensities, of prices
+    if family in {"stencil/srad", "stencil/sradstep", "blackscholes"}:  # of intensities, of prices
         arrays = {n: np.abs(a) + 1 for n, a in arrays.items()}
     if family == "stencil/acoustic":
         arrays["room"] = (arrays["room"] > -1).astype(np.float32)
@@ -144,6 +144,11 @@ def srad(sizes, x):
     return np.clip(1 / (1 + (q - 0.5) / (0.5 * 1.5)), 0, 1)
 
 
+def srad_step(sizes, x):
+    n, s, w, e = (a - x for a in arms(x))
+    return srad2(sizes, x, srad(sizes, x), n, s, w, e)
+
+
 def acoustic(sizes, now, before, room):
     open_sides = sum(arms(room, mode="constant"))
     wall = open_sides < 6
@@ -244,6 +249,7 @@ CASES: dict[str, tuple[tuple[int, ...], Callable[..., Array]]] = {
     "stencil/hotspot": ((7, 11), hotspot),
     "stencil/srad": ((7, 11), srad),
     "stencil/srad2": ((7, 11), srad2),
+    "stencil/sradstep": ((7, 11), srad_step),
     "stencil/heat7": ((5, 7, 3), lambda sizes, x: x + (sum(arms(x)) - 6 * x) / 8),
     "stencil/jacobi7": ((5, 7, 3), lambda sizes, x: (x + sum(arms(x))) / 7),
     "stencil/jacobi13": ((5, 7, 3), lambda sizes, x: (x + sum(arms(x, 2))) / 13),

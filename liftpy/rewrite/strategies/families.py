@@ -36,6 +36,7 @@ from liftpy.rewrite.strategies.shapes import (
     is_reduce,
     is_window_map,
     is_windows,
+    makes_array,
     maps_over,
 )
 from liftpy.rewrite.strategies.share import stages, store_stages
@@ -241,7 +242,7 @@ def tiled_strategy(
 def is_tileable(program: Program) -> bool:
     """Whether maps make the result, and no form with register blocks does it better."""
     body = exposed_body(program)
-    return is_one_kernel(body) and not is_blockable(program) and bool(list(tiled_lengths(body)))
+    return makes_array(body) and not is_blockable(program) and bool(list(tiled_lengths(body)))
 
 
 def has_local_windows(program: Program) -> bool:
@@ -381,5 +382,7 @@ def skeletons_of(family: Family, program: Program) -> list[Skeleton] | str:
             return f"{family.name}: {result}"
         derivation = Derivation(program.body.body, result.steps, result.expr)
         lowered = Program(program.name, Lambda(program.params, result.expr), program.constants)
-        found.append(Skeleton(family.name, choices, lowered, derivation, parameters))
+        given = {name for step in result.steps for _, size in step.sizes for name in size.names()}
+        open_sizes = tuple(p for p in parameters if p.name in given)
+        found.append(Skeleton(family.name, choices, lowered, derivation, open_sizes))
     return found
