@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from liftpy.ir.expr import Expr, FunCall
 from liftpy.ir.nat import NatLike, var
-from liftpy.ir.walk import Path, top_down
+from liftpy.ir.walk import Path, at, top_down
 from liftpy.primitives import Join, Map, Split
 from liftpy.rewrite.strategies.lower import (
     clean,
@@ -25,7 +25,15 @@ from liftpy.rewrite.strategies.lower import (
     plain,
     sequential,
 )
-from liftpy.rewrite.strategies.shapes import is_padding, is_reduce, is_windows, maps_over, rank
+from liftpy.rewrite.strategies.shapes import (
+    is_padding,
+    is_reduce,
+    is_windows,
+    maps_over,
+    nests,
+    paths_of,
+    rank,
+)
 from liftpy.rewrite.strategies.share import stages, store_stages
 from liftpy.rewrite.strategy import (
     Failure,
@@ -235,6 +243,8 @@ def in_their_stage(blocks: Strategy) -> Strategy:
     def run(expr: Expr) -> Result:
         path = blocked_stage(expr)
         if path is None:
+            return Failure("in_their_stage", "no map of a map of reductions makes a stage")
+        if not path:
             return seq(store_stages(plain()), blocks)(expr)
         stage = seq(rule("to_global"), at_path((0,), run))
         return seq(at_path(path, stage), store_stages(plain()), plain())(expr)
@@ -243,14 +253,15 @@ def in_their_stage(blocks: Strategy) -> Strategy:
 
 
 def blocked_stage(expr: Expr) -> Path | None:
-    """The stage that has the blocks; None where they make the result."""
-    found = next((path for path, part in top_down(expr) if has_blocks(part)), ())
-    around = [path for path in stages(expr) if path == found[: len(path)]]
-    return max(around, key=len, default=None)
+    """Where the stage is, or the whole, that is made by a map of a map of reductions in blocks.
 
-
-def has_blocks(expr: Expr) -> bool:
-    """A map of a map of reductions that can be cut into blocks."""
-    return maps_over(maps_over(is_reduce))(expr) and isinstance(
-        group_maps(is_reduce, *BLOCK)(expr), Success
-    )
+    None where that only is read inside of a stage, and so would be accumulated at each reading.
+    """
+    is_block = maps_over(maps_over(is_reduce))
+    found = next((path for path, part in top_down(expr) if is_block(part)), None)
+    if found is None or isinstance(group_maps(is_reduce, *BLOCK)(at(expr, found)), Failure):
+        return None
+    around = (path for path in stages(expr) if path == found[: len(path)])
+    stage = max(around, key=len, default=())
+    makes = found[len(stage) :] in paths_of(nests(at(expr, stage)))
+    return stage if makes else None

@@ -16,7 +16,7 @@ from liftpy.primitives import Map, Reduce, Slide
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter, Skeleton
 from liftpy.rewrite.strategies.block import (
-    has_blocks,
+    blocked_stage,
     in_their_stage,
     register_blocks,
     store_padding,
@@ -289,8 +289,8 @@ def partial_strategy(
 
 
 def is_blockable(program: Program) -> bool:
-    """Whether it has a map of a map of reductions that can be cut into blocks."""
-    return any(has_blocks(e) for _, e in top_down(program.body.body))
+    """Whether a map of a map of reductions that can be cut into blocks makes a stage of it."""
+    return blocked_stage(program.body.body) is not None
 
 
 def has_windows(program: Program) -> bool:
