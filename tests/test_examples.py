@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import runpy
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,15 @@ from liftpy.explore.space import Space
 from liftpy.ir.expr import Program
 from liftpy.opencl.run import Session
 from liftpy.primitives.text import parse, show
-from liftpy.semantics.sizes import at_sizes
+from liftpy.semantics.evaluate import evaluate
+from liftpy.semantics.sizes import at_arrays, at_sizes
+from liftpy.workloads import FAMILIES, workload
+from liftpy.workloads.family import Family
+from tests.workloads.references import CASES, inputs
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 LONGEST = 40  # lines
-DRAWS = 3  # of each family
+DRAWS = 3  # of each family; one of built-in programs, of which tests/workloads draws more
 Array = np.ndarray
 
 
@@ -36,16 +41,6 @@ def wide(x: Array, rank: int, mode: str = "edge", **more: float) -> Array:
     return np.pad(x, amounts, mode, **more)  # type: ignore[call-overload]
 
 
-def jacobi(x: Array) -> Array:
-    y = wide(x, 2)
-    return (y[:-2, 1:-1] + y[2:, 1:-1] + y[1:-1, :-2] + y[1:-1, 2:] + x) / 5
-
-
-def nbody(p: Array, m: Array) -> Array:
-    d = p[None] - p[:, None]
-    return np.einsum("ij,ijk->ik", m / ((d**2).sum(2) + 0.01) ** 1.5, d)
-
-
 def complex_dot(xr: Array, xi: Array, yr: Array, yi: Array) -> tuple[Array, Array]:
     product = (xr + 1j * xi) @ (yr + 1j * yi)
     return product.real, product.imag
@@ -55,49 +50,130 @@ def convolution(x: Array, w: Array, b: Array) -> Array:
     return np.einsum("ijckl,mklc->ijm", windows(wide(x, 2, "constant"), 3, 3), w) + b
 
 
-#: The reference of every example, in float64.
+#: The examples that are built-in programs of these names, written as text.
+BUILT_IN: dict[str, str] = {
+    "acoustic.lift": "stencil/acoustic/5x7x3",
+    "asum.lift": "asum/101",
+    "atax.lift": "atax/7x13",
+    "average_pool.lift": "pool/average/7x11x3x2x2",
+    "batched.lift": "batched/3x5x7x11",
+    "blackscholes.lift": "blackscholes/23",
+    "depthwise.lift": "convolution/depthwise/31x37x5x3x1",
+    "dilated.lift": "convolution/dilated/11x13x3x5x3x2",
+    "dot.lift": "dot/1009",
+    "gaussian.lift": "stencil/gaussian5x5/7x11",
+    "gemm.lift": "gemm/7x11x5",
+    "gemv.lift": "gemv/7x13",
+    "gesummv.lift": "gesummv/7x13",
+    "global_pool.lift": "pool/global/5x7x3",
+    "gradient.lift": "stencil/gradient/7x11",
+    "grouped.lift": "convolution/grouped/7x11x6x9x3x3",
+    "heat7.lift": "stencil/heat7/5x7x3",
+    "hotspot.lift": "stencil/hotspot/61x67",
+    "hotspot3d.lift": "stencil/hotspot3d/5x7x3",
+    "jacobi.lift": "stencil/jacobi5/61x67",
+    "jacobi13.lift": "stencil/jacobi13/5x7x3",
+    "jacobi7.lift": "stencil/jacobi7/5x7x3",
+    "jacobi9.lift": "stencil/jacobi9/7x11",
+    "kmeans.lift": "kmeans/211x7x5",
+    "matmul.lift": "matmul/64x48x80",
+    "matvec.lift": "matvec/61x67",
+    "max_pool.lift": "pool/max/31x37x5x3x2",
+    "md.lift": "md/11",
+    "mriq.lift": "mriq/11x7",
+    "nbody.lift": "nbody/101",
+    "nearest.lift": "nearest/7x13x3",
+    "nn.lift": "nn/23x3",
+    "poisson.lift": "stencil/poisson19/5x7x3",
+    "scal.lift": "scal/101",
+    "separable.lift": "stencil/separable/7x11x5",
+    "srad.lift": "stencil/srad/7x11",
+    "srad2.lift": "stencil/srad2/7x11",
+    "srad_step.lift": "stencil/sradstep/7x11",
+    "stencil2d.lift": "stencil/stencil2d/7x11",
+    "strided.lift": "convolution/strided/11x13x3x5x3x2",
+    "three.lift": "stencil/three/23",
+    "transpose.lift": "transpose/61x67",
+}
+
+#: The references of the others, in float64.
 REFERENCES: dict[str, Callable[..., Any]] = {
     "blur.py": lambda x: windows(wide(x, 2, "constant"), 3, 3).mean((2, 3)),
     "box_blur.lift": lambda x: windows(wide(x, 2), 3, 3).mean((3, 4)),
     "complex_dot.lift": complex_dot,
     "convolution.py": convolution,
-    "depthwise.lift": lambda x, w: np.einsum(
-        "ijckl,klc->ijc", windows(wide(x, 2, "constant"), 3, 3), w
-    ),
-    "dilated.lift": lambda x, w: w[0] * x[:-4] + w[1] * x[2:-2] + w[2] * x[4:],
-    "dot.lift": lambda x, y: x @ y,
     "heat.lift": lambda x: windows(wide(x, 3), 3, 3, 3).mean((3, 4, 5)),
-    "jacobi.lift": jacobi,
-    "kmeans.lift": lambda p, c: ((p[:, None] - c) ** 2).sum(2).argmin(1),
-    "matmul.lift": lambda a, b: a @ b,
-    "matvec.lift": lambda a, x: a @ x,
-    "max_pool.lift": lambda x: windows(wide(x, 2, "constant", constant_values=-np.inf), 3, 3)[
-        ::2, ::2
-    ].max((3, 4)),
-    "nbody.lift": nbody,
-    "transpose.lift": lambda a: a.T,
 }
 
 
-#: Numbers for the sizes that examples leave open.
+#: Numbers for the sizes that these leave open.
 SIZES = {"box_blur.lift": {"h": 19, "w": 23}, "complex_dot.lift": {"n": 1001}}
+
+FILES = sorted((*REFERENCES, *BUILT_IN))
+
+
+def family_of(name: str) -> tuple[str, tuple[int, ...]]:
+    """The family of a built-in program, and its sizes."""
+    family, _, sizes = name.rpartition("/")
+    return family, tuple(map(int, sizes.split("x")))
 
 
 def program(file: str) -> Program:
-    """The program that an example defines."""
+    """The program that an example defines; its sizes are those of the built-in one."""
     path = EXAMPLES / file
-    if path.suffix == ".lift":
-        return at_sizes(parse(path.read_text(encoding="utf-8")), SIZES.get(file, {}))
-    found = [v for v in runpy.run_path(str(path)).values() if isinstance(v, Program)]
-    assert len(found) == 1
-    return found[0]
+    if path.suffix == ".py":
+        (found,) = (v for v in runpy.run_path(str(path)).values() if isinstance(v, Program))
+        return found
+    text = parse(path.read_text(encoding="utf-8"))
+    if file in REFERENCES:
+        return at_sizes(text, SIZES.get(file, {}))
+    same = workload(BUILT_IN[file])
+    return at_arrays(text, list(inputs(family_of(BUILT_IN[file])[0], same).values()))
+
+
+def case(file: str) -> tuple[Program, dict[str, Array], Any]:
+    """An example, arrays for it, and what it gives in float64."""
+    example = program(file)
+    if file in BUILT_IN:
+        family, sizes = family_of(BUILT_IN[file])
+        values = inputs(family, workload(BUILT_IN[file])).values()
+        arrays = dict(zip((p.name for p in example.params), values, strict=True))
+        reference = partial(CASES[family][1], sizes)
+    else:
+        rng = np.random.default_rng(1)
+        arrays = {
+            p.name: rng.standard_normal([int(s) for s in p.type.shape]).astype(np.float32)  # type: ignore[attr-defined]
+            for p in example.params
+        }
+        reference = REFERENCES[file]
+    return example, arrays, reference(*(a.astype(np.float64) for a in arrays.values()))
 
 
 def test_every_example_has_a_reference_and_is_short() -> None:
     files = sorted(p for p in EXAMPLES.iterdir() if p.suffix in {".py", ".lift"})
-    assert [p.name for p in files] == sorted(REFERENCES)
+    assert [p.name for p in files] == FILES
     for path in files:
         assert len(path.read_text(encoding="utf-8").splitlines()) < LONGEST, path
+
+
+def test_every_family_of_built_in_programs_has_an_example() -> None:
+    """Networks are convolutions, of which `convolution.py` is one."""
+    sized = {name for name, family in FAMILIES.items() if isinstance(family, Family)}
+    assert {family_of(name)[0] for name in BUILT_IN.values()} == sized
+
+
+@pytest.mark.parametrize("file", BUILT_IN)
+def test_an_example_takes_what_the_built_in_program_takes(file: str) -> None:
+    example, same = program(file), workload(BUILT_IN[file])
+    assert [p.type for p in example.params] == [p.type for p in same.params]
+    assert example.type == same.type
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_the_meaning_of_an_example_is_that_of_numpy(file: str) -> None:
+    example, arrays, expected = case(file)
+    got = evaluate(example, *arrays.values(), dtype=np.float64)
+    np.testing.assert_allclose(np.asarray(got), np.asarray(expected), rtol=1e-9, atol=1e-9)
 
 
 def test_the_convolution_is_about_fifteen_lines() -> None:
@@ -108,26 +184,21 @@ def test_the_convolution_is_about_fifteen_lines() -> None:
     assert len([line for line in lines if line.strip()]) <= 15
 
 
-@pytest.mark.parametrize("file", REFERENCES)
+@pytest.mark.parametrize("file", FILES)
 def test_an_example_reads_back_from_its_text(file: str) -> None:
     """The embedded form and the text form say the same."""
     assert parse(show(program(file))) == program(file)
 
 
-@pytest.mark.parametrize("file", REFERENCES)
+@pytest.mark.parametrize("file", FILES)
 def test_an_example_is_right(runtime: Device, file: str) -> None:
     """Drawn candidates of every family that applies."""
-    example = program(file)
-    rng = np.random.default_rng(1)
-    arrays = {
-        p.name: rng.standard_normal([int(s) for s in p.type.shape]).astype(np.float32)  # type: ignore[attr-defined]
-        for p in example.params
-    }
-    expected = REFERENCES[file](*(a.astype(np.float64) for a in arrays.values()))
+    example, arrays, expected = case(file)
     space = Space.of(example, runtime, skeletons(example))
     assert space.families
+    draws = 1 if file in BUILT_IN else DRAWS
     with Session(runtime) as session:
-        for candidate in (c for f in space.families for c in space.sample(DRAWS, 2, f)):
+        for candidate in (c for f in space.families for c in space.sample(draws, 2, f)):
             module = compile_candidate(candidate.skeleton, candidate.assignment)
             with session.load(module) as loaded:
                 loaded.set_constants({n: arrays[n] for n in example.constants})

@@ -53,7 +53,7 @@ DISTINCT = 1 << 22  # numbers between -1 and 1 that f32 tells apart, with room t
 def inputs(program: Program, seed: int = INPUT_SEED) -> dict[str, Any]:
     """An array for each parameter, from a seed: numbers of both signs, no two equal in an array.
 
-    An array of tuples is a tuple of arrays.
+    An array of tuples is a tuple of arrays. A number by itself is not 0: it may be a factor of all.
     """
     streams = np.random.SeedSequence(seed).spawn(len(program.params))
     return {
@@ -77,10 +77,14 @@ def _numbers(scalar: str, shape: tuple[int, ...], rng: np.random.Generator) -> A
     match scalar:
         case "bool":
             return rng.integers(0, 2, shape).astype(np.bool_)
+        case "i8" | "i32" | "i64" if not shape:
+            return np.asarray(rng.integers(2, 9), DTYPES[scalar])
         case "i8" | "i32" | "i64":
             return (rng.permutation(count) - count // 2).astype(DTYPES[scalar]).reshape(shape)
         case _:
             dtype = DTYPES[scalar]
+            if not shape:
+                return np.asarray(rng.uniform(0.5, 1), dtype)
             if count > DISTINCT:
                 return rng.uniform(-1, 1, shape).astype(dtype)
             steps = (2 * rng.permutation(count) + 1 - count) / max(count, 1)

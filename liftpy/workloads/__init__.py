@@ -10,7 +10,7 @@ import difflib
 from liftpy.errors import UnknownName
 from liftpy.ir.expr import Program
 from liftpy.workloads import convolution as convolutions
-from liftpy.workloads import learning, linear, networks, physics, pooling, stencils
+from liftpy.workloads import finance, learning, linear, networks, physics, pooling, stencils
 from liftpy.workloads.convolution import Convolution, convolution
 from liftpy.workloads.family import Family, Workload
 from liftpy.workloads.linear import matmul
@@ -41,6 +41,7 @@ FAMILIES: dict[str, Family | Network] = {
         *stencils.FAMILIES,
         *physics.FAMILIES,
         *learning.FAMILIES,
+        *finance.FAMILIES,
     )
 }
 

@@ -70,6 +70,16 @@ def nearest(name: str, queries: int, points: int, features: int) -> Program:
     )
 
 
+def distances(name: str, records: int, features: int) -> Program:
+    """The distance of each record to a target (Rodinia, nn)."""
+    return define(
+        name,
+        lambda xs, target: xs >> map(lambda x: sqrt(squared_distance(x, target))),
+        xs=array_type(F32, records, features),
+        target=array_type(F32, features),
+    )
+
+
 FAMILIES = (
     Family(
         "kmeans",
@@ -86,5 +96,13 @@ FAMILIES = (
         "distance to the nearest of {N} points for each of {Q}, {D} features",
         nearest,
         lambda q, n, d: q * n * (3 * d + 1),
+    ),
+    Family(
+        "nn",
+        ("N", "D"),
+        ((1 << 20, 2),),
+        "distance of {N} records to a target, {D} features",
+        distances,
+        lambda n, d: n * (3 * d + 1),
     ),
 )

@@ -10,6 +10,7 @@ from liftpy.primitives.lang import (
     add,
     array_type,
     const,
+    let,
     map,
     mul,
     reduce,
@@ -59,6 +60,35 @@ def matvec(name: str, rows: int, columns: int) -> Program:
     )
 
 
+def gemv(name: str, rows: int, columns: int) -> Program:
+    """`alpha * a * x + beta * y` (BLAS)."""
+
+    def combine(alpha: Expr, a: Expr, x: Expr, beta: Expr, y: Expr) -> Expr:
+        return zip(a, y) >> map(lambda row, old: alpha * inner(row, x) + beta * old)
+
+    return define(
+        name,
+        combine,
+        alpha=F32,
+        a=array_type(F32, rows, columns),
+        x=array_type(F32, columns),
+        beta=F32,
+        y=array_type(F32, rows),
+    )
+
+
+def atax(name: str, rows: int, columns: int) -> Program:
+    """A matrix transposed times the matrix times a vector (PolyBench)."""
+
+    def twice(a: Expr, x: Expr) -> Expr:
+        def back(y: Expr) -> Expr:
+            return a >> transpose() >> map(lambda column: inner(column, y))
+
+        return a >> map(lambda row: inner(row, x)) >> let(back)
+
+    return define(name, twice, a=array_type(F32, rows, columns), x=array_type(F32, columns))
+
+
 def gesummv(name: str, rows: int, columns: int) -> Program:
     """The sum of two matrices' products with one vector, scaled (PolyBench)."""
     return define(
@@ -77,6 +107,26 @@ def matmul(rows: int, inner: int, columns: int, name: str = "matmul") -> Program
         lambda a, b: a >> times(b),
         a=array_type(F32, rows, inner),
         b=const(F32, inner, columns),
+    )
+
+
+def gemm(name: str, rows: int, inner: int, columns: int) -> Program:
+    """`alpha * a * b + beta * c` (BLAS, Parboil)."""
+
+    def combine(alpha: Expr, a: Expr, b: Expr, beta: Expr, c: Expr) -> Expr:
+        def update(products: Expr, olds: Expr) -> Expr:
+            return zip(products, olds) >> map(lambda new, old: alpha * new + beta * old)
+
+        return zip(a >> times(b), c) >> map(update)
+
+    return define(
+        name,
+        combine,
+        alpha=F32,
+        a=array_type(F32, rows, inner),
+        b=const(F32, inner, columns),
+        beta=F32,
+        c=array_type(F32, rows, columns),
     )
 
 
@@ -108,6 +158,22 @@ FAMILIES = (
         lambda m, n: 2 * m * n,
     ),
     Family(
+        "gemv",
+        ("M", "N"),
+        ((1024, 1024),),
+        "[{M}][{N}] times [{N}], scaled, and a scaled [{M}] added",
+        gemv,
+        lambda m, n: 2 * m * n + 3 * m,
+    ),
+    Family(
+        "atax",
+        ("M", "N"),
+        ((1024, 1024),),
+        "[{M}][{N}] transposed times itself times [{N}]",
+        atax,
+        lambda m, n: 4 * m * n,
+    ),
+    Family(
         "gesummv",
         ("M", "N"),
         ((1024, 1024),),
@@ -122,6 +188,14 @@ FAMILIES = (
         "[{M}][{N}] times [{N}][{K}]",
         lambda name, m, n, k: matmul(m, n, k, name),
         lambda m, n, k: 2 * m * n * k,
+    ),
+    Family(
+        "gemm",
+        ("M", "N", "K"),
+        ((256, 256, 256),),
+        "[{M}][{N}] times [{N}][{K}], scaled, and a scaled [{M}][{K}] added",
+        gemm,
+        lambda m, n, k: 2 * m * n * k + 3 * m * k,
     ),
     Family(
         "batched",

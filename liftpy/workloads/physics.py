@@ -7,7 +7,19 @@ from math import pi
 
 from liftpy.ir.expr import Expr, Program
 from liftpy.ir.types import F32
-from liftpy.primitives.lang import add, array_type, cos, let, map, mul, reduce, sin, sqrt, zip
+from liftpy.primitives.lang import (
+    add,
+    array_type,
+    cos,
+    let,
+    map,
+    mul,
+    reduce,
+    select,
+    sin,
+    sqrt,
+    zip,
+)
 from liftpy.workloads.family import Family, define
 
 SOFTENING = 0.01  # so that a particle feels nothing from itself
@@ -32,6 +44,37 @@ def nbody(name: str, n: int) -> Program:
         lambda p, m: p >> map(lambda here: acceleration(p, m, here)),
         p=array_type(F32, n, 3),
         m=array_type(F32, n),
+    )
+
+
+def lennard_jones(name: str, n: int) -> Program:
+    """The force on each of `n` atoms by those nearer than a cutoff: `p: [n][3]` gives `[n][3]`.
+
+    The potential and its constants are those of SHOC's MD, which reads the near atoms off a list.
+    An index that is data has no word here, so all pairs are looked at, and far ones count nothing.
+    """
+    repulsion, attraction, cutoff = 1.5, 2.0, 16.0
+
+    def force(p: Expr, here: Expr) -> Expr:
+        def interact(total: Expr, there: Expr) -> Expr:
+            def push(d: Expr) -> Expr:
+                def weight(r: Expr) -> Expr:
+                    inverse = 1 / r
+                    sixth = inverse * inverse * inverse
+                    strength = inverse * sixth * (repulsion * sixth - attraction)
+                    return select((r > 0) & (r < cutoff), strength, 0)
+
+                r = d >> map(lambda x: x * x) >> reduce(add, 0) >> let(weight)
+                return r >> let(lambda w: zip(total, d) >> map(lambda a, x: a + w * x))
+
+            return zip(here, there) >> map(lambda a, b: a - b) >> let(push)
+
+        return p >> reduce(interact, here >> map(lambda x: 0 * x))
+
+    return define(
+        name,
+        lambda p: p >> map(lambda here: force(p, here)),
+        p=array_type(F32, n, 3),
     )
 
 
@@ -65,6 +108,14 @@ FAMILIES = (
         "gravity between {N} particles",
         nbody,
         lambda n: 19 * n * n,
+    ),
+    Family(
+        "md",
+        ("N",),
+        ((4096,),),
+        "Lennard-Jones forces between {N} atoms nearer than a cutoff",
+        lennard_jones,
+        lambda n: 21 * n * n,
     ),
     Family(
         "mriq",

@@ -18,6 +18,7 @@ from liftpy.primitives.lang import (
     array_type,
     const,
     join,
+    let,
     map,
     map2d,
     maximum,
@@ -31,6 +32,7 @@ from liftpy.primitives.lang import (
     slide,
     slide2d,
     sqrt,
+    transpose,
     zip,
 )
 from liftpy.workloads.family import Family, define
@@ -132,6 +134,44 @@ def gaussian(name: str, h: int, w: int) -> Program:
     )
 
 
+def stencil2d(name: str, h: int, w: int) -> Program:
+    """Nine cells: weights for the cell itself, for four at a side, for four at a corner (SHOC)."""
+    sides = star(2)[1:]
+    corners = tuple(product((-1, 1), repeat=2))
+
+    def f(c: Expr, *others: Expr) -> Expr:
+        return c * 0.25 + total(*others[:4]) * 0.15 + total(*others[4:]) * 0.05
+
+    return define(
+        name,
+        lambda x: cells(f, x, ((0, 0), *sides, *corners)),
+        x=array_type(F32, h, w),
+    )
+
+
+def separable(name: str, h: int, w: int, k: int) -> Program:
+    """A KxK window whose weights are a product, in two passes of K, zeros outside (NVIDIA SDK).
+
+    `across: [K]` weighs along the rows, `down: [K]` along the columns.
+    """
+
+    def pass_along(weights: Expr) -> Section:
+        def weigh(window: Expr) -> Expr:
+            return zip(window, weights) >> map(mul) >> reduce(add, 0)
+
+        return map(pad(k // 2, k - 1 - k // 2) >> slide(k, 1) >> map(weigh))
+
+    return define(
+        name,
+        lambda x, across, down: (
+            x >> pass_along(across) >> transpose() >> pass_along(down) >> transpose()
+        ),
+        x=array_type(F32, h, w),
+        across=const(F32, k),
+        down=const(F32, k),
+    )
+
+
 def gradient(name: str, h: int, w: int) -> Program:
     """A cell and the inverse of the length of its differences (CGO 2018)."""
 
@@ -163,23 +203,64 @@ def hotspot(name: str, h: int, w: int) -> Program:
     )
 
 
-def srad(name: str, h: int, w: int) -> Program:
-    """The diffusion coefficient of speckle reduction (Rodinia, first kernel)."""
+def coefficient(c: Expr, *others: Expr) -> Expr:
+    """How much of a cell's differences to its four neighbours flows (Rodinia, SRAD)."""
     speckle = 0.5
+    differences = [other - c for other in others]
+    g2 = total(*(d * d for d in differences)) / (c * c)
+    laplace = total(*differences) / c
+    part = laplace * 0.25 + 1
+    q = (g2 * 0.5 - laplace * laplace * (1 / 16)) / (part * part)
+    flow = 1 / ((q - speckle) * (1 / (speckle * (1 + speckle))) + 1)
+    return maximum(0 * c, minimum(0 * c + 1, flow))
 
-    def f(c: Expr, *others: Expr) -> Expr:
-        differences = [other - c for other in others]
-        g2 = total(*(d * d for d in differences)) / (c * c)
-        laplace = total(*differences) / c
-        part = laplace * 0.25 + 1
-        q = (g2 * 0.5 - laplace * laplace * (1 / 16)) / (part * part)
-        coefficient = 1 / ((q - speckle) * (1 / (speckle * (1 + speckle))) + 1)
-        return maximum(0 * c, minimum(0 * c + 1, coefficient))
+
+def srad(name: str, h: int, w: int) -> Program:
+    """The coefficient of diffusion (Rodinia, first kernel of speckle reduction)."""
+    return define(name, lambda x: cells(coefficient, x, star(2)), x=array_type(F32, h, w))
+
+
+RATE = 0.125  # of the diffusion in a step
+FLOWS = ((0, 0), (1, 0), (0, 1))  # the cells whose coefficients a cell diffuses by
+
+
+def srad2(name: str, h: int, w: int) -> Program:
+    """The image diffused by its coefficients (Rodinia, second kernel of speckle reduction).
+
+    `c` are the coefficients; `n`, `s`, `w` and `e` the differences to the neighbours.
+    """
+
+    def f(c: Expr, below: Expr, right: Expr, x: Expr, *differences: Expr) -> Expr:
+        n, s, w, e = differences
+        return x + (c * n + below * s + c * w + right * e) * RATE
 
     return define(
         name,
-        lambda x: cells(f, x, star(2)),
-        x=array_type(F32, h, w),
+        lambda x, c, n, s, w, e: cells(f, c, FLOWS, x, n, s, w, e),
+        **dict.fromkeys("xcnswe", array_type(F32, h, w)),
+    )
+
+
+def srad_step(name: str, h: int, w: int) -> Program:
+    """A step of speckle reduction: the coefficients, and the image diffused by them (Rodinia)."""
+
+    def f(c: Expr, below: Expr, right: Expr, x: Expr, *others: Expr) -> Expr:
+        n, s, w, e = (other - x for other in others)
+        return x + (c * n + below * s + c * w + right * e) * RATE
+
+    def diffused(x: Expr) -> Expr:
+        views = (moved(x, offset) for offset in star(2))
+        return cells(coefficient, x, star(2)) >> let(lambda c: cells(f, c, FLOWS, *views))
+
+    return define(name, diffused, x=array_type(F32, h, w))
+
+
+def jacobi7(name: str, d: int, h: int, w: int) -> Program:
+    """The mean of a cell and its six neighbours."""
+    return define(
+        name,
+        lambda x: cells(lambda *c: total(*c) * (1 / 7), x, star(3)),
+        x=array_type(F32, d, h, w),
     )
 
 
@@ -278,10 +359,22 @@ FAMILIES = (
     family("jacobi5", PLANE, "mean of 5 cells,", jacobi5, 5),
     family("jacobi9", PLANE, "mean of 3x3 cells,", jacobi9, 10),
     family("gaussian5x5", PLANE, "5x5 cells weighted,", gaussian, 50),
+    family("stencil2d", PLANE, "9 cells weighted,", stencil2d, 11),
+    Family(
+        "stencil/separable",
+        ("H", "W", "K"),
+        ((1024, 1024, 17),),
+        "{K} cells of a row, then of a column, weighted, [{H}][{W}]",
+        separable,
+        lambda h, w, k: 4 * k * h * w,
+    ),
     family("gradient", PLANE, "length of the gradient,", gradient, 15),
     family("hotspot", PLANE, "temperature of a chip,", hotspot, 15),
     family("srad", PLANE, "coefficient of diffusion,", srad, 28),
+    family("srad2", PLANE, "diffusion by coefficients,", srad2, 9),
+    family("sradstep", PLANE, "speckle reduction,", srad_step, 41),
     family("heat7", SPACE, "heat by 7 cells,", heat7, 9),
+    family("jacobi7", SPACE, "mean of 7 cells,", jacobi7, 7),
     family("jacobi13", SPACE, "mean of 13 cells,", jacobi13, 13),
     family("poisson19", SPACE, "19 cells weighted,", poisson19, 21),
     family("hotspot3d", SPACE, "temperature of a stacked chip,", hotspot3d, 13),

@@ -20,7 +20,7 @@ from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.rewrite.strategy import replay
 from liftpy.semantics.evaluate import evaluate
-from liftpy.workloads import Convolution, convolution, matmul
+from liftpy.workloads import Convolution, convolution, matmul, workload
 from tests.oclgrind import check_all_under_oclgrind
 
 LAYERS: dict[str, Convolution] = {
@@ -135,6 +135,16 @@ def test_no_race_and_no_stray_access(family: str) -> None:
         _, expected = data(name)
         bound = 1e-5 * np.abs(expected).max()
         np.testing.assert_allclose(got, expected, rtol=0, atol=bound, err_msg=f"{name} {key}")
+
+
+def test_only_sizes_that_a_derivation_uses_are_open() -> None:
+    """Else one kernel would be drawn as often as there are numbers for a size that it has not."""
+    made = skeletons(workload("nn/23x3"), ("tiled",))
+    sizes = {dict(s.choices)["vector"]: [p.name for p in s.parameters] for s in made}
+    assert sizes == {"no": ["tile0"]}
+    made = skeletons(workload("matvec/23x3"), ("tiled",))
+    sizes = {dict(s.choices)["vector"]: [p.name for p in s.parameters] for s in made}
+    assert sizes == {"no": ["tile0"], "yes": ["tile0", "v"]}
 
 
 def work_items(module: Module) -> int:

@@ -53,6 +53,18 @@ def test_integers_are_distinct_too():
     assert sorted(x) == list(range(-5, 6))
 
 
+def test_a_number_by_itself_is_not_zero():
+    """Else a program that multiplies by it gives zeros, whatever else it does."""
+    program = parse(
+        "def p(a: f32, b: f32, k: i32, xs: [3]f32) = xs |> map(x => a * x + b * f32(k))"
+    )
+    a, b, k, _ = inputs(program).values()
+    assert 0.5 <= a < 1
+    assert 0.5 <= b < 1
+    assert a != b
+    assert k > 1
+
+
 def test_a_parameter_of_tuples_is_a_tuple_of_arrays():
     (x,) = inputs(parse("def firsts(x: [4](f32, (i8, [3]f64))) = x |> map(p => p.0)")).values()
     assert [x[0].dtype, x[1][0].dtype, x[1][1].dtype] == [np.float32, np.int8, np.float64]

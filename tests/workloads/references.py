@@ -6,13 +6,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 
+from liftpy.ir.expr import Program
 from liftpy.workloads.convolution import Convolution, by_channel, dilated, in_groups, strided
 
 Array = np.ndarray
+
+
+def inputs(family: str, program: Program) -> dict[str, Array]:
+    """Arrays for a program of a family: numbers of both signs, no two equal, where it can be."""
+    rng = np.random.default_rng(3)
+    arrays: dict[str, Array] = {}
+    for p in program.params:
+        shape = tuple(int(n) for n in getattr(p.type, "shape", ()))
+        count = int(np.prod(shape))
+        # distinct multiples of a small number, none of them zero, of both signs
+        values = (rng.permutation(count) - count // 2 + 0.25) * (3 / max(7, count))
+        values = values if shape else rng.uniform(0.5, 2)
+        arrays[p.name] = np.float32(values).reshape(shape)
+    if family in {"stencil/srad", "stencil/sradstep", "blackscholes"}:  # of intensities, of prices
+        arrays = {n: np.abs(a) + 1 for n, a in arrays.items()}
+    if family == "stencil/acoustic":
+        arrays["room"] = (arrays["room"] > -1).astype(np.float32)
+    if family == "md":  # some pairs within the cutoff, none so near that it outweighs all others
+        arrays["p"] = (arrays["p"] * 2).astype(np.float32)
+    return arrays
 
 
 def layer(sizes: Callable[..., Convolution]) -> Callable[..., Array]:
@@ -93,12 +114,39 @@ def hotspot(sizes, x, power):
     return x + step / capacity * change
 
 
+def stencil2d(sizes, x):
+    weights = np.full((3, 3), 0.05)
+    weights[1] = weights[:, 1] = 0.15
+    weights[1, 1] = 0.25
+    return box(x, weights)
+
+
+def separable(sizes, x, across, down):
+    """Each cell of the input adds to the cells around it: one pass, no border."""
+    h, w, k = sizes
+    wide = np.zeros((h + k - 1, w + k - 1))
+    for i, j in product(range(k), repeat=2):
+        wide[i : i + h, j : j + w] += x * down[k - 1 - i] * across[k - 1 - j]
+    before = k - 1 - k // 2
+    return wide[before : before + h, before : before + w]
+
+
+def srad2(sizes, x, c, n, s, w, e):
+    below, right = near(c, 1, 0), near(c, 0, 1)
+    return x + 0.125 * (c * (n + w) + below * s + right * e)
+
+
 def srad(sizes, x):
     n, s, w, e = (a - x for a in arms(x))
     g = (n**2 + s**2 + w**2 + e**2) / x**2
     laplace = (n + s + w + e) / x
     q = (g / 2 - laplace**2 / 16) / (1 + laplace / 4) ** 2
     return np.clip(1 / (1 + (q - 0.5) / (0.5 * 1.5)), 0, 1)
+
+
+def srad_step(sizes, x):
+    n, s, w, e = (a - x for a in arms(x))
+    return srad2(sizes, x, srad(sizes, x), n, s, w, e)
 
 
 def acoustic(sizes, now, before, room):
@@ -116,6 +164,32 @@ def nbody(sizes, p, m):
     d = p[None, :, :] - p[:, None, :]
     r = (d**2).sum(2) + 0.01
     return ((m / r**1.5)[:, :, None] * d).sum(1)
+
+
+def lennard_jones(sizes, p):
+    """Over pairs: what one atom feels, the other feels the other way round."""
+    force = np.zeros_like(p)
+    for i, j in combinations(range(len(p)), 2):
+        d = p[i] - p[j]
+        r = np.linalg.norm(d)
+        if r < 4:
+            pull = (1.5 / r**14 - 2 / r**8) * d
+            force[i] += pull
+            force[j] -= pull
+    return force
+
+
+def black_scholes(sizes, s, x, t, r, v):
+    def normal(d):
+        k = 1 / (1 + 0.2316419 * np.abs(d))
+        a = [1.330274429, -1.821255978, 1.781477937, -0.356563782, 0.319381530, 0]
+        tail = np.polyval(a, k) * np.exp(-(d**2) / 2) / np.sqrt(2 * np.pi)
+        return np.where(d > 0, 1 - tail, tail)
+
+    spread = v * np.sqrt(t)
+    d1 = np.log(s / x) / spread + r * t / spread + spread / 2
+    call = s * normal(d1) - x * np.exp(-r * t) * normal(d1 - spread)
+    return call, call + x * np.exp(-r * t) - s  # the parity of a put and a call
 
 
 def mriq(sizes, v, k, phi):
@@ -152,8 +226,11 @@ CASES: dict[str, tuple[tuple[int, ...], Callable[..., Array]]] = {
     "asum": ((101,), lambda sizes, x: np.abs(x).sum()),
     "scal": ((101,), lambda sizes, alpha, x: alpha * x),
     "matvec": ((7, 13), lambda sizes, a, x: a @ x),
+    "gemv": ((7, 13), lambda sizes, alpha, a, x, beta, y: alpha * a @ x + beta * y),
+    "atax": ((7, 13), lambda sizes, a, x: a.T @ (a @ x)),
     "gesummv": ((7, 13), lambda sizes, a, b, x: (1.5 * a + 1.2 * b) @ x),
     "matmul": ((7, 11, 5), lambda sizes, a, b: a @ b),
+    "gemm": ((7, 11, 5), lambda sizes, alpha, a, b, beta, c: alpha * a @ b + beta * c),
     "batched": ((3, 5, 7, 11), lambda sizes, a, b: np.einsum("bik,bkj->bij", a, b)),
     "transpose": ((7, 11), lambda sizes, a: a.T),
     "stencil/three": (
@@ -163,19 +240,27 @@ CASES: dict[str, tuple[tuple[int, ...], Callable[..., Array]]] = {
     "stencil/jacobi5": ((7, 11), lambda sizes, x: (x + sum(arms(x))) / 5),
     "stencil/jacobi9": ((7, 11), lambda sizes, x: box(x, np.full((3, 3), 1 / 9))),
     "stencil/gaussian5x5": ((7, 11), lambda sizes, x, k: box(x, k)),
+    "stencil/stencil2d": ((7, 11), stencil2d),
+    "stencil/separable": ((7, 11, 5), separable),
     "stencil/gradient": (
         (7, 11),
         lambda sizes, x: x + (sum((x - a) ** 2 for a in arms(x)) + 1e-4) ** -0.5,
     ),
     "stencil/hotspot": ((7, 11), hotspot),
     "stencil/srad": ((7, 11), srad),
+    "stencil/srad2": ((7, 11), srad2),
+    "stencil/sradstep": ((7, 11), srad_step),
     "stencil/heat7": ((5, 7, 3), lambda sizes, x: x + (sum(arms(x)) - 6 * x) / 8),
+    "stencil/jacobi7": ((5, 7, 3), lambda sizes, x: (x + sum(arms(x))) / 7),
     "stencil/jacobi13": ((5, 7, 3), lambda sizes, x: (x + sum(arms(x, 2))) / 13),
     "stencil/poisson19": ((5, 7, 3), poisson19),
     "stencil/hotspot3d": ((5, 7, 3), hotspot3d),
     "stencil/acoustic": ((5, 7, 3), acoustic),
     "nbody": ((11,), nbody),
+    "md": ((11,), lennard_jones),
     "mriq": ((11, 7), mriq),
     "kmeans": ((23, 5, 3), lambda sizes, p, c: distances(p, c).argmin(1)),
     "nearest": ((7, 13, 3), lambda sizes, q, p: np.sqrt(distances(q, p).min(1))),
+    "nn": ((23, 3), lambda sizes, xs, target: np.linalg.norm(xs - target, axis=1)),
+    "blackscholes": ((23,), black_scholes),
 }

@@ -13,8 +13,8 @@ A convolution over windows and kernels has it, and so has a matrix product over 
 from __future__ import annotations
 
 from liftpy.ir.expr import Expr, FunCall
-from liftpy.ir.nat import NatLike
-from liftpy.ir.walk import Path, top_down
+from liftpy.ir.nat import NatLike, var
+from liftpy.ir.walk import Path, at, top_down
 from liftpy.primitives import Join, Map, Split
 from liftpy.rewrite.strategies.lower import (
     clean,
@@ -22,9 +22,19 @@ from liftpy.rewrite.strategies.lower import (
     elementwise,
     nest_reductions,
     over_ids,
+    plain,
     sequential,
 )
-from liftpy.rewrite.strategies.shapes import is_padding, is_reduce, is_windows, maps_over, rank
+from liftpy.rewrite.strategies.shapes import (
+    is_padding,
+    is_reduce,
+    is_windows,
+    maps_over,
+    nests,
+    paths_of,
+    rank,
+)
+from liftpy.rewrite.strategies.share import stages, store_stages
 from liftpy.rewrite.strategy import (
     Failure,
     Predicate,
@@ -42,6 +52,8 @@ from liftpy.rewrite.strategy import (
     seq,
     where,
 )
+
+BLOCK = (var("kappa", 1), var("sigma", 1))  # the sizes of a block, whatever they are
 
 
 def group_maps(inner: Predicate, kappa: NatLike, sigma: NatLike) -> Strategy:
@@ -225,3 +237,36 @@ def register_blocks(
         sequential(),
         pack_constants(constants, kappa),
     )
+
+
+def in_their_stage(blocks: Strategy) -> Strategy:
+    """Blocks that other maps read (to add something, to clip) as a stage with kernels of its own.
+
+    So is every other map of folds that is read.
+    """
+
+    def run(expr: Expr) -> Result:
+        path = blocked_stage(expr)
+        if path is None:
+            return Failure("in_their_stage", "no map of a map of reductions makes a stage")
+        if not path:
+            return seq(store_stages(plain()), blocks)(expr)
+        stage = seq(rule("to_global"), at_path((0,), run))
+        return seq(at_path(path, stage), store_stages(plain()), plain())(expr)
+
+    return run
+
+
+def blocked_stage(expr: Expr) -> Path | None:
+    """Where the stage is, or the whole, that is made by a map of a map of reductions in blocks.
+
+    None where that only is read inside of a stage, and so would be accumulated at each reading.
+    """
+    is_block = maps_over(maps_over(is_reduce))
+    found = next((path for path, part in top_down(expr) if is_block(part)), None)
+    if found is None or isinstance(group_maps(is_reduce, *BLOCK)(at(expr, found)), Failure):
+        return None
+    around = (path for path in stages(expr) if path == found[: len(path)])
+    stage = max(around, key=len, default=())
+    makes = found[len(stage) :] in paths_of(nests(at(expr, stage)))
+    return stage if makes else None

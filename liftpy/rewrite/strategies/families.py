@@ -11,13 +11,17 @@ from dataclasses import dataclass
 
 from liftpy.errors import RuleRefused
 from liftpy.ir.expr import Expr, FunCall, Lambda, Program, Tuple
-from liftpy.ir.nat import var
-from liftpy.ir.walk import top_down
+from liftpy.ir.walk import at, top_down
 from liftpy.primitives import Map, Reduce, Slide
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter, Skeleton
-from liftpy.rewrite.strategies.block import group_maps, register_blocks, store_padding
-from liftpy.rewrite.strategies.lower import exposed
+from liftpy.rewrite.strategies.block import (
+    blocked_stage,
+    in_their_stage,
+    register_blocks,
+    store_padding,
+)
+from liftpy.rewrite.strategies.lower import exposed, plain
 from liftpy.rewrite.strategies.mapping import mapped, mappings, read_mapping, show_mapping
 from liftpy.rewrite.strategies.partial import (
     partial_results,
@@ -32,8 +36,10 @@ from liftpy.rewrite.strategies.shapes import (
     is_reduce,
     is_window_map,
     is_windows,
+    makes_array,
     maps_over,
 )
+from liftpy.rewrite.strategies.share import stages, store_stages
 from liftpy.rewrite.strategies.stage import Sizes, four_stages
 from liftpy.rewrite.strategies.tile import (
     flat,
@@ -43,10 +49,9 @@ from liftpy.rewrite.strategies.tile import (
     tiled_lengths,
     windows_in_local,
 )
-from liftpy.rewrite.strategy import Derivation, Failure, Strategy, Success, identity, seq
+from liftpy.rewrite.strategy import Derivation, Failure, Strategy, identity, seq
 
 Choices = tuple[tuple[str, str], ...]
-BLOCK = (var("kappa", 1), var("sigma", 1))  # the sizes of a block, whatever they are
 MAX_EXTRA = 32  # rows and columns of optimisational padding (specs: lift-convolution, section 6)
 
 
@@ -90,6 +95,22 @@ def stored_views(program: Program) -> tuple[str, ...]:
     return (*paddings(program), "windows") if windows else paddings(program)
 
 
+def apart(program: Program) -> dict[str, tuple[str, ...]]:
+    """The choice of what becomes of stages before the result; none where there are none.
+
+    `fused` folds again at each reading, `stored` has kernels of its own, as has what a `let` names.
+    """
+    body = program.body.body
+    readers = [at(body, path[:-1]) for path in stages(body)]
+    named = [isinstance(e, FunCall) and isinstance(e.fun, Lambda) for e in readers]
+    return {} if all(named) else {"stages": ("fused", "stored")}
+
+
+def stored_apart(choices: dict[str, str]) -> Strategy:
+    """What is chosen of `apart`."""
+    return store_stages(plain()) if choices.get("stages") == "stored" else identity
+
+
 def outer_length(expr: Expr) -> int:
     """The length of an array of known length."""
     return int(array_type(expr).length)
@@ -105,19 +126,24 @@ def block_lengths(program: Program) -> tuple[int, int]:
 
 
 def plain_choices(program: Program) -> Iterator[Choices]:
-    """What of the padding is stored, and every legal mapping."""
-    result = exposed()(program.body.body)
-    if isinstance(result, Failure):
-        return iter(())
-    words = tuple(map(show_mapping, mappings(result.expr)))
-    return product(pad=paddings(program), map=words)
+    """What of the padding and of stages is stored, and every legal mapping."""
+    for words in product(**apart(program)):
+        result = seq(stored_apart(dict(words)), exposed())(program.body.body)
+        if not isinstance(result, Failure):
+            maps = tuple(map(show_mapping, mappings(result.expr)))
+            yield from ((*words, *rest) for rest in product(pad=paddings(program), map=maps))
 
 
 def plain_strategy(
     _program: Program, choices: dict[str, str], _sizes: dict[str, Parameter]
 ) -> Strategy:
     """`exposed` maps at the levels of a mapping."""
-    return seq(exposed(), mapped(read_mapping(choices["map"])), store_padding(choices["pad"]))
+    return seq(
+        stored_apart(choices),
+        exposed(),
+        mapped(read_mapping(choices["map"])),
+        store_padding(choices["pad"]),
+    )
 
 
 def direct_parameters(program: Program, _choices: dict[str, str]) -> tuple[Parameter, ...]:
@@ -136,7 +162,7 @@ def direct_strategy(
     """`register_blocks`, with the padded input stored, in part, or not."""
     kappa, sigma, width = (sizes[n].nat for n in ("kappa", "sigma", "v"))
     blocks = register_blocks(program.constants, kappa, sigma, width, level=choices["level"])
-    return seq(blocks, store_padding(choices["pad"]))
+    return seq(in_their_stage(blocks), store_padding(choices["pad"]))
 
 
 def staged_parameters(program: Program, _choices: dict[str, str]) -> tuple[Parameter, ...]:
@@ -194,7 +220,8 @@ def tiled_parameters(program: Program, choices: dict[str, str]) -> tuple[Paramet
 
 def tiled_maps_of(choices: dict[str, str]) -> Strategy:
     """The maps that are cut: those that make the result, and the last two `flat` where chosen."""
-    return seq(exposed(), fused(), flat() if choices["flat"] == "yes" else identity)
+    one_of_two = flat() if choices["flat"] == "yes" else identity
+    return seq(stored_apart(choices), exposed(), fused(), one_of_two)
 
 
 def tile_steps(choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
@@ -206,7 +233,7 @@ def tile_steps(choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy
 
 def tiled_choices(program: Program) -> Iterator[Choices]:
     """One map of two and vectors where they can be, and each legal mapping with inner ids last."""
-    for made in product(flat=("no", "yes"), vector=("no", "yes")):
+    for made in product(**apart(program), flat=("no", "yes"), vector=("no", "yes")):
         choices = dict(made)
         sizes = {p.name: p for p in tiled_parameters(program, choices)}
         result = tile_steps(choices, sizes)(program.body.body)
@@ -227,7 +254,7 @@ def tiled_strategy(
 def is_tileable(program: Program) -> bool:
     """Whether maps make the result, and no form with register blocks does it better."""
     body = exposed_body(program)
-    return is_one_kernel(body) and not has_blocks(program) and bool(list(tiled_lengths(body)))
+    return makes_array(body) and not is_blockable(program) and bool(list(tiled_lengths(body)))
 
 
 def has_local_windows(program: Program) -> bool:
@@ -273,19 +300,17 @@ def partial_strategy(
     return partial_results(sizes["chunk"].nat, strided=choices["strided"] == "yes")
 
 
-def has_blocks(program: Program) -> bool:
-    """Whether it has a map of a map of reductions that can be cut into blocks."""
-    return any(
-        maps_over(maps_over(is_reduce))(e) and isinstance(group_maps(is_reduce, *BLOCK)(e), Success)
-        for _, e in top_down(program.body.body)
-    )
+def is_blockable(program: Program) -> bool:
+    """Whether a map of a map of reductions that can be cut into blocks makes a stage of it."""
+    return blocked_stage(program.body.body) is not None
 
 
 def has_windows(program: Program) -> bool:
-    """Whether it reduces the windows of a padded parameter in blocks."""
+    """Whether it is one stage, which reduces the windows of a padded parameter in blocks."""
     parts = [e for _, e in top_down(program.body.body)]
     return (
-        has_blocks(program)
+        is_blockable(program)
+        and not list(stages(program.body.body))
         and any(is_padding(e) and e.free <= program.body.body.free for e in parts)
         and any(is_window_map(e) for e in parts)
     )
@@ -296,7 +321,7 @@ FAMILIES: dict[str, Family] = {
     for f in (
         Family(
             "plain",
-            "one kernel: the maps that make the result over ids, by every legal mapping",
+            "the maps that make the result over ids, by every legal mapping",
             lambda _: True,
             plain_choices,
             lambda _program, _choices: (),
@@ -305,7 +330,7 @@ FAMILIES: dict[str, Family] = {
         Family(
             "direct",
             "register blocks: a work-item computes sigma x kappa results by one reduction",
-            has_blocks,
+            is_blockable,
             lambda program: product(pad=stored_views(program), level=("glb", "wrg")),
             direct_parameters,
             direct_strategy,
@@ -369,5 +394,7 @@ def skeletons_of(family: Family, program: Program) -> list[Skeleton] | str:
             return f"{family.name}: {result}"
         derivation = Derivation(program.body.body, result.steps, result.expr)
         lowered = Program(program.name, Lambda(program.params, result.expr), program.constants)
-        found.append(Skeleton(family.name, choices, lowered, derivation, parameters))
+        given = {name for step in result.steps for _, size in step.sizes for name in size.names()}
+        open_sizes = tuple(p for p in parameters if p.name in given)
+        found.append(Skeleton(family.name, choices, lowered, derivation, open_sizes))
     return found

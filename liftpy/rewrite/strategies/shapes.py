@@ -127,10 +127,15 @@ def nests(expr: Expr, path: Path = (), *, inside: bool = False) -> tuple[Nest, .
 
 def is_one_kernel(expr: Expr) -> bool:
     """An array that one kernel can make: no scan, iteration or let, and no fold to an array."""
-    parts = [e for _, e in top_down(expr)]
-    calls = [e.fun for e in parts if isinstance(e, FunCall)]
-    sequences = any(isinstance(fun, Scan | Iterate | Lambda) for fun in calls)
-    return isinstance(expr.type, ArrayType) and not sequences and not folds_arrays(expr)
+    lets = any(isinstance(e, FunCall) and isinstance(e.fun, Lambda) for _, e in top_down(expr))
+    return makes_array(expr) and not lets and not folds_arrays(expr)
+
+
+def makes_array(expr: Expr) -> bool:
+    """An array, and no scan or iteration on the way to it."""
+    calls = [e.fun for _, e in top_down(expr) if isinstance(e, FunCall)]
+    sequences = any(isinstance(fun, Scan | Iterate) for fun in calls)
+    return isinstance(expr.type, ArrayType) and not sequences
 
 
 def is_view(fun: Function) -> bool:

@@ -2,6 +2,9 @@
 
 An array that a fold makes lies in the registers of one work-item. Where the result's maps read one,
 or a layout at the end reads what is computed, that is put into global memory first.
+
+An array whose elements are folds is a stage of the program: what another map reads of it is folded
+again at each reading, or, stored, once.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from collections.abc import Iterator
 
 from liftpy.ir.expr import Expr, FunCall, Primitive
 from liftpy.ir.types import ArrayType, Type, VectorType
-from liftpy.ir.walk import Path, at, children
+from liftpy.ir.walk import Path, at, children, top_down
 from liftpy.primitives import ToGlobal, Zip
 from liftpy.primitives.work import computes
 from liftpy.rewrite.strategies.shapes import (
@@ -45,6 +48,31 @@ def store_shared(lower: Strategy) -> Strategy:
 def at_paths(paths: tuple[Path, ...], lower: Strategy) -> Strategy:
     """Kernels for the parts at these paths, none of which lies in another."""
     return seq(*(at_path(p, seq(rule("to_global"), at_path((0,), lower))) for p in paths))
+
+
+def stages(expr: Expr) -> Iterator[Path]:
+    """The maps of folds that do not make the result but are read for it, the last stage first."""
+    makers = {maker(expr), *(nest.path for nest in nests(expr))}
+    for path, part in outside_functions(expr):
+        if path not in makers and working_map(part) and is_storable(part.type) and has_fold(part):
+            yield path
+
+
+def has_fold(expr: Expr) -> bool:
+    """Whether the function of a map folds."""
+    return any(is_reduce(part) for _, part in top_down(body_of(expr)))
+
+
+def store_stages(lower: Strategy) -> Strategy:
+    """Kernels for the stages before the result; `lower` makes those of one."""
+
+    def run(expr: Expr) -> Result:
+        path = next(stages(expr), None)
+        if path is None:
+            return Success(expr)
+        return seq(at_paths((path,), seq(run, lower)), run)(expr)
+
+    return run
 
 
 def store_folds(result: Path, lower: Strategy) -> Strategy:

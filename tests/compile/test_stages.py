@@ -1,0 +1,111 @@
+"""Programs of several stages: maps of folds that other maps read, fused into these or stored."""
+
+from __future__ import annotations
+
+import pytest
+
+from liftpy.compile import compile_candidate
+from liftpy.constraints.device import Device
+from liftpy.explore.campaign import space_of
+from liftpy.explore.candidate import FAMILY
+from liftpy.primitives.text import parse
+from tests.compile.test_families import generic
+from tests.compile.test_programs import inputs, right
+from tests.oclgrind import check_all_under_oclgrind
+
+TIMES = (
+    "map(row => {} |> transpose |> map(column => zip(row, column) |> map(mul) |> reduce(add, 0)))"
+)
+LAYER = """|> pad2d(1, 1, 1, 1, 0) |> slide2d(3, 1) |> map2d(window => {} |> map(kernel =>
+    zip(window |> join |> join, kernel |> join |> join) |> map(mul) |> reduce(add, 0)))"""
+IMAGE = "x: [7][5][3]f32, const w: [6][3][3][3]f32"
+
+PROGRAMS = {
+    "a product, clipped": f"""
+        def p(a: [7][11]f32, const b: [11][6]f32) =
+          a |> {TIMES.format("b")} |> map2d(x => max(x, 0))""",
+    "a product beside a matrix": f"""
+        def p(a: [7][11]f32, const b: [11][6]f32, c: [7][6]f32) =
+          zip(a |> {TIMES.format("b")}, c)
+            |> map((news, olds) => zip(news, olds) |> map((new, old) => 3 * new - old))""",
+    "a named product, clipped": f"""
+        def p(a: [7][11]f32, const b: [11][6]f32) =
+          let product = a |> {TIMES.format("b")} in product |> map2d(x => max(x, 0))""",
+    "products in a map, clipped": f"""
+        def p(as: [3][7][5]f32, b: [5][4]f32) =
+          as |> map(a => a |> {TIMES.format("b")} |> map2d(x => max(x, 0)))""",
+    "three matrices": f"""
+        def p(a: [7][11]f32, const b: [11][6]f32, const c: [6][13]f32) =
+          a |> {TIMES.format("b")} |> {TIMES.format("c")}""",
+    "a layer, clipped": f"def p({IMAGE}) = x {LAYER.format('w')} |> map2d(map(x => max(x, 0)))",
+    "two layers": f"""
+        def p({IMAGE}, const v: [4][3][3][6]f32) = x {LAYER.format("w")} {LAYER.format("v")}""",
+    "a layer, pooled": f"""
+        def p({IMAGE}) = x {LAYER.format("w")}
+          |> slide2d(2, 2) |> map2d(w => w |> join |> transpose |> map(reduce(maximum, -inf)))""",
+    "two passes": """
+        def p(x: [7][11]f32, const across: [3]f32, const down: [5]f32) =
+          x |> map(pad(1, 1, 0) |> slide(3, 1)
+                |> map(w => zip(w, across) |> map(mul) |> reduce(add, 0)))
+            |> transpose
+            |> map(pad(2, 2, 0) |> slide(5, 1)
+                |> map(w => zip(w, down) |> map(mul) |> reduce(add, 0)))
+            |> transpose""",
+    "a sum of sums": "def p(xs: [7][11]f32) = xs |> map(reduce(add, 0)) |> reduce(add, 0)",
+    "sums less their mean": """
+        def p(xs: [7][11]f32) =
+          let sums = xs |> map(reduce(add, 0)) in
+            sums |> map(s => s - (sums |> reduce(add, 0)) / 7)""",
+}
+DRAWS = 2  # of each family
+BLOCKED = [
+    n for n in PROGRAMS if "matrices" in n or "product," in n or "layer" in n or "beside" in n
+]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_form_of_some_stages_is_right(runtime: Device, name: str) -> None:
+    """Drawn candidates of every family: what the constraints allow compiles and is right."""
+    space = space_of(parse(PROGRAMS[name]), runtime)
+    assert ("direct" in space.families) == (name in BLOCKED)
+    for family in space.families:
+        for candidate in space.sample(DRAWS, 3, family):
+            right(candidate, runtime)
+
+
+@pytest.mark.parametrize(
+    ("name", "fused", "stored"),
+    [("three matrices", 1, 2), ("two passes", 1, 2), ("a product, clipped", 1, 2)],
+)
+def test_a_stage_is_fused_or_stored_by_choice(name: str, fused: int, stored: int) -> None:
+    """As many kernels; a stage that is stored is folded once for each element."""
+    space = space_of(parse(PROGRAMS[name]), generic())
+    kernels = {}
+    for choice in ("fused", "stored"):
+        candidate = space.candidate({FAMILY: "plain", "stages": choice, "pad": "fused"})
+        kernels[choice] = len(compile_candidate(candidate.skeleton, candidate.assignment).launches)
+    assert kernels == {"fused": fused, "stored": stored}
+
+
+@pytest.mark.parametrize("name", ["a sum", "a named product, clipped"])
+def test_without_a_stage_there_is_no_choice(name: str) -> None:
+    """What a `let` names is stored in any case."""
+    text = PROGRAMS.get(name, "def p(xs: [7]f32) = xs |> reduce(add, 0)")
+    space = space_of(parse(text), generic())
+    assert not any("stages" in dict(m.skeleton.choices) for m in space.members)
+
+
+@pytest.mark.oclgrind
+def test_no_race_and_no_stray_access() -> None:
+    """Oclgrind finds nothing in any family of programs of several stages."""
+    jobs, cases = [], []
+    for name, text in PROGRAMS.items():
+        program = parse(text)
+        arrays = dict(zip((p.name for p in program.params), inputs(program), strict=True))
+        space = space_of(program, generic())
+        for family in space.families:
+            for c in space.sample(1, 3, family):
+                jobs.append((compile_candidate(c.skeleton, c.assignment), arrays))
+                cases.append((name, str(c)))
+    for case, (_, complaints) in zip(cases, check_all_under_oclgrind(jobs), strict=True):
+        assert not complaints, (case, complaints[:3])
