@@ -59,7 +59,7 @@ from liftpy.opencl.c import (
 from liftpy.opencl.loops import HazardError, Vector, memories_of, vectors
 from liftpy.opencl.scalars import INFIX, literal_c, operator_c
 from liftpy.opencl.scopes import Scopes
-from liftpy.opencl.terms import at_lane, condition_c, guards, lanes_c, number_c, parts
+from liftpy.opencl.terms import at_lane, condition_c, guards, lanes_c, number_c, parts, repeated
 from liftpy.opencl.uses import Component, Uses
 from liftpy.primitives import (
     LAYOUTS,
@@ -880,7 +880,8 @@ class Emitter(Scopes):
         result = term.init
         for k in range(term.width):
             result = term.step(result, Variable(name, term.vector.type, k))
-        self.share(result)
+            if repeated(result):  # nested, the steps would be deeper than Python goes
+                result = self.variable(result)
         return self.scalar(result)
 
     def whole(self, term: Term, lane: str, width: int) -> Text:
