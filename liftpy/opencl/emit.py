@@ -315,7 +315,7 @@ class Emitter(Scopes):
     def bound(self, f: Lambda, args: tuple[Expr, ...], env: Env) -> Env:
         """The variables of a let that is read (Note [Values with a name])."""
         values = [self.view(a, env) for a in args]
-        return self.given(f, values, lambda term: self.shared.add(term) or term)
+        return self.given(f, values, self.noted)
 
     def computed(self, f: Lambda, *values: Value) -> Env:
         """The variables of a function that is emitted here (Note [Values with a name])."""
@@ -358,11 +358,13 @@ class Emitter(Scopes):
         return value
 
     def variable(self, term: Term) -> Term:
-        """A term in a variable of the innermost block."""
+        """A term in a variable, from now on."""
         self.share(term)
+        self.shared.add(term)
         c = self.scalar(term)
-        if not (isinstance(c, Text) and c.text in self.depths):
-            c = self.declare(vector_type(term.type.name, 1), c)
+        if not isinstance(c, Text):
+            message = f"{c} is no variable"
+            raise InternalError(message)
         return Variable(c.text, term.type)
 
     def lanes(self, r: ReduceVec, init: Value, vector: Pull, t: Type, env: Env) -> Term:

@@ -109,7 +109,7 @@ def test_code_does_not_grow_with_mentions(runtime: Device, name: str) -> None:
 CODE = {
     "outside the loop": (
         "xs |> mapGlb(0, x => ys |> mapSeq(y => let s = x * x in s * y - s))",
-        ["float v2 = v1 * v1;", "for (", "(v2 * v0) - v2"],
+        ["v1 = v0 * v0;", "for (", "(v1 * v2) - v1"],
     ),
     "once for two components": (
         "xs |> mapGlb(0, x => let s = x * x in (s, s - x))",
