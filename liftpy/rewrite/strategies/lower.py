@@ -53,18 +53,33 @@ def sequential(*, unroll: bool = False) -> Strategy:
 
 
 def store_inner_scans() -> Strategy:
-    """A scan that another stage reads is stored in registers of the work-item."""
+    """Scans that another stage reads are stored in registers of the work-item."""
 
     def run(expr: Expr) -> Result:
         for path, part in top_down(expr):
             if not isinstance(part, FunCall) or isinstance(part.fun, Memory):
                 continue
             for position, arg in enumerate(part.args):
-                if isinstance(arg, FunCall) and type(arg.fun) is Scan:
+                if gives_scans(arg):
                     return seq(at_path((*path, position), rule("to_private")), run)(expr)
         return Success(expr)
 
     return run
+
+
+def gives_scans(expr: Expr) -> bool:
+    """Whether a value is a scan, or made of such: it cannot be read before it is in memory."""
+    match expr:
+        case FunCall(Scan() as fun, _):
+            return type(fun) is Scan
+        case FunCall(Map() as fun, _):
+            return type(fun) is Map and gives_scans(fun.f.body)
+        case FunCall(Lambda() as fun, _):
+            return gives_scans(fun.body)
+        case Tuple(elements):
+            return any(map(gives_scans, elements))
+        case _:
+            return False
 
 
 def unroll_innermost() -> Strategy:
@@ -162,7 +177,7 @@ def first_sequence(expr: Expr, path: Path = ()) -> Path | None:
     sequence = type(expr.fun) is Scan or is_kernel_iteration(expr)
     for position, arg in enumerate(expr.args):
         here = (*path, position)
-        reads = isinstance(arg, FunCall) and (type(arg.fun) is Scan or is_kernel_iteration(arg))
+        reads = gives_scans(arg) or is_kernel_iteration(arg)
         stored = isinstance(arg, FunCall) and isinstance(arg.fun, ToGlobal)
         if not stored and (
             reads or (sequence and isinstance(arg.type, ArrayType) and computes(arg))
