@@ -49,7 +49,7 @@ from tests.fuzz.shapes import begun
 LENGTHS = (2, 3, 5, 7, 11, 1, 4, 6, 8)
 LARGEST = 300  # scalars in any value of a program
 DEPTH = 3
-SHAPED = 0.3  # of the programs begin with a shape that a family looks for
+SHAPED = 0.4  # of the programs begin with a shape that a family looks for
 KINDS: tuple[Type, ...] = (F32, F32, F32, F32, I32, I32, I64, BOOL, TupleType((F32, I32)))
 MINUS = fun("minus", {"x": F32, "y": F32}, lambda x, y: x - y)
 TWICE = fun("twice", {"x": F32, "y": F32}, lambda x, y: x * 2 - y)
@@ -366,7 +366,7 @@ def make(seed: int) -> Program:
     some = growth.random
     if some.random() < SHAPED:
         params, begin = begun(some)
-        body = growth.grow(begin, tuple(params), some.choice((0, 0, 1, 2)), DEPTH)
+        body = growth.grow(begin, tuple(params), some.choice((0, 0, 1, 1, 2)), DEPTH)
     else:
         params = [parameter(some, k) for k in range(some.randint(1, 3))]
         body = growth.grow(some.choice(params), tuple(params), some.randint(2, 6), DEPTH)

@@ -170,6 +170,15 @@ def is_kernel_iteration(expr: Expr) -> bool:
     return isinstance(expr, FunCall) and type(expr.fun) is Iterate and bool(nests(body_of(expr)))
 
 
+def is_array_iteration(expr: Expr) -> bool:
+    """Whether an expression iterates a function of arrays: work-items have to share its result."""
+    return (
+        isinstance(expr, FunCall)
+        and type(expr.fun) is Iterate
+        and any(True for _ in expr.type.lengths())
+    )
+
+
 def first_sequence(expr: Expr, path: Path = ()) -> Path | None:
     """What has to be in memory before a scan or an iteration, or before what reads one."""
     if not isinstance(expr, FunCall) or isinstance(expr.fun, ToGlobal):
@@ -177,7 +186,7 @@ def first_sequence(expr: Expr, path: Path = ()) -> Path | None:
     sequence = type(expr.fun) is Scan or is_kernel_iteration(expr)
     for position, arg in enumerate(expr.args):
         here = (*path, position)
-        reads = gives_scans(arg) or is_kernel_iteration(arg)
+        reads = gives_scans(arg) or is_array_iteration(arg)
         stored = isinstance(arg, FunCall) and isinstance(arg.fun, ToGlobal)
         if not stored and (
             reads or (sequence and isinstance(arg.type, ArrayType) and computes(arg))
