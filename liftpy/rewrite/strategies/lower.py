@@ -13,6 +13,7 @@ from liftpy.primitives.work import computes
 from liftpy.rewrite.strategies.shapes import (
     Nest,
     body_of,
+    layers,
     maker,
     nests,
     rank,
@@ -104,14 +105,20 @@ def chain(trees: tuple[Nest, ...]) -> Iterator[Path]:
 def over_ids(level: str) -> Strategy:
     """The maps that make the result over ids of a level; the innermost is along dimension 0.
 
-    `glb` leaves the work-groups to the driver, `wrg` makes each work-item a group of its own.
+    `glb` leaves the work-groups to the driver, `wrg` makes each work-item a group of its own. Maps
+    side by side are over the same ids; the components of a tuple are kernels, each over its own.
     """
 
     def run(expr: Expr) -> Result:
-        paths = tuple(chain(nests(expr)))[: len(DIMENSIONS)]
-        dims = reversed(range(len(paths)))
+        if isinstance(expr, Tuple):
+            return seq(*(at_path((k,), run) for k in range(len(expr.elements))))(expr)
+        outer = tuple(layers(nests(expr)))[: len(DIMENSIONS)]
         return seq(
-            *(at_path(p, rule(f"map_to_{level}_{d}")) for p, d in zip(paths, dims, strict=True))
+            *(
+                at_path(path, rule(f"map_to_{level}_{len(outer) - 1 - depth}"))
+                for depth, paths in enumerate(outer)
+                for path in paths
+            )
         )(expr)
 
     return run
