@@ -33,6 +33,8 @@ from liftpy.rewrite.strategies.shapes import (
     is_window_map,
     is_windows,
     maps_over,
+    nests,
+    paths_of,
 )
 from liftpy.rewrite.strategies.stage import Sizes, four_stages
 from liftpy.rewrite.strategies.tile import in_vectors, tile, tiled_lengths, windows_in_local
@@ -257,11 +259,15 @@ def partial_strategy(
 
 
 def has_blocks(program: Program) -> bool:
-    """Whether it has a map of a map of reductions that can be cut into blocks."""
-    return any(
-        maps_over(maps_over(is_reduce))(e) and isinstance(group_maps(is_reduce, *BLOCK)(e), Success)
-        for _, e in top_down(program.body.body)
-    )
+    """Whether a map of a map of reductions that can be cut into blocks makes the result.
+
+    Blocks that are only read would be accumulated again at each reading.
+    """
+    body = program.body.body
+    parts = ((p, e) for p, e in top_down(body) if maps_over(maps_over(is_reduce))(e))
+    first, block = next(parts, (None, body))
+    made = first in set(paths_of(nests(body)))
+    return made and isinstance(group_maps(is_reduce, *BLOCK)(block), Success)
 
 
 def has_windows(program: Program) -> bool:
