@@ -50,7 +50,7 @@ LENGTHS = (2, 3, 5, 7, 11, 1, 4, 6, 8)
 LARGEST = 300  # scalars in any value of a program
 DEPTH = 3
 SHAPED = 0.4  # of the programs begin with a shape that a family looks for
-KINDS: tuple[Type, ...] = (F32, F32, F32, F32, I32, I32, I64, BOOL, TupleType((F32, I32)))
+KINDS: tuple[Type, ...] = (F32, F32, F32, I32, I32, I64, I64, BOOL, TupleType((F32, I32)))
 MINUS = fun("minus", {"x": F32, "y": F32}, lambda x, y: x - y)
 TWICE = fun("twice", {"x": F32, "y": F32}, lambda x, y: x * 2 - y)
 FOLDS = (PRELUDE["add"], PRELUDE["maximum"], PRELUDE["minimum"], MINUS)
@@ -86,7 +86,8 @@ class Growth:
             case ScalarType():
                 made = [lambda: self.array_made(expr, scope, depth)] if depth == DEPTH else []
                 again = self.seldom(0.3, lambda: self.iterate(expr, scope, depth), depth)
-                return [*[lambda: self.scalar(expr, scope)] * 4, *let, *made, *again]
+                other = self.seldom(0.4, lambda: self.converted(expr))
+                return [*[lambda: self.scalar(expr, scope)] * 4, *let, *made, *again, *other]
             case TupleType(elements):
                 swapped: Step = lambda: Tuple(tuple(reversed(tuple(expr))))
                 return [
@@ -322,6 +323,13 @@ class Growth:
             options.append(operate(self.random.choice(("/", "%")), expr, divisor))
         return options
 
+    def converted(self, expr: Expr) -> Expr:
+        """A scalar as one of another type."""
+        t = self.random.choice([t for t in NUMBERS if t != expr.type])
+        if t == BOOL and self.random.random() < 0.7:
+            return operate("<", expr, Literal(2.0 if expr.type == F32 else 2, expr.type))
+        return operate(t.name, expr)
+
     def let(self, expr: Expr, scope: tuple[Expr, ...], depth: int) -> Expr:
         """A name for a value."""
         param = self.fresh(expr.type)
@@ -361,7 +369,7 @@ def visible(scope: tuple[Expr, ...], params: tuple[Param, ...]) -> tuple[Expr, .
 
 
 def make(seed: int) -> Program:
-    """The program of a seed: one to three inputs of rank 1 to 3, the first one of f32."""
+    """The program of a seed: one to three inputs of rank 1 to 3."""
     growth = Growth(seed)
     some = growth.random
     if some.random() < SHAPED:
@@ -379,7 +387,10 @@ def parameter(some: Random, number: int) -> Param:
     shape = [some.choice(LENGTHS) for _ in range(some.choice((1, 1, 2, 2, 2, 3)))]
     while int(count(array(F32, *shape))) > LARGEST // 3:
         shape = shape[1:]
-    return Param(f"x{number}", array(some.choice(KINDS) if number else F32, *shape))
+    return Param(
+        f"x{number}",
+        array(F32 if number == 0 and some.random() < 0.5 else some.choice(KINDS), *shape),
+    )
 
 
 def inputs(program: Program) -> dict[str, Any]:
