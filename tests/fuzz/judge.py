@@ -48,6 +48,7 @@ CHUNK = 250  # programs that are judged in one process
 REWRITTEN = tuple(r.name for r in RULES.values() if r.family not in {"lowering", "memory"})
 HELD: list[Loaded] = []  # whose buffers stay to the end
 OTHERS = [name for name in FAMILIES if name != "plain"]
+TURN = {"staged": 0.2, "local": 0.5, "partial": 0.5}  # they seldom apply: tried early
 RETRIES = 4  # points of a family at which a smaller program may fail too
 COUNTS = ("outcomes", "families", "primitives", "reasons")
 ATTEMPTS = 12  # places at which rules are tried before a program is lowered
@@ -174,7 +175,7 @@ def forms(seed: int, device: Device) -> Iterator[Form]:
         found = lowered_by(FAMILIES["plain"], form, device, random)
     way, module = found or ("over ids", lowered_plainly(form))
     yield Form("plain", way + how, form, module)
-    for name in random.sample(OTHERS, len(OTHERS)):
+    for name in sorted(OTHERS, key=lambda name: random.random() * TURN.get(name, 1.0)):
         found = lowered_by(FAMILIES[name], form, device, random)
         if found is not None:
             yield Form(name, found[0] + how, form, found[1])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from liftpy.ir.expr import Expr, FunCall, Lambda, Tuple
+from liftpy.ir.expr import Expr, FunCall, Lambda, Primitive, Tuple
 from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import Path, at, top_down
 from liftpy.primitives import Iterate, Map, Memory, Reduce, Scan, ToGlobal
 from liftpy.primitives.levels import DIMENSIONS
-from liftpy.primitives.work import computes
+from liftpy.primitives.work import computes, is_layout
 from liftpy.rewrite.strategies.shapes import (
     Nest,
     body_of,
@@ -61,26 +61,36 @@ def store_inner_scans() -> Strategy:
             if not isinstance(part, FunCall) or isinstance(part.fun, Memory):
                 continue
             for position, arg in enumerate(part.args):
-                if gives_scans(arg):
+                if gives(arg, is_scan):
                     return seq(at_path((*path, position), rule("to_private")), run)(expr)
         return Success(expr)
 
     return run
 
 
-def gives_scans(expr: Expr) -> bool:
-    """Whether a value is a scan, or made of such: it cannot be read before it is in memory."""
-    match expr:
-        case FunCall(Scan() as fun, _):
-            return type(fun) is Scan
-        case FunCall(Map() as fun, _):
-            return type(fun) is Map and gives_scans(fun.f.body)
-        case FunCall(Lambda() as fun, _):
-            return gives_scans(fun.body)
-        case Tuple(elements):
-            return any(map(gives_scans, elements))
-        case _:
-            return False
+def gives(expr: Expr, made: Callable[[Expr], bool], *, inside: bool = False) -> bool:
+    """Whether reading a value, or an element of it, reads what is `made` so.
+
+    `inside` a map's function what a view reads counts, which elsewhere can be stored by itself.
+    """
+    if made(expr):
+        return True
+    if isinstance(expr, Tuple):
+        return any(gives(e, made, inside=inside) for e in expr.elements)
+    if not isinstance(expr, FunCall):
+        return False
+    fun, parts = expr.fun, expr.args if inside else ()
+    if isinstance(fun, Lambda):
+        return any(gives(e, made, inside=inside) for e in (*parts, fun.body))
+    if type(fun) is Map:
+        return any(gives(e, made, inside=True) for e in (*parts, fun.f.body))
+    view = isinstance(fun, Primitive) and is_layout(fun)
+    return view and any(gives(e, made, inside=inside) for e in parts)
+
+
+def is_scan(expr: Expr) -> bool:
+    """A `scan` that has no loop yet."""
+    return isinstance(expr, FunCall) and type(expr.fun) is Scan
 
 
 def unroll_innermost() -> Strategy:
@@ -177,13 +187,10 @@ def is_kernel_iteration(expr: Expr) -> bool:
     return isinstance(expr, FunCall) and type(expr.fun) is Iterate and bool(nests(body_of(expr)))
 
 
-def is_array_iteration(expr: Expr) -> bool:
-    """Whether an expression iterates a function of arrays: work-items have to share its result."""
-    return (
-        isinstance(expr, FunCall)
-        and type(expr.fun) is Iterate
-        and any(True for _ in expr.type.lengths())
-    )
+def is_sequence(expr: Expr) -> bool:
+    """A scan, or an iteration of a function of arrays: work-items have to share its result."""
+    iterates = isinstance(expr, FunCall) and type(expr.fun) is Iterate
+    return is_scan(expr) or (iterates and any(True for _ in expr.type.lengths()))
 
 
 def first_sequence(expr: Expr, path: Path = ()) -> Path | None:
@@ -193,7 +200,7 @@ def first_sequence(expr: Expr, path: Path = ()) -> Path | None:
     sequence = type(expr.fun) is Scan or is_kernel_iteration(expr)
     for position, arg in enumerate(expr.args):
         here = (*path, position)
-        reads = gives_scans(arg) or is_array_iteration(arg)
+        reads = gives(arg, is_sequence)
         stored = isinstance(arg, FunCall) and isinstance(arg.fun, ToGlobal)
         if not stored and (
             reads or (sequence and isinstance(arg.type, ArrayType) and computes(arg))
