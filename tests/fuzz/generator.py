@@ -126,7 +126,7 @@ class Growth:
     def partner(self, expr: Expr, scope: tuple[Expr, ...], depth: int) -> Expr:
         """An array of the same length."""
         t = array_type(expr)
-        if depth > 0 and self.random.random() < 0.15:
+        if depth > 0 and self.random.random() < 0.25:
             return self.generated(t.length, scope, depth)
         known = [e for e in (expr, *scope) if isinstance(e.type, ArrayType)]
         chosen = self.random.choice([e for e in known if array_type(e).length == t.length])
@@ -374,7 +374,7 @@ def make(seed: int) -> Program:
     some = growth.random
     if some.random() < SHAPED:
         params, begin = begun(some)
-        body = growth.grow(begin, tuple(params), some.choice((0, 0, 1, 1, 2)), DEPTH)
+        body = growth.grow(begin, tuple(params), some.choice((0, 0, 0, 1, 2)), DEPTH)
     else:
         params = [parameter(some, k) for k in range(some.randint(1, 3))]
         body = growth.grow(some.choice(params), tuple(params), some.randint(2, 6), DEPTH)

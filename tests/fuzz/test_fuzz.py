@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -17,7 +18,7 @@ import pytest
 
 from liftpy.constraints.device import Device
 from liftpy.ir.expr import Program
-from liftpy.ir.types import TupleType, scalars
+from liftpy.ir.types import ArrayType, TupleType, Type, scalars
 from liftpy.opencl.run import Session, find_device
 from liftpy.primitives.text import parse, show
 from liftpy.rewrite.strategies.families import FAMILIES
@@ -44,8 +45,8 @@ COMMON = {
         "splitAt",
         "join",
     },
-    20: {"concat", "take", "drop", "transpose", "split", "padClamp", "generate"},
-    40: {"scan", "iterate", "slide", "pad", "reorder", "zip", "reduce", "map", "get"},
+    15: {"concat", "take", "drop", "transpose", "split", "padClamp", "generate"},
+    35: {"scan", "iterate", "slide", "pad", "reorder", "zip", "reduce", "map", "get"},
 }
 
 
@@ -76,20 +77,44 @@ def test_the_two_meanings_of_a_random_program_agree(start: int) -> None:
     """Pull arrays, which views read as well, and the primitives' references on lists."""
     for seed in range(start, start + judge.CHUNK):
         program = make(seed)
-        arrays = inputs(program).values()
-        one = evaluate(program, *arrays, dtype=np.float64)
-        other = reference(program, *arrays)
-        assert_same(one, other, show(program))
+        arrays = inputs(program)
+        one = judge.components(evaluate(program, *arrays.values(), dtype=np.float64))
+        lists = [tuples_in(arrays[p.name], p.type) for p in program.params]
+        other = list(arrays_of(reference(program, *lists), program.type))
+        assert len(one) == len(other)
+        for a, b in zip(one, other, strict=True):
+            np.testing.assert_array_equal(a, np.asarray(b), err_msg=show(program))
         assert parse(show(program)) == program
 
 
-def assert_same(one: Any, other: Any, text: str) -> None:
-    """Equal arrays, component by component."""
-    if isinstance(one, tuple):
-        for a, b in zip(one, other, strict=True):
-            assert_same(a, b, text)
+def tuples_in(value: Any, t: Type) -> Any:
+    """A tuple of arrays as lists of tuples, which the reference reads."""
+    if isinstance(t, TupleType):
+        return tuple(tuples_in(v, e) for v, e in zip(value, t.elements, strict=True))
+    if not isinstance(t, ArrayType):
+        return np.asarray(value).tolist()
+    return [tuples_in(element_of(value, k), t.element) for k in range(int(t.length))]
+
+
+def element_of(value: Any, k: int) -> Any:
+    """An element of a tuple of arrays."""
+    return tuple(element_of(v, k) for v in value) if isinstance(value, tuple) else value[k]
+
+
+def arrays_of(value: Any, t: Type, rank: int = 0) -> Iterator[Any]:
+    """Lists of tuples as the lists of each component, in order."""
+    if isinstance(t, ArrayType):
+        yield from arrays_of(value, t.element, rank + 1)
+    elif isinstance(t, TupleType):
+        for k, e in enumerate(t.elements):
+            yield from arrays_of(part_of(value, k, rank), e, rank)
     else:
-        np.testing.assert_array_equal(one, np.asarray(other), err_msg=text)
+        yield value
+
+
+def part_of(value: Any, k: int, rank: int) -> Any:
+    """Component `k` of the tuples under `rank` lists."""
+    return [part_of(v, k, rank - 1) for v in value] if rank else value[k]
 
 
 @pytest.mark.slow
