@@ -28,6 +28,7 @@ from liftpy.ir.types import (
     count,
     scalars,
 )
+from liftpy.ir.walk import top_down
 from liftpy.primitives import (
     Concat,
     Generate,
@@ -48,6 +49,7 @@ from tests.fuzz.shapes import begun
 
 LENGTHS = (2, 3, 5, 7, 11, 1, 4, 6, 8)
 LARGEST = 300  # scalars in any value of a program
+LONGEST = 400  # parts of an expression: what grows may be mentioned more than once
 DEPTH = 3
 SHAPED = 0.4  # of the programs begin with a shape that a family looks for
 KINDS: tuple[Type, ...] = (F32, F32, F32, I32, I32, I64, I64, BOOL, TupleType((F32, I32)))
@@ -74,6 +76,8 @@ class Growth:
     def grow(self, expr: Expr, scope: tuple[Expr, ...], steps: int, depth: int) -> Expr:
         """`expr` after some steps. `scope` are other values that may be mentioned."""
         for _ in range(steps):
+            if size(expr) > LONGEST:
+                break
             grown = self.random.choice(self.steps(expr, scope, depth))()
             if int(count(grown.type)) <= LARGEST:
                 expr = grown
@@ -229,9 +233,11 @@ class Growth:
         if isinstance(acc.type, ScalarType):
             return call(kind(Lambda((acc, x), self.fold(acc, new))), self.start(t, scope), expr)
         first, second = tuple(acc)
-        crossed = self.fold(second, self.sum(Tuple((first, grown)), F32))
+        value = self.fresh(t)
+        crossed = self.fold(second, self.sum(Tuple((first, value)), F32))
+        both = call(Lambda((value,), Tuple((self.fold(first, value), crossed))), new)
         init = Tuple((self.start(t, scope), self.start(F32, scope)))
-        return call(kind(Lambda((acc, x), Tuple((self.fold(first, new), crossed)))), init, expr)
+        return call(kind(Lambda((acc, x), both)), init, expr)
 
     def fold(self, acc: Expr, new: Expr) -> Expr:
         """A step of a fold of numbers of one type."""
@@ -256,7 +262,8 @@ class Growth:
         """A number that depends on every scalar of a value."""
         match expr.type:
             case TupleType():
-                first, *rest = [self.sum(part, t) for part in expr]
+                elements = expr.elements if isinstance(expr, Tuple) else tuple(expr)
+                first, *rest = [self.sum(part, t) for part in elements]
                 for part in rest:
                     first = FunCall(TWICE, (first, part)) if t == F32 else first * 2 - part
                 return first
@@ -335,6 +342,11 @@ class Growth:
         param = self.fresh(expr.type)
         body = self.grow(param, visible(scope, (param,)), 2, depth - 1)
         return call(Lambda((param,), body), expr)
+
+
+def size(expr: Expr) -> int:
+    """The number of parts."""
+    return sum(1 for _ in top_down(expr))
 
 
 def array_type(expr: Expr) -> ArrayType:
