@@ -208,8 +208,9 @@ def first_sequence(expr: Expr, path: Path = ()) -> Path | None:
             return here
         if (found := first_sequence(arg, here)) is not None:
             return found
-    named = isinstance(expr.fun, Lambda)
-    return first_sequence(expr.fun.body, (*path, len(expr.args))) if named else None
+    if isinstance(expr.fun, Lambda):
+        return first_sequence(expr.fun.body, (*path, len(expr.args)))
+    return None
 
 
 def elementwise(depth: int) -> Strategy:
