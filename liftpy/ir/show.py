@@ -453,12 +453,29 @@ class Printer:
 
     def inner(self, arg: Expr, expected: Type, scope: tuple[Param, ...]) -> Doc:
         """An argument before the last; a number there would take the type of the last's scalars."""
-        if isinstance(arg, Tuple) and all(isinstance(e, Literal) for e in arg.elements):
-            return listed([self.inner(e, expected, scope) for e in arg.elements])
+        if isinstance(arg, Tuple):
+            one = expected
+            while isinstance(one, ArrayType | VectorType):
+                one = one.element
+            theirs = set(one.elements) if isinstance(one, TupleType) else {one} - {BOOL}
+            others = bool(theirs - {F32})
+            return listed(
+                [
+                    self.literal(e, suffixed=others)
+                    if isinstance(e, Literal)
+                    else self.expr(e, scope)
+                    for e in arg.elements
+                ]
+            )
         suffixed = any(s not in {F32, BOOL} for s in scalars(expected))
-        if suffixed and isinstance(arg, Literal) and arg.type == F32:
-            return f"{show_number(arg.value, F32)}f32"
+        if isinstance(arg, Literal):
+            return self.literal(arg, suffixed=suffixed)
         return self.expr(arg, scope)
+
+    def literal(self, number: Literal, *, suffixed: bool) -> Doc:
+        """A number; `suffixed` where it would be taken for one of another type."""
+        text = show_number(number.value, number.type)
+        return f"{text}f32" if suffixed and number.type == F32 else text
 
     def arguments(
         self, primitive: Primitive, args: tuple[Expr, ...], scope: tuple[Param, ...]

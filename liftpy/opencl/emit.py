@@ -17,21 +17,25 @@ memory of its own.
 Note [Known views]. Unrolled code asks for the same views again and again. A view that stores
 nothing is a function of its variables' views, so it is kept by the identity of these, and its
 elements by their index.
+
+Note [Values with a name]. A function's body is emitted where its arguments are known, so a scalar
+that it uses more than once is computed there, and the body sees a variable. In a view nothing can
+be computed before it is read, perhaps behind a condition: there the term is noted, and held in a
+variable where it is read (`liftpy.opencl.scopes`).
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from liftpy.errors import InternalError, TypeRefused
 from liftpy.ir.expr import Expr, FunCall, Lambda, Literal, Param, Primitive, Tuple, UserFun
 from liftpy.ir.nat import ZERO, Nat, greatest, least, nat, var
 from liftpy.ir.pull import Known, Parts, Pull, Value, known
-from liftpy.ir.types import FLOATS, ScalarType, Type
+from liftpy.ir.types import FLOATS, ScalarType, TupleType, Type, VectorType
 from liftpy.ir.walk import children
 from liftpy.kernels.chain import Kernel
 from liftpy.opencl import loops
@@ -42,7 +46,6 @@ from liftpy.opencl.c import (
     Block,
     C,
     CallC,
-    Declare,
     Do,
     For,
     Infix,
@@ -55,7 +58,9 @@ from liftpy.opencl.c import (
 )
 from liftpy.opencl.loops import HazardError, Vector, memories_of, vectors
 from liftpy.opencl.scalars import INFIX, literal_c, operator_c
-from liftpy.opencl.terms import at_lane, condition_c, depends, guards, is_stable, lanes_c, number_c
+from liftpy.opencl.scopes import Scopes
+from liftpy.opencl.terms import at_lane, condition_c, guards, lanes_c, number_c, parts, repeated
+from liftpy.opencl.uses import Component, Uses
 from liftpy.primitives import (
     LAYOUTS,
     Concat,
@@ -88,11 +93,12 @@ from liftpy.views.access import (
     Choice,
     Constant,
     FromIndex,
-    Lane,
     Lanes,
     Load,
     Memory,
     Term,
+    Variable,
+    leaf,
     memory_view,
 )
 from liftpy.views.output import through
@@ -146,6 +152,7 @@ class Marks:
     """How far the emission was, to go back to."""
 
     counters: dict[str, int]
+    blocks: list[tuple[int, int]]
     privates: int
     locals: int
     accesses: int
@@ -155,14 +162,12 @@ class Marks:
 
 
 @dataclass
-class Emitter:
+class Emitter(Scopes):
     """The state of one kernel's emission."""
 
     kernel: Kernel
     global_size: tuple[int, int, int]
     local_size: tuple[int, int, int]
-    counters: dict[str, int] = field(default_factory=dict)
-    blocks: list[Block] = field(default_factory=lambda: [Block()])
     privates: list[Memory] = field(default_factory=list)
     locals: list[Memory] = field(default_factory=list)
     accesses: list[Access] = field(default_factory=list)
@@ -175,31 +180,18 @@ class Emitter:
     )
     pure: dict[int, tuple[Expr, bool]] = field(default_factory=dict)
     folds: dict[int, tuple[ReduceVec, int]] = field(default_factory=dict)
+    used: dict[tuple[int, int], tuple[Lambda, Uses]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.read = AccessReader()
 
     # --- bookkeeping ---
 
-    def fresh(self, stem: str) -> str:
-        """A new name, numbered per stem."""
-        number = self.counters.get(stem, 0)
-        self.counters[stem] = number + 1
-        return f"{stem}{number}"
-
-    @property
-    def block(self) -> Block:
-        """The innermost open block."""
-        return self.blocks[-1]
-
-    def put(self, statement: Any) -> None:
-        """Append a statement."""
-        self.block.statements.append(statement)
-
     def mark(self) -> Marks:
         """Note where the emission is."""
         return Marks(
             dict(self.counters),
+            [(len(b.statements), len(b.loads)) for b in self.blocks],
             len(self.privates),
             len(self.locals),
             len(self.accesses),
@@ -211,12 +203,24 @@ class Emitter:
     def back(self, marks: Marks) -> None:
         """Forget what was emitted since."""
         self.counters = dict(marks.counters)
+        del self.blocks[len(marks.blocks) :]
+        for block, (statements, loads) in zip(self.blocks, marks.blocks, strict=True):
+            del block.statements[statements:]
+            while len(block.loads) > loads:  # the latest come last
+                block.loads.popitem()
         del self.privates[marks.privates :]
         del self.locals[marks.locals :]
         del self.accesses[marks.accesses :]
         self.live = dict(marks.live)
         self.stored = {k: set(v) for k, v in marks.stored.items()}
         self.uneven = marks.uneven
+
+    def clear(self) -> None:
+        """Forget the views and terms: they know the emitter, and would be kept with it."""
+        self.views.clear()
+        self.read.terms.clear()
+        self.read.lanes.clear()
+        self.shared.clear()
 
     def new_private(self, name: str, scalar: ScalarType, length: int) -> Memory:
         """Registers of the work-item."""
@@ -309,8 +313,59 @@ class Emitter:
         )
 
     def bound(self, f: Lambda, args: tuple[Expr, ...], env: Env) -> Env:
-        """The variables of a let."""
-        return dict(zip(f.params, [self.view(a, env) for a in args], strict=True))
+        """The variables of a let that is read (Note [Values with a name])."""
+        values = [self.view(a, env) for a in args]
+        return self.given(f, values, self.noted)
+
+    def computed(self, f: Lambda, *values: Value) -> Env:
+        """The variables of a function that is emitted here (Note [Values with a name])."""
+        return self.given(f, values, self.variable)
+
+    def given(self, f: Lambda, values: Sequence[Value], name: Callable[[Term], Term]) -> Env:
+        """A function's variables; `name` is done to what is computed and used more than once."""
+        env = dict(zip(f.params, values, strict=True))
+        for number, param in enumerate(f.params):
+            if is_computed(param.type):
+                key = id(f), number
+                if key not in self.used:
+                    self.used[key] = f, Uses(f.body, param)
+                env[param] = self.often(env[param], param.type, self.used[key][1], (), name)
+        return env
+
+    def often(
+        self, value: Value, t: Type, used: Uses, component: Component, name: Callable[[Term], Term]
+    ) -> Value:
+        """`given` for a component of a variable."""
+        match t:
+            case TupleType(elements) if isinstance(value, tuple):
+                return tuple(
+                    self.often(value[k], e, used, (*component, k), name)
+                    for k, e in enumerate(elements)
+                )
+            case VectorType() if is_known(value) and parts(leaf(value)) and used.many(component):
+                return known(Pull(value.length, lambda i: self.noted(value[i])))
+            case ScalarType() if parts(value) and used.many(component):
+                return name(value)
+            case _:
+                return value
+
+    def noted(self, value: Value) -> Value:
+        """A value whose scalars are held in variables where they are read."""
+        if isinstance(value, tuple):
+            return tuple(map(self.noted, value))
+        if parts(value):
+            self.shared.add(value)
+        return value
+
+    def variable(self, term: Term) -> Term:
+        """A term in a variable, from now on."""
+        self.share(term)
+        self.shared.add(term)
+        c = self.scalar(term)
+        if not isinstance(c, Text):
+            message = f"{c} is no variable"
+            raise InternalError(message)
+        return Variable(c.text, term.type)
 
     def lanes(self, r: ReduceVec, init: Value, vector: Pull, t: Type, env: Env) -> Term:
         """A fold over lanes as a term."""
@@ -351,11 +406,12 @@ class Emitter:
         match expr:
             case FunCall(MapGlb() | MapWrg() | MapLcl() | MapSeq() as fun, (xs,)):
                 source = self.view(xs, env)
-                (param,) = fun.f.params
                 self.loop(
                     fun,
                     int(source.length),
-                    lambda i: self.generate(fun.f.body, {**env, param: source[i]}, dest[i]),
+                    lambda i: self.generate(
+                        fun.f.body, {**env, **self.computed(fun.f, source[i])}, dest[i]
+                    ),
                 )
             case FunCall(ReduceSeq() | ReduceSeqUnroll() as fun, (init, xs)):
                 self.reduce(fun, init, xs, expr.type, env, dest)
@@ -366,7 +422,8 @@ class Emitter:
             case FunCall(SlideSeq() as fun, (xs,)):
                 loops.slide(self, fun, xs, env, dest)
             case FunCall(Lambda() as f, args):
-                self.generate(f.body, {**env, **self.bound(f, args, env)}, dest)
+                values = [self.view(a, env) for a in args]
+                self.generate(f.body, {**env, **self.computed(f, *values)}, dest)
             case FunCall(MemoryPrimitive() as m, (arg,)):
                 if isinstance(m, ToGlobal):
                     self.generate(arg, env, dest)
@@ -473,9 +530,9 @@ class Emitter:
             body(var(name, 0, length - 1) if length > 1 else ZERO)
             return
         counter = self.fresh("i")
-        self.blocks.append(Block())
+        self.open(counter)
         body(var(counter, 0, length - 1))
-        inner = self.blocks.pop()
+        inner = self.close()
         self.put(For(counter, name, str(length), str(launched), self.closed(inner)))
 
     def sequential(self, length: int, body: Callable[[Nat], None], *, unroll: bool = False) -> None:
@@ -485,18 +542,16 @@ class Emitter:
             return
         if not unroll:
             marks = self.mark()
-            depth = len(self.blocks)
             counter = self.fresh("i")
-            self.blocks.append(Block())
+            self.open(counter)
             try:
                 body(var(counter, 0, length - 1))
             except UnrollError as error:
-                del self.blocks[depth:]
                 self.back(marks)
                 if counter not in error.names:
                     raise
             else:
-                inner = self.blocks.pop()
+                inner = self.close()
                 if inner.statements:
                     self.put(For(counter, "0", str(length), "1", self.closed(inner)))
                 return
@@ -520,14 +575,13 @@ class Emitter:
             return
         self.generate(init, env, dest)
         source = self.view(xs, env)
-        acc, x = fun.f.params
         loops.accumulate(
             self,
             dest,
             t,
             int(source.length),
             lambda k, held, place: self.generate(
-                fun.f.body, {**env, acc: held, x: source[k]}, place
+                fun.f.body, {**env, **self.computed(fun.f, held, source[k])}, place
             ),
             unroll=isinstance(fun, ReduceSeqUnroll),
         )
@@ -575,6 +629,7 @@ class Emitter:
         if isinstance(value, Load) and value.memory == dest.memory and value.index == dest.index:
             self.check_alias(value, 1)
             return
+        self.share(value)
         text = self.scalar(value)
         self.put(Assign(self.place(dest, 1), text))
         self.note_store(dest, 1)
@@ -598,6 +653,7 @@ class Emitter:
                 self.check_alias(value[nat(k)], 1)
             return
         if (target.index - index).names().isdisjoint({lane}):
+            self.share(term)
             c, is_vector = self.vector(term, lane, width)
             kind = vector_type(target.type.name, width)
             whole = c if is_vector else CallC(f"({kind})", (c,))
@@ -615,6 +671,7 @@ class Emitter:
     def note_store(self, dest: Load, width: int) -> None:
         """Remember a store, for hazards and for `--stage views`."""
         self.accesses.append(Access(dest.memory, dest.index, width, store=True))
+        self.stores += 1
         if dest.memory.space == "private":
             key = self.live.get(dest.memory, 0), dest.memory
             stored = self.stored.setdefault(key, set())
@@ -662,18 +719,17 @@ class Emitter:
             case FromIndex(index, t):
                 return number_c(index, t)
             case Apply(op, args, _):
-                return operator_c(op, [self.scalar(a) for a in args], args)
-            case Choice():
-                c = self.unconditional(term)
-                return (
-                    self.named(("choice", term), c, vector_type(term.type.name, 1))
-                    if is_stable(term)
-                    else c
+                return self.held(
+                    term, 1, lambda: operator_c(op, [self.scalar(a) for a in args], args)
                 )
+            case Choice() if term.stable and term not in self.shared:
+                return self.named(term, self.unconditional(term), vector_type(term.type.name, 1))
+            case Choice():
+                return self.held(term, 1, lambda: self.unconditional(term))
             case Lanes():
-                return self.fold_lanes(term)
-            case Lane(name, lane, _):
-                return Text(f"{name}.s{lane:x}")
+                return self.held(term, 1, lambda: self.fold_lanes(term))
+            case Variable(name, _, lane):
+                return Text(name if lane is None else f"{name}.s{lane:x}")
 
     def unconditional(self, term: Term) -> C:
         """A term behind a condition: nothing of it may be moved in front."""
@@ -683,19 +739,25 @@ class Emitter:
             return self.place(term, 1)
         match term:
             case Apply(op, args, _):
-                return operator_c(op, [self.unconditional(a) for a in args], args)
-            case Choice():
-                conditions, then, otherwise = guards(term)
-                return Ternary(
-                    condition_c(conditions),
-                    self.unconditional(then),
-                    self.unconditional(otherwise),
+                return self.held_behind(
+                    term, 1, lambda: operator_c(op, [self.unconditional(a) for a in args], args)
                 )
+            case Choice():
+                return self.held_behind(term, 1, lambda: self.chosen(term))
             case Lanes():
                 message = "a reduceVec cannot stand behind a pad: store its result with toGlobal"
                 raise TypeRefused(message)
             case _:
                 return self.scalar(term)
+
+    def chosen(self, term: Choice) -> C:
+        """One of two scalars."""
+        conditions, then, otherwise = guards(term)
+        with self.behind(conditions, holds=True):
+            inner = self.unconditional(then)
+        with self.behind(conditions, holds=False):
+            other = self.unconditional(otherwise)
+        return Ternary(condition_c(conditions), inner, other)
 
     def loaded(self, load: Load, c: C, width: int) -> C:
         """A load; from memory that the kernel only reads, each address is loaded once per block."""
@@ -706,16 +768,6 @@ class Emitter:
             (load.memory.name, load.index, width), c, vector_type(load.type.name, width)
         )
 
-    def named(self, key: object, c: C, kind: str) -> C:
-        """The variable that holds a value, declared at its first use."""
-        for block in reversed(self.blocks):
-            if key in block.loads:
-                return block.loads[key]
-        name = Text(self.fresh("v"))
-        self.put(Declare(kind, name.text, c))
-        self.block.loads[key] = name
-        return name
-
     # --- vectors ---
 
     def start(self, index: Nat, lane: str, width: int) -> Nat | None:
@@ -725,61 +777,74 @@ class Emitter:
 
     def vector(self, term: Term, lane: str, width: int) -> tuple[C, bool]:
         """A term over all lanes as C, and whether that is a vector; else every lane equals it."""
-        if not depends(term, lane):
-            return self.scalar(at_lane(term, lane, 0)), False
-        match term:
-            case Load(memory, index, alias):
-                first = self.start(index, lane, width)
-                if first is not None:
-                    start = Load(memory, first, alias)
-                    self.check_alias(start, width)
-                    if memory.space == "private":
-                        return self.place(start, width), True
-                    pointer = Text(f"&{self.cell(start)}")
-                    return self.loaded(
-                        start, CallC(f"vload{width}", (Text("0"), pointer)), width
-                    ), True
-            case Apply(op, args, _):
-                parts = [self.vector(a, lane, width) for a in args]
-                kinds = [vector_type(a.type.name, width) for a in args]
-                if op == "select" and not parts[0][1]:  # a condition that all lanes share
-                    then, otherwise = (
-                        c if is_vector else CallC(f"({kind})", (c,))
-                        for (c, is_vector), kind in zip(parts[1:], kinds[1:], strict=True)
-                    )
-                    return Ternary(parts[0][0], then, otherwise), True
-                narrow = op in INFIX and args[-1].type in FLOATS  # C makes vectors of these itself
-                widened = [
-                    c if is_vector or narrow else CallC(f"({kind})", (c,))
-                    for (c, is_vector), kind in zip(parts, kinds, strict=True)
-                ]
-                return operator_c(op, widened, args, width), True
-            case Lanes():
-                message = "a reduceVec cannot stand inside a mapVec: store its result first"
-                raise TypeRefused(message)
-            case Choice():
-                c = self.vector_unconditional(term, lane, width)[0]
-                if not is_stable(term):
-                    return c, True
-                key = ("choice", *(at_lane(term, lane, k) for k in range(width)))
-                return self.named(key, c, vector_type(term.type.name, width)), True
-            case _:
-                pass
+        if lane not in term.names:
+            return self.scalar(term), False
+        if isinstance(term, Choice):
+            return self.chosen_lanes(term, lane, width), True
+        if not isinstance(term, Apply):
+            return self.lanes_of(term, lane, width), True
+        return self.held(term, width, lambda: self.applied(term, lane, width)), True
+
+    def applied(self, term: Apply, lane: str, width: int) -> C:
+        """An operator applied to all lanes."""
+        op, args = term.op, term.args
+        parts = [self.vector(a, lane, width) for a in args]
+        kinds = [vector_type(a.type.name, width) for a in args]
+        if op == "select" and not parts[0][1]:  # a condition that all lanes share
+            then, otherwise = (
+                c if is_vector else CallC(f"({kind})", (c,))
+                for (c, is_vector), kind in zip(parts[1:], kinds[1:], strict=True)
+            )
+            return Ternary(parts[0][0], then, otherwise)
+        narrow = op in INFIX and args[-1].type in FLOATS  # C makes vectors of these itself
+        widened = [
+            c if is_vector or narrow else CallC(f"({kind})", (c,))
+            for (c, is_vector), kind in zip(parts, kinds, strict=True)
+        ]
+        return operator_c(op, widened, args, width)
+
+    def chosen_lanes(self, term: Choice, lane: str, width: int) -> C:
+        """A guarded vector, in a variable if it may be: others with these lanes are the same."""
+        c = self.vector_unconditional(term, lane, width)[0]
+        if not term.stable:
+            return c
+        key = ("choice", *(at_lane(self.read, term, lane, k) for k in range(width)))
+        return self.named(key, c, vector_type(term.type.name, width))
+
+    def lanes_of(self, term: Term, lane: str, width: int) -> C:
+        """All lanes of a load or of an index."""
+        if isinstance(term, Lanes):
+            message = "a reduceVec cannot stand inside a mapVec: store its result first"
+            raise TypeRefused(message)
+        first = self.start(term.index, lane, width) if isinstance(term, Load) else None
+        if isinstance(term, Load) and first is not None:
+            start = Load(term.memory, first, term.alias)
+            self.check_alias(start, width)
+            if term.memory.space == "private":
+                return self.place(start, width)
+            pointer = Text(f"&{self.cell(start)}")
+            return self.loaded(start, CallC(f"vload{width}", (Text("0"), pointer)), width)
         kind = vector_type(term.type.name, width)
         return CallC(
-            f"({kind})", tuple(self.scalar(at_lane(term, lane, k)) for k in range(width))
-        ), True
+            f"({kind})",
+            tuple(self.scalar(at_lane(self.read, term, lane, k)) for k in range(width)),
+        )
 
     def vector_unconditional(self, term: Term, lane: str, width: int) -> tuple[C, bool]:
         """A vector behind a condition: one ternary where all lanes share it, else lane by lane."""
-        if not depends(term, lane):
-            return self.unconditional(at_lane(term, lane, 0)), False
+        if lane not in term.names:
+            return self.unconditional(term), False
         kind = vector_type(term.type.name, width)
         if isinstance(term, Choice):
             conditions, then, otherwise = guards(term)
             if not any(lane in c.index.names() for c in conditions):
-                parts = (self.vector_unconditional(t, lane, width) for t in (then, otherwise))
-                inner, other = (c if vec else CallC(f"({kind})", (c,)) for c, vec in parts)
+
+                def part(t: Term, *, holds: bool) -> C:
+                    with self.behind(conditions, holds=holds):
+                        c, is_vector = self.vector_unconditional(t, lane, width)
+                    return c if is_vector else CallC(f"({kind})", (c,))
+
+                inner, other = part(then, holds=True), part(otherwise, holds=False)
                 return Ternary(condition_c(conditions), inner, other), True
         if isinstance(term, Load) and term.memory.space != "private":
             start = self.start(term.index, lane, width)
@@ -788,16 +853,21 @@ class Emitter:
                 return CallC(
                     f"vload{width}", (Text("0"), Text(f"&{self.cell(Load(term.memory, start))}"))
                 ), True
-        return CallC(
-            f"({kind})", tuple(self.unconditional(at_lane(term, lane, k)) for k in range(width))
-        ), True
+        return CallC(f"({kind})", tuple(self.lanes_behind(term, lane, width))), True
+
+    def lanes_behind(self, term: Term, lane: str, width: int) -> Iterator[C]:
+        """Lanes behind a condition, each by itself."""
+        for k in range(width):
+            one = at_lane(self.read, term, lane, k)
+            self.share(one)
+            yield self.unconditional(one)
 
     def fold_lanes(self, term: Lanes) -> C:
         """A fold over lanes: `dot` for a sum of products of up to four lanes, else lane by lane."""
         if term.width == 1:
-            return self.scalar(term.step(term.init, at_lane(term.vector, term.lane, 0)))
-        probe = tuple(Lane("probe", k, term.type) for k in (0, 1))
-        adds = term.step(*probe) == Apply("+", probe, term.type)
+            return self.scalar(term.step(term.init, at_lane(self.read, term.vector, term.lane, 0)))
+        probe = Variable("probe", term.type, 0), Variable("probe", term.vector.type, 1)
+        adds = term.step(*probe) is self.read.operate("+", probe)
         product = term.vector
         zero = isinstance(term.init, Constant) and term.init.value == 0
         if adds and isinstance(product, Apply) and product.op == "*" and term.type.name == "f32":
@@ -811,7 +881,9 @@ class Emitter:
         name = self.whole(term.vector, term.lane, term.width).text
         result = term.init
         for k in range(term.width):
-            result = term.step(result, Lane(name, k, term.type))
+            result = term.step(result, Variable(name, term.vector.type, k))
+            if repeated(result):  # nested, the steps would be deeper than Python goes
+                result = self.variable(result)
         return self.scalar(result)
 
     def whole(self, term: Term, lane: str, width: int) -> Text:
@@ -820,9 +892,14 @@ class Emitter:
         if isinstance(c, Text) and is_vector:
             return c
         kind = vector_type(term.type.name, width)
-        name = self.fresh("v")
-        self.put(Declare(kind, name, c if is_vector else CallC(f"({kind})", (c,))))
-        return Text(name)
+        return self.declare(kind, c if is_vector else CallC(f"({kind})", (c,)))
+
+
+def is_computed(t: Type) -> bool:
+    """Whether values of a type may be held in variables: scalars, vectors, tuples of them."""
+    if isinstance(t, TupleType):
+        return any(map(is_computed, t.elements))
+    return isinstance(t, ScalarType | VectorType)
 
 
 def anywhere(value: Value) -> Value:

@@ -166,7 +166,7 @@ def emit_kernel(kernel: Kernel, names: dict[str, str]) -> EmittedKernel:
             "use toLocal for what work-items share"
         )
         raise TypeRefused(message) from error
-    emitter.views.clear()  # they know the emitter: a cycle, kept until the collector comes by
+    emitter.clear()
     (block,) = emitter.blocks
     witnesses = needed_barriers(emitter.accesses, local_size)
     keep_barriers(block, witnesses)

@@ -105,16 +105,12 @@ def accumulate(
         step(k, held, value)
         emitter.copy(vectors(t, value), dest)
 
-    marks, depth = emitter.mark(), len(emitter.blocks)
-    size, known = len(emitter.block.statements), dict(emitter.block.loads)
+    marks = emitter.mark()
     try:
         fold(lambda k, held: step(k, held, dest))
     except HazardError as hazard:
         if hazard.memory not in memories_of(dest):
             raise
-        del emitter.blocks[depth:]
-        del emitter.block.statements[size:]
-        emitter.block.loads = known
         emitter.back(marks)
         fold(apart)
 
@@ -124,13 +120,14 @@ def scan(emitter: Emitter, fun: ScanSeq, init: Expr, xs: Expr, env: Env, dest: P
     held = memory_view(emitter.fresh("acc"), init.type, emitter.new_private)
     emitter.generate(init, env, held)
     source = emitter.view(xs, env)
-    acc, x = fun.f.params
     accumulate(
         emitter,
         held,
         init.type,
         int(source.length),
-        lambda k, old, place: emitter.generate(fun.f.body, {**env, acc: old, x: source[k]}, place),
+        lambda k, old, place: emitter.generate(
+            fun.f.body, {**env, **emitter.computed(fun.f, old, source[k])}, place
+        ),
         after=lambda k, held: emitter.copy(vectors(init.type, held), dest[k]),
     )
 

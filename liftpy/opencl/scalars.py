@@ -87,8 +87,8 @@ def wrapped(op: str, args: list[C], t: ScalarType, width: int) -> C:
     )
 
     def bits(c: C) -> C:
-        if isinstance(c, CallC) and c.function == back:
-            return c.args[0]
+        if isinstance(c, CallC) and c.function == back and isinstance(c.args[0], Infix):
+            return c.args[0]  # made here, of unsigned numbers
         return CallC(cast, (c,))
 
     if op == "neg":

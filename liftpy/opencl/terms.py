@@ -10,7 +10,6 @@ from liftpy.views.access import (
     AccessReader,
     Apply,
     Choice,
-    Constant,
     FromIndex,
     Inside,
     Lanes,
@@ -19,60 +18,61 @@ from liftpy.views.access import (
 )
 
 
-def depends(term: Term, lane: str) -> bool:
-    """Whether a term differs from lane to lane."""
+def parts(term: Term) -> tuple[Term, ...]:
+    """The terms that a term is computed from."""
     match term:
-        case Load(_, index, _):
-            return lane in index.names()
         case Apply(_, args, _):
-            return any(depends(a, lane) for a in args)
-        case FromIndex(index, _):
-            return lane in index.names()
-        case Choice(condition, then, otherwise):
-            parts = depends(then, lane) or depends(otherwise, lane)
-            return parts or lane in condition.index.names()
-        case Lanes(init=init, vector=vector):
-            return depends(init, lane) or depends(vector, lane)
-        case _:
-            return False
-
-
-def is_stable(term: Term) -> bool:
-    """Whether a term reads only what the kernel never writes."""
-    match term:
-        case Load(memory, _, _):
-            return not memory.writable and memory.space == "global"
-        case Apply(_, args, _):
-            return all(is_stable(a) for a in args)
+            return args
         case Choice(_, then, otherwise):
-            return is_stable(then) and is_stable(otherwise)
-        case Constant() | FromIndex():
-            return True
+            return then, otherwise
+        case Lanes(init=init, vector=vector):
+            return init, vector
         case _:
-            return False
+            return ()
 
 
-def at_lane(term: Term, lane: str, k: int) -> Term:
+def repeated(term: Term) -> set[Term]:
+    """What is computed inside a term and mentioned more than once."""
+    seen: set[Term] = set()
+    again: set[Term] = set()
+    waiting = [term]
+    while waiting:
+        for part in parts(waiting.pop()):
+            if not parts(part):
+                continue
+            if part in seen:
+                again.add(part)
+            else:
+                seen.add(part)
+                waiting.append(part)
+    return again
+
+
+def at_lane(read: AccessReader, term: Term, lane: str, k: int) -> Term:
     """A term at one lane."""
+    if lane not in term.names or isinstance(term, Lanes):
+        return term
+    key = (term, lane, k)
+    if key not in read.lanes:
+        read.lanes[key] = _at_lane(read, term, lane, k)
+    return read.lanes[key]
+
+
+def _at_lane(read: AccessReader, term: Term, lane: str, k: int) -> Term:
     match term:
         case Load(memory, index, alias):
             return Load(memory, index.substitute({lane: k}), alias)
-        case Apply(op, args, t):
-            return Apply(op, tuple(at_lane(a, lane, k) for a in args), t)
         case FromIndex(index, t):
             return FromIndex(index.substitute({lane: k}), t)
+        case Apply(op, args, _):
+            return read.operate(op, tuple(at_lane(read, a, lane, k) for a in args))
         case Choice(condition, then, otherwise):
-            parts = at_lane(then, lane, k), at_lane(otherwise, lane, k)
-            return narrowed(condition, {lane: nat(k)}, *parts)
+            inside = read.inside(condition.index.substitute({lane: nat(k)}), condition.length)
+            return read.either(
+                inside, at_lane(read, then, lane, k), at_lane(read, otherwise, lane, k)
+            )
         case _:
             return term
-
-
-def narrowed(condition: Inside, by: dict[str, Nat], then: Term, otherwise: Term) -> Term:
-    """A guarded term at a smaller range of its index."""
-    reader = AccessReader()
-    inside = reader.inside(condition.index.substitute(by), condition.length)
-    return reader.either(inside, then, otherwise)
 
 
 def guards(term: Choice) -> tuple[list[Inside], Term, Term]:

@@ -69,7 +69,9 @@ def constant_like(x: Any, value: float) -> Any:
     """A value of the shape of `x` that is constant."""
     if isinstance(x, list):
         return [constant_like(y, value) for y in x]
-    return tuple(constant_like(y, value) for y in x) if isinstance(x, tuple) else value
+    if isinstance(x, tuple):
+        return tuple(constant_like(y, value) for y in x)
+    return type(x)(value)
 
 
 @dataclass(frozen=True)

@@ -714,16 +714,16 @@ class Elaborator:
     def starts(self, node: Syntax, source: Type, scope: Scope) -> Iterator[Callable[[], Expr]]:
         """What an initial value may be where `source` is folded: see `lang.accumulators`."""
         if isinstance(node, Number | Minus) and is_number(node):
-            number = node.value if isinstance(node, Minus) else node
-            suffixed = isinstance(number, Number) and number.suffix
-            for t in (F32,) if suffixed else accumulators(source):
+            for t in (F32,) if is_suffixed(node) else accumulators(source):
                 yield functools.partial(self.spread, node, t)
         elif isinstance(node, Group) and len(node.items) > 1:
             types = component_types(source, len(node.items))
             yield lambda: Tuple(
                 tuple(
                     self.spread(item, t)
-                    if isinstance(item, Number | Minus) and is_number(item)
+                    if isinstance(item, Number | Minus)
+                    and is_number(item)
+                    and not is_suffixed(item)
                     else self.value(item, scope)
                     for item, t in zip(node.items, types, strict=True)
                 )
@@ -852,6 +852,12 @@ def word_of(node: Name | Call) -> str:
 def is_number(node: Syntax) -> bool:
     """Whether syntax is a number, perhaps negative."""
     return isinstance(node.value if isinstance(node, Minus) else node, Number)
+
+
+def is_suffixed(node: Number | Minus) -> bool:
+    """Whether a number says its type."""
+    number = node.value if isinstance(node, Minus) else node
+    return isinstance(number, Number) and bool(number.suffix)
 
 
 def entered(scope: Scope, params: tuple[Param, ...]) -> Scope:

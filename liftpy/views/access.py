@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from functools import cached_property
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from liftpy.errors import InternalError
 from liftpy.ir.nat import ZERO, Nat, NatLike, nat
@@ -18,6 +19,7 @@ from liftpy.ir.scalars import operator_type
 from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, VectorType
 
 Space: TypeAlias = Literal["global", "local", "private"]
+NO_NAMES: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +49,44 @@ class Load:
         """The scalar type."""
         return self.memory.scalar
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The variables of the code that it depends on."""
+        return self.index.names()
 
-@dataclass(frozen=True, slots=True)
+    @property
+    def stable(self) -> bool:
+        """Whether it reads only what the kernel never writes."""
+        return not self.memory.writable and self.memory.space == "global"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Constant:
     """A literal."""
 
     value: float | bool
     type: ScalarType
+    names: ClassVar = NO_NAMES
+    stable: ClassVar = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Apply:
     """A scalar operator applied."""
 
     op: str
     args: tuple[Term, ...]
     type: ScalarType
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """As of a load."""
+        return NO_NAMES.union(*(a.names for a in self.args))
+
+    @cached_property
+    def stable(self) -> bool:
+        """As of a load."""
+        return all(a.stable for a in self.args)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +109,15 @@ class FromIndex:
 
     index: Nat
     type: ScalarType
+    stable: ClassVar = True
+
+    @property
+    def names(self) -> frozenset[str]:
+        """As of a load."""
+        return self.index.names()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Choice:
     """`then` where the condition holds, else `otherwise`."""
 
@@ -100,10 +130,23 @@ class Choice:
         """The scalar type."""
         return self.then.type
 
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """As of a load."""
+        return self.condition.index.names() | self.then.names | self.otherwise.names
 
-@dataclass(frozen=True, slots=True)
+    @cached_property
+    def stable(self) -> bool:
+        """As of a load."""
+        return self.then.stable and self.otherwise.stable
+
+
+@dataclass(frozen=True, eq=False)
 class Lanes:
-    """The sum, or another fold, over the lanes of a vector term; see `reduceVec`."""
+    """The sum, or another fold, over the lanes of a vector term; see `reduceVec`.
+
+    What its step reads besides is not known: it counts as not stable.
+    """
 
     init: Term
     vector: Term
@@ -111,33 +154,57 @@ class Lanes:
     width: int
     step: Callable[[Term, Term], Term]
     type: ScalarType
+    stable: ClassVar = False
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """As of a load."""
+        return self.init.names | self.vector.names
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
-    """One lane of a named vector."""
+class Variable:
+    """A constant variable of the code, or a lane of one."""
 
     name: str
-    lane: int
     type: ScalarType
+    lane: int | None = None
+    stable: ClassVar = True
+
+    @property
+    def names(self) -> frozenset[str]:
+        """As of a load."""
+        return frozenset((self.name,))
 
 
-Term: TypeAlias = Load | Constant | FromIndex | Apply | Choice | Lanes | Lane
+Term: TypeAlias = Load | Constant | FromIndex | Apply | Choice | Lanes | Variable
 
 
 class AccessReader:
-    """Reads meanings as terms over memory (see `ir.pull.Reader`)."""
+    """Reads meanings as terms over memory (see `ir.pull.Reader`).
+
+    Equal terms are one object: a value may be mentioned many times, so a term is a graph, and what
+    walks it has to know what it has seen. Two compared part by part could take for ever.
+    """
+
+    def __init__(self) -> None:
+        self.terms: dict[object, Any] = {}
+        self.lanes: dict[object, Any] = {}  # terms at one of their lanes
 
     def operate(self, op: str, args: tuple[Value, ...]) -> Value:
         """An operator applied."""
-        return Apply(op, args, operator_type(op, args[-1].type))
+        key = (op, args)
+        found = self.terms.get(key)
+        if found is None:
+            found = self.terms[key] = Apply(op, args, operator_type(op, args[-1].type))
+        return found
 
     def literal(self, value: float, t: Type) -> Value:
         """A constant."""
         if not isinstance(t, ScalarType):
             message = f"{t} has no literals"
             raise InternalError(message)
-        return Constant(value, t)
+        return self.terms.setdefault((repr(value), t), Constant(value, t))
 
     def inside(self, index: Nat, length: NatLike) -> Condition:
         """A condition, decided where the ranges of the loop variables decide it."""
@@ -156,13 +223,16 @@ class AccessReader:
 
     def choose(self, condition: Condition, then: Value, otherwise: float) -> Value:
         """A guarded term."""
-        return self.either(condition, then, Constant(otherwise, then.type))
+        return self.either(condition, then, self.literal(otherwise, then.type))
 
     def either(self, condition: Condition, then: Value, otherwise: Value) -> Value:
         """One of two terms."""
         if condition is True:
             return then
-        return otherwise if condition is False else Choice(condition, then, otherwise)
+        if condition is False:
+            return otherwise
+        key = (condition, then, otherwise)
+        return self.terms.setdefault(key, Choice(condition, then, otherwise))
 
     def of_index(self, index: Nat | int, t: Type) -> Value:
         """A number."""

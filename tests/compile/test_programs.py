@@ -19,6 +19,7 @@ from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import matmul
 from tests.compile.test_families import generic
+from tests.compile.test_tuples import right_in_every_family
 
 PRODUCT = "xss |> map(row => kss |> map(column => zip(row, column) |> {}))"
 LARGER = "fun larger(x: f32, y: f32) = max(x, y) laws associative, commutative, neutral -inf\n"
@@ -352,6 +353,33 @@ def test_a_fold_that_ignores_its_own_accumulator(runtime: Device) -> None:
     """The inner fold works in the outer's register only if it does not lose the outer's value."""
     got, _ = lowered(LOWERED["an outer accumulator in an inner fold"], runtime)
     assert got == 5
+
+
+IN_EVERY_FAMILY = {
+    "an index from the end as a number": """
+        def p(xs: [7]i32) = zip(xs, generate(7, i => -i) |> reorder(i => 6 - i, i => 6 - i))
+          |> map((x, k) => -k * k - x)""",
+    "an index that is wide": """
+        def p(xs: [7]i64) = zip(xs, generate(7, (i: i64) => i * 70000 * i * 70000))
+          |> map((x, k) => k - x)""",
+    "maps side by side": """
+        def p(xss: [3][5]f32, yss: [4][5]f32) = concat(xss |> map(map(x => x * 2)),
+          yss |> map(row => let s = row |> reduce((a, x) => a * 0.5 + x, 0)
+            in row |> map(x => x - s)))""",
+    "zips side by side": """
+        def p(xss: [2][5]f32, yss: [3][5]f32) = concat(
+          xss |> map(row => zip(row, row |> map(x => x * 2))),
+          yss |> map(row => zip(row |> map(x => x - 1), row)))""",
+    "blocks that are read": """
+        def p(xss: [6][5]f32, const kss: [8][5]f32) = xss |> map(row => kss |> map(column =>
+          zip(row, column) |> map(mul) |> reduce(add, 0)))
+          |> (t => zip(t |> join, generate(48, i => i)))""",
+}
+
+
+@pytest.mark.parametrize("name", list(IN_EVERY_FAMILY))
+def test_a_program_is_right_in_every_family(runtime: Device, name: str) -> None:
+    right_in_every_family(parse(IN_EVERY_FAMILY[name]), runtime)
 
 
 REFUSED = {

@@ -42,6 +42,24 @@ PROGRAMS = {
     "a scan that windows read": f"""
         def p(xs: [9]i32) = xs |> scan({HORNER}, 1) |> slide(3, 2)
           |> map(reduce((a, x) => a * 5 + x, 0))""",
+    "scans of rows that are read": f"""
+        def p(xss: [5][7]i32, ys: [5]i32) = zip(ys, xss |> map(row => row |> scan({HORNER}, 1)
+          |> map(x => -x))) |> map((y, row) => row |> map(x => x - y))""",
+    "scans of rows under a let": f"""
+        def p(xss: [5][7]i32) = (let t = xss in t |> map(scan({HORNER}, 1)) |> padWrap(2, 1))
+          |> map(reduce((a, x) => a * 5 + x, 0))""",
+    "pairs of scans": f"""
+        def p(xss: [5][7]i32) = xss |> map(row => (row |> scan({HORNER}, 1), row |> drop(2)))
+          |> map(t => zip(t.0 |> take(5), t.1) |> map((a, b) => a - b * 2))""",
+    "a map over a scan in each row": f"""
+        def p(xss: [5][7]i32) = xss |> map(row => row |> padMirror(0, 2) |> scan({HORNER}, 0)
+          |> map(x => x * x + x))""",
+    "an iteration of a layout that maps read": """
+        def p(xss: [4][6]i32) = xss |> iterate(3, t => t |> reorder(i => 3 - i, i => 3 - i))
+          |> split(2) |> map(map(reduce((a, x) => a * 5 + x, 0)))""",
+    "an iteration of each row that a map reads": """
+        def p(xss: [4][6]i32) = xss |> map(row => row
+          |> iterate(3, r => r |> reorder(i => 5 - i, i => 5 - i)) |> map(x => x * x - x))""",
     "an iteration of a scalar": "def p(xs: [9]f32) = xs |> map(iterate(5, x => x * 0.5 + 1))",
     "an iteration of no steps": "def p(xs: [9]f32) = xs |> map(iterate(0, x => x * 0.5 + 1))",
     "an iteration of pairs": """

@@ -16,23 +16,28 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import Any
 
 import numpy as np
 
-from liftpy.compile import compile_candidate, compile_program, skeletons
+from liftpy.compile import compile_candidate, compile_program
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import Device
 from liftpy.constraints.draw import Space
 from liftpy.errors import BuildFailed, LiftError
-from liftpy.ir.expr import Lambda, Program
+from liftpy.ir.expr import FunCall, Lambda, Primitive, Program
 from liftpy.ir.walk import top_down
+from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.c import HELPERS
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.run import Loaded, Session, _kernel, find_device
+from liftpy.opencl.scalars import division_helpers
 from liftpy.primitives.text import show
 from liftpy.rewrite.rules import RULES
+from liftpy.rewrite.skeleton import Skeleton
+from liftpy.rewrite.strategies.families import FAMILIES, Family
 from liftpy.rewrite.strategies.lower import plain
-from liftpy.rewrite.strategy import Failure, at_path, rule
+from liftpy.rewrite.strategy import Derivation, Failure, at_path, rule
 from liftpy.semantics.evaluate import evaluate
 from tests.fuzz.generator import inputs, make
 from tests.fuzz.shrink import shrink
@@ -42,6 +47,10 @@ LONGEST = 100_000  # characters of code that are given to a driver
 CHUNK = 250  # programs that are judged in one process
 REWRITTEN = tuple(r.name for r in RULES.values() if r.family not in {"lowering", "memory"})
 HELD: list[Loaded] = []  # whose buffers stay to the end
+OTHERS = [name for name in FAMILIES if name != "plain"]
+TURN = {"staged": 0.2, "local": 0.5, "partial": 0.5}  # they seldom apply: tried early
+RETRIES = 4  # points of a family at which a smaller program may fail too
+COUNTS = ("outcomes", "families", "primitives", "reasons")
 ATTEMPTS = 12  # places at which rules are tried before a program is lowered
 
 
@@ -53,22 +62,51 @@ class Verdict:
     """
 
     seed: int
+    family: str
     how: str
     outcome: str
     why: str
     program: Program
 
 
-@dataclass
-class Case:
-    """A program, the form that was lowered, and its module."""
+@dataclass(frozen=True)
+class Form:
+    """A program after some rules, and its module by a family of derivations; `how` in words."""
 
-    seed: int
+    family: str
     how: str
     program: Program
-    rewritten: Program
     module: Module
-    arrays: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+@dataclass
+class Case:
+    """A program and one of its forms."""
+
+    seed: int
+    program: Program
+    form: Form
+    arrays: dict[str, Any]
+
+
+@dataclass
+class Tally:
+    """What became of many programs: counts by outcome, family and primitive, and failures."""
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    families: Counter[str] = field(default_factory=Counter)
+    primitives: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            self.outcomes + other.outcomes,
+            self.families + other.families,
+            self.primitives + other.primitives,
+            self.reasons + other.reasons,
+            self.failures + other.failures,
+        )
 
 
 # --- strategies -----------------------------------------------------------------------------------
@@ -100,22 +138,48 @@ def lowered_plainly(program: Program) -> Module:
     ).module
 
 
-def forms(seed: int, device: Device) -> Iterator[tuple[str, Program, Program, Module]]:
-    """A program's forms: plain or after rules, and `direct` where it applies."""
+def lowered_by(
+    family: Family, program: Program, device: Device, random: Random
+) -> tuple[str, Module] | None:
+    """The program by a family, a random choice and a random point; None if the family has none."""
+    if not family.applies(program):
+        return None
+    options = list(family.choices(program))
+    if not options:
+        return None
+    choices, parameters = random.choice(options), family.parameters(program)
+    strategy = family.strategy(program, dict(choices), {p.name: p for p in parameters})
+    result = strategy(program.body.body)
+    if isinstance(result, Failure):
+        return None
+    derivation = Derivation(program.body.body, result.steps, result.expr)
+    lowered = Program(program.name, Lambda(program.params, result.expr), program.constants)
+    skeleton = Skeleton(family.name, choices, lowered, derivation, parameters)
+    for assignment in Space(collect(skeleton, device)).sample(1, random.randrange(2**31)):
+        return f"{skeleton.key} {assignment}", compile_candidate(skeleton, assignment)
+    return None
+
+
+def forms(seed: int, device: Device) -> Iterator[Form]:
+    """Forms of a seed's program: all of its results by `plain`, and by a family that does more.
+
+    Half of them are of the program after random rules.
+    """
     program, random = make(seed), Random(seed)
-    form, how = program, "plain"
+    form, how = program, ""
     if random.random() < 0.5:
         form, applied = rewritten(program, random)
-        how = f"plain after {', '.join(applied) or 'no rule'}"
-    yield how, program, form, lowered_plainly(form)
-    for skeleton in skeletons(program, ("direct",))[:: random.choice((1, 2))]:
-        for assignment in Space(collect(skeleton, device)).sample(1, seed):
-            yield (
-                f"{skeleton.key} {assignment}",
-                program,
-                program,
-                compile_candidate(skeleton, assignment),
-            )
+        how = f" after {', '.join(applied) or 'no rule'}"
+    found = None
+    if random.random() < 0.5:
+        found = lowered_by(FAMILIES["plain"], form, device, random)
+    way, module = found or ("over ids", lowered_plainly(form))
+    yield Form("plain", way + how, form, module)
+    for name in sorted(OTHERS, key=lambda name: random.random() * TURN.get(name, 1.0)):
+        found = lowered_by(FAMILIES[name], form, device, random)
+        if found is not None:
+            yield Form(name, found[0] + how, form, found[1])
+            return
 
 
 # --- many programs in one build -------------------------------------------------------------------
@@ -123,14 +187,16 @@ def forms(seed: int, device: Device) -> Iterator[tuple[str, Program, Program, Mo
 
 def merged(cases: Iterable[Case]) -> list[Module]:
     """The cases' modules with one source; a kernel's name begins with its seed and a number."""
-    renamed, sources = [], [HELPERS]
+    renamed, sources = [], list[str]()
     for number, case in enumerate(cases):
-        module, prefix = case.module, f"s{case.seed}_{number}_"
-        source = module.source.replace(HELPERS, "")
-        sources.append(re.sub(r"void (k\d+_\w+)\(", rf"void {prefix}\1(", source))
+        module, prefix = case.form.module, f"s{case.seed}_{number}_"
+        kernels = module.source[module.source.index("__kernel") :]
+        sources.append(re.sub(r"void (k\d+_\w+)\(", rf"void {prefix}\1(", kernels))
         launches = tuple(replace(x, function=prefix + x.function) for x in module.launches)
         renamed.append(replace(module, launches=launches))
-    return [replace(module, source="\n".join(sources)) for module in renamed]
+    text = "\n".join(sources)
+    whole = "\n".join([HELPERS, *division_helpers(text), text])
+    return [replace(module, source=whole) for module in renamed]
 
 
 def results(session: Session, cases: list[Case]) -> Iterator[tuple[Case, np.ndarray | LiftError]]:
@@ -151,7 +217,7 @@ def results(session: Session, cases: list[Case]) -> Iterator[tuple[Case, np.ndar
         loaded = Loaded(
             session.device, session._context, session._queue, module, kernels, build_seconds=0
         )
-        given = dict(zip(module.parameters, case.arrays.values(), strict=True))
+        given = by_buffer(module, tuple(case.arrays.values()))
         constants = {b.name for b in module.buffers if b.role == "constant"}
         uploaded = {n: a for n, a in given.items() if n in constants}
         others = {n: a for n, a in given.items() if n not in constants}
@@ -170,41 +236,54 @@ def results(session: Session, cases: list[Case]) -> Iterator[tuple[Case, np.ndar
 # --- verdicts -------------------------------------------------------------------------------------
 
 
-def expected(program: Program, arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, bool]:
-    """The meaning in float64, and whether f32 gives the same."""
-    exact = np.asarray(evaluate(program, *arrays.values(), dtype=np.float64))
-    return exact, np.array_equal(exact, evaluate(program, *arrays.values()))
+def expected(program: Program, arrays: dict[str, Any]) -> list[tuple[np.ndarray, bool]]:
+    """The components of the meaning in float64, and whether f32 gives the same."""
+    exact = components(evaluate(program, *arrays.values(), dtype=np.float64))
+    rounded = components(evaluate(program, *arrays.values()))
+    return [(e, np.array_equal(e, r)) for e, r in zip(exact, rounded, strict=True)]
 
 
-def difference(case: Case, got: np.ndarray) -> str:
+def components(value: Any) -> list[np.ndarray]:
+    """The arrays of a result that may be a tuple of tuples."""
+    if isinstance(value, tuple):
+        return [array for part in value for array in components(part)]
+    return [np.asarray(value)]
+
+
+def difference(case: Case, value: Any) -> str:
     """Where a result is not the meaning; nothing if it is."""
-    wanted, exact = expected(case.program, case.arrays)
-    if got.shape != wanted.shape:
-        return f"shape {got.shape}, not {wanted.shape}"
-    near = got == wanted if exact else np.isclose(got, wanted, 1e-4, 1e-4 * np.abs(wanted).max())
-    if near.all():
-        return ""
-    place = tuple(map(int, np.argwhere(~near)[0])) if got.shape else ()
-    form, _ = expected(case.rewritten, case.arrays)
-    what = "" if np.array_equal(form, wanted) else "; the rewritten program means something else"
-    return f"at {list(place)} {got[place]}, not {wanted[place]}{what}"
+    results, wanted = components(value), expected(case.program, case.arrays)
+    for k, (got, (right, exact)) in enumerate(zip(results, wanted, strict=True)):
+        where = f"component {k} " if len(wanted) > 1 else ""
+        if got.shape != right.shape:
+            return f"{where}shape {got.shape}, not {right.shape}"
+        near = got == right if exact else np.isclose(got, right, 1e-4, 1e-4 * np.abs(right).max())
+        if not near.all():
+            place = tuple(map(int, np.argwhere(~near)[0])) if got.shape else ()
+            form = expected(case.form.program, case.arrays)
+            same = all(np.array_equal(a, b) for (a, _), (b, _) in zip(form, wanted, strict=True))
+            what = "" if same else "; the rewritten program means something else"
+            return f"{where}at {list(place)} {got[place]}, not {right[place]}{what}"
+    return ""
 
 
 def judged(seeds: Iterable[int], session: Session) -> Iterator[Verdict]:
     """A verdict for each form of each program."""
     waiting: list[Case] = []
     for seed in seeds:
+        program = make(seed)
         try:
-            for how, program, form, module in forms(seed, session.device):
-                if len(module.source) > LONGEST:
-                    why = f"{len(module.source)} characters of code"
-                    yield Verdict(seed, how, "large", why, form)
+            for form in forms(seed, session.device):
+                if len(form.module.source) > LONGEST:
+                    why = f"{len(form.module.source)} characters of code"
+                    yield Verdict(seed, form.family, form.how, "large", why, form.program)
                     continue
-                waiting.append(Case(seed, how, program, form, module, inputs(program)))
+                waiting.append(Case(seed, program, form, inputs(program)))
         except LiftError as refusal:
-            yield Verdict(seed, "", "refused", str(refusal), make(seed))
+            yield Verdict(seed, "", "", "refused", str(refusal), program)
         except Exception as crash:  # noqa: BLE001  any exception is what is looked for
-            yield Verdict(seed, "", "crashed", f"{type(crash).__name__}: {crash}", make(seed))
+            why = f"{type(crash).__name__}: {crash}"
+            yield Verdict(seed, "", "", "crashed", why, program)
         if len(waiting) >= BATCH:
             yield from verdicts(session, waiting)
             waiting = []
@@ -218,39 +297,50 @@ def verdicts(session: Session, cases: list[Case]) -> Iterator[Verdict]:
     for case, got in results(session, cases):
         why = str(got) if isinstance(got, LiftError) else difference(case, got)
         outcome = "crashed" if isinstance(got, LiftError) else "wrong" if why else "right"
-        yield Verdict(case.seed, case.how, outcome, why, case.rewritten)
+        form = case.form
+        yield Verdict(case.seed, form.family, form.how, outcome, why, form.program)
 
 
-def plainly(program: Program, session: Session) -> tuple[str, str]:
-    """The outcome of a program by the plain strategy alone, and why."""
+def again(program: Program, session: Session, family: str) -> tuple[str, str]:
+    """The first outcome that is not right of a program by a family or by plain, and why."""
     try:
-        arrays = inputs(program)
-        case = Case(0, "plain", program, program, lowered_plainly(program), arrays)
+        arrays, cases = inputs(program), list[Case]()
+        for attempt in range(RETRIES if family else 1):
+            found = None
+            if family:
+                random = Random(attempt)
+                found = lowered_by(FAMILIES[family], program, session.device, random)
+            way, module = found or ("over ids", lowered_plainly(program))
+            cases.append(Case(attempt, program, Form(family, way, program, module), arrays))
     except LiftError as refusal:
         return "refused", str(refusal)
     except Exception as crash:  # noqa: BLE001  as above
         return "crashed", f"{type(crash).__name__}: {crash}"
-    (verdict,) = verdicts(session, [case])
-    return verdict.outcome, verdict.why
+    for verdict in verdicts(session, cases):
+        if verdict.outcome != "right":
+            return verdict.outcome, verdict.why
+    return "right", ""
 
 
 def smallest(verdict: Verdict, session: Session) -> str:
-    """The failing program made small, as text, if the plain strategy alone fails on it too."""
-    outcome, why = plainly(verdict.program, session)
-    if outcome != verdict.outcome:
-        return f"(right by plain alone)\n{show(verdict.program)}"
+    """The failing program made small, as text, if plain or its family alone fails on it too."""
+    for family in ("", *([verdict.family] if verdict.family else FAMILIES)):
+        outcome, why = again(verdict.program, session, family)
+        if outcome != verdict.outcome:
+            continue
 
-    def fails(program: Program) -> bool:
-        again, reason = plainly(program, session)
-        return again == outcome and (outcome == "wrong" or reason[:20] == why[:20])
+        def fails(program: Program, family: str = family, why: str = why) -> bool:
+            outcome, reason = again(program, session, family)
+            return outcome == verdict.outcome and (outcome == "wrong" or reason[:20] == why[:20])
 
-    return show(shrink(verdict.program, fails))
+        return f"by {family or 'plain over ids'}:\n{show(shrink(verdict.program, fails))}"
+    return f"(right by itself)\n{show(verdict.program)}"
 
 
 # --- processes ------------------------------------------------------------------------------------
 
 
-def survey(start: int, count: int, device: str) -> tuple[Counter[str], list[str]]:
+def survey(start: int, count: int, device: str) -> Tally:
     """Outcomes and failures of a range of seeds, judged in a process that a driver may kill.
 
     A range whose process dies is halved; a seed that kills it alone is counted as `killed`.
@@ -260,30 +350,45 @@ def survey(start: int, count: int, device: str) -> tuple[Counter[str], list[str]
         [sys.executable, __file__, *options], capture_output=True, text=True, check=False
     )
     if child.returncode == 0:
-        said = json.loads(child.stdout.splitlines()[-1])
-        return Counter(said["counts"]), said["failures"]
+        return read(child.stdout)
     if child.returncode > 0:
-        return Counter(crashed=1), [child.stderr[-3000:]]
+        return Tally(Counter(crashed=1), failures=[child.stderr[-3000:]])
     if count == 1:
-        return Counter(killed=1), []
-    counts, failures = survey(start, count // 2, device)
-    more, others = survey(start + count // 2, count - count // 2, device)
-    return counts + more, failures + others
+        return Tally(Counter(killed=1))
+    half = count // 2
+    return survey(start, half, device) + survey(start + half, count - half, device)
 
 
-def judge_here(start: int, count: int, device: str) -> tuple[Counter[str], list[str]]:
+def read(text: str) -> Tally:
+    """What a process said last."""
+    said = json.loads(text.splitlines()[-1])
+    return Tally(*(Counter(said[name]) for name in COUNTS), said["failures"])
+
+
+def judge_here(start: int, count: int, device: str) -> Tally:
     """As `survey`, in this process. Of each kind of failure two are made small."""
-    counts, seen, failures = Counter[str](), Counter[str](), []
+    tally = Tally()
     with Session(find_device(device)) as session:
         for verdict in judged(range(start, start + count), session):
-            counts[verdict.outcome] += 1
-            kind = verdict.outcome + re.sub(r"\d+", "N", verdict.why[:60])
-            seen[kind] += verdict.outcome != "right"
-            if verdict.outcome != "right" and seen[kind] <= 2:
-                what = f"seed {verdict.seed}: {verdict.how}: {verdict.outcome}: {verdict.why[:300]}"
+            tally.outcomes[verdict.outcome] += 1
+            tally.families[f"{verdict.family or 'none'} {verdict.outcome}"] += 1
+            tally.primitives.update(words(verdict.program))
+            if verdict.outcome == "right":
+                continue
+            kind = f"{verdict.outcome}: " + re.sub(r"\d+", "N", verdict.why[:60])
+            tally.reasons[kind] += 1
+            if tally.reasons[kind] <= 2:
+                what = f"seed {verdict.seed}: {verdict.family} {verdict.how}: {verdict.outcome}"
                 text = show(verdict.program) if verdict.outcome == "large" else ""
-                failures.append(f"{what}\n{text or smallest(verdict, session)}")
-    return counts, failures
+                text = text or smallest(verdict, session)
+                tally.failures.append(f"{what}: {verdict.why[:300]}\n{text}")
+    return tally
+
+
+def words(program: Program) -> set[str]:
+    """The primitives of a program."""
+    parts = (e for _, e in top_down(program.body.body) if isinstance(e, FunCall))
+    return {e.fun.name for e in parts if isinstance(e.fun, Primitive)}
 
 
 def main() -> int:
@@ -295,18 +400,23 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="in this process, for `survey`")
     given = parser.parse_args()
     if given.json:
-        counts, failures = judge_here(given.start, given.count, given.device)
-        print(json.dumps({"counts": counts, "failures": failures}))
+        print(json.dumps(vars(judge_here(given.start, given.count, given.device))))
         return 0
-    total = Counter[str]()
+    total = Tally()
     for start in range(given.start, given.start + given.count, CHUNK):
         chunk = min(CHUNK, given.start + given.count - start)
-        counts, failures = survey(start, chunk, given.device)
-        total += counts
-        print(f"seeds {start} ... {start + chunk - 1}: {dict(counts)}", *failures, sep="\n")
+        found = survey(start, chunk, given.device)
+        total += found
+        print(
+            f"seeds {start} ... {start + chunk - 1}: {dict(found.outcomes)}",
+            *found.failures,
+            sep="\n",
+        )
         sys.stdout.flush()
-    print(dict(total))
-    return int(total.total() > total["right"] + total["killed"])
+    for name in COUNTS:
+        print(f"{name}: {dict(sorted(getattr(total, name).items()))}")
+    counts = total.outcomes
+    return int(counts.total() > counts["right"] + counts["killed"])
 
 
 if __name__ == "__main__":

@@ -457,3 +457,15 @@ def test_types_of_user_functions_may_be_tuples():
     first = UserFun("first", (Param("p", t),), Param("p", t)[0])
     p = Param("p", t)
     back(program(first(p), p))
+
+
+@pytest.mark.parametrize(
+    "over",
+    ["(bool, i64)", "((f32, f32), f32)", "(i64, f32)", "i32", "bool", "f32", "(f32, f32, f32)"],
+)
+@pytest.mark.parametrize("init", ["(0f32, 3f32)", "(0f32, 3i64)", "(k, -3f32)"])
+def test_an_initial_tuple_reads_back_in_its_own_types(over, init):
+    """Whatever types its numbers would have without being asked for."""
+    p = parse(f"def p(ps: [3]{over}, k: f32) = ps |> reduce((s, t) => (s.0, s.1), {init})")
+    assert [str(t) for t in p.type.elements] == ["f32", "i64" if "i64" in init else "f32"]
+    assert parse(show(p)) == p

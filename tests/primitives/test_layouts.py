@@ -12,7 +12,9 @@ import liftpy as lp
 from liftpy.errors import SyntaxRefused, TypeRefused
 from liftpy.ir.expr import Param
 from liftpy.ir.types import F32, array
-from liftpy.primitives.text import parse_expression
+from liftpy.primitives.text import parse, parse_expression
+from liftpy.semantics.evaluate import evaluate
+from liftpy.semantics.reference import reference
 from tests.primitives.values import numbers, says
 
 one, two, seven, eleven = (numbers(n) for n in (1, 2, 7, 11))
@@ -225,3 +227,10 @@ def test_what_is_no_permutation_of_dimensions_is_refused(axes):
 def test_more_dimensions_than_there_are_are_refused():
     with pytest.raises(TypeRefused, match="transpose needs an array"):
         says("xs |> permute(2, 0, 1)", rows)
+
+
+def test_the_reference_of_a_border_is_of_the_elements_type():
+    """A whole number divided by one is rounded, which a float that looks like it would not be."""
+    p = parse("def p(xs: [2]i32) = xs |> pad(1, 1, 2) |> map(x => x / -3)")
+    xs = np.array([7, -7], np.int32)
+    assert reference(p, xs) == evaluate(p, xs).tolist() == [0, -2, 2, 0]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from liftpy.ir.expr import Expr, FunCall, Lambda, Tuple
+from liftpy.ir.expr import Expr, FunCall, Lambda, Primitive, Tuple
 from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import Path, at, top_down
 from liftpy.primitives import Iterate, Map, Memory, Reduce, Scan, ToGlobal
 from liftpy.primitives.levels import DIMENSIONS
-from liftpy.primitives.work import computes
+from liftpy.primitives.work import computes, is_layout
 from liftpy.rewrite.strategies.shapes import (
     Nest,
     body_of,
+    layers,
     maker,
     nests,
     rank,
@@ -53,18 +54,43 @@ def sequential(*, unroll: bool = False) -> Strategy:
 
 
 def store_inner_scans() -> Strategy:
-    """A scan that another stage reads is stored in registers of the work-item."""
+    """Scans that another stage reads are stored in registers of the work-item."""
 
     def run(expr: Expr) -> Result:
         for path, part in top_down(expr):
             if not isinstance(part, FunCall) or isinstance(part.fun, Memory):
                 continue
             for position, arg in enumerate(part.args):
-                if isinstance(arg, FunCall) and type(arg.fun) is Scan:
+                if gives(arg, is_scan):
                     return seq(at_path((*path, position), rule("to_private")), run)(expr)
         return Success(expr)
 
     return run
+
+
+def gives(expr: Expr, made: Callable[[Expr], bool], *, inside: bool = False) -> bool:
+    """Whether reading a value, or an element of it, reads what is `made` so.
+
+    `inside` a map's function what a view reads counts, which elsewhere can be stored by itself.
+    """
+    if made(expr):
+        return True
+    if isinstance(expr, Tuple):
+        return any(gives(e, made, inside=inside) for e in expr.elements)
+    if not isinstance(expr, FunCall):
+        return False
+    fun, parts = expr.fun, expr.args if inside else ()
+    if isinstance(fun, Lambda):
+        return any(gives(e, made, inside=inside) for e in (*parts, fun.body))
+    if type(fun) is Map:
+        return any(gives(e, made, inside=True) for e in (*parts, fun.f.body))
+    view = isinstance(fun, Primitive) and is_layout(fun)
+    return view and any(gives(e, made, inside=inside) for e in parts)
+
+
+def is_scan(expr: Expr) -> bool:
+    """A `scan` that has no loop yet."""
+    return isinstance(expr, FunCall) and type(expr.fun) is Scan
 
 
 def unroll_innermost() -> Strategy:
@@ -89,14 +115,20 @@ def chain(trees: tuple[Nest, ...]) -> Iterator[Path]:
 def over_ids(level: str) -> Strategy:
     """The maps that make the result over ids of a level; the innermost is along dimension 0.
 
-    `glb` leaves the work-groups to the driver, `wrg` makes each work-item a group of its own.
+    `glb` leaves the work-groups to the driver, `wrg` makes each work-item a group of its own. Maps
+    side by side are over the same ids; the components of a tuple are kernels, each over its own.
     """
 
     def run(expr: Expr) -> Result:
-        paths = tuple(chain(nests(expr)))[: len(DIMENSIONS)]
-        dims = reversed(range(len(paths)))
+        if isinstance(expr, Tuple):
+            return seq(*(at_path((k,), run) for k in range(len(expr.elements))))(expr)
+        outer = tuple(layers(nests(expr)))[: len(DIMENSIONS)]
         return seq(
-            *(at_path(p, rule(f"map_to_{level}_{d}")) for p, d in zip(paths, dims, strict=True))
+            *(
+                at_path(path, rule(f"map_to_{level}_{len(outer) - 1 - depth}"))
+                for depth, paths in enumerate(outer)
+                for path in paths
+            )
         )(expr)
 
     return run
@@ -155,6 +187,12 @@ def is_kernel_iteration(expr: Expr) -> bool:
     return isinstance(expr, FunCall) and type(expr.fun) is Iterate and bool(nests(body_of(expr)))
 
 
+def is_sequence(expr: Expr) -> bool:
+    """A scan, or an iteration of a function of arrays: work-items have to share its result."""
+    iterates = isinstance(expr, FunCall) and type(expr.fun) is Iterate
+    return is_scan(expr) or (iterates and any(True for _ in expr.type.lengths()))
+
+
 def first_sequence(expr: Expr, path: Path = ()) -> Path | None:
     """What has to be in memory before a scan or an iteration, or before what reads one."""
     if not isinstance(expr, FunCall) or isinstance(expr.fun, ToGlobal):
@@ -162,7 +200,7 @@ def first_sequence(expr: Expr, path: Path = ()) -> Path | None:
     sequence = type(expr.fun) is Scan or is_kernel_iteration(expr)
     for position, arg in enumerate(expr.args):
         here = (*path, position)
-        reads = isinstance(arg, FunCall) and (type(arg.fun) is Scan or is_kernel_iteration(arg))
+        reads = gives(arg, is_sequence)
         stored = isinstance(arg, FunCall) and isinstance(arg.fun, ToGlobal)
         if not stored and (
             reads or (sequence and isinstance(arg.type, ArrayType) and computes(arg))
@@ -170,6 +208,8 @@ def first_sequence(expr: Expr, path: Path = ()) -> Path | None:
             return here
         if (found := first_sequence(arg, here)) is not None:
             return found
+    if isinstance(expr.fun, Lambda):
+        return first_sequence(expr.fun.body, (*path, len(expr.args)))
     return None
 
 

@@ -101,15 +101,16 @@ def nests(expr: Expr, path: Path = (), *, inside: bool = False) -> tuple[Nest, .
     """The maps that make the result of an expression.
 
     A map that is only read, by a zip say, is none of them: it is worked out where it is read. Nor
-    is, inside another, a map that reads what is folded to an array: one work-item has that array;
-    or one beside something that no map makes, which every work-item would store.
+    is, inside another, a map that reads what is folded to an array, scanned or iterated: one
+    work-item has that array; or one beside something that no map makes, which every work-item
+    would store.
     """
 
     def of(part: Expr, *steps: int, inside: bool = inside) -> tuple[Nest, ...]:
         return nests(part, (*path, *steps), inside=inside)
 
     match expr:
-        case FunCall(fun, args) if inside and any(map(folds_arrays, args)) and not is_view(fun):
+        case FunCall(fun, args) if inside and any(map(in_registers, args)) and not is_view(fun):
             return ()
         case Tuple(elements):
             parts = [of(e, k) for k, e in enumerate(elements)]
@@ -161,6 +162,24 @@ def folds_arrays(expr: Expr) -> bool:
     return (is_reduce(expr) and isinstance(expr.type, ArrayType)) or any(
         map(folds_arrays, children(expr))
     )
+
+
+def in_registers(expr: Expr) -> bool:
+    """Whether something makes an array that one work-item has to itself."""
+    if isinstance(expr, FunCall) and isinstance(expr.fun, ToGlobal):
+        return False
+    sequence = isinstance(expr, FunCall) and isinstance(expr.fun, Scan | Iterate)
+    if sequence and any(True for _ in expr.type.lengths()):
+        return True
+    return folds_arrays(expr) or any(map(in_registers, children(expr)))
+
+
+def layers(trees: tuple[Nest, ...]) -> Iterator[tuple[Path, ...]]:
+    """The paths of nests side by side, outermost first, as deep as all of them are."""
+    while trees:
+        yield tuple(nest.path for nest in trees)
+        deeper = all(nest.inner for nest in trees)
+        trees = tuple(nest for outer in trees for nest in outer.inner) if deeper else ()
 
 
 def paths_of(trees: tuple[Nest, ...]) -> Iterator[Path]:

@@ -1,0 +1,145 @@
+"""The variables of a kernel's code: what is held in one, and in which block it is declared.
+
+What is mentioned more than once is computed once, into a constant variable. A term that reads only
+what the kernel never writes has one value wherever it is computed: it is declared in the outermost
+open block that knows its loop variables. Any other is declared where it is first needed, and that
+variable serves until the block ends or something is stored.
+
+Note [Behind a condition]. What only a guarded value mentions may read out of bounds where the guard
+does not hold. It is held in a variable that is computed under the same conditions, and is zero
+where they fail: `const float v1 = (i >= 1) ? a[i - 1] * 2.0f : 0.0f;`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from liftpy.opencl.c import Block, C, CallC, Declare, Infix, Prefix, Ternary, Text, vector_type
+from liftpy.opencl.scalars import literal_c
+from liftpy.opencl.terms import condition_c, repeated
+from liftpy.views.access import Inside, Term
+
+
+@dataclass
+class Scopes:
+    """The open blocks, and the variables that are declared in them."""
+
+    counters: dict[str, int] = field(init=False, default_factory=dict)
+    blocks: list[Block] = field(init=False, default_factory=lambda: [Block()])
+    depths: dict[str, int] = field(init=False, default_factory=dict)
+    shared: set[Term] = field(init=False, default_factory=set)
+    guard: tuple[C, ...] = field(init=False, default=())
+    stores: int = field(init=False, default=0)
+
+    def fresh(self, stem: str) -> str:
+        """A new name, numbered per stem."""
+        number = self.counters.get(stem, 0)
+        self.counters[stem] = number + 1
+        return f"{stem}{number}"
+
+    @property
+    def block(self) -> Block:
+        """The innermost open block."""
+        return self.blocks[-1]
+
+    def put(self, statement: Any) -> None:
+        """Append a statement."""
+        self.block.statements.append(statement)
+
+    def open(self, counter: str) -> None:
+        """Begin the block of a loop."""
+        self.depths[counter] = len(self.blocks)
+        self.blocks.append(Block())
+
+    def close(self) -> Block:
+        """End the innermost block."""
+        block = self.blocks.pop()
+        block.loads.clear()
+        return block
+
+    # --- variables ---
+
+    def declare(self, kind: str, c: C) -> Text:
+        """A new variable, in the innermost block."""
+        name = self.fresh("v")
+        self.depths[name] = len(self.blocks) - 1
+        self.put(Declare(kind, name, c))
+        return Text(name)
+
+    def find(self, key: object) -> C | None:
+        """The variable that already holds a value, if there is one."""
+        for block in reversed(self.blocks):
+            if key in block.loads:
+                return block.loads[key]
+        return None
+
+    def named(self, key: object, c: C, kind: str) -> C:
+        """The variable that holds a value, declared at its first use."""
+        found = self.find(key)
+        if found is None:
+            found = self.block.loads[key] = self.declare(kind, c)
+        return found
+
+    def share(self, term: Term) -> None:
+        """Note what of a term is to be held in variables: what it mentions more than once."""
+        self.shared |= repeated(term)
+
+    def held(self, term: Term, width: int, compute: Callable[[], C]) -> C:
+        """A term's C, or the variable that holds it; of `width` lanes."""
+        if term not in self.shared:
+            return compute()
+        kind = vector_type(term.type.name, width)
+        if not term.stable:
+            key = (term, width, self.stores)
+            if key not in self.block.loads:
+                self.block.loads[key] = self.declare(kind, compute())
+            return self.block.loads[key]
+        key = term if width == 1 else (term, width)
+        found = self.find(key)
+        if found is None:
+            with self.at(max((self.depths.get(n, 0) for n in term.names), default=0)):
+                found = self.named(key, compute(), kind)
+        return found
+
+    @contextmanager
+    def at(self, depth: int) -> Generator[None]:
+        """In an outer block."""
+        inner = self.blocks[depth + 1 :]
+        del self.blocks[depth + 1 :]
+        try:
+            yield
+        finally:
+            self.blocks += inner
+
+    # --- conditions ---
+
+    @contextmanager
+    def behind(self, conditions: list[Inside], *, holds: bool) -> Generator[None]:
+        """Where conditions hold, or where not all of them do."""
+        before, condition = self.guard, condition_c(conditions)
+        self.guard = (*before, condition if holds else Prefix("!", condition))
+        try:
+            yield
+        finally:
+            self.guard = before
+
+    def held_behind(self, term: Term, width: int, compute: Callable[[], C]) -> C:
+        """`held` where the conditions of now hold (Note [Behind a condition])."""
+        if term not in self.shared or not self.guard:
+            return compute()
+        found = self.find(term if width == 1 else (term, width))
+        if found is not None:
+            return found
+        kind = vector_type(term.type.name, width)
+        zero = literal_c(0, term.type)
+        none = zero if width == 1 else CallC(f"({kind})", (zero,))
+        condition = functools.reduce(lambda a, b: Infix("&&", a, b), self.guard)
+        key = (term, width, self.guard, None if term.stable else self.stores)
+        if key not in self.block.loads:
+            value = Ternary(condition, compute(), none)
+            self.block.loads[key] = self.declare(kind, value)
+        return self.block.loads[key]

@@ -1,0 +1,49 @@
+"""How often a function uses a variable, or each component of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from liftpy.ir.expr import Expr, FunCall, Get, Lambda, Param
+from liftpy.ir.walk import children, function_of
+
+#: Which component, of which component, ...; that of the whole value is empty.
+Component: TypeAlias = tuple[int, ...]
+
+
+def uses(expr: Expr, param: Param) -> Iterator[Component]:
+    """The components that are mentioned; twice where a primitive's function does it."""
+    if param not in expr.free:
+        return
+    path: list[int] = []
+    whole = expr
+    while isinstance(whole, FunCall) and isinstance(whole.fun, Get):
+        path.append(whole.fun.index)
+        (whole,) = whole.args
+    if whole == param:
+        yield tuple(reversed(path))
+        return
+    if not isinstance(expr, FunCall):
+        for part in children(expr):
+            yield from uses(part, param)
+        return
+    for arg in expr.args:
+        yield from uses(arg, param)
+    function = function_of(expr.fun)
+    if function is not None and param not in function.params:
+        inside = tuple(uses(function.body, param))
+        yield from inside if isinstance(expr.fun, Lambda) else inside * 2
+
+
+class Uses:
+    """The uses of a variable, component by component."""
+
+    def __init__(self, expr: Expr, param: Param) -> None:
+        self.counts = Counter(uses(expr, param))
+
+    def many(self, component: Component) -> bool:
+        """Whether a component is used more than once, by itself or within a larger one."""
+        within = (component[:k] for k in range(len(component) + 1))
+        return sum(self.counts[c] for c in within) > 1
