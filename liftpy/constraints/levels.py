@@ -107,8 +107,9 @@ def _values(
             domain = _guarded(source, found, whole, otherwise="()")
             tried = min(tried, DIVISORS)
             break
-    conditions = [source.condition(c) for c in sorted(ending, key=_effort)]
-    tests = " and ".join([*filter(None, possible), *conditions])
+    # Short tests first: most values fail one of them, and the long ones (memory) are not evaluated.
+    conditions = [*filter(None, possible), *map(source.condition, sorted(ending, key=_effort))]
+    tests = " and ".join(sorted(conditions, key=len))
     return f"[{x} for {x} in {domain}{f' if {tests}' if tests else ''}]", tried
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from liftpy.errors import RuleRefused
 from liftpy.ir.expr import Expr, FunCall, Lambda, Program, Tuple
@@ -34,6 +35,7 @@ from liftpy.rewrite.strategies.shapes import (
     is_windows,
     maps_over,
 )
+from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.stage import Sizes, four_stages
 from liftpy.rewrite.strategies.tile import in_vectors, tile, tiled_lengths, windows_in_local
 from liftpy.rewrite.strategy import Derivation, Failure, Strategy, Success, seq
@@ -183,16 +185,17 @@ def tiled_parameters(program: Program) -> tuple[Parameter, ...]:
     return (*tiles, Parameter("v", 1, MAX_LANES, "vector width over the innermost map"))
 
 
-def tile_steps(sizes: dict[str, Parameter], vector: str) -> Strategy:
+@lru_cache(maxsize=8)
+def tile_steps(sizes: tuple[Parameter, ...], vector: str) -> Strategy:
     """`tile`, and vectors where they are chosen."""
-    tiles = tuple(p.nat for name, p in sizes.items() if name != "v")
-    vectors = [in_vectors(sizes["v"].nat)] if vector == "yes" else []
-    return seq(exposed(), tile(tiles), *vectors)
+    *tiles, width = (p.nat for p in sizes)
+    vectors = [in_vectors(width)] if vector == "yes" else []
+    return remembered(seq(exposed(), tile(tuple(tiles)), *vectors))
 
 
 def tiled_choices(program: Program) -> Iterator[Choices]:
     """Vectors where they can be, and every legal mapping whose dimensions fall inwards."""
-    sizes = {p.name: p for p in tiled_parameters(program)}
+    sizes = tiled_parameters(program)
     for vector in ("no", "yes"):
         result = tile_steps(sizes, vector)(program.body.body)
         if not isinstance(result, Failure):
@@ -204,7 +207,9 @@ def tiled_strategy(
     _program: Program, choices: dict[str, str], sizes: dict[str, Parameter]
 ) -> Strategy:
     """`tile`, at the levels of a mapping."""
-    return seq(tile_steps(sizes, choices["vector"]), mapped(read_mapping(choices["map"])))
+    return seq(
+        tile_steps(tuple(sizes.values()), choices["vector"]), mapped(read_mapping(choices["map"]))
+    )
 
 
 def is_tileable(program: Program) -> bool:

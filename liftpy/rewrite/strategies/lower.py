@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 from liftpy.ir.expr import Expr, FunCall, Lambda, Tuple
 from liftpy.ir.types import ArrayType
@@ -10,6 +11,7 @@ from liftpy.ir.walk import Path, at, top_down
 from liftpy.primitives import Iterate, Map, Memory, Reduce, Scan, ToGlobal
 from liftpy.primitives.levels import DIMENSIONS
 from liftpy.primitives.work import computes
+from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.shapes import (
     Nest,
     body_of,
@@ -102,6 +104,7 @@ def over_ids(level: str) -> Strategy:
     return run
 
 
+@cache
 def exposed() -> Strategy:
     """Reductions nested, and maps that make the result, which `mapping` gives levels.
 
@@ -125,7 +128,7 @@ def exposed() -> Strategy:
         prepared = seq(nest_reductions(), store_shared(plain())) if computes(expr) else identity
         return seq(prepared, attempt(where(is_unmapped, copied_out)))(expr)
 
-    return run
+    return remembered(run)
 
 
 def plain() -> Strategy:
