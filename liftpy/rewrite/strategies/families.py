@@ -25,6 +25,7 @@ from liftpy.rewrite.strategies.partial import (
     reduced_lengths,
     results_reduced,
 )
+from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.shapes import (
     array_type,
     body_of,
@@ -35,7 +36,6 @@ from liftpy.rewrite.strategies.shapes import (
     is_windows,
     maps_over,
 )
-from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.stage import Sizes, four_stages
 from liftpy.rewrite.strategies.tile import in_vectors, tile, tiled_lengths, windows_in_local
 from liftpy.rewrite.strategy import Derivation, Failure, Strategy, Success, seq
