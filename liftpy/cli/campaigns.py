@@ -15,6 +15,9 @@ from liftpy.cli.arguments import (
     DeviceName,
     JsonFlag,
     ProgramName,
+    SamplerName,
+    SamplerOption,
+    SeedOption,
     SizeOption,
     load_program,
     sizes,
@@ -59,7 +62,8 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
     samples: Annotated[
         int, typer.Option("--samples", "-n", metavar="N", min=1, help="Candidates to draw.")
     ] = campaigns.SAMPLES,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Decides what is drawn.")] = 0,
+    seed: SeedOption = 0,
+    sampler: SamplerOption = SamplerName.UNIFORM,
     db: Annotated[
         Path, typer.Option("--db", metavar="FILE", help="Where everything is kept.")
     ] = campaigns.DATABASE,
@@ -102,6 +106,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
                 tolerance=tolerance,
                 progress=progress,
                 sizes=numbers,
+                sampler=sampler.value,
             )
     except KeyboardInterrupt:
         note(f"stopped; everything so far is in {db}. The same command again goes on")

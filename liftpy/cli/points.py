@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import time
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -11,6 +13,9 @@ from liftpy.cli.arguments import (
     DeviceName,
     JsonFlag,
     ProgramName,
+    SamplerName,
+    SamplerOption,
+    SeedOption,
     SetOption,
     SizeOption,
     device_or_default,
@@ -21,8 +26,19 @@ from liftpy.cli.screen import note, say, show, show_json
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.errors import LiftError
 from liftpy.explore.campaign import space_of
+from liftpy.explore.candidate import Candidate
 from liftpy.explore.report import in_bytes
 from liftpy.opencl.run import device_notes, devices, find_device
+
+
+VALUES_SHOWN = 12  # of a size, where they are named one by one
+
+DrawOption = Annotated[
+    int, typer.Option("--draw", metavar="N", min=0, help="Draw so many candidates instead.")
+]
+StartOption = Annotated[
+    int, typer.Option("--start", metavar="K", min=0, help="Leave out the first K draws.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -69,20 +85,36 @@ def show_space(
     size: SizeOption = None,
     device: DeviceName = None,
     set_: SetOption = None,
+    draw: DrawOption = 0,
+    start: StartOption = 0,
+    seed: SeedOption = 0,
+    sampler: SamplerOption = SamplerName.UNIFORM,
     json: JsonFlag = False,
 ) -> None:
-    """Parameters, ranges, constraints with who asked for each, the exact number of valid points."""
+    """Parameters, ranges, constraints with who asked for each, the exact number of valid points.
+
+    With --draw, candidates are drawn instead: those that a campaign of the same seed would try.
+    """
+    begun = time.perf_counter()
     where = device_or_default(device)
     space = space_of(load_program(program, size), where).narrow(settings(set_))
+    if draw:
+        drawn = space.sample(draw, seed, sampler=sampler.value, start=start)
+        show_draws(drawn, more=len(drawn) == draw, json=json)
+        return
+    space.count()
+    seconds = time.perf_counter() - begun
     if json:
         show_json(
             {
                 "program": space.program.name,
                 "device": where.to_json(),
                 "parameters": space.parameters,
+                "reached": space.reached,
                 "constraints": space.constraints,
                 "skeletons": space.counts(),
                 "count": space.count(),
+                "seconds": seconds,
             }
         )
         return
@@ -95,7 +127,7 @@ def show_space(
             choices.add_row(p["name"], " | ".join(p["words"]), "structural choice", "")
         else:
             families = ", ".join(p["families"])
-            choices.add_row(p["name"], f"{p['low']} .. {p['high']}", p["meaning"], families)
+            choices.add_row(p["name"], spell_range(p, space.reached), p["meaning"], families)
     show(choices)
     conditions = Table(title="constraints", title_justify="left", box=None, pad_edge=False)
     for name in ("condition", "asked by", "skeletons"):
@@ -109,7 +141,32 @@ def show_space(
     for key, count in space.counts().items():
         sizes.add_row(key, f"{count:,}")
     show(sizes)
-    say(f"valid points: {space.count():,}")
+    say(f"valid points: {space.count():,} (derived and counted in {seconds:.2f} s)")
+
+
+def spell_range(parameter: dict[str, Any], reached: dict[str, list[int]]) -> str:
+    """A size's range, and what of it the conditions leave."""
+    text = f"{parameter['low']} .. {parameter['high']}"
+    values = reached[parameter["name"]]
+    if not values:
+        return f"{text}: none valid"
+    if len(values) == parameter["high"] - parameter["low"] + 1:
+        return text
+    if len(values) <= VALUES_SHOWN:
+        return f"{text}: {', '.join(map(str, values))} valid"
+    return f"{text}: {len(values)} valid, {values[0]} .. {values[-1]}"
+
+
+def show_draws(drawn: list[Candidate], *, more: bool, json: bool) -> None:
+    """Drawn candidates, one a line, and where the next draw goes on."""
+    if json:
+        show_json(
+            [{"ordinal": c.ordinal, "id": c.key, "settings": c.settings} for c in drawn],
+        )
+        return
+    for candidate in drawn:
+        say(f"{candidate.ordinal:>6} {candidate.key} {candidate.label}")
+    note(f"the next: --start {drawn[-1].ordinal + 1}" if more else "there are no more")
 
 
 def explain(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -16,6 +17,7 @@ import z3
 
 from liftpy.constraints.levels import divisors
 from liftpy.constraints.system import (
+    RANGE,
     Assignment,
     Clause,
     ConstraintSystem,
@@ -26,7 +28,8 @@ from liftpy.constraints.system import (
     terms,
 )
 from liftpy.errors import InternalError
-from liftpy.ir.constraint import AtMost, Divides, Equal
+from liftpy.ir.constraint import AtMost, Divides, Equal, at_most
+from liftpy.ir.nat import nat, var
 from liftpy.rewrite.skeleton import Parameter
 
 SECONDS = 5.0  # for one query
@@ -81,8 +84,71 @@ def feasible(
 ) -> Verdict:
     """Whether the system has a point in which the given parameters have the given values.
 
-    Each query has a context of its own: an answer does not depend on earlier ones. The given values
-    are no conditions: a core does not have them.
+    The given values are no conditions: a core does not have them.
+    """
+    return ask(system, given or {}, None, seconds)
+
+
+def implied(system: ConstraintSystem, clause: Clause, *, seconds: float = SECONDS) -> Verdict:
+    """Whether a condition follows from those of a system: whether no point breaks it.
+
+    `Infeasible` where it does: its core is what it follows from. `Feasible` gives a point that
+    breaks it and no condition of the system.
+    """
+    return ask(system, {}, clause, seconds)
+
+
+@dataclass(frozen=True)
+class Tightened:
+    """The least and the largest value of a parameter in the points of a system."""
+
+    low: int
+    high: int
+
+
+def tightened(
+    system: ConstraintSystem, name: str, *, seconds: float = SECONDS
+) -> Tightened | Infeasible | Unknown:
+    """The range that the conditions leave of a parameter's; `Infeasible` where there is no point.
+
+    Bisected from points: a query asks for a point in the half that is further out.
+    """
+    deadline = time.monotonic() + seconds
+    parameter = system.by_name[name]
+
+    def between(low: int, high: int) -> Verdict:
+        size = var(name, None, None)
+        bounds = (at_most(nat(low), size), at_most(size, nat(high)))
+        clauses = (*system.clauses, *(Clause(b, (f"{RANGE}{name}",)) for b in bounds))
+        left = max(deadline - time.monotonic(), 0.001)
+        return feasible(ConstraintSystem(system.parameters, clauses), seconds=left)
+
+    found = between(parameter.low, parameter.high)
+    if not isinstance(found, Feasible):
+        return found
+    ends: list[int] = []
+    for outermost in (parameter.low, parameter.high):
+        known = found.assignment[name]  # a value that some point has
+        while known != outermost:
+            middle = (known + outermost) // 2 if known > outermost else (known + outermost + 1) // 2
+            verdict = between(*sorted((outermost, middle)))
+            if isinstance(verdict, Unknown):
+                return verdict
+            if isinstance(verdict, Feasible):
+                known = verdict.assignment[name]
+            else:
+                outermost = middle + 1 if known > outermost else middle - 1  # noqa: PLW2901
+        ends.append(known)
+    return Tightened(*ends)
+
+
+def ask(
+    system: ConstraintSystem, given: Mapping[str, int], denied: Clause | None, seconds: float
+) -> Verdict:
+    """Whether there is a point with the given values that breaks the denied condition.
+
+    Each query has a context of its own: an answer does not depend on earlier ones. A solver that
+    gives up is `Unknown`: never a yes, never a no.
     """
     context = z3.Context()
     solver = z3.Solver(ctx=context)
@@ -90,7 +156,7 @@ def feasible(
     solver.set("random_seed", 0)
     solver.set("core.minimize", True)
     variables = {p.name: z3.Int(p.name, context) for p in system.parameters}
-    for name, value in (given or {}).items():
+    for name, value in given.items():
         solver.add(variables[name] == value)
     asked: dict[str, Clause] = {}
     for clause in (*(c for p in system.parameters for c in ranges(p)), *system.clauses):
@@ -100,6 +166,11 @@ def feasible(
         label = f"clause {len(asked)}"
         asked[label] = clause
         solver.assert_and_track(formula, label)
+    if denied is not None:
+        formula = translate(denied, system, variables, context)
+        if formula is None:
+            return Unknown(f"z3 has no words for: {denied.constraint}")
+        solver.add(z3.Not(formula))
     answer = solver.check()
     if answer == z3.sat:
         model: Any = solver.model()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from liftpy.compile import compile_candidate, skeletons
 from liftpy.constraints.device import Device
+from liftpy.constraints.draw import Sampler
 from liftpy.errors import ConstraintRefused, NothingMeasured, UnknownName
 from liftpy.explore.candidate import FAMILY, Candidate, program_text
 from liftpy.explore.check import INPUT_SEED, POINTS, TOLERANCE, expected, inputs
@@ -177,6 +178,7 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     tolerance: float = TOLERANCE,
     progress: Callable[[Progress], None] = lambda _: None,
     sizes: Mapping[str, int] | None = None,
+    sampler: Sampler = "uniform",
 ) -> Campaign:
     """A campaign: the first `samples` draws of a seed, each compiled, checked and timed.
 
@@ -184,14 +186,15 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     stopped and resumed has the same candidates as one that was not. Larger `samples` extend it.
     `time_limit` ends this call after so many seconds, between two candidates; `candidate_limit`
     is for each. `tolerance` bounds the error of a result, relative to its largest value. `sizes`
-    gives numbers for the program's open sizes: with others it is another campaign.
+    gives numbers for the program's open sizes: with others it is another campaign. `sampler` says
+    how candidates are drawn: uniformly, or as published (`incremental`), for comparison.
 
     Raises StoreRefused if `db` holds another campaign, NothingMeasured if no candidate was right.
     """
     start = time.monotonic()
     program = closed(program, sizes)
     space = space_of(program, device, families=families, memory_limit=memory_limit)
-    if not space.count():
+    if not space.possible:
         raise ConstraintRefused(space.explain({}).text)
     identity = Identity(
         program=program.name,
@@ -202,6 +205,7 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
         settings={
             "families": space.families if families is not None else None,
             "memory_limit": memory_limit,
+            "sampler": sampler,
             "sizes": dict(sizes) if sizes else None,
             "tolerance": tolerance,
             "points": POINTS,
@@ -213,13 +217,13 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
         setup = Setup(identity.text, space.device, wanted, INPUT_SEED)
         with Measurer(setup, candidate_limit) as measurer:
             run = Run(store, measurer, samples, progress)
-            for candidate in itertools.islice(space.draws(seed), samples):
+            for candidate in itertools.islice(space.draws(seed, sampler), samples):
                 if candidate.key in run.done:
                     continue
                 if time_limit is not None and time.monotonic() - start > time_limit:
                     break
                 run.step(candidate)
-        exhausted = len(run.done) == space.count()
+        exhausted = sampler == "uniform" and len(run.done) == space.count()
         campaign = Campaign(store.path, identity, tuple(store.rows()), exhausted)
     if not campaign.pareto():
         raise nothing_measured(campaign)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +11,7 @@ from typing import Any
 
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import Device
+from liftpy.constraints.draw import Sampler, first
 from liftpy.constraints.draw import Space as Points
 from liftpy.constraints.explain import Explanation, explain
 from liftpy.constraints.system import ConstraintSystem
@@ -32,6 +32,11 @@ class Member:
     def points(self) -> Points:
         """The valid sizes, counted when first asked."""
         return Points(self.system)
+
+    @cached_property
+    def possible(self) -> bool:
+        """Whether it has points: one is looked for, none are counted."""
+        return first(self.system) is not None
 
     @property
     def family(self) -> str:
@@ -54,11 +59,11 @@ class Member:
         """The member with these sizes fixed; they remain parameters. None if no point has them."""
         sizes = self.sizes(settings)
         if not sizes:
-            return self if self.points.count() else None
+            return self if self.possible else None
         if self.system.broken(sizes):
             return None
         fixed = Member(self.skeleton, self.system.fix(sizes))
-        return fixed if fixed.points.count() else None
+        return fixed if fixed.possible else None
 
     def first(self, settings: Mapping[str, str | int], seed: int) -> dict[str, int] | None:
         """Valid sizes that agree with settings; None if there are none."""
@@ -141,6 +146,15 @@ class Space:
         return [*choices, *({"name": name, **entry} for name, entry in found.items())]
 
     @cached_property
+    def reached(self) -> dict[str, list[int]]:
+        """The values that each size takes in some candidate, ascending."""
+        found: dict[str, set[int]] = {}
+        for member in self.members:
+            for p in member.system.parameters:
+                found.setdefault(p.name, set()).update(member.points.values(p.name))
+        return {name: sorted(values) for name, values in found.items()}
+
+    @cached_property
     def constraints(self) -> list[dict[str, Any]]:
         """Every condition as JSON data: its text, who asked for it, in which skeletons."""
         found: dict[tuple[str, str], list[str]] = {}
@@ -153,6 +167,11 @@ class Space:
             for (text, asked_by), keys in found.items()
         ]
 
+    @property
+    def possible(self) -> bool:
+        """Whether there are candidates; none are counted."""
+        return any(member.possible for member in self.members)
+
     def count(self) -> int:
         """The exact number of candidates."""
         return sum(member.points.count() for member in self.members)
@@ -163,22 +182,38 @@ class Space:
 
     # --- drawing ----------------------------------------------------------------------------------
 
-    def draws(self, seed: int) -> Iterator[Candidate]:
-        """All candidates in an order that the seed decides.
+    def draws(
+        self, seed: int, sampler: Sampler = "uniform", start: int = 0
+    ) -> Iterator[Candidate]:
+        """All candidates in an order that the seed decides, from place `start` of that order.
 
         Families take turns, and within a family the skeletons, a larger one more often: its turns
         are in proportion to the logarithm of its number of points. Within a skeleton draws are
         uniform without replacement. Who has no points left gives up its turn. So a sample sees
         every family however much their sizes differ, and a longer sample begins with a shorter one.
+
+        The sampler `incremental`, the published one, counts nothing: skeletons take equal turns,
+        and it ends when it has met too many candidates again.
         """
-        queues = [_family_draws(list(group), seed) for group in _by_family(self.members)]
-        for ordinal, (member, sizes) in enumerate(_round_robin(queues)):
+        queues = [_family_draws(list(group), seed, sampler) for group in _by_family(self.members)]
+        drawn = itertools.islice(enumerate(_round_robin(queues)), start, None)
+        for ordinal, (member, sizes) in drawn:
             yield Candidate(self.program, member.skeleton, tuple(sizes.items()), ordinal)
 
-    def sample(self, n: int, seed: int, family: str | None = None) -> list[Candidate]:
-        """The first `n` draws; all candidates where there are fewer. UnknownName for the family."""
-        space = self if family is None else self.narrow({FAMILY: family})
-        return list(itertools.islice(space.draws(seed), n))
+    def sample(
+        self,
+        n: int,
+        seed: int,
+        family: str | None = None,
+        sampler: Sampler = "uniform",
+        start: int = 0,
+    ) -> list[Candidate]:
+        """`n` draws from place `start`; all there are, where there are fewer.
+
+        UnknownName for the family.
+        """
+        space = self if family is None else self.choosing({FAMILY: family})
+        return list(itertools.islice(space.draws(seed, sampler, start), n))
 
     # --- choosing ---------------------------------------------------------------------------------
 
@@ -294,15 +329,16 @@ def _by_family(members: Iterable[Member]) -> Iterator[list[Member]]:
     yield from groups.values()
 
 
-def _family_draws(members: list[Member], seed: int) -> Iterator[Draw]:
+def _family_draws(members: list[Member], seed: int, sampler: Sampler) -> Iterator[Draw]:
     """The draws of one family.
 
     The next turn is that of the skeleton which has had the fewest for its weight; equals are told
     apart by the seed, so that short samples with other seeds see other skeletons.
     """
     order = sorted(members, key=lambda m: subseed(seed, f"turn {m.skeleton.key}"))
-    draws = [m.points.draws(subseed(seed, m.skeleton.key)) for m in order]
-    weights = [math.log2(1 + m.points.count()) for m in order]
+    draws = [m.points.draws(subseed(seed, m.skeleton.key), sampler) for m in order]
+    counted = sampler == "uniform"  # in whole digits: logarithms differ between platforms
+    weights = [m.points.count().bit_length() if counted else 1 for m in order]
     taken = [0] * len(order)
     left = {k for k in range(len(order)) if weights[k]}
     while left:
