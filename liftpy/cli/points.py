@@ -30,7 +30,6 @@ from liftpy.explore.candidate import Candidate
 from liftpy.explore.report import in_bytes
 from liftpy.opencl.run import device_notes, devices, find_device
 
-
 VALUES_SHOWN = 12  # of a size, where they are named one by one
 
 DrawOption = Annotated[
@@ -79,7 +78,7 @@ def show_devices(*, json: JsonFlag = False) -> None:
         note(f"note: {text}")
 
 
-def show_space(
+def show_space(  # noqa: PLR0913  as many options as there are to narrow and to draw
     program: ProgramName,
     *,
     size: SizeOption = None,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from liftpy.constraints.core import smallest
 from liftpy.constraints.draw import Completer, Space, first, search
 from liftpy.constraints.levels import Levels
 from liftpy.constraints.solve import Infeasible, feasible
@@ -177,11 +178,11 @@ def refuse_empty(system: ConstraintSystem) -> None:
 
 
 def clash(system: ConstraintSystem, given: Mapping[str, int]) -> tuple[Clause, ...]:
-    """Conditions that leave no point with the given values, none of which can be left out.
+    """Conditions that leave no point with the given values, as few as there are.
 
     z3 gives a first set, if it can in time; then what is not missed is left out, many at first, one
-    by one at last. (A condition stays where it would take too much effort to see whether it is
-    missed.) Of the ranges, which are conditions as well, those stay that z3 needs.
+    by one at last, and a smaller set is looked for. (A condition stays where it would take too much
+    effort to see whether it is missed.) Of the ranges, conditions as well, those stay that z3 needs.
     """
     fixed = system.fix(given)
 
@@ -205,6 +206,7 @@ def clash(system: ConstraintSystem, given: Mapping[str, int]) -> tuple[Clause, .
             else:
                 start += size
         size //= 2
+    needed = list(smallest(fixed, needed, lambda part: search(part, EFFORT)))
     verdict = feasible(ConstraintSystem(system.parameters, tuple(needed)), given, seconds=SECONDS)
     free = {n for c in needed for n in c.names} - given.keys()
     bounds = [c for p in system.parameters if p.name in free for c in ranges(p)]

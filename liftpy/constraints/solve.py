@@ -158,9 +158,10 @@ def ask(
     variables = {p.name: z3.Int(p.name, context) for p in system.parameters}
     for name, value in given.items():
         solver.add(variables[name] == value)
+    fixed = system.fix(given)  # tables need no rows for other values
     asked: dict[str, Clause] = {}
     for clause in (*(c for p in system.parameters for c in ranges(p)), *system.clauses):
-        formula = translate(clause, system, variables, context)
+        formula = translate(clause, fixed, variables, context)
         if formula is None:
             return Unknown(f"z3 has no words for: {clause.constraint}")
         label = f"clause {len(asked)}"

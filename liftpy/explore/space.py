@@ -182,9 +182,7 @@ class Space:
 
     # --- drawing ----------------------------------------------------------------------------------
 
-    def draws(
-        self, seed: int, sampler: Sampler = "uniform", start: int = 0
-    ) -> Iterator[Candidate]:
+    def draws(self, seed: int, sampler: Sampler = "uniform", start: int = 0) -> Iterator[Candidate]:
         """All candidates in an order that the seed decides, from place `start` of that order.
 
         Families take turns, and within a family the skeletons, a larger one more often: its turns
