@@ -182,7 +182,7 @@ def clash(system: ConstraintSystem, given: Mapping[str, int]) -> tuple[Clause, .
 
     z3 gives a first set, if it can in time; then what is not missed is left out, many at first, one
     by one at last, and a smaller set is looked for. (A condition stays where it would take too much
-    effort to see whether it is missed.) Of the ranges, conditions as well, those stay that z3 needs.
+    effort to see whether it is missed.) Of the ranges, which count too, those stay that z3 needs.
     """
     fixed = system.fix(given)
 
