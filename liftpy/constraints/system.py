@@ -179,9 +179,16 @@ class Source:
         self.sizes = {p.name: p.nat for p in parameters}
         self.terms = terms(parameters, self.variables, infix)
         self.scope: dict[str, Any] = {"__builtins__": {}}
+        self._conditions: dict[Constraint, str] = {}
+        self._functions: dict[tuple[str, str], Callable[..., Any]] = {}
 
     def condition(self, constraint: Constraint) -> str:
         """The source of a condition."""
+        if constraint not in self._conditions:
+            self._conditions[constraint] = self._condition(constraint)
+        return self._conditions[constraint]
+
+    def _condition(self, constraint: Constraint) -> str:
         if isinstance(constraint, Divides | AtMost | Equal):
             return " and ".join(map(str, formulas(constraint, self.terms, infix)))
         name = f"holds{len(self.scope)}"
@@ -196,7 +203,10 @@ class Source:
     def function(self, names: Iterable[str], body: str) -> Callable[..., Any]:
         """The function of some parameters whose result is `body`, a text of this class."""
         head = ", ".join(self.variables[n] for n in names)
-        return eval(f"lambda {head}: {body}", self.scope)  # noqa: S307  sizes and conditions only
+        if (head, body) not in self._functions:
+            made = eval(f"lambda {head}: {body}", self.scope)  # noqa: S307  sizes, conditions only
+            self._functions[head, body] = made
+        return self._functions[head, body]
 
 
 @dataclass(frozen=True)

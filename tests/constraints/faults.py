@@ -31,7 +31,7 @@ def kernels(source):
 
 
 def registers(kernel):
-    """The private variables that a kernel declares, apart from what it names once; and their bytes."""
+    """The private variables that a kernel assigns more than once, and their bytes."""
     names, size = [], 0
     for scalar, lanes, declared in PRIVATE.findall(kernel):
         mine = declared.split(", ")
@@ -61,7 +61,7 @@ def inputs(program):
     ]
 
 
-def fault(source, skeleton, point, device, memory_limit=None):  # noqa: PLR0911
+def fault(source, skeleton, point, device, memory_limit=None):
     """The first fault of a candidate; None for a good one. `source` is what it should mean."""
     try:
         lowered = skeleton.at(point)

@@ -9,7 +9,7 @@ import z3
 
 from liftpy.constraints.draw import Space, first, search, shuffled
 from liftpy.constraints.levels import Levels, divisors
-from liftpy.constraints.solve import translate
+from liftpy.constraints.solve import domains, translate
 from liftpy.constraints.system import ranges as range_clauses
 from liftpy.errors import ConstraintRefused
 from liftpy.ir.constraint import at_most, divides, equal
@@ -77,7 +77,7 @@ def test_the_count_is_the_number_of_models_of_z3(seed):
     variables = {p.name: z3.Int(p.name, context) for p in found.parameters}
     solver = z3.Solver(ctx=context)
     for clause in (*(c for p in found.parameters for c in range_clauses(p)), *found.clauses):
-        solver.add(translate(clause, found, variables, context))
+        solver.add(translate(clause, found, domains(found), variables, context))
     models = 0
     while solver.check() == z3.sat:
         model = solver.model()
