@@ -51,6 +51,12 @@ class Explanation:
         """Whether some point has the given values."""
         return self.completions > 0
 
+    @property
+    def gist(self) -> tuple[object, ...]:
+        """What two explanations have in common that differ in who asks only."""
+        conditions = tuple(str(c.constraint) for c in self.clashes)
+        return conditions, self.nearest or self.example, self.least_memory
+
     def text(self) -> str:
         """The explanation in sentences, one a line."""
         shown = show(self.given)

@@ -7,6 +7,7 @@ true. Conditions are compiled to Python functions through the one walk that natu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +24,7 @@ Build = Callable[[str, Any, Any], Any]
 
 MEMORY_LIMIT = "memory limit"
 RANGE = "range of "
+STEP = re.compile(r"\(step (\d+)\)$")
 ASKERS_SHOWN = 2
 
 
@@ -50,6 +52,13 @@ class Clause:
         others = len(self.askers) - ASKERS_SHOWN
         more = f" and {others} other place{'s' if others > 1 else ''}" if others > 0 else ""
         return f"{shown}{more}"
+
+    @property
+    def steps(self) -> dict[int, str]:
+        """The first steps of a derivation that ask, and how they are named."""
+        found = ((STEP.search(asker), asker) for asker in self.askers)
+        named = {int(match[1]): asker for match, asker in found if match is not None}
+        return dict(list(named.items())[:ASKERS_SHOWN])
 
     def __str__(self) -> str:
         return f"{self.constraint} (asked by {self.asked_by_few})"

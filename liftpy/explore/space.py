@@ -16,9 +16,13 @@ from liftpy.constraints.draw import Space as Points
 from liftpy.constraints.explain import Explanation, explain
 from liftpy.constraints.system import ConstraintSystem
 from liftpy.errors import ConstraintRefused, UnknownName
-from liftpy.explore.candidate import FAMILY, Candidate, Settings, words
+from liftpy.explore.candidate import FAMILY, Candidate, Settings, program_text, words
 from liftpy.ir.expr import Program
+from liftpy.primitives.text import parse
+from liftpy.rewrite.origin import origins
 from liftpy.rewrite.skeleton import Skeleton
+
+KEYS_SHOWN = 4  # skeletons named that an explanation is for
 
 
 @dataclass(frozen=True)
@@ -240,8 +244,8 @@ class Space:
 
         Errors as in `narrow`.
         """
-        texts: dict[str, list[str]] = {}
-        found: dict[str, Explanation] = {}
+        keys: dict[tuple[object, ...], list[str]] = {}
+        found: dict[tuple[object, ...], tuple[Member, Explanation]] = {}
         valid: list[str] = []
         for member in self._fitting(settings):
             sizes = member.sizes(settings)
@@ -249,18 +253,43 @@ class Space:
                 valid.append(member.skeleton.key)
             else:
                 explanation = explain(member.system, sizes)
-                text = explanation.text()
-                texts.setdefault(text, []).append(member.skeleton.key)
-                found.setdefault(text, explanation)
-        clashes = tuple({"skeletons": texts[t], **e.to_json()} for t, e in found.items())
+                keys.setdefault(explanation.gist, []).append(member.skeleton.key)
+                found.setdefault(explanation.gist, (member, explanation))
+        clashes = tuple({"skeletons": keys[g], **e.to_json()} for g, (_, e) in found.items())
         if valid:
             count = self.narrow(settings).count()
             what = "a valid candidate" if count == 1 else f"{count} valid candidates"
             return Answer(True, f"{_spell(settings)}: {what} in {', '.join(valid)}", count, clashes)
-        parts = [f"{', '.join(keys)}:\n{_indent(text)}" for text, keys in texts.items()]
+        parts = [
+            f"{_few(keys[gist])}:\n"
+            + _indent("\n".join([explanation.text(), *self._places(member, explanation)]))
+            for gist, (member, explanation) in found.items()
+        ]
         return Answer(
             False, "\n".join([f"{_spell(settings)}: no valid candidate", *parts]), 0, clashes
         )
+
+    @cached_property
+    def _written(self) -> Program:
+        """The program with the places of its parts in its text: in its own, if it was read."""
+        return parse(program_text(self.program)) if self.program.spans is None else self.program
+
+    def _places(self, member: Member, explanation: Explanation) -> list[str]:
+        """What of the program's text the rules work on that ask for clashing conditions."""
+        steps = {k: who for clause in explanation.clashes for k, who in clause.steps.items()}
+        written = self._written
+        if written.spans is None:
+            return []
+        source = written.spans.source
+        whose = "" if written is self.program else " of its text (`liftpy show`)"
+        named: dict[str, list[str]] = {}
+        for number, places in origins(written, member.skeleton.derivation, steps).items():
+            spelled: list[str] = []
+            for place in places:
+                line, column = source.position(place)
+                spelled.append(f"`{source.snippet(place)}` at line {line}, column {column}")
+            named.setdefault(" or ".join(spelled), []).append(steps[number])
+        return [f"{' and '.join(who)}: on {where}{whose}." for where, who in named.items()]
 
     def _outline(self) -> str:
         """The choices and the sizes of each family."""
@@ -303,6 +332,13 @@ def _is_number(value: str | int) -> bool:
 
 def _spell(settings: Mapping[str, str | int]) -> str:
     return ", ".join(f"{name}={value}" for name, value in settings.items()) or "no settings"
+
+
+def _few(keys: list[str]) -> str:
+    """Skeletons by name, the first of many."""
+    others = len(keys) - KEYS_SHOWN
+    more = f" and {others} more" if others > 0 else ""
+    return f"{', '.join(keys[:KEYS_SHOWN])}{more}"
 
 
 def _indent(text: str) -> str:
