@@ -185,7 +185,7 @@ def systems() -> Iterator[tuple[str, str, Space]]:
 
 
 def draws(total: int, seed: int) -> list[str]:
-    """As many draws from each space, more where another has too few; those that break a condition."""
+    """As many draws from each space, more after one with few; those that break a condition."""
     pairs = len(workloads()) * len(devices())
     each, owed = -(-total // pairs), 0
     drawn: Counter[str] = Counter()
