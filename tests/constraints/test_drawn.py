@@ -56,7 +56,10 @@ SMALL = (
 
 @pytest.mark.parametrize("name", SMALL)
 def test_the_text_of_what_is_drawn_has_the_sizes_that_were_estimated(name):
-    """Bytes of registers as the memory figures say, statements as the condition counts them."""
+    """Bytes of registers as the memory figures say, statements as the condition counts them.
+
+    A step that overwrites what it still reads is emitted with a second accumulator, `next`.
+    """
     program = lp.workload(name)
     space = Space.of(program, DEFAULT_DEVICE, skeletons(program))
     for candidate in space.sample(30, seed=2):
@@ -67,4 +70,6 @@ def test_the_text_of_what_is_drawn_has_the_sizes_that_were_estimated(name):
         cut = chain(candidate.skeleton.program).kernels
         for kernel, text in zip(cut, texts, strict=True):
             estimate = int(statements(kernel.body).value(candidate.assignment))
-            assert faults.statements(text) <= estimate <= UNROLL_LIMIT, (candidate, kernel.name)
+            twice = 2 if " next" in text else 1
+            assert faults.statements(text) <= twice * estimate, (candidate, kernel.name)
+            assert estimate <= UNROLL_LIMIT
