@@ -35,6 +35,9 @@ VALUES_SHOWN = 12  # of a size, where they are named one by one
 DrawOption = Annotated[
     int, typer.Option("--draw", metavar="N", min=0, help="Draw so many candidates instead.")
 ]
+ImpliedOption = Annotated[
+    bool, typer.Option("--implied", help="Say which conditions follow from others (z3; slow).")
+]
 StartOption = Annotated[
     int, typer.Option("--start", metavar="K", min=0, help="Leave out the first K draws.")
 ]
@@ -88,6 +91,7 @@ def show_space(  # noqa: PLR0913  as many options as there are to narrow and to 
     start: StartOption = 0,
     seed: SeedOption = 0,
     sampler: SamplerOption = SamplerName.UNIFORM,
+    implied: ImpliedOption = False,
     json: JsonFlag = False,
 ) -> None:
     """Parameters, ranges, constraints with who asked for each, the exact number of valid points.
@@ -111,6 +115,7 @@ def show_space(  # noqa: PLR0913  as many options as there are to narrow and to 
                 "parameters": space.parameters,
                 "reached": space.reached,
                 "constraints": space.constraints,
+                **({"implied": space.implied()} if implied else {}),
                 "skeletons": space.counts(),
                 "count": space.count(),
                 "seconds": seconds,
@@ -129,10 +134,13 @@ def show_space(  # noqa: PLR0913  as many options as there are to narrow and to 
             choices.add_row(p["name"], spell_range(p, space.reached), p["meaning"], families)
     show(choices)
     conditions = Table(title="constraints", title_justify="left", box=None, pad_edge=False)
-    for name in ("condition", "asked by", "skeletons"):
+    for name in ("condition", "asked by", "skeletons", *(["follows in"] if implied else [])):
         conditions.add_column(name, overflow="fold")
+    follows = space.implied() if implied else {}
     for c in space.constraints:
-        conditions.add_row(c["text"], c["asked_by"], str(len(c["skeletons"])))
+        here = set(follows.get(c["text"], ())) & set(c["skeletons"])
+        counts = [len(c["skeletons"]), *([len(here)] if implied else [])]
+        conditions.add_row(c["text"], c["asked_by"], *map(str, counts))
     show(conditions)
     sizes = Table(title="skeletons", title_justify="left", box=None, pad_edge=False)
     sizes.add_column("skeleton", overflow="fold")

@@ -99,6 +99,27 @@ def implied(system: ConstraintSystem, clause: Clause, *, seconds: float = SECOND
     return ask(system, {}, clause, seconds)
 
 
+def redundant(system: ConstraintSystem, *, seconds: float = SECONDS) -> dict[Clause, Verdict]:
+    """The conditions that the others make true, each with what it follows from.
+
+    One after another, the last asked first; one that follows is taken away before the next is
+    looked at, so that those that are not in the answer are enough. `seconds` is for each; where z3
+    gives up, the condition stays and the answer has its `Unknown`.
+    """
+    kept = list(system.clauses)
+    found: dict[Clause, Verdict] = {}
+    for clause in reversed(system.clauses):
+        others = [c for c in kept if c is not clause]
+        verdict = implied(
+            ConstraintSystem(system.parameters, tuple(others)), clause, seconds=seconds
+        )
+        if isinstance(verdict, Infeasible):
+            kept = others
+        if not isinstance(verdict, Feasible):
+            found[clause] = verdict
+    return found
+
+
 @dataclass(frozen=True)
 class Tightened:
     """The least and the largest value of a parameter in the points of a system."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from liftpy.ir.expr import Expr, FunCall, Param, Primitive, Program
+from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Primitive, Program
 from liftpy.ir.source import Place
 from liftpy.ir.walk import Path, at, children, function_of, top_down
 from liftpy.rewrite.strategy import Derivation, replay
@@ -32,7 +32,7 @@ def origins(
     for number, (step, after) in enumerate(replay(derivation.start, derivation.steps), 1):
         if number in steps:
             rewritten = at(before, step.path)
-            around = surrounding(rewritten, written)
+            around = surrounding(rewritten, program.body.body, written)
             paths = alike(rewritten, written) if around is None else [around]
             places = dict.fromkeys(filter(None, map(spans.call, paths)))
             if places:
@@ -43,21 +43,45 @@ def origins(
     return found
 
 
-def surrounding(rewritten: Expr, written: dict[Expr, Path]) -> Path | None:
+def surrounding(rewritten: Expr, body: Expr, written: dict[Expr, Path]) -> Path | None:
     """The path of the innermost call of the program around what is left of it in an expression.
 
-    A function tells more than the array it is applied to: a map is where its function stands.
+    A function tells more than the array it is applied to: a map is where its function stands, which
+    its variables say, or what is left in it.
     """
     if rewritten in written:
         return written[rewritten]
     if not isinstance(rewritten, FunCall):
         return None
     function = function_of(rewritten.fun)
+    if function is not None and (here := owner(function, written)) is not None:
+        return here
     if function is not None and (inner := common(function.body, written)) is not None:
-        return inner[:-1]
+        return around_function(body, inner)
     for argument in rewritten.args:
         if (inner := common(argument, written)) is not None:
             return inner
+    return None
+
+
+def owner(function: Lambda, written: dict[Expr, Path]) -> Path | None:
+    """The path of the one call of the program whose function has these variables."""
+    mine = [
+        path
+        for part, path in written.items()
+        if isinstance(part, FunCall)
+        and (known := function_of(part.fun)) is not None
+        and known.params == function.params
+    ]
+    return mine[0] if len(mine) == 1 else None
+
+
+def around_function(body: Expr, path: Path) -> Path | None:
+    """The innermost call in whose function a part of the program is."""
+    for depth in range(len(path) - 1, -1, -1):
+        call = at(body, path[:depth])
+        if isinstance(call, FunCall) and path[depth] == len(call.args):
+            return path[:depth]
     return None
 
 

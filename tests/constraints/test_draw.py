@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from math import comb, prod
 
 import pytest
 import z3
@@ -129,6 +130,21 @@ def test_a_huge_space_is_counted_not_listed():
     space = Space(found)
     assert space.count() == 60**12
     assert len(set(as_rows(space.sample(100, seed=1)))) == 100
+
+
+def test_a_huge_space_without_independent_parts():
+    """Chains of divisors of 5040, one in the next: 4.5 * 10^12, by a product of binomials."""
+    length = 60
+    ranges = {f"d{i}": (1, 5040) for i in range(length)}
+    chain = sizes(**ranges)
+    conditions = (divides(small, large) for large, small in itertools.pairwise(chain))
+    found = system(ranges, divides(chain[0], 5040), *conditions)
+    space = Space(found)
+    exponents = (4, 2, 1, 1)  # 5040 = 2^4 * 3^2 * 5 * 7
+    assert len(found.components) == 1
+    assert space.count() == prod(comb(e + length, e) for e in exponents) > 10**12
+    assert all(found.holds(point) for point in space.sample(200, seed=1))
+    assert space.unrank(space.count() - 1) != space.unrank(0)
 
 
 def test_draws_are_uniform():

@@ -8,6 +8,7 @@ from liftpy.constraints.solve import (
     Unknown,
     feasible,
     implied,
+    redundant,
     tightened,
 )
 from liftpy.constraints.system import Clause, ConstraintSystem
@@ -156,3 +157,15 @@ def test_what_a_condition_follows_from_is_named():
     verdict = implied(found, Clause(at_least(1, nat(128).exact_div(v)), ("transpose",)))
     assert isinstance(verdict, Infeasible)
     assert {c.names for c in verdict.core} <= {frozenset({"v"}), frozenset({"kappa", "v"})}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_without_what_is_redundant_the_points_are_the_same(seed):
+    found = random_system(seed)
+    dropped = redundant(found)
+    assert all(isinstance(verdict, Infeasible) for verdict in dropped.values())
+    rest = ConstraintSystem(found.parameters, tuple(c for c in found.clauses if c not in dropped))
+    assert Space(rest).count() == Space(found).count()
+    for clause in rest.clauses:
+        fewer = ConstraintSystem(found.parameters, tuple(c for c in rest.clauses if c != clause))
+        assert Space(fewer).count() > Space(rest).count()
