@@ -8,11 +8,15 @@ nothing is left, on the calls of the same primitive.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from typing import TypeAlias
 
 from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Primitive, Program
 from liftpy.ir.source import Place
 from liftpy.ir.walk import Path, at, children, function_of, top_down
 from liftpy.rewrite.strategy import Derivation, replay
+
+#: The calls of a program with their paths.
+Written: TypeAlias = dict[FunCall, Path]
 
 
 def origins(
@@ -43,16 +47,16 @@ def origins(
     return found
 
 
-def surrounding(rewritten: Expr, body: Expr, written: dict[Expr, Path]) -> Path | None:
+def surrounding(rewritten: Expr, body: Expr, written: Written) -> Path | None:
     """The path of the innermost call of the program around what is left of it in an expression.
 
     A function tells more than the array it is applied to: a map is where its function stands, which
     its variables say, or what is left in it.
     """
-    if rewritten in written:
-        return written[rewritten]
     if not isinstance(rewritten, FunCall):
         return None
+    if rewritten in written:
+        return written[rewritten]
     function = function_of(rewritten.fun)
     if function is not None and (here := owner(function, written)) is not None:
         return here
@@ -64,14 +68,12 @@ def surrounding(rewritten: Expr, body: Expr, written: dict[Expr, Path]) -> Path 
     return None
 
 
-def owner(function: Lambda, written: dict[Expr, Path]) -> Path | None:
+def owner(function: Lambda, written: Written) -> Path | None:
     """The path of the one call of the program whose function has these variables."""
     mine = [
         path
         for part, path in written.items()
-        if isinstance(part, FunCall)
-        and (known := function_of(part.fun)) is not None
-        and known.params == function.params
+        if (known := function_of(part.fun)) is not None and known.params == function.params
     ]
     return mine[0] if len(mine) == 1 else None
 
@@ -85,15 +87,15 @@ def around_function(body: Expr, path: Path) -> Path | None:
     return None
 
 
-def alike(rewritten: Expr, written: dict[Expr, Path]) -> list[Path]:
+def alike(rewritten: Expr, written: Written) -> list[Path]:
     """The paths of the calls of the same primitive with the same numbers."""
     fun = rewritten.fun if isinstance(rewritten, FunCall) else None
     if not isinstance(fun, Primitive) or fun.function is not None or not fun.numbers():
         return []
-    return [path for part, path in written.items() if isinstance(part, FunCall) and part.fun == fun]
+    return [path for part, path in written.items() if part.fun == fun]
 
 
-def common(expr: Expr, written: dict[Expr, Path]) -> Path | None:
+def common(expr: Expr, written: Written) -> Path | None:
     """The common beginning of the paths of all that is left of the program in an expression."""
     paths = list(left(expr, written))
     if not paths:
@@ -105,11 +107,11 @@ def common(expr: Expr, written: dict[Expr, Path]) -> Path | None:
     return shortest[:length]
 
 
-def left(expr: Expr, written: dict[Expr, Path]) -> Iterator[Path]:
+def left(expr: Expr, written: Written) -> Iterator[Path]:
     """The paths of the largest parts that are as they were written."""
     if isinstance(expr, Param):
         return
-    if expr in written:
+    if isinstance(expr, FunCall) and expr in written:
         yield written[expr]
         return
     for child in children(expr):
