@@ -1,6 +1,6 @@
 """The constraint system: how fast it builds, counts, draws and explains, and whether it is right.
 
-    python benchmarks/space.py [--program vgg16/7] [--draws 10000] [--candidates 0] [--seed 0]
+    python benchmarks/space.py [--program vgg16/7] [--draws 10000] [--candidates 0] [--builds]
 
 1. Building and counting the space of a program with all families, drawing from it, and the
    commands `space` and `explain`.
@@ -9,6 +9,8 @@
    evaluated in plain integers by other code than what drew it.
 4. With `--candidates N`: N draws over the smaller built-in programs on the attached device, each
    compiled, launched and compared with float64.
+5. With `--builds`: how long the attached device's driver takes to build kernels of more and more
+   unrolled statements, which is why the system has a limit of them.
 
 Exit status 1 if something is slower than the goal, or if one draw is not right. Times are those of
 the processor (everything here runs in one thread), so that what else the machine does is left out.
@@ -29,7 +31,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import liftpy as lp
-from liftpy.compile import skeletons
+from liftpy.compile import compile_candidate, skeletons
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.constraints.draw import Space as Points
@@ -38,6 +40,7 @@ from liftpy.explore.campaign import Campaign
 from liftpy.explore.space import Space
 from liftpy.ir.constraint import divides
 from liftpy.ir.nat import var
+from liftpy.opencl.run import Session
 from liftpy.workloads import workloads
 
 BUILD_S, DRAWS_PER_S, EXPLAIN_S = 5.0, 2000, 2.0
@@ -236,6 +239,30 @@ def candidates(total: int, seed: int) -> list[str]:
     return wrong
 
 
+# --- 5. the length of code ------------------------------------------------------------------------
+
+
+def builds() -> None:
+    """Build times of register blocks of rising size; the larger ones are not in the space."""
+    name = "vgg16/24"
+    derived = {s.key: s for s in skeletons(lp.workload(name))}
+    direct = derived["direct(pad=fused, level=glb)"]
+    device = lp.find_device()
+    print(f"\nbuilding {direct.key} of {name} for {device.name} ({device.platform})\n")
+    print("| statements | in the space | processor s |")
+    print("| --- | --- | --- |")
+    system = collect(direct, device)
+    with Session(device) as session:
+        for kappa, sigma in ((32, 1), (32, 2), (64, 2), (128, 2), (128, 7), (256, 7)):
+            point = {"kappa": kappa, "sigma": sigma, "v": 1}
+            module = compile_candidate(direct, point)
+            begun = time.process_time()
+            with session.load(module):
+                seconds = time.process_time() - begun
+            inside = "yes" if system.holds(point) else "no"
+            print(f"| {2 * kappa * sigma} | {inside} | {seconds:.2f} |", flush=True)
+
+
 def main() -> int:
     """Print the tables; 1 if a goal is missed."""
     parser = argparse.ArgumentParser(
@@ -244,6 +271,7 @@ def main() -> int:
     parser.add_argument("--program", default="vgg16/7")
     parser.add_argument("--draws", type=int, default=10_000)
     parser.add_argument("--candidates", type=int, default=0)
+    parser.add_argument("--builds", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     missed = speed(options.program) + published()
@@ -251,6 +279,8 @@ def main() -> int:
         missed += draws(options.draws, options.seed)
     if options.candidates:
         missed += candidates(options.candidates, options.seed)
+    if options.builds:
+        builds()
     print("\n".join(["", *(f"missed: {text}" for text in missed)]))
     return 1 if missed else 0
 
