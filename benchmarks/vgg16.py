@@ -1,8 +1,8 @@
 """The nine convolution layers of VGG-16: drawn candidates checked in full, best against PyTorch.
 
-    python benchmarks/vgg16.py [--layers 7 24] [--samples 30] [--families direct] [--json FILE]
+    python benchmarks/vgg16.py [--layers 7 24] [--samples 30] [--families direct] [--search local]
 
-For each layer and family, `samples` candidates are drawn (seed 0), compiled, run in poisoned
+For each layer and family, `samples` candidates of a search (seed 0) are compiled, run in poisoned
 buffers and compared with float64 at every output; the figures of memory are compared with what was
 allocated. The best candidate is then timed again, turn about with PyTorch's convolution (oneDNN,
 channels last, as many threads as cores), medians of 15. Exit status 1 if any candidate was refused,
@@ -12,6 +12,7 @@ failed to build or was wrong, or if the best of layer 7 has less than half of Py
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import statistics
@@ -23,10 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from liftpy.compile import compile_candidate, skeletons
-from liftpy.constraints.collect import collect
-from liftpy.constraints.draw import Space
+from liftpy.compile import compile_candidate
 from liftpy.errors import BuildFailed, DeviceRefused
+from liftpy.explore.campaign import space_of
+from liftpy.explore.search import SEARCHES, Search, Trial, named
+from liftpy.opencl.kernel import Module
 from liftpy.opencl.run import Loaded, Session, find_device
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.workloads import VGG16, Convolution, workload
@@ -87,7 +89,7 @@ def judge(loaded: Loaded, module: Any, x: np.ndarray, expected: np.ndarray) -> t
 
 
 def measure_layer(
-    index: int, families: list[str], samples: int, session: Session
+    index: int, families: list[str], samples: int, search: Search, session: Session
 ) -> dict[str, Any]:
     """All candidates of a layer, then the best against PyTorch."""
     layer, program = VGG16[index], workload(f"vgg16/{index}")
@@ -100,20 +102,16 @@ def measure_layer(
     arrays["b"] = rng.standard_normal(layer.kernels, dtype=np.float32)
     expected = reference(layer, **arrays)
     rows: list[dict[str, Any]] = []
-    for family in families:
-        made = skeletons(program, (family,))
-        spaces = [Space(collect(s, session.device)) for s in made]
-        drawn = [list(space.sample(samples, 0)) for space in spaces]
-        turns = [
-            (s, a[k])
-            for k in range(samples)
-            for s, a in zip(made, drawn, strict=True)
-            if k < len(a)
-        ][:samples]
-        for skeleton, assignment in turns:
-            row = {"family": family, "skeleton": skeleton.key, "assignment": assignment}
+    made: dict[int, Module] = {}
+    whole = space_of(program, session.device)
+    for family in (name for name in families if name in whole.families):
+        space = whole.choosing({"family": family})
+        trials: list[Trial] = []
+        for candidate in itertools.islice(search(space, 0, trials), samples):
+            row = {"family": family, "skeleton": candidate.skeleton.key}
+            row["assignment"] = candidate.assignment
             start = time.perf_counter()
-            module = compile_candidate(skeleton, assignment)
+            module = compile_candidate(candidate.skeleton, candidate.assignment)
             row |= {"generate_s": time.perf_counter() - start, "memory": module.memory.peak}
             try:
                 with load(session, module, arrays) as loaded:
@@ -127,9 +125,11 @@ def measure_layer(
             except DeviceRefused as error:
                 row |= {"outcome": "refused", "reason": str(error)[:500]}
             rows.append(row)
+            made[len(rows) - 1] = module
+            nanoseconds = int(row["time_ms"] * 1e6) if "time_ms" in row else None
+            trials.append(Trial(candidate, nanoseconds, module.memory.peak))
     best = min((r for r in rows if r["outcome"] == "measured"), key=lambda r: r["time_ms"])
-    skeleton = next(s for s in skeletons(program, (best["family"],)) if s.key == best["skeleton"])
-    with load(session, compile_candidate(skeleton, best["assignment"]), arrays) as loaded:
+    with load(session, made[rows.index(best)], arrays) as loaded:
         loaded.run({"x": arrays["x"]})
         ours, theirs = turn_about(loaded, peer(arrays))
     return {"layer": index, "rows": rows, "best": best, "ours_ms": ours, "pytorch_ms": theirs}
@@ -161,6 +161,7 @@ def main() -> int:
         "--samples", type=int, default=30, help="candidates per family (default 30)"
     )
     parser.add_argument("--families", nargs="*", default=list(FAMILIES), choices=list(FAMILIES))
+    parser.add_argument("--search", default="random", choices=list(SEARCHES))
     parser.add_argument("--device", default=None)
     parser.add_argument("--json", type=Path, default=None, help="raw data goes here")
     options = parser.parse_args()
@@ -175,7 +176,9 @@ def main() -> int:
     bad = 0
     with Session(device) as session:
         for index in options.layers:
-            result = measure_layer(index, options.families, options.samples, session)
+            result = measure_layer(
+                index, options.families, options.samples, named(options.search), session
+            )
             results.append(result)
             outcomes = Counter(r["outcome"] for r in result["rows"])
             bad += sum(n for kind, n in outcomes.items() if kind != "measured")

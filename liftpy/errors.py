@@ -18,6 +18,8 @@ A message says what was refused, where, why with the values, and what would sati
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class LiftError(Exception):
     """An error of the user's program, text, choice or machine."""
@@ -82,3 +84,10 @@ class InternalError(Exception):
             f"{message}\n(this is a defect of liftpy: "
             "please report it with the program and command that led here)"
         )
+
+
+def a_few(names: Iterable[str], most: int = 4) -> str:
+    """Names for a message: the first ones, and how many more there are."""
+    known = list(names)
+    more = len(known) - most
+    return ", ".join(known[:most]) + (f" and {more} more" if more > 0 else "")

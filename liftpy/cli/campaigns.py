@@ -30,6 +30,7 @@ from liftpy.explore import report
 from liftpy.explore.campaign import AXES, Campaign
 from liftpy.explore.check import TOLERANCE
 from liftpy.explore.replay import replay
+from liftpy.explore.search import DEFAULT, SEARCHES
 
 INTERRUPTED = 130
 
@@ -84,6 +85,9 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
     tolerance: Annotated[
         float, typer.Option(metavar="E", min=0, help="Largest relative error of a result.")
     ] = TOLERANCE,
+    search: Annotated[
+        str, typer.Option("--search", metavar="NAME", help=f"One of: {', '.join(SEARCHES)}.")
+    ] = DEFAULT,
     json: JsonFlag = False,
 ) -> None:
     """A campaign: draws candidates, compiles, checks and times each, and finds the front.
@@ -104,6 +108,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
                 time_limit=time_limit,
                 candidate_limit=candidate_limit,
                 tolerance=tolerance,
+                search=search,
                 progress=progress,
                 sizes=numbers,
                 sampler=sampler.value,

@@ -102,7 +102,7 @@ def show_space(  # noqa: PLR0913  as many options as there are to narrow and to 
     where = device_or_default(device)
     space = space_of(load_program(program, size), where).narrow(settings(set_))
     if draw:
-        drawn = space.sample(draw, seed, sampler=sampler.value, start=start)
+        drawn = dataclasses.replace(space, sampler=sampler.value).sample(draw, seed, start=start)
         show_draws(drawn, more=len(drawn) == draw, json=json)
         return
     space.count()

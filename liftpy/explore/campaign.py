@@ -6,13 +6,14 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from liftpy.compile import compile_candidate, skeletons
 from liftpy.constraints.device import Device
 from liftpy.constraints.draw import Sampler
 from liftpy.errors import ConstraintRefused, NothingMeasured, UnknownName
+from liftpy.explore import search as searches
 from liftpy.explore.candidate import FAMILY, Candidate, program_text
 from liftpy.explore.check import INPUT_SEED, POINTS, TOLERANCE, expected, inputs
 from liftpy.explore.measure import Measurer
@@ -20,6 +21,7 @@ from liftpy.explore.messages import Setup
 from liftpy.explore.outcome import KINDS, Crashed, Outcome
 from liftpy.explore.pareto import front
 from liftpy.explore.rows import Identity, Row
+from liftpy.explore.search import Trial
 from liftpy.explore.space import Space
 from liftpy.explore.store import ATTEMPTS, Store
 from liftpy.explore.version import VERSION
@@ -176,11 +178,14 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     time_limit: float | None = None,
     candidate_limit: float = CANDIDATE_LIMIT,
     tolerance: float = TOLERANCE,
+    search: str = searches.DEFAULT,
     progress: Callable[[Progress], None] = lambda _: None,
     sizes: Mapping[str, int] | None = None,
     sampler: Sampler = "uniform",
 ) -> Campaign:
-    """A campaign: the first `samples` draws of a seed, each compiled, checked and timed.
+    """A campaign: the first `samples` candidates of a search, each compiled, checked and timed.
+
+    `search` names one of `liftpy.explore.search`; `seed` decides what it draws.
 
     The same call again goes on where the last one ended, however that was: a campaign that was
     stopped and resumed has the same candidates as one that was not. Larger `samples` extend it.
@@ -193,7 +198,9 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     """
     start = time.monotonic()
     program = closed(program, sizes)
+    candidates = searches.named(search)
     space = space_of(program, device, families=families, memory_limit=memory_limit)
+    space = replace(space, sampler=sampler)
     if not space.possible:
         raise ConstraintRefused(space.explain({}).text)
     identity = Identity(
@@ -210,6 +217,7 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
             "tolerance": tolerance,
             "points": POINTS,
             "input_seed": INPUT_SEED,
+            "search": search,
         },
     )
     with Store.open(Path(db), identity) as store:
@@ -217,8 +225,9 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
         setup = Setup(identity.text, space.device, wanted, INPUT_SEED)
         with Measurer(setup, candidate_limit) as measurer:
             run = Run(store, measurer, samples, progress)
-            for candidate in itertools.islice(space.draws(seed, sampler), samples):
+            for candidate in itertools.islice(candidates(space, seed, run.trials), samples):
                 if candidate.key in run.done:
+                    run.known(candidate)
                     continue
                 if time_limit is not None and time.monotonic() - start > time_limit:
                     break
@@ -241,7 +250,12 @@ class Run:
         self.samples = samples
         self.progress = progress
         self.done = store.done()
+        self.trials: list[Trial] = []
         self.tell()
+
+    def known(self, candidate: Candidate) -> None:
+        """Takes up a candidate that has its outcome."""
+        self.trials.append(Trial(candidate, *self.store.costs(candidate.key)))
 
     def step(self, candidate: Candidate) -> None:
         """Gives a candidate its outcome."""
@@ -249,6 +263,7 @@ class Run:
         outcome = self._outcome(candidate)
         self.store.end(candidate.key, outcome)
         self.done.add(candidate.key)
+        self.known(candidate)
         self.tell(candidate, outcome)
 
     def _outcome(self, candidate: Candidate) -> Outcome:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from liftpy.compile import compile_candidate, skeletons
-from liftpy.errors import StoreRefused
+from liftpy.errors import StoreRefused, a_few
 from liftpy.explore.candidate import Candidate, steps_text
 from liftpy.explore.rows import Row
 from liftpy.explore.store import Store
@@ -38,6 +39,11 @@ class Replay:
         return not self.difference
 
 
+def alike(key: str, known: Iterable[str]) -> list[str]:
+    """Known skeletons, those with the most in common with a key first."""
+    return sorted(known, key=lambda k: -difflib.SequenceMatcher(None, key, k).ratio())
+
+
 def stored_candidate(store: Store, row: Row) -> Candidate:
     """A stored candidate as a value.
 
@@ -48,7 +54,7 @@ def stored_candidate(store: Store, row: Row) -> Candidate:
     if row.skeleton not in known:
         raise StoreRefused(
             f"candidate {row.id} of {store.path} has the skeleton {row.skeleton}, which this "
-            f"liftpy does not derive; it derives: {', '.join(known)}"
+            f"liftpy does not derive; it derives: {a_few(alike(row.skeleton, known))}"
         )
     skeleton = known[row.skeleton]
     sizes = {p.name: row.assignment.get(p.name) for p in skeleton.parameters}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,7 @@ from liftpy.constraints.draw import Space as Points
 from liftpy.constraints.explain import Explanation, explain
 from liftpy.constraints.solve import Infeasible, redundant
 from liftpy.constraints.system import ConstraintSystem
-from liftpy.errors import ConstraintRefused, UnknownName
+from liftpy.errors import ConstraintRefused, UnknownName, a_few
 from liftpy.explore.candidate import FAMILY, Candidate, Settings, program_text, words
 from liftpy.ir.expr import Program
 from liftpy.primitives.text import parse
@@ -24,7 +24,6 @@ from liftpy.rewrite.origin import origins
 from liftpy.rewrite.skeleton import Skeleton
 
 IMPLIED_SECONDS = 2.0  # for z3 to see whether one condition follows from others
-KEYS_SHOWN = 4  # skeletons named that an explanation is for
 
 
 @dataclass(frozen=True)
@@ -96,11 +95,12 @@ class Answer:
 
 @dataclass(frozen=True)
 class Space:
-    """All candidates of a program on a device."""
+    """All candidates of a program on a device; `sampler` says how they are drawn."""
 
     program: Program
     device: Device
     members: tuple[Member, ...]
+    sampler: Sampler = "uniform"
 
     @classmethod
     def of(
@@ -205,36 +205,32 @@ class Space:
 
     # --- drawing ----------------------------------------------------------------------------------
 
-    def draws(self, seed: int, sampler: Sampler = "uniform", start: int = 0) -> Iterator[Candidate]:
+    def draws(self, seed: int, start: int = 0) -> Iterator[Candidate]:
         """All candidates in an order that the seed decides, from place `start` of that order.
 
-        Families take turns, and within a family the skeletons, a larger one more often: its turns
-        are in proportion to the logarithm of its number of points. Within a skeleton draws are
+        Families take turns, and within a family those that make each choice, the larger ones more
+        often: turns are in proportion to the logarithm of how many points there are. Within a
+        skeleton draws are
         uniform without replacement. Who has no points left gives up its turn. So a sample sees
         every family however much their sizes differ, and a longer sample begins with a shorter one.
 
         The sampler `incremental`, the published one, counts nothing: skeletons take equal turns,
         and it ends when it has met too many candidates again.
         """
-        queues = [_family_draws(list(group), seed, sampler) for group in _by_family(self.members)]
+        queues = [_turns(group, seed, self.sampler) for group in _by_word(self.members, FAMILY)]
         drawn = itertools.islice(enumerate(_round_robin(queues)), start, None)
         for ordinal, (member, sizes) in drawn:
             yield Candidate(self.program, member.skeleton, tuple(sizes.items()), ordinal)
 
     def sample(
-        self,
-        n: int,
-        seed: int,
-        family: str | None = None,
-        sampler: Sampler = "uniform",
-        start: int = 0,
+        self, n: int, seed: int, family: str | None = None, start: int = 0
     ) -> list[Candidate]:
         """`n` draws from place `start`; all there are, where there are fewer.
 
         UnknownName for the family.
         """
         space = self if family is None else self.choosing({FAMILY: family})
-        return list(itertools.islice(space.draws(seed, sampler, start), n))
+        return list(itertools.islice(space.draws(seed, start), n))
 
     # --- choosing ---------------------------------------------------------------------------------
 
@@ -245,11 +241,11 @@ class Space:
         of choices that no skeleton makes. Empty if no point has these sizes.
         """
         members = (m.at(settings) for m in self._fitting(settings))
-        return Space(self.program, self.device, tuple(m for m in members if m is not None))
+        return replace(self, members=tuple(m for m in members if m is not None))
 
     def choosing(self, choices: Mapping[str, str | int]) -> Space:
         """The skeletons that make these structural choices, uncounted. Errors as in `narrow`."""
-        return Space(self.program, self.device, tuple(self._fitting(choices)))
+        return replace(self, members=tuple(self._fitting(choices)))
 
     def candidate(self, settings: Settings, seed: int = 0) -> Candidate:
         """A candidate that has these settings; ConstraintRefused with the reason if none has."""
@@ -278,9 +274,9 @@ class Space:
         if valid:
             count = self.narrow(settings).count()
             what = "a valid candidate" if count == 1 else f"{count} valid candidates"
-            return Answer(True, f"{_spell(settings)}: {what} in {', '.join(valid)}", count, clashes)
+            return Answer(True, f"{_spell(settings)}: {what} in {a_few(valid)}", count, clashes)
         parts = [
-            f"{_few(keys[gist])}:\n"
+            f"{a_few(keys[gist])}:\n"
             + _indent("\n".join([explanation.text(), *self._places(member, explanation)]))
             for gist, (member, explanation) in found.items()
         ]
@@ -353,13 +349,6 @@ def _spell(settings: Mapping[str, str | int]) -> str:
     return ", ".join(f"{name}={value}" for name, value in settings.items()) or "no settings"
 
 
-def _few(keys: list[str]) -> str:
-    """Skeletons by name, the first of many."""
-    others = len(keys) - KEYS_SHOWN
-    more = f" and {others} more" if others > 0 else ""
-    return f"{', '.join(keys[:KEYS_SHOWN])}{more}"
-
-
 def _indent(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
 
@@ -374,34 +363,51 @@ def subseed(seed: int, name: str) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:8])
 
 
-def _by_family(members: Iterable[Member]) -> Iterator[list[Member]]:
-    """The members of each family, families in the order met."""
-    groups: dict[str, list[Member]] = {}
+def _by_word(members: Iterable[Member], name: str) -> Iterator[list[Member]]:
+    """The members that make each choice of one name, words in the order met."""
+    groups: dict[str | None, list[Member]] = {}
     for member in members:
-        groups.setdefault(member.family, []).append(member)
+        groups.setdefault(words(member.skeleton).get(name), []).append(member)
     yield from groups.values()
 
 
-def _family_draws(members: list[Member], seed: int, sampler: Sampler) -> Iterator[Draw]:
-    """The draws of one family.
+def _turns(members: list[Member], seed: int, sampler: Sampler) -> Iterator[Draw]:
+    """The draws of skeletons that take turns, choice by choice.
 
-    The next turn is that of the skeleton which has had the fewest for its weight; equals are told
+    Those that make each first choice take turns, among them those that make each second one, and so
+    on. The next turn is that of the group which has had the fewest for its weight; equals are told
     apart by the seed, so that short samples with other seeds see other skeletons.
     """
-    order = sorted(members, key=lambda m: subseed(seed, f"turn {m.skeleton.key}"))
-    draws = [m.points.draws(subseed(seed, m.skeleton.key), sampler) for m in order]
-    counted = sampler == "uniform"  # in whole digits: logarithms differ between platforms
-    weights = [m.points.count().bit_length() if counted else 1 for m in order]
-    taken = [0] * len(order)
-    left = {k for k in range(len(order)) if weights[k]}
+    apart = (name for name in words(members[0].skeleton) if len([*_by_word(members, name)]) > 1)
+    name = next(apart, None)
+    if name is None:
+        for member in members:
+            for sizes in member.points.draws(subseed(seed, member.skeleton.key), sampler):
+                yield member, sizes
+        return
+    groups = sorted(
+        _by_word(members, name), key=lambda g: subseed(seed, f"turn {g[0].skeleton.key}")
+    )
+    weights = [_weight(group, sampler) for group in groups]
+    draws = [_turns(group, seed, sampler) for group in groups]
+    taken = [0] * len(groups)
+    left = {k for k in range(len(groups)) if weights[k]}
     while left:
         k = min(left, key=lambda k: (taken[k] / weights[k], k))
-        sizes = next(draws[k], None)
-        if sizes is None:
+        found = next(draws[k], None)
+        if found is None:
             left.discard(k)
             continue
         taken[k] += 1
-        yield order[k], sizes
+        yield found
+
+
+def _weight(members: list[Member], sampler: Sampler) -> int:
+    """How often skeletons have a turn; in whole digits, as logarithms differ between platforms.
+
+    Where nothing is counted all are alike.
+    """
+    return sum(m.points.count() for m in members).bit_length() if sampler == "uniform" else 1
 
 
 def _round_robin(queues: list[Iterator[Draw]]) -> Iterator[Draw]:

@@ -27,6 +27,9 @@ from liftpy.opencl.kernel import Memory, Module
 ATTEMPTS = 2
 """How often a candidate may be under way when its campaign ends abruptly, before it is to blame."""
 
+BEFORE = {"search": "random"}
+"""Settings that older files do not have, and what they were then."""
+
 
 class Store:
     """An open campaign database; use it in a `with`."""
@@ -132,7 +135,7 @@ class Store:
         if there.seed != wanted.seed:
             differences.append(f"the seed: it holds {there.seed}, this is {wanted.seed}")
         for name in sorted(there.settings.keys() | wanted.settings.keys()):
-            old, new = there.settings.get(name), wanted.settings.get(name)
+            old, new = (s.settings.get(name, BEFORE.get(name)) for s in (there, wanted))
             same = name == "sizes" and there.text == wanted.text  # the numbers are in the text
             if old != new and not same:
                 was, now = ("none" if v is None else _spell_setting(v) for v in (old, new))
@@ -287,6 +290,13 @@ class Store:
                 f"{self.path} has {found} '{id_}'; `liftpy candidates {self.path}` lists them"
             )
         return fitting[0]
+
+    def costs(self, key: str) -> tuple[int | None, int | None]:
+        """Time in ns and peak in bytes of a candidate; None where it was not measured."""
+        row = self._db.execute(
+            "SELECT time_ns, peak FROM outcome WHERE candidate = ?", (key,)
+        ).fetchone()
+        return row["time_ns"], row["peak"]
 
     def kernels(self, key: str) -> tuple[str | None, str | None]:
         """The stored source of a candidate and its manifest; None where it was not compiled."""

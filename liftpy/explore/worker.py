@@ -20,7 +20,7 @@ from typing import Any
 
 from liftpy.compile import compile_candidate, skeletons
 from liftpy.errors import BuildFailed as BuildRefused
-from liftpy.errors import InternalError, LiftError
+from liftpy.errors import InternalError, LiftError, a_few
 from liftpy.explore.check import Judge, inputs
 from liftpy.explore.measurement import run_poisoned, timed
 from liftpy.explore.messages import Compile, Compiled, Measure, Ready, Request, Setup, Unfit
@@ -51,7 +51,7 @@ class Bench:
         """The kernels of a candidate, or why there are none."""
         skeleton = self.skeletons.get(request.skeleton)
         if skeleton is None:
-            known = ", ".join(self.skeletons)
+            known = a_few(self.skeletons)
             return Defect(f"the worker derived no skeleton {request.skeleton}; it has: {known}")
         try:
             module = compile_candidate(skeleton, request.sizes)

@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -198,7 +199,7 @@ def test_draws_are_those_of_a_campaign_and_go_on_where_they_ended(liftpy, sample
     whole = liftpy(*draw, 9).json
     assert [d["ordinal"] for d in whole] == list(range(9))
     assert liftpy(*draw, 5, "--start", 4).json == whole[4:]
-    drawn = space_of(PROGRAM).sample(9, 3, sampler=sampler)
+    drawn = replace(space_of(PROGRAM), sampler=sampler).sample(9, 3)
     assert [c.key for c in drawn] == [d["id"] for d in whole]
     text = liftpy(*draw[:-2], "--draw", 2)
     assert whole[1]["id"] in text.out

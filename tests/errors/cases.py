@@ -27,6 +27,7 @@ from liftpy.explore.campaign import Campaign
 from liftpy.explore.measure import Measurer
 from liftpy.explore.messages import Setup
 from liftpy.explore.replay import replay, stored_candidate
+from liftpy.explore.search import named
 from liftpy.explore.store import Store
 from liftpy.ir.constraint import at_most
 from liftpy.ir.expr import FunCall, Lambda, Literal, Param, Program, ScalarOp
@@ -519,6 +520,7 @@ CASES |= {
     ),
     "candidates_of_one_beginning": lambda folder: Store.read(stored(folder)).row(""),
     "memory_figure_nobody_knows": lambda folder: Campaign.read(stored(folder)).pareto("heap"),
+    "search_nobody_knows": lambda _folder: named("clever"),
     "best_of_nothing": lambda folder: Campaign.read(
         changed(folder, "UPDATE outcome SET kind = 'refused', time_ns = NULL")
     ).best(),

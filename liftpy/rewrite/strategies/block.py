@@ -36,6 +36,7 @@ from liftpy.rewrite.strategy import (
     Success,
     at_path,
     attempt,
+    choose,
     innermost,
     normalize,
     outermost,
@@ -184,6 +185,12 @@ def pack_constants(constants: frozenset[str], size: NatLike) -> Strategy:
     return run
 
 
+COLUMNS_FIRST = choose(
+    rule("pad_exchange_back"),
+    *(rule(f"map_of_pad_{border}") for border in ("clamp", "mirror", "wrap")),
+)
+
+
 def store_padding(part: str) -> Strategy:
     """What is stored of the padded array before it is used: all, its padded columns, or nothing.
 
@@ -202,9 +209,7 @@ def store_padding(part: str) -> Strategy:
                 if part == "copy":
                     return at_path(path, copy_kernel())(expr)
                 # map(pad)(pad(x)) as pad(map(pad)(x)), so that the columns come first
-                return at_path(path, seq(rule("pad_exchange_back"), at_path((0,), copy_kernel())))(
-                    expr
-                )
+                return at_path(path, seq(COLUMNS_FIRST, at_path((0,), copy_kernel())))(expr)
         return Failure("store_padding", "nothing is padded")
 
     return run

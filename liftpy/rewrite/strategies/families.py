@@ -37,8 +37,15 @@ from liftpy.rewrite.strategies.shapes import (
     maps_over,
 )
 from liftpy.rewrite.strategies.stage import Sizes, four_stages
-from liftpy.rewrite.strategies.tile import in_vectors, tile, tiled_lengths, windows_in_local
-from liftpy.rewrite.strategy import Derivation, Failure, Strategy, Success, seq
+from liftpy.rewrite.strategies.tile import (
+    flat,
+    fused,
+    in_vectors,
+    tile,
+    tiled_lengths,
+    windows_in_local,
+)
+from liftpy.rewrite.strategy import Derivation, Failure, Strategy, Success, identity, seq
 
 Choices = tuple[tuple[str, str], ...]
 BLOCK = (var("kappa", 1), var("sigma", 1))  # the sizes of a block, whatever they are
@@ -56,7 +63,7 @@ class Family:
     summary: str
     applies: Callable[[Program], bool]
     choices: Callable[[Program], Iterator[Choices]]
-    parameters: Callable[[Program], tuple[Parameter, ...]]
+    parameters: Callable[[Program, dict[str, str]], tuple[Parameter, ...]]
     strategy: Callable[[Program, dict[str, str], dict[str, Parameter]], Strategy]
 
 
@@ -115,7 +122,7 @@ def plain_strategy(
     return seq(exposed(), mapped(read_mapping(choices["map"])), store_padding(choices["pad"]))
 
 
-def direct_parameters(program: Program) -> tuple[Parameter, ...]:
+def direct_parameters(program: Program, _choices: dict[str, str]) -> tuple[Parameter, ...]:
     """kappa, sigma and v of a block."""
     inner, outer = block_lengths(program)
     return (
@@ -134,7 +141,7 @@ def direct_strategy(
     return seq(blocks, store_padding(choices["pad"]))
 
 
-def staged_parameters(program: Program) -> tuple[Parameter, ...]:
+def staged_parameters(program: Program, _choices: dict[str, str]) -> tuple[Parameter, ...]:
     """theta, rho, kappa, sigma, omega and v of the four-stage form."""
     size, padded = first_slide(program)
     inner, _ = block_lengths(program)
@@ -174,42 +181,51 @@ def exposed_body(program: Program) -> Expr:
     return program.body.body if isinstance(result, Failure) else result.expr
 
 
-def tiled_parameters(program: Program) -> tuple[Parameter, ...]:
+def tiled_parameters(program: Program, choices: dict[str, str]) -> tuple[Parameter, ...]:
     """A tile for each map that is cut, and the width of vectors."""
+    result = tiled_maps(choices["flat"])(program.body.body)
+    maps = () if isinstance(result, Failure) else tiled_lengths(result.expr)
     words = ("the innermost", "the next")
-    lengths = enumerate(zip(tiled_lengths(exposed_body(program)), words, strict=False))
     tiles = tuple(
         Parameter(f"tile{k}", 1, length, f"results of {which} map in a tile")
-        for k, (length, which) in lengths
+        for k, (length, which) in enumerate(zip(maps, words, strict=False))
     )
-    return (*tiles, Parameter("v", 1, MAX_LANES, "vector width over the innermost map"))
+    width = Parameter("v", 1, MAX_LANES, "vector width over the innermost map")
+    return (*tiles, width) if choices["vector"] == "yes" else tiles
 
 
 @lru_cache(maxsize=8)
-def tile_steps(sizes: tuple[Parameter, ...], vector: str) -> Strategy:
-    """`tile`, and vectors where they are chosen."""
-    *tiles, width = (p.nat for p in sizes)
-    vectors = [in_vectors(width)] if vector == "yes" else []
-    return remembered(seq(exposed(), tile(tuple(tiles)), *vectors))
+def tiled_maps(flattened: str) -> Strategy:
+    """The maps that are cut: those that make the result, and the last two `flat` where chosen."""
+    return remembered(seq(exposed(), fused(), flat() if flattened == "yes" else identity))
+
+
+@lru_cache(maxsize=8)
+def tile_steps(flattened: str, vector: str, sizes: tuple[Parameter, ...]) -> Strategy:
+    """`tile`, of one map where two are made one, and in vectors where these are chosen."""
+    tiles = tuple(p.nat for p in sizes if p.name != "v")
+    vectors = [in_vectors(p.nat) for p in sizes if p.name == "v" and vector == "yes"]
+    return remembered(seq(tiled_maps(flattened), tile(tiles), *vectors))
 
 
 def tiled_choices(program: Program) -> Iterator[Choices]:
-    """Vectors where they can be, and every legal mapping whose dimensions fall inwards."""
-    sizes = tiled_parameters(program)
-    for vector in ("no", "yes"):
-        result = tile_steps(sizes, vector)(program.body.body)
+    """One map of two and vectors where they can be, and each legal mapping with inner ids last."""
+    for made in product(flat=("no", "yes"), vector=("no", "yes")):
+        choices = dict(made)
+        sizes = tiled_parameters(program, choices)
+        result = tile_steps(choices["flat"], choices["vector"], sizes)(program.body.body)
         if not isinstance(result, Failure):
             words = tuple(map(show_mapping, mappings(result.expr, ordered=True)))
-            yield from product(vector=(vector,), map=words)
+            rest = product(pad=paddings(program), map=words)
+            yield from ((*made, *more) for more in rest)
 
 
 def tiled_strategy(
     _program: Program, choices: dict[str, str], sizes: dict[str, Parameter]
 ) -> Strategy:
-    """`tile`, at the levels of a mapping."""
-    return seq(
-        tile_steps(tuple(sizes.values()), choices["vector"]), mapped(read_mapping(choices["map"]))
-    )
+    """`tile`, at the levels of a mapping, with the padded input stored, in part, or not."""
+    tiles = tile_steps(choices["flat"], choices["vector"], tuple(sizes.values()))
+    return seq(tiles, mapped(read_mapping(choices["map"])), store_padding(choices["pad"]))
 
 
 def is_tileable(program: Program) -> bool:
@@ -233,7 +249,7 @@ def is_reduction(program: Program) -> bool:
     return len(results_reduced(body)) == len(parts)
 
 
-def local_parameters(program: Program) -> tuple[Parameter, ...]:
+def local_parameters(program: Program, _choices: dict[str, str]) -> tuple[Parameter, ...]:
     """The side of a tile."""
     size, length = first_slide(program)
     return (Parameter("theta", size, length, "side of an input tile"),)
@@ -248,7 +264,7 @@ def first_slide(program: Program) -> tuple[int, int]:
     raise RuleRefused(message)
 
 
-def partial_parameters(program: Program) -> tuple[Parameter, ...]:
+def partial_parameters(program: Program, _choices: dict[str, str]) -> tuple[Parameter, ...]:
     """The chunk of a partial result."""
     most = min(reduced_lengths(program.body.body))
     return (Parameter("chunk", 1, most, "elements that a work-item reduces"),)
@@ -287,7 +303,7 @@ FAMILIES: dict[str, Family] = {
             "one kernel: the maps that make the result over ids, by every legal mapping",
             lambda _: True,
             plain_choices,
-            lambda _: (),
+            lambda _program, _choices: (),
             plain_strategy,
         ),
         Family(
@@ -348,9 +364,9 @@ def skeletons_of(family: Family, program: Program) -> list[Skeleton] | str:
     """The skeletons of one family, or why it does not apply."""
     if not family.applies(program):
         return f"{family.name}: the program has no such shape"
-    parameters = family.parameters(program)
     found: list[Skeleton] = []
     for choices in family.choices(program):
+        parameters = family.parameters(program, dict(choices))
         strategy = family.strategy(program, dict(choices), {p.name: p for p in parameters})
         result = strategy(program.body.body)
         if isinstance(result, Failure):

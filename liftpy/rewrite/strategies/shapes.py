@@ -11,6 +11,7 @@ from liftpy.ir.expr import Expr, FunCall, Function, Lambda, Param, Primitive, Tu
 from liftpy.ir.types import ArrayType, Type
 from liftpy.ir.walk import Path, children, lambda_of, top_down
 from liftpy.primitives import Iterate, Map, Pad, Reduce, Scan, Slide, ToGlobal
+from liftpy.primitives.pad import PadInside
 from liftpy.primitives.work import computes, is_layout, writable
 from liftpy.rewrite.strategy import Predicate, Strategy, outermost, rule, where
 
@@ -50,7 +51,7 @@ def is_padding(expr: Expr) -> bool:
     """A padded input: `pad`, or `map` of one, of a variable or of another padded input."""
     if not isinstance(expr, FunCall) or len(expr.args) != 1:
         return False
-    if isinstance(expr.fun, Pad):
+    if isinstance(expr.fun, Pad | PadInside):
         return isinstance(expr.args[0], Param) or is_padding(expr.args[0])
     if type(expr.fun) is not Map or expr.fun.f.free:
         return False

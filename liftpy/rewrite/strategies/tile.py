@@ -29,7 +29,9 @@ from liftpy.rewrite.strategy import (
     at_path,
     attempt,
     choose,
+    normalize,
     outermost,
+    repeat,
     rule,
     seq,
     where,
@@ -62,26 +64,70 @@ def tile(sizes: tuple[Nat, ...]) -> Strategy:
     return run
 
 
+def fused() -> Strategy:
+    """The maps that make the result, each with the maps that it reads."""
+
+    def reads_map(expr: Expr) -> bool:
+        return working_map(expr) and working_map(children(expr)[0])
+
+    def run(expr: Expr) -> Result:
+        fuse = repeat(where(reads_map, rule("map_fusion"), "map of a map"))
+        return seq(*(at_path(path, fuse) for path in reversed([*chain(nests(expr))])))(expr)
+
+    return run
+
+
+def flat() -> Strategy:
+    """The two innermost maps that make the result as one, over all that they run over.
+
+    A map of few elements, the channels of an image say, then makes part of a long one, which can be
+    cut and be in vectors.
+    """
+
+    def run(expr: Expr) -> Result:
+        paths = [*chain(nests(expr))]
+        if len(paths) < 2 or paths[-1] != (*paths[-2], 1):
+            return Failure("flat", "no map of maps makes the result")
+        views = attempt(rule("map_fission", {"g": (0,)}))
+        return at_path(paths[-2], seq(views, rule("map_map_join")))(expr)
+
+    return run
+
+
 def in_vectors(width: Nat) -> Strategy:
     """The innermost map that makes the result in vectors.
 
-    One that gives scalars works on vectors; one of reductions becomes a reduction to vectors.
+    One that gives scalars works on vectors. One of reductions becomes a reduction to vectors; what
+    is done to its results is done to these.
     """
 
     def run(expr: Expr) -> Result:
         *_, path = (*chain(nests(expr)),)
         body = body_of(at(expr, path))
-        own = folds(body) if is_reduce(body) else 0
-        if folds(expr) > own:
+        reductions = outer_reductions(body)
+        if folds(expr) > sum(folds(at(body, place)) for place in reductions[:1]):
             return Failure("in_vectors", "what lanes read is folded, which has no vector form")
         if is_reduce(body):
             vectors = seq(reduce_of_maps(), in_vector_accumulators(width))
             return at_path(path, vectors)(expr)
         if isinstance(body.type, ArrayType | TupleType):
             return Failure("in_vectors", f"the innermost map gives {body.type}, not scalars")
+        if reductions:
+            apart = rule("map_fission", {"g": reductions[0]})
+            accumulators = at_path((0,), seq(reduce_of_maps(), at_path((0,), elementwise(1))))
+            vectors = seq(apart, accumulators, normalize(rule("vectorize_map", v=width)))
+            return at_path(path, vectors)(expr)
         return at_path(path, rule("vectorize_map", v=width))(expr)
 
     return run
+
+
+def outer_reductions(expr: Expr, path: Path = ()) -> list[Path]:
+    """Where reductions stand that are in no other."""
+    if is_reduce(expr):
+        return [path]
+    inner = (outer_reductions(e, (*path, k)) for k, e in enumerate(children(expr)))
+    return [found for paths in inner for found in paths]
 
 
 def folds(expr: Expr) -> int:

@@ -1,0 +1,36 @@
+"""Searches: which candidate of a space a campaign tries next.
+
+A search is a function of the space, a seed, and the trials so far. It reads the trials, which grow
+while it runs, and yields candidates; so a campaign that was stopped goes on with the same ones, its
+stored trials being given to the search again. One file each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
+
+from liftpy.errors import UnknownName
+from liftpy.explore.candidate import Candidate
+from liftpy.explore.search import exhaustive, local, uniform
+from liftpy.explore.search.trial import Trial
+from liftpy.explore.space import Space
+
+Search: TypeAlias = Callable[[Space, int, Sequence[Trial]], Iterator[Candidate]]
+
+SEARCHES: dict[str, Search] = {
+    "random": uniform.search,
+    "local": local.search,
+    "exhaustive": exhaustive.search,
+}
+DEFAULT = "local"
+
+
+def named(name: str) -> Search:
+    """The search of a name. UnknownName with the names there are."""
+    if name not in SEARCHES:
+        raise UnknownName(f"there is no search '{name}'; choose one of {', '.join(SEARCHES)}")
+    return SEARCHES[name]
+
+
+__all__ = ["DEFAULT", "SEARCHES", "Search", "Trial", "named"]

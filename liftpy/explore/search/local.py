@@ -1,0 +1,112 @@
+"""Local search: random draws first, then mostly neighbours of the best so far.
+
+A neighbour keeps what a good candidate has, but for one or two settings that are drawn anew: sizes
+uniformly from those valid together with what is kept, or one structural choice. Good are the
+fastest, most often, and the front of time and peak, so that both ends of it are improved.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+
+from liftpy.explore.candidate import Candidate, words
+from liftpy.explore.pareto import front
+from liftpy.explore.search.trial import Trial
+from liftpy.explore.space import Member, Space, subseed
+
+FIRST = 24  # draws before any neighbour
+FRESH = 4  # afterwards each `FRESH`th candidate is a draw: another valley may be deeper
+FASTEST = 0.6  # how often the parent is the fastest; else it is one of the front
+CHOICE = 0.3  # how often a structural choice changes; else sizes do
+TWO = 0.4  # how often two sizes change together
+TRIES = 16  # neighbours that were tried before, in a row, after which a draw is taken
+
+
+def search(space: Space, seed: int, trials: Sequence[Trial]) -> Iterator[Candidate]:
+    """Draws and neighbours, each candidate once."""
+    rng = random.Random(subseed(seed, "local"))
+    draws = space.draws(seed)
+    seen: set[str] = set()
+    for ordinal in itertools.count():
+        found = None
+        if ordinal >= FIRST and ordinal % FRESH:
+            found = unseen_neighbour(space, trials, seen, rng)
+        found = found or next((c for c in draws if c.key not in seen), None)
+        if found is None:  # every candidate was drawn
+            return
+        seen.add(found.key)
+        yield replace(found, ordinal=ordinal)
+
+
+def unseen_neighbour(
+    space: Space, trials: Sequence[Trial], seen: set[str], rng: random.Random
+) -> Candidate | None:
+    """A neighbour of a good candidate; None if nothing was measured, or all found were tried."""
+    for _ in range(TRIES):
+        parent = good(trials, rng)
+        if parent is None:
+            return None
+        found = neighbour(space, parent, rng)
+        if found is not None and found.key not in seen:
+            return found
+    return None
+
+
+def good(trials: Sequence[Trial], rng: random.Random) -> Candidate | None:
+    """The fastest candidate, or one of the front."""
+    measured = [
+        (t.time_ns, t.peak, t.candidate)
+        for t in trials
+        if t.time_ns is not None and t.peak is not None
+    ]
+    best = front(measured, costs=lambda m: (m[0], m[1]))
+    if not best:
+        return None
+    return (best[0] if rng.random() < FASTEST else rng.choice(best))[2]
+
+
+def neighbour(space: Space, parent: Candidate, rng: random.Random) -> Candidate | None:
+    """A candidate that differs from its parent in a structural choice or in one or two sizes."""
+    member = next(m for m in space.members if m.skeleton.key == parent.skeleton.key)
+    near = alike(space, member, rng)
+    if near and (not parent.sizes or rng.random() < CHOICE):
+        member = rng.choice(near)
+        changed = 0
+    else:
+        changed = 2 if rng.random() < TWO else 1
+    sizes = {n: v for n, v in parent.sizes if n in member.system.by_name}
+    order = rng.sample(sorted(sizes), len(sizes))
+    for freed in range(changed, len(order) + 1):
+        kept = {name: sizes[name] for name in order[freed:]}
+        fixed = member.at(kept)
+        if fixed is not None:
+            points = fixed.points
+            drawn = points.unrank(rng.randrange(points.count()))
+            return Candidate(space.program, member.skeleton, tuple(drawn.items()))
+    return None
+
+
+def alike(space: Space, member: Member, rng: random.Random) -> list[Member]:
+    """The skeletons of the family that make one choice otherwise, and else differ least."""
+    family = [m for m in space.members if m.family == member.family]
+    mine = words(member.skeleton)
+    apart = [n for n in mine if len({words(m.skeleton).get(n) for m in family}) > 1]
+    if not apart:
+        return []
+    name = rng.choice(apart)
+    others = [m for m in family if words(m.skeleton).get(name) != mine[name]]
+    far = [distance(mine, words(m.skeleton)) for m in others]
+    return [m for m, n in zip(others, far, strict=True) if n == min(far)]
+
+
+def distance(one: dict[str, str], two: dict[str, str]) -> int:
+    """How many choices differ; of words of several levels, such as a mapping, how many of these."""
+    return sum(
+        a != b
+        for name in one.keys() | two.keys()
+        for a, b in zip_longest(*(w.get(name, "").split(".")[::-1] for w in (one, two)))
+    )

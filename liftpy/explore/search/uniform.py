@@ -1,0 +1,14 @@
+"""The published search: the draws of a seed, whatever they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from liftpy.explore.candidate import Candidate
+from liftpy.explore.search.trial import Trial
+from liftpy.explore.space import Space
+
+
+def search(space: Space, seed: int, _trials: Sequence[Trial]) -> Iterator[Candidate]:
+    """`Space.draws`."""
+    return space.draws(seed)

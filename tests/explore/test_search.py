@@ -1,0 +1,112 @@
+"""What every search keeps, and that one which looks finds more than one which draws."""
+
+import itertools
+import math
+import random
+
+import pytest
+
+from liftpy.constraints.device import DEFAULT_DEVICE
+from liftpy.errors import UnknownName
+from liftpy.explore.campaign import explore, space_of
+from liftpy.explore.candidate import Candidate
+from liftpy.explore.search import SEARCHES, Search, Trial, named
+from liftpy.explore.search.local import FIRST, neighbour
+from liftpy.explore.space import Space
+from liftpy.workloads import Convolution, convolution
+
+PROGRAM = convolution(Convolution(3, 6, 7, 4, (3, 3), padding=(1, 1, 1, 1)), "tiny")
+LAYER = convolution(Convolution(16, 28, 28, 64, (3, 3), padding=(1, 1, 1, 1)), "layer")
+N = 60
+VALLEY = {"kappa": 16, "sigma": 14, "v": 8}
+
+
+def cost(candidate: Candidate) -> tuple[int, int] | None:
+    """A made-up time and peak: a valley in the sizes; one family is refused."""
+    if candidate.settings["family"] == "plain":
+        return None
+    sizes = candidate.assignment
+    away = sum(
+        abs(math.log2(sizes.get(n, 1) / best))
+        for n, best in (("kappa", 16), ("sigma", 14), ("v", 8))
+    )
+    return int(1000 * (1 + away)), sizes.get("sigma", 0)
+
+
+def run(search: Search, space: Space, seed: int, known: list[Trial] | None = None) -> list[Trial]:
+    """The trials of a search that is told what `cost` says."""
+    trials: list[Trial] = []
+    for k, candidate in enumerate(itertools.islice(search(space, seed, trials), N)):
+        if known is not None and k < len(known):
+            assert candidate == known[k].candidate
+        trials.append(Trial(candidate, *(cost(candidate) or (None, None))))
+    return trials
+
+
+@pytest.fixture(scope="module")
+def space() -> Space:
+    """A small space of three families."""
+    return space_of(PROGRAM, DEFAULT_DEVICE)
+
+
+@pytest.fixture(params=sorted(SEARCHES))
+def search(request: pytest.FixtureRequest) -> Search:
+    """Each search there is."""
+    return named(request.param)
+
+
+def test_every_candidate_is_valid_and_tried_once(search: Search, space: Space) -> None:
+    found = [t.candidate for t in run(search, space, 0)]
+    assert len({c.key for c in found}) == len(found) == N
+    assert [c.ordinal for c in found] == list(range(N))
+    for candidate in found:
+        member = next(m for m in space.members if m.skeleton.key == candidate.skeleton.key)
+        assert member.system.holds(candidate.assignment)
+
+
+def test_the_same_trials_lead_to_the_same_candidates(search: Search, space: Space) -> None:
+    first = run(search, space, 3)
+    assert run(search, space, 3, first) == first
+
+
+def test_all_of_a_small_space_is_found(search: Search, space: Space) -> None:
+    small = space.narrow({"family": "direct", "pad": "fused", "level": "glb", "v": 1})
+    found = list(itertools.islice(search(small, 0, []), small.count() + 1))
+    assert len(found) == small.count()
+
+
+def test_a_local_search_goes_down() -> None:
+    space = space_of(LAYER, DEFAULT_DEVICE, families=["plain", "direct"])
+
+    def best(name: str) -> int:
+        return min(t.time_ns for t in run(named(name), space, 1) if t.time_ns is not None)
+
+    assert best("local") == 1000 < best("random")
+
+
+def test_a_neighbour_keeps_most_settings(space: Space) -> None:
+    rng = random.Random(0)
+    parents = [t.candidate for t in run(named("random"), space, 0)]
+    for parent in parents:
+        near = neighbour(space, parent, rng)
+        assert near is not None
+        shared = parent.settings.items() & near.settings.items()
+        assert len(shared) >= len(parent.settings) - 2 or parent.skeleton != near.skeleton
+        assert near.skeleton.family == parent.skeleton.family
+
+
+def test_an_unknown_search_is_named() -> None:
+    with pytest.raises(UnknownName, match="no search 'clever'; choose one of random, local"):
+        named("clever")
+
+
+def test_a_local_campaign_resumes_as_if_nothing_had_been(runtime, tmp_path) -> None:
+    def go(path, samples):
+        return explore(PROGRAM, samples, 0, path, runtime, families=["direct"], search="local").rows
+
+    samples = FIRST + 6
+    whole = go(tmp_path / "a.db", samples)
+    assert len({row.id for row in whole}) == samples
+    go(tmp_path / "a.db", samples)
+    longer = go(tmp_path / "a.db", samples + 4)
+    assert [row.id for row in longer[:samples]] == [row.id for row in whole]
