@@ -178,8 +178,10 @@ def test_a_fact_of_a_device_asks_what_it_says(fact):
     changed = replace(TINY, **{fact: other})
     differ = set()
     for form in LOWERED:
-        before = {(c, a) for c in collect(example(form), TINY).clauses for a in c.askers}
-        after = {(c, a) for c in collect(example(form), changed).clauses for a in c.askers}
+        before = {(c.constraint, a) for c in collect(example(form), TINY).clauses for a in c.askers}
+        after = {
+            (c.constraint, a) for c in collect(example(form), changed).clauses for a in c.askers
+        }
         differ |= {a for _, a in before ^ after}
     word = DEVICE[fact]
     if isinstance(word, Silent):
