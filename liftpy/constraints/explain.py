@@ -33,9 +33,10 @@ class Explanation:
 
     completions: the points that have the given values. clashes: where there are none, the
     conditions that the values break, or else conditions that exclude each other, all of which it
-    takes. nearest: for each given parameter, values that work with the other given ones. example: a
-    point that keeps each given value that those before it allow. least_memory: where a memory limit
-    is among the clashes, the least one that can be kept. total: whether every parameter is given.
+    takes. nearest: for each given parameter, values that work with the other given ones. example:
+    where there are none of these, a point that keeps each given value that those before it allow.
+    least_memory: where a memory limit is among the clashes, the least one that can be kept. total:
+    whether every parameter is given.
     """
 
     given: Assignment
@@ -151,13 +152,14 @@ def explain(system: ConstraintSystem, given: Mapping[str, int]) -> Explanation:
     if completions:
         return Explanation(dict(given), completions, total=total)
     clashes = tuple(system.broken(given)) or clash(system, given)
-    example = close_by(system, given)
+    near = tuple(nearest(system, given))
+    example = None if near else close_by(system, given)
     limited = any(is_memory_limit(c) for c in clashes)
     return Explanation(
         dict(given),
         0,
         clashes,
-        tuple(nearest(system, given)) if example is not None else (),
+        near,
         tuple((example or {}).items()),
         least_memory(fixed) if limited else None,
         total=total,
