@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any
@@ -20,6 +21,14 @@ from liftpy.ir.expr import Program
 from liftpy.opencl.run import devices, find_device
 from liftpy.semantics.sizes import at_sizes, parse
 from liftpy.workloads import workload
+
+
+class SamplerName(StrEnum):
+    """How sizes are drawn: `constraints.draw.Sampler` as words of the command line."""
+
+    UNIFORM = "uniform"
+    INCREMENTAL = "incremental"
+
 
 ProgramName = Annotated[
     str,
@@ -65,6 +74,18 @@ SizeOption = Annotated[
     list[str] | None,
     typer.Option(
         "--size", metavar="NAME=NUMBER", help="A number for an open size; may be repeated."
+    ),
+]
+SeedOption = Annotated[
+    int, typer.Option("--seed", metavar="S", help="Decides what is drawn, and in what order.")
+]
+SamplerOption = Annotated[
+    SamplerName,
+    typer.Option(
+        "--sampler",
+        metavar="HOW",
+        help="uniform: every valid point is as likely. incremental: one size after another, as "
+        "published; it counts nothing.",
     ),
 ]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]

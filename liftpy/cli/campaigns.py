@@ -16,6 +16,9 @@ from liftpy.cli.arguments import (
     JsonFlag,
     MemoryLimit,
     ProgramName,
+    SamplerName,
+    SamplerOption,
+    SeedOption,
     SetOption,
     SizeOption,
     WhereOption,
@@ -70,7 +73,8 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
     samples: Annotated[
         int, typer.Option("--samples", "-n", metavar="N", min=1, help="Candidates to draw.")
     ] = campaigns.SAMPLES,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Decides what is drawn.")] = 0,
+    seed: SeedOption = 0,
+    sampler: SamplerOption = SamplerName.UNIFORM,
     db: Annotated[
         Path, typer.Option("--db", metavar="FILE", help="Where everything is kept.")
     ] = campaigns.DATABASE,
@@ -120,6 +124,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
                 sizes=numbers,
                 where=where or (),
                 fixed={**chosen, **listed},
+                sampler=sampler.value,
             )
     except (TypeRefused, ConstraintRefused) as refusal:
         if not unsatisfiable(refusal):

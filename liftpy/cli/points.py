@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated
+import time
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -13,6 +14,9 @@ from liftpy.cli.arguments import (
     LimitsName,
     MemoryLimit,
     ProgramName,
+    SamplerName,
+    SamplerOption,
+    SeedOption,
     SetOption,
     SizeOption,
     WhereOption,
@@ -25,9 +29,22 @@ from liftpy.constraints.device import DEFAULT_DEVICE, PROFILE, Device
 from liftpy.constraints.profile import profiles as all_profiles
 from liftpy.errors import LiftError
 from liftpy.explore.campaign import space_of
+from liftpy.explore.candidate import Candidate
 from liftpy.explore.report import in_bytes
 from liftpy.ir.types import EXTENSIONS
 from liftpy.opencl.run import device_notes, devices, find_device
+
+VALUES_SHOWN = 12  # of a size, where they are named one by one
+
+DrawOption = Annotated[
+    int, typer.Option("--draw", metavar="N", min=0, help="Draw so many candidates instead.")
+]
+ImpliedOption = Annotated[
+    bool, typer.Option("--implied", help="Say which conditions follow from others (z3; slow).")
+]
+StartOption = Annotated[
+    int, typer.Option("--start", metavar="K", min=0, help="Leave out the first K draws.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -106,7 +123,7 @@ def show_profiles(*, json: bool) -> None:
     say("the source of each limit: liftpy devices --profiles --json")
 
 
-def show_space(
+def show_space(  # noqa: PLR0913  as many options as there are to narrow and to draw
     program: ProgramName,
     *,
     size: SizeOption = None,
@@ -114,9 +131,18 @@ def show_space(
     set_: SetOption = None,
     where: WhereOption = None,
     memory_limit: MemoryLimit = None,
+    draw: DrawOption = 0,
+    start: StartOption = 0,
+    seed: SeedOption = 0,
+    sampler: SamplerOption = SamplerName.UNIFORM,
+    implied: ImpliedOption = False,
     json: JsonFlag = False,
 ) -> None:
-    """Parameters, ranges, constraints with who asked for each, the exact number of valid points."""
+    """Parameters, ranges, constraints with who asked for each, the exact number of valid points.
+
+    With --draw, candidates are drawn instead: those that a campaign of the same seed would try.
+    """
+    begun = time.perf_counter()
     target = device_or_default(device)
     chosen, listed = settings_and_lists(set_)
     space = space_of(
@@ -126,15 +152,24 @@ def show_space(
         where=where or (),
         fixed=listed,
     ).narrow(chosen)
+    if draw:
+        drawn = dataclasses.replace(space, sampler=sampler.value).sample(draw, seed, start=start)
+        show_draws(drawn, more=len(drawn) == draw, json=json)
+        return
+    space.count()
+    seconds = time.perf_counter() - begun
     if json:
         show_json(
             {
                 "program": space.program.name,
                 "device": target.to_json(),
                 "parameters": space.parameters,
+                "reached": space.reached,
                 "constraints": space.constraints,
+                **({"implied": space.implied()} if implied else {}),
                 "skeletons": space.counts(),
                 "count": space.count(),
+                "seconds": seconds,
             }
         )
         return
@@ -147,13 +182,16 @@ def show_space(
             choices.add_row(p["name"], " | ".join(p["words"]), "structural choice", "")
         else:
             families = ", ".join(p["families"])
-            choices.add_row(p["name"], f"{p['low']} .. {p['high']}", p["meaning"], families)
+            choices.add_row(p["name"], spell_range(p, space.reached), p["meaning"], families)
     show(choices)
     conditions = Table(title="constraints", title_justify="left", box=None, pad_edge=False)
-    for name in ("condition", "asked by", "skeletons"):
+    for name in ("condition", "asked by", "skeletons", *(["follows in"] if implied else [])):
         conditions.add_column(name, overflow="fold")
+    follows = space.implied() if implied else {}
     for c in space.constraints:
-        conditions.add_row(c["text"], c["asked_by"], str(len(c["skeletons"])))
+        here = set(follows.get(c["text"], ())) & set(c["skeletons"])
+        counts = [len(c["skeletons"]), *([len(here)] if implied else [])]
+        conditions.add_row(c["text"], c["asked_by"], *map(str, counts))
     show(conditions)
     sizes = Table(title="skeletons", title_justify="left", box=None, pad_edge=False)
     sizes.add_column("skeleton", overflow="fold")
@@ -161,7 +199,32 @@ def show_space(
     for key, count in space.counts().items():
         sizes.add_row(key, f"{count:,}")
     show(sizes)
-    say(f"valid points: {space.count():,}")
+    say(f"valid points: {space.count():,} (derived and counted in {seconds:.2f} s)")
+
+
+def spell_range(parameter: dict[str, Any], reached: dict[str, list[int]]) -> str:
+    """A size's range, and what of it the conditions leave."""
+    text = f"{parameter['low']} .. {parameter['high']}"
+    values = reached[parameter["name"]]
+    if not values:
+        return f"{text}: none valid"
+    if len(values) == parameter["high"] - parameter["low"] + 1:
+        return text
+    if len(values) <= VALUES_SHOWN:
+        return f"{text}: {', '.join(map(str, values))} valid"
+    return f"{text}: {len(values)} valid, {values[0]} .. {values[-1]}"
+
+
+def show_draws(drawn: list[Candidate], *, more: bool, json: bool) -> None:
+    """Drawn candidates, one a line, and where the next draw goes on."""
+    if json:
+        show_json(
+            [{"ordinal": c.ordinal, "id": c.key, "settings": c.settings} for c in drawn],
+        )
+        return
+    for candidate in drawn:
+        say(f"{candidate.ordinal:>6} {candidate.key} {candidate.label}")
+    note(f"the next: --start {drawn[-1].ordinal + 1}" if more else "there are no more")
 
 
 def explain(

@@ -10,7 +10,6 @@ beyond the count.
 from __future__ import annotations
 
 import itertools
-import random
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from functools import cached_property
 from math import prod
 from typing import Any, Literal
 
+from liftpy.constraints.dice import Dice, shuffled
 from liftpy.constraints.levels import Levels
 from liftpy.constraints.system import Assignment, ConstraintSystem, after, cheapest_order
 from liftpy.errors import ConstraintRefused
@@ -205,37 +205,21 @@ class Space:
         graph = next(g for g in self.graphs if any(p.name == name for p in g.order))
         return sorted(graph.values(name))
 
-    def draws(self, seed: int, sampler: Sampler = "uniform") -> Iterator[Assignment]:
-        """All points in an order that the seed decides.
+    def draws(
+        self, seed: int, sampler: Sampler = "uniform", start: int = 0
+    ) -> Iterator[Assignment]:
+        """All points in an order that the seed decides, from place `start` of that order.
 
         The first n are n uniform draws without replacement: a longer sample begins with a shorter
-        one, and a campaign resumes by skipping what it has.
+        one. So the number of draws that were made is all it takes to go on.
         """
         if sampler == "incremental":
-            return incremental(self.system, seed)
-        return (self.unrank(k) for k in shuffled(self.count(), seed))
+            return itertools.islice(incremental(self.system, seed), start, None)
+        return (self.unrank(k) for k in shuffled(self.count(), seed, start))
 
     def sample(self, n: int, seed: int, sampler: Sampler = "uniform") -> list[Assignment]:
         """The first `n` draws; all points where there are fewer."""
         return list(itertools.islice(self.draws(seed, sampler), n))
-
-
-def shuffled(count: int, seed: int) -> Iterator[int]:
-    """The numbers below `count` in a uniform random order, made as far as it is asked for.
-
-    Fisher and Yates, with the moved numbers alone in memory.
-    """
-    rng = random.Random(seed)
-    moved: dict[int, int] = {}
-    i = 0
-    while i < count:
-        j = rng.randrange(i, count)
-        here = moved.pop(i, i)
-        drawn = here
-        if j != i:
-            drawn, moved[j] = moved.get(j, j), here
-        yield drawn
-        i += 1
 
 
 def incremental(system: ConstraintSystem, seed: int) -> Iterator[Assignment]:
@@ -245,12 +229,12 @@ def incremental(system: ConstraintSystem, seed: int) -> Iterator[Assignment]:
     values that satisfy the conditions so far; a dead end goes back. Ends after `TRIES` points in a
     row that were drawn before.
     """
-    rng = random.Random(seed)
-    levels = Levels(system, topological_order(system, rng))
+    dice = Dice(seed)
+    levels = Levels(system, topological_order(system, dice))
     seen: set[tuple[int, ...]] = set()
     misses = 0
     while levels.possible and misses < TRIES:
-        point = _descend(levels, (), rng)
+        point = _descend(levels, (), dice)
         if point is None:
             return
         if point in seen:
@@ -262,22 +246,22 @@ def incremental(system: ConstraintSystem, seed: int) -> Iterator[Assignment]:
         yield {p.name: by_name[p.name] for p in system.parameters}
 
 
-def _descend(levels: Levels, given: tuple[int, ...], rng: random.Random) -> tuple[int, ...] | None:
+def _descend(levels: Levels, given: tuple[int, ...], dice: Dice) -> tuple[int, ...] | None:
     """A random completion of the first values; None where there is none."""
     if len(given) == len(levels.order):
         return given
     values = levels.values[len(given)](*given)
-    rng.shuffle(values)
+    dice.shuffle(values)
     for value in values:
-        if (point := _descend(levels, (*given, value), rng)) is not None:
+        if (point := _descend(levels, (*given, value), dice)) is not None:
             return point
     return None
 
 
-def topological_order(system: ConstraintSystem, rng: random.Random) -> tuple[Parameter, ...]:
+def topological_order(system: ConstraintSystem, dice: Dice) -> tuple[Parameter, ...]:
     """Parameters after those whose values they divide; ties broken at random."""
     left = list(system.parameters)
-    rng.shuffle(left)
+    dice.shuffle(left)
     order: list[Parameter] = []
     while left:
         waiting = {p.name for p in left}

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from liftpy.constraints.core import smallest
 from liftpy.constraints.draw import Completer, Space, first, search
 from liftpy.constraints.levels import Levels
 from liftpy.constraints.solve import Infeasible, feasible
@@ -32,9 +33,10 @@ class Explanation:
 
     completions: the points that have the given values. clashes: where there are none, the
     conditions that the values break, or else conditions that exclude each other, all of which it
-    takes. nearest: for each given parameter, values that work with the other given ones. example: a
-    point that keeps each given value that those before it allow. least_memory: where a memory limit
-    is among the clashes, the least one that can be kept. total: whether every parameter is given.
+    takes. nearest: for each given parameter, values that work with the other given ones. example:
+    where there are none of these, a point that keeps each given value that those before it allow.
+    least_memory: where a memory limit is among the clashes, the least one that can be kept. total:
+    whether every parameter is given.
     """
 
     given: Assignment
@@ -49,6 +51,12 @@ class Explanation:
     def valid(self) -> bool:
         """Whether some point has the given values."""
         return self.completions > 0
+
+    @property
+    def gist(self) -> tuple[object, ...]:
+        """What two explanations have in common that differ in who asks only."""
+        conditions = tuple(str(c.constraint) for c in self.clashes)
+        return conditions, self.nearest or self.example, self.least_memory
 
     def text(self) -> str:
         """The explanation in sentences, one a line."""
@@ -144,13 +152,14 @@ def explain(system: ConstraintSystem, given: Mapping[str, int]) -> Explanation:
     if completions:
         return Explanation(dict(given), completions, total=total)
     clashes = tuple(system.broken(given)) or clash(system, given)
-    example = close_by(system, given)
+    near = tuple(nearest(system, given))
+    example = None if near else close_by(system, given)
     limited = any(is_memory_limit(c) for c in clashes)
     return Explanation(
         dict(given),
         0,
         clashes,
-        tuple(nearest(system, given)) if example is not None else (),
+        near,
         tuple((example or {}).items()),
         least_memory(fixed) if limited else None,
         total=total,
@@ -177,11 +186,11 @@ def refuse_empty(system: ConstraintSystem) -> None:
 
 
 def clash(system: ConstraintSystem, given: Mapping[str, int]) -> tuple[Clause, ...]:
-    """Conditions that leave no point with the given values, none of which can be left out.
+    """Conditions that leave no point with the given values, as few as there are.
 
     z3 gives a first set, if it can in time; then what is not missed is left out, many at first, one
-    by one at last. (A condition stays where it would take too much effort to see whether it is
-    missed.) Of the ranges, which are conditions as well, those stay that z3 needs.
+    by one at last, and a smaller set is looked for. (A condition stays where it would take too much
+    effort to see whether it is missed.) Of the ranges, which count too, those stay that z3 needs.
     """
     fixed = system.fix(given)
 
@@ -205,6 +214,7 @@ def clash(system: ConstraintSystem, given: Mapping[str, int]) -> tuple[Clause, .
             else:
                 start += size
         size //= 2
+    needed = list(smallest(fixed, needed, lambda part: search(part, EFFORT)))
     verdict = feasible(ConstraintSystem(system.parameters, tuple(needed)), given, seconds=SECONDS)
     free = {n for c in needed for n in c.names} - given.keys()
     bounds = [c for p in system.parameters if p.name in free for c in ranges(p)]

@@ -45,6 +45,14 @@ def ratio(*numbers: int) -> tuple[int, ...]:
     return tuple(n // common for n in numbers)
 
 
+@lru_cache(maxsize=64)
+def source_of(parameters: tuple[Parameter, ...]) -> Source:
+    """The source that all systems over the same parameters share, with what steps call."""
+    source = Source(parameters)
+    source.scope |= {"divisors": divisors, "range": range, "ratio": ratio}
+    return source
+
+
 class Levels:
     """The compiled steps of assigning the parameters of a system in one order.
 
@@ -55,8 +63,7 @@ class Levels:
     def __init__(self, system: ConstraintSystem, order: tuple[Parameter, ...]) -> None:
         self.order = order
         self.possible = all(c.constraint.holds({}) for c in system.clauses if not c.names)
-        source = Source(system.parameters)
-        source.scope |= {"divisors": divisors, "range": range, "ratio": ratio}
+        source = source_of(system.parameters)
         names = [p.name for p in order]
         place = {n: k for k, n in enumerate(names)}
         constraints = [c.constraint for c in system.clauses if c.names]
@@ -69,11 +76,14 @@ class Levels:
             ending = [c for c, end in zip(constraints, last, strict=True) if end == k]
             pending = [c for c, end in zip(constraints, last, strict=True) if end >= k]
             further = [c for c in pending if c not in ending and parameter.name in c.names()]
-            possible = [_possible(source, c, early | {parameter.name}) for c in further]
+            known = early | {parameter.name}
+            possible = [_possible(source, c, known & c.names()) for c in further]
             values, tried = _values(source, parameter, ending, early, possible)
             self.tried.append(tried)
             self.values.append(source.function(names[:k], values))
-            seen = dict.fromkeys(part for c in pending for part in _seen(source, c, early))
+            seen = dict.fromkeys(
+                part for c in pending for part in _seen(source, c, early & c.names())
+            )
             key = "".join(f"{part}, " for part in seen)
             self.key.append(source.function(names[:k], f"({key})"))
 
@@ -107,13 +117,20 @@ def _values(
             domain = _guarded(source, found, whole, otherwise="()")
             tried = min(tried, DIVISORS)
             break
-    conditions = [source.condition(c) for c in sorted(ending, key=_effort)]
-    tests = " and ".join([*filter(None, possible), *conditions])
+    # Short tests first: most values fail one of them, and the long ones (memory) are not evaluated.
+    conditions = [*filter(None, possible), *map(source.condition, sorted(ending, key=_effort))]
+    tests = " and ".join(sorted(conditions, key=len))
     return f"[{x} for {x} in {domain}{f' if {tests}' if tests else ''}]", tried
 
 
-def _seen(source: Source, constraint: Constraint, early: frozenset[str]) -> Iterator[str]:
+@lru_cache(maxsize=1 << 12)
+def _seen(source: Source, constraint: Constraint, early: frozenset[str]) -> tuple[str, ...]:
     """The sources of what a condition can see of the early parameters."""
+    return tuple(_seen_parts(source, constraint, early))
+
+
+def _seen_parts(source: Source, constraint: Constraint, early: frozenset[str]) -> Iterator[str]:
+    """`_seen`, part by part."""
     if constraint.names().isdisjoint(early):
         return
     if isinstance(constraint, AtMost) and (most := _extreme(source, constraint, early, most=True)):
@@ -191,6 +208,7 @@ def _by_late(size: Nat, early: frozenset[str]) -> dict[Monomial, Nat]:
     return sums
 
 
+@lru_cache(maxsize=1 << 12)
 def _possible(source: Source, constraint: Constraint, early: frozenset[str]) -> str:
     """The source of a test that only fails where no late parameters satisfy the condition."""
     least = (

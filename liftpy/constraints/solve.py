@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, TypeAlias
 
 import z3
 
 from liftpy.constraints.levels import divisors
 from liftpy.constraints.system import (
+    RANGE,
     WITH_FORMULA,
     Assignment,
     Clause,
@@ -27,7 +30,8 @@ from liftpy.constraints.system import (
     terms,
 )
 from liftpy.errors import InternalError
-from liftpy.ir.constraint import AtMost
+from liftpy.ir.constraint import AtMost, at_most
+from liftpy.ir.nat import nat, var
 from liftpy.rewrite.skeleton import Parameter
 
 SECONDS = 5.0  # for one query
@@ -84,25 +88,121 @@ def feasible(
 ) -> Verdict:
     """Whether the system has a point in which the given parameters have the given values.
 
-    Each query has a context of its own: an answer does not depend on earlier ones. The given values
-    are no conditions: a core does not have them.
+    The given values are no conditions: a core does not have them.
     """
+    return ask(system, given or {}, None, seconds)
+
+
+def implied(system: ConstraintSystem, clause: Clause, *, seconds: float = SECONDS) -> Verdict:
+    """Whether a condition follows from those of a system: whether no point breaks it.
+
+    `Infeasible` where it does: its core is what it follows from. `Feasible` gives a point that
+    breaks it and no condition of the system.
+    """
+    return ask(system, {}, clause, seconds)
+
+
+def redundant(system: ConstraintSystem, *, seconds: float = SECONDS) -> dict[Clause, Verdict]:
+    """The conditions that the others make true, each with what it follows from.
+
+    One after another, the last asked first; one that follows is taken away before the next is
+    looked at, so that those that are not in the answer are enough. `seconds` is for each; where z3
+    gives up, the condition stays and the answer has its `Unknown`.
+    """
+    kept = list(system.clauses)
+    found: dict[Clause, Verdict] = {}
+    for clause in reversed(system.clauses):
+        others = [c for c in kept if c is not clause]
+        verdict = implied(
+            ConstraintSystem(system.parameters, tuple(others)), clause, seconds=seconds
+        )
+        if isinstance(verdict, Infeasible):
+            kept = others
+        if not isinstance(verdict, Feasible):
+            found[clause] = verdict
+    return found
+
+
+@dataclass(frozen=True)
+class Tightened:
+    """The least and the largest value of a parameter in the points of a system."""
+
+    low: int
+    high: int
+
+
+def tightened(
+    system: ConstraintSystem, name: str, *, seconds: float = SECONDS
+) -> Tightened | Infeasible | Unknown:
+    """The range that the conditions leave of a parameter's; `Infeasible` where there is no point.
+
+    Bisected from points: a query asks for a point in the half that is further out.
+    """
+    deadline = time.monotonic() + seconds
+    parameter = system.by_name[name]
+
+    def between(low: int, high: int) -> Verdict:
+        size = var(name, None, None)
+        bounds = (at_most(nat(low), size), at_most(size, nat(high)))
+        clauses = (*system.clauses, *(Clause(b, (f"{RANGE}{name}",)) for b in bounds))
+        left = max(deadline - time.monotonic(), 0.001)
+        return feasible(ConstraintSystem(system.parameters, clauses), seconds=left)
+
+    found = between(parameter.low, parameter.high)
+    if not isinstance(found, Feasible):
+        return found
+    ends: list[int] = []
+    for outermost in (parameter.low, parameter.high):
+        known = found.assignment[name]  # a value that some point has
+        while known != outermost:
+            middle = (known + outermost) // 2 if known > outermost else (known + outermost + 1) // 2
+            verdict = between(*sorted((outermost, middle)))
+            if isinstance(verdict, Unknown):
+                return verdict
+            if isinstance(verdict, Feasible):
+                known = verdict.assignment[name]
+            else:
+                outermost = middle + 1 if known > outermost else middle - 1  # noqa: PLW2901
+        ends.append(known)
+    return Tightened(*ends)
+
+
+def ask(
+    system: ConstraintSystem, given: Mapping[str, int], denied: Clause | None, seconds: float
+) -> Verdict:
+    """Whether there is a point with the given values that breaks the denied condition.
+
+    Each query has a context of its own: an answer does not depend on earlier ones. A solver that
+    gives up is `Unknown`: never a yes, never a no. The seconds count translation too.
+    """
+    deadline = time.monotonic() + seconds
     context = z3.Context()
     solver = z3.Solver(ctx=context)
-    solver.set("timeout", int(seconds * 1000))
     solver.set("random_seed", 0)
     solver.set("core.minimize", True)
     variables = {p.name: z3.Int(p.name, context) for p in system.parameters}
-    for name, value in (given or {}).items():
+    for name, value in given.items():
         solver.add(variables[name] == value)
+    known = domains(system.fix(given))
     asked: dict[str, Clause] = {}
     for clause in (*(c for p in system.parameters for c in ranges(p)), *system.clauses):
-        formula = translate(clause, system, variables, context)
+        formula = translate(clause, system, known, variables, context)
         if formula is None:
             return Unknown(f"z3 has no words for: {clause.constraint}")
         label = f"clause {len(asked)}"
         asked[label] = clause
         solver.assert_and_track(formula, label)
+    if denied is not None:
+        formula = translate(denied, system, known, variables, context)
+        if formula is None:
+            return Unknown(f"z3 has no words for: {denied.constraint}")
+        solver.add(z3.Not(formula))
+    left = deadline - time.monotonic()
+    if left <= 0:
+        return Unknown(
+            f"z3 gave up within {seconds:g} s: the conditions took all of it to translate"
+        )
+    solver.set("timeout", max(1, int(left * 1000)))
     answer = solver.check()
     if answer == z3.sat:
         model: Any = solver.model()
@@ -117,48 +217,82 @@ def feasible(
     return Unknown(f"z3 gave up within {seconds:g} s: {solver.reason_unknown()}")
 
 
+def domains(system: ConstraintSystem) -> dict[str, Sequence[int]]:
+    """The values of each parameter that its range, and conditions on it alone, leave."""
+    found: dict[str, Sequence[int]] = {p.name: range(p.low, p.high + 1) for p in system.parameters}
+    for clause in system.clauses:
+        if len(clause.names) != 1 or not has_formula(clause):
+            continue
+        (name,) = clause.names
+        if len(found[name]) <= TABLE:
+            source = Source(system.parameters)
+            holds = source.function([name], source.condition(clause.constraint))
+            found[name] = [value for value in found[name] if holds(value)]
+    return found
+
+
+def has_formula(clause: Clause) -> bool:
+    """Whether a condition can be written down for z3."""
+    return isinstance(clause.constraint, WITH_FORMULA)
+
+
 def translate(
-    clause: Clause, system: ConstraintSystem, variables: Mapping[str, Any], context: Any
+    clause: Clause,
+    system: ConstraintSystem,
+    known: Mapping[str, Sequence[int]],
+    variables: Mapping[str, Any],
+    context: Any,
 ) -> Any:
-    """A condition for z3; None where it has neither a formula nor a small table."""
-    known = isinstance(clause.constraint, WITH_FORMULA)
+    """A condition for z3; None where it has neither a formula nor a small table.
+
+    A table has rows for values in `known` only, as conditions on one parameter exclude the others;
+    what says so of a parameter has rows for its whole range.
+    """
     parameters = [system.by_name[n] for n in sorted(clause.names)]
-    rows = 1
-    for parameter in parameters:
-        rows *= parameter.high - parameter.low + 1
-    if not known:
-        return table(clause, parameters, variables) if 1 < rows <= SLOW_TABLE else None
+    values = {p.name: known[p.name] for p in parameters}
+    if len(parameters) == 1:
+        values = {p.name: range(p.low, p.high + 1) for p in parameters}
+    rows = prod(map(len, values.values()))
+    if not has_formula(clause):
+        return table(clause, parameters, values, variables) if 1 < rows <= SLOW_TABLE else None
     for parameter in parameters:
         whole = divided(clause.constraint, parameter.name)
         if clause.constraint.left == parameter.nat and whole is not None and whole.constant:
             every = divisors(whole.constant, 1, abs(whole.constant))
             return among(variables[parameter.name], every)
     if 1 <= len(parameters) <= 2 and rows <= TABLE and not isinstance(clause.constraint, AtMost):
-        return table(clause, parameters, variables)
+        return table(clause, parameters, values, variables)
     mine = terms(system.parameters, variables, build)
     conjuncts = formulas(clause.constraint, mine, build)
     return z3.And(*(z3.BoolVal(f, context) if isinstance(f, bool) else f for f in conjuncts))
 
 
-def table(clause: Clause, parameters: list[Parameter], variables: Mapping[str, Any]) -> Any:
-    """A condition as the list of what satisfies it; outside of the ranges it says nothing."""
+def table(
+    clause: Clause,
+    parameters: list[Parameter],
+    values: Mapping[str, Sequence[int]],
+    variables: Mapping[str, Any],
+) -> Any:
+    """A condition as the list of what satisfies it; of other values it says nothing."""
     source = Source(tuple(parameters))
-    names = [p.name for p in parameters]
+    *outer, last = names = [p.name for p in parameters]
     holds = source.function(names, source.condition(clause.constraint))
-    *outer, last = parameters
-    domains = [range(p.low, p.high + 1) for p in outer]
-    outside = [z3.Or(variables[p.name] < p.low, variables[p.name] > p.high) for p in parameters]
+    outside = [z3.Not(among(variables[n], values[n])) for n in names]
     rows: list[Any] = []
-    for row in itertools.product(*domains):
-        allowed = [v for v in range(last.low, last.high + 1) if holds(*row, v)]
+    for row in itertools.product(*(values[n] for n in outer)):
+        allowed = [v for v in values[last] if holds(*row, v)]
         if allowed:
-            here = [variables[p.name] == v for p, v in zip(outer, row, strict=True)]
-            rows.append(z3.And(*here, among(variables[last.name], allowed)))
+            here = [variables[n] == v for n, v in zip(outer, row, strict=True)]
+            rows.append(z3.And(*here, among(variables[last], allowed)))
     return z3.Or(*outside, *rows)
 
 
-def among(variable: Any, values: list[int]) -> Any:
+def among(variable: Any, values: Sequence[int]) -> Any:
     """That a variable has one of some ascending values; a run of values is an interval."""
+    if isinstance(values, range):
+        return z3.And(variable >= values.start, variable < values.stop)
+    if not values:
+        return z3.BoolVal(False, variable.ctx)
     runs: list[list[int]] = []
     for value in values:
         if runs and runs[-1][1] == value - 1:

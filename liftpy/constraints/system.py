@@ -7,6 +7,7 @@ true. Conditions are compiled to Python functions through the one walk that natu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -26,6 +27,7 @@ WITH_FORMULA = (Divides, AtMost, Equal, Unequal, OneOf)
 
 MEMORY_LIMIT = "memory limit"
 RANGE = "range of "
+STEP = re.compile(r"\(step (\d+)\)$")
 ASKERS_SHOWN = 2
 
 
@@ -53,6 +55,13 @@ class Clause:
         others = len(self.askers) - ASKERS_SHOWN
         more = f" and {others} other place{'s' if others > 1 else ''}" if others > 0 else ""
         return f"{shown}{more}"
+
+    @property
+    def steps(self) -> dict[int, str]:
+        """The first steps of a derivation that ask, and how they are named."""
+        found = ((STEP.search(asker), asker) for asker in self.askers)
+        named = {int(match[1]): asker for match, asker in found if match is not None}
+        return dict(list(named.items())[:ASKERS_SHOWN])
 
     def __str__(self) -> str:
         return f"{self.constraint} (asked by {self.asked_by_few})"
@@ -187,9 +196,16 @@ class Source:
         self.sizes = {p.name: p.nat for p in parameters}
         self.terms = terms(parameters, self.variables, infix)
         self.scope: dict[str, Any] = {"__builtins__": {}}
+        self._conditions: dict[Constraint, str] = {}
+        self._functions: dict[tuple[str, str], Callable[..., Any]] = {}
 
     def condition(self, constraint: Constraint) -> str:
         """The source of a condition."""
+        if constraint not in self._conditions:
+            self._conditions[constraint] = self._condition(constraint)
+        return self._conditions[constraint]
+
+    def _condition(self, constraint: Constraint) -> str:
         if isinstance(constraint, WITH_FORMULA):
             return " and ".join(map(str, formulas(constraint, self.terms, infix)))
         name = f"holds{len(self.scope)}"
@@ -204,7 +220,10 @@ class Source:
     def function(self, names: Iterable[str], body: str) -> Callable[..., Any]:
         """The function of some parameters whose result is `body`, a text of this class."""
         head = ", ".join(self.variables[n] for n in names)
-        return eval(f"lambda {head}: {body}", self.scope)  # noqa: S307  sizes and conditions only
+        if (head, body) not in self._functions:
+            made = eval(f"lambda {head}: {body}", self.scope)  # noqa: S307  sizes, conditions only
+            self._functions[head, body] = made
+        return self._functions[head, body]
 
 
 @dataclass(frozen=True)

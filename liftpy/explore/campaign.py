@@ -11,6 +11,7 @@ from pathlib import Path
 
 from liftpy.compile import compile_candidate, skeletons
 from liftpy.constraints.device import Device, check_attached
+from liftpy.constraints.draw import Sampler
 from liftpy.errors import ConstraintRefused, NothingMeasured, UnknownName, Unsatisfiable
 from liftpy.explore import search as searches
 from liftpy.explore.candidate import FAMILY, Candidate, Fixed, program_text
@@ -187,6 +188,7 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     sizes: Mapping[str, int] | None = None,
     where: Sequence[str] = (),
     fixed: Fixed | None = None,
+    sampler: Sampler = "uniform",
 ) -> Campaign:
     """A campaign: the first `samples` candidates of a search, each compiled, checked and timed.
 
@@ -197,7 +199,8 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     `time_limit` ends this call after so many seconds, between two candidates; `candidate_limit`
     is for each. `tolerance` bounds the error of a result, relative to its largest value. `sizes`
     gives numbers for the program's open sizes, `where` and `fixed` bound what is drawn (as in
-    `space_of`): with others it is another campaign.
+    `space_of`): with others it is another campaign. `sampler` says how candidates are drawn:
+    uniformly, or as published (`incremental`), for comparison.
 
     A limit that the driver gives a built kernel holds for its skeleton from then on (`learned.py`).
 
@@ -212,7 +215,8 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     space = space_of(
         program, target, families=families, memory_limit=memory_limit, where=where, fixed=fixed
     )
-    if not space.count():
+    space = replace(space, sampler=sampler)
+    if not space.possible:
         raise Unsatisfiable(space.why_empty(memory_limit))
     identity = Identity(
         program=program.name,
@@ -223,6 +227,7 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
         settings={
             "families": space.families if families is not None else None,
             "memory_limit": memory_limit,
+            "sampler": sampler,
             "sizes": dict(sizes) if sizes else None,
             "conditions": list(space.asked) or None,
             "tolerance": tolerance,
@@ -253,7 +258,9 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
                     lessons.learn(candidate, limit)
                 drawn = candidate.ordinal + 1
             else:
-                exhausted = drawn < samples or len(run.done) == space.count()
+                exhausted = sampler == "uniform" and (
+                    drawn < samples or len(run.done) == space.count()
+                )
         campaign = Campaign(store.path, identity, tuple(store.rows()), exhausted)
     if not campaign.pareto():
         raise nothing_measured(campaign)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,15 +11,20 @@ from typing import Any, TypeAlias
 
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import Device
+from liftpy.constraints.draw import Sampler, first
 from liftpy.constraints.draw import Space as Points
 from liftpy.constraints.explain import Explanation, explain, least_memory
+from liftpy.constraints.solve import Infeasible, redundant
 from liftpy.constraints.system import ConstraintSystem
 from liftpy.constraints.user import asked_too, wishes
 from liftpy.errors import ConstraintRefused, UnknownName, a_few
-from liftpy.explore.candidate import FAMILY, Candidate, Choice, Fixed, Settings, words
+from liftpy.explore.candidate import FAMILY, Candidate, Choice, Fixed, Settings, program_text, words
 from liftpy.ir.expr import Program
+from liftpy.primitives.text import parse
+from liftpy.rewrite.origin import origins
 from liftpy.rewrite.skeleton import Skeleton
 
+IMPLIED_SECONDS = 2.0  # for z3 to see whether one condition follows from others
 Allows: TypeAlias = Callable[[Skeleton, Mapping[str, int]], bool]
 
 
@@ -40,6 +44,11 @@ class Member:
     def points(self) -> Points:
         """The valid sizes, counted when first asked."""
         return Points(self.system)
+
+    @cached_property
+    def possible(self) -> bool:
+        """Whether it has points: one is looked for, none are counted."""
+        return first(self.system) is not None
 
     @property
     def family(self) -> str:
@@ -62,11 +71,11 @@ class Member:
         """The member with these sizes fixed; they remain parameters. None if no point has them."""
         sizes = self.sizes(settings)
         if not sizes:
-            return self if self.points.count() else None
+            return self if self.possible else None
         if self.system.broken(sizes):
             return None
         fixed = Member(self.skeleton, self.system.fix(sizes))
-        return fixed if fixed.points.count() else None
+        return fixed if fixed.possible else None
 
     def first(self, settings: Mapping[str, str | int], seed: int) -> dict[str, int] | None:
         """Valid sizes that agree with settings; None if there are none."""
@@ -96,13 +105,14 @@ class Space:
     """All candidates of a program on a device.
 
     `asked` has the conditions that the user added, as texts that do not depend on how they were
-    written or in what order.
+    written or in what order. `sampler` says how candidates are drawn.
     """
 
     program: Program
     device: Device
     members: tuple[Member, ...]
     asked: tuple[str, ...] = ()
+    sampler: Sampler = "uniform"
 
     @classmethod
     def of(
@@ -160,6 +170,15 @@ class Space:
         return [*choices, *({"name": name, **entry} for name, entry in found.items())]
 
     @cached_property
+    def reached(self) -> dict[str, list[int]]:
+        """The values that each size takes in some candidate, ascending."""
+        found: dict[str, set[int]] = {}
+        for member in self.members:
+            for p in member.system.parameters:
+                found.setdefault(p.name, set()).update(member.points.values(p.name))
+        return {name: sorted(values) for name, values in found.items()}
+
+    @cached_property
     def constraints(self) -> list[dict[str, Any]]:
         """Every condition as JSON data: its text, who asked for it, in which skeletons."""
         found: dict[tuple[str, str], list[str]] = {}
@@ -172,6 +191,28 @@ class Space:
             for (text, asked_by), keys in found.items()
         ]
 
+    @property
+    def possible(self) -> bool:
+        """Whether there are candidates; none are counted."""
+        return any(member.possible for member in self.members)
+
+    def implied(self, seconds: float = IMPLIED_SECONDS) -> dict[str, list[str]]:
+        """Conditions that follow from others, by their text: the skeletons in which they do.
+
+        z3 proves it; what it gives up on within `seconds` is not in the answer.
+        """
+        known: dict[object, set[str]] = {}
+        found: dict[str, list[str]] = {}
+        for member in self.members:
+            system = member.system
+            key = (system.parameters, tuple(c.constraint for c in system.clauses))
+            if key not in known:
+                answers = redundant(system, seconds=seconds).items()
+                known[key] = {str(c.constraint) for c, v in answers if isinstance(v, Infeasible)}
+            for text in sorted(known[key]):
+                found.setdefault(text, []).append(member.skeleton.key)
+        return found
+
     def count(self) -> int:
         """The exact number of candidates."""
         return sum(member.points.count() for member in self.members)
@@ -182,23 +223,33 @@ class Space:
 
     # --- drawing ----------------------------------------------------------------------------------
 
-    def draws(self, seed: int, allows: Allows = everything) -> Iterator[Candidate]:
-        """All candidates in an order that the seed decides, those left out that are not allowed.
+    def draws(self, seed: int, allows: Allows = everything, start: int = 0) -> Iterator[Candidate]:
+        """All candidates in an order that the seed decides, from place `start` of that order.
 
         Families take turns, and within a family those that make each choice, the larger ones more
         often: turns are in proportion to the logarithm of how many points there are. Within a
         skeleton draws are uniform without replacement. Who has no points left gives up its turn. So
         a sample sees every family, and a longer sample begins with a shorter one.
-        `allows` is asked when it is a point's turn: it may depend on the candidates before it.
+        Those that `allows` refuses are left out; it is asked when it is a point's turn, and may
+        depend on the candidates before it.
+
+        The sampler `incremental`, the published one, counts nothing: skeletons take equal turns,
+        and it ends when it has met too many candidates again.
         """
-        turns = _turns(list(self.members), seed, allows) if self.members else iter(())
-        for ordinal, (member, sizes) in enumerate(turns):
+        how = Drawing(seed, allows, self.sampler)
+        turns = _turns(list(self.members), how) if self.members else iter(())
+        for ordinal, (member, sizes) in itertools.islice(enumerate(turns), start, None):
             yield Candidate(self.program, member.skeleton, tuple(sizes.items()), ordinal)
 
-    def sample(self, n: int, seed: int, family: str | None = None) -> list[Candidate]:
-        """The first `n` draws; all candidates where there are fewer. UnknownName for the family."""
-        space = self if family is None else self.narrow({FAMILY: family})
-        return list(itertools.islice(space.draws(seed), n))
+    def sample(
+        self, n: int, seed: int, family: str | None = None, start: int = 0
+    ) -> list[Candidate]:
+        """`n` draws from place `start`; all there are, where there are fewer.
+
+        UnknownName for the family.
+        """
+        space = self if family is None else self.choosing({FAMILY: family})
+        return list(itertools.islice(space.draws(seed, start=start), n))
 
     # --- choosing ---------------------------------------------------------------------------------
 
@@ -238,7 +289,7 @@ class Space:
         restricted = (Member(m.skeleton, asked_too(m.system, asked)) for m in members)
         chosen = (f"{n} is {_spell_choice(v)}" for n, v in fixed.items() if n not in sizes)
         texts = (*sorted(chosen), *(wish.text for wish in asked))
-        return Space(self.program, self.device, tuple(restricted), texts)
+        return replace(self, members=tuple(restricted), asked=texts)
 
     def choosing(self, choices: Mapping[str, str | int]) -> Space:
         """The skeletons that make these structural choices, uncounted. Errors as in `narrow`."""
@@ -256,8 +307,8 @@ class Space:
 
         Errors as in `narrow`.
         """
-        texts: dict[str, list[str]] = {}
-        found: dict[str, Explanation] = {}
+        keys: dict[tuple[object, ...], list[str]] = {}
+        found: dict[tuple[object, ...], tuple[Member, Explanation]] = {}
         valid: list[str] = []
         for member in self._fitting(settings):
             sizes = member.sizes(settings)
@@ -265,15 +316,18 @@ class Space:
                 valid.append(member.skeleton.key)
             else:
                 explanation = explain(member.system, sizes)
-                text = explanation.text()
-                texts.setdefault(text, []).append(member.skeleton.key)
-                found.setdefault(text, explanation)
-        clashes = tuple({"skeletons": texts[t], **e.to_json()} for t, e in found.items())
+                keys.setdefault(explanation.gist, []).append(member.skeleton.key)
+                found.setdefault(explanation.gist, (member, explanation))
+        clashes = tuple({"skeletons": keys[g], **e.to_json()} for g, (_, e) in found.items())
         if valid:
             count = self.narrow(settings).count()
             what = "a valid candidate" if count == 1 else f"{count} valid candidates"
             return Answer(True, f"{_spell(settings)}: {what} in {a_few(valid)}", count, clashes)
-        parts = [f"{a_few(keys)}:\n{_indent(text)}" for text, keys in texts.items()]
+        parts = [
+            f"{a_few(keys[gist])}:\n"
+            + _indent("\n".join([explanation.text(), *self._places(member, explanation)]))
+            for gist, (member, explanation) in found.items()
+        ]
         return Answer(
             False, "\n".join([f"{_spell(settings)}: no valid candidate", *parts]), 0, clashes
         )
@@ -301,6 +355,28 @@ class Space:
             return f"{what}: {'; '.join(map(str, reasons[0]))} exclude each other"
         _, _, why = self.explain({}).text.partition("\n")
         return f"{what}:\n{why}"
+
+    @cached_property
+    def _written(self) -> Program:
+        """The program with the places of its parts in its text: in its own, if it was read."""
+        return parse(program_text(self.program)) if self.program.spans is None else self.program
+
+    def _places(self, member: Member, explanation: Explanation) -> list[str]:
+        """What of the program's text the rules work on that ask for clashing conditions."""
+        steps = {k: who for clause in explanation.clashes for k, who in clause.steps.items()}
+        written = self._written
+        if written.spans is None:
+            return []
+        source = written.spans.source
+        whose = "" if written is self.program else " of its text (`liftpy show`)"
+        named: dict[str, list[str]] = {}
+        for number, places in origins(written, member.skeleton.derivation, steps).items():
+            spelled: list[str] = []
+            for place in places:
+                line, column = source.position(place)
+                spelled.append(f"`{source.snippet(place)}` at line {line}, column {column}")
+            named.setdefault(" or ".join(spelled), []).append(steps[number])
+        return [f"{' and '.join(who)}: on {where}{whose}." for where, who in named.items()]
 
     def _outline(self) -> str:
         """The choices and the sizes of each family."""
@@ -362,10 +438,19 @@ def _indent(text: str) -> str:
 Draw = tuple[Member, dict[str, int]]
 
 
-def _allowed(member: Member, seed: int, allows: Allows) -> Iterator[dict[str, int]]:
+@dataclass(frozen=True)
+class Drawing:
+    """How candidates are drawn: see `Space.draws`."""
+
+    seed: int
+    allows: Allows
+    sampler: Sampler
+
+
+def _allowed(member: Member, how: Drawing) -> Iterator[dict[str, int]]:
     """The draws of one skeleton, less what is not allowed."""
-    draws = member.points.draws(subseed(seed, member.skeleton.key))
-    return (sizes for sizes in draws if allows(member.skeleton, sizes))
+    draws = member.points.draws(subseed(how.seed, member.skeleton.key), how.sampler)
+    return (sizes for sizes in draws if how.allows(member.skeleton, sizes))
 
 
 def subseed(seed: int, name: str) -> int:
@@ -381,7 +466,7 @@ def _by_word(members: Iterable[Member], name: str) -> Iterator[list[Member]]:
     yield from groups.values()
 
 
-def _turns(members: list[Member], seed: int, allows: Allows) -> Iterator[Draw]:
+def _turns(members: list[Member], how: Drawing) -> Iterator[Draw]:
     """The draws of skeletons that take turns, choice by choice.
 
     Those that make each first choice take turns, among them those that make each second one, and so
@@ -392,14 +477,14 @@ def _turns(members: list[Member], seed: int, allows: Allows) -> Iterator[Draw]:
     name = next(apart, None)
     if name is None:
         for member in members:
-            for sizes in _allowed(member, seed, allows):
+            for sizes in _allowed(member, how):
                 yield member, sizes
         return
     groups = sorted(
-        _by_word(members, name), key=lambda g: subseed(seed, f"turn {g[0].skeleton.key}")
+        _by_word(members, name), key=lambda g: subseed(how.seed, f"turn {g[0].skeleton.key}")
     )
-    weights = [math.log2(1 + sum(m.points.count() for m in group)) for group in groups]
-    draws = [_turns(group, seed, allows) for group in groups]
+    weights = [_weight(group, how.sampler) for group in groups]
+    draws = [_turns(group, how) for group in groups]
     taken = [0] * len(groups)
     left = {k for k in range(len(groups)) if weights[k]}
     while left:
@@ -410,3 +495,11 @@ def _turns(members: list[Member], seed: int, allows: Allows) -> Iterator[Draw]:
             continue
         taken[k] += 1
         yield found
+
+
+def _weight(members: list[Member], sampler: Sampler) -> int:
+    """How often skeletons have a turn; in whole digits, as logarithms differ between platforms.
+
+    Where nothing is counted all are alike.
+    """
+    return sum(m.points.count() for m in members).bit_length() if sampler == "uniform" else 1

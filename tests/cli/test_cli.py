@@ -5,16 +5,18 @@ Messages that a user reads are golden files: look at them when they change.
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from liftpy.explore.campaign import explore
+from liftpy.explore.campaign import explore, space_of
 from liftpy.explore.candidate import program_text
 from liftpy.explore.check import inputs
 from liftpy.primitives import PRIMITIVES
@@ -171,6 +173,46 @@ def test_a_space_has_parameters_constraints_and_a_count(liftpy):
     narrowed = liftpy("space", "tiny.lift", *plain, "--json").json
     assert narrowed["count"] == 1
     assert "valid points" in liftpy("space", "tiny.lift").out
+
+
+def test_a_space_says_what_is_reached_and_how_long_it_took(liftpy):
+    data = liftpy("space", "tiny.lift", "--json").json
+    assert data["reached"]["kappa"] == [1, 2, 4]
+    assert data["seconds"] > 0
+    text = liftpy("space", "tiny.lift").out
+    assert re.search(r"kappa +1 \.\. 4: 1, 2, 4 valid", text)
+    assert re.search(r"valid points: [\d,]+ \(derived and counted in \d+\.\d\d s\)", text)
+
+
+def test_a_space_says_which_conditions_follow_from_others(liftpy):
+    narrow = ("space", "tiny.lift", "--set", "family=direct")
+    assert "implied" not in liftpy(*narrow, "--json").json
+    implied = liftpy(*narrow, "--implied", "--json").json["implied"]
+    assert "1 <= 4/^kappa" in implied
+    assert "kappa divides 4" not in implied
+    assert "follows in" in liftpy(*narrow, "--implied").out
+
+
+@pytest.mark.parametrize("sampler", ["uniform", "incremental"])
+def test_draws_are_those_of_a_campaign_and_go_on_where_they_ended(liftpy, sampler):
+    draw = ("space", "tiny.lift", "--seed", 3, "--sampler", sampler, "--json", "--draw")
+    whole = liftpy(*draw, 9).json
+    assert [d["ordinal"] for d in whole] == list(range(9))
+    assert liftpy(*draw, 5, "--start", 4).json == whole[4:]
+    drawn = replace(space_of(PROGRAM), sampler=sampler).sample(9, 3)
+    assert [c.key for c in drawn] == [d["id"] for d in whole]
+    text = liftpy(*draw[:-2], "--draw", 2)
+    assert whole[1]["id"] in text.out
+    assert "the next: --start 2" in text.err
+
+
+def test_explain_says_where_in_the_text_the_rules_work(liftpy):
+    bad = liftpy("explain", "tiny.lift", "--set", "kappa=3", "--set", "family=direct")
+    assert bad.out.count("rule split_join (step 8): on `map(kernelbias => ") == 1
+    line = int(re.search(r"at line (\d+), column", bad.out)[1])
+    assert "map(kernelbias" in Path("tiny.lift").read_text().splitlines()[line - 1]
+    built_in = liftpy("explain", "vgg16/7", "--set", "theta=7", "--set", "kappa=5")
+    assert "of its text (`liftpy show`)." in built_in.out
 
 
 def test_explain_says_valid_or_why_not(liftpy):

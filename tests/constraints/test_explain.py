@@ -1,3 +1,4 @@
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -94,6 +95,27 @@ def test_clashes_leave_no_point_and_each_is_needed(seed, helped, monkeypatch):
         for clause in core:
             rest = tuple(c for c in core if c is not clause)
             assert Space(ConstraintSystem(found.parameters, rest)).count() > 0
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_no_clash_is_smaller(seed):
+    found = random_system(seed)
+    core = [c for c in explain(found, {}).clashes if not is_range(c)]
+    if not core or found.broken({}):
+        return
+    for size in range(1, len(core)):
+        for chosen in itertools.combinations(found.clauses, size):
+            assert Space(ConstraintSystem(found.parameters, chosen)).count() > 0
+
+
+def test_a_clash_of_three_is_not_named_where_two_clash():
+    """z3 and leaving out may end at a, b, c; a and d alone exclude each other as well."""
+    ranges = {"a": (1, 30), "b": (1, 30), "c": (1, 30)}
+    a, b, c = sizes(**ranges)
+    found = system(
+        ranges, at_most(a, b - 1), at_most(b, c - 1), at_most(c, a), at_most(7, c), at_most(c, 6)
+    )
+    assert [x.asked_by for x in explain(found, {}).clashes] == ["ask 3", "ask 4"]
 
 
 def test_a_range_that_takes_part_is_named():

@@ -1,7 +1,17 @@
 import pytest
 
 from liftpy.constraints.draw import Space
-from liftpy.constraints.solve import Feasible, Infeasible, Unknown, feasible
+from liftpy.constraints.solve import (
+    Feasible,
+    Infeasible,
+    Tightened,
+    Unknown,
+    feasible,
+    implied,
+    redundant,
+    tightened,
+)
+from liftpy.constraints.system import Clause, ConstraintSystem
 from liftpy.ir.constraint import Stays, at_least, at_most, divides, equal
 from liftpy.ir.nat import INDEX, nat, var
 from liftpy.primitives.transpose import Permutes, stride
@@ -100,3 +110,62 @@ def test_the_range_of_a_gather_is_a_condition_like_others():
     assert isinstance(verdict, Feasible)
     assert verdict.assignment == {"t": 4}
     assert isinstance(feasible(system(ranges, inside, at_least(5, t))), Infeasible)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_tightened_range_is_that_of_the_points(seed):
+    found = random_system(seed)
+    space = Space(found)
+    for parameter in found.parameters:
+        verdict = tightened(found, parameter.name)
+        values = space.values(parameter.name)
+        if values:
+            assert verdict == Tightened(values[0], values[-1])
+        else:
+            assert isinstance(verdict, Infeasible)
+
+
+def test_a_range_is_not_tightened_without_time():
+    ranges = dict.fromkeys("abcd", (1, 10**6))
+    a, b, c, d = sizes(**ranges)
+    found = system(ranges, equal(a * b * c * d + a * b, nat(10**20 + 39)))
+    assert isinstance(tightened(found, "a", seconds=0.05), Unknown)
+    assert isinstance(implied(found, Clause(at_most(a, 7), ("I",)), seconds=0.05), Unknown)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_follows_from_the_others_removes_no_point(seed):
+    """Exactly then: the count says so too."""
+    found = random_system(seed)
+    for clause in found.clauses:
+        others = ConstraintSystem(
+            found.parameters, tuple(c for c in found.clauses if c is not clause)
+        )
+        verdict = implied(others, clause)
+        assert not isinstance(verdict, Unknown)
+        same = Space(others).count() == Space(found).count()
+        assert isinstance(verdict, Infeasible) == same
+        if isinstance(verdict, Feasible):
+            assert others.holds(verdict.assignment)
+            assert not found.holds(verdict.assignment)
+
+
+def test_what_a_condition_follows_from_is_named():
+    ranges = {"kappa": (1, 128), "v": (1, 16)}
+    kappa, v = sizes(**ranges)
+    found = system(ranges, divides(kappa, 128), divides(v, kappa), divides(v, 16))
+    verdict = implied(found, Clause(at_least(1, nat(128).exact_div(v)), ("transpose",)))
+    assert isinstance(verdict, Infeasible)
+    assert {c.names for c in verdict.core} <= {frozenset({"v"}), frozenset({"kappa", "v"})}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_without_what_is_redundant_the_points_are_the_same(seed):
+    found = random_system(seed)
+    dropped = redundant(found)
+    assert all(isinstance(verdict, Infeasible) for verdict in dropped.values())
+    rest = ConstraintSystem(found.parameters, tuple(c for c in found.clauses if c not in dropped))
+    assert Space(rest).count() == Space(found).count()
+    for clause in rest.clauses:
+        fewer = ConstraintSystem(found.parameters, tuple(c for c in rest.clauses if c != clause))
+        assert Space(fewer).count() > Space(rest).count()

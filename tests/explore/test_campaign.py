@@ -179,6 +179,18 @@ def test_a_family_that_does_not_apply_is_refused(runtime, tmp_path):
     assert not (tmp_path / "a.db").exists()
 
 
+def test_the_published_sampler_resumes_too(runtime, tmp_path):
+    path = tmp_path / "a.db"
+    run(path, 3, runtime, sampler="incremental")
+    resumed = run(path, 7, runtime, sampler="incremental")
+    whole = run(tmp_path / "b.db", 7, runtime, sampler="incremental")
+    assert drawn(resumed) == drawn(whole)
+    assert resumed.counts == {"measured": 7}
+    assert not resumed.exhausted
+    with pytest.raises(StoreRefused, match="sampler"):
+        run(path, 7, runtime)
+
+
 def test_a_memory_limit_that_nothing_keeps_is_explained(runtime, tmp_path):
     with pytest.raises(ConstraintRefused, match="memory limit"):
         run(tmp_path / "a.db", 3, runtime, memory_limit=100)

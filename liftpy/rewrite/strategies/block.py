@@ -12,6 +12,8 @@ A convolution over windows and kernels has it, and so has a matrix product over 
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from liftpy.ir.expr import Expr, FunCall
 from liftpy.ir.nat import NatLike, var
 from liftpy.ir.walk import Path, at, top_down
@@ -25,6 +27,7 @@ from liftpy.rewrite.strategies.lower import (
     plain,
     sequential,
 )
+from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.shapes import (
     is_padding,
     is_reduce,
@@ -224,18 +227,21 @@ def store_padding(part: str) -> Strategy:
     return run
 
 
+@lru_cache(maxsize=8)
 def register_blocks(
     constants: frozenset[str], kappa: NatLike, sigma: NatLike, width: NatLike, *, level: str
 ) -> Strategy:
     """The register-blocked form (docs/design.md, section 6); see the module."""
-    return seq(
-        nest_reductions(),
-        group_maps(is_reduce, kappa, sigma),
-        accumulate_blocks(),
-        over_ids(level),
-        vectorize_blocks(width),
-        sequential(),
-        pack_constants(constants, kappa),
+    return remembered(
+        seq(
+            nest_reductions(),
+            group_maps(is_reduce, kappa, sigma),
+            accumulate_blocks(),
+            over_ids(level),
+            vectorize_blocks(width),
+            sequential(),
+            pack_constants(constants, kappa),
+        )
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from liftpy.errors import RuleRefused
 from liftpy.ir.expr import Expr, FunCall, Lambda, Program, Tuple
@@ -28,6 +29,7 @@ from liftpy.rewrite.strategies.partial import (
     reduced_lengths,
     results_reduced,
 )
+from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.shapes import (
     array_type,
     body_of,
@@ -106,9 +108,14 @@ def apart(program: Program) -> dict[str, tuple[str, ...]]:
     return {} if all(named) else {"stages": ("fused", "stored")}
 
 
-def stored_apart(choices: dict[str, str]) -> Strategy:
+def stages_of(choices: dict[str, str]) -> str:
     """What is chosen of `apart`."""
-    return store_stages(plain()) if choices.get("stages") == "stored" else identity
+    return choices.get("stages", "fused")
+
+
+def stored_apart(stored: str) -> Strategy:
+    """The stages as chosen."""
+    return store_stages(plain()) if stored == "stored" else identity
 
 
 def outer_length(expr: Expr) -> int:
@@ -128,7 +135,7 @@ def block_lengths(program: Program) -> tuple[int, int]:
 def plain_choices(program: Program) -> Iterator[Choices]:
     """What of the padding and of stages is stored, and every legal mapping."""
     for words in product(**apart(program)):
-        result = seq(stored_apart(dict(words)), exposed())(program.body.body)
+        result = seq(stored_apart(stages_of(dict(words))), exposed())(program.body.body)
         if not isinstance(result, Failure):
             maps = tuple(map(show_mapping, mappings(result.expr)))
             yield from ((*words, *rest) for rest in product(pad=paddings(program), map=maps))
@@ -139,7 +146,7 @@ def plain_strategy(
 ) -> Strategy:
     """`exposed` maps at the levels of a mapping."""
     return seq(
-        stored_apart(choices),
+        stored_apart(stages_of(choices)),
         exposed(),
         mapped(read_mapping(choices["map"])),
         store_padding(choices["pad"]),
@@ -207,7 +214,7 @@ def exposed_body(program: Program) -> Expr:
 
 def tiled_parameters(program: Program, choices: dict[str, str]) -> tuple[Parameter, ...]:
     """A tile for each map that is cut, and the width of vectors."""
-    result = tiled_maps_of(choices)(program.body.body)
+    result = tiled_maps(stages_of(choices), choices["flat"])(program.body.body)
     maps = () if isinstance(result, Failure) else tiled_lengths(result.expr)
     words = ("the innermost", "the next")
     tiles = tuple(
@@ -218,25 +225,32 @@ def tiled_parameters(program: Program, choices: dict[str, str]) -> tuple[Paramet
     return (*tiles, width) if choices["vector"] == "yes" else tiles
 
 
-def tiled_maps_of(choices: dict[str, str]) -> Strategy:
+@lru_cache(maxsize=8)
+def tiled_maps(stored: str, flattened: str) -> Strategy:
     """The maps that are cut: those that make the result, and the last two `flat` where chosen."""
-    one_of_two = flat() if choices["flat"] == "yes" else identity
-    return seq(stored_apart(choices), exposed(), fused(), one_of_two)
+    one_of_two = flat() if flattened == "yes" else identity
+    return remembered(seq(stored_apart(stored), exposed(), fused(), one_of_two))
 
 
-def tile_steps(choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
+@lru_cache(maxsize=8)
+def tile_steps(stored: str, flattened: str, vector: str, sizes: tuple[Parameter, ...]) -> Strategy:
     """`tile`, of one map where two are made one, and in vectors where these are chosen."""
-    tiles = tuple(p.nat for name, p in sizes.items() if name != "v")
-    vectors = [in_vectors(sizes["v"].nat)] if choices["vector"] == "yes" else []
-    return seq(tiled_maps_of(choices), tile(tiles), *vectors)
+    tiles = tuple(p.nat for p in sizes if p.name != "v")
+    vectors = [in_vectors(p.nat) for p in sizes if p.name == "v" and vector == "yes"]
+    return remembered(seq(tiled_maps(stored, flattened), tile(tiles), *vectors))
+
+
+def tiles_of(choices: dict[str, str], sizes: tuple[Parameter, ...]) -> Strategy:
+    """`tile_steps` as chosen."""
+    return tile_steps(stages_of(choices), choices["flat"], choices["vector"], sizes)
 
 
 def tiled_choices(program: Program) -> Iterator[Choices]:
     """One map of two and vectors where they can be, and each legal mapping with inner ids last."""
     for made in product(**apart(program), flat=("no", "yes"), vector=("no", "yes")):
         choices = dict(made)
-        sizes = {p.name: p for p in tiled_parameters(program, choices)}
-        result = tile_steps(choices, sizes)(program.body.body)
+        sizes = tiled_parameters(program, choices)
+        result = tiles_of(choices, sizes)(program.body.body)
         if not isinstance(result, Failure):
             words = tuple(map(show_mapping, mappings(result.expr, ordered=True)))
             rest = product(pad=paddings(program), map=words)
@@ -247,8 +261,8 @@ def tiled_strategy(
     _program: Program, choices: dict[str, str], sizes: dict[str, Parameter]
 ) -> Strategy:
     """`tile`, at the levels of a mapping, with the padded input stored, in part, or not."""
-    mapping = mapped(read_mapping(choices["map"]))
-    return seq(tile_steps(choices, sizes), mapping, store_padding(choices["pad"]))
+    tiles = tiles_of(choices, tuple(sizes.values()))
+    return seq(tiles, mapped(read_mapping(choices["map"])), store_padding(choices["pad"]))
 
 
 def is_tileable(program: Program) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 
 from liftpy.ir.expr import Expr, FunCall, Lambda, Primitive, Tuple
 from liftpy.ir.types import ArrayType
@@ -10,6 +11,7 @@ from liftpy.ir.walk import Path, at, top_down
 from liftpy.primitives import Iterate, Map, Memory, Reduce, Scan, ToGlobal
 from liftpy.primitives.levels import DIMENSIONS
 from liftpy.primitives.work import computes, is_layout
+from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.shapes import (
     Nest,
     body_of,
@@ -134,6 +136,7 @@ def over_ids(level: str) -> Strategy:
     return run
 
 
+@cache
 def exposed() -> Strategy:
     """Reductions nested, and maps that make the result, which `mapping` gives levels.
 
@@ -157,7 +160,7 @@ def exposed() -> Strategy:
         prepared = seq(nest_reductions(), store_shared(plain())) if computes(expr) else identity
         return seq(prepared, attempt(where(is_unmapped, copied_out)))(expr)
 
-    return run
+    return remembered(run)
 
 
 def plain() -> Strategy:

@@ -14,12 +14,14 @@ reductions, a work-item one chunk of sigma windows.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from liftpy.ir.expr import Expr, FunCall
 from liftpy.ir.nat import Nat
 from liftpy.primitives import Split
 from liftpy.rewrite.strategies.block import accumulate_blocks, group_maps, store_padding
 from liftpy.rewrite.strategies.lower import copied, over_ids, sequential
+from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.shapes import array_type, is_reduce, maps_over, working
 from liftpy.rewrite.strategy import (
     Failure,
@@ -235,13 +237,25 @@ def partial_kernel(sizes: Sizes, *, unroll: bool) -> Strategy:
     )
 
 
+CROPPED = (0, 0)  # what stands under map(crop)(crop(...))
+
+
+@lru_cache(maxsize=8)
+def tiles(sizes: Sizes) -> Strategy:
+    """The array padded further, and its windows tile by tile under the crop."""
+    return remembered(
+        seq(
+            attempt(rule("map_fusion")),
+            extend(sizes.extra),
+            at_path(CROPPED, tile_windows(sizes.tile)),
+        )
+    )
+
+
 def four_stages(sizes: Sizes, *, coalesced: bool, unroll: bool) -> Strategy:
     """Pad, partial results, sum, crop: four kernels."""
-    crop = (0, 0)  # what stands under map(crop)(crop(...))
     return seq(
-        attempt(rule("map_fusion")),
-        extend(sizes.extra),
-        at_path(crop, tile_windows(sizes.tile)),
+        tiles(sizes),
         outermost(
             where(
                 is_tile_map,
@@ -249,9 +263,9 @@ def four_stages(sizes: Sizes, *, coalesced: bool, unroll: bool) -> Strategy:
                 "map over tiles",
             )
         ),
-        at_path(crop, over_ids("glb")),
+        at_path(CROPPED, over_ids("glb")),
         sequential(),
-        at_path(crop, rule("to_global")),
+        at_path(CROPPED, rule("to_global")),
         copied(),
         store_padding("copy"),
     )

@@ -1,0 +1,100 @@
+"""Who asks something of the constraint system, and who has nothing to ask, with the reason.
+
+Primitives say it themselves: `requires`, or `unconditional`; so do rules: `where`, or a proof
+without. Here stands what a lowered form and a fact of a device ask, beyond that. A test counts all
+of them, so that a new one without a word here fails by its name (tests/constraints/test_census.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from liftpy.constraints.system import MEMORY_LIMIT
+from liftpy.ir.expr import Primitive
+from liftpy.primitives import (
+    IterateSeq,
+    MapGlb,
+    MapLcl,
+    MapSeq,
+    MapSeqUnroll,
+    MapVec,
+    MapWrg,
+    ReduceSeq,
+    ReduceSeqUnroll,
+    ReduceVec,
+    ScanSeq,
+    SlideSeq,
+    ToGlobal,
+    ToLocal,
+    ToPrivate,
+)
+from liftpy.rewrite.rule import Rule
+
+
+@dataclass(frozen=True)
+class Asks:
+    """How the clauses of one who asks begin that they are asked by."""
+
+    by: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Silent:
+    """None, because of this."""
+
+    because: str
+
+
+WORK_GROUP = "device work-group size"
+LOCAL = "device local memory"
+PRIVATE = "private memory"
+CODE = "code size"
+LARGEST = "device largest buffer"
+TOTAL = "device global memory"
+
+FORMS: dict[type[Primitive], Asks | Silent] = {
+    MapSeq: Silent("a loop may take any number of steps, and holds nothing"),
+    MapSeqUnroll: Asks((CODE,)),
+    MapGlb: Silent("a launch may have any number of work-items, and the driver groups them"),
+    MapWrg: Silent("a launch may have any number of work-groups"),
+    MapLcl: Asks((WORK_GROUP,)),
+    MapVec: Silent("OpenCL has vectors of every width that `asVector` lets pass, on every device"),
+    ReduceSeq: Asks((PRIVATE, CODE)),
+    ReduceSeqUnroll: Asks((PRIVATE, CODE)),
+    ReduceVec: Silent("it folds the lanes of one vector, sixteen at most"),
+    ScanSeq: Asks((PRIVATE, CODE)),
+    IterateSeq: Asks((PRIVATE, CODE)),
+    SlideSeq: Asks((PRIVATE, CODE)),
+    ToGlobal: Asks((LARGEST, TOTAL, MEMORY_LIMIT)),
+    ToLocal: Asks((LOCAL,)),
+    ToPrivate: Asks((PRIVATE, CODE)),
+}
+"""What each lowered form asks of the device it runs on."""
+
+IDENTITY = Silent("it says which device this is")
+
+DEVICE: dict[str, Asks | Silent] = {
+    "name": IDENTITY,
+    "vendor": IDENTITY,
+    "platform": IDENTITY,
+    "driver_version": IDENTITY,
+    "ordinal": IDENTITY,
+    "type": Silent("what differs between processors and GPUs is in the limits"),
+    "opencl_c": Silent("all that is emitted is OpenCL C 1.2, which every device compiles"),
+    "compute_units": Silent("more groups than units wait, fewer leave units idle: that is speed"),
+    "vector_width": Silent("the driver splits wider vectors: that is speed"),
+    "extensions": Silent("a program either has a scalar type or not: it is refused as a whole"),
+    "max_work_group_size": Asks((WORK_GROUP,)),
+    "max_work_item_sizes": Asks((WORK_GROUP,)),
+    "local_memory": Asks((LOCAL,)),
+    "largest_buffer": Asks((LARGEST,)),
+    "global_memory": Asks((TOTAL,)),
+}
+"""What each fact of a device asks of a program's sizes."""
+
+
+def asked_by_rule(rule: Rule) -> Asks | Silent:
+    """What a rule asks of the sizes it is applied to: the ledger admits it as it stands."""
+    if rule.where:
+        return Asks((f"rule {rule.name} ",))
+    return Silent("it is proved for all sizes without a condition")

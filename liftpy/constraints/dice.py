@@ -1,0 +1,55 @@
+"""Random numbers that are the same on every platform and in every version of Python.
+
+Of `random.Random` only two things are promised to stay: what an integer seeds, and what `random()`
+then gives. All else (`randrange`, `shuffle`) may change, and is made here.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import TypeVar
+
+T = TypeVar("T")
+BITS = 32  # taken from one `random()`, which has 53
+
+
+class Dice:
+    """Uniform numbers from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed).random
+
+    def below(self, count: int) -> int:
+        """A uniform number from 0 to `count` - 1, however large `count` is."""
+        bits = (count - 1).bit_length()
+        while True:
+            number = 0
+            for taken in range(0, bits, BITS):
+                more = min(BITS, bits - taken)
+                number = number << more | int(self.random() * (1 << more))
+            if number < count:
+                return number
+
+    def shuffle(self, values: list[T]) -> None:
+        """Puts a list in a uniform random order."""
+        for i in range(len(values) - 1):
+            j = i + self.below(len(values) - i)
+            values[i], values[j] = values[j], values[i]
+
+
+def shuffled(count: int, seed: int, start: int = 0) -> Iterator[int]:
+    """The numbers below `count` in a uniform random order, from place `start` of it.
+
+    Fisher and Yates, with the moved numbers alone in memory, made as far as it is asked for.
+    """
+    dice = Dice(seed)
+    moved: dict[int, int] = {}
+    for i in range(count):
+        j = i + dice.below(count - i)
+        here = moved.pop(i, i)
+        drawn = here
+        if j != i:
+            drawn, moved[j] = moved.get(j, j), here
+        if i >= start:
+            yield drawn

@@ -1,0 +1,118 @@
+"""Where in a program's text a step of its derivation works.
+
+What a rule rewrites was made by the rules before it, but it still holds parts of the program as it
+was written. The step works on the innermost call of the text that is around these parts; where
+nothing is left, on the calls of the same primitive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import TypeAlias
+
+from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Primitive, Program
+from liftpy.ir.source import Place
+from liftpy.ir.walk import Path, at, children, function_of, top_down
+from liftpy.rewrite.strategy import Derivation, replay
+
+#: The calls of a program with their paths.
+Written: TypeAlias = dict[FunCall, Path]
+
+
+def origins(
+    program: Program, derivation: Derivation, steps: Collection[int]
+) -> dict[int, tuple[Place, ...]]:
+    """The places of some steps, which count from 1; a step without one is not in the answer."""
+    spans = program.spans
+    if spans is None or not steps:
+        return {}
+    written = {
+        part: path
+        for path, part in top_down(program.body.body)
+        if isinstance(part, FunCall) and part.free
+    }
+    found: dict[int, tuple[Place, ...]] = {}
+    before = derivation.start
+    for number, (step, after) in enumerate(replay(derivation.start, derivation.steps), 1):
+        if number in steps:
+            rewritten = at(before, step.path)
+            around = surrounding(rewritten, program.body.body, written)
+            paths = alike(rewritten, written) if around is None else [around]
+            places = dict.fromkeys(filter(None, map(spans.call, paths)))
+            if places:
+                found[number] = tuple(places)
+        if number == max(steps):
+            break
+        before = after
+    return found
+
+
+def surrounding(rewritten: Expr, body: Expr, written: Written) -> Path | None:
+    """The path of the innermost call of the program around what is left of it in an expression.
+
+    A function tells more than the array it is applied to: a map is where its function stands, which
+    its variables say, or what is left in it.
+    """
+    if not isinstance(rewritten, FunCall):
+        return None
+    if rewritten in written:
+        return written[rewritten]
+    function = function_of(rewritten.fun)
+    if function is not None and (here := owner(function, written)) is not None:
+        return here
+    if function is not None and (inner := common(function.body, written)) is not None:
+        return around_function(body, inner)
+    for argument in rewritten.args:
+        if (inner := common(argument, written)) is not None:
+            return inner
+    return None
+
+
+def owner(function: Lambda, written: Written) -> Path | None:
+    """The path of the one call of the program whose function has these variables."""
+    mine = [
+        path
+        for part, path in written.items()
+        if (known := function_of(part.fun)) is not None and known.params == function.params
+    ]
+    return mine[0] if len(mine) == 1 else None
+
+
+def around_function(body: Expr, path: Path) -> Path | None:
+    """The innermost call in whose function a part of the program is."""
+    for depth in range(len(path) - 1, -1, -1):
+        call = at(body, path[:depth])
+        if isinstance(call, FunCall) and path[depth] == len(call.args):
+            return path[:depth]
+    return None
+
+
+def alike(rewritten: Expr, written: Written) -> list[Path]:
+    """The paths of the calls of the same primitive with the same numbers."""
+    fun = rewritten.fun if isinstance(rewritten, FunCall) else None
+    if not isinstance(fun, Primitive) or fun.function is not None or not fun.numbers():
+        return []
+    return [path for part, path in written.items() if part.fun == fun]
+
+
+def common(expr: Expr, written: Written) -> Path | None:
+    """The common beginning of the paths of all that is left of the program in an expression."""
+    paths = list(left(expr, written))
+    if not paths:
+        return None
+    shortest = min(paths, key=len)
+    length = next(
+        (k for k in range(len(shortest)) if any(p[k] != shortest[k] for p in paths)), len(shortest)
+    )
+    return shortest[:length]
+
+
+def left(expr: Expr, written: Written) -> Iterator[Path]:
+    """The paths of the largest parts that are as they were written."""
+    if isinstance(expr, Param):
+        return
+    if isinstance(expr, FunCall) and expr in written:
+        yield written[expr]
+        return
+    for child in children(expr):
+        yield from left(child, written)

@@ -1,0 +1,216 @@
+"""Whoever can refuse a candidate has a clause for it, or a reason for having none."""
+
+from dataclasses import fields, replace
+
+import pytest
+
+from liftpy.constraints.census import DEVICE, FORMS, Asks, Silent, asked_by_rule
+from liftpy.constraints.collect import collect
+from liftpy.constraints.device import DEFAULT_DEVICE, Device
+from liftpy.constraints.system import MEMORY_LIMIT
+from liftpy.ir.types import F32
+from liftpy.ir.walk import top_down
+from liftpy.primitives import (
+    PRIMITIVES,
+    IterateSeq,
+    MapGlb,
+    MapLcl,
+    MapSeq,
+    MapSeqUnroll,
+    MapVec,
+    MapWrg,
+    ReduceSeq,
+    ReduceSeqUnroll,
+    ReduceVec,
+    ScanSeq,
+    SlideSeq,
+    ToGlobal,
+    ToLocal,
+    ToPrivate,
+)
+from liftpy.primitives import lowered as forms
+from liftpy.primitives.lang import (
+    add,
+    array_type,
+    as_scalar,
+    as_vector,
+    iterate_seq,
+    map_glb,
+    map_lcl,
+    map_seq,
+    map_seq_unroll,
+    map_vec,
+    map_wrg,
+    program,
+    reduce_seq,
+    reduce_seq_unroll,
+    reduce_vec,
+    scan_seq,
+    slide_seq,
+    to_global,
+    to_local,
+    to_private,
+    zip,
+)
+from liftpy.rewrite.rules import RULES
+from liftpy.rewrite.skeleton import Parameter
+from liftpy.semantics.contract import general
+from tests.constraints.skeletons import by_hand
+
+N = Parameter("n", 1, 4096, "elements")
+ROWS = array_type(F32, 64, N.nat)
+TINY = replace(
+    DEFAULT_DEVICE,
+    max_work_group_size=2,
+    max_work_item_sizes=(2, 2, 2),
+    local_memory=8,
+    largest_buffer=8,
+    global_memory=8,
+)
+"""A device whose every limit some size of `n` breaks."""
+BUFFERS = ("device largest buffer", "device global memory", MEMORY_LIMIT)
+
+twice = lambda x: x + x
+rows = lambda f: lambda xs: xs >> map_glb(0, f)
+added = lambda acc, row: zip(acc, row) >> map_seq(lambda x, y: x + y)
+BODIES = {
+    MapSeq: rows(map_seq(twice)),
+    MapSeqUnroll: rows(map_seq_unroll(twice)),
+    MapGlb: rows(map_glb(1, twice)),
+    MapWrg: lambda xs: xs >> map_wrg(0, map_wrg(1, lambda x: x + x)),
+    MapLcl: lambda xs: xs >> map_wrg(0, map_lcl(0, twice)),
+    MapVec: rows(lambda row: row >> as_vector(4) >> map_seq(map_vec(twice)) >> as_scalar()),
+    ReduceVec: rows(lambda row: row >> as_vector(4) >> map_seq(reduce_vec(add, 0.0))),
+    ToGlobal: lambda xs: to_global(xs >> map_glb(0, map_seq(twice))) >> map_glb(0, map_seq(twice)),
+    ToLocal: lambda xs: (
+        xs >> map_wrg(0, lambda row: to_local(row >> map_lcl(0, twice)) >> map_lcl(0, twice))
+    ),
+    ToPrivate: rows(lambda row: to_private(row >> map_seq(twice)) >> map_seq(twice)),
+    IterateSeq: rows(lambda row: row >> iterate_seq(3, map_seq(twice))),
+}
+
+
+FOLDS = {ReduceSeq: reduce_seq, ReduceSeqUnroll: reduce_seq_unroll, ScanSeq: scan_seq}
+
+
+def example(form):
+    """A program in which the form handles `n` elements, and the buffers do too."""
+    if form in FOLDS:
+        fold = FOLDS[form]
+
+        @program
+        def folded(zero: array_type(F32, N.nat), xs: array_type(F32, 64, 7, N.nat)):
+            return xs >> map_glb(0, lambda block: block >> fold(added, zero))
+
+        return by_hand(folded, N)
+    if form is SlideSeq:
+
+        @program
+        def slid(xs: array_type(F32, 64, 4096)):
+            total = lambda window: window >> reduce_seq(add, 0.0)
+            return xs >> map_glb(0, lambda row: row >> slide_seq(N.nat, 1, total))
+
+        return by_hand(slid, N)
+    body = BODIES[form]
+
+    @program
+    def made(xs: ROWS):
+        return body(xs)
+
+    return by_hand(made, N)
+
+
+def askers(skeleton, device=TINY):
+    """Who asks something that depends on a size, or that is broken whatever the sizes are."""
+    return {a for c in collect(skeleton, device, memory_limit=8).clauses for a in c.askers}
+
+
+LOWERED = [p for p in PRIMITIVES.values() if p.__module__ == forms.__name__]
+
+
+def test_every_lowered_form_has_its_word():
+    assert set(FORMS) == set(LOWERED)
+    assert set(BODIES) | set(FOLDS) | {SlideSeq} == set(LOWERED)
+
+
+@pytest.mark.parametrize("form", LOWERED, ids=lambda p: p.name)
+def test_a_form_asks_what_it_says_and_no_more(form):
+    skeleton = example(form)
+    limits = {
+        a
+        for a in askers(skeleton)
+        if a.startswith(("device", "private", "code", MEMORY_LIMIT)) and not a.startswith(BUFFERS)
+    }
+    word = FORMS[form]
+    if isinstance(word, Silent):
+        assert word.because
+        assert not limits
+        return
+    found = askers(skeleton)
+    for by in word.by:
+        assert any(a.startswith(by) for a in found), (by, found)
+    there = {type(e.fun) for _, e in top_down(skeleton.program.body.body) if hasattr(e, "fun")}
+    words = [w for f, w in FORMS.items() if f in there and isinstance(w, Asks)]
+    assert all(a.startswith(tuple(by for w in words for by in w.by)) for a in limits)
+
+
+def test_every_fact_of_a_device_has_its_word():
+    assert set(DEVICE) == {f.name for f in fields(Device)}
+
+
+OTHER = {
+    "type": "CPU",
+    "opencl_c": "OpenCL C 3.0",
+    "compute_units": 99,
+    "vector_width": 16,
+    "ordinal": 3,
+    "extensions": (),
+    "max_work_item_sizes": (3, 2, 2),
+}
+"""Another value of each fact; where none is given, one more, or another word."""
+
+
+@pytest.mark.parametrize("fact", DEVICE)
+def test_a_fact_of_a_device_asks_what_it_says(fact):
+    now = getattr(TINY, fact)
+    other = OTHER.get(fact, now + 1 if isinstance(now, int) else "other")
+    assert other != now
+    changed = replace(TINY, **{fact: other})
+    differ = set()
+    for form in LOWERED:
+        before = {(c.constraint, a) for c in collect(example(form), TINY).clauses for a in c.askers}
+        after = {
+            (c.constraint, a) for c in collect(example(form), changed).clauses for a in c.askers
+        }
+        differ |= {a for _, a in before ^ after}
+    word = DEVICE[fact]
+    if isinstance(word, Silent):
+        assert word.because
+        assert not differ
+    else:
+        assert differ
+        assert all(a.startswith(word.by) for a in differ)
+
+
+@pytest.mark.parametrize("name", PRIMITIVES)
+def test_a_primitive_has_conditions_or_says_why_not(name):
+    """`tests/contracts` proves that each is needed and that no other is."""
+    primitive, params = general(PRIMITIVES[name])
+    conditions = tuple(primitive.requires(*(p.type for p in params)))
+    assert bool(conditions) != bool(primitive.unconditional)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_rule_has_conditions_or_a_proof_without(name):
+    rule = RULES[name]
+    word = asked_by_rule(rule)
+    assert isinstance(word, Asks) == bool(rule.where)
+
+
+def test_all_are_counted():
+    """Changes with every primitive, rule, form and fact: each was looked at."""
+    silent = [w for w in (*FORMS.values(), *DEVICE.values()) if isinstance(w, Silent)]
+    assert len(FORMS) + len(DEVICE) - len(silent) == 15
+    assert all(w.because for w in silent)
+    asking = sum(isinstance(asked_by_rule(r), Asks) for r in RULES.values())
+    assert 0 < asking < len(RULES)
