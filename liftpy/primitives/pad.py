@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any, ClassVar
 
 from liftpy.errors import TypeRefused
@@ -71,7 +72,8 @@ def constant_like(x: Any, value: float) -> Any:
         return [constant_like(y, value) for y in x]
     if isinstance(x, tuple):
         return tuple(constant_like(y, value) for y in x)
-    return type(x)(value)
+    scalar: Any = type(x)
+    return scalar(value) if isinstance(x, Number) else value  # else a term of the prover
 
 
 @dataclass(frozen=True)
