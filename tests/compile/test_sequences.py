@@ -42,6 +42,8 @@ PROGRAMS = {
     "a scan that windows read": f"""
         def p(xs: [9]i32) = xs |> scan({HORNER}, 1) |> slide(3, 2)
           |> map(reduce((a, x) => a * 5 + x, 0))""",
+    "a scan that partial results read": """
+        def p(xs: [12]i32) = xs |> scan((s, x) => s * 3 - x, 0) |> reduce(addInt, 0)""",
     "scans of rows that are read": f"""
         def p(xss: [5][7]i32, ys: [5]i32) = zip(ys, xss |> map(row => row |> scan({HORNER}, 1)
           |> map(x => -x))) |> map((y, row) => row |> map(x => x - y))""",

@@ -70,6 +70,16 @@ def store_inner_scans() -> Strategy:
     return run
 
 
+def store_sequences() -> Strategy:
+    """Kernels for the scans and iterations that something else reads, outside of all maps."""
+
+    def run(expr: Expr) -> Result:
+        path = first_sequence(expr)
+        return Success(expr) if path is None else seq(at_path(path, stored_plain()), run)(expr)
+
+    return run
+
+
 def gives(expr: Expr, made: Callable[[Expr], bool], *, inside: bool = False) -> bool:
     """Whether reading a value, or an element of it, reads what is `made` so.
 

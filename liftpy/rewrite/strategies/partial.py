@@ -12,7 +12,12 @@ from liftpy.ir.expr import Expr, Tuple
 from liftpy.ir.nat import Nat
 from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import Path, at, children
-from liftpy.rewrite.strategies.lower import nest_reductions, over_ids, sequential
+from liftpy.rewrite.strategies.lower import (
+    nest_reductions,
+    over_ids,
+    sequential,
+    store_sequences,
+)
 from liftpy.rewrite.strategies.shapes import array_type, is_reduce
 from liftpy.rewrite.strategy import (
     Failure,
@@ -70,6 +75,7 @@ def partial_results(chunk: Nat, *, strided: bool) -> Strategy:
             attempt(at_path((1,), normalize(rule("reduce_map_fusion")))),
         )
         return seq(
+            store_sequences(),
             cut,
             at_path((1,), seq(chunks, nest_reductions(), over_ids("glb"), sequential())),
             at_path((1,), rule("to_global")),
