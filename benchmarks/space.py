@@ -35,6 +35,7 @@ from liftpy.compile import compile_candidate, skeletons
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.constraints.draw import Space as Points
+from liftpy.constraints.profile import profile
 from liftpy.constraints.system import Clause, ConstraintSystem
 from liftpy.explore.campaign import Campaign
 from liftpy.explore.space import Space
@@ -53,28 +54,8 @@ SMALL_MFLOP = 60.0  # programs that section 4 draws from
 
 
 def devices() -> dict[str, Device]:
-    """Three devices that programs are drawn for: a mobile GPU, a small one, a desktop one."""
-    return {
-        "mobile": replace(
-            DEFAULT_DEVICE,
-            name="mobile GPU",
-            max_work_group_size=384,
-            max_work_item_sizes=(384, 384, 384),
-            largest_buffer=1 << 30,
-        ),
-        "small": replace(
-            DEFAULT_DEVICE,
-            name="small GPU",
-            max_work_group_size=256,
-            max_work_item_sizes=(256, 256, 64),
-            local_memory=16 * 1024,
-            largest_buffer=1 << 28,
-            global_memory=1 << 30,
-        ),
-        "desktop": replace(
-            DEFAULT_DEVICE, name="desktop GPU", local_memory=48 * 1024, largest_buffer=1 << 32
-        ),
-    }
+    """The devices that programs are drawn for: three of the profiles."""
+    return {name: profile(name).device for name in ("mali-g72", "adreno-650", "desktop-gpu")}
 
 
 # --- 1. speed -------------------------------------------------------------------------------------

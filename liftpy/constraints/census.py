@@ -84,6 +84,8 @@ DEVICE: dict[str, Asks | Silent] = {
     "compute_units": Silent("more groups than units wait, fewer leave units idle: that is speed"),
     "vector_width": Silent("the driver splits wider vectors: that is speed"),
     "extensions": Silent("a program either has a scalar type or not: it is refused as a whole"),
+    "profile": IDENTITY,
+    "private_memory": Asks((PRIVATE,)),
     "max_work_group_size": Asks((WORK_GROUP,)),
     "max_work_item_sizes": Asks((WORK_GROUP,)),
     "local_memory": Asks((LOCAL,)),

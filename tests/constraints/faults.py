@@ -9,7 +9,7 @@ import re
 import numpy as np
 
 from liftpy.compile import compile_program
-from liftpy.constraints.collect import PRIVATE_LIMIT, UNROLL_LIMIT
+from liftpy.constraints.collect import UNROLL_LIMIT
 from liftpy.errors import DeviceRefused, TypeRefused
 from liftpy.ir.types import scalars
 from liftpy.opencl.arguments import DTYPES, check_launch, check_memory
@@ -86,6 +86,6 @@ def fault(source, skeleton, point, device, memory_limit=None):
         return SHARED
     if memory_limit is not None and module.memory.peak > memory_limit:
         return PEAK
-    if max(registers(t)[1] for t in texts) > PRIVATE_LIMIT:
+    if max(registers(t)[1] for t in texts) > device.private_memory:
         return REGISTERS
     return LENGTH if max(map(statements, texts)) > UNROLL_LIMIT else None

@@ -11,8 +11,8 @@ import pytest
 
 import liftpy as lp
 from liftpy.compile import compile_candidate, skeletons
-from liftpy.constraints.collect import PRIVATE_LIMIT, UNROLL_LIMIT, statements
-from liftpy.constraints.device import DEFAULT_DEVICE
+from liftpy.constraints.collect import UNROLL_LIMIT, statements
+from liftpy.constraints.device import DEFAULT_DEVICE, PRIVATE_LIMIT
 from liftpy.explore.space import Space
 from liftpy.kernels.chain import chain
 from liftpy.workloads import workloads

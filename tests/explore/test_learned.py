@@ -68,7 +68,8 @@ def campaign(monkeypatch):
     monkeypatch.setattr(Measurer, "measure", judged)
 
     def run(path, samples, **options):
-        return explore(PROGRAM, samples, 0, path, DEFAULT_DEVICE, families=["staged"], **options)
+        options = {"search": "random", "families": ["staged"], **options}
+        return explore(PROGRAM, samples, 0, path, DEFAULT_DEVICE, **options)
 
     return run
 

@@ -90,10 +90,12 @@ def test_what_is_not_allowed_is_not_tried(search: Search, space: Space) -> None:
 def test_a_search_that_looks_goes_down(better: str) -> None:
     space = space_of(LAYER, DEFAULT_DEVICE, families=["plain", "direct"])
 
-    def best(name: str) -> int:
-        return min(t.time_ns for t in run(named(name), space, 1) if t.time_ns is not None)
+    def late(name: str) -> float:
+        """The mean time of the last trials: the best of few cost levels is a matter of luck."""
+        times = [t.time_ns for t in run(named(name), space, 1) if t.time_ns is not None]
+        return sum(times[-20:]) / 20
 
-    assert best(better) < best("random")
+    assert late(better) < 0.8 * late("random")
 
 
 def test_a_neighbour_keeps_most_settings(space: Space) -> None:
