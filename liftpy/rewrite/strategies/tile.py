@@ -108,13 +108,15 @@ def in_vectors(width: Nat) -> Strategy:
         if folds(expr) > sum(folds(at(body, place)) for place in reductions[:1]):
             return Failure("in_vectors", "what lanes read is folded, which has no vector form")
         if is_reduce(body):
-            vectors = seq(reduce_of_maps(), in_vector_accumulators(width))
+            arrays = where(is_reduce, in_vector_accumulators(width), "reduction to an array")
+            vectors = seq(reduce_of_maps(), arrays)
             return at_path(path, vectors)(expr)
         if isinstance(body.type, ArrayType | TupleType):
             return Failure("in_vectors", f"the innermost map gives {body.type}, not scalars")
         if reductions:
             apart = rule("map_fission", {"g": reductions[0]})
-            accumulators = at_path((0,), seq(reduce_of_maps(), at_path((0,), elementwise(1))))
+            arrays = where(is_reduce, at_path((0,), elementwise(1)), "reduction to an array")
+            accumulators = at_path((0,), seq(reduce_of_maps(), arrays))
             vectors = seq(apart, accumulators, normalize(rule("vectorize_map", v=width)))
             return at_path(path, vectors)(expr)
         return at_path(path, rule("vectorize_map", v=width))(expr)
