@@ -34,10 +34,9 @@ from liftpy.opencl.run import Loaded, Session, _kernel, find_device
 from liftpy.opencl.scalars import division_helpers
 from liftpy.primitives.text import show
 from liftpy.rewrite.rules import RULES
-from liftpy.rewrite.skeleton import Skeleton
-from liftpy.rewrite.strategies.families import FAMILIES, Family
+from liftpy.rewrite.strategies.families import FAMILIES, Family, skeleton_of
 from liftpy.rewrite.strategies.lower import plain
-from liftpy.rewrite.strategy import Derivation, Failure, at_path, rule
+from liftpy.rewrite.strategy import Failure, at_path, rule
 from liftpy.semantics.evaluate import evaluate
 from tests.fuzz.generator import inputs, make
 from tests.fuzz.shrink import shrink
@@ -147,14 +146,9 @@ def lowered_by(
     options = list(family.choices(program))
     if not options:
         return None
-    choices, parameters = random.choice(options), family.parameters(program)
-    strategy = family.strategy(program, dict(choices), {p.name: p for p in parameters})
-    result = strategy(program.body.body)
-    if isinstance(result, Failure):
+    skeleton = skeleton_of(family, program, random.choice(options))
+    if isinstance(skeleton, Failure):
         return None
-    derivation = Derivation(program.body.body, result.steps, result.expr)
-    lowered = Program(program.name, Lambda(program.params, result.expr), program.constants)
-    skeleton = Skeleton(family.name, choices, lowered, derivation, parameters)
     for assignment in Space(collect(skeleton, device)).sample(1, random.randrange(2**31)):
         return f"{skeleton.key} {assignment}", compile_candidate(skeleton, assignment)
     return None

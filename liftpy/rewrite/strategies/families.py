@@ -401,14 +401,22 @@ def skeletons_of(family: Family, program: Program) -> list[Skeleton] | str:
         return f"{family.name}: the program has no such shape"
     found: list[Skeleton] = []
     for choices in family.choices(program):
-        parameters = family.parameters(program, dict(choices))
-        strategy = family.strategy(program, dict(choices), {p.name: p for p in parameters})
-        result = strategy(program.body.body)
-        if isinstance(result, Failure):
-            return f"{family.name}: {result}"
-        derivation = Derivation(program.body.body, result.steps, result.expr)
-        lowered = Program(program.name, Lambda(program.params, result.expr), program.constants)
-        given = {name for step in result.steps for _, size in step.sizes for name in size.names()}
-        open_sizes = tuple(p for p in parameters if p.name in given)
-        found.append(Skeleton(family.name, choices, lowered, derivation, open_sizes))
+        made = skeleton_of(family, program, choices)
+        if isinstance(made, Failure):
+            return f"{family.name}: {made}"
+        found.append(made)
     return found
+
+
+def skeleton_of(family: Family, program: Program, choices: Choices) -> Skeleton | Failure:
+    """The skeleton of some choices; the sizes that its derivation uses are open."""
+    parameters = family.parameters(program, dict(choices))
+    strategy = family.strategy(program, dict(choices), {p.name: p for p in parameters})
+    result = strategy(program.body.body)
+    if isinstance(result, Failure):
+        return result
+    derivation = Derivation(program.body.body, result.steps, result.expr)
+    lowered = Program(program.name, Lambda(program.params, result.expr), program.constants)
+    given = {name for step in result.steps for _, size in step.sizes for name in size.names()}
+    open_sizes = tuple(p for p in parameters if p.name in given)
+    return Skeleton(family.name, choices, lowered, derivation, open_sizes)
