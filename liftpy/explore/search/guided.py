@@ -14,9 +14,12 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from statistics import NormalDist
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from liftpy.explore.candidate import Candidate, words
 from liftpy.explore.search.local import FIRST, distance, good, neighbour
@@ -29,9 +32,11 @@ FRESH = 6  # each `FRESH`th candidate is the next draw, whatever the model says
 OCTAVES = 1.5  # a size so many times twice as large is one length away
 CHOICES = 1.2  # and so many choices that differ
 NOISE = 0.02  # of a time, relative to the spread of the logarithms
-TRIALS = 400  # the fastest and the latest so many are in the model
+TRIALS = 200  # the fastest and the latest so many are in the model
 
 NORMAL = NormalDist()
+Words: TypeAlias = tuple[tuple[str, str], ...]  # the family first
+Matrix: TypeAlias = npt.NDArray[np.float64]
 
 
 def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> Iterator[Candidate]:
@@ -84,8 +89,7 @@ def improvements(pool: list[Candidate], known: list[Trial], slowest: int) -> lis
     spread = float(logs.std()) or 1.0
     values = (logs - logs.mean()) / spread
     tried = [t.candidate for t in known]
-    among = np.array([[likeness(a, b) for b in tried] for a in tried])
-    across = np.array([[likeness(a, b) for b in tried] for a in pool])
+    among, across = likeness(tried, tried), likeness(pool, tried)
     inverse = np.linalg.inv(among + NOISE * np.eye(len(tried)))
     means = across @ inverse @ values
     variances = 1.0 - np.einsum("ij,jk,ik->i", across, inverse, across)
@@ -98,14 +102,26 @@ def improvements(pool: list[Candidate], known: list[Trial], slowest: int) -> lis
     return gains
 
 
-def likeness(one: Candidate, two: Candidate) -> float:
-    """The correlation that the model assumes of two candidates' times."""
-    if one.skeleton.family != two.skeleton.family:
-        return 0.0
-    apart = distance(words(one.skeleton), words(two.skeleton)) / CHOICES
-    sizes, others = one.assignment, two.assignment
-    square = apart * apart
-    for name in sizes.keys() & others.keys():
-        far = math.log2((1 + sizes[name]) / (1 + others[name])) / OCTAVES
-        square += far * far
-    return math.exp(-0.5 * square)
+def likeness(some: list[Candidate], others: list[Candidate]) -> Matrix:
+    """The correlations that the model assumes of two lists of candidates' times."""
+    names = sorted({name for c in (*some, *others) for name, _ in c.sizes})
+    kinds = [tuple(words(c.skeleton).items()) for c in (*some, *others)]
+    rest = kinds[len(some) :]
+    square = np.array([[apart(a, b) for b in rest] for a in kinds[: len(some)]]) ** 2
+    one, two = sizes_of(some, names), sizes_of(others, names)
+    far = (one[:, None, :] - two[None, :, :]) / OCTAVES
+    return np.exp(-0.5 * (square + np.nansum(far * far, axis=2)))
+
+
+def sizes_of(candidates: list[Candidate], names: list[str]) -> Matrix:
+    """The logarithms of candidates' sizes, a row each; NaN for what a candidate does not have."""
+    rows = [[math.log2(1 + c.assignment.get(n, math.nan)) for n in names] for c in candidates]
+    return np.array(rows).reshape(len(candidates), len(names))
+
+
+@lru_cache(maxsize=1 << 16)
+def apart(one: Words, two: Words) -> float:
+    """How unlike skeletons of some choices are taken to be; families tell nothing of each other."""
+    if one[0] != two[0]:
+        return math.inf
+    return distance(dict(one), dict(two)) / CHOICES
