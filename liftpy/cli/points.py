@@ -103,7 +103,7 @@ def show_profiles(*, json: bool) -> None:
     table = Table(box=None, pad_edge=False)
     names = ("profile", "device", "group", "local", "private", "largest buffer", "memory", "floats")
     for name in names:
-        table.add_column(name, overflow="fold")
+        table.add_column(name, overflow="fold", no_wrap=name in ("profile", "group"))
     for profile in known:
         device = profile.device
         table.add_row(

@@ -197,10 +197,10 @@ def pack_constants(constants: frozenset[str], size: NatLike) -> Strategy:
     return run
 
 
-COLUMNS_FIRST = choose(
-    rule("pad_exchange_back"),
-    *(rule(f"map_of_pad_{border}") for border in ("clamp", "mirror", "wrap")),
-)
+def columns_first() -> Strategy:
+    """`map(pad)(pad(x))` as `pad(map(pad)(x))`, whatever stands beyond the border."""
+    borders = (rule(f"map_of_pad_{border}") for border in ("clamp", "mirror", "wrap"))
+    return choose(rule("pad_exchange_back"), *borders)
 
 
 def store_padding(part: str) -> Strategy:
@@ -220,8 +220,7 @@ def store_padding(part: str) -> Strategy:
             if is_padding(candidate) and candidate.free <= expr.free:
                 if part == "copy":
                     return at_path(path, copy_kernel())(expr)
-                # map(pad)(pad(x)) as pad(map(pad)(x)), so that the columns come first
-                return at_path(path, seq(COLUMNS_FIRST, at_path((0,), copy_kernel())))(expr)
+                return at_path(path, seq(columns_first(), at_path((0,), copy_kernel())))(expr)
         return Failure("store_padding", "nothing is padded")
 
     return run
