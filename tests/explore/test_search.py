@@ -86,6 +86,21 @@ def test_what_is_not_allowed_is_not_tried(search: Search, space: Space) -> None:
     assert all(narrow(c.skeleton, c.assignment) for c in found)
 
 
+def test_what_is_learned_late_is_kept(search: Search, space: Space) -> None:
+    """Also by draws that a search has made already and not yet tried."""
+    trials: list[Trial] = []
+    learned: list[int] = []
+
+    def allows(_skeleton: Skeleton, sizes: Mapping[str, int]) -> bool:
+        return not learned or sizes.get("kappa", 0) <= learned[0]
+
+    for candidate in itertools.islice(search(space, 0, trials, allows), N):
+        assert allows(candidate.skeleton, candidate.assignment)
+        trials.append(Trial(candidate, *(cost(candidate) or (None, None))))
+        if len(trials) == FIRST + 2:
+            learned.append(2)
+
+
 @pytest.mark.parametrize("better", ["local", "guided"])
 def test_a_search_that_looks_goes_down(better: str) -> None:
     space = space_of(LAYER, DEFAULT_DEVICE, families=["plain", "direct"])

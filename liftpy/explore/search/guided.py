@@ -41,7 +41,7 @@ def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> 
     waiting: list[Candidate] = []
     seen: set[str] = set()
     for ordinal in itertools.count():
-        waiting = [c for c in waiting if c.key not in seen]
+        waiting = [c for c in waiting if c.key not in seen and allows(c.skeleton, c.assignment)]
         fresh = (c for c in draws if c.key not in seen)
         waiting += itertools.islice(fresh, DRAWS - len(waiting))
         pool = {c.key: c for c in waiting[:1]}
