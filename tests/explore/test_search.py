@@ -2,7 +2,10 @@
 
 import itertools
 import math
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Mapping
 
 import pytest
@@ -99,6 +102,32 @@ def test_what_is_learned_late_is_kept(search: Search, space: Space) -> None:
         trials.append(Trial(candidate, *(cost(candidate) or (None, None))))
         if len(trials) == FIRST + 2:
             learned.append(2)
+
+
+def test_likeness_is_the_same_in_every_process() -> None:
+    """Python orders a set of names otherwise in each; a sum of floats depends on the order."""
+    code = """
+import random
+from types import SimpleNamespace as Some
+from liftpy.explore.search.guided import likeness
+rng, names = random.Random(0), ("kappa", "sigma", "theta", "omega", "rho", "v")
+def one():
+    sizes = tuple((n, rng.randrange(1, 99)) for n in names)
+    return Some(skeleton=Some(family="f", choices=()), sizes=sizes, assignment=dict(sizes))
+print([likeness(one(), one()) for _ in range(200)])
+"""
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1")
+    ]
+    assert said[0] == said[1]
+    assert len(said[0]) > 1000
 
 
 @pytest.mark.parametrize("better", ["local", "guided"])

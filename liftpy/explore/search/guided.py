@@ -103,9 +103,10 @@ def likeness(one: Candidate, two: Candidate) -> float:
     if one.skeleton.family != two.skeleton.family:
         return 0.0
     apart = distance(words(one.skeleton), words(two.skeleton)) / CHOICES
-    sizes, others = one.assignment, two.assignment
+    others = two.assignment
     square = apart * apart
-    for name in sizes.keys() & others.keys():
-        far = math.log2((1 + sizes[name]) / (1 + others[name])) / OCTAVES
-        square += far * far
+    for name, size in one.sizes:  # in this order: a sum of floats depends on it
+        if name in others:
+            far = math.log2((1 + size) / (1 + others[name])) / OCTAVES
+            square += far * far
     return math.exp(-0.5 * square)
