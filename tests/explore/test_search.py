@@ -3,7 +3,6 @@
 import itertools
 import math
 import os
-import random
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from collections.abc import Mapping
 import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE
+from liftpy.constraints.dice import Dice
 from liftpy.errors import UnknownName
 from liftpy.explore.campaign import explore, space_of
 from liftpy.explore.candidate import Candidate
@@ -143,10 +143,10 @@ def test_a_search_that_looks_goes_down(better: str) -> None:
 
 
 def test_a_neighbour_keeps_most_settings(space: Space) -> None:
-    rng = random.Random(0)
+    dice = Dice(0)
     parents = [t.candidate for t in run(named("random"), space, 0)]
     for parent in parents:
-        near = neighbour(space, parent, everything, rng)
+        near = neighbour(space, parent, everything, dice)
         assert near is not None
         shared = parent.settings.items() & near.settings.items()
         assert len(shared) >= len(parent.settings) - 2 or parent.skeleton != near.skeleton

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import itertools
 import math
-import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
 
+from liftpy.constraints.dice import Dice
 from liftpy.explore.candidate import Candidate, words
 from liftpy.explore.search.local import FIRST, distance, good, neighbour
 from liftpy.explore.search.trial import Trial
@@ -36,7 +36,7 @@ NORMAL = NormalDist()
 
 def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> Iterator[Candidate]:
     """Draws first; then what the model chooses of neighbours and draws, each candidate once."""
-    rng = random.Random(subseed(seed, "guided"))
+    dice = Dice(subseed(seed, "guided"))
     draws = space.draws(seed, allows)
     waiting: list[Candidate] = []
     seen: set[str] = set()
@@ -46,7 +46,7 @@ def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> 
         waiting += itertools.islice(fresh, DRAWS - len(waiting))
         pool = {c.key: c for c in waiting[:1]}
         if ordinal >= FIRST and ordinal % FRESH:
-            near = neighbours(space, trials, allows, rng)
+            near = neighbours(space, trials, allows, dice)
             pool = {c.key: c for c in (*waiting, *near) if c.key not in seen}
         if not pool:
             return
@@ -56,12 +56,12 @@ def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> 
 
 
 def neighbours(
-    space: Space, trials: Sequence[Trial], allows: Allows, rng: random.Random
+    space: Space, trials: Sequence[Trial], allows: Allows, dice: Dice
 ) -> Iterator[Candidate]:
     """Neighbours of good candidates; none if nothing was measured."""
     for _ in range(NEIGHBOURS):
-        parent = good(trials, rng)
-        near = None if parent is None else neighbour(space, parent, allows, rng)
+        parent = good(trials, dice)
+        near = None if parent is None else neighbour(space, parent, allows, dice)
         if near is not None:
             yield near
 
