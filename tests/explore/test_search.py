@@ -12,7 +12,7 @@ import pytest
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.dice import Dice
 from liftpy.errors import UnknownName
-from liftpy.explore.campaign import explore, space_of
+from liftpy.explore.campaign import space_of
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.search import SEARCHES, Search, Trial, named
 from liftpy.explore.search.local import FIRST, neighbour
@@ -156,15 +156,3 @@ def test_a_neighbour_keeps_most_settings(space: Space) -> None:
 def test_an_unknown_search_is_named() -> None:
     with pytest.raises(UnknownName, match="no search 'clever'; choose one of random, local"):
         named("clever")
-
-
-def test_a_local_campaign_resumes_as_if_nothing_had_been(runtime, tmp_path) -> None:
-    def go(path, samples):
-        return explore(PROGRAM, samples, 0, path, runtime, families=["direct"], search="local").rows
-
-    samples = FIRST + 6
-    whole = go(tmp_path / "a.db", samples)
-    assert len({row.id for row in whole}) == samples
-    go(tmp_path / "a.db", samples)
-    longer = go(tmp_path / "a.db", samples + 4)
-    assert [row.id for row in longer[:samples]] == [row.id for row in whole]
