@@ -271,6 +271,7 @@ class Space:
         if not where and not fixed:
             return self
         sizes: dict[str, tuple[int, ...]] = {}
+        chosen: list[str] = []
         members = list(self.members)
         for name, given in fixed.items():
             values = (given,) if isinstance(given, str | int) else tuple(given)
@@ -278,7 +279,9 @@ class Space:
                 raise ConstraintRefused(f"{name} is fixed to no value: give it at least one")
             fitting = {id(m) for value in values for m in self._fitting({name: value})}
             members = [m for m in members if id(m) in fitting]
-            if name not in self.choices:
+            if name in self.choices:
+                chosen.append(f"{name} is {','.join(sorted({str(value) for value in values}))}")
+            else:
                 sizes[name] = tuple(int(value) for value in values)
         if not members:
             raise ConstraintRefused(self._no_skeleton(fixed))
@@ -287,7 +290,6 @@ class Space:
         for wish in asked:
             wish.refuse_if_hopeless(m.system for m in self.members)
         restricted = (Member(m.skeleton, asked_too(m.system, asked)) for m in members)
-        chosen = (f"{n} is {_spell_choice(v)}" for n, v in fixed.items() if n not in sizes)
         texts = (*sorted(chosen), *(wish.text for wish in asked))
         return replace(self, members=tuple(restricted), asked=texts)
 

@@ -119,6 +119,12 @@ def test_settings_narrow_the_space(settings, count):
         assert settings.items() <= candidate.settings.items()
 
 
+def test_listed_words_are_remembered_in_any_order():
+    first = small_space().asking([], {"pad": ["copy", "fused"], "kappa": [4, 6]})
+    again = small_space().asking([], {"kappa": [6, 4, 4], "pad": ["fused", "copy", "copy"]})
+    assert first.asked == again.asked == ("pad is copy,fused", "kappa is one of 4, 6")
+
+
 def test_a_candidate_has_the_settings_asked_for():
     candidate = small_space().candidate({"pad": "copy", "kappa": 6})
     assert candidate.settings == {"family": "direct", "pad": "copy", "kappa": 6}
