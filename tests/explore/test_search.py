@@ -11,7 +11,7 @@ import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.dice import Dice
-from liftpy.errors import UnknownName
+from liftpy.errors import ConstraintRefused, UnknownName
 from liftpy.explore.campaign import space_of
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.search import SEARCHES, Search, Trial, named
@@ -151,6 +151,14 @@ def test_a_neighbour_keeps_most_settings(space: Space) -> None:
         shared = parent.settings.items() & near.settings.items()
         assert len(shared) >= len(parent.settings) - 2 or parent.skeleton != near.skeleton
         assert near.skeleton.family == parent.skeleton.family
+
+
+def test_a_family_named_twice_is_one(space: Space) -> None:
+    twice = space_of(PROGRAM, DEFAULT_DEVICE, families=["direct", "direct"])
+    assert twice.counts() == space.narrow({"family": "direct"}).counts()
+    assert twice.count() == sum(twice.counts().values())
+    with pytest.raises(ConstraintRefused, match="no family is named: give at least one of plain"):
+        space_of(PROGRAM, DEFAULT_DEVICE, families=[])
 
 
 def test_an_unknown_search_is_named() -> None:
