@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
+from liftpy.constraints import draw
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.dice import Dice
 from liftpy.errors import ConstraintRefused, UnknownName
@@ -146,11 +148,23 @@ def test_a_neighbour_keeps_most_settings(space: Space) -> None:
     dice = Dice(0)
     parents = [t.candidate for t in run(named("random"), space, 0)]
     for parent in parents:
-        near = neighbour(space, parent, everything, dice)
-        assert near is not None
-        shared = parent.settings.items() & near.settings.items()
-        assert len(shared) >= len(parent.settings) - 2 or parent.skeleton != near.skeleton
-        assert near.skeleton.family == parent.skeleton.family
+        for _ in range(4):
+            near = neighbour(space, parent, everything, dice)
+            assert near is not None
+            shared = parent.settings.items() & near.settings.items()
+            assert len(shared) >= len(parent.settings) - 2 or parent.skeleton != near.skeleton
+            assert near.skeleton.family == parent.skeleton.family
+
+
+@pytest.mark.parametrize("name", ["random", "local", "guided"])
+def test_the_published_sampler_counts_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the one for spaces that are too tangled to count."""
+    monkeypatch.setattr(draw, "NODE_LIMIT", 0)
+    space = replace(space_of(PROGRAM, DEFAULT_DEVICE), sampler="incremental")
+    with pytest.raises(ConstraintRefused, match="too tangled"):
+        space.count()
+    found = [t.candidate for t in run(named(name), space, 0)]
+    assert len({c.key for c in found}) == N
 
 
 def test_a_family_named_twice_is_one(space: Space) -> None:

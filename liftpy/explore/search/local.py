@@ -81,12 +81,11 @@ def neighbour(space: Space, parent: Candidate, allows: Allows, dice: Dice) -> Ca
     sizes = {n: v for n, v in parent.sizes if n in member.system.by_name}
     order = sorted(sizes)
     dice.shuffle(order)
-    for freed in range(changed, len(order) + 1):
+    for freed in range(min(changed, len(order)), len(order) + 1):
         kept = {name: sizes[name] for name in order[freed:]}
         fixed = member.at(kept)
         if fixed is not None:
-            points = fixed.points
-            drawn = points.unrank(dice.below(points.count()))
+            drawn = next(fixed.points.draws(dice.below(1 << 64), space.sampler))
             if allows(member.skeleton, drawn):
                 return Candidate(space.program, member.skeleton, tuple(drawn.items()))
     return None
