@@ -161,6 +161,23 @@ def test_settings_that_mean_nothing_are_refused(settings, error, message):
         small_space().explain(settings)
 
 
+def test_a_value_may_be_in_the_range_of_some_skeletons_only():
+    mixed = space(
+        member("f", [("c", "small")], k=7),
+        member("f", [("c", "large")], [divides_twelve("k")], k=12),
+    )
+    answer = mixed.explain({"k": 12})
+    assert answer.valid
+    assert answer.text == "k=12: a valid candidate in f(c=large)"
+    refused = mixed.explain({"k": 8})
+    assert not refused.valid
+    assert "8 does not divide 12" in refused.text
+    assert "f(c=small):\n  k = 8 is out of range: k (size k) goes from 1 to 7" in refused.text
+    with pytest.raises(ConstraintRefused) as refusal:
+        mixed.explain({"k": 99})
+    assert all(f"goes from 1 to {high}" in str(refusal.value) for high in (7, 12))
+
+
 def test_a_key_stands_for_skeleton_and_sizes():
     drawn = small_space().sample(200, seed=0)
     assert len({c.key for c in drawn}) == 200
