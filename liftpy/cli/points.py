@@ -140,7 +140,7 @@ def show_space(  # noqa: PLR0913  as many options as there are to narrow and to 
 ) -> None:
     """Parameters, ranges, constraints with who asked for each, the exact number of valid points.
 
-    With --draw, candidates are drawn instead: those that a campaign of the same seed would try.
+    With --draw, candidates are drawn instead: as `explore --search random` of the same seed would.
     """
     begun = time.perf_counter()
     target = device_or_default(device)

@@ -7,7 +7,7 @@ then gives. All else (`randrange`, `shuffle`) may change, and is made here.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -30,6 +30,10 @@ class Dice:
                 number = number << more | int(self.random() * (1 << more))
             if number < count:
                 return number
+
+    def choice(self, values: Sequence[T]) -> T:
+        """One of some values, uniformly."""
+        return values[self.below(len(values))]
 
     def shuffle(self, values: list[T]) -> None:
         """Puts a list in a uniform random order."""

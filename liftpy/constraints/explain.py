@@ -168,15 +168,24 @@ def explain(system: ConstraintSystem, given: Mapping[str, int]) -> Explanation:
 
 def check(system: ConstraintSystem, given: Mapping[str, int]) -> None:
     """Refuse names that are no parameters, and values out of range."""
-    for name, value in given.items():
-        if (parameter := system.by_name.get(name)) is None:
+    for name in given:
+        if name not in system.by_name:
             names = ", ".join(p.name for p in system.parameters) or "none"
             raise ConstraintRefused(f"there is no parameter {name}: this program has {names}")
+    if (why := out_of_range(system, given)) is not None:
+        raise ConstraintRefused(why)
+
+
+def out_of_range(system: ConstraintSystem, given: Mapping[str, int]) -> str | None:
+    """That the first value that is out of its parameter's range is; None where all are in it."""
+    for name, value in given.items():
+        parameter = system.by_name[name]
         if not parameter.low <= value <= parameter.high:
-            raise ConstraintRefused(
+            return (
                 f"{name} = {value} is out of range: {name} ({parameter.meaning}) goes from"
                 f" {parameter.low} to {parameter.high}"
             )
+    return None
 
 
 def refuse_empty(system: ConstraintSystem) -> None:

@@ -13,7 +13,7 @@ from typing import TypeAlias, cast
 
 from liftpy.constraints.draw import search
 from liftpy.constraints.system import Clause, ConstraintSystem
-from liftpy.errors import ConstraintRefused, SyntaxRefused
+from liftpy.errors import ConstraintRefused, LiftError, SyntaxRefused
 from liftpy.ir.constraint import Constraint, at_least, at_most, divides, equal, one_of, unequal
 from liftpy.ir.nat import Nat, var
 from liftpy.ir.parse import Group, Infix, Minus, Node, Number, Syntax, names_in, parse_expr
@@ -61,13 +61,19 @@ class Wish:
         return self.constraint.substitute(sizes) if names <= sizes.keys() else None
 
     def refuse_if_hopeless(self, systems: Iterable[ConstraintSystem]) -> None:
-        """ConstraintRefused where no values in range satisfy the condition, in any system."""
+        """ConstraintRefused where no values in range satisfy the condition, in any system.
+
+        So where no system has all its parameters: it would bound nothing.
+        """
         seen: dict[tuple[Parameter, ...], None] = {}
         for system in systems:
             if self.on(system.parameters) is not None:
                 names = self.constraint.names()
                 seen[tuple(p for p in system.parameters if p.name in names)] = None
-        if not seen or any(self.can_hold(parameters) for parameters in seen):
+        if not seen:
+            together = " and ".join(sorted(self.constraint.names()))
+            raise self.refusal("this condition bounds nothing", f"no skeleton has {together}")
+        if any(self.can_hold(parameters) for parameters in seen):
             return
         ranges: dict[str, list[Parameter]] = {}
         for parameter in (p for parameters in seen for p in parameters):
@@ -76,11 +82,14 @@ class Wish:
             f"{name} goes from {min(p.low for p in some)} to {max(p.high for p in some)}"
             for name, some in ranges.items()
         )
+        raise self.refusal("no sizes satisfy this condition", why)
+
+    def refusal(self, what: str, why: str) -> LiftError:
+        """The error that it is refused, with its place."""
         if self.written is None:
-            raise ConstraintRefused(f"nothing satisfies {self.asker}: {why}")
-        what = "no sizes satisfy this condition"
+            return ConstraintRefused(f"nothing satisfies {self.asker}: {why}")
         source, place = self.written
-        raise source.refusal(ConstraintRefused, what, place, why)
+        return source.refusal(ConstraintRefused, what, place, why)
 
     def can_hold(self, parameters: tuple[Parameter, ...]) -> bool:
         """Whether some values of these parameters satisfy the condition, or nobody knows."""

@@ -167,7 +167,12 @@ def space_of(
     space = Space.of(program, target, derived, memory_limit=memory_limit, where=where, fixed=fixed)
     if families is None:
         return space
-    kept = [member for family in families for member in space.choosing({FAMILY: family}).members]
+    if not families:
+        raise ConstraintRefused(
+            f"no family is named: give at least one of {', '.join(space.families)}, or None for all"
+        )
+    each = dict.fromkeys(families)
+    kept = [member for family in each for member in space.choosing({FAMILY: family}).members]
     return replace(space, members=tuple(kept))
 
 

@@ -13,7 +13,7 @@ from liftpy.constraints.collect import collect
 from liftpy.constraints.device import Device
 from liftpy.constraints.draw import Sampler, first
 from liftpy.constraints.draw import Space as Points
-from liftpy.constraints.explain import Explanation, explain, least_memory
+from liftpy.constraints.explain import Explanation, explain, least_memory, out_of_range
 from liftpy.constraints.solve import Infeasible, redundant
 from liftpy.constraints.system import ConstraintSystem
 from liftpy.constraints.user import asked_too, wishes
@@ -271,6 +271,7 @@ class Space:
         if not where and not fixed:
             return self
         sizes: dict[str, tuple[int, ...]] = {}
+        chosen: list[str] = []
         members = list(self.members)
         for name, given in fixed.items():
             values = (given,) if isinstance(given, str | int) else tuple(given)
@@ -278,7 +279,9 @@ class Space:
                 raise ConstraintRefused(f"{name} is fixed to no value: give it at least one")
             fitting = {id(m) for value in values for m in self._fitting({name: value})}
             members = [m for m in members if id(m) in fitting]
-            if name not in self.choices:
+            if name in self.choices:
+                chosen.append(f"{name} is {','.join(sorted({str(value) for value in values}))}")
+            else:
                 sizes[name] = tuple(int(value) for value in values)
         if not members:
             raise ConstraintRefused(self._no_skeleton(fixed))
@@ -287,7 +290,6 @@ class Space:
         for wish in asked:
             wish.refuse_if_hopeless(m.system for m in self.members)
         restricted = (Member(m.skeleton, asked_too(m.system, asked)) for m in members)
-        chosen = (f"{n} is {_spell_choice(v)}" for n, v in fixed.items() if n not in sizes)
         texts = (*sorted(chosen), *(wish.text for wish in asked))
         return replace(self, members=tuple(restricted), asked=texts)
 
@@ -305,19 +307,24 @@ class Space:
     def explain(self, settings: Mapping[str, str | int]) -> Answer:
         """Whether some candidate has these settings; if none, what clashes and what would work.
 
-        Errors as in `narrow`.
+        Errors as in `narrow`, and ConstraintRefused for what is out of range in every skeleton.
         """
         keys: dict[tuple[object, ...], list[str]] = {}
         found: dict[tuple[object, ...], tuple[Member, Explanation]] = {}
+        outside: dict[str, list[str]] = {}
         valid: list[str] = []
         for member in self._fitting(settings):
             sizes = member.sizes(settings)
-            if member.at(settings) is not None:
+            if (why := out_of_range(member.system, sizes)) is not None:
+                outside.setdefault(why, []).append(member.skeleton.key)
+            elif member.at(settings) is not None:
                 valid.append(member.skeleton.key)
             else:
                 explanation = explain(member.system, sizes)
                 keys.setdefault(explanation.gist, []).append(member.skeleton.key)
                 found.setdefault(explanation.gist, (member, explanation))
+        if not valid and not found:
+            raise ConstraintRefused("\n".join(outside))
         clashes = tuple({"skeletons": keys[g], **e.to_json()} for g, (_, e) in found.items())
         if valid:
             count = self.narrow(settings).count()
@@ -328,6 +335,7 @@ class Space:
             + _indent("\n".join([explanation.text(), *self._places(member, explanation)]))
             for gist, (member, explanation) in found.items()
         ]
+        parts += [f"{a_few(mine)}:\n{_indent(why)}" for why, mine in outside.items()]
         return Answer(
             False, "\n".join([f"{_spell(settings)}: no valid candidate", *parts]), 0, clashes
         )

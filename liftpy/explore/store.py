@@ -27,7 +27,7 @@ from liftpy.opencl.kernel import Memory, Module
 ATTEMPTS = 2
 """How often a candidate may be under way when its campaign ends abruptly, before it is to blame."""
 
-BEFORE = {"search": "random"}
+BEFORE = {"search": "random", "sampler": "uniform"}
 """Settings that older files do not have, and what they were then."""
 
 

@@ -740,10 +740,10 @@ class Emitter(Scopes):
         match term:
             case Apply(op, args, _):
                 return self.held_behind(
-                    term, 1, lambda: operator_c(op, [self.unconditional(a) for a in args], args)
+                    term, lambda: operator_c(op, [self.unconditional(a) for a in args], args)
                 )
             case Choice():
-                return self.held_behind(term, 1, lambda: self.chosen(term))
+                return self.held_behind(term, lambda: self.chosen(term))
             case Lanes():
                 message = "a reduceVec cannot stand behind a pad: store its result with toGlobal"
                 raise TypeRefused(message)

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from liftpy.opencl.c import Block, C, CallC, Declare, Infix, Prefix, Ternary, Text, vector_type
+from liftpy.opencl.c import Block, C, Declare, Infix, Prefix, Ternary, Text, vector_type
 from liftpy.opencl.scalars import literal_c
 from liftpy.opencl.terms import condition_c, repeated
 from liftpy.views.access import Inside, Term
@@ -127,19 +127,16 @@ class Scopes:
         finally:
             self.guard = before
 
-    def held_behind(self, term: Term, width: int, compute: Callable[[], C]) -> C:
-        """`held` where the conditions of now hold (Note [Behind a condition])."""
+    def held_behind(self, term: Term, compute: Callable[[], C]) -> C:
+        """`held`, a scalar, where the conditions of now hold (Note [Behind a condition])."""
         if term not in self.shared or not self.guard:
             return compute()
-        found = self.find(term if width == 1 else (term, width))
+        found = self.find(term)
         if found is not None:
             return found
-        kind = vector_type(term.type.name, width)
-        zero = literal_c(0, term.type)
-        none = zero if width == 1 else CallC(f"({kind})", (zero,))
         condition = functools.reduce(lambda a, b: Infix("&&", a, b), self.guard)
-        key = (term, width, self.guard, None if term.stable else self.stores)
+        key = (term, self.guard, None if term.stable else self.stores)
         if key not in self.block.loads:
-            value = Ternary(condition, compute(), none)
-            self.block.loads[key] = self.declare(kind, value)
+            value = Ternary(condition, compute(), literal_c(0, term.type))
+            self.block.loads[key] = self.declare(vector_type(term.type.name, 1), value)
         return self.block.loads[key]

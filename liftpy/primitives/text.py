@@ -71,7 +71,7 @@ from liftpy.ir.parse import (
     parse_expr,
     parse_program,
 )
-from liftpy.ir.scalars import LOGICAL, OPERATORS, bounds, misfit
+from liftpy.ir.scalars import OPERATORS, bounds, misfit
 from liftpy.ir.source import Place, Source, Spans
 from liftpy.ir.types import (
     BOOL,
@@ -105,8 +105,6 @@ T = TypeVar("T")
 
 #: The names that mean something wherever a function is expected.
 WORDS = frozenset({*PRIMITIVES, *ABBREVIATIONS, *OPERATORS})
-#: Operators that are called by name; the others stand between their operands.
-NAMED_OPERATORS = tuple(op for op in OPERATORS if op.isalnum() and op not in {"neg", *LOGICAL})
 SIZE_ONLY = {"//": "rounding down", "/^": "exactly"}
 
 

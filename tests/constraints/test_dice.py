@@ -17,6 +17,7 @@ def test_the_numbers_of_a_seed_do_not_change():
     dice = Dice(2024)
     assert [dice.below(10) for _ in range(12)] == [7, 4, 6, 4, 3, 7, 6, 4, 8, 3, 7, 2]
     assert dice.below(10**30) == 269516551384440377064540733829
+    assert "".join(dice.choice("lift") for _ in range(8)) == "ilftiili"
 
 
 def test_the_order_of_a_seed_does_not_change():

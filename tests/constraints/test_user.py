@@ -11,7 +11,7 @@ from liftpy.constraints.explain import explain
 from liftpy.constraints.solve import Feasible, Infeasible, feasible
 from liftpy.constraints.system import Clause, ConstraintSystem
 from liftpy.constraints.user import asked_too, wishes
-from liftpy.errors import LiftError
+from liftpy.errors import ConstraintRefused, LiftError
 from liftpy.ir.constraint import divides
 from liftpy.rewrite.skeleton import Parameter
 
@@ -151,4 +151,14 @@ def test_a_condition_is_hopeless_only_where_it_is_for_every_skeleton():
     (wish,) = wishes(["kappa > 24"], {}, NAMES)
     wider = ConstraintSystem((Parameter("kappa", 1, 32, "kernels"),), ())
     wish.refuse_if_hopeless([SYSTEM, wider])
-    wish.refuse_if_hopeless([ConstraintSystem((SIGMA,), ())])
+    wish.refuse_if_hopeless([ConstraintSystem((SIGMA,), ()), wider])
+
+
+def test_a_condition_that_no_skeleton_has_the_sizes_of_is_refused():
+    """It would leave every point, and nobody would notice."""
+    (wish,) = wishes(["kappa*sigma <= 64"], {}, NAMES)
+    apart = [ConstraintSystem((p,), ()) for p in (KAPPA, SIGMA)]
+    with pytest.raises(ConstraintRefused, match="bounds nothing") as refusal:
+        wish.refuse_if_hopeless(apart)
+    assert "no skeleton has kappa and sigma" in str(refusal.value)
+    wish.refuse_if_hopeless([*apart, SYSTEM])

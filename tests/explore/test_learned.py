@@ -16,6 +16,7 @@ from liftpy.explore.learned import Lessons
 from liftpy.explore.measure import Measurer
 from liftpy.explore.messages import Measure, Setup
 from liftpy.explore.outcome import KernelLimit, Measured, Refused
+from liftpy.explore.search import SEARCHES
 from liftpy.explore.store import Store
 from liftpy.explore.worker import Bench
 from liftpy.ir.nat import product
@@ -47,7 +48,8 @@ def judged(_measurer, candidate, _best=None, _compiled=None):
     for name, size, held in groups(candidate):
         if size > ROOM and held >= HELD:
             return Refused(f"{name} has {size}", KernelLimit(name, "group", ROOM))
-    return Measured(((1,),), 0, Memory(1, 1, 1, 1, 1, 1), 0.0, 0.0)
+    time, peak = int(candidate.key[:4], 16), int(candidate.key[4:8], 16)
+    return Measured(((1 + time,),), 0, Memory(peak, 1, 1, 1, 1, 1), 0.0, 0.0)
 
 
 @cache
@@ -93,13 +95,13 @@ def test_what_was_refused_once_is_not_drawn_again(campaign, tmp_path, monkeypatc
     assert allowed <= {row.id for row in found.rows}, "what the driver allows is not lost"
 
 
-@pytest.mark.parametrize("stops", [[5], [7, 40], [20, 21, 22]])
-def test_a_resumed_campaign_draws_what_one_without_a_stop_draws(campaign, tmp_path, stops):
-    whole = campaign(tmp_path / "whole.db", 60)
-    for samples in (*stops, 60):
-        resumed = campaign(tmp_path / "parts.db", samples)
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_resumed_campaign_tries_what_one_without_a_stop_tries(campaign, tmp_path, search):
+    whole = campaign(tmp_path / "whole.db", 40, search=search)
+    for samples in (7, 26, 27, 34, 40):
+        resumed = campaign(tmp_path / "parts.db", samples, search=search)
     assert drawn(resumed) == drawn(whole)
-    again = campaign(tmp_path / "parts.db", 60)
+    again = campaign(tmp_path / "parts.db", 40, search=search)
     assert drawn(again) == drawn(whole)
     with Store.read(tmp_path / "parts.db") as store:
         learned = store.learned()

@@ -119,6 +119,12 @@ def test_settings_narrow_the_space(settings, count):
         assert settings.items() <= candidate.settings.items()
 
 
+def test_listed_words_are_remembered_in_any_order():
+    first = small_space().asking([], {"pad": ["copy", "fused"], "kappa": [4, 6]})
+    again = small_space().asking([], {"kappa": [6, 4, 4], "pad": ["fused", "copy", "copy"]})
+    assert first.asked == again.asked == ("pad is copy,fused", "kappa is one of 4, 6")
+
+
 def test_a_candidate_has_the_settings_asked_for():
     candidate = small_space().candidate({"pad": "copy", "kappa": 6})
     assert candidate.settings == {"family": "direct", "pad": "copy", "kappa": 6}
@@ -153,6 +159,23 @@ def test_settings_that_mean_nothing_are_refused(settings, error, message):
         small_space().narrow(settings)
     with pytest.raises(error, match=message):
         small_space().explain(settings)
+
+
+def test_a_value_may_be_in_the_range_of_some_skeletons_only():
+    mixed = space(
+        member("f", [("c", "small")], k=7),
+        member("f", [("c", "large")], [divides_twelve("k")], k=12),
+    )
+    answer = mixed.explain({"k": 12})
+    assert answer.valid
+    assert answer.text == "k=12: a valid candidate in f(c=large)"
+    refused = mixed.explain({"k": 8})
+    assert not refused.valid
+    assert "8 does not divide 12" in refused.text
+    assert "f(c=small):\n  k = 8 is out of range: k (size k) goes from 1 to 7" in refused.text
+    with pytest.raises(ConstraintRefused) as refusal:
+        mixed.explain({"k": 99})
+    assert all(f"goes from 1 to {high}" in str(refusal.value) for high in (7, 12))
 
 
 def test_a_key_stands_for_skeleton_and_sizes():

@@ -123,6 +123,15 @@ def test_another_campaigns_database_is_refused_and_left_alone(path, candidates, 
     assert sorted(p.name for p in path.parent.iterdir()) == ["a.db"]
 
 
+def test_a_campaign_of_before_a_setting_was_there_had_what_was_done_then(path, candidates):
+    filled(path, candidates)
+    now = {**IDENTITY.settings, "search": "random", "sampler": "uniform", "conditions": None}
+    with Store.open(path, replace(IDENTITY, settings=now)) as store:
+        assert len(list(store.rows())) == 3
+    with pytest.raises(StoreRefused, match="sampler: it holds uniform, this is incremental"):
+        Store.open(path, replace(IDENTITY, settings={**now, "sampler": "incremental"}))
+
+
 def test_a_file_that_is_no_database_is_refused_and_left_alone(path):
     path.write_text("my thesis\n" * 1000)
     before = path.read_bytes()

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -21,6 +20,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from liftpy.constraints.dice import Dice
 from liftpy.explore.candidate import Candidate, words
 from liftpy.explore.search.local import FIRST, distance, good, neighbour
 from liftpy.explore.search.trial import Trial
@@ -41,17 +41,17 @@ Matrix: TypeAlias = npt.NDArray[np.float64]
 
 def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> Iterator[Candidate]:
     """Draws first; then what the model chooses of neighbours and draws, each candidate once."""
-    rng = random.Random(subseed(seed, "guided"))
+    dice = Dice(subseed(seed, "guided"))
     draws = space.draws(seed, allows)
     waiting: list[Candidate] = []
     seen: set[str] = set()
     for ordinal in itertools.count():
-        waiting = [c for c in waiting if c.key not in seen]
+        waiting = [c for c in waiting if c.key not in seen and allows(c.skeleton, c.assignment)]
         fresh = (c for c in draws if c.key not in seen)
         waiting += itertools.islice(fresh, DRAWS - len(waiting))
         pool = {c.key: c for c in waiting[:1]}
         if ordinal >= FIRST and ordinal % FRESH:
-            near = neighbours(space, trials, allows, rng)
+            near = neighbours(space, trials, allows, dice)
             pool = {c.key: c for c in (*waiting, *near) if c.key not in seen}
         if not pool:
             return
@@ -61,12 +61,12 @@ def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> 
 
 
 def neighbours(
-    space: Space, trials: Sequence[Trial], allows: Allows, rng: random.Random
+    space: Space, trials: Sequence[Trial], allows: Allows, dice: Dice
 ) -> Iterator[Candidate]:
     """Neighbours of good candidates; none if nothing was measured."""
     for _ in range(NEIGHBOURS):
-        parent = good(trials, rng)
-        near = None if parent is None else neighbour(space, parent, allows, rng)
+        parent = good(trials, dice)
+        near = None if parent is None else neighbour(space, parent, allows, dice)
         if near is not None:
             yield near
 

@@ -8,11 +8,11 @@ fastest, most often, and the front of time and peak, so that both ends of it are
 from __future__ import annotations
 
 import itertools
-import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
+from liftpy.constraints.dice import Dice
 from liftpy.explore.candidate import Candidate, words
 from liftpy.explore.pareto import front
 from liftpy.explore.search.trial import Trial
@@ -28,13 +28,13 @@ TRIES = 16  # neighbours that were tried before, in a row, after which a draw is
 
 def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> Iterator[Candidate]:
     """Draws and neighbours, each candidate once."""
-    rng = random.Random(subseed(seed, "local"))
+    dice = Dice(subseed(seed, "local"))
     draws = space.draws(seed, allows)
     seen: set[str] = set()
     for ordinal in itertools.count():
         found = None
         if ordinal >= FIRST and ordinal % FRESH:
-            found = unseen_neighbour(space, trials, allows, seen, rng)
+            found = unseen_neighbour(space, trials, allows, seen, dice)
         found = found or next((c for c in draws if c.key not in seen), None)
         if found is None:  # every candidate was drawn
             return
@@ -43,20 +43,20 @@ def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> 
 
 
 def unseen_neighbour(
-    space: Space, trials: Sequence[Trial], allows: Allows, seen: set[str], rng: random.Random
+    space: Space, trials: Sequence[Trial], allows: Allows, seen: set[str], dice: Dice
 ) -> Candidate | None:
     """A neighbour of a good candidate; None if nothing was measured, or all found were tried."""
     for _ in range(TRIES):
-        parent = good(trials, rng)
+        parent = good(trials, dice)
         if parent is None:
             return None
-        found = neighbour(space, parent, allows, rng)
+        found = neighbour(space, parent, allows, dice)
         if found is not None and found.key not in seen:
             return found
     return None
 
 
-def good(trials: Sequence[Trial], rng: random.Random) -> Candidate | None:
+def good(trials: Sequence[Trial], dice: Dice) -> Candidate | None:
     """The fastest candidate, or one of the front."""
     measured = [
         (t.time_ns, t.peak, t.candidate)
@@ -66,41 +66,39 @@ def good(trials: Sequence[Trial], rng: random.Random) -> Candidate | None:
     best = front(measured, costs=lambda m: (m[0], m[1]))
     if not best:
         return None
-    return (best[0] if rng.random() < FASTEST else rng.choice(best))[2]
+    return (best[0] if dice.random() < FASTEST else dice.choice(best))[2]
 
 
-def neighbour(
-    space: Space, parent: Candidate, allows: Allows, rng: random.Random
-) -> Candidate | None:
+def neighbour(space: Space, parent: Candidate, allows: Allows, dice: Dice) -> Candidate | None:
     """A candidate that differs from its parent in a structural choice or in one or two sizes."""
     member = next(m for m in space.members if m.skeleton.key == parent.skeleton.key)
-    near = alike(space, member, rng)
-    if near and (not parent.sizes or rng.random() < CHOICE):
-        member = rng.choice(near)
+    near = alike(space, member, dice)
+    if near and (not parent.sizes or dice.random() < CHOICE):
+        member = dice.choice(near)
         changed = 0
     else:
-        changed = 2 if rng.random() < TWO else 1
+        changed = 2 if dice.random() < TWO else 1
     sizes = {n: v for n, v in parent.sizes if n in member.system.by_name}
-    order = rng.sample(sorted(sizes), len(sizes))
-    for freed in range(changed, len(order) + 1):
+    order = sorted(sizes)
+    dice.shuffle(order)
+    for freed in range(min(changed, len(order)), len(order) + 1):
         kept = {name: sizes[name] for name in order[freed:]}
         fixed = member.at(kept)
         if fixed is not None:
-            points = fixed.points
-            drawn = points.unrank(rng.randrange(points.count()))
+            drawn = next(fixed.points.draws(dice.below(1 << 64), space.sampler))
             if allows(member.skeleton, drawn):
                 return Candidate(space.program, member.skeleton, tuple(drawn.items()))
     return None
 
 
-def alike(space: Space, member: Member, rng: random.Random) -> list[Member]:
+def alike(space: Space, member: Member, dice: Dice) -> list[Member]:
     """The skeletons of the family that make one choice otherwise, and else differ least."""
     family = [m for m in space.members if m.family == member.family]
     mine = words(member.skeleton)
     apart = [n for n in mine if len({words(m.skeleton).get(n) for m in family}) > 1]
     if not apart:
         return []
-    name = rng.choice(apart)
+    name = dice.choice(apart)
     others = [m for m in family if words(m.skeleton).get(name) != mine[name]]
     far = [distance(mine, words(m.skeleton)) for m in others]
     return [m for m, n in zip(others, far, strict=True) if n == min(far)]
