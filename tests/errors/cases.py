@@ -24,7 +24,7 @@ from liftpy.constraints.draw import Space as Points
 from liftpy.constraints.explain import explain, refuse_empty
 from liftpy.constraints.profile import FOLDER
 from liftpy.constraints.system import Clause, ConstraintSystem
-from liftpy.explore.campaign import Campaign
+from liftpy.explore.campaign import Campaign, space_of
 from liftpy.explore.measure import Measurer
 from liftpy.explore.messages import Setup
 from liftpy.explore.replay import replay, stored_candidate
@@ -278,6 +278,12 @@ for known, text in LOWERED.items():
 CASES["space_of_what_has_no_kernel"] = lambda _: lp.space(
     lp.parse("def p(xs: [4]f32) = xs |> mapLcl(0, x => x)")
 )
+TILES = lp.parse("def p(yss: [4][6]f32) = yss |> map(map(x => x + 1))")
+CASES["condition_that_bounds_nothing"] = lambda _: lp.space(
+    lp.workload("stencil/three/100"), where=["tile0 * theta <= 4"]
+)
+CASES["space_of_no_family"] = lambda _: space_of(TILES, families=[])
+CASES["explained_out_of_every_range"] = lambda _: lp.space(TILES).explain({"tile0": 9999})
 
 
 # --- modules and devices ------------------------------------------------------------------------

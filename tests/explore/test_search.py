@@ -116,7 +116,7 @@ rng, names = random.Random(0), ("kappa", "sigma", "theta", "omega", "rho", "v")
 def one():
     sizes = tuple((n, rng.randrange(1, 99)) for n in names)
     return Some(skeleton=Some(family="f", choices=()), sizes=sizes, assignment=dict(sizes))
-print([likeness(one(), one()) for _ in range(200)])
+print(likeness([one() for _ in range(50)], [one() for _ in range(50)]).tolist())
 """
     said = [
         subprocess.run(

@@ -34,7 +34,7 @@ from liftpy.opencl.run import Loaded, Session, _kernel, find_device
 from liftpy.opencl.scalars import division_helpers
 from liftpy.primitives.text import show
 from liftpy.rewrite.rules import RULES
-from liftpy.rewrite.strategies.families import FAMILIES, Family, skeleton_of
+from liftpy.rewrite.strategies.families import FAMILIES, Family, derived
 from liftpy.rewrite.strategies.lower import plain
 from liftpy.rewrite.strategy import Failure, at_path, rule
 from liftpy.semantics.evaluate import evaluate
@@ -146,7 +146,7 @@ def lowered_by(
     options = list(family.choices(program))
     if not options:
         return None
-    skeleton = skeleton_of(family, program, random.choice(options))
+    skeleton = derived(family, program, random.choice(options))
     if isinstance(skeleton, Failure):
         return None
     for assignment in Space(collect(skeleton, device)).sample(1, random.randrange(2**31)):

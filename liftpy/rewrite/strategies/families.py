@@ -401,14 +401,14 @@ def skeletons_of(family: Family, program: Program) -> list[Skeleton] | str:
         return f"{family.name}: the program has no such shape"
     found: list[Skeleton] = []
     for choices in family.choices(program):
-        made = skeleton_of(family, program, choices)
+        made = derived(family, program, choices)
         if isinstance(made, Failure):
             return f"{family.name}: {made}"
         found.append(made)
     return found
 
 
-def skeleton_of(family: Family, program: Program, choices: Choices) -> Skeleton | Failure:
+def derived(family: Family, program: Program, choices: Choices) -> Skeleton | Failure:
     """The skeleton of some choices; the sizes that its derivation uses are open."""
     parameters = family.parameters(program, dict(choices))
     strategy = family.strategy(program, dict(choices), {p.name: p for p in parameters})
