@@ -25,7 +25,7 @@ SEARCHES: dict[str, Search] = {
     "guided": guided.search,
     "exhaustive": exhaustive.search,
 }
-DEFAULT = "local"
+DEFAULT = "guided"
 
 
 def named(name: str) -> Search:
