@@ -86,9 +86,9 @@ def _numbers(scalar: str, shape: tuple[int, ...], rng: np.random.Generator) -> A
             if not shape:
                 return np.asarray(rng.uniform(0.5, 1), dtype)
             if count > DISTINCT:
-                return rng.uniform(-1, 1, shape).astype(dtype)
+                return rng.uniform(-0.5, 1, shape).astype(dtype)
             steps = (2 * rng.permutation(count) + 1 - count) / max(count, 1)
-            return steps.astype(dtype).reshape(shape)
+            return (0.75 * steps + 0.25).astype(dtype).reshape(shape)  # a sum is not zero
 
 
 def choose_points(shape: tuple[int, ...], count: int, seed: int = INPUT_SEED) -> NDArray[np.int64]:
@@ -206,7 +206,7 @@ class PartJudge:
     def _compare(
         self, result: Array, points: NDArray[np.int64], values: Array
     ) -> float | WrongResult:
-        got = np.asarray(result[tuple(points.T)])
+        got = np.atleast_1d(result[tuple(points.T)])
         same = (got == values) | (np.isnan(got) & np.isnan(values))
         with np.errstate(invalid="ignore"):
             apart = np.abs(got.astype(np.float64) - values.astype(np.float64))

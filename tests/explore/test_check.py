@@ -40,7 +40,7 @@ def test_inputs_are_distinct_of_both_signs_and_always_the_same():
     assert x.shape == (101, 103)
     assert x.dtype == np.float32
     assert len(np.unique(x)) == x.size
-    assert x.min() < -0.9
+    assert x.min() < -0.4
     assert x.max() > 0.9
     assert not np.array_equal(x[0], w)
     assert all(np.array_equal(first[n], again[n]) for n in first)
@@ -184,3 +184,17 @@ def test_the_meaning_at_points_is_that_of_the_whole():
     points = np.array([[0, 0], [100, 102], [17, 31]])
     whole = evaluate(LARGE, *inputs(LARGE).values(), dtype=np.float64)
     np.testing.assert_array_equal(meaning_at(LARGE, inputs(LARGE), points), whole[tuple(points.T)])
+
+
+@pytest.mark.parametrize("n", [5000, 100000])
+def test_a_sum_of_noise_is_large_and_a_wrong_one_is_told(n):
+    program = parse(f"def total(xs: [{n}]f32) = xs |> reduce(add, 0)")
+    arrays = inputs(program)
+    wanted = expected(program, arrays)
+    right = np.float64(arrays["xs"].astype(np.float64).sum())
+    assert right > n / 10
+    judge = Judge(program, arrays, wanted)
+    assert isinstance(judge.judge(np.float32(right) * np.ones((), np.float32)), float)
+    verdict = judge.judge(np.zeros((), np.float32))
+    assert isinstance(verdict, WrongResult)
+    assert verdict.got == 0
