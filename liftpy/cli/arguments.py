@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.errors import ArgumentRefused, LiftError, UnknownName
+from liftpy.explore.campaign import space_of
 from liftpy.explore.candidate import Settings
+from liftpy.explore.space import Space
 from liftpy.ir.expr import Program
 from liftpy.opencl.run import devices, find_device
 from liftpy.semantics.sizes import at_sizes, parse
@@ -58,6 +60,10 @@ SetOption = Annotated[
     typer.Option(
         "--set", metavar="NAME=VALUE", help="A structural choice or a size; may be repeated."
     ),
+]
+ChoiceOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=WORD", help="A structural choice; may be repeated."),
 ]
 WhereOption = Annotated[
     list[str] | None,
@@ -255,3 +261,23 @@ def arrays(given: Sequence[str] | None) -> dict[str, NDArray[Any]]:
 def device_or_default(name: str | None) -> Device:
     """The device named; without a name the first one, or the generic one where there is none."""
     return DEFAULT_DEVICE if name is None and not devices() else find_device(name)
+
+
+def asked_space(
+    program: str,
+    size: Sequence[str] | None,
+    device: str | None,
+    set_: Sequence[str] | None,
+    where: Sequence[str] | None,
+    memory_limit: int | None,
+) -> tuple[Space, Settings]:
+    """The space that options ask for, and their settings of one value, which are left to apply."""
+    chosen, listed = settings_and_lists(set_)
+    space = space_of(
+        load_program(program, size),
+        device_or_default(device),
+        memory_limit=memory_limit,
+        where=where or (),
+        fixed=listed,
+    )
+    return space, chosen

@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from liftpy.cli.arguments import (
+    ChoiceOption,
     JsonFlag,
     LimitsName,
     MemoryLimit,
@@ -212,7 +213,7 @@ def derive(
     steps: Annotated[
         bool, typer.Option("--steps", help="Print the expression after each step.")
     ] = False,
-    set_: SetOption = None,
+    set_: ChoiceOption = None,
     device: LimitsName = None,
     json: JsonFlag = False,
 ) -> None:

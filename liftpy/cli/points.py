@@ -20,15 +20,12 @@ from liftpy.cli.arguments import (
     SetOption,
     SizeOption,
     WhereOption,
-    device_or_default,
-    load_program,
-    settings_and_lists,
+    asked_space,
 )
 from liftpy.cli.screen import note, say, show, show_json
 from liftpy.constraints.device import DEFAULT_DEVICE, PROFILE, Device
 from liftpy.constraints.profile import profiles as all_profiles
 from liftpy.errors import LiftError
-from liftpy.explore.campaign import space_of
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.report import in_bytes
 from liftpy.ir.types import EXTENSIONS
@@ -143,15 +140,8 @@ def show_space(  # noqa: PLR0913  as many options as there are to narrow and to 
     With --draw, candidates are drawn instead: as `explore --search random` of the same seed would.
     """
     begun = time.perf_counter()
-    target = device_or_default(device)
-    chosen, listed = settings_and_lists(set_)
-    space = space_of(
-        load_program(program, size),
-        target,
-        memory_limit=memory_limit,
-        where=where or (),
-        fixed=listed,
-    ).narrow(chosen)
+    whole, chosen = asked_space(program, size, device, set_, where, memory_limit)
+    space, target = whole.narrow(chosen), whole.device
     if draw:
         drawn = dataclasses.replace(space, sampler=sampler.value).sample(draw, seed, start=start)
         show_draws(drawn, more=len(drawn) == draw, json=json)
@@ -241,14 +231,7 @@ def explain(
 
     Exit code 1 if they are not.
     """
-    chosen, listed = settings_and_lists(set_)
-    space = space_of(
-        load_program(program, size),
-        device_or_default(device),
-        memory_limit=memory_limit,
-        where=where or (),
-        fixed=listed,
-    )
+    space, chosen = asked_space(program, size, device, set_, where, memory_limit)
     answer = space.explain(chosen)
     if json:
         show_json(dataclasses.asdict(answer))

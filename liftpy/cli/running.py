@@ -20,10 +20,9 @@ from liftpy.cli.arguments import (
     SizeOption,
     WhereOption,
     arrays,
-    device_or_default,
+    asked_space,
     load_program,
     settings,
-    settings_and_lists,
 )
 from liftpy.cli.screen import note, say, show_json
 from liftpy.compile import compile_candidate
@@ -74,14 +73,7 @@ def compile_program(
 
     Needs no device: without one the generic limits hold.
     """
-    chosen, listed = settings_and_lists(set_)
-    space = space_of(
-        load_program(program, size),
-        device_or_default(device),
-        memory_limit=memory_limit,
-        where=where or (),
-        fixed=listed,
-    )
+    space, chosen = asked_space(program, size, device, set_, where, memory_limit)
     candidate = space.candidate(chosen)
     module = compile_candidate(candidate.skeleton, candidate.assignment)
     if output is not None:

@@ -329,7 +329,9 @@ class Space:
         if valid:
             count = self.narrow(settings).count()
             what = "a valid candidate" if count == 1 else f"{count} valid candidates"
-            return Answer(True, f"{_spell(settings)}: {what} in {a_few(valid)}", count, clashes)
+            return Answer(
+                True, f"{self._spell(settings)}: {what} in {a_few(valid)}", count, clashes
+            )
         parts = [
             f"{a_few(keys[gist])}:\n"
             + _indent("\n".join([explanation.text(), *self._places(member, explanation)]))
@@ -337,8 +339,12 @@ class Space:
         ]
         parts += [f"{a_few(mine)}:\n{_indent(why)}" for why, mine in outside.items()]
         return Answer(
-            False, "\n".join([f"{_spell(settings)}: no valid candidate", *parts]), 0, clashes
+            False, "\n".join([f"{self._spell(settings)}: no valid candidate", *parts]), 0, clashes
         )
+
+    def _spell(self, settings: Mapping[str, str | int]) -> str:
+        """Settings, and the user's conditions."""
+        return ", ".join([*([_spell(settings)] if settings else []), *self.asked]) or "no settings"
 
     def why_empty(self, memory_limit: int | None = None) -> str:
         """Why there is no candidate: in one sentence, where all skeletons have one reason.
