@@ -71,6 +71,27 @@ class Ternary:
 
 
 @dataclass(frozen=True, slots=True)
+class Test:
+    """`index >= 0`; with a bound, `index < bound`."""
+
+    index: Nat
+    bound: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The test as C."""
+        index = index_c(self.index, wide=magnitude(self.index) > MAX_INT)
+        return f"{index} >= 0" if self.bound is None else f"{index} < {self.bound}"
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """Range tests, all of which must hold."""
+
+    tests: tuple[Test, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CallC:
     """`function(args)`; also a vector literal `(float4)(args)`."""
 
@@ -78,7 +99,7 @@ class CallC:
     args: tuple[C, ...]
 
 
-C: TypeAlias = Text | Private | Infix | Prefix | Ternary | CallC
+C: TypeAlias = Text | Private | Infix | Prefix | Ternary | All | CallC
 
 
 @dataclass(slots=True)
@@ -132,7 +153,16 @@ class For:
     body: Block
 
 
-Statement: TypeAlias = Declare | Assign | Do | Barrier | For
+@dataclass(slots=True)
+class If:
+    """`if (condition) then else otherwise`."""
+
+    condition: C
+    then: Block
+    otherwise: Block
+
+
+Statement: TypeAlias = Declare | Assign | Do | Barrier | For | If
 
 
 # --- printing ------------------------------------------------------------------------------------
@@ -163,7 +193,7 @@ def uses(block: Block) -> dict[Memory, set[tuple[int, int]]]:
             case CallC(_, args):
                 for a in args:
                     visit(a)
-            case Text():
+            case Text() | All():
                 pass
 
     def walk(b: Block) -> None:
@@ -176,6 +206,10 @@ def uses(block: Block) -> dict[Memory, set[tuple[int, int]]]:
                     visit(value)
                 case For(body=body):
                     walk(body)
+                case If(condition, then, otherwise):
+                    visit(condition)
+                    walk(then)
+                    walk(otherwise)
                 case Barrier():
                     pass
 
@@ -237,6 +271,12 @@ class Printer:
                     lines.append(f"{pad}for (int {var} = {start}; {var} < {bound}; {advance}) {{")
                     lines += self.statements(body, indent + 1)
                     lines.append(f"{pad}}}")
+                case If(condition, then, otherwise):
+                    lines.append(f"{pad}if {self.c(condition, inside=True)} {{")
+                    lines += self.statements(then, indent + 1)
+                    lines.append(f"{pad}}} else {{")
+                    lines += self.statements(otherwise, indent + 1)
+                    lines.append(f"{pad}}}")
         return lines
 
     def assign(self, target: C, value: C) -> list[str]:
@@ -281,6 +321,8 @@ class Printer:
                         self.c(otherwise, inside=True),
                     ]
                 )
+            case All(tests):
+                return f"({' && '.join(test.text for test in tests)})"
             case CallC(function, args):
                 return f"{function}({', '.join(self.c(a) for a in args)})"
         return f"({text})" if inside else text

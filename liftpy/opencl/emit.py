@@ -41,6 +41,7 @@ from liftpy.kernels.chain import Kernel
 from liftpy.opencl import loops
 from liftpy.opencl.c import (
     MAX_INT,
+    All,
     Assign,
     Barrier,
     Block,
@@ -59,7 +60,18 @@ from liftpy.opencl.c import (
 from liftpy.opencl.loops import HazardError, Vector, memories_of, vectors
 from liftpy.opencl.scalars import INFIX, literal_c, operator_c
 from liftpy.opencl.scopes import Scopes
-from liftpy.opencl.terms import at_lane, condition_c, guards, lanes_c, number_c, parts, repeated
+from liftpy.opencl.terms import (
+    at_all_lanes,
+    at_lane,
+    condition_c,
+    guards,
+    in_a_row,
+    lanes_c,
+    number_c,
+    parts,
+    repeated,
+    tests_of,
+)
 from liftpy.opencl.uses import Component, Uses
 from liftpy.primitives import (
     LAYOUTS,
@@ -93,6 +105,7 @@ from liftpy.views.access import (
     Choice,
     Constant,
     FromIndex,
+    Inside,
     Lanes,
     Load,
     Memory,
@@ -825,10 +838,32 @@ class Emitter(Scopes):
             pointer = Text(f"&{self.cell(start)}")
             return self.loaded(start, CallC(f"vload{width}", (Text("0"), pointer)), width)
         kind = vector_type(term.type.name, width)
-        return CallC(
-            f"({kind})",
-            tuple(self.scalar(at_lane(self.read, term, lane, k)) for k in range(width)),
-        )
+        row = self.row(term, (), lane, width) if term.stable else None
+        if row is None:
+            lanes = (self.scalar(at_lane(self.read, term, lane, k)) for k in range(width))
+            return CallC(f"({kind})", tuple(lanes))
+        each = CallC(f"({kind})", tuple(self.lanes_behind(term, lane, width)))
+        return self.named(("row", term, width), Ternary(*row, each), kind)
+
+    def row(
+        self, term: Term, conditions: Sequence[Inside], lane: str, width: int
+    ) -> tuple[C, C] | None:
+        """A load of all lanes behind conditions as one, and the tests for that, if it can be one.
+
+        The tests are those of the lanes at the ends: where they fail, lanes are read one by one.
+        """
+        if not isinstance(term, Load) or term.memory.space == "private":
+            return None
+        found = in_a_row(term.index, lane, width)
+        ends = [at_all_lanes(t, lane, width) for c in conditions for t in tests_of(c)]
+        if found is None or None in ends:
+            return None
+        first, tests = found
+        start = Load(term.memory, first)
+        self.accesses.append(Access(term.memory, first, width, store=False))
+        whole = CallC(f"vload{width}", (Text("0"), Text(f"&{self.cell(start)}")))
+        needed = (*(end for end in ends if end is not None), *tests)
+        return All(tuple(dict.fromkeys(needed))), whole
 
     def vector_unconditional(self, term: Term, lane: str, width: int) -> tuple[C, bool]:
         """A vector behind a condition: one ternary where all lanes share it, else lane by lane."""
@@ -846,6 +881,10 @@ class Emitter(Scopes):
 
                 inner, other = part(then, holds=True), part(otherwise, holds=False)
                 return Ternary(condition_c(conditions), inner, other), True
+            row = self.row(then, conditions, lane, width)
+            if row is not None:
+                each = CallC(f"({kind})", tuple(self.lanes_behind(term, lane, width)))
+                return Ternary(*row, each), True
         if isinstance(term, Load) and term.memory.space != "private":
             start = self.start(term.index, lane, width)
             if start is not None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from liftpy.ir.nat import Nat, nat
+from liftpy.ir.nat import Atom, Extreme, Nat, Remainder, Var, atom, nat, product, var
 from liftpy.ir.types import ScalarType
-from liftpy.opencl.c import C_TYPES, MAX_INT, C, CallC, Text, index_c, magnitude
+from liftpy.opencl.c import C_TYPES, MAX_INT, All, C, CallC, Test, Text, index_c, magnitude
 from liftpy.opencl.scalars import literal_c
 from liftpy.views.access import (
     AccessReader,
@@ -87,14 +87,73 @@ def guards(term: Choice) -> tuple[list[Inside], Term, Term]:
 
 def condition_c(conditions: list[Inside]) -> C:
     """Range tests, all of which must hold."""
-    tests: list[str] = []
-    for condition in conditions:
-        index = index_c(condition.index, wide=magnitude(condition.index) > MAX_INT)
-        if condition.test_low:
-            tests.append(f"{index} >= 0")
-        if condition.test_high:
-            tests.append(f"{index} < {int(condition.length)}")
-    return Text(f"({' && '.join(dict.fromkeys(tests))})")
+    return All(tuple(dict.fromkeys(test for c in conditions for test in tests_of(c))))
+
+
+def tests_of(inside: Inside) -> list[Test]:
+    """The range tests of a condition that are needed."""
+    low = [Test(inside.index)] if inside.test_low else []
+    return [*low, Test(inside.index, int(inside.length))] if inside.test_high else low
+
+
+def at_all_lanes(test: Test, lane: str, width: int) -> Test | None:
+    """The test that holds if this one does at every lane; None if no end of the lanes decides."""
+    first, last = (test.index.substitute({lane: k}) for k in (0, width - 1))
+    rise = test.index.substitute({lane: 1}) - first
+    if rise.constant is None or test.index != first + rise * var(lane, 0, width - 1):
+        return None
+    return Test(first if (rise.constant >= 0) == (test.bound is None) else last, test.bound)
+
+
+def in_a_row(index: Nat, lane: str, width: int) -> tuple[Nat, tuple[Test, ...]] | None:
+    """Where lane 0 is, if lane `k` is `k` after it, and what has to be tested for that.
+
+    An index that is held at an end, or goes round, runs with its lanes where none is at the end:
+    `max(0, i + lane - 1)` does where `i - 1 >= 0`. None if it never does.
+    """
+    tests: list[Test] = []
+    while True:
+        bent = next((a for a in index.atoms() if lane in a.names and not isinstance(a, Var)), None)
+        if bent is None:
+            break
+        straight = _straight(bent, lane)
+        if straight is None:
+            return None
+        part, conditions = straight
+        for condition in conditions:
+            test = at_all_lanes(condition, lane, width)
+            if test is None:
+                return None
+            tests.append(test)
+        index = _replaced(index, bent, part)
+    first = index - var(lane, 0, width - 1)
+    return None if lane in first.names() else (first, tuple(dict.fromkeys(tests)))
+
+
+def _straight(a: Atom, lane: str) -> tuple[Nat, list[Test]] | None:
+    """What an atom is where it does not bend, and the tests for that."""
+    match a:
+        case Extreme(left=left, right=right, largest=largest):
+            if (lane in left.names()) == (lane in right.names()):
+                return None
+            moving, still = (left, right) if lane in left.names() else (right, left)
+            if largest:
+                return moving, [Test(moving - still)]
+            end = still.constant
+            return moving, [Test(still - moving) if end is None else Test(moving, end + 1)]
+        case Remainder(numerator=over, denominator=under) if under.constant is not None:
+            return over, [Test(over), Test(over, under.constant)]
+        case _:
+            return None
+
+
+def _replaced(index: Nat, a: Atom, by: Nat) -> Nat:
+    """An index with an atom replaced."""
+    total = nat(0)
+    for monomial, coefficient in index.terms.items():
+        factors = [by if factor == a else atom(factor) for factor, e in monomial for _ in range(e)]
+        total = total + coefficient * product(factors)
+    return total
 
 
 def number_c(index: Nat, t: ScalarType) -> C:
