@@ -61,7 +61,7 @@ from liftpy.opencl.loops import HazardError, Vector, memories_of, vectors
 from liftpy.opencl.scalars import INFIX, literal_c, operator_c
 from liftpy.opencl.scopes import Scopes
 from liftpy.opencl.terms import (
-    at_all_lanes,
+    at_all,
     at_lane,
     condition_c,
     guards,
@@ -855,7 +855,7 @@ class Emitter(Scopes):
         if not isinstance(term, Load) or term.memory.space == "private":
             return None
         found = in_a_row(term.index, lane, width)
-        ends = [at_all_lanes(t, lane, width) for c in conditions for t in tests_of(c)]
+        ends = [at_all(t, lane, 0, width - 1) for c in conditions for t in tests_of(c)]
         if found is None or None in ends:
             return None
         first, tests = found

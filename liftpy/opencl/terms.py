@@ -96,11 +96,11 @@ def tests_of(inside: Inside) -> list[Test]:
     return [*low, Test(inside.index, int(inside.length))] if inside.test_high else low
 
 
-def at_all_lanes(test: Test, lane: str, width: int) -> Test | None:
-    """The test that holds if this one does at every lane; None if no end of the lanes decides."""
-    first, last = (test.index.substitute({lane: k}) for k in (0, width - 1))
-    rise = test.index.substitute({lane: 1}) - first
-    if rise.constant is None or test.index != first + rise * var(lane, 0, width - 1):
+def at_all(test: Test, name: str, low: int, high: int) -> Test | None:
+    """The test that holds if this one does for all values of a variable; None if no end decides."""
+    first, last = (test.index.substitute({name: k}) for k in (low, high))
+    rise = test.index.substitute({name: low + 1}) - first
+    if rise.constant is None or test.index != first + rise * (var(name, low, high) - low):
         return None
     return Test(first if (rise.constant >= 0) == (test.bound is None) else last, test.bound)
 
@@ -121,7 +121,7 @@ def in_a_row(index: Nat, lane: str, width: int) -> tuple[Nat, tuple[Test, ...]] 
             return None
         part, conditions = straight
         for condition in conditions:
-            test = at_all_lanes(condition, lane, width)
+            test = at_all(condition, lane, 0, width - 1)
             if test is None:
                 return None
             tests.append(test)

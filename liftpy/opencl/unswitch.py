@@ -1,21 +1,28 @@
-"""Loops whose body tests what the loop does not change are made twice: with tests, and without.
+"""Loops are made again without the guards that hold in most of their passes.
 
-A padded array that is read where it is needed is guarded at every reading, although all readings
-of a work-item's block lie inside but for those at the border. Where the guards in a loop do not
-depend on its counter, one test in front of it decides for the whole loop (loop unswitching: F. E.
-Allen and J. Cocke, A Catalogue of Optimizing Transformations, 1971):
+A padded array that is read where it is needed is guarded at every reading, although nearly all
+readings lie inside. So a loop whose body has guards is made anew without them, for when they hold;
+both versions compute the same values in the same order. Three ways, the first that fits is taken:
 
-    if (all tests hold) { the loop, nothing guarded } else { the loop as it was }
+- *In front of the loop* (loop unswitching: F. E. Allen and J. Cocke, A Catalogue of Optimizing
+  Transformations, 1971). No guard depends on the loop's counters: one test decides, in front of
+  the outermost such loop.
 
-Both sides compute the same values in the same order. Taken is the outermost loop all of whose tests
-are known before it; failing that, an innermost loop with some. A loop with a barrier stays as it
-is.
+      if (all tests hold) { the loop, nothing guarded } else { the loop as it was }
+
+- *Passes apart* (index set splitting: U. Banerjee, 1979). A guard depends on the counter alone, so
+  that it holds from one number to another: three loops, the middle one without it.
+- *For all passes*. What a guard needs in every pass is tested in front of the outermost loop, as
+  above: the guard at the pass where its index is least, or largest.
+
+A loop with a barrier stays as it is: not all work-items might take the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from liftpy.ir.nat import Nat, Var, atom
 from liftpy.opencl.c import (
     All,
     Assign,
@@ -33,25 +40,101 @@ from liftpy.opencl.c import (
     Ternary,
     Test,
 )
+from liftpy.opencl.terms import at_all
 
 
 def unswitched(block: Block) -> Block:
-    """A block with its guards tested in front of loops where that is possible."""
-    return Block([_statement(s) for s in block.statements])
+    """A block whose loops have versions without guards."""
+    return Block([made for s in block.statements for made in _versions(s)])
 
 
-def _statement(s: Statement) -> Statement:
-    if not isinstance(s, For):
-        return s
+def _versions(s: Statement) -> list[Statement]:
+    """What stands for a statement."""
+    if not isinstance(s, For) or _has_barrier(s.body):
+        return [s]
     tests = dict.fromkeys(_tests(s.body))
-    if not tests or _has_barrier(s.body):
-        return s
+    if not tests:
+        return [s]
     counters = {s.var, *_counters(s.body)}
     known = tuple(t for t in tests if counters.isdisjoint(t.index.names()))
     if known and (len(known) == len(tests) or len(counters) == 1):
-        free = For(s.var, s.start, s.bound, s.step, _given(s.body, frozenset(known)))
-        return If(All(known), Block([free]), Block([s]))
-    return For(s.var, s.start, s.bound, s.step, unswitched(s.body))
+        return [If(All(known), Block([_free(s, known)]), Block([s]))]
+    if any(_splits(inner) for inner in _loops(s.body)):
+        return [For(s.var, s.start, s.bound, s.step, unswitched(s.body))]
+    if passes := _passes(s, tests):
+        return _apart(s, *passes)
+    needed = {t: end for t in tests if (end := _always(t, counters)) is not None}
+    if not needed:
+        return [s]
+    return [If(All(tuple(dict.fromkeys(needed.values()))), Block([_free(s, needed)]), Block([s]))]
+
+
+def _splits(s: For) -> bool:
+    """Whether a loop, or one in it, can be split at guards that depend on its counter at most."""
+    tests = dict.fromkeys(_tests(s.body))
+    counters = {s.var, *_counters(s.body)}
+    known = [counters.isdisjoint(t.index.names()) for t in tests]
+    if tests and (all(known) or (len(counters) == 1 and any(known))):
+        return True
+    return bool(_passes(s, tests)) or any(map(_splits, _loops(s.body)))
+
+
+def _free(s: For, holding: Iterable[Test]) -> For:
+    """A loop where some tests hold."""
+    return For(s.var, s.start, s.bound, s.step, _given(s.body, frozenset(holding)))
+
+
+def _passes(s: For, tests: Iterable[Test]) -> tuple[int, int, tuple[Test, ...]] | None:
+    """The passes, from and to, in which the tests of the counter alone hold, and these tests."""
+    if s.start != "0" or s.step != "1":
+        return None
+    low, high = 0, int(s.bound)
+    own = tuple(t for t in tests if set(t.index.names()) == {s.var})
+    for test in own:
+        start = test.index.substitute({s.var: 0})
+        rise = test.index.substitute({s.var: 1}) - start
+        first, each = start.constant, rise.constant
+        if first is None or not each or test.index != start + rise * _counter(test, s.var):
+            return None
+        # first + each * i >= 0, or first + each * i < bound, that is bound - 1 - ... >= 0
+        if test.bound is not None:
+            first, each = test.bound - 1 - first, -each
+        if each > 0:
+            low = max(low, -(first // each))
+        else:
+            high = min(high, first // -each + 1)
+    return (low, high, own) if own and low < high else None
+
+
+def _apart(s: For, low: int, high: int, own: tuple[Test, ...]) -> list[Statement]:
+    """A loop in up to three: before, while, and after the tests of its counter hold."""
+    free = _free(s, own)
+    parts = ((s, 0, low), (free, low, high), (s, high, int(s.bound)))
+    return [For(s.var, str(a), str(b), s.step, loop.body) for loop, a, b in parts if a < b]
+
+
+def _counter(test: Test, name: str) -> Nat:
+    (counter,) = (a for a in test.index.atoms() if isinstance(a, Var) and a.name == name)
+    return atom(counter)
+
+
+def _always(test: Test, counters: set[str]) -> Test | None:
+    """The test that this one holds in all passes; None if it has no such form, or never holds."""
+    found: Test | None = test
+    for name in sorted(test.index.names() & counters):
+        bounds = next(
+            (a.bounds for a in test.index.atoms() if isinstance(a, Var) and a.name == name), None
+        )
+        if found is None or bounds is None or None in bounds:
+            return None
+        low, high = bounds
+        found = at_all(found, name, int(low or 0), int(high or 0))
+    return found if found is not None and found.index.constant is None else None
+
+
+def _loops(block: Block) -> Iterator[For]:
+    """The loops directly in a block."""
+    return (s for s in block.statements if isinstance(s, For))
 
 
 def _inner(block: Block) -> Iterator[Block]:
