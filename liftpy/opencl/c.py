@@ -7,6 +7,7 @@ width, the registers are vectors; elsewhere they are scalars.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -71,7 +72,7 @@ class Ternary:
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
+class RangeTest:
     """`index >= 0`; with a bound, `index < bound`."""
 
     index: Nat
@@ -88,7 +89,7 @@ class Test:
 class All:
     """Range tests, all of which must hold."""
 
-    tests: tuple[Test, ...]
+    tests: tuple[RangeTest, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +253,7 @@ class Printer:
         """The statements of a block."""
         pad = INDENT * indent
         lines: list[str] = []
-        for s in block.statements:
+        for s in self.splatted(block.statements):
             match s:
                 case Declare(kind, name, value):
                     lines.append(f"{pad}const {kind} {name} = {self.c(value)};")
@@ -278,6 +279,26 @@ class Printer:
                     lines += self.statements(otherwise, indent + 1)
                     lines.append(f"{pad}}}")
         return lines
+
+    def splatted(self, statements: list[Statement]) -> Iterator[Statement]:
+        """Statements; one for all lanes of a register that get the same constant one by one."""
+        k = 0
+        while k < len(statements):
+            s = statements[k]
+            if (
+                isinstance(s, Assign)
+                and isinstance(s.target, Private)
+                and isinstance(s.value, Text)
+            ):
+                memory, index, width = s.target.memory, s.target.index, self.widths[s.target.memory]
+                lanes = [Assign(Private(memory, index + i, 1), s.value) for i in range(width)]
+                if width > 1 and index % width == 0 and statements[k : k + width] == lanes:
+                    kind = vector_type(memory.scalar.name, width)
+                    yield Assign(Private(memory, index, width), CallC(f"({kind})", (s.value,)))
+                    k += width
+                    continue
+            yield s
+            k += 1
 
     def assign(self, target: C, value: C) -> list[str]:
         """An assignment; a vector over scalar registers goes lane by lane."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from liftpy.ir.nat import Atom, Extreme, Nat, Remainder, Var, atom, nat, product, var
 from liftpy.ir.types import ScalarType
-from liftpy.opencl.c import C_TYPES, MAX_INT, All, C, CallC, Test, Text, index_c, magnitude
+from liftpy.opencl.c import C_TYPES, MAX_INT, All, C, CallC, RangeTest, Text, index_c, magnitude
 from liftpy.opencl.scalars import literal_c
 from liftpy.views.access import (
     AccessReader,
@@ -90,70 +90,78 @@ def condition_c(conditions: list[Inside]) -> C:
     return All(tuple(dict.fromkeys(test for c in conditions for test in tests_of(c))))
 
 
-def tests_of(inside: Inside) -> list[Test]:
+def tests_of(inside: Inside) -> list[RangeTest]:
     """The range tests of a condition that are needed."""
-    low = [Test(inside.index)] if inside.test_low else []
-    return [*low, Test(inside.index, int(inside.length))] if inside.test_high else low
+    low = [RangeTest(inside.index)] if inside.test_low else []
+    return [*low, RangeTest(inside.index, int(inside.length))] if inside.test_high else low
 
 
-def at_all(test: Test, name: str, low: int, high: int) -> Test | None:
+def at_all(test: RangeTest, name: str, low: int, high: int) -> RangeTest | None:
     """The test that holds if this one does for all values of a variable; None if no end decides."""
     first, last = (test.index.substitute({name: k}) for k in (low, high))
     rise = test.index.substitute({name: low + 1}) - first
     if rise.constant is None or test.index != first + rise * (var(name, low, high) - low):
         return None
-    return Test(first if (rise.constant >= 0) == (test.bound is None) else last, test.bound)
+    return RangeTest(first if (rise.constant >= 0) == (test.bound is None) else last, test.bound)
 
 
-def in_a_row(index: Nat, lane: str, width: int) -> tuple[Nat, tuple[Test, ...]] | None:
+def in_a_row(index: Nat, lane: str, width: int) -> tuple[Nat, tuple[RangeTest, ...]] | None:
     """Where lane 0 is, if lane `k` is `k` after it, and what has to be tested for that.
 
     An index that is held at an end, or goes round, runs with its lanes where none is at the end:
     `max(0, i + lane - 1)` does where `i - 1 >= 0`. None if it never does.
     """
-    tests: list[Test] = []
-    while True:
-        bent = next((a for a in index.atoms() if lane in a.names and not isinstance(a, Var)), None)
-        if bent is None:
-            break
-        straight = _straight(bent, lane)
-        if straight is None:
-            return None
-        part, conditions = straight
-        for condition in conditions:
-            test = at_all(condition, lane, 0, width - 1)
-            if test is None:
-                return None
-            tests.append(test)
-        index = _replaced(index, bent, part)
-    first = index - var(lane, 0, width - 1)
-    return None if lane in first.names() else (first, tuple(dict.fromkeys(tests)))
+    tests: dict[RangeTest, None] = {}
+    try:
+        straight = _straight(index, lane, width, tests)
+    except _BentError:
+        return None
+    first = straight - var(lane, 0, width - 1)
+    return None if lane in first.names() else (first, tuple(tests))
 
 
-def _straight(a: Atom, lane: str) -> tuple[Nat, list[Test]] | None:
-    """What an atom is where it does not bend, and the tests for that."""
-    match a:
-        case Extreme(left=left, right=right, largest=largest):
-            if (lane in left.names()) == (lane in right.names()):
-                return None
-            moving, still = (left, right) if lane in left.names() else (right, left)
-            if largest:
-                return moving, [Test(moving - still)]
-            end = still.constant
-            return moving, [Test(still - moving) if end is None else Test(moving, end + 1)]
-        case Remainder(numerator=over, denominator=under) if under.constant is not None:
-            return over, [Test(over), Test(over, under.constant)]
-        case _:
-            return None
+class _BentError(Exception):
+    """An index has no straight form; never leaves `in_a_row`."""
 
 
-def _replaced(index: Nat, a: Atom, by: Nat) -> Nat:
-    """An index with an atom replaced."""
+def _straight(index: Nat, lane: str, width: int, tests: dict[RangeTest, None]) -> Nat:
+    """An index without the bends that depend on the lane; adds the tests for that."""
+    if lane not in index.names():
+        return index
     total = nat(0)
     for monomial, coefficient in index.terms.items():
-        factors = [by if factor == a else atom(factor) for factor, e in monomial for _ in range(e)]
+        factors = [_unbent(a, lane, width, tests) for a, e in monomial for _ in range(e)]
         total = total + coefficient * product(factors)
     return total
+
+
+def _unbent(a: Atom, lane: str, width: int, tests: dict[RangeTest, None]) -> Nat:
+    """What an atom is where it does not bend."""
+    if lane not in a.names or isinstance(a, Var):
+        return atom(a)
+    parts = [_straight(part, lane, width, tests) for part in a.parts()]
+    moves = [lane in part.names() for part in parts]
+    needed: list[RangeTest]
+    match a:
+        case Extreme(largest=largest) if moves in ([True, False], [False, True]):
+            value, still = parts if moves[0] else reversed(parts)
+            end = still.constant
+            if largest:
+                needed = [RangeTest(value - still)]
+            else:
+                needed = [RangeTest(still - value) if end is None else RangeTest(value, end + 1)]
+        case Remainder() if (period := parts[1].constant) and None not in parts[0].bounds:
+            turns = sum(int(end or 0) for end in parts[0].bounds) // 2 // period  # in the middle
+            value = parts[0] - turns * period
+            needed = [RangeTest(value), RangeTest(value, period)]
+        case _:
+            raise _BentError
+    for test in needed:
+        end_test = at_all(test, lane, 0, width - 1)
+        if end_test is None:
+            raise _BentError
+        tests[end_test] = None
+    return value
 
 
 def number_c(index: Nat, t: ScalarType) -> C:

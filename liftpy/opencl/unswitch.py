@@ -10,8 +10,8 @@ both versions compute the same values in the same order. Three ways, the first t
 
       if (all tests hold) { the loop, nothing guarded } else { the loop as it was }
 
-- *Passes apart* (index set splitting: U. Banerjee, 1979). A guard depends on the counter alone, so
-  that it holds from one number to another: three loops, the middle one without it.
+- *Passes apart* (index set splitting: U. Banerjee, 1979). What a guard needs depends on the counter
+  alone, so that it holds from one number to another: three loops, the middle one without it.
 - *For all passes*. What a guard needs in every pass is tested in front of the outermost loop, as
   above: the guard at the pass where its index is least, or largest.
 
@@ -36,9 +36,9 @@ from liftpy.opencl.c import (
     If,
     Infix,
     Prefix,
+    RangeTest,
     Statement,
     Ternary,
-    Test,
 )
 from liftpy.opencl.terms import at_all
 
@@ -79,18 +79,25 @@ def _splits(s: For) -> bool:
     return bool(_passes(s, tests)) or any(map(_splits, _loops(s.body)))
 
 
-def _free(s: For, holding: Iterable[Test]) -> For:
+def _free(s: For, holding: Iterable[RangeTest]) -> For:
     """A loop where some tests hold."""
     return For(s.var, s.start, s.bound, s.step, _given(s.body, frozenset(holding)))
 
 
-def _passes(s: For, tests: Iterable[Test]) -> tuple[int, int, tuple[Test, ...]] | None:
-    """The passes, from and to, in which the tests of the counter alone hold, and these tests."""
+def _passes(s: For, tests: Iterable[RangeTest]) -> tuple[int, int, list[RangeTest]] | None:
+    """The passes, from and to, in which what the tests need of the counter alone holds.
+
+    With the tests that hold then: a test that depends on counters of inner loops as well holds if
+    it does in all their passes.
+    """
     if s.start != "0" or s.step != "1":
         return None
+    inner = set(_counters(s.body))
+    own = {
+        t: end for t in tests if (end := _always(t, inner)) and set(end.index.names()) == {s.var}
+    }
     low, high = 0, int(s.bound)
-    own = tuple(t for t in tests if set(t.index.names()) == {s.var})
-    for test in own:
+    for test in own.values():
         start = test.index.substitute({s.var: 0})
         rise = test.index.substitute({s.var: 1}) - start
         first, each = start.constant, rise.constant
@@ -103,24 +110,24 @@ def _passes(s: For, tests: Iterable[Test]) -> tuple[int, int, tuple[Test, ...]] 
             low = max(low, -(first // each))
         else:
             high = min(high, first // -each + 1)
-    return (low, high, own) if own and low < high else None
+    return (low, high, list(own)) if own and low < high else None
 
 
-def _apart(s: For, low: int, high: int, own: tuple[Test, ...]) -> list[Statement]:
+def _apart(s: For, low: int, high: int, own: list[RangeTest]) -> list[Statement]:
     """A loop in up to three: before, while, and after the tests of its counter hold."""
     free = _free(s, own)
     parts = ((s, 0, low), (free, low, high), (s, high, int(s.bound)))
     return [For(s.var, str(a), str(b), s.step, loop.body) for loop, a, b in parts if a < b]
 
 
-def _counter(test: Test, name: str) -> Nat:
+def _counter(test: RangeTest, name: str) -> Nat:
     (counter,) = (a for a in test.index.atoms() if isinstance(a, Var) and a.name == name)
     return atom(counter)
 
 
-def _always(test: Test, counters: set[str]) -> Test | None:
+def _always(test: RangeTest, counters: set[str]) -> RangeTest | None:
     """The test that this one holds in all passes; None if it has no such form, or never holds."""
-    found: Test | None = test
+    found: RangeTest | None = test
     for name in sorted(test.index.names() & counters):
         bounds = next(
             (a.bounds for a in test.index.atoms() if isinstance(a, Var) and a.name == name), None
@@ -172,7 +179,7 @@ def _values(s: Statement) -> tuple[C, ...]:
             return ()
 
 
-def _tests(block: Block) -> Iterator[Test]:
+def _tests(block: Block) -> Iterator[RangeTest]:
     """The tests of all guarded values."""
     for s in block.statements:
         for value in _values(s):
@@ -181,7 +188,7 @@ def _tests(block: Block) -> Iterator[Test]:
         yield from _tests(inner)
 
 
-def _guards(c: C) -> Iterator[Test]:
+def _guards(c: C) -> Iterator[RangeTest]:
     match c:
         case Ternary(condition, then, otherwise):
             if isinstance(condition, All):
@@ -200,7 +207,7 @@ def _guards(c: C) -> Iterator[Test]:
             pass
 
 
-def _given(block: Block, known: frozenset[Test]) -> Block:
+def _given(block: Block, known: frozenset[RangeTest]) -> Block:
     """A block where some tests hold."""
 
     def statement(s: Statement) -> Statement:
@@ -221,7 +228,7 @@ def _given(block: Block, known: frozenset[Test]) -> Block:
     return Block([statement(s) for s in block.statements])
 
 
-def without(c: C, known: frozenset[Test]) -> C:
+def without(c: C, known: frozenset[RangeTest]) -> C:
     """An expression where some tests hold."""
     match c:
         case Ternary(condition, then, otherwise):

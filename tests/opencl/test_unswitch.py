@@ -1,0 +1,156 @@
+"""Versions of loops without guards: they compute the same, and stand where they should."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+from liftpy.compile import compile_program
+from liftpy.constraints.device import Device
+from liftpy.ir.nat import Nat, greatest, least, var
+from liftpy.opencl.c import All, Assign, Block, For, If, RangeTest, Statement, Ternary, Text
+from liftpy.opencl.terms import in_a_row
+from liftpy.opencl.unswitch import unswitched
+from liftpy.primitives.text import parse
+from liftpy.semantics.evaluate import evaluate
+from tests.compile.test_programs import agree, lowered
+
+XS, XSS = "xs: [13]f32", "xss: [5][16]f32"
+FOLD = "w |> reduceSeq((a, x) => 2 * a + x, 1)"
+VECTOR = "asVector(4) |> mapSeq(mapVec(x => x * 3)) |> asScalar"
+
+# What is read, and how often `? :` stands in the versions without guards and in all.
+PROGRAMS = {
+    "the guard is known before the loop": (
+        XSS,
+        f"""xss |> pad2d(2, 1, 0, 0, 9) |> slide(3, 1)
+           |> mapGlb(0, rows => rows |> transpose |> mapSeq(w => {FOLD}))""",
+    ),
+    "the counter alone": (XSS, f"xss |> mapGlb(0, row => row |> pad(4, 4, 9) |> {VECTOR})"),
+    "the counter and the row": (
+        XSS,
+        f"xss |> padClamp(2, 1) |> mapGlb(0, row => row |> padClamp(1, 3) |> {VECTOR})",
+    ),
+    "one that goes round": (XSS, f"xss |> mapGlb(0, row => row |> padWrap(5, 7) |> {VECTOR})"),
+    "one that turns back": (XSS, f"xss |> mapGlb(0, row => row |> padMirror(3, 1) |> {VECTOR})"),
+    "for all passes": (
+        XS,
+        f"xs |> pad(1, 1, 9) |> slide(3, 1) |> mapGlb(0, w => {FOLD})",
+    ),
+    "loops in a loop": (
+        XSS,
+        """xss |> mapGlb(0, row => row |> pad(2, 2, 9) |> slide(5, 1)
+           |> mapSeq(w => w |> slide(2, 1) |> reduceSeq((a, v) => a + (v |> reduceSeq(
+           (b, x) => 2 * b + x, 1)), 0)))""",
+    ),
+    "local memory": (
+        XSS,
+        f"""xss |> mapWrg(0, row => row |> pad(1, 1, 9) |> mapLcl(0, x => x + 1) |> toLocal
+           |> slide(3, 1) |> mapLcl(0, w => {FOLD}))""",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_kernel_with_versions_is_right(runtime: Device, name: str) -> None:
+    params, body = PROGRAMS[name]
+    text = f"def p({params}) = {body}"
+    got, arrays = lowered(text, runtime)
+    agree(got, np.asarray(evaluate(parse(text), *arrays)), text)
+
+
+def test_a_test_that_a_loop_does_not_change_stands_in_front_of_it() -> None:
+    text = "def p(xs: [4][8]f32) = xs |> pad2d(1, 0, 0, 0, 9) |> mapGlb(0, mapSeq(x => x + 1))"
+    source = compile_program(parse(text)).module.source
+    assert source.count("if (gid0 - 1 >= 0)") == 1
+    assert source.count("?") == 1
+
+
+def value(statements: list[Statement], at: dict[str, int]) -> list[str]:
+    """What a block assigns, in its order: the trace of a C tree without variables."""
+    trace: list[str] = []
+    for s in statements:
+        match s:
+            case For(name, start, bound, _, body):
+                for k in range(int(start), int(bound)):
+                    trace += value(body.statements, {**at, name: k})
+            case If(condition, then, otherwise):
+                trace += value((then if holds(condition, at) else otherwise).statements, at)
+            case Assign(_, Ternary(condition, Text(then), Text(otherwise))):
+                trace.append(f"{sorted(at.items())} {then if holds(condition, at) else otherwise}")
+            case Assign(_, Text(text)):
+                trace.append(f"{sorted(at.items())} {text}")
+            case _:
+                raise AssertionError(s)
+    return trace
+
+
+def holds(condition: object, at: dict[str, int]) -> bool:
+    assert isinstance(condition, All)
+    return all(
+        t.index.value(at) >= 0 if t.bound is None else t.index.value(at) < t.bound
+        for t in condition.tests
+    )
+
+
+def guarded(rng: random.Random, counters: dict[str, Nat], number: int) -> Assign:
+    tests: list[RangeTest] = []
+    for _ in range(rng.randint(1, 3)):
+        parts = [rng.choice([-2, -1, 0, 0, 1, 3]) * c for c in counters.values()]
+        index = sum(parts, rng.randint(-4, 4) + var("gid0", 0, 3) * rng.choice([0, 0, 1, 2]))
+        tests.append(RangeTest(index, rng.choice([None, rng.randint(-1, 8)])))
+    return Assign(Text("y"), Ternary(All(tuple(tests)), Text(f"then{number}"), Text("otherwise")))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_versions_make_the_same_assignments_in_the_same_order(seed: int) -> None:
+    rng = random.Random(seed)
+    lengths = [rng.randint(1, 5) for _ in range(rng.randint(1, 3))]
+    counters: dict[str, Nat] = {}
+    body = Block()
+    outer = body
+    for depth, length in enumerate(lengths):
+        counters[f"i{depth}"] = var(f"i{depth}", 0, length - 1)
+        inner = Block()
+        body.statements.append(For(f"i{depth}", "0", str(length), "1", inner))
+        if rng.random() < 0.4:
+            body.statements.append(guarded(rng, dict(list(counters.items())[:depth]), 10 + depth))
+        body = inner
+    body.statements += [guarded(rng, counters, k) for k in range(rng.randint(1, 2))]
+    after = unswitched(outer)
+    for gid0 in range(4):
+        at = {"gid0": gid0}
+        assert value(after.statements, at) == value(outer.statements, at)
+
+
+STEP, LANE = var("i", 0, 5), var("lane", 0, 3)
+ROWS = {
+    "straight": STEP * 4 + LANE,
+    "held below": greatest(STEP * 4 + LANE - 2, 0),
+    "held above": least(STEP * 4 + LANE + 2, 19),
+    "held at both ends": least(greatest(STEP * 4 + LANE - 1, 0), 21) + STEP * 32,
+    "round": (STEP * 4 + LANE - 3) % 24,
+    "twice": greatest(least(STEP * 4 + LANE, 17) - 3, 0),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_lanes_are_in_a_row_where_the_tests_say_so(name: str) -> None:
+    index = ROWS[name]
+    found = in_a_row(index, "lane", 4)
+    assert found is not None
+    first, tests = found
+    held = [k for k in range(6) if holds(All(tests), {"i": k})]
+    assert held
+    for k, lane in itertools.product(held, range(4)):
+        assert index.value({"i": k, "lane": lane}) == first.value({"i": k}) + lane
+
+
+@pytest.mark.parametrize(
+    "index", [STEP + 2 * LANE, STEP * 4 - LANE, greatest(LANE, STEP - LANE), LANE // 2]
+)
+def test_lanes_that_are_never_in_a_row_are_known(index: Nat) -> None:
+    assert in_a_row(index, "lane", 4) is None
