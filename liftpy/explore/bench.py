@@ -8,10 +8,10 @@ from __future__ import annotations
 import time
 
 from liftpy.errors import BuildFailed as BuildRefused
-from liftpy.errors import InternalError, KernelRefused, LiftError
+from liftpy.errors import InternalError, KernelRefused, LiftError, StrayWrite
 from liftpy.explore.check import Checker
 from liftpy.explore.measurement import run_poisoned, timed
-from liftpy.explore.messages import Answer, Doubtful, Measure, Request, Setup
+from liftpy.explore.messages import Answer, Doubtful, Measure, Request, Setup, Stage
 from liftpy.explore.outcome import (
     BuildFailed,
     Defect,
@@ -19,16 +19,21 @@ from liftpy.explore.outcome import (
     Measured,
     Outcome,
     Refused,
+    Stray,
     WrongResult,
 )
-from liftpy.explore.process import serve
+from liftpy.explore.process import Tell, serve
 from liftpy.opencl.run import Loaded, Session
 
 
 class Bench:
-    """A device, inputs, and what results are compared with."""
+    """A device, inputs, and what results are compared with.
 
-    def __init__(self, setup: Setup) -> None:
+    It tells of the stages of a measurement: a driver may hang in each.
+    """
+
+    def __init__(self, setup: Setup, tell: Tell = lambda _: None) -> None:
+        self.tell = tell
         self.arrays = setup.arrays
         self.checker = Checker(setup.wanted)
         self.session = Session(setup.device)
@@ -42,6 +47,7 @@ class Bench:
     def measure(self, request: Measure) -> Doubtful | Outcome:
         """The outcome of a module."""
         deadline = time.monotonic() + request.seconds
+        self.tell(Stage("building it", request.build_seconds, "--build-limit"))
         try:
             with self.session.load(request.module) as loaded:
                 return self._checked(loaded, request.best_ns, deadline)
@@ -52,11 +58,14 @@ class Bench:
             return Refused(str(refusal), limit)
         except LiftError as refusal:
             return Refused(str(refusal))
+        except StrayWrite as stray:
+            return Stray(stray.buffer, stray.offset, str(stray))
         except InternalError as defect:
             return Defect(str(defect))
 
     def _checked(self, loaded: Loaded, best_ns: int | None, deadline: float) -> Doubtful | Outcome:
         module = loaded.module
+        self.tell(Stage("running it for the first time"))
         result = run_poisoned(loaded, self.arrays)
         if loaded.allocated_bytes != module.memory.allocated:
             return Defect(
@@ -66,6 +75,7 @@ class Bench:
         found = self.checker.check(result)
         if isinstance(found, WrongResult):
             return found
+        self.tell(Stage("timing it"))
         times = timed(loaded, best_ns, deadline - time.monotonic())
         measured = Measured(
             times, loaded.prepare_ns, module.memory, found.error, loaded.build_seconds
@@ -74,4 +84,4 @@ class Bench:
 
 
 if __name__ == "__main__":
-    serve(lambda setup: Bench(setup).answer)
+    serve(lambda setup, tell: Bench(setup, tell).answer)

@@ -188,6 +188,7 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     memory_limit: int | None = None,
     time_limit: float | None = None,
     candidate_limit: float = CANDIDATE_LIMIT,
+    build_limit: float | None = None,
     tolerance: float = TOLERANCE,
     search: str = searches.DEFAULT,
     progress: Callable[[Progress], None] = lambda _: None,
@@ -203,7 +204,8 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     The same call again goes on where the last one ended, however that was: a campaign that was
     stopped and resumed has the same candidates as one that was not. Larger `samples` extend it.
     `time_limit` ends this call after so many seconds, between two candidates; `candidate_limit`
-    is for each. `tolerance` bounds the error of a result, relative to its largest value. `sizes`
+    is for each, of which `build_limit` is for the driver's compiler.
+    `tolerance` bounds the error of a result, relative to its largest value. `sizes`
     gives numbers for the program's open sizes, `where` and `fixed` bound what is drawn (as in
     `space_of`): with others it is another campaign. `sampler` says how candidates are drawn:
     uniformly, or as published (`incremental`), for comparison.
@@ -247,7 +249,7 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
         arrays = inputs(program)
         wanted = expected(program, arrays, points=POINTS, tolerance=tolerance)
         setup = Setup(identity.text, space.device, arrays, wanted)
-        with Measurer(setup, candidate_limit) as measurer:
+        with Measurer(setup, candidate_limit, build_limit=build_limit) as measurer:
             run = Run(store, measurer, samples, progress)
             lessons, known = Lessons(space.device), store.learned()
             drawn = 0

@@ -8,11 +8,22 @@ from __future__ import annotations
 import math
 import statistics
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 from liftpy.opencl.kernel import Memory
 
-Kind = Literal["measured", "refused", "build_failed", "wrong", "timed_out", "crashed", "defect"]
+Kind = Literal[
+    "measured",
+    "refused",
+    "build_failed",
+    "wrong",
+    "stray",
+    "timed_out",
+    "out_of_memory",
+    "untimed",
+    "crashed",
+    "defect",
+]
 
 
 @dataclass(frozen=True)
@@ -103,17 +114,67 @@ class WrongResult:
 
 
 @dataclass(frozen=True)
+class Stray:
+    """A kernel wrote outside of a buffer, or into one that it may only read.
+
+    `offset` is where the first byte is that was changed, from the beginning of `buffer`.
+    """
+
+    kind: ClassVar[Kind] = "stray"
+    buffer: str
+    offset: int
+    how: str
+
+    @property
+    def reason(self) -> str:
+        """Which kernel wrote what where."""
+        return self.how
+
+
+@dataclass(frozen=True)
 class TimedOut:
-    """It took longer than the limit for one candidate, in seconds."""
+    """It took longer than a limit, in seconds, that `option` sets."""
 
     kind: ClassVar[Kind] = "timed_out"
     limit: float
     during: str
+    option: str = "--candidate-limit"
 
     @property
     def reason(self) -> str:
         """What was cut short."""
-        return f"{self.during} did not end within {self.limit:g} s (--candidate-limit)"
+        return f"{self.during} did not end within {self.limit:g} s ({self.option})"
+
+
+@dataclass(frozen=True)
+class OutOfMemory:
+    """The process that ran it held `held` bytes of the machine's memory, more than the ceiling."""
+
+    kind: ClassVar[Kind] = "out_of_memory"
+    held: int
+    ceiling: int
+    during: str
+
+    @property
+    def reason(self) -> str:
+        """How much it held when."""
+        return (
+            f"{self.during}, its process held {self.held >> 20} MiB of this machine's memory; "
+            f"it may have {self.ceiling >> 20} MiB"
+        )
+
+
+@dataclass(frozen=True)
+class Untimed:
+    """Right, but the device's clock gave times that cannot be."""
+
+    kind: ClassVar[Kind] = "untimed"
+    how: str
+
+    @property
+    def reason(self) -> str:
+        """What is wrong with the times."""
+        return self.how
 
 
 @dataclass(frozen=True)
@@ -142,15 +203,18 @@ class Defect:
         return self.message
 
 
-Outcome: TypeAlias = Measured | Refused | BuildFailed | WrongResult | TimedOut | Crashed | Defect
-
-KINDS: tuple[Kind, ...] = (
-    "measured",
-    "refused",
-    "build_failed",
-    "wrong",
-    "timed_out",
-    "crashed",
-    "defect",
+Outcome: TypeAlias = (
+    Measured
+    | Refused
+    | BuildFailed
+    | WrongResult
+    | Stray
+    | TimedOut
+    | OutOfMemory
+    | Untimed
+    | Crashed
+    | Defect
 )
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
 """Every kind of outcome, the good one first."""

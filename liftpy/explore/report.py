@@ -29,7 +29,10 @@ COLOURS: dict[Kind | str, str] = {
     "refused": "yellow",
     "build_failed": "red",
     "wrong": "bold red",
+    "stray": "bold red",
     "timed_out": "yellow",
+    "out_of_memory": "yellow",
+    "untimed": "yellow",
     "crashed": "red",
     "defect": "bold red",
 }
