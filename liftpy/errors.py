@@ -9,6 +9,7 @@
       ArgumentRefused            an array of the wrong shape or type
       DeviceRefused              no OpenCL device, or one that cannot run the program
         KernelRefused            a built kernel cannot be launched; carries its driver's figure
+        ClockRefused             its clock gave times that cannot be
       BuildFailed                the driver refused the kernel; carries source and log
       StoreRefused               a database of another program, version or device
       Unsatisfiable              conditions that no choice satisfies; `explore` exits with 3
@@ -70,6 +71,10 @@ class KernelRefused(DeviceRefused):
         self.kernel = kernel
         self.figure = figure
         self.number = number
+
+
+class ClockRefused(DeviceRefused):
+    """The device's clock gave times that cannot be."""
 
 
 class BuildFailed(LiftError):

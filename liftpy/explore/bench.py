@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 
 from liftpy.errors import BuildFailed as BuildRefused
-from liftpy.errors import InternalError, KernelRefused, LiftError, StrayWrite
+from liftpy.errors import ClockRefused, InternalError, KernelRefused, LiftError, StrayWrite
 from liftpy.explore.check import Checker
 from liftpy.explore.measurement import run_poisoned, timed
 from liftpy.explore.messages import Answer, Doubtful, Measure, Request, Setup, Stage
@@ -20,9 +20,12 @@ from liftpy.explore.outcome import (
     Outcome,
     Refused,
     Stray,
+    Untimed,
     WrongResult,
 )
 from liftpy.explore.process import Tell, serve
+from liftpy.explore.reference import Reference
+from liftpy.explore.samples import undisturbed
 from liftpy.opencl.run import Loaded, Session
 
 
@@ -37,6 +40,7 @@ class Bench:
         self.arrays = setup.arrays
         self.checker = Checker(setup.wanted)
         self.session = Session(setup.device)
+        self.reference = Reference(self.session)
 
     def answer(self, request: Request) -> Answer:
         """The answer to a request."""
@@ -56,6 +60,8 @@ class Bench:
         except KernelRefused as refusal:
             limit = KernelLimit(refusal.kernel, refusal.figure, refusal.number)
             return Refused(str(refusal), limit)
+        except ClockRefused as anomaly:
+            return Untimed(str(anomaly))
         except LiftError as refusal:
             return Refused(str(refusal))
         except StrayWrite as stray:
@@ -76,9 +82,12 @@ class Bench:
         if isinstance(found, WrongResult):
             return found
         self.tell(Stage("timing it"))
-        times = timed(loaded, best_ns, deadline - time.monotonic())
+        left = deadline - time.monotonic()
+        times, departure = undisturbed(
+            lambda: timed(loaded, best_ns, deadline - time.monotonic()), self.reference.look, left
+        )
         measured = Measured(
-            times, loaded.prepare_ns, module.memory, found.error, loaded.build_seconds
+            times, loaded.prepare_ns, module.memory, found.error, loaded.build_seconds, departure
         )
         return Doubtful(measured, found) if found.doubts else measured
 

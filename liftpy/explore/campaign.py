@@ -21,7 +21,7 @@ from liftpy.explore.meaning import POINTS, expected, inputs
 from liftpy.explore.measure import Measurer
 from liftpy.explore.messages import Setup
 from liftpy.explore.outcome import KINDS, Crashed, Outcome, Refused
-from liftpy.explore.pareto import front
+from liftpy.explore.pareto import clear_front
 from liftpy.explore.rows import Identity, Row
 from liftpy.explore.search import Trial
 from liftpy.explore.space import Space
@@ -80,22 +80,23 @@ class Campaign:
         return counts(row.outcome for row in self.rows)
 
     def pareto(self, axis: str = "peak", memory_limit: int | None = None) -> list[Row]:
-        """The measured candidates that no other beats in time and in the memory figure `axis`.
+        """The measured candidates that none clearly beats in time and in the memory figure `axis`.
 
-        By rising time; candidates of equal costs all stay, in the order of their ids. With a
-        `memory_limit`, in bytes, only those whose figure is within it count.
+        Of times, intervals are compared (`clear_front`). By rising median time; candidates of equal
+        costs all stay, in the order of their ids. With a `memory_limit`, in bytes, only those whose
+        figure is within it count.
         """
         if axis not in AXES:
             raise UnknownName(
                 f"there is no memory figure '{axis}'; choose one of {', '.join(AXES)}"
             )
         measured = [
-            (row.time_ns, int(getattr(row.memory, axis)), row)
+            (row.span, int(getattr(row.memory, axis)), row)
             for row in sorted(self.rows, key=lambda row: row.id)
-            if row.time_ns is not None and row.memory is not None
+            if row.span is not None and row.memory is not None
         ]
         within = [p for p in measured if memory_limit is None or p[1] <= memory_limit]
-        return [row for _, _, row in front(within, costs=lambda p: (p[0], p[1]))]
+        return [row for _, _, row in clear_front(within, costs=lambda p: (p[0], p[1]))]
 
     def best(self, memory_limit: int | None = None) -> Row:
         """The fastest candidate whose peak is within the limit.
@@ -105,10 +106,11 @@ class Campaign:
         rows = self.pareto(memory_limit=memory_limit)
         if rows:
             return rows[0]
-        if memory_limit is not None and (least := self.pareto()):
+        if memory_limit is not None and (every := self.pareto()):
+            least = min(every, key=lambda row: row.peak or 0)
             raise ConstraintRefused(
                 f"no candidate in {self.path} has a peak of {memory_limit} bytes or less; "
-                f"the least is {least[-1].peak} (candidate {least[-1].id})"
+                f"the least is {least.peak} (candidate {least.id})"
             )
         raise nothing_measured(self)
 

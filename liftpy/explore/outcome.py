@@ -10,6 +10,7 @@ import statistics
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias, get_args
 
+from liftpy.explore.samples import Span, departs, span_of
 from liftpy.opencl.kernel import Memory
 
 Kind = Literal[
@@ -33,6 +34,7 @@ class Measured:
     times_ns: a row for each repeat, a column for each launch of the run phase. prepare_ns: the
     prepare phase, which runs once and is no part of the time. error: the largest difference from
     the meaning, relative to the largest value of the meaning. build_seconds: the driver's compiler.
+    departure: how many times its usual time the reference kernel took around the repeats.
     """
 
     kind: ClassVar[Kind] = "measured"
@@ -41,6 +43,12 @@ class Measured:
     memory: Memory
     error: float
     build_seconds: float
+    departure: float = 1.0
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether the reference kernel's time departed from its usual one when this was timed."""
+        return departs(self.departure)
 
     @property
     def time_ns(self) -> int:
@@ -48,9 +56,17 @@ class Measured:
         return round(statistics.median(map(sum, self.times_ns)))
 
     @property
+    def span(self) -> Span:
+        """The median time in ns and its interval."""
+        return span_of([sum(row) for row in self.times_ns])
+
+    @property
     def reason(self) -> str:
-        """How far the result was from the meaning."""
-        return f"right to {self.error:.1e}, {len(self.times_ns)} run(s)"
+        """How far the result was from the meaning, and whether its times can be trusted."""
+        found = f"right to {self.error:.1e}, {len(self.times_ns)} run(s)"
+        if not self.disturbed:
+            return found
+        return f"{found}, disturbed: a fixed kernel took {self.departure:.2f} times its usual time"
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from liftpy.explore.candidate import Settings
+from liftpy.explore.samples import Span, span_of
 from liftpy.opencl.kernel import Memory
 
 
@@ -47,6 +48,13 @@ class Row:
     memory: Memory | None
     error: float | None
     build_seconds: float | None
+
+    @property
+    def span(self) -> Span | None:
+        """The median time in ns and its interval; None where it was not measured."""
+        if self.time_ns is None or not self.times_ns:
+            return None
+        return span_of([sum(row) for row in self.times_ns])
 
     @property
     def peak(self) -> int | None:

@@ -39,6 +39,7 @@ from liftpy.opencl.arguments import (
     check_launch,
     check_memory,
     check_module,
+    check_times,
     checked,
     parameters,
     spell,
@@ -445,8 +446,8 @@ class Loaded:
 
         Runs on the inputs of the last `run`, after `warmup` runs that are not counted. Uploads are
         no part of the times. After a checked run the memory is allocated anew, without zones, and
-        prepared again; the first run in it is a warm-up, too. Raises ArgumentRefused if there was
-        no `run`.
+        prepared again. Raises ArgumentRefused if there was no `run`, ClockRefused for times that
+        cannot be.
         """
         if self._inputs is None:
             raise ArgumentRefused(
@@ -458,10 +459,15 @@ class Loaded:
             self._upload(inputs)
             self._inputs = inputs
         overwritten = self._overwritten_inputs()
+        launches = [launch for launch in self.module.launches if launch.phase == "run"]
         rows: list[list[int]] = []
         for _ in range(warmup + repeats):
             self._upload(overwritten)
-            rows.append(self._execute("run"))
+            self._queue.finish()
+            start = time.perf_counter_ns()
+            row = self._execute("run")
+            check_times(self.module, self._device, launches, row, time.perf_counter_ns() - start)
+            rows.append(row)
         return rows[warmup:]
 
     def close(self) -> None:
