@@ -345,14 +345,20 @@ class Run:
         self.measurer.start()
         self.store.begin(candidate)
         try:
-            return self.measurer.measure(
-                candidate,
-                self.store.best_ns(),
-                lambda made: self.store.compiled(candidate, made.module, made.sha),
-            )
+            outcome = self._measured(candidate)
+            # A worker may be killed from outside, as by a system that runs out of memory: once is
+            # not the candidate's doing.
+            return self._measured(candidate) if isinstance(outcome, Crashed) else outcome
         except KeyboardInterrupt:
             self.store.excuse(candidate.key)
             raise
+
+    def _measured(self, candidate: Candidate) -> Outcome:
+        return self.measurer.measure(
+            candidate,
+            self.store.best_ns(),
+            lambda made: self.store.compiled(candidate, made.module, made.sha),
+        )
 
     def tell(self, candidate: Candidate | None = None, outcome: Outcome | None = None) -> None:
         """Reports where the campaign stands."""

@@ -171,7 +171,8 @@ def understanding(path: Path) -> Generator[None]:
     try:
         yield
     except (ValueError, KeyError, TypeError) as error:
-        raise StoreRefused(_sentence(path, error, sqlite3.SQLITE_CORRUPT)) from error
+        how = f"no {error}" if isinstance(error, KeyError) else error
+        raise StoreRefused(_sentence(path, how, sqlite3.SQLITE_CORRUPT)) from error
 
 
 def _class(error: Exception) -> int:

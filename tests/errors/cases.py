@@ -654,8 +654,8 @@ def databases(folder: Path) -> Path:
         old.close()
         with sqlite3.connect(folder / "other.db") as other:
             other.create_function("digest", 1, digest)
-        other.execute("UPDATE build SET source = source || '// by hand'")
-        other.execute("UPDATE build SET source_sha = digest(source)")
+            other.execute("UPDATE build SET source = source || '// by hand'")
+            other.execute("UPDATE build SET source_sha = digest(source)")
         other.close()
         made["folder"] = folder
     return made["folder"]
