@@ -43,7 +43,7 @@ def main() -> int:
         front = [row.id for row in whole.pareto()]
         for number in range(1, options.moments + 1):
             db = folder / f"{number}.db"
-            line, resumed = moment(command, db, dice, seconds)
+            line, resumed = moment(command, db, dice)
             if options.search == "random":
                 if content(db) != content(folder / "whole.db"):
                     print(f"{number:3}  {line}: other candidates")

@@ -64,19 +64,19 @@ class Command:
         return Campaign.read(db)
 
 
-def kill_at(process, seconds, victim):
-    """Kills the campaign, its workers, or both, some time after now; how many processes that were.
+def kill_after(process, db, done, seconds, victim):
+    """Kills the campaign, its workers, or both, some time after so many candidates were done.
 
-    A worker that is to be killed is waited for. 0 if the campaign was done before.
+    A worker that is to be killed is waited for. How many processes it were; 0 if the campaign ended
+    before.
     """
-    end = time.monotonic() + seconds
-    campaign = psutil.Process(process.pid)
-    hit = []
+    while process.poll() is None and finished(db) < done:
+        time.sleep(0.01)
+    time.sleep(seconds)
+    campaign, workers, hit = psutil.Process(process.pid), [], []
     while process.poll() is None and not hit:
-        time.sleep(0.005)
-        workers = campaign.children(recursive=True) if process.poll() is None else []
-        if time.monotonic() > end:
-            hit = {"campaign": [campaign], "workers": workers, "both": [*workers, campaign]}[victim]
+        workers = campaign.children(recursive=True)
+        hit = {"campaign": [campaign], "workers": workers, "both": [*workers, campaign]}[victim]
     for one in hit:
         try:
             one.send_signal(signal.SIGKILL)
@@ -87,6 +87,14 @@ def kill_at(process, seconds, victim):
         psutil.wait_procs(workers, LIMIT)  # they leave when their campaign is gone
         assert not any(worker.is_running() for worker in workers)
     return len(hit)
+
+
+def finished(db):
+    """How many candidates have their outcome."""
+    if not db.exists():
+        return 0
+    with Reader.read(db) as store:
+        return len(store.done())
 
 
 def integrity(db):
@@ -120,14 +128,20 @@ def front_with_times_of(reference, campaign):
     return [row.id for row in replace(campaign, rows=rows).pareto()]
 
 
-def moment(command, db, dice, whole_seconds):
-    """A campaign killed at some moment and resumed: whom, when, what it had then, what at last."""
-    victim, seconds = dice.choice(VICTIMS), dice.uniform(0.3, 1.0) * whole_seconds
+def moment(command, db, dice):
+    """A campaign killed at some moment and resumed: what happened in words, and what it has then.
+
+    Of eight moments one is somewhere in the start, before the first candidate is done.
+    """
+    victim, done = dice.choice(VICTIMS), dice.randrange(command.samples)
+    seconds = dice.uniform(0, 0.3)
+    if dice.randrange(8) == 0:
+        done, seconds = 0, dice.uniform(0, 4)
     process = command.start(db)
     try:
-        hit = kill_at(process, seconds, victim)
+        hit = kill_after(process, db, done, seconds, victim)
         if victim == "workers":
-            process.wait(LIMIT)  # it goes on with others
+            process.wait(LIMIT)  # it goes on with another
         before = Campaign.read(db).rows if db.exists() else ()
         if db.exists():
             assert integrity(db) == "ok"
@@ -137,12 +151,13 @@ def moment(command, db, dice, whole_seconds):
     assert sum(row.outcome not in KINDS for row in before) <= 1, "one candidate is under way"
     after = command.finish(db)
     assert integrity(db) == "ok"
-    done = {row.id: row for row in before if row.outcome in KINDS}
-    assert done.items() <= {row.id: row for row in after.rows}.items(), "what was measured stays"
+    kept = {row.id: row for row in before if row.outcome in KINDS}
+    assert kept.items() <= {row.id: row for row in after.rows}.items(), "what was measured stays"
     assert [row.ordinal for row in after.rows] == list(range(command.samples))
     assert after.counts == {"measured": command.samples}, after.counts
     assert [p.name for p in db.parent.glob(f"{db.name}*")] == [db.name]
-    return f"{victim:8} after {seconds:5.2f} s ({hit} killed, {len(done)} done)", after
+    how = "ended before" if not hit else f"{done} done, {seconds:.2f} s later"
+    return f"{victim:8} {how}, {hit} killed, {len(kept)} kept", after
 
 
 def dice_of(seed):

@@ -1,7 +1,5 @@
 """A campaign or its workers killed at any moment; benchmarks/kill.py does many more."""
 
-import time
-
 import pytest
 
 from liftpy.errors import DeviceRefused, UnknownName
@@ -21,11 +19,9 @@ def intel():
 
 def test_what_is_killed_and_resumed_is_what_was_never_killed(tmp_path):
     command = Command(tmp_path, SAMPLES)
-    start = time.monotonic()
     whole = command.finish(tmp_path / "whole.db")
-    seconds = time.monotonic() - start
     dice = dice_of(7)
     for k in range(2):
-        _, resumed = moment(command, tmp_path / f"{k}.db", dice, seconds)
+        _, resumed = moment(command, tmp_path / f"{k}.db", dice)
         assert content(tmp_path / f"{k}.db") == content(tmp_path / "whole.db")
         assert front_with_times_of(whole, resumed) == [row.id for row in whole.pareto()]
