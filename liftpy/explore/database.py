@@ -132,9 +132,11 @@ def _check_kind(path: Path, db: sqlite3.Connection) -> None:
 
 
 def _check_whole(path: Path, db: sqlite3.Connection) -> None:
-    found = [text for (text,) in db.execute("PRAGMA quick_check")]
-    if found != ["ok"]:
-        raise StoreRefused(_sentence(path, found[0], sqlite3.SQLITE_CORRUPT))
+    (verdict, *more) = [text for (text,) in db.execute("PRAGMA quick_check")]
+    if verdict != "ok" or more:
+        raise StoreRefused(
+            _sentence(path, "PRAGMA quick_check finds broken pages", sqlite3.SQLITE_CORRUPT)
+        )
 
 
 # --- what SQLite says -----------------------------------------------------------------------------

@@ -562,7 +562,14 @@ CASES |= {
 def database_with_a_page_of_garbage(folder):
     path = stored(folder)
     whole = path.read_bytes()
-    path.write_bytes(whole[:4096] + b"my thesis" * 455 + whole[8191:])
+    path.write_bytes(whole[:10240] + b"my thesis, page 1 of 128" * 85 + whole[12280:])
+    Store.read(path)
+
+
+@case
+def database_that_ends_early(folder):
+    path = stored(folder)
+    path.write_bytes(path.read_bytes()[:-20000])
     Store.read(path)
 
 
