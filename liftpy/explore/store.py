@@ -110,7 +110,7 @@ class Store(Reader):
                 (derivation, expression, candidate.skeleton.key, steps),
             )
             db.execute(
-                "INSERT INTO candidate VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                'INSERT INTO candidate VALUES (?, ?, ?, ?, ?) ON CONFLICT ("key") DO NOTHING',
                 (
                     candidate.key,
                     candidate.ordinal,
