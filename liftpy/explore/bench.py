@@ -87,7 +87,14 @@ class Bench:
             lambda: timed(loaded, best_ns, deadline - time.monotonic()), self.reference.look, left
         )
         measured = Measured(
-            times, loaded.prepare_ns, module.memory, found.error, loaded.build_seconds, departure
+            times,
+            loaded.prepare_ns,
+            module.memory,
+            found.error.largest,
+            found.error.rms,
+            loaded.build_seconds,
+            loaded.build_log,
+            departure,
         )
         return Doubtful(measured, found) if found.doubts else measured
 

@@ -8,6 +8,7 @@ settles. So this module needs numpy only.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +41,18 @@ class Expected:
 
 
 @dataclass(frozen=True)
+class Error:
+    """How far a right result is from the meaning, relative to the largest value of the meaning.
+
+    `largest` of all differences looked at; `rms` is the root of the mean of the squares at the
+    points that were chosen without regard to the result.
+    """
+
+    largest: float
+    rms: float
+
+
+@dataclass(frozen=True)
 class Doubt:
     """Places of a component at which the meaning has to be asked, and what stands there."""
 
@@ -52,7 +65,7 @@ class Doubt:
 class Right:
     """A result that is right at all points known: its error there, and where it is doubtful."""
 
-    error: float
+    error: Error
     doubts: tuple[Doubt, ...] = ()
 
 
@@ -63,8 +76,8 @@ class Checker:
         self.parts = tuple(PartChecker(part) for part in wanted)
 
     def check(self, result: Any) -> Right | WrongResult:
-        """The largest error of its components, and doubts; or where a result is wrong."""
-        worst = 0.0
+        """The error over all components, and doubts; or where a result is wrong."""
+        largest, squares, points = 0.0, 0.0, 0
         doubts: list[Doubt] = []
         for part in self.parts:
             array = result
@@ -73,9 +86,11 @@ class Checker:
             verdict = part.check(array)
             if isinstance(verdict, WrongResult):
                 return verdict
-            worst = max(worst, verdict.error)
+            largest = max(largest, verdict.error.largest)
+            squares += verdict.error.rms**2 * len(part.wanted.points)
+            points += len(part.wanted.points)
             doubts += verdict.doubts
-        return Right(worst, tuple(doubts))
+        return Right(Error(largest, math.sqrt(squares / points) if points else 0.0), tuple(doubts))
 
 
 @dataclass
@@ -105,8 +120,8 @@ class PartChecker:
 
     def compare(
         self, found: Array, points: NDArray[np.int64], values: Array
-    ) -> float | WrongResult:
-        """The largest error of what was found where `values` are meant, or where it is wrong."""
+    ) -> Error | WrongResult:
+        """The error of what was found where `values` are meant, or where it is wrong."""
         got = np.atleast_1d(found)
         same = (got == values) | (np.isnan(got) & np.isnan(values))
         with np.errstate(invalid="ignore"):
@@ -115,14 +130,14 @@ class PartChecker:
         difference = np.where(same, 0.0, apart if floats else np.maximum(apart, 1.0))
         difference = np.where(np.isnan(difference), np.inf, difference) / self._scale
         if not difference.size:
-            return 0.0
+            return Error(0.0, 0.0)
         worst = int(difference.argmax())
         if difference[worst] > self.wanted.tolerance:
             where = tuple(int(i) for i in points[worst])
             return WrongResult(
                 where, float(values[worst]), float(got[worst]), self.wanted.component
             )
-        return float(difference[worst])
+        return Error(float(difference[worst]), math.sqrt(float(np.mean(difference**2))))
 
     @property
     def _scale(self) -> float:

@@ -56,7 +56,9 @@ class Compiler:
         doubtful = request.doubtful
         setup = self.setup
         error = settled(self.program, setup.arrays, setup.wanted, doubtful.found)
-        return error if isinstance(error, WrongResult) else replace(doubtful.measured, error=error)
+        if isinstance(error, WrongResult):
+            return error
+        return replace(doubtful.measured, error=error.largest, rms=error.rms)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from liftpy.explore.check import INPUT_SEED, TOLERANCE, Checker, Expected, PartChecker, Right
+from liftpy.explore.check import INPUT_SEED, TOLERANCE, Checker, Error, Expected, PartChecker, Right
 from liftpy.explore.outcome import WrongResult
 from liftpy.ir.expr import Program
 from liftpy.ir.types import (
@@ -153,8 +153,8 @@ class Judge:
         self.wanted = wanted
         self.checker = Checker(wanted)
 
-    def judge(self, result: Any) -> float | WrongResult:
-        """The error of a result, the largest of its components'; or where it is wrong."""
+    def judge(self, result: Any) -> Error | WrongResult:
+        """The error of a result, over all of its components; or where it is wrong."""
         found = self.checker.check(result)
         if isinstance(found, WrongResult):
             return found
@@ -163,17 +163,17 @@ class Judge:
 
 def settled(
     program: Program, arrays: dict[str, Any], wanted: tuple[Expected, ...], found: Right
-) -> float | WrongResult:
+) -> Error | WrongResult:
     """The error of a result when the meaning is known where it was doubtful, or where it is wrong.
 
     `found` is what a checker of the same `wanted` said.
     """
     parts = {part.component: PartChecker(part) for part in wanted}
-    worst = found.error
+    largest = found.error.largest
     for doubt in found.doubts:
         meant = meaning_at(program, arrays, doubt.points, doubt.component)
         verdict = parts[doubt.component].compare(doubt.got, doubt.points, meant)
         if isinstance(verdict, WrongResult):
             return verdict
-        worst = max(worst, verdict)
-    return worst
+        largest = max(largest, verdict.largest)
+    return Error(largest, found.error.rms)

@@ -32,9 +32,10 @@ class Measured:
     """Right and timed.
 
     times_ns: a row for each repeat, a column for each launch of the run phase. prepare_ns: the
-    prepare phase, which runs once and is no part of the time. error: the largest difference from
-    the meaning, relative to the largest value of the meaning. build_seconds: the driver's compiler.
-    departure: how many times its usual time the reference kernel took around the repeats.
+    prepare phase, which runs once and is no part of the time. error, rms: the largest difference
+    from the meaning and the root of the mean square, relative to the largest value of the meaning.
+    build_seconds, build_log: of the driver's compiler. departure: how many times its usual time the
+    reference kernel took around the repeats.
     """
 
     kind: ClassVar[Kind] = "measured"
@@ -42,7 +43,9 @@ class Measured:
     prepare_ns: int
     memory: Memory
     error: float
+    rms: float
     build_seconds: float
+    build_log: str = ""
     departure: float = 1.0
 
     @property
@@ -63,7 +66,8 @@ class Measured:
     @property
     def reason(self) -> str:
         """How far the result was from the meaning, and whether its times can be trusted."""
-        found = f"right to {self.error:.1e}, {len(self.times_ns)} run(s)"
+        error = f"right to {self.error:.1e} (rms {self.rms:.1e})"
+        found = f"{error}, {len(self.times_ns)} run(s)"
         if not self.disturbed:
             return found
         return f"{found}, disturbed: a fixed kernel took {self.departure:.2f} times its usual time"

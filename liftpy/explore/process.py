@@ -80,9 +80,13 @@ class Worker:
         self._ready = False
 
     def begin(self) -> Process:
-        """The process, started if there is none; `start` waits until it is ready."""
-        if self._process is not None:
+        """The process, started if there is none alive; `start` waits until it is ready.
+
+        One that died between two requests did not die of a candidate.
+        """
+        if self._process is not None and self._process.alive:
             return self._process
+        self.kill()
         ceiling = self.ceiling or int(SHARE * psutil.virtual_memory().available)
         process = self._process = Process(self.command, ceiling)
         self.started += 1
@@ -186,6 +190,11 @@ class Process:
                 start_new_session=True,  # Ctrl-C is for the campaign, which ends the worker itself
             )
         self._connection = Connection(ours.detach())
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs still."""
+        return self._process.poll() is None
 
     def send(self, message: Any) -> None:
         """Sends a message. Raises Lost if nobody is there."""

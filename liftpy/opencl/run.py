@@ -280,9 +280,10 @@ class Session:
         }
         for launch in module.launches:
             self._check_launch(module, launch, kernels[launch.function])
+        log = str(program.get_build_info(self._handle, cl.program_build_info.LOG)).strip()
         alignment = self._handle.mem_base_addr_align // 8  # OpenCL gives it in bits
         loaded = Loaded(
-            self.device, alignment, self._context, self._queue, module, kernels, seconds
+            self.device, alignment, self._context, self._queue, module, kernels, seconds, log
         )
         self._loaded.add(loaded)
         return loaded
@@ -335,7 +336,8 @@ class Loaded:
 
     `created` lists every (slot, bytes) that was ever asked of clCreateBuffer, in order, less the
     guard zones; `prepare_ns` is the device time of the last prepare phase; `build_seconds` is the
-    time that the driver took to build the program (a driver may put work off to the first launch).
+    time that the driver took to build the program (a driver may put work off to the first launch),
+    and `build_log` what it wrote.
 
     A run is *checked* with `poison=True` in `set_constants`: everything that it should write is
     filled with NaN before, every allocation has guard zones, and these and the buffers that kernels
@@ -352,9 +354,11 @@ class Loaded:
         module: Module,
         kernels: Mapping[str, cl.Kernel],
         build_seconds: float,
+        build_log: str,
     ) -> None:
         self.module = module
         self.build_seconds = build_seconds
+        self.build_log = build_log
         self.prepare_ns = 0
         self.created: list[tuple[str, int]] = []
         self._device = device

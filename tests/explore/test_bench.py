@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 from dataclasses import replace
 
@@ -201,7 +202,8 @@ def test_a_candidate_that_holds_too_much_of_the_machine_is_ended(runtime):
 
 def test_a_runtime_that_dies_costs_its_candidate_only(falls):
     (child,) = (p for p in psutil.Process().children() if BENCH in " ".join(p.cmdline()))
-    os.kill(child.pid, signal.SIGKILL)
+    os.kill(child.pid, signal.SIGSTOP)  # so that it takes the request and does nothing
+    threading.Timer(0.5, os.kill, (child.pid, signal.SIGKILL)).start()
     outcome = measure(falls, twice())
     assert isinstance(outcome, Crashed)
     assert "signal SIGKILL" in outcome.reason

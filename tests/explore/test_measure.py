@@ -7,7 +7,7 @@ import numpy as np
 from liftpy.compile import skeletons
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.explore.candidate import Candidate, program_text
-from liftpy.explore.check import Doubt, Expected, Right
+from liftpy.explore.check import Doubt, Error, Expected, Right
 from liftpy.explore.compiling import Compiler
 from liftpy.explore.meaning import expected, inputs
 from liftpy.explore.measure import Measurer
@@ -88,12 +88,12 @@ def test_where_the_bench_is_in_doubt_the_compiler_knows_the_meaning(runtime):
 
 def test_a_doubt_is_settled_by_the_meaning():
     compiler = Compiler(setup(DEFAULT_DEVICE))
-    measured = Measured(((1,),), 0, Memory(0, 0, 0, 0, 0, 0), 1e-9, 0.0)
+    measured = Measured(((1,),), 0, Memory(0, 0, 0, 0, 0, 0), 1e-9, 1e-9, 0.0)
     right = evaluate(PROGRAM, *inputs(PROGRAM).values())
 
     def settle(got):
         doubt = Doubt((), np.array([[3], [7]]), got)
-        return compiler.settle(Settle(Doubtful(measured, Right(1e-9, (doubt,)))))
+        return compiler.settle(Settle(Doubtful(measured, Right(Error(1e-9, 1e-9), (doubt,)))))
 
     outcome = settle(right[[3, 7]])
     assert isinstance(outcome, Measured)

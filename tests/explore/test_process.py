@@ -3,6 +3,7 @@
 import sys
 import time
 
+import psutil
 import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE
@@ -80,6 +81,16 @@ def test_after_a_loss_the_next_request_gets_another_process(misbehaving):
     for started in (1, 2):
         assert "exit code 5" in ask(worker).reason
         assert worker.started == started
+
+
+def test_a_process_that_died_between_two_requests_is_nobodys_doing(misbehaving):
+    worker = misbehaving("greet(); c.send('done'); c.recv()")
+    assert ask(worker) == "done"
+    (process,) = psutil.Process().children()
+    process.kill()
+    process.wait()
+    assert ask(worker) == "done"
+    assert worker.started == 2
 
 
 def test_a_worker_that_cannot_start_is_not_the_candidates_fault(misbehaving):
