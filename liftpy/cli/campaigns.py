@@ -102,6 +102,9 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
     search: Annotated[
         str, typer.Option("--search", metavar="NAME", help=f"One of: {', '.join(SEARCHES)}.")
     ] = DEFAULT,
+    again: Annotated[
+        bool, typer.Option(help="Measure again at the end what may be on the front by noise.")
+    ] = True,
     json: JsonFlag = False,
 ) -> None:
     """A campaign: draws candidates, compiles, checks and times each, and finds the front.
@@ -123,6 +126,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
                 time_limit=time_limit,
                 candidate_limit=candidate_limit,
                 build_limit=build_limit,
+                again=again,
                 tolerance=tolerance,
                 search=search,
                 progress=progress,

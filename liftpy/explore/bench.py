@@ -84,7 +84,10 @@ class Bench:
         self.tell(Stage("timing it"))
         left = deadline - time.monotonic()
         times, departure = undisturbed(
-            lambda: timed(loaded, best_ns, deadline - time.monotonic()), self.reference.look, left
+            lambda: timed(loaded, best_ns, deadline - time.monotonic()),
+            self.reference.look,
+            left,
+            best_ns,
         )
         measured = Measured(
             times,

@@ -20,6 +20,7 @@ from liftpy.errors import (
     Unsatisfiable,
 )
 from liftpy.explore import search as searches
+from liftpy.explore.again import measure_again
 from liftpy.explore.candidate import FAMILY, Candidate, Fixed, program_text
 from liftpy.explore.check import INPUT_SEED, TOLERANCE
 from liftpy.explore.environment import command_line, environment
@@ -103,7 +104,7 @@ class Campaign:
         measured = [
             (row.span, int(getattr(row.memory, axis)), row)
             for row in sorted(self.rows, key=lambda row: row.id)
-            if row.span is not None and row.memory is not None
+            if row.outcome == "measured" and row.span is not None and row.memory is not None
         ]
         within = [p for p in measured if memory_limit is None or p[1] <= memory_limit]
         return [row for _, _, row in clear_front(within, costs=lambda p: (p[0], p[1]))]
@@ -208,6 +209,7 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     where: Sequence[str] = (),
     fixed: Fixed | None = None,
     sampler: Sampler = "uniform",
+    again: bool = True,
 ) -> Campaign:
     """A campaign: the first `samples` candidates of a search, each compiled, checked and timed.
 
@@ -221,6 +223,9 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     gives numbers for the program's open sizes, `where` and `fixed` bound what is drawn (as in
     `space_of`): with others it is another campaign. `sampler` says how candidates are drawn:
     uniformly, or as published (`incremental`), for comparison.
+
+    When all are measured, those that may be on the front by noise are measured `again`, within the
+    time limit (`again.py`).
 
     A limit that the driver gives a built kernel holds for its skeleton from then on (`learned.py`).
 
@@ -292,6 +297,8 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
                 exhausted = sampler == "uniform" and (
                     drawn < samples or len(run.done) == space.count()
                 )
+                if again:
+                    run.again(lambda: time_limit is None or time.monotonic() - start <= time_limit)
         rows, calls = tuple(store.rows()), tuple(store.calls())
         campaign = Campaign(store.path, identity, rows, exhausted, calls)
     if not campaign.pareto():
@@ -341,6 +348,19 @@ class Run:
         self.known(candidate)
         self.tell(candidate, outcome)
         return outcome
+
+    def again(self, in_time: Callable[[], bool]) -> None:
+        """Measures again what may be on the front by noise."""
+        candidates = {trial.candidate.key: trial.candidate for trial in self.trials}
+        measure_again(self, candidates, self.measurer.measure, in_time)
+
+    def front(self) -> list[Row]:
+        """The front as it is now."""
+        return Campaign(self.store.path, self.store.identity, tuple(self.store.rows())).pareto()
+
+    def sharpen(self, key: str, outcome: Outcome) -> None:
+        """Takes in what a measured candidate gave when it was measured again."""
+        self.store.sharpen(key, outcome)
 
     def _outcome(self, candidate: Candidate) -> Outcome:
         attempts = self.store.attempts(candidate.key)

@@ -144,13 +144,16 @@ def departs(ratio: float) -> bool:
 
 
 def undisturbed(
-    take: Callable[[], tuple[Row, ...]], look: Callable[[], float], seconds: float
+    take: Callable[[], tuple[Row, ...]],
+    look: Callable[[], float],
+    seconds: float,
+    best_ns: int | None = None,
 ) -> tuple[tuple[Row, ...], float]:
     """Samples, and how many times its usual time the reference kernel took around them.
 
     `take` takes samples, `look` is the reference now. Where it departs before or after, samples are
-    taken again, `RETAKES` times at most and while that fits into so many seconds; of all, those
-    with the least departure count.
+    taken again, `RETAKES` times at most and while that fits into so many seconds, unless the
+    candidate is slow in any case; of all, those with the least departure count.
     """
     found: list[tuple[float, tuple[Row, ...]]] = []
     before, spent = look(), 0.0
@@ -159,8 +162,9 @@ def undisturbed(
         spent += sum(map(sum, rows)) / 1e9
         after = look()
         found.append((farthest((before, after)), rows))
+        slow = best_ns is not None and min(map(sum, rows)) > SLOW * best_ns
         calm = not departs(found[-1][0])
-        if calm or len(found) > RETAKES or spent * (1 + 1 / len(found)) > seconds:
+        if calm or slow or len(found) > RETAKES or spent * (1 + 1 / len(found)) > seconds:
             break
         before = after
     ratio, rows = min(found, key=lambda f: max(f[0], 1 / f[0]))

@@ -68,7 +68,7 @@ CREATE TABLE outcome (                   -- `running` before anything is launche
     kind       TEXT NOT NULL,
     reason     TEXT NOT NULL,
     attempts   INTEGER NOT NULL,
-    time_ns    INTEGER,
+    time_ns    INTEGER,                  -- the median when it was first measured
     prepare_ns INTEGER,
     peak       INTEGER,
     allocated  INTEGER,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, astuple
 from pathlib import Path
@@ -172,6 +172,19 @@ class Store(Reader):
             self._excuse_if_possible(key)
             raise
 
+    def sharpen(self, key: str, outcome: Outcome) -> None:
+        """Notes what a measured candidate gave when it was measured again.
+
+        More samples; or that it is wrong after all. Its first time stays what searches are told.
+        """
+        if not isinstance(outcome, Measured):
+            self.end(key, outcome)
+            return
+        with self._writing() as db:
+            query = 'SELECT coalesce(max("repeat") + 1, 0) FROM run WHERE candidate = ?'
+            (first,) = db.execute(query, (key,)).fetchone()
+            _write_runs(db, key, outcome.times_ns, first)
+
     def excuse(self, key: str, why: str = "stopped by the user") -> None:
         """Notes that the candidate under way is not to blame for the end of the campaign."""
         with self._writing() as db:
@@ -238,20 +251,26 @@ def _write_measured(db: sqlite3.Connection, key: str, measured: Measured) -> Non
         f"UPDATE outcome SET {columns} WHERE candidate = :key",  # noqa: S608  names above
         {**figures, "key": key},
     )
-    db.executemany(
-        "INSERT OR REPLACE INTO run VALUES (?, ?, ?, ?)",
-        (
-            (key, repeat, launch, ns)
-            for repeat, launches in enumerate(measured.times_ns)
-            for launch, ns in enumerate(launches)
-        ),
-    )
+    _write_runs(db, key, measured.times_ns, 0)
     db.execute(
         "INSERT OR REPLACE INTO verification VALUES (?, ?, ?)", (key, measured.error, measured.rms)
     )
     db.execute(
         "UPDATE build SET log = ?, seconds = ? WHERE candidate = ?",
         (measured.build_log, measured.build_seconds, key),
+    )
+
+
+def _write_runs(
+    db: sqlite3.Connection, key: str, times_ns: Sequence[Sequence[int]], first: int
+) -> None:
+    db.executemany(
+        "INSERT OR REPLACE INTO run VALUES (?, ?, ?, ?)",
+        (
+            (key, repeat, launch, ns)
+            for repeat, launches in enumerate(times_ns, first)
+            for launch, ns in enumerate(launches)
+        ),
     )
 
 

@@ -17,9 +17,11 @@ from liftpy.errors import (
     StoreRefused,
     UnknownName,
 )
+from liftpy.explore.again import undecided
 from liftpy.explore.campaign import Campaign, explore, space_of
 from liftpy.explore.candidate import program_text
 from liftpy.explore.pareto import dominates
+from liftpy.explore.reading import Reader
 from liftpy.explore.store import ATTEMPTS, Store
 from liftpy.workloads import Convolution, convolution
 
@@ -30,7 +32,7 @@ FAMILIES = ["plain", "direct"]
 
 
 def run(path, samples, device, **options):
-    return explore(PROGRAM, samples, 0, path, device, families=FAMILIES, **options)
+    return explore(PROGRAM, samples, 0, path, device, families=FAMILIES, again=False, **options)
 
 
 def drawn(campaign):
@@ -99,6 +101,23 @@ def test_the_same_command_again_measures_nothing(campaign, runtime):
     assert again == campaign
 
 
+def test_the_front_is_measured_again_and_what_searches_are_told_stays(runtime, tmp_path):
+    path = tmp_path / "a.db"
+    first = run(path, 12, runtime)
+    with Reader.read(path) as reader:
+        told = {row.id: reader.costs(row.id) for row in first.rows}
+    before = {row.id for row in undecided(first.pareto())}
+    sharper = explore(PROGRAM, 12, 0, path, runtime, families=FAMILIES)
+    assert drawn(sharper) == drawn(first)
+    assert not undecided(sharper.pareto())
+    for old, new in zip(first.rows, sharper.rows, strict=True):
+        assert new.times_ns[: len(old.times_ns)] == old.times_ns
+        assert (len(new.times_ns) > len(old.times_ns)) >= (new.id in before)
+    with Reader.read(path) as reader:
+        assert {row.id: reader.costs(row.id) for row in sharper.rows} == told
+    assert explore(PROGRAM, 12, 0, path, runtime, families=FAMILIES).rows == sharper.rows
+
+
 def test_a_time_limit_stops_between_candidates_and_the_rest_follows(campaign, runtime, tmp_path):
     with pytest.raises(NothingMeasured, match="no candidate was tried: the time limit"):
         run(tmp_path / "a.db", 12, runtime, time_limit=0)
@@ -118,7 +137,7 @@ def test_a_stopped_campaign_goes_on_as_if_nothing_had_been(campaign, runtime, tm
 KILLED = f"""
 from liftpy.explore.campaign import explore
 from liftpy.primitives.text import parse
-explore(parse({TEXT!r}), 12, 0, {{path!r}}, {{device!r}}, families={FAMILIES!r})
+explore(parse({TEXT!r}), 12, 0, {{path!r}}, {{device!r}}, families={FAMILIES!r}, again=False)
 """
 
 

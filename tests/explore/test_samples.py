@@ -149,6 +149,12 @@ def test_nothing_is_taken_again_when_there_is_no_time():
     assert (rows, ratio) == (((900 * MS,),), 2.0)
 
 
+def test_a_slow_candidate_is_not_taken_again():
+    looks = iter([2.0, 2.0])
+    _, ratio = undisturbed(lambda: ((60 * MS,),), lambda: next(looks), 99.0, best_ns=10 * MS)
+    assert ratio == 2.0
+
+
 def test_a_reference_departs_from_what_was_usual_and_then_that_is_usual():
     history = History()
     assert [history.take(10) for _ in range(20)] == [1] * 20
