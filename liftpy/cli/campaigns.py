@@ -92,12 +92,19 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
     candidate_limit: Annotated[
         float, typer.Option(metavar="SECONDS", min=0, help="For one candidate.")
     ] = campaigns.CANDIDATE_LIMIT,
+    build_limit: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", min=0, help="Of these, for the driver's compiler."),
+    ] = None,
     tolerance: Annotated[
         float, typer.Option(metavar="E", min=0, help="Largest relative error of a result.")
     ] = TOLERANCE,
     search: Annotated[
         str, typer.Option("--search", metavar="NAME", help=f"One of: {', '.join(SEARCHES)}.")
     ] = DEFAULT,
+    again: Annotated[
+        bool, typer.Option(help="Measure again at the end what may be on the front by noise.")
+    ] = True,
     json: JsonFlag = False,
 ) -> None:
     """A campaign: draws candidates, compiles, checks and times each, and finds the front.
@@ -118,6 +125,8 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
                 memory_limit=memory_limit,
                 time_limit=time_limit,
                 candidate_limit=candidate_limit,
+                build_limit=build_limit,
+                again=again,
                 tolerance=tolerance,
                 search=search,
                 progress=progress,

@@ -6,22 +6,32 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from liftpy.compile import compile_candidate, skeletons
 from liftpy.constraints.device import Device, check_attached
 from liftpy.constraints.draw import Sampler
-from liftpy.errors import ConstraintRefused, NothingMeasured, UnknownName, Unsatisfiable
+from liftpy.errors import (
+    ArgumentRefused,
+    ConstraintRefused,
+    NothingMeasured,
+    UnknownName,
+    Unsatisfiable,
+)
 from liftpy.explore import search as searches
+from liftpy.explore.again import measure_again
 from liftpy.explore.candidate import FAMILY, Candidate, Fixed, program_text
-from liftpy.explore.check import INPUT_SEED, POINTS, TOLERANCE, expected, inputs
+from liftpy.explore.check import INPUT_SEED, TOLERANCE
+from liftpy.explore.environment import command_line, environment
 from liftpy.explore.learned import Lessons
+from liftpy.explore.meaning import POINTS, expected, inputs
 from liftpy.explore.measure import Measurer
 from liftpy.explore.messages import Setup
 from liftpy.explore.outcome import KINDS, Crashed, Outcome, Refused
-from liftpy.explore.pareto import front
-from liftpy.explore.rows import Identity, Row
+from liftpy.explore.pareto import clear_front
+from liftpy.explore.reading import Reader
+from liftpy.explore.rows import Call, Identity, Row
 from liftpy.explore.search import Trial
 from liftpy.explore.space import Space
 from liftpy.explore.store import ATTEMPTS, Store
@@ -61,12 +71,14 @@ class Campaign:
     rows: tuple[Row, ...]
     exhausted: bool = False
     """Whether it has every candidate of its space; known to the call that explored it."""
+    calls: tuple[Call, ...] = field(default=(), compare=False, repr=False)
+    """The calls that explored it, each with its command line and what it ran on."""
 
     @classmethod
     def read(cls, path: Path | str) -> Campaign:
         """The campaign in a file. Raises StoreRefused if it holds none."""
-        with Store.read(Path(path)) as store:
-            return cls(store.path, store.identity, tuple(store.rows()))
+        with Reader.read(Path(path)) as store:
+            return cls(store.path, store.identity, tuple(store.rows()), calls=tuple(store.calls()))
 
     @property
     def device(self) -> Device:
@@ -79,22 +91,23 @@ class Campaign:
         return counts(row.outcome for row in self.rows)
 
     def pareto(self, axis: str = "peak", memory_limit: int | None = None) -> list[Row]:
-        """The measured candidates that no other beats in time and in the memory figure `axis`.
+        """The measured candidates that none clearly beats in time and in the memory figure `axis`.
 
-        By rising time; candidates of equal costs all stay, in the order of their ids. With a
-        `memory_limit`, in bytes, only those whose figure is within it count.
+        Of times, intervals are compared (`clear_front`). By rising median time; candidates of equal
+        costs all stay, in the order of their ids. With a `memory_limit`, in bytes, only those whose
+        figure is within it count.
         """
         if axis not in AXES:
             raise UnknownName(
                 f"there is no memory figure '{axis}'; choose one of {', '.join(AXES)}"
             )
         measured = [
-            (row.time_ns, int(getattr(row.memory, axis)), row)
+            (row.span, int(getattr(row.memory, axis)), row)
             for row in sorted(self.rows, key=lambda row: row.id)
-            if row.time_ns is not None and row.memory is not None
+            if row.outcome == "measured" and row.span is not None and row.memory is not None
         ]
         within = [p for p in measured if memory_limit is None or p[1] <= memory_limit]
-        return [row for _, _, row in front(within, costs=lambda p: (p[0], p[1]))]
+        return [row for _, _, row in clear_front(within, costs=lambda p: (p[0], p[1]))]
 
     def best(self, memory_limit: int | None = None) -> Row:
         """The fastest candidate whose peak is within the limit.
@@ -104,10 +117,11 @@ class Campaign:
         rows = self.pareto(memory_limit=memory_limit)
         if rows:
             return rows[0]
-        if memory_limit is not None and (least := self.pareto()):
+        if memory_limit is not None and (every := self.pareto()):
+            least = min(every, key=lambda row: row.peak or 0)
             raise ConstraintRefused(
                 f"no candidate in {self.path} has a peak of {memory_limit} bytes or less; "
-                f"the least is {least[-1].peak} (candidate {least[-1].id})"
+                f"the least is {least.peak} (candidate {least.id})"
             )
         raise nothing_measured(self)
 
@@ -187,6 +201,7 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     memory_limit: int | None = None,
     time_limit: float | None = None,
     candidate_limit: float = CANDIDATE_LIMIT,
+    build_limit: float | None = None,
     tolerance: float = TOLERANCE,
     search: str = searches.DEFAULT,
     progress: Callable[[Progress], None] = lambda _: None,
@@ -194,6 +209,7 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     where: Sequence[str] = (),
     fixed: Fixed | None = None,
     sampler: Sampler = "uniform",
+    again: bool = True,
 ) -> Campaign:
     """A campaign: the first `samples` candidates of a search, each compiled, checked and timed.
 
@@ -202,17 +218,23 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     The same call again goes on where the last one ended, however that was: a campaign that was
     stopped and resumed has the same candidates as one that was not. Larger `samples` extend it.
     `time_limit` ends this call after so many seconds, between two candidates; `candidate_limit`
-    is for each. `tolerance` bounds the error of a result, relative to its largest value. `sizes`
+    is for each, of which `build_limit` is for the driver's compiler.
+    `tolerance` bounds the error of a result, relative to its largest value. `sizes`
     gives numbers for the program's open sizes, `where` and `fixed` bound what is drawn (as in
     `space_of`): with others it is another campaign. `sampler` says how candidates are drawn:
     uniformly, or as published (`incremental`), for comparison.
 
+    When all are measured, those that may be on the front by noise are measured `again`, within the
+    time limit (`again.py`).
+
     A limit that the driver gives a built kernel holds for its skeleton from then on (`learned.py`).
 
-    Raises StoreRefused if `db` holds another campaign, Unsatisfiable if there is no candidate,
-    NothingMeasured if none was right.
+    Raises ArgumentRefused for limits that leave nothing to do, StoreRefused if `db` holds another
+    campaign or cannot be written, Unsatisfiable if there is no candidate, NothingMeasured if none
+    was right.
     """
-    start = time.monotonic()
+    start, started = time.monotonic(), time.time()
+    _check_limits(samples, time_limit, candidate_limit, tolerance)
     target = device if isinstance(device, Device) else find_device(device)
     check_attached(target)
     program = closed(program, sizes)
@@ -241,11 +263,20 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
             "search": search,
         },
     )
+    limits = {
+        "samples": samples,
+        "time_limit": time_limit,
+        "candidate_limit": candidate_limit,
+        "build_limit": build_limit,
+    }
+    call = Call(command_line(), limits, environment(space.device), started)
     exhausted = False
     with Store.open(Path(db), identity) as store:
-        wanted = expected(program, inputs(program), points=POINTS, tolerance=tolerance)
-        setup = Setup(identity.text, space.device, wanted, INPUT_SEED)
-        with Measurer(setup, candidate_limit) as measurer:
+        store.note(call)
+        arrays = inputs(program)
+        wanted = expected(program, arrays, points=POINTS, tolerance=tolerance)
+        setup = Setup(identity.text, space.device, arrays, wanted)
+        with Measurer(setup, candidate_limit, build_limit=build_limit) as measurer:
             run = Run(store, measurer, samples, progress)
             lessons, known = Lessons(space.device), store.learned()
             drawn = 0
@@ -266,10 +297,28 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
                 exhausted = sampler == "uniform" and (
                     drawn < samples or len(run.done) == space.count()
                 )
-        campaign = Campaign(store.path, identity, tuple(store.rows()), exhausted)
+                if again:
+                    run.again(lambda: time_limit is None or time.monotonic() - start <= time_limit)
+        rows, calls = tuple(store.rows()), tuple(store.calls())
+        campaign = Campaign(store.path, identity, rows, exhausted, calls)
     if not campaign.pareto():
         raise nothing_measured(campaign)
     return campaign
+
+
+def _check_limits(
+    samples: int, time_limit: float | None, candidate_limit: float, tolerance: float
+) -> None:
+    """Refuses limits under which no candidate can be measured."""
+    wanted = {
+        "samples": (samples, samples >= 1, "a whole number from 1"),
+        "time_limit": (time_limit, time_limit is None or time_limit >= 0, "0 s or more, or None"),
+        "candidate_limit": (candidate_limit, candidate_limit > 0, "more than 0 s"),
+        "tolerance": (tolerance, tolerance >= 0, "0 or more"),
+    }
+    for name, (value, fits, range_) in wanted.items():
+        if not fits:
+            raise ArgumentRefused(f"a campaign cannot have {name}={value}: give {range_}")
 
 
 class Run:
@@ -300,6 +349,19 @@ class Run:
         self.tell(candidate, outcome)
         return outcome
 
+    def again(self, in_time: Callable[[], bool]) -> None:
+        """Measures again what may be on the front by noise."""
+        candidates = {trial.candidate.key: trial.candidate for trial in self.trials}
+        measure_again(self, candidates, self.measurer.measure, in_time)
+
+    def front(self) -> list[Row]:
+        """The front as it is now."""
+        return Campaign(self.store.path, self.store.identity, tuple(self.store.rows())).pareto()
+
+    def sharpen(self, key: str, outcome: Outcome) -> None:
+        """Takes in what a measured candidate gave when it was measured again."""
+        self.store.sharpen(key, outcome)
+
     def _outcome(self, candidate: Candidate) -> Outcome:
         attempts = self.store.attempts(candidate.key)
         if attempts >= ATTEMPTS:
@@ -310,14 +372,20 @@ class Run:
         self.measurer.start()
         self.store.begin(candidate)
         try:
-            return self.measurer.measure(
-                candidate,
-                self.store.best_ns(),
-                lambda made: self.store.compiled(candidate, made.module, made.sha),
-            )
+            outcome = self._measured(candidate)
+            # A worker may be killed from outside, as by a system that runs out of memory: once is
+            # not the candidate's doing.
+            return self._measured(candidate) if isinstance(outcome, Crashed) else outcome
         except KeyboardInterrupt:
             self.store.excuse(candidate.key)
             raise
+
+    def _measured(self, candidate: Candidate) -> Outcome:
+        return self.measurer.measure(
+            candidate,
+            self.store.best_ns(),
+            lambda made: self.store.compiled(candidate, made.module, made.sha),
+        )
 
     def tell(self, candidate: Candidate | None = None, outcome: Outcome | None = None) -> None:
         """Reports where the campaign stands."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import statistics
 from dataclasses import dataclass
 from typing import Any
 
 from liftpy.explore.candidate import Settings
+from liftpy.explore.samples import Span, span_of
 from liftpy.opencl.kernel import Memory
 
 
@@ -27,11 +29,26 @@ class Identity:
 
 
 @dataclass(frozen=True)
+class Call:
+    """A call that started or resumed a campaign, at a time in seconds since 1970.
+
+    `limits` are the settings that may differ between calls; `environment` is what it ran on
+    (`liftpy.explore.environment`). `ended` is None for one that runs or ended abruptly.
+    """
+
+    command: str
+    limits: dict[str, Any]
+    environment: dict[str, Any]
+    started: float
+    ended: float | None = None
+
+
+@dataclass(frozen=True)
 class Row:
     """A stored candidate and its outcome; figures are None where it was not measured.
 
     `outcome` is a kind of `liftpy.explore.outcome`, or `running` or `pending` where there is none.
-    Times in nanoseconds, memory in bytes.
+    Times in nanoseconds, memory in bytes; `error` and `rms` as in `liftpy.explore.outcome`.
     """
 
     id: str
@@ -46,7 +63,15 @@ class Row:
     prepare_ns: int | None
     memory: Memory | None
     error: float | None
+    rms: float | None
     build_seconds: float | None
+
+    @property
+    def span(self) -> Span | None:
+        """The median time in ns and its interval; None where it was not measured."""
+        if self.time_ns is None or not self.times_ns:
+            return None
+        return span_of([sum(row) for row in self.times_ns])
 
     @property
     def peak(self) -> int | None:
@@ -54,8 +79,8 @@ class Row:
         return None if self.memory is None else self.memory.peak
 
 
-def to_row(row: sqlite3.Row) -> Row:
-    """A row of the tables `candidate` and `outcome`, joined."""
+def to_row(row: sqlite3.Row, times_ns: list[list[int]] | None) -> Row:
+    """A candidate from the tables about it, joined; its samples are given apart."""
     chosen = json.loads(row["assignment"])
     figures = {name: row[name] for name in Memory.__dataclass_fields__}
     return Row(
@@ -66,10 +91,16 @@ def to_row(row: sqlite3.Row) -> Row:
         derivation=json.loads(row["steps"]),
         outcome=row["kind"],
         reason=row["reason"],
-        time_ns=row["time_ns"],
-        times_ns=row["times_ns"] and json.loads(row["times_ns"]),
+        time_ns=_median(times_ns) or row["time_ns"],
+        times_ns=times_ns,
         prepare_ns=row["prepare_ns"],
         memory=None if row["peak"] is None else Memory(**figures),
-        error=row["error"],
-        build_seconds=row["build_seconds"],
+        error=row["max_error"],
+        rms=row["rms_error"],
+        build_seconds=row["seconds"],
     )
+
+
+def _median(times_ns: list[list[int]] | None) -> int | None:
+    """Of all samples, those taken later too; None where there are none."""
+    return round(statistics.median(map(sum, times_ns))) if times_ns else None

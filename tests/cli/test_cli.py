@@ -18,7 +18,8 @@ import pytest
 
 from liftpy.explore.campaign import explore, space_of
 from liftpy.explore.candidate import program_text
-from liftpy.explore.check import inputs
+from liftpy.explore.meaning import inputs
+from liftpy.explore.schema import digest
 from liftpy.primitives import PRIMITIVES
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
@@ -389,12 +390,14 @@ def test_a_campaign_is_explored_read_plotted_and_replayed(liftpy):
     assert data.keys() == {"program", "device", "front"}
     row = data["front"][0]
     figures = {"peak", "allocated", "scratch", "local", "private"}
-    assert row.keys() == {"id", "time_ns", "assignment", "derivation"} | figures
+    assert row.keys() == {"id", "time_ns", "interval_ns", "assignment", "derivation"} | figures
     assert liftpy("pareto", "liftpy.db", "--format", "json").json == data
     assert row["id"] in liftpy("pareto", "liftpy.db").out
     head, first, *_ = liftpy("pareto", "liftpy.db", "--format", "csv").out.splitlines()
-    assert head.startswith("id,time_ns,peak,allocated,scratch,local,private,family")
-    assert first.startswith(f"{row['id']},{row['time_ns']},{row['peak']}")
+    assert head.startswith("id,time_ns,low_ns,high_ns,peak,allocated,scratch,local,private,family")
+    low, high = row["interval_ns"]
+    assert low <= row["time_ns"] <= high
+    assert first.startswith(f"{row['id']},{row['time_ns']},{low},{high},{row['peak']}")
 
     listed = liftpy("candidates", "liftpy.db", "--json").json
     assert len(listed) == 4
@@ -416,7 +419,9 @@ def test_a_campaign_is_explored_read_plotted_and_replayed(liftpy):
 def test_a_candidate_that_does_not_replay_is_said(liftpy):
     assert liftpy("explore", "tiny.lift", "-n", "1").code == 0
     with sqlite3.connect("liftpy.db") as tampered:
-        tampered.execute("UPDATE candidate SET source = replace(source, '+', '-')")
+        tampered.create_function("digest", 1, digest)
+        tampered.execute("UPDATE build SET source = replace(source, '+', '-')")
+        tampered.execute("UPDATE build SET source_sha = digest(source)")
         (key,) = tampered.execute("SELECT key FROM candidate").fetchone()
     tampered.close()
     said = liftpy("replay", "liftpy.db", key)

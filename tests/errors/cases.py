@@ -28,13 +28,14 @@ from liftpy.explore.campaign import Campaign, space_of
 from liftpy.explore.measure import Measurer
 from liftpy.explore.messages import Setup
 from liftpy.explore.replay import replay, stored_candidate
+from liftpy.explore.schema import digest
 from liftpy.explore.search import named
 from liftpy.explore.store import Store
 from liftpy.ir.constraint import at_most
 from liftpy.ir.expr import FunCall, Lambda, Literal, Param, Program, ScalarOp
 from liftpy.ir.nat import var
 from liftpy.ir.types import TupleType
-from liftpy.opencl.arguments import check_launch, check_memory
+from liftpy.opencl.arguments import check_launch, check_memory, check_times
 from liftpy.opencl.run import Session, find_device
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.skeleton import skeleton_of
@@ -332,6 +333,15 @@ CASES |= {
     "buffer_too_large": lambda _: check_memory(
         saxpy(), replace(DEFAULT_DEVICE, largest_buffer=403)
     ),
+    "time_of_a_clock_that_goes_back": lambda _: check_times(
+        LOCAL, DEFAULT_DEVICE, [LAUNCH], [-40], 1000
+    ),
+    "time_longer_than_the_host_waited": lambda _: check_times(
+        LOCAL, DEFAULT_DEVICE, [LAUNCH], [1_000_000], 1000
+    ),
+    "time_of_a_clock_that_stands": lambda _: check_times(
+        LOCAL, DEFAULT_DEVICE, [LAUNCH], [0], 1000
+    ),
     "memory_too_small": lambda _: check_memory(
         saxpy(), replace(DEFAULT_DEVICE, global_memory=1615)
     ),
@@ -363,7 +373,7 @@ def device_of_another_machine(_folder):
 
 @case
 def worker_without_its_device(_folder):
-    setup = Setup(lp.show(DOUBLE), DEFAULT_DEVICE, ())
+    setup = Setup(lp.show(DOUBLE), DEFAULT_DEVICE, {}, ())
     with Measurer(setup, 10.0) as measurer:
         measurer.start()
 
@@ -558,6 +568,44 @@ CASES |= {
 
 
 @case
+def database_with_a_page_of_garbage(folder):
+    path = stored(folder)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:10240] + b"my thesis, page 1 of 128" * 85 + whole[12280:])
+    Store.read(path)
+
+
+@case
+def database_that_ends_early(folder):
+    path = stored(folder)
+    path.write_bytes(path.read_bytes()[:-20000])
+    Store.read(path)
+
+
+@case
+def database_with_words_of_garbage(folder):
+    with Store.read(changed(folder, "UPDATE candidate SET assignment = '{}'")) as store:
+        store.rows()
+
+
+@case
+def kernels_that_were_changed(folder):
+    path = changed(folder, "UPDATE build SET source = 'kernel void quick() {}'")
+    with Store.read(path) as store:
+        store.kernels(store.rows()[0].id)
+
+
+@case
+def database_with_too_long_a_name(folder):
+    Store.read(folder / ("a" * 300))
+
+
+@case
+def campaign_of_no_samples(folder):
+    lp.explore(MATMUL, 0, db=folder / "a.db")
+
+
+@case
 def lock_that_cannot_be_written(folder):
     path = folder / "a.db"
     (folder / "a.db-lock").mkdir()
@@ -621,7 +669,9 @@ def databases(folder: Path) -> Path:
             old.execute("UPDATE campaign SET version = '0.0.9'")
         old.close()
         with sqlite3.connect(folder / "other.db") as other:
-            other.execute("UPDATE candidate SET source = source || '// by hand'")
+            other.create_function("digest", 1, digest)
+            other.execute("UPDATE build SET source = source || '// by hand'")
+            other.execute("UPDATE build SET source_sha = digest(source)")
         other.close()
         made["folder"] = folder
     return made["folder"]
@@ -675,7 +725,7 @@ def plot_without_its_library(folder):
 def result_that_is_wrong(folder):
     (folder / "tiny.lift").write_text(lp.show(PROGRAM))
     with mock.patch("liftpy.cli.running.expected") as meaning:
-        from liftpy.explore.check import expected  # noqa: PLC0415
+        from liftpy.explore.meaning import expected  # noqa: PLC0415
 
         meaning.side_effect = lambda *given: expected(*given, tolerance=1e-30)
         command("run", "tiny.lift")

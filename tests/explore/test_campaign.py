@@ -2,18 +2,26 @@
 
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
-from liftpy.errors import ConstraintRefused, NothingMeasured, StoreRefused, UnknownName
+from liftpy.errors import (
+    ArgumentRefused,
+    ConstraintRefused,
+    NothingMeasured,
+    StoreRefused,
+    UnknownName,
+)
+from liftpy.explore.again import undecided
 from liftpy.explore.campaign import Campaign, explore, space_of
 from liftpy.explore.candidate import program_text
 from liftpy.explore.pareto import dominates
+from liftpy.explore.reading import Reader
 from liftpy.explore.store import ATTEMPTS, Store
 from liftpy.workloads import Convolution, convolution
 
@@ -24,7 +32,7 @@ FAMILIES = ["plain", "direct"]
 
 
 def run(path, samples, device, **options):
-    return explore(PROGRAM, samples, 0, path, device, families=FAMILIES, **options)
+    return explore(PROGRAM, samples, 0, path, device, families=FAMILIES, again=False, **options)
 
 
 def drawn(campaign):
@@ -43,15 +51,20 @@ def test_every_candidate_is_right(campaign):
 
 
 def test_the_front_is_that_of_the_definition(campaign):
-    costs = {row.id: (row.time_ns, row.peak) for row in campaign.rows}
     front = {row.id for row in campaign.pareto()}
-    assert front == {a for a in costs if not any(dominates(costs[b], costs[a]) for b in costs)}
+    assert front == {
+        a.id
+        for a in campaign.rows
+        if not any(b.peak <= a.peak and b.span.high < a.span.low for b in campaign.rows)
+    }
+    costs = {row.id: (row.time_ns, row.peak) for row in campaign.rows}
+    assert front >= {a for a in costs if not any(dominates(costs[b], costs[a]) for b in costs)}
     times = [row.time_ns for row in campaign.pareto()]
     assert times == sorted(times)
 
 
 def test_any_memory_figure_can_be_the_axis(campaign):
-    assert campaign.pareto("private")[-1].memory.private == min(
+    assert min(row.memory.private for row in campaign.pareto("private")) == min(
         row.memory.private for row in campaign.rows
     )
     with pytest.raises(UnknownName, match="no memory figure 'weight'; choose one of peak"):
@@ -60,7 +73,7 @@ def test_any_memory_figure_can_be_the_axis(campaign):
 
 def test_the_best_within_a_limit(campaign):
     assert campaign.best().time_ns == min(row.time_ns for row in campaign.rows)
-    least = campaign.pareto()[-1]
+    least = min(campaign.pareto(), key=lambda row: (row.peak, row.time_ns))
     assert campaign.best(least.peak) == least
     with pytest.raises(ConstraintRefused, match=f"the least is {least.peak}"):
         campaign.best(1)
@@ -88,6 +101,23 @@ def test_the_same_command_again_measures_nothing(campaign, runtime):
     assert again == campaign
 
 
+def test_the_front_is_measured_again_and_what_searches_are_told_stays(runtime, tmp_path):
+    path = tmp_path / "a.db"
+    first = run(path, 12, runtime)
+    with Reader.read(path) as reader:
+        told = {row.id: reader.costs(row.id) for row in first.rows}
+    before = {row.id for row in undecided(first.pareto())}
+    sharper = explore(PROGRAM, 12, 0, path, runtime, families=FAMILIES)
+    assert drawn(sharper) == drawn(first)
+    assert not undecided(sharper.pareto())
+    for old, new in zip(first.rows, sharper.rows, strict=True):
+        assert new.times_ns[: len(old.times_ns)] == old.times_ns
+        assert (len(new.times_ns) > len(old.times_ns)) >= (new.id in before)
+    with Reader.read(path) as reader:
+        assert {row.id: reader.costs(row.id) for row in sharper.rows} == told
+    assert explore(PROGRAM, 12, 0, path, runtime, families=FAMILIES).rows == sharper.rows
+
+
 def test_a_time_limit_stops_between_candidates_and_the_rest_follows(campaign, runtime, tmp_path):
     with pytest.raises(NothingMeasured, match="no candidate was tried: the time limit"):
         run(tmp_path / "a.db", 12, runtime, time_limit=0)
@@ -107,7 +137,7 @@ def test_a_stopped_campaign_goes_on_as_if_nothing_had_been(campaign, runtime, tm
 KILLED = f"""
 from liftpy.explore.campaign import explore
 from liftpy.primitives.text import parse
-explore(parse({TEXT!r}), 12, 0, {{path!r}}, {{device!r}}, families={FAMILIES!r})
+explore(parse({TEXT!r}), 12, 0, {{path!r}}, {{device!r}}, families={FAMILIES!r}, again=False)
 """
 
 
@@ -133,7 +163,7 @@ def outcomes(path):
     try:
         with Store.read(path) as store:
             return [row.outcome for row in store.rows()]
-    except (StoreRefused, sqlite3.OperationalError):  # it is being made
+    except StoreRefused:  # it was not made yet
         return []
 
 
@@ -171,6 +201,52 @@ def test_a_campaign_of_which_nothing_is_right_says_why(runtime, tmp_path):
 def test_another_seed_is_another_campaign(campaign, runtime):
     with pytest.raises(StoreRefused, match="the seed: it holds 0, this is 1"):
         explore(PROGRAM, 12, 1, campaign.path, runtime, families=FAMILIES)
+
+
+@pytest.mark.parametrize(
+    ("limits", "wanted"),
+    [
+        ({"samples": 0}, "samples=0: give a whole number from 1"),
+        ({"samples": -2}, "samples=-2"),
+        ({"time_limit": -1}, "time_limit=-1: give 0 s or more"),
+        ({"candidate_limit": 0}, "candidate_limit=0: give more than 0 s"),
+        ({"tolerance": float("nan")}, "tolerance=nan: give 0 or more"),
+    ],
+)
+def test_limits_that_leave_nothing_to_do_are_refused_and_leave_no_file(
+    runtime, tmp_path, limits, wanted
+):
+    with pytest.raises(ArgumentRefused, match=wanted):
+        run(tmp_path / "a.db", device=runtime, **{"samples": 3, **limits})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_each_call_is_kept_with_its_command_and_its_limits(campaign, runtime, tmp_path):
+    path = tmp_path / "a.db"
+    run(path, 1, runtime)
+    run(path, 2, runtime, time_limit=1000)
+    first, second = Campaign.read(path).calls
+    assert [call.limits["samples"] for call in (first, second)] == [1, 2]
+    assert second.limits["time_limit"] == 1000
+    assert first.started < first.ended <= second.started < second.ended
+    assert sys.orig_argv[0] in first.command
+    assert first.environment["driver"] == runtime.driver_version
+    assert all(row.rms <= row.error for row in campaign.rows)
+
+
+def test_a_candidate_whose_worker_is_killed_once_is_measured(campaign, runtime, tmp_path):
+    killed: list[int] = []
+
+    def kill(progress):
+        if progress.done == 1 and progress.outcome is None and not killed:
+            for worker in psutil.Process().children():
+                killed.append(worker.pid)
+                worker.kill()
+
+    resumed = run(tmp_path / "a.db", 3, runtime, progress=kill)
+    assert len(killed) == 2
+    assert resumed.counts == {"measured": 3}
+    assert drawn(resumed) == drawn(campaign)[:3]
 
 
 def test_a_family_that_does_not_apply_is_refused(runtime, tmp_path):

@@ -10,6 +10,7 @@ from liftpy.compile import compile_candidate
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import KernelRefused
 from liftpy.explore import campaign as campaigns
+from liftpy.explore.bench import Bench
 from liftpy.explore.campaign import explore, space_of
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.learned import Lessons
@@ -18,7 +19,6 @@ from liftpy.explore.messages import Measure, Setup
 from liftpy.explore.outcome import KernelLimit, Measured, Refused
 from liftpy.explore.search import SEARCHES
 from liftpy.explore.store import Store
-from liftpy.explore.worker import Bench
 from liftpy.ir.nat import product
 from liftpy.kernels.chain import chain
 from liftpy.opencl.kernel import Memory
@@ -49,7 +49,7 @@ def judged(_measurer, candidate, _best=None, _compiled=None):
         if size > ROOM and held >= HELD:
             return Refused(f"{name} has {size}", KernelLimit(name, "group", ROOM))
     time, peak = int(candidate.key[:4], 16), int(candidate.key[4:8], 16)
-    return Measured(((1 + time,),), 0, Memory(peak, 1, 1, 1, 1, 1), 0.0, 0.0)
+    return Measured(((1 + time,),), 0, Memory(peak, 1, 1, 1, 1, 1), 0.0, 0.0, 0.0)
 
 
 @cache
@@ -114,7 +114,7 @@ def test_a_space_that_is_used_up_by_lessons_is_exhausted(campaign, tmp_path, mon
         return Refused("none", KernelLimit(name, "group", 0))
 
     def right(_measurer, _candidate, _best=None, _compiled=None):
-        return Measured(((1,),), 0, Memory(1, 1, 1, 1, 1, 1), 0.0, 0.0)
+        return Measured(((1,),), 0, Memory(1, 1, 1, 1, 1, 1), 0.0, 0.0, 0.0)
 
     monkeypatch.setattr(Measurer, "measure", right)
     first = campaign(tmp_path / "a.db", 1, where=["theta <= 4"])
@@ -156,7 +156,7 @@ def test_a_worker_says_which_kernel_and_how_much(runtime, figure, said):
         if any(size > 1 for _, size, _ in groups(c))
     )
     module = compile_candidate(candidate.skeleton, candidate.assignment)
-    bench = Bench(Setup(TEXT, runtime, ()))
+    bench = Bench(Setup(TEXT, runtime, {}, ()))
     check = "liftpy.opencl.run.check_launch"
 
     def answered(module, launch, device, **_):
@@ -165,7 +165,7 @@ def test_a_worker_says_which_kernel_and_how_much(runtime, figure, said):
         check_launch(module, launch, device, group=group, local=local)
 
     with mock.patch(check, answered):
-        outcome = bench.measure(module, Measure(None, 60.0))
+        outcome = bench.measure(Measure(module, None, 60.0))
         with Session(runtime) as session, pytest.raises(KernelRefused) as refusal:
             session.load(module)
     assert isinstance(outcome, Refused)

@@ -1,0 +1,106 @@
+"""The worker that builds, checks and times kernels on a device.
+
+It needs numpy and pyopencl, and no compiler: a module comes in, its outcome goes out.
+"""
+
+from __future__ import annotations
+
+import time
+
+from liftpy.errors import BuildFailed as BuildRefused
+from liftpy.errors import ClockRefused, InternalError, KernelRefused, LiftError, StrayWrite
+from liftpy.explore.check import Checker
+from liftpy.explore.measurement import run_poisoned, timed
+from liftpy.explore.messages import Answer, Doubtful, Measure, Request, Setup, Stage
+from liftpy.explore.outcome import (
+    BuildFailed,
+    Defect,
+    KernelLimit,
+    Measured,
+    Outcome,
+    Refused,
+    Stray,
+    Untimed,
+    WrongResult,
+)
+from liftpy.explore.process import Tell, serve
+from liftpy.explore.reference import Reference
+from liftpy.explore.samples import undisturbed
+from liftpy.opencl.run import Loaded, Session
+
+
+class Bench:
+    """A device, inputs, and what results are compared with.
+
+    It tells of the stages of a measurement: a driver may hang in each.
+    """
+
+    def __init__(self, setup: Setup, tell: Tell = lambda _: None) -> None:
+        self.tell = tell
+        self.arrays = setup.arrays
+        self.checker = Checker(setup.wanted)
+        self.session = Session(setup.device)
+        self.reference = Reference(self.session)
+
+    def answer(self, request: Request) -> Answer:
+        """The answer to a request."""
+        if not isinstance(request, Measure):
+            raise InternalError(f"a bench was asked for {request!r}")
+        return self.measure(request)
+
+    def measure(self, request: Measure) -> Doubtful | Outcome:
+        """The outcome of a module."""
+        deadline = time.monotonic() + request.seconds
+        self.tell(Stage("building it", request.build_seconds, "--build-limit"))
+        try:
+            with self.session.load(request.module) as loaded:
+                return self._checked(loaded, request.best_ns, deadline)
+        except BuildRefused as failure:
+            return BuildFailed(str(failure))
+        except KernelRefused as refusal:
+            limit = KernelLimit(refusal.kernel, refusal.figure, refusal.number)
+            return Refused(str(refusal), limit)
+        except ClockRefused as anomaly:
+            return Untimed(str(anomaly))
+        except LiftError as refusal:
+            return Refused(str(refusal))
+        except StrayWrite as stray:
+            return Stray(stray.buffer, stray.offset, str(stray))
+        except InternalError as defect:
+            return Defect(str(defect))
+
+    def _checked(self, loaded: Loaded, best_ns: int | None, deadline: float) -> Doubtful | Outcome:
+        module = loaded.module
+        self.tell(Stage("running it for the first time"))
+        result = run_poisoned(loaded, self.arrays)
+        if loaded.allocated_bytes != module.memory.allocated:
+            return Defect(
+                f"{module.name} says it allocates {module.memory.allocated} bytes, "
+                f"clCreateBuffer was asked for {loaded.allocated_bytes}"
+            )
+        found = self.checker.check(result)
+        if isinstance(found, WrongResult):
+            return found
+        self.tell(Stage("timing it"))
+        left = deadline - time.monotonic()
+        times, departure = undisturbed(
+            lambda: timed(loaded, best_ns, deadline - time.monotonic()),
+            self.reference.look,
+            left,
+            best_ns,
+        )
+        measured = Measured(
+            times,
+            loaded.prepare_ns,
+            module.memory,
+            found.error.largest,
+            found.error.rms,
+            loaded.build_seconds,
+            loaded.build_log,
+            departure,
+        )
+        return Doubtful(measured, found) if found.doubts else measured
+
+
+if __name__ == "__main__":
+    serve(lambda setup, tell: Bench(setup, tell).answer)

@@ -1,0 +1,302 @@
+"""A worker process and its loss: a hang or a crash costs that process only.
+
+    python -m MODULE FD        FD: a socket to the process that started it
+
+The worker is told a `Setup` first and says that it is `Ready`; then it answers requests, one after
+another. It leaves when its starter does, even from within a hanging kernel. What it or a driver
+prints is its starter's to keep.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import psutil
+
+from liftpy.errors import InternalError, LiftError
+from liftpy.explore.messages import Answer, Ready, Request, Setup, Stage, Unfit
+from liftpy.explore.outcome import Crashed, Defect, OutOfMemory, TimedOut
+
+START_LIMIT = 300.0
+"""Seconds that a worker may take to import, derive the skeletons or open the device."""
+
+LOG_LINES = 12
+
+SHARE = 0.9
+"""Of the memory that is free when a worker starts, what it may hold unless it is told otherwise."""
+
+LOOK = 0.05
+"""Seconds between two looks at how much memory a worker holds."""
+
+TRACEBACK = "Traceback (most recent call last):"
+"""What Python prints when it dies of an exception: here that is liftpy's defect."""
+
+
+# --- the starter's end ----------------------------------------------------------------------------
+
+
+class Worker:
+    """A worker that is started when first needed, and again after each loss.
+
+    `does` says what for, `module` which code it runs; `command` may start something else. `ceiling`
+    bounds its resident memory, in bytes. (A limit of the operating system on its address space
+    would count what a runtime maps and never touches; and who exceeds that dies of anything.)
+    """
+
+    def __init__(
+        self,
+        does: str,
+        module: str,
+        setup: Setup,
+        command: Sequence[str] | None = None,
+        *,
+        ceiling: int | None = None,
+    ) -> None:
+        self.does = does
+        self.setup = setup
+        self.command = command or (sys.executable, "-m", module)
+        self.ceiling = ceiling
+        self.started = 0
+        self._process: Process | None = None
+        self._ready = False
+
+    def kill(self) -> None:
+        """Ends the process at once; the next request gets another."""
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
+        self._ready = False
+
+    def begin(self) -> Process:
+        """The process, started if there is none alive; `start` waits until it is ready.
+
+        One that died between two requests did not die of a candidate.
+        """
+        if self._process is not None and self._process.alive:
+            return self._process
+        self.kill()
+        ceiling = self.ceiling or int(SHARE * psutil.virtual_memory().available)
+        process = self._process = Process(self.command, ceiling)
+        self.started += 1
+        try:
+            process.send(self.setup)
+        except Lost as lost:
+            self.kill()
+            raise InternalError(f"the process that {self.does}: {lost}") from lost
+        return process
+
+    def start(self) -> Process:
+        """The process, ready for requests.
+
+        Raises LiftError if it cannot work on this machine, InternalError if it dies.
+        """
+        process = self.begin()
+        if self._ready:
+            return process
+        try:
+            answer = process.receive(START_LIMIT)
+        except Lost as lost:
+            self.kill()
+            raise InternalError(f"the process that {self.does}: {lost}") from lost
+        if isinstance(answer, Unfit):
+            self.kill()
+            raise LiftError(answer.message)
+        if not isinstance(answer, Ready):
+            self.kill()
+            raise InternalError(f"the process that {self.does} said {answer!r}")
+        self._ready = True
+        return process
+
+    def ask(self, request: Request, seconds: float, limit: float, doing: str) -> Any:
+        """The answer to a request, or how the worker was lost; it is killed after so many seconds.
+
+        `limit` is the user's, of which `seconds` are left. The worker may announce stages, with
+        limits of their own.
+        """
+        process = self.start()
+        deadline = time.monotonic() + seconds
+        stage = Stage(doing)
+        try:
+            process.send(request)
+            while True:
+                left = max(0.0, deadline - time.monotonic())
+                answer = process.receive(
+                    left if stage.seconds is None else min(left, stage.seconds)
+                )
+                if not isinstance(answer, Stage):
+                    return answer
+                stage = answer
+        except TooSlow:
+            self.kill()
+            if stage.seconds is not None and time.monotonic() < deadline:
+                return TimedOut(stage.seconds, stage.doing, stage.option)
+            return TimedOut(limit, stage.doing)
+        except TooLarge as large:
+            self.kill()
+            return OutOfMemory(large.held, large.ceiling, stage.doing)
+        except Lost as lost:
+            self.kill()
+            kind = Defect if TRACEBACK in str(lost) else Crashed
+            return kind(f"while {stage.doing}, {lost}")
+
+
+class Lost(Exception):
+    """The worker died, or has to be killed."""
+
+
+class TooSlow(Lost):
+    """It said nothing for too long."""
+
+
+class TooLarge(Lost):
+    """It holds more memory than it may."""
+
+    def __init__(self, held: int, ceiling: int) -> None:
+        super().__init__(f"it held {held >> 20} MiB; it may have {ceiling >> 20} MiB")
+        self.held = held
+        self.ceiling = ceiling
+
+
+class Process:
+    """A process, the socket to it, and the file with what it prints.
+
+    `ceiling` is the memory it may hold, in bytes.
+    """
+
+    def __init__(self, command: Sequence[str], ceiling: int) -> None:
+        self._ceiling = ceiling
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the process
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [*command, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=subprocess.STDOUT,
+                pass_fds=[theirs.fileno()],
+                env=_environment(),
+                start_new_session=True,  # Ctrl-C is for the campaign, which ends the worker itself
+            )
+        self._connection = Connection(ours.detach())
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs still."""
+        return self._process.poll() is None
+
+    def send(self, message: Any) -> None:
+        """Sends a message. Raises Lost if nobody is there."""
+        try:
+            self._connection.send(message)
+        except OSError as error:
+            raise Lost(self._post_mortem()) from error
+
+    def receive(self, seconds: float) -> Any:
+        """The next message. Raises Lost if it does not come in time or the process is too large."""
+        deadline = time.monotonic() + seconds
+        try:
+            while not self._connection.poll(min(LOOK, max(0.0, deadline - time.monotonic()))):
+                self._weigh()
+                if time.monotonic() >= deadline:
+                    raise TooSlow(f"it said nothing for {seconds:.0f} s")
+            return self._connection.recv()
+        except (EOFError, OSError) as error:
+            raise Lost(self._post_mortem()) from error
+
+    def _weigh(self) -> None:
+        """Raises TooLarge if the process holds more memory than it may."""
+        try:
+            held = psutil.Process(self._process.pid).memory_info().rss
+        except psutil.NoSuchProcess:  # it died: the connection tells
+            return
+        if held > self._ceiling:
+            raise TooLarge(held, self._ceiling)
+
+    def kill(self) -> None:
+        """Ends the process at once."""
+        self._connection.close()
+        self._process.kill()
+        self._process.wait()
+        self._log.close()
+
+    def _post_mortem(self) -> str:
+        """Of what the process died, with the end of what it printed."""
+        try:
+            code = self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            code = self._process.wait()
+        how = f"exit code {code}" if code >= 0 else f"signal {_signal_name(-code)}"
+        self._log.seek(0)
+        printed = self._log.read().decode(errors="replace").strip()
+        lines = printed.splitlines()
+        if not lines:
+            return f"the process died with {how}"
+        heading = f"{TRACEBACK}\n" if TRACEBACK in printed else ""
+        tail = "\n".join(lines[-LOG_LINES:])
+        return f"the process died with {how}: {lines[-1]}\n{heading}{tail}"
+
+
+def _signal_name(number: int) -> str:
+    known = {s.value: s.name for s in signal.Signals}
+    return known.get(number, str(number))
+
+
+def _environment() -> dict[str, str]:
+    """The environment in which the worker finds this liftpy."""
+    root = str(Path(__file__).parents[2])
+    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": path}
+
+
+# --- the worker's end -----------------------------------------------------------------------------
+
+
+Tell: TypeAlias = Callable[[Stage], None]
+
+
+def serve(make: Callable[[Setup, Tell], Callable[[Request], Answer]]) -> None:
+    """Makes what answers requests, and answers them until the connection closes.
+
+    What is made may tell its starter of the stages of an answer.
+    """
+    connection = Connection(int(sys.argv[1]))
+    _first_to_go()
+    inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(connection, inbox), daemon=True).start()
+    try:
+        answer = make(inbox.get(), connection.send)
+    except LiftError as refusal:
+        connection.send(Unfit(str(refusal)))
+        return
+    connection.send(Ready())
+    while True:
+        connection.send(answer(inbox.get()))
+
+
+def _listen(connection: Connection, inbox: queue.SimpleQueue[Any]) -> None:
+    """Passes on what arrives; ends the process at once when the other side is gone."""
+    while True:
+        try:
+            inbox.put(connection.recv())
+        except (EOFError, OSError):
+            os._exit(0)
+
+
+def _first_to_go() -> None:
+    """Asks Linux to end this process before all others when memory runs out."""
+    adjust = Path("/proc/self/oom_score_adj")
+    if adjust.exists():
+        adjust.write_text("1000")
