@@ -3,9 +3,11 @@
     python benchmarks/campaign.py [PROGRAM] [--samples 1000] [--device D] [--search random] [--db F]
 
 Every tenth of the campaign a row: resident memory (MiB) of the campaign's process and of its
-workers together, and how often a worker was started. What ended, with `--db`, is kept. Exit status
-1 if the campaign's process, or its workers, hold over the last half more than `GROWTH` times what
-they held over the first.
+workers together, after a candidate; the most that a worker ever held, within a candidate (Linux
+only); the most that a candidate allocates on the device, which on a processor is the worker's
+memory; and how many workers were started. With `--db` the file is kept. Exit status 1 if the
+campaign's process, or its workers, hold over the last half more than `GROWTH` times what they held
+over the first.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from pathlib import Path
 import psutil
 
 from liftpy.explore.campaign import Campaign, Progress, explore
+from liftpy.explore.outcome import Measured
 from liftpy.explore.search import SEARCHES
 from liftpy.opencl.run import find_device
 from liftpy.workloads import workload
@@ -37,6 +40,8 @@ class Watch:
         self.every = max(1, samples // ROWS)
         self.own: list[float] = []
         self.workers: list[float] = []
+        self.most = 0.0
+        self.allocated = 0.0
         self.pids: set[int] = set()
 
     def __call__(self, now: Progress) -> None:
@@ -48,11 +53,14 @@ class Watch:
         self.pids |= {child.pid for child in below}
         self.own.append(this.memory_info().rss / MEBI)
         self.workers.append(sum(child.memory_info().rss for child in below) / MEBI)
+        self.most = max(self.most, *map(highest, below), 0.0)
+        if isinstance(now.outcome, Measured):
+            self.allocated = max(self.allocated, now.outcome.memory.allocated / MEBI)
         if now.done % self.every == 0:
             seconds = time.perf_counter() - self.start
             print(
                 f"| {now.done} | {seconds:.0f} | {self.own[-1]:.0f} | {self.workers[-1]:.0f} "
-                f"| {max(self.workers):.0f} | {len(self.pids)} |",
+                f"| {self.most:.0f} | {self.allocated:.0f} | {len(self.pids)} |",
                 flush=True,
             )
 
@@ -63,6 +71,15 @@ class Watch:
             name: statistics.median(held[half:]) / statistics.median(held[:half])
             for name, held in (("campaign", self.own), ("workers", self.workers))
         }
+
+
+def highest(process: psutil.Process) -> float:
+    """The most MiB that a process ever held at a time; 0 where the system does not say."""
+    status = Path(f"/proc/{process.pid}/status")
+    for line in status.read_text().splitlines() if status.exists() else ():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
 
 
 def main() -> int:
@@ -78,8 +95,8 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         db = options.db or Path(folder) / "campaign.db"
-        print("| candidates | s | campaign MiB | workers MiB | most | worker processes |")
-        print("| ---: | ---: | ---: | ---: | ---: | ---: |", flush=True)
+        print("| candidates | s | campaign | workers | most in one | device | started |")
+        print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |", flush=True)
         watch = Watch(options.samples)
         found = explore(
             workload(options.program),

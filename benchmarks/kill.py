@@ -51,7 +51,8 @@ def main() -> int:
                 if front_with_times_of(whole, resumed) != front:
                     print(f"{number:3}  {line}: another front")
                     return 1
-            print(f"{number:3}  {line}: whole, resumed, the same", flush=True)
+            verdict = "the same" if options.search == "random" else "nothing lost"
+            print(f"{number:3}  {line}: whole, resumed, {verdict}", flush=True)
             db.unlink()
     print(f"{options.moments} moments, none lost anything")
     return 0

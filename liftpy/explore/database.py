@@ -42,9 +42,11 @@ def snapshot(path: Path) -> sqlite3.Connection:
 def create(path: Path, seeds: list[Seed]) -> None:
     """Makes a database with some rows in it: the whole of it, or no file."""
     new = path.with_name(f"{path.name}-new")
+    parts = (new, path.with_name(f"{new.name}-journal"))
     try:
         with saying(path):
-            new.unlink(missing_ok=True)
+            for left in parts:  # by a process that was killed
+                left.unlink(missing_ok=True)
             with closing(_connect(new)) as db:
                 db.executescript(f"BEGIN; {SCHEMA}")
                 for statement, values in seeds:
@@ -53,7 +55,7 @@ def create(path: Path, seeds: list[Seed]) -> None:
                 db.execute("PRAGMA journal_mode = WAL")
             new.replace(path)
     finally:
-        for left in (new, new.with_name(f"{new.name}-journal")):
+        for left in parts:
             left.unlink(missing_ok=True)
 
 
@@ -87,8 +89,9 @@ def _readable(path: Path) -> Generator[sqlite3.Connection]:
     where the index of the log can neither be found nor made, as on a medium that is read-only, file
     and log are copied and read elsewhere.
     """
+    path = path.resolve()  # a log has the name of the file itself
     log = path.with_name(f"{path.name}-wal")
-    address = path.absolute().as_uri()
+    address = path.as_uri()
     if not log.exists():
         with closing(_connect(f"{address}?mode=ro&immutable=1", uri=True)) as db:
             yield db

@@ -49,11 +49,13 @@ class Store(Reader):
         Raises StoreRefused if the file is something else, or belongs to another campaign: then it
         was not touched.
         """
-        if path.is_dir():
+        with saying(path):
+            target = path.resolve()  # by whatever name: one file, one lock
+            is_folder, has_folder = path.is_dir(), path.parent.is_dir()
+        if is_folder:
             raise StoreRefused(f"{path} is a folder: name a file, such as {path / 'liftpy.db'}")
-        if not path.parent.is_dir():
+        if not has_folder:
             raise StoreRefused(f"{path} cannot be created: there is no folder {path.parent}")
-        target = path.resolve()  # by whatever name: one file, one lock
         lock = Lock(target)
         try:
             if not target.exists() or target.stat().st_size == 0:

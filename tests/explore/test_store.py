@@ -294,15 +294,31 @@ def test_the_lock_that_a_killed_process_left_is_taken_over(path, candidates):
     assert [p.name for p in path.parent.iterdir()] == ["a.db"]
 
 
+def test_what_a_process_left_that_was_killed_while_it_made_the_file_is_removed(path):
+    for end in ("-new", "-new-journal", "-lock"):
+        path.with_name(f"a.db{end}").write_bytes(b"half a page" * 50 if "new" in end else b"")
+    with Store.open(path, IDENTITY) as store:
+        assert store.identity == IDENTITY
+    assert [p.name for p in path.parent.iterdir()] == ["a.db"]
+
+
 def test_one_file_by_two_names_is_one_campaign(path, candidates):
     filled(path, candidates)
     other = path.with_name("b.db")
     other.symlink_to(path)
-    with (
-        Store.open(other, IDENTITY),
-        pytest.raises(StoreRefused, match="another process"),
-    ):
-        Store.open(path, IDENTITY)
+    with Store.open(other, IDENTITY) as store:
+        store.begin(candidates[3])
+        with pytest.raises(StoreRefused, match="another process"):
+            Store.open(path, IDENTITY)
+        with Store.read(path) as one, Store.read(other) as two:
+            assert len(one.rows()) == 4
+            assert one.rows() == two.rows()
+
+
+def test_a_name_that_the_system_refuses_is_a_refusal(tmp_path):
+    for use in (lambda p: Store.open(p, IDENTITY), Store.read):
+        with pytest.raises(StoreRefused, match="File name too long"):
+            use(tmp_path / ("a" * 300))
 
 
 def test_a_lock_that_was_removed_meanwhile_keeps_nobody_out_and_is_taken_again(
