@@ -16,6 +16,7 @@ from liftpy.opencl.run import Loaded, Session
 REPEATS = 5
 """Timed runs of a candidate, at least, unless it is slow."""
 
+WARMUP = 1
 MOST_REPEATS = 25
 ENOUGH_SECONDS = 0.25
 """A fast candidate is run more often, until so much time has been measured."""
@@ -73,7 +74,7 @@ def timed(loaded: Loaded, best_ns: int | None = None, seconds: float = math.inf)
     `REPEATS` runs after a warm-up; more of a fast one; fewer of one that is `SLOW` times slower
     than the best, or whose repeats would take longer than `seconds`.
     """
-    rows = loaded.profile(1, 1)
+    rows = loaded.profile(1, WARMUP)
     first = sum(rows[0])
     wanted = max(REPEATS, min(MOST_REPEATS, round(ENOUGH_SECONDS * 1e9 / max(first, 1))))
     if best_ns is not None and first > SLOW * best_ns:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, astuple
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, cast
 
 from liftpy.errors import StoreRefused, UnknownName
 from liftpy.explore.candidate import Candidate, steps_text, words
@@ -222,13 +222,19 @@ class Store:
                 (module.source, sha, module.manifest_json(), candidate.key),
             )
 
-    def end(self, key: str, outcome: Outcome) -> None:
-        """Notes the outcome of a candidate that is under way."""
+    @contextmanager
+    def together(self) -> Generator[None]:
+        """All that is noted inside is kept, or, after an exception, nothing of it."""
+        with self._db:
+            yield
+
+    def end(self, key: str, outcome: Outcome, origin: str = "") -> None:
+        """Notes the outcome of a candidate that is under way; `origin` says where it came from."""
         measured = outcome if isinstance(outcome, Measured) else None
         figures = dict.fromkeys(Memory.__dataclass_fields__) if measured is None else None
         values: dict[str, Any] = {
             "kind": outcome.kind,
-            "reason": outcome.reason,
+            "reason": f"{outcome.reason}; {origin}" if origin else outcome.reason,
             "time_ns": measured and measured.time_ns,
             "times_ns": measured and json.dumps(measured.times_ns),
             "prepare_ns": measured and measured.prepare_ns,
@@ -337,8 +343,29 @@ def _spell(device: dict[str, Any]) -> str:
     return f"{device['platform']}: {device['name']}, driver {device['driver_version']}{ordinal}"
 
 
+class Nesting(sqlite3.Connection):
+    """A connection whose `with` may stand in another: the outer one is the transaction."""
+
+    depth = 0
+
+    def __enter__(self) -> Self:
+        self.depth += 1
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> Literal[False]:
+        self.depth -= 1
+        if not self.depth:
+            super().__exit__(kind, error, trace)
+        return False
+
+
 def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=30)
+    connection = sqlite3.connect(path, timeout=30, factory=Nesting)
     connection.row_factory = sqlite3.Row
     return connection
 

@@ -33,6 +33,7 @@ from liftpy.opencl.arguments import (
     check_memory,
     check_module,
     checked,
+    overwritten,
     parameters,
     spell,
     touched_buffers,
@@ -424,10 +425,10 @@ class Loaded:
             raise ArgumentRefused(
                 f"{self.module.name} cannot be profiled before it has inputs; call run() first."
             )
-        overwritten = self._overwritten_inputs()
+        again = {name: self._inputs[name] for name in overwritten(self.module)}
         rows: list[list[int]] = []
         for _ in range(warmup + repeats):
-            self._upload(overwritten)
+            self._upload(again)
             rows.append(self._execute("run"))
         return rows[warmup:]
 
@@ -448,13 +449,6 @@ class Loaded:
                 "call set_constants() before run()."
             )
         self.set_constants({})
-
-    def _overwritten_inputs(self) -> dict[str, np.ndarray]:
-        """The inputs whose slot another buffer of the run shares: a run may destroy them."""
-        names = touched_buffers(self.module, "run")
-        users = Counter(self.module.buffer(name).slot for name in names)
-        inputs = self._inputs or {}
-        return {n: array for n, array in inputs.items() if users[self.module.buffer(n).slot] > 1}
 
     def _buffer(self, buffer: Buffer) -> cl.Buffer:
         """The device allocation that a buffer lives in, created when first needed.
