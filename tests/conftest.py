@@ -3,18 +3,21 @@
 import os
 import re
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from liftpy.boards.bundle import HOST
 from liftpy.errors import DeviceRefused, UnknownName
 from liftpy.opencl.run import find_device
 
 TESTS = Path(__file__).parent
 
-# Runtimes whose absence is a failure, not a skip; continuous integration has intel,pocl,oclgrind.
+# What may not be absent: its absence is a failure, not a skip. Continuous integration has
+# intel,pocl,oclgrind and, to build C programs, opencl-dev.
 REQUIRED = frozenset(filter(None, os.environ.get("LIFTPY_TEST_REQUIRE", "").split(",")))
 
 # The same commit gives the same verdict; `--hypothesis-profile=wander` looks further, elsewhere.
@@ -43,6 +46,21 @@ def runtime(request: pytest.FixtureRequest):
         return find_device(request.param)
     except (DeviceRefused, UnknownName) as refusal:
         absent(request.param, str(refusal))
+
+
+@pytest.fixture(scope="session")
+def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program that bundles are run with, built as a bundle builds it."""
+    folder = tmp_path_factory.mktemp("host")
+    for path in HOST:
+        shutil.copy(path, folder)
+    if shutil.which("make") is None or shutil.which("cc") is None:
+        absent("opencl-dev", "no make or no C compiler")
+    made = subprocess.run(["make"], cwd=folder, capture_output=True, text=True, check=False)  # noqa: S607
+    if "CL/cl.h" in made.stderr or "-lOpenCL" in made.stderr:
+        absent("opencl-dev", "install opencl-headers and ocl-icd-opencl-dev")
+    assert made.returncode == 0, made.stderr
+    return folder / "board"
 
 
 @pytest.fixture

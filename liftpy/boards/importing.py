@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from liftpy.boards.judgement import Judgement
-from liftpy.boards.results import Result, Results
+from liftpy.boards.results import Result, Results, refusal
 from liftpy.compile import compile_candidate, skeletons
 from liftpy.errors import LiftError, a_few
 from liftpy.explore.campaign import counts
@@ -63,11 +63,10 @@ def import_results(path: Path, results: Results) -> dict[str, int]:
 
 
 def _campaign(path: Path, results: Results) -> Identity | None:
-    """The campaign in a file; None if there is no file. An empty list of results makes none."""
+    """The campaign in a file; None if there is no file."""
     if not results.rows:
-        raise results.refusal(
-            results.lines["device"], "no rows follow: there is nothing to take in"
-        )
+        what = "no rows follow: there is nothing to take in"
+        raise refusal(results.path, results.lines["device"], what)
     if not path.exists():
         return None
     with Store.read(path) as store:
@@ -78,10 +77,12 @@ def _identity(results: Results) -> Identity:
     """The campaign that results are of, on the device that they are from."""
     line, data = results.lines["campaign"], results.campaign
     missing = {"program", "text", "version", "seed", "settings"} - data.keys()
+    missing |= {"points", "tolerance", "input_seed"} - data.get("settings", {}).keys()
     if missing:
-        raise results.refusal(line, f"the campaign lacks {', '.join(sorted(missing))}")
+        raise refusal(results.path, line, f"the campaign lacks {', '.join(sorted(missing))}")
     if data["version"] != VERSION:
-        raise results.refusal(
+        raise refusal(
+            results.path,
             line,
             f"liftpy {data['version']} made the bundle, this is {VERSION}, which may make other "
             "kernels: import with that version, or export again",
@@ -99,7 +100,8 @@ def _identity(results: Results) -> Identity:
 def _check_same(path: Path, results: Results, there: Identity, here: Identity) -> None:
     """Refuses results of another program or another device than a campaign's."""
     if there.text != here.text:
-        raise results.refusal(
+        raise refusal(
+            results.path,
             results.lines["campaign"],
             f"the program is {here.program}, {path} is a campaign of "
             f"{there.program if there.program != here.program else 'another text of it'}. "
@@ -109,14 +111,16 @@ def _check_same(path: Path, results: Results, there: Identity, here: Identity) -
         here.device["fingerprint"],
         here.device["ordinal"],
     ):
-        raise results.refusal(
+        raise refusal(
+            results.path,
             results.lines["device"],
             f"the device is {_spell(here.device)}, that of {path} is {_spell(there.device)}: "
             "times of two devices, or of two drivers, are not mixed. Name another FILE; one that "
             "does not exist is made",
         )
     if there.version != here.version:
-        raise results.refusal(
+        raise refusal(
+            results.path,
             results.lines["campaign"],
             f"liftpy {here.version} made the bundle, liftpy {there.version} made {path}: results "
             "of two versions are not mixed. Name another FILE",
@@ -133,36 +137,42 @@ def _taken(results: Results, row: Result, known: Mapping[str, Skeleton], judge: 
     skeleton = known.get(row.skeleton)
     if skeleton is None:
         near = a_few(alike(row.skeleton, known))
-        raise results.refusal(
+        raise refusal(
+            results.path,
             row.line,
             f"candidate {row.candidate} has the skeleton {row.skeleton}; "
             f"{judge.program.name} has none such, but {near}",
         )
     candidate = Candidate(judge.program, skeleton, tuple(row.sizes.items()), row.ordinal)
     if candidate.key != row.candidate:
-        raise results.refusal(
+        raise refusal(
+            results.path,
             row.line,
             f"there is no candidate {row.candidate}: {candidate.label} is {candidate.key}",
         )
     try:
         module = compile_candidate(skeleton, candidate.assignment)
-    except LiftError as refusal:
-        raise results.refusal(row.line, f"candidate {row.candidate} has no kernels: {refusal}")
+    except LiftError as error:
+        what = f"candidate {row.candidate} has no kernels: {error}"
+        raise refusal(results.path, row.line, what) from error
     sha = source_sha(module.source)
     if sha != row.source:
-        raise results.refusal(
+        raise refusal(
+            results.path,
             row.line,
             f"the board built kernels with the SHA-256 {row.source}, those of {row.candidate} have "
             f"{sha}: they were changed, or another liftpy made them. Export and run it again",
         )
     launches = sum(launch.phase == "run" for launch in module.launches)
     if row.times_ns and len(row.times_ns[0]) != launches:
-        raise results.refusal(
+        raise refusal(
+            results.path,
             row.line,
             f"a run has times of {len(row.times_ns[0])} launches, {row.candidate} has {launches}",
         )
     if row.outcome == "measured" and row.allocated != module.memory.allocated:
-        raise results.refusal(
+        raise refusal(
+            results.path,
             row.line,
             f"the board allocated {row.allocated} bytes for {row.candidate}, its kernels need "
             f"{module.memory.allocated}",
@@ -170,10 +180,12 @@ def _taken(results: Results, row: Result, known: Mapping[str, Skeleton], judge: 
     try:
         outcome = judge.outcome(row, module)
     except (KeyError, ValueError, IndexError) as error:
-        raise results.refusal(
-            row.line, f"the detail of a {row.outcome} result does not fit: {error!r}"
-        )
-    origin = f"imported from {results.path.name}, line {row.line}, of {results.started}"
+        what = f"the detail of a {row.outcome} result does not fit: {error!r}"
+        raise refusal(results.path, row.line, what) from error
+    origin = (
+        f"imported from {results.path.name}, line {row.line} (bundle {results.bundle[:12]}, "
+        f"{results.started})"
+    )
     return Taken(candidate, module, outcome, origin)
 
 
@@ -191,7 +203,8 @@ def _placed(store: Store, results: Results, taken: list[Taken]) -> Iterator[Take
         if candidate.key in there:
             old = there[candidate.key]
             if old.outcome in KINDS:
-                raise results.refusal(
+                raise refusal(
+                    results.path,
                     row.line,
                     f"candidate {candidate.key} has its outcome in {store.path} ({old.outcome}: "
                     f"{old.reason.splitlines()[0]}), which stays. Name another FILE",

@@ -11,7 +11,7 @@ import csv
 import json
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -77,9 +77,10 @@ class Results:
     rows: tuple[Result, ...]
     lines: dict[str, int]
 
-    def refusal(self, line: int, what: str) -> ResultsRefused:
-        """The error that a line is refused."""
-        return ResultsRefused(f"{self.path}, line {line}: {what}")
+
+def refusal(path: Path, line: int, what: str) -> ResultsRefused:
+    """The error that a line of a file is refused."""
+    return ResultsRefused(f"{path}, line {line}: {what}")
 
 
 def read_results(path: Path, *, partial: bool = False) -> Results:
@@ -117,9 +118,10 @@ class Reader:
             elif text != ",".join(COLUMNS):
                 self._row(line, text)
         if not self.ended and not self.partial:
-            raise self.refusal(
+            raise refusal(
+                self.path,
                 len(self.lines),
-                f"the file ends after {len(self.rows)} rows without `# end`, so it is not whole: "
+                f"the file ends after {len(self.rows)} row(s) without `# end`, so it is not whole: "
                 "copy it again, go on with `board --resume`, or take what is there with --partial",
             )
         campaign, at = self._json("campaign")
@@ -134,29 +136,28 @@ class Reader:
             lines={"campaign": at, "device": where},
         )
 
-    def refusal(self, line: int, what: str) -> ResultsRefused:
-        """The error that a line is refused."""
-        return ResultsRefused(f"{self.path}, line {line}: {what}")
-
     def the(self, key: str) -> tuple[int, str]:
         """What stands in the line `# key ...`, and where."""
         if key not in self.said:
-            raise self.refusal(
-                1, f"the file has no line `# {key} ...`. {AGAIN}, from its beginning"
+            raise refusal(
+                self.path, 1, f"the file has no line `# {key} ...`. {AGAIN}, from its beginning"
             )
         return self.said[key]
 
     def _first(self) -> None:
         if self.lines[0] != FORMAT:
-            raise self.refusal(
-                1, f"it begins with '{self.lines[0][:40]}', the output of `board` with '{FORMAT}'"
+            raise refusal(
+                self.path,
+                1,
+                f"it begins with '{self.lines[0][:40]}', the output of `board` with '{FORMAT}'",
             )
 
     def _whole(self) -> Iterator[tuple[int, str]]:
         """The lines that are whole, by number; one before `# torn` was cut off by a crash."""
         *lines, last = self.lines
         if last and not self.partial:
-            raise self.refusal(
+            raise refusal(
+                self.path,
                 len(self.lines),
                 f"it is cut off after '{last[-40:]}'. {AGAIN}, go on with `board --resume`, or "
                 "take the whole rows with --partial",
@@ -169,7 +170,8 @@ class Reader:
         key, _, rest = text.removeprefix("# ").partition(" ")
         if key in {"bundle", "campaign", "device", "started"}:
             if key in self.said:
-                raise self.refusal(
+                raise refusal(
+                    self.path,
                     line,
                     f"a second line `# {key}`; the first is line {self.said[key][0]}: a file "
                     "has the output of one bundle on one device",
@@ -177,45 +179,53 @@ class Reader:
             self.said[key] = line, rest
         elif key == "end":
             self.ended = line
-            count = self._number(line, "# end", rest, int)
+            count = self._read(line, "# end", rest, natural)
             if count != len(self.rows):
-                raise self.refusal(
-                    line, f"{count} rows were printed, {len(self.rows)} are there. {AGAIN}"
+                raise refusal(
+                    self.path,
+                    line,
+                    f"{count} rows were printed, {len(self.rows)} are there. {AGAIN}",
                 )
         elif key not in {"begin", "resumed", "torn"}:
-            raise self.refusal(line, f"nobody knows '# {key}'")
+            raise refusal(self.path, line, f"nobody knows '# {key}'")
 
     def _row(self, line: int, text: str) -> None:
         try:
-            fields = next(csv.reader([text], strict=True))
+            cells = next(csv.reader([text], strict=True))
         except csv.Error as error:
-            raise self.refusal(line, f"it is no row of CSV ({error}). {AGAIN}")
-        if len(fields) != len(COLUMNS):
-            raise self.refusal(
-                line, f"a row has {len(COLUMNS)} columns, this has {len(fields)}. {AGAIN}"
+            raise refusal(self.path, line, f"it is no row of CSV ({error}). {AGAIN}") from error
+        if len(cells) != len(COLUMNS):
+            raise refusal(
+                self.path,
+                line,
+                f"a row has {len(COLUMNS)} columns, this has {len(cells)}. {AGAIN}",
             )
-        row = dict(zip(COLUMNS, fields, strict=True))
+        row = dict(zip(COLUMNS, cells, strict=True))
         device, where = self._json("device")
         for column, key in (("device", "name"), ("driver", "driver_version")):
             if row[column] != device.get(key):
-                raise self.refusal(
-                    line, f"the {column} is '{row[column]}', in line {where} '{device.get(key)}'"
+                raise refusal(
+                    self.path,
+                    line,
+                    f"the {column} is '{row[column]}', in line {where} '{device.get(key)}'",
                 )
         if row["candidate"] in self.rows:
             first = self.rows[row["candidate"]].line
-            raise self.refusal(
-                line, f"candidate {row['candidate']} has a row already, line {first}"
+            raise refusal(
+                self.path, line, f"candidate {row['candidate']} has a row already, line {first}"
             )
         if row["outcome"] not in OUTCOMES:
-            raise self.refusal(
-                line, f"'{row['outcome']}' is no outcome; there are {', '.join(OUTCOMES)}"
+            raise refusal(
+                self.path,
+                line,
+                f"'{row['outcome']}' is no outcome; there are {', '.join(OUTCOMES)}",
             )
         self.rows[row["candidate"]] = self._result(line, row)
         self.ended = 0
 
     def _result(self, line: int, row: dict[str, str]) -> Result:
         def number(column: str, of: Callable[[str], T]) -> T:
-            return self._number(line, column, row[column], of)
+            return self._read(line, column, row[column], of)
 
         measured = row["outcome"] == "measured"
         result = Result(
@@ -229,40 +239,54 @@ class Reader:
             reason=unescaped(row["reason"]),
             error=number("error", finite) if measured else math.nan,
             build_seconds=number("build_seconds", finite),
-            prepare_ns=number("prepare_ns", int),
-            allocated=number("allocated", int),
+            prepare_ns=number("prepare_ns", natural),
+            allocated=number("allocated", natural),
             times_ns=number("times_ns", times) if measured else (),
             detail=number("detail", detail),
         )
         if measured and len({len(run) for run in result.times_ns}) != 1:
-            raise self.refusal(
-                line, f"the runs of times_ns '{row['times_ns']}' are not of one length"
+            raise refusal(
+                self.path, line, f"the runs of times_ns '{row['times_ns']}' are not of one length"
             )
         return result
 
-    def _number(self, line: int, column: str, text: str, of: Callable[[str], T]) -> T:
+    def _read(self, line: int, column: str, text: str, of: Callable[[str], T]) -> T:
         try:
             return of(text)
         except ValueError as error:
-            raise self.refusal(line, f"{column} cannot be '{text[:60]}' ({error}). {AGAIN}")
+            raise refusal(
+                self.path, line, f"{column} cannot be '{text[:60]}' ({error}). {AGAIN}"
+            ) from error
 
     def _json(self, key: str) -> tuple[dict[str, Any], int]:
         line, text = self.the(key)
-        try:
-            return json.loads(text), line
-        except json.JSONDecodeError as error:
-            raise self.refusal(line, f"the {key} cannot be read ({error}). {AGAIN}")
+        return self._read(line, f"# {key}", text, table), line
 
     def _device(self, data: dict[str, Any], line: int) -> Device:
-        try:
-            return Device.from_json(data)
-        except TypeError as error:
-            raise self.refusal(line, f"the device cannot be read ({error}). {AGAIN}")
+        needed = {field.name for field in fields(Device) if field.default is MISSING}
+        if needed - data.keys():
+            lacking = ", ".join(sorted(needed - data.keys()))
+            raise refusal(self.path, line, f"the device lacks {lacking}. {AGAIN}")
+        return Device.from_json(data)
 
 
 def sizes(text: str) -> dict[str, int]:
     """The sizes `kappa=2 sigma=3`."""
     return {name: int(value) for name, value in detail(text)}
+
+
+def table(text: str) -> dict[str, Any]:
+    """JSON data with names."""
+    if not text.startswith("{"):
+        raise ValueError("it is no JSON object")
+    return json.loads(text)
+
+
+def natural(text: str) -> int:
+    """A whole number."""
+    if not text.isdecimal():
+        raise ValueError("it is no whole number")
+    return int(text)
 
 
 def detail(text: str) -> tuple[tuple[str, str], ...]:
@@ -276,7 +300,7 @@ def detail(text: str) -> tuple[tuple[str, str], ...]:
 
 def times(text: str) -> tuple[tuple[int, ...], ...]:
     """Nanoseconds: runs by `;`, in each the launches by blanks."""
-    return tuple(tuple(map(int, run.split())) for run in text.split(";"))
+    return tuple(tuple(map(natural, run.split())) for run in text.split(";"))
 
 
 def finite(text: str) -> float:
