@@ -70,7 +70,7 @@ class Judgement:
             wanted = self.wanted[int(part)]
             (far,) = differences(np.array([float(got)]), np.array([meant]), wanted)
             if name != "suspect":
-                raise KeyError(name)
+                raise ValueError(f"nobody knows {name}")
             if far > wanted.tolerance:
                 return WrongResult(where, float(meant), float(got), path)
             error = max(error, float(far))
