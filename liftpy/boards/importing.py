@@ -160,8 +160,9 @@ def _taken(results: Results, row: Result, known: Mapping[str, Skeleton], judge: 
         raise refusal(
             results.path,
             row.line,
-            f"the board built kernels with the SHA-256 {row.source[:12]}..., those of {row.candidate} "
-            f"have {sha[:12]}...: they were changed, or another liftpy made them. Export and run it again",
+            f"the board built kernels with the SHA-256 {row.source[:12]}..., those of "
+            f"{row.candidate} have {sha[:12]}...: they were changed, or another liftpy made them. "
+            "Export and run it again",
         )
     launches = sum(launch.phase == "run" for launch in module.launches)
     if row.times_ns and len(row.times_ns[0]) != launches:
