@@ -20,6 +20,8 @@ TESTS = Path(__file__).parent
 # intel,pocl,oclgrind and, to build C programs, opencl-dev.
 REQUIRED = frozenset(filter(None, os.environ.get("LIFTPY_TEST_REQUIRE", "").split(",")))
 
+C99 = "-O2 -std=c99 -Wall -Wextra -Werror -pedantic"
+
 # The same commit gives the same verdict; `--hypothesis-profile=wander` looks further, elsewhere.
 settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=50)
 settings.register_profile("wander", deadline=None, max_examples=1000, print_blob=True)
@@ -54,9 +56,12 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("host")
     for path in HOST:
         shutil.copy(path, folder)
-    if shutil.which("make") is None or shutil.which("cc") is None:
+    make = shutil.which("make")
+    if make is None or shutil.which("cc") is None:
         absent("opencl-dev", "no make or no C compiler")
-    made = subprocess.run(["make"], cwd=folder, capture_output=True, text=True, check=False)  # noqa: S607
+    made = subprocess.run(
+        [make, f"CFLAGS={C99}"], cwd=folder, capture_output=True, text=True, check=False
+    )
     if "CL/cl.h" in made.stderr or "-lOpenCL" in made.stderr:
         absent("opencl-dev", "install opencl-headers and ocl-icd-opencl-dev")
     assert made.returncode == 0, made.stderr

@@ -27,6 +27,9 @@ from liftpy.opencl.kernel import Module
 from liftpy.primitives.text import parse
 from liftpy.rewrite.skeleton import Skeleton
 
+JUDGED_BY = ("input_seed", "points", "tolerance")
+"""The settings that decide how a result is judged."""
+
 
 @dataclass(frozen=True)
 class Taken:
@@ -46,10 +49,10 @@ def import_results(path: Path, results: Results) -> dict[str, int]:
     """
     there = _campaign(path, results)
     identity = _identity(results)
+    judge = Judgement(parse(identity.text), identity.settings)
     if there is not None:
         _check_same(path, results, there, identity)
         identity = replace(there, device=identity.device)
-    judge = Judgement(parse(identity.text), identity.settings)
     known = {skeleton.key: skeleton for skeleton in skeletons(judge.program)}
     taken = [_taken(results, row, known, judge) for row in results.rows]
     with Store.open(path, identity) as store:
@@ -77,7 +80,7 @@ def _identity(results: Results) -> Identity:
     """The campaign that results are of, on the device that they are from."""
     line, data = results.lines["campaign"], results.campaign
     missing = {"program", "text", "version", "seed", "settings"} - data.keys()
-    missing |= {"points", "tolerance", "input_seed"} - data.get("settings", {}).keys()
+    missing |= set(JUDGED_BY) - data.get("settings", {}).keys()
     if missing:
         raise refusal(results.path, line, f"the campaign lacks {', '.join(sorted(missing))}")
     if data["version"] != VERSION:
@@ -118,6 +121,14 @@ def _check_same(path: Path, results: Results, there: Identity, here: Identity) -
             "times of two devices, or of two drivers, are not mixed. Name another FILE; one that "
             "does not exist is made",
         )
+    for name in JUDGED_BY:
+        if there.settings[name] != here.settings[name]:
+            raise refusal(
+                results.path,
+                results.lines["campaign"],
+                f"the {name} is {here.settings[name]}, that of {path} is {there.settings[name]}: "
+                "results are judged alike in one campaign. Name another FILE",
+            )
     if there.version != here.version:
         raise refusal(
             results.path,

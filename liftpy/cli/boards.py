@@ -25,7 +25,8 @@ from liftpy.cli.arguments import (
     sizes,
 )
 from liftpy.cli.screen import note, say, show_json
-from liftpy.errors import Unsatisfiable
+from liftpy.errors import UnknownName, Unsatisfiable
+from liftpy.explore import campaign as campaigns
 from liftpy.explore import report
 from liftpy.explore.campaign import identity_of, space_of
 from liftpy.explore.candidate import Fixed
@@ -76,6 +77,11 @@ def export(  # noqa: PLR0913  as many options as there are to choose candidates
             if value:
                 raise typer.BadParameter("CANDIDATE names what is exported", param_hint=name)
         bundle = Bundle.stored(Path(what), candidates)
+    elif Path(what).suffix == campaigns.DATABASE.suffix:
+        raise UnknownName(
+            f"{what} is a campaign: name its candidates, as `liftpy export {what} CANDIDATE -o "
+            f"{output}`; `liftpy candidates {what}` lists them"
+        )
     else:
         bundle = of_program(what, size, set_, where, memory_limit, device, batch, seed)
     write(bundle, output)

@@ -119,6 +119,9 @@ CASES: dict[str, Callable[[Path], object]] = {
     "results_of_another_device": lambda folder: into_another(
         folder, device=json.dumps({**DEVICE, "driver_version": "9", "fingerprint": "9"})
     ),
+    "results_judged_otherwise": lambda folder: into_another(
+        folder, settings=json.dumps({**IDENTITY.settings, "tolerance": 0.1})
+    ),
     "results_for_another_version": lambda folder: into_another(folder, version="0.0.1"),
 }
 

@@ -579,6 +579,7 @@ def command(*arguments: object) -> None:
 
 
 MORE_COMMANDS = {
+    "command_export_of_no_candidate": ["export", "other.db", "-o", "b"],
     "command_export_of_an_empty_space": ["export", "tiny.lift", "--memory-limit", "1", "-o", "b"],
     "command_on_a_python_file": ["show", "mine.py"],
     "command_on_an_empty_python_file": ["show", "empty.py"],
