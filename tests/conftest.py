@@ -51,7 +51,16 @@ def runtime(request: pytest.FixtureRequest):
 
 
 @pytest.fixture(scope="session")
-def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pocl():
+    """PoCL's device, on which a program of C can run too."""
+    try:
+        return find_device("pocl")
+    except (DeviceRefused, UnknownName) as refusal:
+        absent("pocl", str(refusal))
+
+
+@pytest.fixture(scope="session")
+def board(pocl, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program that bundles are run with, built as a bundle builds it."""
     folder = tmp_path_factory.mktemp("host")
     for path in HOST:

@@ -11,13 +11,12 @@ from liftpy.boards.results import read_results
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ResultsRefused
 from liftpy.explore.campaign import Campaign
-from liftpy.opencl.run import find_device
 from liftpy.primitives.text import parse
 from tests.boards.ran import altered, exported, run
 
 
 @pytest.fixture(scope="module")
-def original(tmp_path_factory):
+def original(pocl, tmp_path_factory):
     """A bundle of three candidates that build fast."""
     folder = tmp_path_factory.mktemp("three") / "bundle"
     bundle = exported(parse("def thrice(x: [12]f32) = x |> map(x => x * 3)"), folder, draws=3)
@@ -128,10 +127,10 @@ def test_kernels_that_did_not_arrive_whole_are_refused(board, three):
     )
 
 
-def test_what_the_device_lacks_is_refused(board, three, tmp_path):
+def test_what_the_device_lacks_is_refused(board, three, tmp_path, pocl):
     """A type of numbers, a work-group, a buffer: with what the campaign can learn from it."""
     folder, _ = three
-    most = find_device("pocl").max_work_group_size
+    most = pocl.max_work_group_size
     plan = (folder / "plan.txt").read_text()
     head, *parts = plan.split("\ncandidate ")
     parts[0] = parts[0].replace("\nslot ", "\nextension cl_khr_none\nslot ", 1)
@@ -146,8 +145,8 @@ def test_what_the_device_lacks_is_refused(board, three, tmp_path):
     assert f"it needs a buffer of {1 << 60} bytes (own_x)" in buffer.reason
 
 
-def test_half_floats_are_refused_where_there_are_none(board, tmp_path):
-    if "cl_khr_fp16" in find_device("pocl").extensions:
+def test_half_floats_are_refused_where_there_are_none(board, tmp_path, pocl):
+    if "cl_khr_fp16" in pocl.extensions:
         pytest.skip("this PoCL has f16")
     program = parse("def p(x: [12]f16) = x |> map(x => x * 3)")
     exported(program, tmp_path / "bundle", device=DEFAULT_DEVICE)
@@ -169,6 +168,17 @@ def test_what_was_cut_off_anywhere_is_gone_on_with(board, three, tmp_path):
         assert [row.candidate for row in read_results(path).rows] == ids
         if not whole[:cut].endswith("\n"):
             assert "\n# torn\n# resumed " in path.read_text()
+
+
+def test_the_whole_rows_of_what_breaks_off_are_taken_when_asked(board, three, tmp_path):
+    folder, (first, *_) = three
+    path = tmp_path / "results.csv"
+    path.write_text(run(board, folder, "--repeats", "1").stdout[:-99])
+    with pytest.raises(ResultsRefused, match=r"line 12: it is cut off after"):
+        read_results(path)
+    import_results(tmp_path / "a.db", read_results(path, partial=True))
+    kept = Campaign.read(tmp_path / "a.db").rows
+    assert (len(kept), kept[0].id) == (2, first)
 
 
 def test_a_candidate_that_ends_the_program_twice_is_not_tried_again(board, three, tmp_path):

@@ -6,7 +6,6 @@ from liftpy.boards.results import read_results
 from liftpy.compile import compile_candidate
 from liftpy.explore.check import Judge, expected, inputs
 from liftpy.explore.measurement import run_once
-from liftpy.opencl.run import find_device
 from liftpy.primitives.text import parse
 from tests.boards.ran import CONVOLUTION, exported, run
 
@@ -23,11 +22,6 @@ PROGRAMS = {
     "doubles": ("def p(xs: [9]f64) = xs |> map(x => exp(x))", {}),
     "a scalar": ("def dot(x: [64]f32, y: [64]f32) = zip(x, y) |> map(mul) |> reduce(add, 0)", {}),
 }
-
-
-@pytest.fixture(scope="module")
-def pocl():
-    return find_device("pocl")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
