@@ -26,9 +26,9 @@ from liftpy.compile import compile_candidate
 from liftpy.errors import LiftError, StoreRefused
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.check import Expected, expected, inputs
+from liftpy.explore.reading import Reader
 from liftpy.explore.replay import stored_candidate
 from liftpy.explore.rows import Identity
-from liftpy.explore.store import Store
 from liftpy.explore.worker import source_sha
 from liftpy.ir.types import components
 from liftpy.opencl.run import BUILD_OPTIONS
@@ -63,7 +63,7 @@ class Bundle:
 
         StoreRefused if this liftpy does not make their stored kernels any more.
         """
-        with Store.read(path) as store:
+        with Reader.read(path) as store:
             rows = [store.row(id_) for id_ in dict.fromkeys(ids)]
             candidates = [stored_candidate(store, row) for row in rows]
             for row, candidate in zip(rows, candidates, strict=True):

@@ -18,6 +18,7 @@ from liftpy.errors import LiftError, a_few
 from liftpy.explore.campaign import counts
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.outcome import KINDS, Outcome
+from liftpy.explore.reading import Reader
 from liftpy.explore.replay import alike
 from liftpy.explore.rows import Identity
 from liftpy.explore.store import Store
@@ -72,8 +73,8 @@ def _campaign(path: Path, results: Results) -> Identity | None:
         raise refusal(results.path, results.lines["device"], what)
     if not path.exists():
         return None
-    with Store.read(path) as store:
-        return store.identity
+    with Reader.read(path) as there:
+        return there.identity
 
 
 def _identity(results: Results) -> Identity:

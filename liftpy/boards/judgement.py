@@ -74,7 +74,9 @@ class Judgement:
             if far > wanted.tolerance:
                 return WrongResult(where, float(meant), float(got), path)
             error = max(error, float(far))
-        return Measured(row.times_ns, row.prepare_ns, module.memory, error, row.build_seconds)
+        return Measured(
+            row.times_ns, row.prepare_ns, module.memory, error, row.rms, row.build_seconds
+        )
 
     def meant(self, part: str, element: str) -> tuple[tuple[int, ...], Any, tuple[int, ...]]:
         """Of an element of a component its index, its meaning, and the path of the component."""

@@ -30,6 +30,7 @@ COLUMNS: tuple[str, ...] = (
     "outcome",
     "reason",
     "error",
+    "rms",
     "build_seconds",
     "prepare_ns",
     "allocated",
@@ -55,6 +56,7 @@ class Result:
     outcome: str
     reason: str
     error: float
+    rms: float
     build_seconds: float
     prepare_ns: int
     allocated: int
@@ -238,6 +240,7 @@ class Reader:
             outcome=row["outcome"],
             reason=unescaped(row["reason"]),
             error=number("error", finite) if measured else math.nan,
+            rms=number("rms", finite) if measured else math.nan,
             build_seconds=number("build_seconds", finite),
             prepare_ns=number("prepare_ns", natural),
             allocated=number("allocated", natural),

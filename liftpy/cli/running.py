@@ -30,12 +30,12 @@ from liftpy.constraints.device import check_attached
 from liftpy.errors import ArgumentRefused, LiftError, StoreRefused
 from liftpy.explore.campaign import Campaign, space_of
 from liftpy.explore.candidate import Candidate, program_text
-from liftpy.explore.check import Judge, expected, inputs
+from liftpy.explore.check import Error, Judge, expected, inputs
 from liftpy.explore.measurement import Run, run_once
 from liftpy.explore.outcome import WrongResult
+from liftpy.explore.reading import Reader
 from liftpy.explore.replay import stored_candidate
 from liftpy.explore.report import in_bytes, in_time
-from liftpy.explore.store import Store
 from liftpy.ir.expr import Program
 from liftpy.ir.show import size_ranges
 from liftpy.ir.types import components
@@ -162,7 +162,7 @@ def run(  # noqa: PLR0913  as many options as a run has
 def best_of(db: Path, program: Program, memory_limit: int | None) -> Candidate:
     """The best candidate of a campaign. StoreRefused if it is one of another program."""
     row = Campaign.read(db).best(memory_limit)
-    with Store.read(db) as store:
+    with Reader.read(db) as store:
         if store.identity.text != program_text(program):
             raise StoreRefused(
                 f"{db} is a campaign of {store.identity.program}, not of this {program.name}; name "
@@ -220,7 +220,7 @@ def shape(result: Any) -> list[Any]:
     return list(map(shape, result)) if isinstance(result, tuple) else list(result.shape)
 
 
-def tell(candidate: Candidate, module: Module, done: Run, error: float, *, json: bool) -> None:
+def tell(candidate: Candidate, module: Module, done: Run, error: Error, *, json: bool) -> None:
     """Prints what a run found."""
     memory = module.memory
     if json:
@@ -233,7 +233,8 @@ def tell(candidate: Candidate, module: Module, done: Run, error: float, *, json:
                 "time_ns": done.time_ns,
                 "prepare_ns": done.prepare_ns,
                 "kernels_ns": done.kernels_ns,
-                "error": error,
+                "error": error.largest,
+                "rms": error.rms,
                 "peak": memory.peak,
                 "allocated": memory.allocated,
                 "scratch": memory.scratch,
@@ -248,4 +249,4 @@ def tell(candidate: Candidate, module: Module, done: Run, error: float, *, json:
         say(f"  {name:24} {in_time(nanoseconds):>12}")
     say(f"time    {in_time(done.time_ns)} (prepare {in_time(done.prepare_ns)})")
     say(f"memory  peak {in_bytes(memory.peak)}, scratch {in_bytes(memory.scratch)}")
-    say(f"result  {shape(done.result)}, error {error:.1e}")
+    say(f"result  {shape(done.result)}, error {error.largest:.1e} (rms {error.rms:.1e})")

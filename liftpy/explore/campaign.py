@@ -6,22 +6,30 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from liftpy.compile import compile_candidate, skeletons
 from liftpy.constraints.device import Device, check_attached
 from liftpy.constraints.draw import Sampler
-from liftpy.errors import ConstraintRefused, NothingMeasured, UnknownName, Unsatisfiable
+from liftpy.errors import (
+    ArgumentRefused,
+    ConstraintRefused,
+    NothingMeasured,
+    UnknownName,
+    Unsatisfiable,
+)
 from liftpy.explore import search as searches
 from liftpy.explore.candidate import FAMILY, Candidate, Fixed, program_text
 from liftpy.explore.check import INPUT_SEED, POINTS, TOLERANCE, expected, inputs
+from liftpy.explore.environment import command_line, environment
 from liftpy.explore.learned import Lessons
 from liftpy.explore.measure import Measurer
 from liftpy.explore.messages import Setup
 from liftpy.explore.outcome import KINDS, Crashed, Outcome, Refused
 from liftpy.explore.pareto import front
-from liftpy.explore.rows import Identity, Row
+from liftpy.explore.reading import Reader
+from liftpy.explore.rows import Call, Identity, Row
 from liftpy.explore.search import Trial
 from liftpy.explore.space import Space
 from liftpy.explore.store import ATTEMPTS, Store
@@ -61,12 +69,14 @@ class Campaign:
     rows: tuple[Row, ...]
     exhausted: bool = False
     """Whether it has every candidate of its space; known to the call that explored it."""
+    calls: tuple[Call, ...] = field(default=(), compare=False, repr=False)
+    """The calls that explored it, each with its command line and what it ran on."""
 
     @classmethod
     def read(cls, path: Path | str) -> Campaign:
         """The campaign in a file. Raises StoreRefused if it holds none."""
-        with Store.read(Path(path)) as store:
-            return cls(store.path, store.identity, tuple(store.rows()))
+        with Reader.read(Path(path)) as store:
+            return cls(store.path, store.identity, tuple(store.rows()), calls=tuple(store.calls()))
 
     @property
     def device(self) -> Device:
@@ -240,10 +250,12 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
 
     A limit that the driver gives a built kernel holds for its skeleton from then on (`learned.py`).
 
-    Raises StoreRefused if `db` holds another campaign, Unsatisfiable if there is no candidate,
-    NothingMeasured if none was right.
+    Raises ArgumentRefused for limits that leave nothing to do, StoreRefused if `db` holds another
+    campaign or cannot be written, Unsatisfiable if there is no candidate, NothingMeasured if none
+    was right.
     """
-    start = time.monotonic()
+    start, started = time.monotonic(), time.time()
+    _check_limits(samples, time_limit, candidate_limit, tolerance)
     target = device if isinstance(device, Device) else find_device(device)
     check_attached(target)
     program = closed(program, sizes)
@@ -263,8 +275,15 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
         sizes=sizes,
         tolerance=tolerance,
     )
+    limits = {
+        "samples": samples,
+        "time_limit": time_limit,
+        "candidate_limit": candidate_limit,
+    }
+    call = Call(command_line(), limits, environment(space.device), started)
     exhausted = False
     with Store.open(Path(db), identity) as store:
+        store.note(call)
         wanted = expected(program, inputs(program), points=POINTS, tolerance=tolerance)
         setup = Setup(identity.text, space.device, wanted, INPUT_SEED)
         with Measurer(setup, candidate_limit) as measurer:
@@ -288,10 +307,26 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
                 exhausted = sampler == "uniform" and (
                     drawn < samples or len(run.done) == space.count()
                 )
-        campaign = Campaign(store.path, identity, tuple(store.rows()), exhausted)
+        rows, calls = tuple(store.rows()), tuple(store.calls())
+        campaign = Campaign(store.path, identity, rows, exhausted, calls)
     if not campaign.pareto():
         raise nothing_measured(campaign)
     return campaign
+
+
+def _check_limits(
+    samples: int, time_limit: float | None, candidate_limit: float, tolerance: float
+) -> None:
+    """Refuses limits under which no candidate can be measured."""
+    wanted = {
+        "samples": (samples, samples >= 1, "a whole number from 1"),
+        "time_limit": (time_limit, time_limit is None or time_limit >= 0, "0 s or more, or None"),
+        "candidate_limit": (candidate_limit, candidate_limit > 0, "more than 0 s"),
+        "tolerance": (tolerance, tolerance >= 0, "0 or more"),
+    }
+    for name, (value, fits, range_) in wanted.items():
+        if not fits:
+            raise ArgumentRefused(f"a campaign cannot have {name}={value}: give {range_}")
 
 
 class Run:
@@ -332,14 +367,20 @@ class Run:
         self.measurer.start()
         self.store.begin(candidate)
         try:
-            return self.measurer.measure(
-                candidate,
-                self.store.best_ns(),
-                lambda made: self.store.compiled(candidate, made.module, made.sha),
-            )
+            outcome = self._measured(candidate)
+            # A worker may be killed from outside, as by a system that runs out of memory: once is
+            # not the candidate's doing.
+            return self._measured(candidate) if isinstance(outcome, Crashed) else outcome
         except KeyboardInterrupt:
             self.store.excuse(candidate.key)
             raise
+
+    def _measured(self, candidate: Candidate) -> Outcome:
+        return self.measurer.measure(
+            candidate,
+            self.store.best_ns(),
+            lambda made: self.store.compiled(candidate, made.module, made.sha),
+        )
 
     def tell(self, candidate: Candidate | None = None, outcome: Outcome | None = None) -> None:
         """Reports where the campaign stands."""

@@ -160,6 +160,18 @@ def meaning_at(
     return np.asarray(evaluate_at(program, points, *given, dtype=dtype, component=component))
 
 
+@dataclass(frozen=True)
+class Error:
+    """How far a right result is from the meaning, relative to the largest value of the meaning.
+
+    `largest` of all differences looked at; `rms` is the root of the mean of the squares at the
+    points that were chosen without regard to the result.
+    """
+
+    largest: float
+    rms: float
+
+
 def differences(got: Array, values: Array, wanted: Expected) -> NDArray[np.float64]:
     """How far numbers are from what is meant, relative to the largest value that is wanted."""
     same = (got == values) | (np.isnan(got) & np.isnan(values))
@@ -180,9 +192,9 @@ class Judge:
     ) -> None:
         self.parts = tuple(PartJudge(program, arrays, part) for part in wanted)
 
-    def judge(self, result: Any) -> float | WrongResult:
-        """The error of a result, the largest of its components'; or where it is wrong."""
-        worst = 0.0
+    def judge(self, result: Any) -> Error | WrongResult:
+        """The error of a result, over all of its components; or where it is wrong."""
+        largest, squares, points = 0.0, 0.0, 0
         for part in self.parts:
             array = result
             for k in part.wanted.component:
@@ -190,8 +202,10 @@ class Judge:
             verdict = part.judge(array)
             if isinstance(verdict, WrongResult):
                 return verdict
-            worst = max(worst, verdict)
-        return worst
+            largest = max(largest, verdict.largest)
+            squares += verdict.rms**2 * len(part.wanted.points)
+            points += len(part.wanted.points)
+        return Error(largest, math.sqrt(squares / points) if points else 0.0)
 
 
 @dataclass
@@ -203,32 +217,34 @@ class PartJudge:
     wanted: Expected
     first: Array | None = field(default=None, init=False)
 
-    def judge(self, result: Array) -> float | WrongResult:
+    def judge(self, result: Array) -> Error | WrongResult:
         """The error of a component, or where it is wrong."""
         verdict = self._compare(result, self.wanted.points, self.wanted.values)
         suspects = self._suspects(result)
-        if isinstance(verdict, float) and len(suspects):
+        if isinstance(verdict, Error) and len(suspects):
             meant = meaning_at(self.program, self.arrays, suspects, self.wanted.component)
             more = self._compare(result, suspects, meant)
-            verdict = more if isinstance(more, WrongResult) else max(verdict, more)
-        if isinstance(verdict, float) and self.first is None:
+            if isinstance(more, WrongResult):
+                return more
+            verdict = Error(max(verdict.largest, more.largest), verdict.rms)
+        if isinstance(verdict, Error) and self.first is None:
             self.first = result
         return verdict
 
     def _compare(
         self, result: Array, points: NDArray[np.int64], values: Array
-    ) -> float | WrongResult:
+    ) -> Error | WrongResult:
         got = np.atleast_1d(result[tuple(points.T)])
         difference = differences(got, values, self.wanted)
         if not difference.size:
-            return 0.0
+            return Error(0.0, 0.0)
         worst = int(difference.argmax())
         if difference[worst] > self.wanted.tolerance:
             where = tuple(int(i) for i in points[worst])
             return WrongResult(
                 where, float(values[worst]), float(got[worst]), self.wanted.component
             )
-        return float(difference[worst])
+        return Error(float(difference[worst]), math.sqrt(float(np.mean(difference**2))))
 
     def _suspects(self, result: Array) -> NDArray[np.int64]:
         """Where the result looks unwritten, and where it differs most from the first right one."""

@@ -20,8 +20,9 @@ class Measured:
     """Right and timed.
 
     times_ns: a row for each repeat, a column for each launch of the run phase. prepare_ns: the
-    prepare phase, which runs once and is no part of the time. error: the largest difference from
-    the meaning, relative to the largest value of the meaning. build_seconds: the driver's compiler.
+    prepare phase, which runs once and is no part of the time. error, rms: the largest difference
+    from the meaning and the root of the mean square, relative to the largest value of the meaning.
+    build_seconds, build_log: of the driver's compiler.
     """
 
     kind: ClassVar[Kind] = "measured"
@@ -29,7 +30,9 @@ class Measured:
     prepare_ns: int
     memory: Memory
     error: float
+    rms: float
     build_seconds: float
+    build_log: str = ""
 
     @property
     def time_ns(self) -> int:
@@ -39,7 +42,7 @@ class Measured:
     @property
     def reason(self) -> str:
         """How far the result was from the meaning."""
-        return f"right to {self.error:.1e}, {len(self.times_ns)} run(s)"
+        return f"right to {self.error:.1e} (rms {self.rms:.1e}), {len(self.times_ns)} run(s)"
 
 
 @dataclass(frozen=True)

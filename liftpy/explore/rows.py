@@ -27,11 +27,26 @@ class Identity:
 
 
 @dataclass(frozen=True)
+class Call:
+    """A call that started or resumed a campaign, at a time in seconds since 1970.
+
+    `limits` are the settings that may differ between calls; `environment` is what it ran on
+    (`liftpy.explore.environment`). `ended` is None for one that runs or ended abruptly.
+    """
+
+    command: str
+    limits: dict[str, Any]
+    environment: dict[str, Any]
+    started: float
+    ended: float | None = None
+
+
+@dataclass(frozen=True)
 class Row:
     """A stored candidate and its outcome; figures are None where it was not measured.
 
     `outcome` is a kind of `liftpy.explore.outcome`, or `running` or `pending` where there is none.
-    Times in nanoseconds, memory in bytes.
+    Times in nanoseconds, memory in bytes; `error` and `rms` as in `liftpy.explore.outcome`.
     """
 
     id: str
@@ -46,6 +61,7 @@ class Row:
     prepare_ns: int | None
     memory: Memory | None
     error: float | None
+    rms: float | None
     build_seconds: float | None
 
     @property
@@ -54,8 +70,8 @@ class Row:
         return None if self.memory is None else self.memory.peak
 
 
-def to_row(row: sqlite3.Row) -> Row:
-    """A row of the tables `candidate` and `outcome`, joined."""
+def to_row(row: sqlite3.Row, times_ns: list[list[int]] | None) -> Row:
+    """A candidate from the tables about it, joined; its samples are given apart."""
     chosen = json.loads(row["assignment"])
     figures = {name: row[name] for name in Memory.__dataclass_fields__}
     return Row(
@@ -67,9 +83,10 @@ def to_row(row: sqlite3.Row) -> Row:
         outcome=row["kind"],
         reason=row["reason"],
         time_ns=row["time_ns"],
-        times_ns=row["times_ns"] and json.loads(row["times_ns"]),
+        times_ns=times_ns,
         prepare_ns=row["prepare_ns"],
         memory=None if row["peak"] is None else Memory(**figures),
-        error=row["error"],
-        build_seconds=row["build_seconds"],
+        error=row["max_error"],
+        rms=row["rms_error"],
+        build_seconds=row["seconds"],
     )

@@ -1,4 +1,4 @@
-"""A campaign in an SQLite file: what was asked, every candidate, and what became of it.
+"""Writing a campaign into its SQLite file: what was asked, every candidate, what became of it.
 
 A candidate's row is written before it is launched, with the outcome `running`; a crash of whatever
 kind therefore marks the candidate that was under way. Nothing is ever deleted.
@@ -7,176 +7,85 @@ kind therefore marks the candidate that was under way. Nothing is ever deleted.
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import asdict, astuple
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Literal, Self, cast
+from typing import Any
 
-from liftpy.errors import StoreRefused, UnknownName
+from liftpy.errors import StoreRefused
 from liftpy.explore.candidate import Candidate, steps_text, words
-from liftpy.explore.outcome import KINDS, KernelLimit, Measured, Outcome, Refused
-from liftpy.explore.rows import Identity, Row, to_row
-from liftpy.explore.schema import APPLICATION_ID, LEARNED, SCHEMA, SCHEMA_VERSION
-from liftpy.opencl.kernel import Memory, Module
+from liftpy.explore.database import Seed, create, saying, writable
+from liftpy.explore.differences import differences
+from liftpy.explore.lock import Lock
+from liftpy.explore.outcome import BuildFailed, Measured, Outcome, Refused
+from liftpy.explore.reading import Reader
+from liftpy.explore.rows import Call, Identity
+from liftpy.explore.schema import digest
+from liftpy.opencl.kernel import Module
+from liftpy.opencl.run import BUILD_OPTIONS
 
 ATTEMPTS = 2
 """How often a candidate may be under way when its campaign ends abruptly, before it is to blame."""
 
-BEFORE = {"search": "random", "sampler": "uniform"}
-"""Settings that older files do not have, and what they were then."""
 
+class Store(Reader):
+    """The open database of the campaign that this process runs; use it in a `with`."""
 
-class Store:
-    """An open campaign database; use it in a `with`."""
-
-    def __init__(
-        self, path: Path, connection: sqlite3.Connection, lock: sqlite3.Connection | None = None
-    ) -> None:
-        self.path = path
-        self._db = connection
+    def __init__(self, path: Path, db: sqlite3.Connection, lock: Lock, identity: Identity) -> None:
+        super().__init__(path, db)
         self._lock = lock
+        self._identity = identity
+        self._call: int | None = None
+        self._together = False
 
     # --- opening ----------------------------------------------------------------------------------
 
     @classmethod
     def open(cls, path: Path, identity: Identity) -> Store:
-        """The database of a campaign, created if there is no file.
+        """The database of a campaign, created if there is no file; only one process has it open.
 
-        Raises StoreRefused if the file is something else, or belongs to another campaign.
+        Raises StoreRefused if the file is something else, or belongs to another campaign: then it
+        was not touched.
         """
         if path.is_dir():
             raise StoreRefused(f"{path} is a folder: name a file, such as {path / 'liftpy.db'}")
         if not path.parent.is_dir():
             raise StoreRefused(f"{path} cannot be created: there is no folder {path.parent}")
-        lock = _lock(path)
-        store: Store | None = None
+        target = path.resolve()  # by whatever name: one file, one lock
+        lock = Lock(target)
         try:
-            with _readable(path):
-                new = not path.exists() or path.stat().st_size == 0
-                store = cls(path, _connect(path), lock)
-                if new:
-                    store._create(identity)
-                store._check_kind()
-                store._check(identity)
-                store._db.execute(LEARNED)
-                store._db.execute("PRAGMA journal_mode = WAL")
-                store._db.execute("PRAGMA synchronous = NORMAL")
-        except StoreRefused:
-            _release(lock, path) if store is None else store.close()
+            if not target.exists() or target.stat().st_size == 0:
+                create(target, _seeds(identity))
+            else:
+                _check(path, identity)
+            return cls(path, writable(target), lock, identity)
+        except BaseException:
+            lock.release()
             raise
-        return store
 
-    @classmethod
-    def read(cls, path: Path) -> Store:
-        """The database of a campaign that exists. Raises StoreRefused if it does not."""
-        if not path.is_file():
-            raise StoreRefused(
-                f"there is no campaign {path}: `liftpy explore PROGRAM --db {path}` makes one"
-            )
-        _remove_stale_lock(path)
-        with _readable(path):
-            store = cls(path, _connect(path))
-            store._check_kind()
-        return store
-
-    def _create(self, identity: Identity) -> None:
-        with self._db:
-            self._db.executescript(f"BEGIN; {SCHEMA}")
-            self._db.execute(
-                "INSERT INTO campaign VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    identity.program,
-                    identity.text,
-                    json.dumps(identity.device, sort_keys=True),
-                    identity.device["driver_version"],
-                    identity.version,
-                    identity.seed,
-                    json.dumps(identity.settings, sort_keys=True),
-                    time.time(),
-                ),
-            )
-
-    def _check_kind(self) -> None:
-        (application,) = self._db.execute("PRAGMA application_id").fetchone()
-        if application != APPLICATION_ID:
-            raise StoreRefused(
-                f"{self.path} is a database, but not one of liftpy; it was left as it is. "
-                "Name another file with --db"
-            )
-        (version,) = self._db.execute("PRAGMA user_version").fetchone()
-        if version != SCHEMA_VERSION:
-            raise StoreRefused(
-                f"{self.path} has the database format {version}, this liftpy reads format "
-                f"{SCHEMA_VERSION}; it was left as it is. Name another file with --db, or read it "
-                "with the liftpy that wrote it"
-            )
-
-    def _check(self, wanted: Identity) -> None:
-        """Refuses a campaign that is not the wanted one, with all differences."""
-        there = self.identity
-        differences: list[str] = []
-        if there.text != wanted.text:
-            name = "another program" if there.program != wanted.program else "another text of it"
-            differences.append(
-                f"the program: it holds {there.program}, this is {wanted.program} ({name})"
-            )
-        if _place(there.device) != _place(wanted.device):
-            differences.append(
-                f"the device: it holds {_spell(there.device)}, this is {_spell(wanted.device)}"
-            )
-        if there.version != wanted.version:
-            differences.append(
-                f"the version of liftpy: it holds {there.version}, this is {wanted.version}"
-            )
-        if there.seed != wanted.seed:
-            differences.append(f"the seed: it holds {there.seed}, this is {wanted.seed}")
-        for name in sorted(there.settings.keys() | wanted.settings.keys()):
-            old, new = (s.settings.get(name, BEFORE.get(name)) for s in (there, wanted))
-            same = name == "sizes" and there.text == wanted.text  # the numbers are in the text
-            if old != new and not same:
-                was, now = ("none" if v is None else _spell_setting(v) for v in (old, new))
-                differences.append(f"{name.replace('_', ' ')}: it holds {was}, this is {now}")
-        if differences:
-            lines = "\n".join(f"  {line}" for line in differences)
-            raise StoreRefused(
-                f"{self.path} belongs to another campaign; it was left as it is. What differs:\n"
-                f"{lines}\nName another file with --db, or go back to what made this one"
-            )
-
-    @property
-    def identity(self) -> Identity:
-        """What the campaign is."""
-        row = self._db.execute("SELECT * FROM campaign").fetchone()
-        return Identity(
-            row["program"],
-            row["text"],
-            json.loads(row["device"]),
-            row["version"],
-            row["seed"],
-            json.loads(row["settings"]),
-        )
+    def note(self, call: Call) -> None:
+        """Notes a call that starts or resumes the campaign; closing the store notes its end."""
+        values = (call.started, call.command, _json(call.limits), _json(call.environment))
+        with self._writing() as db:
+            self._call = db.execute(
+                "INSERT INTO call (started, command, limits, environment) VALUES (?, ?, ?, ?)",
+                values,
+            ).lastrowid
 
     def close(self) -> None:
-        """Closes the file."""
-        self._db.close()
-        if self._lock is not None:
-            _release(self._lock, self.path)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+        """Closes the file, and lets others run the campaign."""
+        try:
+            if self._call is not None:
+                with self._writing() as db:
+                    ended = (time.time(), self._call)
+                    db.execute("UPDATE call SET ended = ? WHERE id = ?", ended)
+                self._call = None
+        finally:
+            super().close()
+            self._lock.release()
 
     # --- writing ----------------------------------------------------------------------------------
 
@@ -185,266 +94,187 @@ class Store:
 
         Raises StoreRefused if this place in the drawing order was another candidate's.
         """
-        there = self._db.execute(
-            "SELECT key FROM candidate WHERE ordinal = ?", (candidate.ordinal,)
-        ).fetchone()
-        if there is not None and there["key"] != candidate.key:
-            raise StoreRefused(
-                f"{self.path} has {there['key']} as candidate {candidate.ordinal}, this liftpy "
-                f"draws {candidate.key} ({candidate.label}) there: liftpy was changed since. "
-                "Name another file with --db"
+        query = 'SELECT "key" FROM candidate WHERE ordinal = ?'
+        for there in self._ask(query, candidate.ordinal):
+            if there["key"] != candidate.key:
+                raise StoreRefused(
+                    f"{self.path} has {there['key']} as candidate {candidate.ordinal}, this liftpy "
+                    f"draws {candidate.key} ({candidate.label}) there: liftpy was changed since. "
+                    "Name another file with --db"
+                )
+        expression, steps = digest(self._identity.text), steps_text(candidate.skeleton)
+        derivation = digest(expression, candidate.skeleton.key, steps)
+        chosen = {"words": words(candidate.skeleton), "sizes": candidate.assignment}
+        with self._writing() as db:
+            db.execute(
+                "INSERT INTO derivation VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                (derivation, expression, candidate.skeleton.key, steps),
             )
-        with self._db:
-            self._db.execute(
-                "INSERT INTO candidate (key, ordinal, skeleton, steps, assignment)"
-                " VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING",
+            db.execute(
+                'INSERT INTO candidate VALUES (?, ?, ?, ?, ?) ON CONFLICT ("key") DO NOTHING',
                 (
                     candidate.key,
                     candidate.ordinal,
-                    candidate.skeleton.key,
-                    steps_text(candidate.skeleton),
-                    json.dumps({"words": words(candidate.skeleton), "sizes": candidate.assignment}),
+                    derivation,
+                    json.dumps(chosen),
+                    self._identity.version,
                 ),
             )
-            self._db.execute(
+            db.execute(
                 "INSERT INTO outcome (candidate, kind, reason, attempts, started)"
                 " VALUES (?, 'running', 'under way', 1, ?) ON CONFLICT (candidate) DO UPDATE"
                 " SET kind = 'running', reason = 'under way', attempts = attempts + 1,"
                 " started = excluded.started",
                 (candidate.key, time.time()),
             )
+            db.execute('UPDATE campaign SET "cursor" = max("cursor", ? + 1)', (candidate.ordinal,))
 
     def compiled(self, candidate: Candidate, module: Module, sha: str) -> None:
-        """Notes the kernels of a candidate, before they are launched."""
-        with self._db:
-            self._db.execute(
-                "UPDATE candidate SET source = ?, source_sha = ?, manifest = ? WHERE key = ?",
-                (module.source, sha, module.manifest_json(), candidate.key),
+        """Notes the kernels of a candidate and how they are built, before they are."""
+        device = self._identity.device
+        with self._writing() as db:
+            db.execute(
+                "INSERT OR REPLACE INTO build VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
+                (
+                    candidate.key,
+                    device["fingerprint"],
+                    device["driver_version"],
+                    " ".join(BUILD_OPTIONS),
+                    module.source,
+                    sha,
+                    module.manifest_json(),
+                ),
             )
 
     @contextmanager
     def together(self) -> Generator[None]:
         """All that is noted inside is kept, or, after an exception, nothing of it."""
-        with self._db:
-            yield
+        with self._writing():
+            self._together = True
+            try:
+                yield
+            finally:
+                self._together = False
+        self._checkpoint()
 
     def end(self, key: str, outcome: Outcome, origin: str = "") -> None:
-        """Notes the outcome of a candidate that is under way; `origin` says where it came from."""
-        measured = outcome if isinstance(outcome, Measured) else None
-        figures = dict.fromkeys(Memory.__dataclass_fields__) if measured is None else None
-        values: dict[str, Any] = {
-            "kind": outcome.kind,
-            "reason": f"{outcome.reason}; {origin}" if origin else outcome.reason,
-            "time_ns": measured and measured.time_ns,
-            "times_ns": measured and json.dumps(measured.times_ns),
-            "prepare_ns": measured and measured.prepare_ns,
-            "error": measured and measured.error,
-            "build_seconds": measured and measured.build_seconds,
-            "finished": time.time(),
-            **(figures or (asdict(measured.memory) if measured else {})),
-        }
-        columns = ", ".join(f"{name} = :{name}" for name in values)
-        with self._db:
-            self._db.execute(
-                f"UPDATE outcome SET {columns} WHERE candidate = :key",  # noqa: S608  names above
-                {**values, "key": key},
-            )
-            if isinstance(outcome, Refused) and outcome.limit is not None:
-                self._db.execute(
-                    "INSERT OR REPLACE INTO learned VALUES (?, ?, ?, ?)",
-                    (key, *astuple(outcome.limit)),
-                )
+        """Notes the outcome of a candidate that is under way; `origin` says where it came from.
 
-    def excuse(self, key: str) -> None:
-        """Notes that the user stopped the campaign: the candidate under way is not to blame."""
-        with self._db:
-            self._db.execute(
-                "UPDATE outcome SET kind = 'pending', reason = 'stopped by the user',"
-                " attempts = attempts - 1 WHERE candidate = ? AND kind = 'running'",
-                (key,),
-            )
-
-    # --- reading ----------------------------------------------------------------------------------
-
-    def attempts(self, key: str) -> int:
-        """How often a candidate without an outcome was begun; 0 if never."""
-        row = self._db.execute(
-            "SELECT attempts FROM outcome WHERE candidate = ? AND kind = 'running'", (key,)
-        ).fetchone()
-        return 0 if row is None else row["attempts"]
-
-    def done(self) -> set[str]:
-        """The candidates that have their outcome."""
-        rows = self._db.execute("SELECT candidate, kind FROM outcome")
-        return {row["candidate"] for row in rows if row["kind"] in KINDS}
-
-    def learned(self) -> dict[str, KernelLimit]:
-        """What drivers said of built kernels, by the candidate that was refused for it."""
-        rows = self._db.execute("SELECT * FROM learned")
-        return {
-            row["candidate"]: KernelLimit(row["kernel"], row["figure"], row["number"])
-            for row in rows
-        }
-
-    def kinds(self) -> Iterator[str]:
-        """The kind of every outcome there is."""
-        rows = self._db.execute("SELECT kind FROM outcome").fetchall()
-        return (row["kind"] for row in rows if row["kind"] in KINDS)
-
-    def best_ns(self) -> int | None:
-        """The shortest time measured so far."""
-        (best,) = self._db.execute("SELECT min(time_ns) FROM outcome").fetchone()
-        return best
-
-    def rows(self) -> list[Row]:
-        """Every candidate, in the order drawn."""
-        query = "SELECT * FROM candidate JOIN outcome ON key = candidate ORDER BY ordinal"
-        return [to_row(row) for row in self._db.execute(query)]
-
-    def row(self, id_: str) -> Row:
-        """The candidate whose id begins with these digits. UnknownName if there is not just one."""
-        fitting = [row for row in self.rows() if id_ and row.id.startswith(id_)]
-        if len(fitting) != 1:
-            found = f"{len(fitting)} candidates" if fitting else "no candidate"
-            raise UnknownName(
-                f"{self.path} has {found} '{id_}'; `liftpy candidates {self.path}` lists them"
-            )
-        return fitting[0]
-
-    def costs(self, key: str) -> tuple[int | None, int | None]:
-        """Time in ns and peak in bytes of a candidate; None where it was not measured."""
-        row = self._db.execute(
-            "SELECT time_ns, peak FROM outcome WHERE candidate = ?", (key,)
-        ).fetchone()
-        return row["time_ns"], row["peak"]
-
-    def kernels(self, key: str) -> tuple[str | None, str | None]:
-        """The stored source of a candidate and its manifest; None where it was not compiled."""
-        row = self._db.execute(
-            "SELECT source, manifest FROM candidate WHERE key = ?", (key,)
-        ).fetchone()
-        return row["source"], row["manifest"]
-
-
-def _spell_setting(value: Any) -> str:
-    if isinstance(value, list):  # families, conditions
-        return ", ".join(map(str, cast("list[Any]", value)))
-    if isinstance(value, dict):  # sizes
-        return ", ".join(f"{n} = {v}" for n, v in cast("dict[str, int]", value).items())
-    return str(value)
-
-
-def _place(device: dict[str, Any]) -> tuple[str, int]:
-    return device["fingerprint"], device["ordinal"]
-
-
-def _spell(device: dict[str, Any]) -> str:
-    ordinal = f" (number {device['ordinal'] + 1})" if device["ordinal"] else ""
-    return f"{device['platform']}: {device['name']}, driver {device['driver_version']}{ordinal}"
-
-
-class Nesting(sqlite3.Connection):
-    """A connection whose `with` may stand in another: the outer one is the transaction."""
-
-    depth = 0
-
-    def __enter__(self) -> Self:
-        self.depth += 1
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> Literal[False]:
-        self.depth -= 1
-        if not self.depth:
-            super().__exit__(kind, error, trace)
-        return False
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=30, factory=Nesting)
-    connection.row_factory = sqlite3.Row
-    return connection
-
-
-def _lock_path(path: Path) -> Path:
-    return path.with_name(f"{path.name}-lock")
-
-
-def _lock(path: Path) -> sqlite3.Connection:
-    """Makes this process the only one that runs the campaign, as long as it lives.
-
-    An exclusive transaction in a file beside the database: the operating system ends it with the
-    process, however that dies, and readers of the database itself are not in its way. The file
-    that a killed process leaves holds no lock; who comes next takes it over or removes it.
-    """
-    while True:
-        lock: sqlite3.Connection | None = None
+        What was noted is then in the file itself, not only in the log beside it (`-wal`): a copy of
+        the file alone has it.
+        """
+        reason = f"{outcome.reason}; {origin}" if origin else outcome.reason
         try:
-            before = _touched(_lock_path(path))
-            lock = sqlite3.connect(_lock_path(path), timeout=0.5, isolation_level=None)
-            lock.execute("BEGIN EXCLUSIVE")
-            after = _lock_path(path).stat() if _lock_path(path).exists() else None
-        except (sqlite3.DatabaseError, OSError) as error:
-            if lock is not None:
-                lock.close()
-                if not _lock_path(path).exists():  # somebody removed it meanwhile
-                    continue
-            if not str(error).startswith("database is locked"):
-                raise StoreRefused(
-                    f"{path} cannot be used: its lock {_lock_path(path)} cannot be written "
-                    f"({error}). Name a file in a folder that you may write to with --db"
-                ) from error
-            raise StoreRefused(
-                f"another process is running the campaign {path} ({error}). Wait for it, stop it, "
-                "or name another file with --db"
-            ) from error
-        if after is not None and os.path.samestat(before, after):
-            return lock
-        lock.close()  # another file has the name by now: this lock keeps nobody out
+            with self._writing() as db:
+                db.execute(
+                    "UPDATE outcome SET kind = ?, reason = ?, finished = ? WHERE candidate = ?",
+                    (outcome.kind, reason, time.time(), key),
+                )
+                if isinstance(outcome, Measured):
+                    _write_measured(db, key, outcome)
+                elif isinstance(outcome, BuildFailed):
+                    db.execute("UPDATE build SET log = ? WHERE candidate = ?", (outcome.log, key))
+                elif isinstance(outcome, Refused) and outcome.limit is not None:
+                    db.execute(
+                        "INSERT OR REPLACE INTO learned VALUES (?, ?, ?, ?)",
+                        (key, *astuple(outcome.limit)),
+                    )
+            if not self._together:
+                self._checkpoint()
+        except StoreRefused:
+            self._excuse_if_possible(key)
+            raise
+
+    def excuse(self, key: str, why: str = "stopped by the user") -> None:
+        """Notes that the candidate under way is not to blame for the end of the campaign."""
+        with self._writing() as db:
+            db.execute(
+                "UPDATE outcome SET kind = 'pending', reason = ?, attempts = attempts - 1"
+                " WHERE candidate = ? AND kind = 'running'",
+                (why, key),
+            )
+
+    def _excuse_if_possible(self, key: str) -> None:
+        """The disk, not the candidate, ended the campaign: said if the disk takes so much."""
+        try:
+            self.excuse(key, "its outcome could not be written")
+        except StoreRefused:
+            return  # the first refusal is the one to tell; the candidate is tried once more
+
+    def _checkpoint(self) -> None:
+        """Moves what was noted from the log into the file."""
+        with saying(self.path):
+            self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    @contextmanager
+    def _writing(self) -> Generator[sqlite3.Connection]:
+        """A transaction; StoreRefused if it cannot be written, and then nothing of it is."""
+        if self._together:  # the outer one is the transaction
+            yield self._db
+            return
+        with saying(self.path), self._db:
+            yield self._db
 
 
-def _touched(path: Path) -> os.stat_result:
-    """A file that exists from now on."""
-    path.touch()
-    return path.stat()
+def _seeds(identity: Identity) -> list[Seed]:
+    """The rows that a campaign begins with."""
+    expression = digest(identity.text)
+    return [
+        ("INSERT INTO expression VALUES (?, ?)", (expression, identity.text)),
+        (
+            "INSERT INTO campaign VALUES (1, ?, ?, ?, ?, ?, ?, 0, ?, ?)",
+            (
+                identity.program,
+                expression,
+                _json(identity.device),
+                identity.device["driver_version"],
+                identity.version,
+                identity.seed,
+                _json(identity.settings),
+                time.time(),
+            ),
+        ),
+    ]
 
 
-def _is_free(path: Path) -> bool:
-    """Whether nobody holds the lock of a campaign that has a lock file, or there is none."""
-    if not _lock_path(path).exists():
-        return True
-    other = sqlite3.connect(_lock_path(path), timeout=0, isolation_level=None)
-    try:
-        other.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError:
-        return False
-    finally:
-        other.close()
-    return True
-
-
-def _remove_stale_lock(path: Path) -> None:
-    """Removes the lock file that a killed process left; one that is held stays."""
-    if _lock_path(path).exists() and _is_free(path):
-        _lock_path(path).unlink(missing_ok=True)
-
-
-def _release(lock: sqlite3.Connection, path: Path) -> None:
-    lock.close()
-    _lock_path(path).unlink(missing_ok=True)
-
-
-@contextmanager
-def _readable(path: Path) -> Generator[None]:
-    """Turns what SQLite says of a file it cannot read into a sentence."""
-    try:
-        yield
-    except sqlite3.DatabaseError as error:
+def _check(path: Path, wanted: Identity) -> None:
+    """Refuses a file that is not the wanted campaign's, with all differences."""
+    with Reader.read(path) as there:
+        lines = "".join(f"\n  {line}" for line in differences(there.identity, wanted))
+    if lines:
         raise StoreRefused(
-            f"{path} is not a liftpy database ({error}); it was left as it is. "
-            "Name another file with --db"
-        ) from error
+            f"{path} belongs to another campaign; it was left as it is. What differs:{lines}\n"
+            "Name another file with --db, or go back to what made this one"
+        )
+
+
+def _write_measured(db: sqlite3.Connection, key: str, measured: Measured) -> None:
+    figures: dict[str, Any] = {
+        "time_ns": measured.time_ns,
+        "prepare_ns": measured.prepare_ns,
+        **asdict(measured.memory),
+    }
+    columns = ", ".join(f'"{name}" = :{name}' for name in figures)
+    db.execute(
+        f"UPDATE outcome SET {columns} WHERE candidate = :key",  # noqa: S608  names above
+        {**figures, "key": key},
+    )
+    db.executemany(
+        "INSERT OR REPLACE INTO run VALUES (?, ?, ?, ?)",
+        (
+            (key, repeat, launch, ns)
+            for repeat, launches in enumerate(measured.times_ns)
+            for launch, ns in enumerate(launches)
+        ),
+    )
+    db.execute(
+        "INSERT OR REPLACE INTO verification VALUES (?, ?, ?)", (key, measured.error, measured.rms)
+    )
+    db.execute(
+        "UPDATE build SET log = ?, seconds = ? WHERE candidate = ?",
+        (measured.build_log, measured.build_seconds, key),
+    )
+
+
+def _json(value: dict[str, Any]) -> str:
+    return json.dumps(value, sort_keys=True)

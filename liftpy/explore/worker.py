@@ -98,7 +98,15 @@ class Bench:
         if isinstance(error, WrongResult):
             return error
         times = timed(loaded, best_ns, deadline - time.monotonic())
-        return Measured(times, loaded.prepare_ns, module.memory, error, loaded.build_seconds)
+        return Measured(
+            times,
+            loaded.prepare_ns,
+            module.memory,
+            error.largest,
+            error.rms,
+            loaded.build_seconds,
+            loaded.build_log,
+        )
 
 
 # --- the process ----------------------------------------------------------------------------------

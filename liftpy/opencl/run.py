@@ -273,7 +273,8 @@ class Session:
         }
         for launch in module.launches:
             self._check_launch(module, launch, kernels[launch.function])
-        loaded = Loaded(self.device, self._context, self._queue, module, kernels, seconds)
+        log = str(program.get_build_info(self._handle, cl.program_build_info.LOG)).strip()
+        loaded = Loaded(self.device, self._context, self._queue, module, kernels, seconds, log)
         self._loaded.add(loaded)
         return loaded
 
@@ -325,7 +326,8 @@ class Loaded:
 
     `created` lists every (slot, bytes) that was ever asked of clCreateBuffer, in order;
     `prepare_ns` is the device time of the last prepare phase; `build_seconds` is the time that
-    the driver took to build the program (a driver may put work off to the first launch).
+    the driver took to build the program (a driver may put work off to the first launch), and
+    `build_log` what it wrote.
     """
 
     def __init__(
@@ -336,9 +338,11 @@ class Loaded:
         module: Module,
         kernels: Mapping[str, cl.Kernel],
         build_seconds: float,
+        build_log: str,
     ) -> None:
         self.module = module
         self.build_seconds = build_seconds
+        self.build_log = build_log
         self.prepare_ns = 0
         self.created: list[tuple[str, int]] = []
         self._device = device

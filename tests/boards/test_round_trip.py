@@ -38,7 +38,9 @@ def test_the_error_is_what_python_finds(board, pocl, tmp_path, name):
     arrays = inputs(program)
     done = run_once(module, pocl, arrays)
     assert row.outcome == "measured", row.reason
-    assert row.error == Judge(program, arrays, expected(program, arrays)).judge(done.result)
+    error = Judge(program, arrays, expected(program, arrays)).judge(done.result)
+    assert row.error == error.largest
+    assert row.rms == pytest.approx(error.rms, rel=1e-12)
     assert row.allocated == module.memory.allocated
     assert {len(times) for times in row.times_ns} == {len(done.kernels_ns)}
 

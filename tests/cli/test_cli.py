@@ -19,6 +19,7 @@ import pytest
 from liftpy.explore.campaign import explore, space_of
 from liftpy.explore.candidate import program_text
 from liftpy.explore.check import inputs
+from liftpy.explore.schema import digest
 from liftpy.primitives import PRIMITIVES
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
@@ -416,7 +417,9 @@ def test_a_campaign_is_explored_read_plotted_and_replayed(liftpy):
 def test_a_candidate_that_does_not_replay_is_said(liftpy):
     assert liftpy("explore", "tiny.lift", "-n", "1").code == 0
     with sqlite3.connect("liftpy.db") as tampered:
-        tampered.execute("UPDATE candidate SET source = replace(source, '+', '-')")
+        tampered.create_function("digest", 1, digest)
+        tampered.execute("UPDATE build SET source = replace(source, '+', '-')")
+        tampered.execute("UPDATE build SET source_sha = digest(source)")
         (key,) = tampered.execute("SELECT key FROM candidate").fetchone()
     tampered.close()
     said = liftpy("replay", "liftpy.db", key)

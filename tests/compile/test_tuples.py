@@ -12,7 +12,7 @@ from liftpy.constraints.device import Device
 from liftpy.errors import ArgumentRefused
 from liftpy.explore.campaign import space_of
 from liftpy.explore.candidate import Candidate
-from liftpy.explore.check import Judge, expected, inputs
+from liftpy.explore.check import Error, Judge, expected, inputs
 from liftpy.explore.kernel import Kernel
 from liftpy.explore.outcome import WrongResult
 from liftpy.opencl.arguments import by_buffer
@@ -68,7 +68,7 @@ def right_in_every_family(program: Any, device: Device) -> None:
             kernel.close()
         alike(got, evaluate(program, *arrays.values()))
         error = judge.judge(got)
-        assert isinstance(error, float), error
+        assert isinstance(error, Error), error
 
 
 def alike(got: Any, wanted: Any) -> None:

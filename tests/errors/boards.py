@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import liftpy as lp
 from liftpy.boards.bundle import Bundle, write
@@ -14,6 +15,8 @@ from liftpy.compile import compile_candidate
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.explore.campaign import identity_of, space_of
 from liftpy.explore.candidate import Candidate
+from liftpy.explore.schema import digest
+from liftpy.explore.store import Store
 from liftpy.explore.worker import source_sha
 
 SPACE = space_of(lp.parse("def double(xs: [12]f32) = xs |> map(x => x + x)"), DEFAULT_DEVICE)
@@ -37,6 +40,7 @@ def row(of: Candidate = PLAIN, sha: str | None = None, **changes: str) -> str:
         "outcome": "measured",
         "reason": "right",
         "error": "0",
+        "rms": "0",
         "build_seconds": "0.5",
         "prepare_ns": "0",
         "allocated": str(module.memory.allocated),
@@ -66,13 +70,15 @@ def imported(text: str, folder: Path) -> None:
     import_results(folder / "a.db", read_results(folder / "results.csv"))
 
 
-def into_another(folder: Path, **changes: object) -> None:
-    """Results for a campaign that was made of others."""
+def into_another(folder: Path, **changes: Any) -> None:
+    """Results for a campaign that is another one."""
+    Store.open(folder / "a.db", replace(IDENTITY, **changes)).close()
     imported(printed(row()), folder)
-    with sqlite3.connect(folder / "a.db") as there:
-        for column, value in changes.items():
-            there.execute(f"UPDATE campaign SET {column} = ?", [value])  # noqa: S608
-    there.close()
+
+
+def twice(folder: Path) -> None:
+    """Results that the campaign has."""
+    imported(printed(row()), folder)
     imported(printed(row()), folder)
 
 
@@ -114,13 +120,13 @@ TEXTS = {
 CASES: dict[str, Callable[[Path], object]] = {
     **{name: lambda folder, text=text: imported(text, folder) for name, text in TEXTS.items()},
     "results_that_are_not_there": lambda folder: read_results(folder / "results.csv"),
-    "results_taken_twice": into_another,
+    "results_taken_twice": twice,
     "results_of_another_program": lambda folder: into_another(folder, text="", program="other"),
     "results_of_another_device": lambda folder: into_another(
-        folder, device=json.dumps({**DEVICE, "driver_version": "9", "fingerprint": "9"})
+        folder, device=replace(DEFAULT_DEVICE, driver_version="9").to_json()
     ),
     "results_judged_otherwise": lambda folder: into_another(
-        folder, settings=json.dumps({**IDENTITY.settings, "tolerance": 0.1})
+        folder, settings={**IDENTITY.settings, "tolerance": 0.1}
     ),
     "results_for_another_version": lambda folder: into_another(folder, version="0.0.1"),
 }
@@ -152,6 +158,7 @@ def bundle_where_nothing_can_be_written(folder):
 def bundle_of_kernels_that_are_no_longer_made(folder):
     imported(printed(row()), folder)
     with sqlite3.connect(folder / "a.db") as there:
-        there.execute("UPDATE candidate SET source = '// by hand'")
+        by_hand = ("// by hand", digest("// by hand"))
+        there.execute("UPDATE build SET source = ?, source_sha = ?", by_hand)
     there.close()
     Bundle.stored(folder / "a.db", [PLAIN.key])

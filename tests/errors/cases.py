@@ -28,6 +28,7 @@ from liftpy.explore.campaign import Campaign, space_of
 from liftpy.explore.measure import Measurer
 from liftpy.explore.messages import Setup
 from liftpy.explore.replay import replay, stored_candidate
+from liftpy.explore.schema import digest
 from liftpy.explore.search import named
 from liftpy.explore.store import Store
 from liftpy.ir.constraint import at_most
@@ -559,6 +560,44 @@ CASES |= {
 
 
 @case
+def database_with_a_page_of_garbage(folder):
+    path = stored(folder)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:10240] + b"my thesis, page 1 of 128" * 85 + whole[12280:])
+    Store.read(path)
+
+
+@case
+def database_that_ends_early(folder):
+    path = stored(folder)
+    path.write_bytes(path.read_bytes()[:-20000])
+    Store.read(path)
+
+
+@case
+def database_with_words_of_garbage(folder):
+    with Store.read(changed(folder, "UPDATE candidate SET assignment = '{}'")) as store:
+        store.rows()
+
+
+@case
+def kernels_that_were_changed(folder):
+    path = changed(folder, "UPDATE build SET source = 'kernel void quick() {}'")
+    with Store.read(path) as store:
+        store.kernels(store.rows()[0].id)
+
+
+@case
+def database_with_too_long_a_name(folder):
+    Store.read(folder / ("a" * 300))
+
+
+@case
+def campaign_of_no_samples(folder):
+    lp.explore(MATMUL, 0, db=folder / "a.db")
+
+
+@case
 def lock_that_cannot_be_written(folder):
     path = folder / "a.db"
     (folder / "a.db-lock").mkdir()
@@ -624,7 +663,9 @@ def databases(folder: Path) -> Path:
             old.execute("UPDATE campaign SET version = '0.0.9'")
         old.close()
         with sqlite3.connect(folder / "other.db") as other:
-            other.execute("UPDATE candidate SET source = source || '// by hand'")
+            other.create_function("digest", 1, digest)
+            other.execute("UPDATE build SET source = source || '// by hand'")
+            other.execute("UPDATE build SET source_sha = digest(source)")
         other.close()
         made["folder"] = folder
     return made["folder"]

@@ -2,15 +2,21 @@
 
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
-from liftpy.errors import ConstraintRefused, NothingMeasured, StoreRefused, UnknownName
+from liftpy.errors import (
+    ArgumentRefused,
+    ConstraintRefused,
+    NothingMeasured,
+    StoreRefused,
+    UnknownName,
+)
 from liftpy.explore.campaign import Campaign, explore, space_of
 from liftpy.explore.candidate import program_text
 from liftpy.explore.pareto import dominates
@@ -133,7 +139,7 @@ def outcomes(path):
     try:
         with Store.read(path) as store:
             return [row.outcome for row in store.rows()]
-    except (StoreRefused, sqlite3.OperationalError):  # it is being made
+    except StoreRefused:  # it was not made yet
         return []
 
 
@@ -171,6 +177,52 @@ def test_a_campaign_of_which_nothing_is_right_says_why(runtime, tmp_path):
 def test_another_seed_is_another_campaign(campaign, runtime):
     with pytest.raises(StoreRefused, match="the seed: it holds 0, this is 1"):
         explore(PROGRAM, 12, 1, campaign.path, runtime, families=FAMILIES)
+
+
+@pytest.mark.parametrize(
+    ("limits", "wanted"),
+    [
+        ({"samples": 0}, "samples=0: give a whole number from 1"),
+        ({"samples": -2}, "samples=-2"),
+        ({"time_limit": -1}, "time_limit=-1: give 0 s or more"),
+        ({"candidate_limit": 0}, "candidate_limit=0: give more than 0 s"),
+        ({"tolerance": float("nan")}, "tolerance=nan: give 0 or more"),
+    ],
+)
+def test_limits_that_leave_nothing_to_do_are_refused_and_leave_no_file(
+    runtime, tmp_path, limits, wanted
+):
+    with pytest.raises(ArgumentRefused, match=wanted):
+        run(tmp_path / "a.db", device=runtime, **{"samples": 3, **limits})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_each_call_is_kept_with_its_command_and_its_limits(campaign, runtime, tmp_path):
+    path = tmp_path / "a.db"
+    run(path, 1, runtime)
+    run(path, 2, runtime, time_limit=1000)
+    first, second = Campaign.read(path).calls
+    assert [call.limits["samples"] for call in (first, second)] == [1, 2]
+    assert second.limits["time_limit"] == 1000
+    assert first.started < first.ended <= second.started < second.ended
+    assert sys.orig_argv[0] in first.command
+    assert first.environment["driver"] == runtime.driver_version
+    assert all(row.rms <= row.error for row in campaign.rows)
+
+
+def test_a_candidate_whose_worker_is_killed_once_is_measured(campaign, runtime, tmp_path):
+    killed: list[int] = []
+
+    def kill(progress):
+        if progress.done == 1 and progress.outcome is None and not killed:
+            (worker,) = psutil.Process().children()
+            killed.append(worker.pid)
+            worker.kill()
+
+    resumed = run(tmp_path / "a.db", 3, runtime, progress=kill)
+    assert killed
+    assert resumed.counts == {"measured": 3}
+    assert drawn(resumed) == drawn(campaign)[:3]
 
 
 def test_a_family_that_does_not_apply_is_refused(runtime, tmp_path):

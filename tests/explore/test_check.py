@@ -3,6 +3,7 @@ import pytest
 
 from liftpy.explore.check import (
     POISON,
+    Error,
     Expected,
     Judge,
     choose_points,
@@ -84,7 +85,7 @@ def test_large_integers_are_compared_exactly():
     large = parse("def large(x: [4]i64) = x |> map(x => x + 9007199254740993)")
     judged = judge(large)
     result = right(large).astype(np.int64)
-    assert judged.judge(result) == 0
+    assert judged.judge(result) == Error(0.0, 0.0)
     result[2] += 1
     assert isinstance(judged.judge(result), WrongResult)
 
@@ -117,8 +118,8 @@ def test_points_of_a_large_result_have_all_corners_many_edges_and_are_inside(sha
 @pytest.mark.parametrize("program", [SMALL, LARGE, WHOLE, ROOTS], ids=lambda p: p.name)
 def test_the_meaning_is_right(program):
     error = judge(program).judge(right(program))
-    assert isinstance(error, float)
-    assert error < 1e-6
+    assert isinstance(error, Error)
+    assert 0 <= error.rms <= error.largest < 1e-6
 
 
 def test_a_wrong_element_is_found_with_its_place():
@@ -135,7 +136,9 @@ def test_the_tolerance_is_relative_to_the_largest_value():
     lenient = Judge(SMALL, inputs(SMALL), (wanted,))
     result = np.zeros(7, np.float32)
     result[0] = 100.9
-    assert lenient.judge(result) == pytest.approx(9e-3, rel=1e-2)
+    error = lenient.judge(result)
+    assert error.largest == pytest.approx(9e-3, rel=1e-2)
+    assert error.rms == pytest.approx(9e-3 / np.sqrt(2), rel=1e-2), "one of two points is off"
     result[0] = 101.1
     assert isinstance(lenient.judge(result), WrongResult)
 
@@ -166,17 +169,17 @@ def test_an_unwritten_integer_is_found():
 def test_a_nan_that_the_program_means_is_right():
     """Square roots of negative numbers."""
     assert np.isnan(right(ROOTS)).any()
-    assert judge(ROOTS).judge(right(ROOTS)) < 1e-6
+    assert judge(ROOTS).judge(right(ROOTS)).largest < 1e-6
 
 
 def test_a_wrong_element_that_no_point_meets_is_found_against_the_first_right_result():
     tried = judge(LARGE)
-    assert isinstance(tried.judge(right(LARGE)), float)
+    assert isinstance(tried.judge(right(LARGE)), Error)
     points = {tuple(p) for p in tried.parts[0].wanted.points}
     place = next(p for p in np.ndindex(101, 103) if p not in points)
     result = right(LARGE)
     result[place] += 0.25
-    assert isinstance(judge(LARGE).judge(result), float)
+    assert isinstance(judge(LARGE).judge(result), Error)
     assert tried.judge(result).where == place
 
 
@@ -194,7 +197,7 @@ def test_a_sum_of_noise_is_large_and_a_wrong_one_is_told(n):
     right = np.float64(arrays["xs"].astype(np.float64).sum())
     assert right > n / 10
     judge = Judge(program, arrays, wanted)
-    assert isinstance(judge.judge(np.float32(right) * np.ones((), np.float32)), float)
+    assert isinstance(judge.judge(np.float32(right) * np.ones((), np.float32)), Error)
     verdict = judge.judge(np.zeros((), np.float32))
     assert isinstance(verdict, WrongResult)
     assert verdict.got == 0

@@ -49,7 +49,7 @@ def judged(_measurer, candidate, _best=None, _compiled=None):
         if size > ROOM and held >= HELD:
             return Refused(f"{name} has {size}", KernelLimit(name, "group", ROOM))
     time, peak = int(candidate.key[:4], 16), int(candidate.key[4:8], 16)
-    return Measured(((1 + time,),), 0, Memory(peak, 1, 1, 1, 1, 1), 0.0, 0.0)
+    return Measured(((1 + time,),), 0, Memory(peak, 1, 1, 1, 1, 1), 0.0, 0.0, 0.0)
 
 
 @cache
@@ -114,7 +114,7 @@ def test_a_space_that_is_used_up_by_lessons_is_exhausted(campaign, tmp_path, mon
         return Refused("none", KernelLimit(name, "group", 0))
 
     def right(_measurer, _candidate, _best=None, _compiled=None):
-        return Measured(((1,),), 0, Memory(1, 1, 1, 1, 1, 1), 0.0, 0.0)
+        return Measured(((1,),), 0, Memory(1, 1, 1, 1, 1, 1), 0.0, 0.0, 0.0)
 
     monkeypatch.setattr(Measurer, "measure", right)
     first = campaign(tmp_path / "a.db", 1, where=["theta <= 4"])

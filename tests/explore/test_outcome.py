@@ -18,7 +18,7 @@ from liftpy.opencl.kernel import Memory
 MEMORY = Memory(peak=40, allocated=50, scratch=10, local=3, private=4, prepare=5)
 
 OUTCOMES = [
-    Measured(((30, 1), (10, 1), (20, 5)), 7, MEMORY, 2.5e-7, 0.5),
+    Measured(((30, 1), (10, 1), (20, 5)), 7, MEMORY, 2.5e-7, 1e-7, 0.5, "built"),
     Refused("kernel needs work-groups of 512; the device has 256"),
     BuildFailed("line 3: undeclared identifier"),
     WrongResult((2, 3), 1.5, 2.5),

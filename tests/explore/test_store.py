@@ -1,18 +1,26 @@
 import json
+import platform
+import re
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import StoreRefused, UnknownName
-from liftpy.explore.outcome import Measured, Refused
-from liftpy.explore.rows import Identity
+from liftpy.explore.environment import environment
+from liftpy.explore.outcome import KernelLimit, Measured, Refused
+from liftpy.explore.rows import Call, Identity
+from liftpy.explore.schema import digest
 from liftpy.explore.store import ATTEMPTS, Store
 from liftpy.opencl.kernel import Memory, Module
+from liftpy.opencl.run import BUILD_OPTIONS
 from tests.explore.spaces import small_space
 
+VERSION_1 = Path(__file__).with_name("version_1.sql")
 IDENTITY = Identity(
     program="twice",
     text="def twice(x: [12]f32) = x |> map(x => x + x)\n",
@@ -22,7 +30,7 @@ IDENTITY = Identity(
     settings={"families": None, "memory_limit": None},
 )
 MEMORY = Memory(peak=40, allocated=50, scratch=10, local=3, private=4, prepare=5)
-MEASURED = Measured(((30, 1), (10, 1), (20, 5)), 7, MEMORY, 2.5e-7, 0.5)
+MEASURED = Measured(((30, 1), (10, 1), (20, 5)), 7, MEMORY, 2.5e-7, 1e-7, 0.5, "built")
 MODULE = Module("twice", "kernel void k() {}", (), (), (), "out", MEMORY)
 
 
@@ -40,7 +48,7 @@ def filled(path, candidates):
     """One measured, one refused, one under way."""
     with Store.open(path, IDENTITY) as store:
         store.begin(candidates[0])
-        store.compiled(candidates[0], MODULE, "abc")
+        store.compiled(candidates[0], MODULE, digest(MODULE.source))
         store.end(candidates[0].key, MEASURED)
         store.begin(candidates[1])
         store.end(candidates[1].key, Refused("too large"))
@@ -98,6 +106,67 @@ def test_a_candidate_that_the_user_stopped_is_excused(path, candidates):
         assert candidates[2].key not in store.done()
 
 
+def test_each_call_is_noted_with_its_environment_and_its_end(path):
+    here = environment(DEFAULT_DEVICE)
+    call = Call("liftpy explore twice", {"samples": 3}, here, 12.5)
+    with Store.open(path, IDENTITY) as store:
+        store.note(call)
+        assert store.calls() == [call], "it runs"
+    with Store.read(path) as store:
+        (ended,) = store.calls()
+    assert ended.ended is not None
+    assert replace(ended, ended=None) == call
+    assert here["python"] == platform.python_version()
+    assert here["libraries"]["numpy"] == np.__version__
+    assert here["processor"]
+    assert re.fullmatch(r"[0-9a-f]{40}\+?", here["commit"] or "0" * 40)
+
+
+def test_the_cursor_is_the_next_place_in_the_drawing_order(path, candidates):
+    filled(path, candidates)
+    with Store.open(path, IDENTITY) as store:
+        assert store.cursor == 3
+        store.begin(candidates[0])
+        assert store.cursor == 3
+        store.begin(candidates[3])
+        assert store.cursor == 4
+
+
+def test_a_file_of_format_1_keeps_all_its_rows(path):
+    with closing(sqlite3.connect(path)) as old:
+        old.executescript(VERSION_1.read_text())
+    before = path.read_bytes()
+    with Store.read(path) as store:
+        read = store.rows(), store.identity, store.learned(), store.cursor
+    assert path.read_bytes() == before, "a reader migrates what is in memory"
+    with Store.open(path, IDENTITY) as store:
+        assert (store.rows(), store.identity, store.learned(), store.cursor) == read
+        measured, refused, running, limited = store.rows()
+        assert store.kernels(measured.id) == (MODULE.source, MODULE.manifest_json())
+        assert store.attempts(running.id) == 1
+        store.begin(small_space().sample(3, seed=0)[2])  # under way then: tried again
+        assert store.attempts(running.id) == 2
+    assert read[1] == IDENTITY
+    assert read[2] == {limited.id: KernelLimit("k", "group", 64)}
+    assert measured.times_ns == [[30, 1], [10, 1], [20, 5]]
+    assert (measured.time_ns, measured.memory) == (25, MEMORY)
+    assert (measured.error, measured.rms, measured.build_seconds) == (2.5e-7, None, 0.5)
+    assert (refused.outcome, refused.reason) == ("refused", "too large")
+    assert refused.assignment == {"family": "staged", "unroll": "no", "theta": 532, "rho": 539}
+
+
+def test_a_migration_that_fails_leaves_the_file_as_it_was(path):
+    with closing(sqlite3.connect(path)) as old:
+        old.executescript(VERSION_1.read_text())
+        old.execute("UPDATE outcome SET times_ns = '[[3' WHERE times_ns IS NOT NULL")
+        old.commit()
+    before = path.read_bytes()
+    for use in (lambda: Store.open(path, IDENTITY), lambda: Store.read(path)):
+        with pytest.raises(StoreRefused, match="malformed JSON"):
+            use()
+    assert path.read_bytes() == before
+
+
 def test_a_row_is_found_by_how_its_id_begins(path, candidates):
     filled(path, candidates)
     with Store.read(path) as store:
@@ -114,7 +183,14 @@ def test_a_row_is_found_by_how_its_id_begins(path, candidates):
             {"program": "thrice", "text": "def thrice..."},
             "the program: it holds twice, this is thr",
         ),
-        ({"text": "def twice(x..."}, "another text of it"),
+        (
+            {"text": "def twice(x: [13]f32) = ..."},
+            r"holds another text of twice: `def twice\(x: \[12\].*this has `def twice\(x: \[13\]",
+        ),
+        (
+            {"text": "def twice(x: [16]f32) = ...", "settings": {"sizes": {"n": 16}}},
+            r"differs:\n  sizes: it holds none, this is n = 16\nName",
+        ),
         ({"version": "0.2.0"}, "the version of liftpy: it holds 0.1.0, this is 0.2.0"),
         ({"seed": 3}, "the seed: it holds 0, this is 3"),
         (
@@ -175,7 +251,7 @@ def test_a_database_of_another_format_is_refused(path, candidates):
     with sqlite3.connect(path) as later:
         later.execute("PRAGMA user_version = 99")
     later.close()
-    with pytest.raises(StoreRefused, match="database format 99, this liftpy reads format 1"):
+    with pytest.raises(StoreRefused, match="database format 99, this liftpy reads formats up to 2"):
         Store.read(path)
 
 
@@ -214,24 +290,37 @@ def test_the_tables_can_be_read_without_liftpy(path, candidates):
             "SELECT key, assignment, time_ns FROM candidate JOIN outcome ON key = candidate"
             " WHERE kind = 'measured'"
         ).fetchone()
+        times = plain.execute("SELECT ns FROM run WHERE candidate = ? AND launch = 0", (key,))
+        assert [ns for (ns,) in times] == [30, 10, 20]
+        built = plain.execute("SELECT driver, options, log, seconds FROM build").fetchone()
+        assert built == ("0", " ".join(BUILD_OPTIONS), "built", 0.5)
+        errors = plain.execute("SELECT max_error, rms_error FROM verification").fetchone()
+        assert errors == (2.5e-7, 1e-7)
+        (text,) = plain.execute("SELECT text FROM expression").fetchone()
+        assert text == IDENTITY.text
     plain.close()
     assert (key, time_ns) == (candidates[0].key, 25)
     assert json.loads(assignment)["words"]["family"] == "plain"
 
 
-def test_what_a_killed_process_leaves_is_taken_over_or_removed(path, candidates):
+def test_the_lock_that_a_killed_process_left_is_taken_over(path, candidates):
     filled(path, candidates)
     lock = path.with_name("a.db-lock")
     lock.touch()
-    Store.read(path).close()
-    assert not lock.exists(), "a reader removes a lock that nobody holds"
-    lock.touch()
     with Store.open(path, IDENTITY) as store:
-        assert lock.exists()
-        Store.read(path).close()
-        assert lock.exists(), "one that is held stays"
         assert len(store.rows()) == 3
     assert [p.name for p in path.parent.iterdir()] == ["a.db"]
+
+
+def test_one_file_by_two_names_is_one_campaign(path, candidates):
+    filled(path, candidates)
+    other = path.with_name("b.db")
+    other.symlink_to(path)
+    with (
+        Store.open(other, IDENTITY),
+        pytest.raises(StoreRefused, match="another process"),
+    ):
+        Store.open(path, IDENTITY)
 
 
 def test_a_lock_that_was_removed_meanwhile_keeps_nobody_out_and_is_taken_again(

@@ -25,7 +25,7 @@ static const char HELP[] =
 static const char FORMAT[] = "# liftpy-results 1\n";
 static const char COLUMNS[] =
     "candidate,ordinal,skeleton,sizes,device,driver,source,outcome,reason,"
-    "error,build_seconds,prepare_ns,allocated,times_ns,detail\n";
+    "error,rms,build_seconds,prepare_ns,allocated,times_ns,detail\n";
 
 struct options {
     const char *bundle, *device, *resume;
@@ -181,9 +181,9 @@ static void say_row(const struct candidate *candidate, const struct device *devi
     add(&row, ",%s,%s,", candidate->sha256, outcome->kind);
     add_field(&row, outcome->reason.bytes ? outcome->reason.bytes : "");
     if (outcome->has_error)
-        add(&row, ",%.17g", outcome->error);
+        add(&row, ",%.17g,%.17g", outcome->error, outcome->rms);
     else
-        add(&row, ",");
+        add(&row, ",,");
     add(&row, ",%.6f,%llu,%zu,\"", outcome->build_seconds, outcome->prepare_ns, outcome->allocated);
     for (size_t i = 0; i < outcome->runs * outcome->launches; i++)
         add(&row, "%s%llu", !i ? "" : i % outcome->launches ? " " : ";", outcome->times[i]);

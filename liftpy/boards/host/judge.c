@@ -84,9 +84,10 @@ static double apart(const struct scalar *scalar, double one, double other)
 
 static void note(struct verdict *worst, double error, size_t where, double wanted, double got)
 {
+    worst->squares += error * error;
     if (error <= worst->error)
         return;
-    *worst = (struct verdict){error, 0, where, wanted, got};
+    *worst = (struct verdict){error, 0, where, wanted, got, worst->squares};
 }
 
 struct verdict judged(const struct expected *expected, const unsigned char *result)

@@ -10,6 +10,7 @@ struct verdict {
     int wrong;      /* whether that is beyond the tolerance */
     size_t element; /* where it is */
     double wanted, got;
+    double squares; /* the sum of the squares of all differences */
 };
 
 /* Compares a component with its expected values, at their points. */

@@ -10,7 +10,7 @@
 struct outcome {
     const char *kind;
     struct text reason, detail;
-    double error, build_seconds;
+    double error, rms, build_seconds;
     int has_error;
     unsigned long long prepare_ns, *times;
     size_t allocated, runs, launches;

@@ -60,12 +60,17 @@ static int measured(struct loaded *loaded, size_t repeats)
 static int right(struct loaded *loaded, unsigned char **result, unsigned char **again)
 {
     struct outcome *outcome = loaded->outcome;
+    double squares = 0;
+    size_t points = 0;
     for (size_t i = 0; i < loaded->plan->components; i++) {
         const struct expected *expected = &loaded->plan->expected[i];
         struct verdict twice = compared(expected, result[i], again[i]);
         struct verdict once = judged(expected, result[i]);
         outcome->has_error = 1;
         outcome->error = fmax(outcome->error, once.error);
+        squares += once.squares;
+        points += expected->points;
+        outcome->rms = points ? sqrt(squares / (double)points) : 0;
         if (!twice.wrong && !once.wrong)
             continue;
         outcome->kind = "wrong";

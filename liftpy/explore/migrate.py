@@ -1,0 +1,74 @@
+"""From an older format of the database to the present one; every row is kept."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+
+from liftpy.explore.schema import SCHEMA_VERSION, TABLES, digest
+
+
+def migrate(db: sqlite3.Connection) -> None:
+    """Brings a database to the present format, all in one transaction."""
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    if version == SCHEMA_VERSION:
+        return
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        for step in range(version, SCHEMA_VERSION):
+            MIGRATIONS[step](db)
+        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        db.commit()
+    except BaseException:
+        db.rollback()
+        raise
+
+
+def _from_1(db: sqlite3.Connection) -> None:
+    """Format 1 had three tables; `learned` was added to them without another number."""
+    db.create_function("digest", -1, digest, deterministic=True)
+    old = ("campaign", "candidate", "outcome", "learned")
+    here = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    for table in old:
+        if table in here:
+            db.execute(f"ALTER TABLE {table} RENAME TO old_{table}")
+    for statement in filter(str.strip, TABLES.split(";")):
+        db.execute(statement)
+    for statement in filter(str.strip, _MOVE_1.split(";")):
+        db.execute(statement)
+    if "learned" in here:
+        db.execute("INSERT INTO learned SELECT * FROM old_learned")
+    for table in reversed(old):
+        db.execute(f"DROP TABLE IF EXISTS old_{table}")
+
+
+_MOVE_1 = """
+INSERT INTO expression SELECT digest(text), text FROM old_campaign;
+INSERT INTO campaign
+    SELECT id, program, digest(text), device, driver, version, seed,
+           (SELECT coalesce(max(ordinal) + 1, 0) FROM old_candidate), settings, created
+    FROM old_campaign;
+INSERT OR IGNORE INTO derivation
+    SELECT digest(campaign.expression, skeleton, steps), campaign.expression, skeleton, steps
+    FROM old_candidate, campaign;
+INSERT INTO candidate
+    SELECT key, ordinal, digest(campaign.expression, skeleton, steps), assignment, campaign.version
+    FROM old_candidate, campaign;
+INSERT INTO build
+    SELECT key, coalesce(json_extract(campaign.device, '$.fingerprint'), ''), campaign.driver, NULL,
+           source, source_sha, manifest,
+           CASE kind WHEN 'build_failed' THEN reason END, build_seconds
+    FROM campaign, old_candidate LEFT JOIN old_outcome ON key = candidate
+    WHERE source IS NOT NULL;
+INSERT INTO outcome
+    SELECT candidate, kind, reason, attempts, time_ns, prepare_ns, peak, allocated, scratch, local,
+           private, "prepare", started, finished
+    FROM old_outcome;
+INSERT INTO run
+    SELECT candidate, repeats.key, launches.key, launches.value
+    FROM old_outcome, json_each(times_ns) AS repeats, json_each(repeats.value) AS launches;
+INSERT INTO verification
+    SELECT candidate, error, NULL FROM old_outcome WHERE error IS NOT NULL;
+"""
+
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _from_1}

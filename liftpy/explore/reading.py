@@ -1,0 +1,167 @@
+"""What a campaign's database says."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from liftpy.errors import StoreRefused, UnknownName
+from liftpy.explore.database import saying, snapshot, understanding
+from liftpy.explore.outcome import KINDS, KernelLimit
+from liftpy.explore.rows import Call, Identity, Row, to_row
+from liftpy.explore.schema import digest
+
+
+class Reader:
+    """A campaign as a connection shows it; use it in a `with`."""
+
+    def __init__(self, path: Path, db: sqlite3.Connection) -> None:
+        self.path = path
+        self._db = db
+
+    @staticmethod
+    def read(path: Path) -> Reader:
+        """A campaign as it is now, which may be running. StoreRefused if there is none."""
+        with saying(path):
+            there = path.is_file()
+        if not there:
+            raise StoreRefused(
+                f"there is no campaign {path}: `liftpy explore PROGRAM --db {path}` makes one"
+            )
+        return Reader(path, snapshot(path))
+
+    def close(self) -> None:
+        """Closes the database."""
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # --- the campaign -----------------------------------------------------------------------------
+
+    @property
+    def identity(self) -> Identity:
+        """What the campaign is."""
+        (row,) = self._ask("SELECT * FROM campaign JOIN expression ON expression = hash")
+        with understanding(self.path):
+            return Identity(
+                row["program"],
+                row["text"],
+                json.loads(row["device"]),
+                row["version"],
+                row["seed"],
+                json.loads(row["settings"]),
+            )
+
+    @property
+    def cursor(self) -> int:
+        """The next place in the drawing order: those before it were begun."""
+        (row,) = self._ask("SELECT cursor FROM campaign")
+        return row["cursor"]
+
+    def calls(self) -> list[Call]:
+        """Each time that the campaign was started or resumed, the first one first."""
+        with understanding(self.path):
+            return [
+                Call(
+                    row["command"],
+                    json.loads(row["limits"]),
+                    json.loads(row["environment"]),
+                    row["started"],
+                    row["ended"],
+                )
+                for row in self._ask("SELECT * FROM call ORDER BY id")
+            ]
+
+    def learned(self) -> dict[str, KernelLimit]:
+        """What drivers said of built kernels, by the candidate that was refused for it."""
+        return {
+            row["candidate"]: KernelLimit(row["kernel"], row["figure"], row["number"])
+            for row in self._ask("SELECT * FROM learned")
+        }
+
+    # --- candidates -------------------------------------------------------------------------------
+
+    def rows(self) -> list[Row]:
+        """Every candidate, in the order drawn."""
+        times: dict[str, list[list[int]]] = {}
+        for run in self._ask('SELECT * FROM run ORDER BY candidate, "repeat", launch'):
+            repeats = times.setdefault(run["candidate"], [])
+            if run["launch"] == 0:
+                repeats.append([])
+            repeats[-1].append(run["ns"])
+        found = self._ask(_CANDIDATES)
+        with understanding(self.path):
+            return [to_row(row, times.get(row["key"])) for row in found]
+
+    def row(self, id_: str) -> Row:
+        """The candidate whose id begins with these digits. UnknownName if there is not just one."""
+        fitting = [row for row in self.rows() if id_ and row.id.startswith(id_)]
+        if len(fitting) != 1:
+            found = f"{len(fitting)} candidates" if fitting else "no candidate"
+            raise UnknownName(
+                f"{self.path} has {found} '{id_}'; `liftpy candidates {self.path}` lists them"
+            )
+        return fitting[0]
+
+    def attempts(self, key: str) -> int:
+        """How often a candidate without an outcome was begun; 0 if never."""
+        query = "SELECT attempts FROM outcome WHERE candidate = ? AND kind = 'running'"
+        return next((row["attempts"] for row in self._ask(query, key)), 0)
+
+    def done(self) -> set[str]:
+        """The candidates that have their outcome."""
+        found = self._ask("SELECT candidate, kind FROM outcome")
+        return {row["candidate"] for row in found if row["kind"] in KINDS}
+
+    def kinds(self) -> Iterator[str]:
+        """The kind of every outcome there is."""
+        found = self._ask("SELECT kind FROM outcome")
+        return (row["kind"] for row in found if row["kind"] in KINDS)
+
+    def best_ns(self) -> int | None:
+        """The shortest time measured so far."""
+        (row,) = self._ask("SELECT min(time_ns) AS best FROM outcome")
+        return row["best"]
+
+    def costs(self, key: str) -> tuple[int | None, int | None]:
+        """Time in ns and peak in bytes of a candidate; None where it was not measured."""
+        (row,) = self._ask("SELECT time_ns, peak FROM outcome WHERE candidate = ?", key)
+        return row["time_ns"], row["peak"]
+
+    def kernels(self, key: str) -> tuple[str | None, str | None]:
+        """The stored source of a candidate and its manifest; None where it was not compiled."""
+        for row in self._ask("SELECT * FROM build WHERE candidate = ?", key):
+            with understanding(self.path):
+                if digest(row["source"]) != row["source_sha"]:
+                    raise ValueError(f"the kernels of {key} are not those of their hash")
+            return row["source"], row["manifest"]
+        return None, None
+
+    def _ask(self, query: str, *values: Any) -> list[sqlite3.Row]:
+        with saying(self.path):
+            return self._db.execute(query, values).fetchall()
+
+
+_CANDIDATES = """
+SELECT candidate."key", ordinal, skeleton, steps, assignment, outcome.*, max_error, rms_error,
+       seconds
+FROM candidate
+JOIN derivation ON derivation = hash
+JOIN outcome ON outcome.candidate = "key"
+LEFT JOIN verification ON verification.candidate = "key"
+LEFT JOIN build ON build.candidate = "key"
+ORDER BY ordinal
+"""

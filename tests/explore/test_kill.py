@@ -1,0 +1,27 @@
+"""A campaign or its workers killed at any moment; benchmarks/kill.py does many more."""
+
+import pytest
+
+from liftpy.errors import DeviceRefused, UnknownName
+from liftpy.opencl.run import find_device
+from tests.explore.killing import Command, content, dice_of, front_with_times_of, moment
+
+SAMPLES = 6
+
+
+@pytest.fixture(scope="module", autouse=True)
+def intel():
+    try:
+        return find_device("intel")
+    except (DeviceRefused, UnknownName) as refusal:
+        pytest.skip(str(refusal))
+
+
+def test_what_is_killed_and_resumed_is_what_was_never_killed(tmp_path):
+    command = Command(tmp_path, SAMPLES)
+    whole = command.finish(tmp_path / "whole.db")
+    dice = dice_of(7)
+    for k in range(2):
+        _, resumed = moment(command, tmp_path / f"{k}.db", dice)
+        assert content(tmp_path / f"{k}.db") == content(tmp_path / "whole.db")
+        assert front_with_times_of(whole, resumed) == [row.id for row in whole.pareto()]
