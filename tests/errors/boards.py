@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import liftpy as lp
 from liftpy.boards.bundle import Bundle, write
@@ -14,6 +15,7 @@ from liftpy.compile import compile_candidate
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.explore.campaign import identity_of, space_of
 from liftpy.explore.candidate import Candidate
+from liftpy.explore.store import Store
 from liftpy.explore.worker import source_sha
 
 SPACE = space_of(lp.parse("def double(xs: [12]f32) = xs |> map(x => x + x)"), DEFAULT_DEVICE)
@@ -66,13 +68,15 @@ def imported(text: str, folder: Path) -> None:
     import_results(folder / "a.db", read_results(folder / "results.csv"))
 
 
-def into_another(folder: Path, **changes: object) -> None:
-    """Results for a campaign that was made of others."""
+def into_another(folder: Path, **changes: Any) -> None:
+    """Results for a campaign that is another one."""
+    Store.open(folder / "a.db", replace(IDENTITY, **changes)).close()
     imported(printed(row()), folder)
-    with sqlite3.connect(folder / "a.db") as there:
-        for column, value in changes.items():
-            there.execute(f"UPDATE campaign SET {column} = ?", [value])  # noqa: S608
-    there.close()
+
+
+def twice(folder: Path) -> None:
+    """Results that the campaign has."""
+    imported(printed(row()), folder)
     imported(printed(row()), folder)
 
 
@@ -114,13 +118,13 @@ TEXTS = {
 CASES: dict[str, Callable[[Path], object]] = {
     **{name: lambda folder, text=text: imported(text, folder) for name, text in TEXTS.items()},
     "results_that_are_not_there": lambda folder: read_results(folder / "results.csv"),
-    "results_taken_twice": into_another,
+    "results_taken_twice": twice,
     "results_of_another_program": lambda folder: into_another(folder, text="", program="other"),
     "results_of_another_device": lambda folder: into_another(
-        folder, device=json.dumps({**DEVICE, "driver_version": "9", "fingerprint": "9"})
+        folder, device=replace(DEFAULT_DEVICE, driver_version="9").to_json()
     ),
     "results_judged_otherwise": lambda folder: into_another(
-        folder, settings=json.dumps({**IDENTITY.settings, "tolerance": 0.1})
+        folder, settings={**IDENTITY.settings, "tolerance": 0.1}
     ),
     "results_for_another_version": lambda folder: into_another(folder, version="0.0.1"),
 }
