@@ -12,6 +12,7 @@
         ClockRefused             its clock gave times that cannot be
       BuildFailed                the driver refused the kernel; carries source and log
       StoreRefused               a database of another program, version or device
+      ResultsRefused             what a board printed is not whole, or of something else
       Unsatisfiable              conditions that no choice satisfies; `explore` exits with 3
     NothingMeasured              a campaign in which nothing valid was measured: exit code 3
     InternalError                ours: exit code 70
@@ -88,6 +89,10 @@ class BuildFailed(LiftError):
 
 class StoreRefused(LiftError):
     """A campaign database cannot be used for what was asked."""
+
+
+class ResultsRefused(LiftError):
+    """What a board printed cannot be taken in; the message has the line."""
 
 
 class Unsatisfiable(TypeRefused, ConstraintRefused):

@@ -3,19 +3,24 @@
 import os
 import re
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from liftpy.boards.bundle import HOST
 from liftpy.errors import DeviceRefused, UnknownName
 from liftpy.opencl.run import find_device
 
 TESTS = Path(__file__).parent
 
-# Runtimes whose absence is a failure, not a skip; continuous integration has intel,pocl,oclgrind.
+# What may not be absent: its absence is a failure, not a skip. Continuous integration has
+# intel,pocl,oclgrind and, to build C programs, opencl-dev.
 REQUIRED = frozenset(filter(None, os.environ.get("LIFTPY_TEST_REQUIRE", "").split(",")))
+
+C99 = "-O2 -std=c99 -Wall -Wextra -Werror -pedantic"
 
 # The same commit gives the same verdict; `--hypothesis-profile=wander` looks further, elsewhere.
 settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=50)
@@ -43,6 +48,33 @@ def runtime(request: pytest.FixtureRequest):
         return find_device(request.param)
     except (DeviceRefused, UnknownName) as refusal:
         absent(request.param, str(refusal))
+
+
+@pytest.fixture(scope="session")
+def pocl():
+    """PoCL's device, on which a program of C can run too."""
+    try:
+        return find_device("pocl")
+    except (DeviceRefused, UnknownName) as refusal:
+        absent("pocl", str(refusal))
+
+
+@pytest.fixture(scope="session")
+def board(pocl, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program that bundles are run with, built as a bundle builds it."""
+    folder = tmp_path_factory.mktemp("host")
+    for path in HOST:
+        shutil.copy(path, folder)
+    make = shutil.which("make")
+    if make is None or shutil.which("cc") is None:
+        absent("opencl-dev", "no make or no C compiler")
+    made = subprocess.run(
+        [make, f"CFLAGS={C99}"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    if "CL/cl.h" in made.stderr or "-lOpenCL" in made.stderr:
+        absent("opencl-dev", "install opencl-headers and ocl-icd-opencl-dev")
+    assert made.returncode == 0, made.stderr
+    return folder / "board"
 
 
 @pytest.fixture

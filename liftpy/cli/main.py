@@ -11,7 +11,7 @@ from types import TracebackType
 
 import typer
 
-from liftpy.cli import campaigns, language, points, primitives, proofs, running
+from liftpy.cli import boards, campaigns, language, points, primitives, proofs, running
 from liftpy.cli.arguments import user_code
 from liftpy.errors import InternalError, LiftError
 
@@ -26,7 +26,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (points, language, primitives, proofs, running, campaigns):
+for group in (points, language, primitives, proofs, running, campaigns, boards):
     group.register(app)
 for command in app.registered_commands:  # listed whole and wrapped; what is worked out is cut
     command.short_help = (inspect.getdoc(command.callback) or "").partition("\n\n")[0]

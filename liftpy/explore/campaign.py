@@ -190,6 +190,37 @@ def space_of(
     return replace(space, members=tuple(kept))
 
 
+def identity_of(
+    space: Space,
+    seed: int,
+    *,
+    search: str,
+    families: Sequence[str] | None = None,
+    memory_limit: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    tolerance: float = TOLERANCE,
+) -> Identity:
+    """What a campaign over a space is: all that decides what is drawn, and how it is judged."""
+    return Identity(
+        program=space.program.name,
+        text=program_text(space.program),
+        device=space.device.to_json(),
+        version=VERSION,
+        seed=seed,
+        settings={
+            "families": None if families is None else list(families),
+            "memory_limit": memory_limit,
+            "sampler": space.sampler,
+            "sizes": dict(sizes) if sizes else None,
+            "conditions": list(space.asked) or None,
+            "tolerance": tolerance,
+            "points": POINTS,
+            "input_seed": INPUT_SEED,
+            "search": search,
+        },
+    )
+
+
 def explore(  # noqa: PLR0913  as many settings as a campaign has
     program: Program,
     samples: int = SAMPLES,
@@ -245,23 +276,14 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     space = replace(space, sampler=sampler)
     if not space.possible:
         raise Unsatisfiable(space.why_empty(memory_limit))
-    identity = Identity(
-        program=program.name,
-        text=program_text(program),
-        device=space.device.to_json(),
-        version=VERSION,
-        seed=seed,
-        settings={
-            "families": space.families if families is not None else None,
-            "memory_limit": memory_limit,
-            "sampler": sampler,
-            "sizes": dict(sizes) if sizes else None,
-            "conditions": list(space.asked) or None,
-            "tolerance": tolerance,
-            "points": POINTS,
-            "input_seed": INPUT_SEED,
-            "search": search,
-        },
+    identity = identity_of(
+        space,
+        seed,
+        search=search,
+        families=space.families if families is not None else None,
+        memory_limit=memory_limit,
+        sizes=sizes,
+        tolerance=tolerance,
     )
     limits = {
         "samples": samples,

@@ -52,6 +52,18 @@ class Error:
     rms: float
 
 
+def differences(got: Array, values: Array, wanted: Expected) -> NDArray[np.float64]:
+    """How far numbers are from what is meant, relative to the largest value that is wanted."""
+    same = (got == values) | (np.isnan(got) & np.isnan(values))
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(got.astype(np.float64) - values.astype(np.float64))
+    apart = apart if values.dtype.kind == "f" else np.maximum(apart, 1.0)
+    difference = np.where(same, 0.0, apart)
+    all_wanted = wanted.values.astype(np.float64)
+    largest = np.abs(all_wanted[np.isfinite(all_wanted)]).max(initial=0.0)
+    return np.where(np.isnan(difference), np.inf, difference) / (float(largest) or 1.0)
+
+
 @dataclass(frozen=True)
 class Doubt:
     """Places of a component at which the meaning has to be asked, and what stands there."""
@@ -123,12 +135,7 @@ class PartChecker:
     ) -> Error | WrongResult:
         """The error of what was found where `values` are meant, or where it is wrong."""
         got = np.atleast_1d(found)
-        same = (got == values) | (np.isnan(got) & np.isnan(values))
-        with np.errstate(invalid="ignore"):
-            apart = np.abs(got.astype(np.float64) - values.astype(np.float64))
-        floats = got.dtype.kind == "f"
-        difference = np.where(same, 0.0, apart if floats else np.maximum(apart, 1.0))
-        difference = np.where(np.isnan(difference), np.inf, difference) / self._scale
+        difference = differences(got, values, self.wanted)
         if not difference.size:
             return Error(0.0, 0.0)
         worst = int(difference.argmax())
@@ -138,12 +145,6 @@ class PartChecker:
                 where, float(values[worst]), float(got[worst]), self.wanted.component
             )
         return Error(float(difference[worst]), math.sqrt(float(np.mean(difference**2))))
-
-    @property
-    def _scale(self) -> float:
-        values = self.wanted.values.astype(np.float64)
-        finite = np.abs(values[np.isfinite(values)])
-        return float(finite.max(initial=0.0)) or 1.0
 
     def _suspects(self, result: Array) -> NDArray[np.int64]:
         """Where the result looks unwritten, and where it differs most from the first right one."""

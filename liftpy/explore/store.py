@@ -39,6 +39,7 @@ class Store(Reader):
         self._lock = lock
         self._identity = identity
         self._call: int | None = None
+        self._together = False
 
     # --- opening ----------------------------------------------------------------------------------
 
@@ -147,17 +148,29 @@ class Store(Reader):
                 ),
             )
 
-    def end(self, key: str, outcome: Outcome) -> None:
-        """Notes the outcome of a candidate that is under way.
+    @contextmanager
+    def together(self) -> Generator[None]:
+        """All that is noted inside is kept, or, after an exception, nothing of it."""
+        with self._writing():
+            self._together = True
+            try:
+                yield
+            finally:
+                self._together = False
+        self._checkpoint()
+
+    def end(self, key: str, outcome: Outcome, origin: str = "") -> None:
+        """Notes the outcome of a candidate that is under way; `origin` says where it came from.
 
         What was noted is then in the file itself, not only in the log beside it (`-wal`): a copy of
         the file alone has it.
         """
+        reason = f"{outcome.reason}; {origin}" if origin else outcome.reason
         try:
             with self._writing() as db:
                 db.execute(
                     "UPDATE outcome SET kind = ?, reason = ?, finished = ? WHERE candidate = ?",
-                    (outcome.kind, outcome.reason, time.time(), key),
+                    (outcome.kind, reason, time.time(), key),
                 )
                 if isinstance(outcome, Measured):
                     _write_measured(db, key, outcome)
@@ -168,8 +181,8 @@ class Store(Reader):
                         "INSERT OR REPLACE INTO learned VALUES (?, ?, ?, ?)",
                         (key, *astuple(outcome.limit)),
                     )
-            with saying(self.path):
-                self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            if not self._together:
+                self._checkpoint()
         except StoreRefused:
             self._excuse_if_possible(key)
             raise
@@ -203,9 +216,17 @@ class Store(Reader):
         except StoreRefused:
             return  # the first refusal is the one to tell; the candidate is tried once more
 
+    def _checkpoint(self) -> None:
+        """Moves what was noted from the log into the file."""
+        with saying(self.path):
+            self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
     @contextmanager
     def _writing(self) -> Generator[sqlite3.Connection]:
         """A transaction; StoreRefused if it cannot be written, and then nothing of it is."""
+        if self._together:  # the outer one is the transaction
+            yield self._db
+            return
         with saying(self.path), self._db:
             yield self._db
 

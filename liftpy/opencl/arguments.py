@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -40,6 +41,12 @@ def touched_buffers(module: Module, phase: Phase) -> frozenset[str]:
     if phase == "run":
         names |= {*flat(module.result), *(b.name for b in parameters(module, "input"))}
     return frozenset(names)
+
+
+def overwritten(module: Module) -> frozenset[str]:
+    """The inputs whose slot another buffer of the run shares: a run may destroy them."""
+    users = Counter(module.buffer(name).slot for name in touched_buffers(module, "run"))
+    return frozenset(b.name for b in parameters(module, "input") if users[b.slot] > 1)
 
 
 def parameters(module: Module, role: Role) -> list[Buffer]:

@@ -41,6 +41,7 @@ from liftpy.opencl.arguments import (
     check_module,
     check_times,
     checked,
+    overwritten,
     parameters,
     spell,
     touched_buffers,
@@ -462,11 +463,11 @@ class Loaded:
             self.set_constants(self._constants)
             self._upload(inputs)
             self._inputs = inputs
-        overwritten = self._overwritten_inputs()
+        again = {name: self._inputs[name] for name in overwritten(self.module)}
         launches = [launch for launch in self.module.launches if launch.phase == "run"]
         rows: list[list[int]] = []
         for _ in range(warmup + repeats):
-            self._upload(overwritten)
+            self._upload(again)
             self._queue.finish()
             start = time.perf_counter_ns()
             row = self._execute("run")
@@ -496,13 +497,6 @@ class Loaded:
                 "call set_constants() before run()."
             )
         self.set_constants({}, poison=poison)
-
-    def _overwritten_inputs(self) -> dict[str, np.ndarray]:
-        """The inputs whose slot another buffer of the run shares: a run may destroy them."""
-        names = touched_buffers(self.module, "run")
-        users = Counter(self.module.buffer(name).slot for name in names)
-        inputs = self._inputs or {}
-        return {n: array for n, array in inputs.items() if users[self.module.buffer(n).slot] > 1}
 
     def _buffer(self, buffer: Buffer) -> cl.Buffer:
         """The device allocation that a buffer lives in, created when first needed.

@@ -62,13 +62,14 @@ from tests.cli.test_cli import FILES
 from tests.cli.test_cli import REFUSALS as COMMANDS
 from tests.constraints.examples import four_stages
 from tests.constraints.skeletons import doubling
+from tests.errors import boards
 from tests.explore.spaces import small_space
 from tests.explore.test_store import IDENTITY, filled
 from tests.opencl.test_run import COPY, SOURCE, W, X, Y, saxpy, single
 from tests.refuted.test_false_twins import FALSE
 
 Case = Callable[[Path], object]
-CASES: dict[str, Case] = {}
+CASES: dict[str, Case] = dict(boards.CASES)
 
 TWELVE = lp.array(lp.f32, 12)
 DOUBLE = lp.parse("def double(xs: [12]f32) = xs |> map(x => x + x)")
@@ -626,6 +627,8 @@ def command(*arguments: object) -> None:
 
 
 MORE_COMMANDS = {
+    "command_export_of_no_candidate": ["export", "other.db", "-o", "b"],
+    "command_export_of_an_empty_space": ["export", "tiny.lift", "--memory-limit", "1", "-o", "b"],
     "command_on_a_python_file": ["show", "mine.py"],
     "command_on_an_empty_python_file": ["show", "empty.py"],
     "command_on_a_missing_python_file": ["show", "none.py:tiny"],

@@ -55,6 +55,24 @@ def filled(path, candidates):
         store.begin(candidates[2])
 
 
+def note(store, *candidates):
+    with store.together():
+        for candidate in candidates:
+            store.begin(candidate)
+            store.end(candidate.key, MEASURED, "from a board")
+
+
+def test_what_is_noted_together_is_kept_together(path, candidates):
+    first, second, *_ = candidates
+    with Store.open(path, IDENTITY) as store:
+        with pytest.raises(StoreRefused, match="as candidate 0"):
+            note(store, first, replace(second, ordinal=first.ordinal))
+        assert store.rows() == []
+        note(store, first, second)
+    with Store.read(path) as store:
+        assert [row.reason for row in store.rows()] == [f"{MEASURED.reason}; from a board"] * 2
+
+
 def test_what_was_noted_can_be_read(path, candidates):
     filled(path, candidates)
     with Store.read(path) as store:

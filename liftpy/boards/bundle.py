@@ -1,0 +1,175 @@
+"""A bundle: a folder that builds and runs candidates with a C compiler and an OpenCL driver only.
+
+kernels/ID.cl      the text of each candidate's kernels
+inputs/N-NAME.bin  the inputs, as they lie in memory, low bytes first
+expected/N.bin     points of each component of the result: an index (u64), and the value there (f64,
+                   of whole numbers i64)
+plan.txt           what `board` reads (liftpy/boards/plan.py)
+manifest.json      the same for people and programs, with the SHA-256 of every file
+*.c *.h Makefile   the program `board`
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from liftpy.boards.plan import Part, Wanted, plan_text
+from liftpy.compile import compile_candidate
+from liftpy.errors import LiftError, StoreRefused
+from liftpy.explore.candidate import Candidate
+from liftpy.explore.check import Expected
+from liftpy.explore.compiling import source_sha
+from liftpy.explore.meaning import expected, inputs
+from liftpy.explore.reading import Reader
+from liftpy.explore.replay import stored_candidate
+from liftpy.explore.rows import Identity
+from liftpy.ir.types import components
+from liftpy.opencl.run import BUILD_OPTIONS
+from liftpy.primitives.text import parse
+
+HOST = sorted(Path(__file__).with_name("host").glob("*"))
+"""The files of the program `board`."""
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Candidates of one program, to be run elsewhere.
+
+    `identity` is the campaign that they belong to; its device is the one whose limits they keep.
+    """
+
+    identity: Identity
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def campaign(self) -> dict[str, Any]:
+        """What the results must say of the campaign, so that they can be taken back."""
+        whole = asdict(self.identity)
+        del whole["device"]
+        return whole
+
+    @classmethod
+    def stored(cls, path: Path, ids: Sequence[str]) -> Bundle:
+        """Candidates of a campaign, by their ids.
+
+        StoreRefused if this liftpy does not make their stored kernels any more.
+        """
+        with Reader.read(path) as store:
+            rows = [store.row(id_) for id_ in dict.fromkeys(ids)]
+            candidates = [stored_candidate(store, row) for row in rows]
+            for row, candidate in zip(rows, candidates, strict=True):
+                source, _ = store.kernels(row.id)
+                now = compile_candidate(candidate.skeleton, candidate.assignment).source
+                if candidate.key != row.id or source not in {None, now}:
+                    raise StoreRefused(
+                        f"candidate {row.id} of {path} has kernels that this liftpy does not make "
+                        f"any more: `liftpy replay {path} {row.id}` shows the difference"
+                    )
+            return cls(store.identity, tuple(dict.fromkeys(candidates)))
+
+
+def write(bundle: Bundle, folder: Path) -> None:
+    """Writes a bundle into a new folder. LiftError if it has something, or cannot be written."""
+    try:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise LiftError(
+                f"{folder} is not empty, and was left as it is: results may lie there. Name a new "
+                "folder with -o"
+            )
+        files = dict(_files(bundle))
+        for name, content in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
+        for path in HOST:
+            shutil.copyfile(path, folder / path.name)
+    except OSError as error:
+        raise LiftError(f"{folder} cannot be written: {error}") from error
+
+
+def _files(bundle: Bundle) -> Iterator[tuple[str, bytes]]:
+    """The files of a bundle but for the program, the manifest last."""
+    program = parse(bundle.identity.text)
+    settings = bundle.identity.settings
+    arrays = inputs(program, settings["input_seed"])
+    sums: dict[str, str] = {}
+
+    def summed(name: str, content: bytes) -> tuple[str, bytes]:
+        sums[name] = hashlib.sha256(content).hexdigest()
+        return name, content
+
+    for name, array in _arrays(arrays):
+        yield summed(f"inputs/{len(sums)}-{name}.bin", little(array).tobytes())
+    given = list(sums.items())
+    wanted: list[Wanted] = []
+    means = expected(program, arrays, points=settings["points"], tolerance=settings["tolerance"])
+    for part, mean in zip(components(program.type), means, strict=True):
+        shape = tuple(map(int, part.shape))
+        file, content = summed(f"expected/{len(wanted)}.bin", _points(mean, shape))
+        yield file, content
+        count = len(mean.points)
+        total = int(np.prod(shape, dtype=np.int64))
+        wanted.append(Wanted(str(part.scalar), total, count, mean.tolerance, file, sums[file]))
+    parts: list[Part] = []
+    for candidate in bundle.candidates:
+        module = compile_candidate(candidate.skeleton, candidate.assignment)
+        file = f"kernels/{candidate.key}.cl"
+        yield summed(file, module.source.encode())
+        parts.append(Part(candidate, module, file, source_sha(module.source)))
+    yield summed("plan.txt", plan_text(bundle.campaign, given, wanted, parts).encode())
+    for path in HOST:
+        summed(path.name, path.read_bytes())
+    yield "manifest.json", _manifest(bundle, parts, sums).encode()
+
+
+def _manifest(bundle: Bundle, parts: Sequence[Part], sums: Mapping[str, str]) -> str:
+    """The manifest: the campaign, each candidate's own manifest, the hash of each file."""
+    data = {
+        "format": FORMAT,
+        "campaign": bundle.campaign,
+        "limits_of": bundle.identity.device,
+        "build_options": list(BUILD_OPTIONS),
+        "candidates": [
+            {
+                "id": part.candidate.key,
+                "assignment": part.candidate.settings,
+                "kernels": part.file,
+                "manifest": part.module.manifest(),
+            }
+            for part in parts
+        ],
+        "sha256": dict(sums),
+    }
+    return json.dumps(data, indent=2, sort_keys=True) + "\n"
+
+
+def _arrays(values: Mapping[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
+    """Arrays by name, those of a tuple one by one."""
+    for name, value in values.items():
+        if isinstance(value, tuple):
+            yield from _arrays({f"{name}.{k}": part for k, part in enumerate(value)})
+        else:
+            yield name, value
+
+
+def _points(mean: Expected, shape: tuple[int, ...]) -> bytes:
+    """The points of a component with their values."""
+    index = np.ravel_multi_index(tuple(mean.points.T), shape) if shape else np.zeros(1, np.int64)
+    kind = "<f8" if mean.values.dtype.kind == "f" else "<i8"
+    table = np.empty(len(mean.points), np.dtype([("index", "<u8"), ("value", kind)]))
+    table["index"], table["value"] = index, mean.values
+    return table.tobytes()
+
+
+def little(array: np.ndarray) -> np.ndarray:
+    """An array whose numbers have their low bytes first."""
+    return np.ascontiguousarray(array, array.dtype.newbyteorder("<"))

@@ -1,0 +1,354 @@
+#define _POSIX_C_SOURCE 199309L
+
+#include "loaded.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* Notes the error of a call, if it is one. */
+static int succeeded(struct loaded *loaded, cl_int code, const char *call, const char *of)
+{
+    if (code == CL_SUCCESS)
+        return 1;
+    loaded->outcome->kind = "refused";
+    add(&loaded->outcome->reason, "%s returned %s for %s", call, error_name(code), of);
+    return 0;
+}
+
+/* --- what the device allows --- */
+
+static size_t held(const struct candidate *candidate, int phase)
+{
+    size_t total = 0;
+    for (size_t s = 0; s < candidate->slots; s++)
+        for (size_t b = 0; b < candidate->buffers; b++)
+            if (candidate->buffer[b].slot == s && candidate->buffer[b].phases & phase) {
+                total += candidate->slot[s].bytes;
+                break;
+            }
+    return total;
+}
+
+static int fits(struct loaded *loaded)
+{
+    const struct candidate *candidate = loaded->candidate;
+    const struct device *device = loaded->device;
+    struct text *reason = &loaded->outcome->reason;
+    loaded->outcome->kind = "refused";
+    for (size_t i = 0; i < candidate->extensions; i++) {
+        if (!has_extension(device, candidate->extension[i])) {
+            add(reason, "it needs %s, which the device lacks", candidate->extension[i]);
+            return 0;
+        }
+    }
+    for (size_t i = 0; i < candidate->slots; i++) {
+        if (candidate->slot[i].bytes > device->largest_buffer) {
+            add(reason, "it needs a buffer of %zu bytes (%s); the device allows at most %llu",
+                candidate->slot[i].bytes, candidate->slot[i].name,
+                (unsigned long long)device->largest_buffer);
+            return 0;
+        }
+    }
+    for (int phase = PREPARE; phase <= RUN; phase++) {
+        if (held(candidate, phase) > device->global_memory) {
+            add(reason, "it needs %zu bytes in its %s phase; the device has %llu",
+                held(candidate, phase), phase == RUN ? "run" : "prepare",
+                (unsigned long long)device->global_memory);
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Whether the device can hold a launch, by what the driver says of the built kernel. */
+static int launch_fits(struct loaded *loaded, const struct launch *launch, cl_kernel kernel)
+{
+    const struct device *device = loaded->device;
+    struct outcome *outcome = loaded->outcome;
+    size_t most = 0, group = 1;
+    cl_ulong local = 0;
+    cl_int code = clGetKernelWorkGroupInfo(kernel, device->id, CL_KERNEL_WORK_GROUP_SIZE,
+                                           sizeof most, &most, NULL);
+    if (!succeeded(loaded, code, "clGetKernelWorkGroupInfo", launch->function))
+        return 0;
+    code = clGetKernelWorkGroupInfo(kernel, device->id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local,
+                                    &local, NULL);
+    if (!succeeded(loaded, code, "clGetKernelWorkGroupInfo", launch->function))
+        return 0;
+    outcome->kind = "refused";
+    for (size_t i = 0; i < launch->dimensions && launch->local[0]; i++) {
+        group *= launch->local[i];
+        if (launch->local[i] > device->largest_items[i]) {
+            add(&outcome->reason,
+                "%s has %zu work-items in dimension %zu; the device allows at most %zu",
+                launch->function, launch->local[i], i, device->largest_items[i]);
+            return 0;
+        }
+    }
+    if (group > most) {
+        add(&outcome->reason,
+            "%s has work-groups of %zu work-items; the device runs it with at most %zu",
+            launch->function, group, most);
+        add(&outcome->detail, "kernel=%s figure=group number=%zu", launch->function, most);
+        return 0;
+    }
+    if (local > device->local_memory) {
+        add(&outcome->reason, "%s needs %llu bytes of local memory; the device has %llu",
+            launch->function, (unsigned long long)local, (unsigned long long)device->local_memory);
+        add(&outcome->detail, "kernel=%s figure=local number=%llu", launch->function,
+            (unsigned long long)local);
+        return 0;
+    }
+    return 1;
+}
+
+/* --- build --- */
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void keep_log(struct loaded *loaded, cl_int code)
+{
+    size_t size = 0;
+    struct outcome *outcome = loaded->outcome;
+    cl_device_id id = loaded->device->id;
+    clGetProgramBuildInfo(loaded->program, id, CL_PROGRAM_BUILD_LOG, 0, NULL, &size);
+    char *log = room_for(size + 1, 1);
+    clGetProgramBuildInfo(loaded->program, id, CL_PROGRAM_BUILD_LOG, size, log, NULL);
+    outcome->kind = "build_failed";
+    add(&outcome->reason, "clBuildProgram returned %s\n%.16000s", error_name(code), log);
+    fprintf(stderr, "board: %s (%s) was not built: clBuildProgram returned %s\n%s\n",
+            loaded->candidate->id, loaded->candidate->file, error_name(code), log);
+    free(log);
+}
+
+static int built(struct loaded *loaded)
+{
+    const struct candidate *candidate = loaded->candidate;
+    cl_device_id id = loaded->device->id;
+    cl_int code;
+    struct data source = read_data(loaded->plan, candidate->file, candidate->sha256);
+    const char *start = (const char *)source.bytes;
+    loaded->program = clCreateProgramWithSource(loaded->context, 1, &start, &source.size, &code);
+    free(source.bytes);
+    free(source.file);
+    if (!succeeded(loaded, code, "clCreateProgramWithSource", candidate->id))
+        return 0;
+    double begun = seconds();
+    code = clBuildProgram(loaded->program, 1, &id, loaded->plan->options, NULL, NULL);
+    loaded->outcome->build_seconds = seconds() - begun;
+    if (code != CL_SUCCESS) {
+        keep_log(loaded, code);
+        return 0;
+    }
+    for (size_t i = 0; i < candidate->launches; i++) {
+        const struct launch *launch = &candidate->launch[i];
+        loaded->kernel[i] = clCreateKernel(loaded->program, launch->function, &code);
+        if (!succeeded(loaded, code, "clCreateKernel", launch->function)
+            || !launch_fits(loaded, launch, loaded->kernel[i]))
+            return 0;
+    }
+    return 1;
+}
+
+/* --- memory --- */
+
+static int allocated(struct loaded *loaded, const struct buffer *buffer)
+{
+    cl_int code = CL_SUCCESS;
+    size_t bytes = loaded->candidate->slot[buffer->slot].bytes;
+    if (!loaded->slot[buffer->slot])
+        loaded->slot[buffer->slot] =
+            clCreateBuffer(loaded->context, CL_MEM_READ_WRITE, bytes, NULL, &code);
+    return succeeded(loaded, code, "clCreateBuffer", buffer->name);
+}
+
+/* Releases the slots that no buffer of these phases lives in. */
+static void release_beyond(struct loaded *loaded, int phases)
+{
+    const struct candidate *candidate = loaded->candidate;
+    for (size_t s = 0; s < candidate->slots; s++) {
+        int needed = 0;
+        for (size_t b = 0; b < candidate->buffers; b++)
+            needed |= candidate->buffer[b].slot == s && candidate->buffer[b].phases & phases;
+        if (!needed && loaded->slot[s]) {
+            clReleaseMemObject(loaded->slot[s]);
+            loaded->slot[s] = NULL;
+        }
+    }
+}
+
+static int uploaded(struct loaded *loaded, int role, int overwritten_only)
+{
+    for (size_t b = 0; b < loaded->candidate->buffers; b++) {
+        const struct buffer *buffer = &loaded->candidate->buffer[b];
+        if ((int)buffer->role != role || !buffer->phases
+            || (overwritten_only && !buffer->overwritten))
+            continue;
+        if (!allocated(loaded, buffer))
+            return 0;
+        cl_int code = clEnqueueWriteBuffer(loaded->queue, loaded->slot[buffer->slot], CL_TRUE, 0,
+                                           buffer->bytes, loaded->plan->input[buffer->input].bytes,
+                                           0, NULL, NULL);
+        if (!succeeded(loaded, code, "clEnqueueWriteBuffer", buffer->name))
+            return 0;
+    }
+    return 1;
+}
+
+/* Fills what a phase must write, so that an element nobody writes shows. */
+static int poisoned(struct loaded *loaded, int phase, int which)
+{
+    for (size_t b = 0; b < loaded->candidate->buffers; b++) {
+        const struct buffer *buffer = &loaded->candidate->buffer[b];
+        if (buffer->role == INPUT || buffer->role == CONSTANT || !(buffer->phases & phase)
+            || (phase == RUN && buffer->role == PACKED))
+            continue;
+        if (!allocated(loaded, buffer))
+            return 0;
+        cl_int code = clEnqueueFillBuffer(loaded->queue, loaded->slot[buffer->slot],
+                                          buffer->scalar->poison[which], buffer->scalar->size, 0,
+                                          buffer->bytes, 0, NULL, NULL);
+        if (!succeeded(loaded, code, "clEnqueueFillBuffer", buffer->name))
+            return 0;
+    }
+    return 1;
+}
+
+static int downloaded(struct loaded *loaded, unsigned char **result)
+{
+    for (size_t i = 0; i < loaded->candidate->results; i++) {
+        const struct buffer *buffer = &loaded->candidate->buffer[loaded->candidate->result[i]];
+        if (!allocated(loaded, buffer))
+            return 0;
+        cl_int code = clEnqueueReadBuffer(loaded->queue, loaded->slot[buffer->slot], CL_TRUE, 0,
+                                          buffer->bytes, result[i], 0, NULL, NULL);
+        if (!succeeded(loaded, code, "clEnqueueReadBuffer", buffer->name))
+            return 0;
+    }
+    return 1;
+}
+
+/* --- runs --- */
+
+static int launched(struct loaded *loaded, size_t number, cl_event *event)
+{
+    const struct launch *launch = &loaded->candidate->launch[number];
+    for (size_t i = 0; i < launch->arguments; i++) {
+        const struct buffer *buffer = &loaded->candidate->buffer[launch->argument[i]];
+        if (!allocated(loaded, buffer))
+            return 0;
+        cl_int code = clSetKernelArg(loaded->kernel[number], (cl_uint)i, sizeof(cl_mem),
+                                     &loaded->slot[buffer->slot]);
+        if (!succeeded(loaded, code, "clSetKernelArg", launch->function))
+            return 0;
+    }
+    cl_int code = clEnqueueNDRangeKernel(loaded->queue, loaded->kernel[number],
+                                         (cl_uint)launch->dimensions, NULL, launch->global,
+                                         launch->local[0] ? launch->local : NULL, 0, NULL, event);
+    return succeeded(loaded, code, "clEnqueueNDRangeKernel", launch->function);
+}
+
+static int waited(struct loaded *loaded, const char *function, cl_event event,
+                  unsigned long long *ns)
+{
+    cl_ulong start = 0, end = 0;
+    if (!succeeded(loaded, clWaitForEvents(1, &event), "clWaitForEvents", function))
+        return 0;
+    cl_int code =
+        clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL);
+    if (!succeeded(loaded, code, "clGetEventProfilingInfo", function))
+        return 0;
+    code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
+    *ns = end > start ? end - start : 0;
+    return succeeded(loaded, code, "clGetEventProfilingInfo", function);
+}
+
+/* Runs the launches of a phase to the end; `ns` gets the nanoseconds of each. */
+static int executed(struct loaded *loaded, int phase, unsigned long long *ns)
+{
+    const struct candidate *candidate = loaded->candidate;
+    cl_event *event = room_for(candidate->launches, sizeof *event);
+    int fine = 1;
+    for (size_t i = 0; fine && i < candidate->launches; i++)
+        if (candidate->launch[i].phase == phase)
+            fine = launched(loaded, i, &event[i]);
+    for (size_t i = 0; i < candidate->launches; i++) {
+        if (!event[i])
+            continue;
+        fine = fine && waited(loaded, candidate->launch[i].function, event[i], ns++);
+        clReleaseEvent(event[i]);
+    }
+    free(event);
+    return fine;
+}
+
+int ran(struct loaded *loaded, int poison, unsigned char **result)
+{
+    struct outcome *outcome = loaded->outcome;
+    unsigned long long *ns = room_for(loaded->candidate->launches, sizeof *ns);
+    release_beyond(loaded, 0);
+    int fine = poisoned(loaded, PREPARE, poison) && uploaded(loaded, CONSTANT, 0)
+               && executed(loaded, PREPARE, ns);
+    outcome->prepare_ns = 0;
+    for (size_t i = 0; i < loaded->candidate->launches; i++)
+        outcome->prepare_ns += ns[i];
+    release_beyond(loaded, RUN);
+    fine = fine && poisoned(loaded, RUN, poison) && uploaded(loaded, INPUT, 0)
+           && executed(loaded, RUN, ns) && downloaded(loaded, result);
+    outcome->allocated = 0;
+    for (size_t s = 0; s < loaded->candidate->slots; s++)
+        outcome->allocated += loaded->slot[s] ? loaded->candidate->slot[s].bytes : 0;
+    free(ns);
+    return fine;
+}
+
+int ran_again(struct loaded *loaded, unsigned long long *ns)
+{
+    return uploaded(loaded, INPUT, 1) && executed(loaded, RUN, ns);
+}
+
+/* --- from the beginning to the end --- */
+
+static int opened(struct loaded *loaded)
+{
+    cl_int code;
+    cl_device_id id = loaded->device->id;
+    cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
+                                          (cl_context_properties)loaded->device->platform, 0};
+    loaded->context = clCreateContext(properties, 1, &id, NULL, NULL, &code);
+    if (!succeeded(loaded, code, "clCreateContext", loaded->device->name))
+        return 0;
+    loaded->queue = clCreateCommandQueue(loaded->context, id, CL_QUEUE_PROFILING_ENABLE, &code);
+    return succeeded(loaded, code, "clCreateCommandQueue", loaded->device->name);
+}
+
+int load(struct loaded *loaded)
+{
+    loaded->kernel = room_for(loaded->candidate->launches, sizeof *loaded->kernel);
+    loaded->slot = room_for(loaded->candidate->slots, sizeof *loaded->slot);
+    return fits(loaded) && opened(loaded) && built(loaded);
+}
+
+void unload(struct loaded *loaded)
+{
+    if (loaded->queue)
+        clFinish(loaded->queue);
+    release_beyond(loaded, 0);
+    for (size_t i = 0; i < loaded->candidate->launches; i++)
+        if (loaded->kernel[i])
+            clReleaseKernel(loaded->kernel[i]);
+    if (loaded->program)
+        clReleaseProgram(loaded->program);
+    if (loaded->queue)
+        clReleaseCommandQueue(loaded->queue);
+    if (loaded->context)
+        clReleaseContext(loaded->context);
+    free(loaded->kernel);
+    free(loaded->slot);
+}

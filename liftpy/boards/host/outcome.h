@@ -1,0 +1,19 @@
+/* What became of a candidate. */
+#ifndef OUTCOME_H
+#define OUTCOME_H
+
+#include "text.h"
+
+/* `kind` is one of liftpy/explore/outcome.py; `detail` has what liftpy reads, as NAME=VALUE.
+   `times` has a row for each run, a column for each launch of the run phase, in nanoseconds.
+   `allocated` is what was asked of clCreateBuffer and lives at the end of a run. */
+struct outcome {
+    const char *kind;
+    struct text reason, detail;
+    double error, rms, build_seconds;
+    int has_error;
+    unsigned long long prepare_ns, *times;
+    size_t allocated, runs, launches;
+};
+
+#endif

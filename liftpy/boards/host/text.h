@@ -1,0 +1,49 @@
+/* Memory that is there or ends the program, texts that grow, and whole files. */
+#ifndef TEXT_H
+#define TEXT_H
+
+#include <stddef.h>
+
+#ifdef __GNUC__
+#define PRINTS(text, first) __attribute__((format(printf, text, first)))
+#else
+#define PRINTS(text, first)
+#endif
+
+/* A text of `length` bytes, with a 0 after them. {0} is the empty one. */
+struct text {
+    char *bytes;
+    size_t length, room;
+};
+
+/* Says why nothing more can be done, and ends the program with exit code 1. */
+void give_up(const char *format, ...) PRINTS(1, 2);
+
+/* `count` zeroed things. */
+void *room_for(size_t count, size_t size);
+
+/* An array with room for one more than `count`; the new place is zeroed. */
+void *one_more(void *array, size_t count, size_t size);
+
+/* A copy of a text. */
+char *copied(const char *text);
+
+/* Adds to a text, as printf would. */
+void add(struct text *text, const char *format, ...) PRINTS(2, 3);
+
+/* Adds a CSV field in quotes, on one line: a line break becomes \n, a backslash is doubled. */
+void add_field(struct text *text, const char *value);
+
+/* Adds a JSON string. */
+void add_json(struct text *text, const char *value);
+
+/* Empties a text and frees it. */
+void drop(struct text *text);
+
+/* The bytes of a file with a 0 after them, to be freed; NULL if it cannot be read. */
+unsigned char *read_file(const char *path, size_t *size);
+
+/* "FOLDER/NAME", to be freed. */
+char *path_in(const char *folder, const char *name);
+
+#endif

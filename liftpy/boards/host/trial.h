@@ -1,0 +1,22 @@
+/* One candidate on one device: built, run, judged, timed. */
+#ifndef TRIAL_H
+#define TRIAL_H
+
+#include "device.h"
+#include "outcome.h"
+#include "plan.h"
+
+/* The result of the first right candidate, by component; NULL before there is one. */
+struct first {
+    unsigned char **component;
+};
+
+/* Tries a candidate. `repeats` is the number of timed runs, or 0 for the rule of the plan. */
+struct outcome tried(const struct plan *plan, const struct candidate *candidate,
+                     const struct device *device, size_t repeats, struct first *first);
+
+void drop_outcome(struct outcome *outcome);
+
+void drop_first(struct first *first, const struct plan *plan);
+
+#endif

@@ -1,0 +1,231 @@
+"""Taking what a board printed into a campaign: all of it is checked, then all of it is kept.
+
+A row counts for the kernels that this liftpy makes of its program, skeleton and sizes: the hash of
+the text that the board built must be the hash of theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from liftpy.boards.judgement import Judgement
+from liftpy.boards.results import Result, Results, refusal
+from liftpy.compile import compile_candidate, skeletons
+from liftpy.errors import LiftError, a_few
+from liftpy.explore.campaign import counts
+from liftpy.explore.candidate import Candidate
+from liftpy.explore.compiling import source_sha
+from liftpy.explore.outcome import KINDS, Outcome
+from liftpy.explore.reading import Reader
+from liftpy.explore.replay import alike
+from liftpy.explore.rows import Identity
+from liftpy.explore.store import Store
+from liftpy.explore.version import VERSION
+from liftpy.opencl.kernel import Module
+from liftpy.primitives.text import parse
+from liftpy.rewrite.skeleton import Skeleton
+
+JUDGED_BY = ("input_seed", "points", "tolerance")
+"""The settings that decide how a result is judged."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A row that is to be kept."""
+
+    candidate: Candidate
+    module: Module
+    outcome: Outcome
+    origin: str
+
+
+def import_results(path: Path, results: Results) -> dict[str, int]:
+    """Keeps results in a campaign, made if there is no file: how many there were of each outcome.
+
+    ResultsRefused for a row that is not of this campaign, program, device or liftpy, or whose
+    candidate has its outcome; then nothing is kept.
+    """
+    there = _campaign(path, results)
+    identity = _identity(results)
+    judge = Judgement(parse(identity.text), identity.settings)
+    if there is not None:
+        _check_same(path, results, there, identity)
+        identity = replace(there, device=identity.device)
+    known = {skeleton.key: skeleton for skeleton in skeletons(judge.program)}
+    taken = [_taken(results, row, known, judge) for row in results.rows]
+    with Store.open(path, identity) as store:
+        taken = list(_placed(store, results, taken))
+        with store.together():
+            for each in taken:
+                store.begin(each.candidate)
+                store.compiled(each.candidate, each.module, source_sha(each.module.source))
+                store.end(each.candidate.key, each.outcome, each.origin)
+    return counts(each.outcome.kind for each in taken)
+
+
+def _campaign(path: Path, results: Results) -> Identity | None:
+    """The campaign in a file; None if there is no file."""
+    if not results.rows:
+        what = "no rows follow: there is nothing to take in"
+        raise refusal(results.path, results.lines["device"], what)
+    if not path.exists():
+        return None
+    with Reader.read(path) as there:
+        return there.identity
+
+
+def _identity(results: Results) -> Identity:
+    """The campaign that results are of, on the device that they are from."""
+    line, data = results.lines["campaign"], results.campaign
+    missing = {"program", "text", "version", "seed", "settings"} - data.keys()
+    missing |= set(JUDGED_BY) - data.get("settings", {}).keys()
+    if missing:
+        raise refusal(results.path, line, f"the campaign lacks {', '.join(sorted(missing))}")
+    if data["version"] != VERSION:
+        raise refusal(
+            results.path,
+            line,
+            f"liftpy {data['version']} made the bundle, this is {VERSION}, which may make other "
+            "kernels: import with that version, or export again",
+        )
+    return Identity(
+        program=data["program"],
+        text=data["text"],
+        device=results.device.to_json(),
+        version=data["version"],
+        seed=data["seed"],
+        settings=data["settings"],
+    )
+
+
+def _check_same(path: Path, results: Results, there: Identity, here: Identity) -> None:
+    """Refuses results of another program or another device than a campaign's."""
+    if there.text != here.text:
+        raise refusal(
+            results.path,
+            results.lines["campaign"],
+            f"the program is {here.program}, {path} is a campaign of "
+            f"{there.program if there.program != here.program else 'another text of it'}. "
+            "Name another FILE; one that does not exist is made",
+        )
+    if (there.device["fingerprint"], there.device["ordinal"]) != (
+        here.device["fingerprint"],
+        here.device["ordinal"],
+    ):
+        raise refusal(
+            results.path,
+            results.lines["device"],
+            f"the device is {_spell(here.device)}, that of {path} is {_spell(there.device)}: "
+            "times of two devices, or of two drivers, are not mixed. Name another FILE; one that "
+            "does not exist is made",
+        )
+    for name in JUDGED_BY:
+        if there.settings[name] != here.settings[name]:
+            raise refusal(
+                results.path,
+                results.lines["campaign"],
+                f"the {name} is {here.settings[name]}, that of {path} is {there.settings[name]}: "
+                "results are judged alike in one campaign. Name another FILE",
+            )
+    if there.version != here.version:
+        raise refusal(
+            results.path,
+            results.lines["campaign"],
+            f"liftpy {here.version} made the bundle, liftpy {there.version} made {path}: results "
+            "of two versions are not mixed. Name another FILE",
+        )
+
+
+def _spell(device: Mapping[str, Any]) -> str:
+    ordinal = f" (number {device['ordinal'] + 1})" if device["ordinal"] else ""
+    return f"{device['platform']}: {device['name']}, driver {device['driver_version']}{ordinal}"
+
+
+def _taken(results: Results, row: Result, known: Mapping[str, Skeleton], judge: Judgement) -> Taken:
+    """A row with the kernels that it is about, made again."""
+    skeleton = known.get(row.skeleton)
+    if skeleton is None:
+        near = a_few(alike(row.skeleton, known))
+        raise refusal(
+            results.path,
+            row.line,
+            f"candidate {row.candidate} has the skeleton {row.skeleton}; "
+            f"{judge.program.name} has none such, but {near}",
+        )
+    candidate = Candidate(judge.program, skeleton, tuple(row.sizes.items()), row.ordinal)
+    if candidate.key != row.candidate:
+        raise refusal(
+            results.path,
+            row.line,
+            f"there is no candidate {row.candidate}: {candidate.label} is {candidate.key}",
+        )
+    try:
+        module = compile_candidate(skeleton, candidate.assignment)
+    except LiftError as error:
+        what = f"candidate {row.candidate} has no kernels: {error}"
+        raise refusal(results.path, row.line, what) from error
+    sha = source_sha(module.source)
+    if sha != row.source:
+        raise refusal(
+            results.path,
+            row.line,
+            f"the board built kernels with the SHA-256 {row.source[:12]}..., those of "
+            f"{row.candidate} have {sha[:12]}...: they were changed, or another liftpy made them. "
+            "Export and run it again",
+        )
+    launches = sum(launch.phase == "run" for launch in module.launches)
+    if row.times_ns and len(row.times_ns[0]) != launches:
+        raise refusal(
+            results.path,
+            row.line,
+            f"a run has times of {len(row.times_ns[0])} launches, {row.candidate} has {launches}",
+        )
+    if row.outcome == "measured" and row.allocated != module.memory.allocated:
+        raise refusal(
+            results.path,
+            row.line,
+            f"the board allocated {row.allocated} bytes for {row.candidate}, its kernels need "
+            f"{module.memory.allocated}",
+        )
+    try:
+        outcome = judge.outcome(row, module)
+    except (KeyError, ValueError, IndexError) as error:
+        what = f"the detail of a {row.outcome} result does not fit: {error!r}"
+        raise refusal(results.path, row.line, what) from error
+    origin = (
+        f"imported from {results.path.name}, line {row.line} (bundle {results.bundle[:12]}, "
+        f"{results.started})"
+    )
+    return Taken(candidate, module, outcome, origin)
+
+
+def _placed(store: Store, results: Results, taken: list[Taken]) -> Iterator[Taken]:
+    """Rows with a place in the campaign's order.
+
+    A candidate that the campaign knows keeps its own. Another's place may be taken, where the
+    campaign drew in another order: it then stands before the first.
+    """
+    there = {row.id: row for row in store.rows()}
+    used = {row.ordinal for row in there.values()}
+    before = min((0, *used))
+    for each, row in zip(taken, results.rows, strict=True):
+        candidate = each.candidate
+        if candidate.key in there:
+            old = there[candidate.key]
+            if old.outcome in KINDS:
+                raise refusal(
+                    results.path,
+                    row.line,
+                    f"candidate {candidate.key} has its outcome in {store.path} ({old.outcome}: "
+                    f"{old.reason.splitlines()[0]}), which stays. Name another FILE",
+                )
+            yield replace(each, candidate=replace(candidate, ordinal=old.ordinal))
+            continue
+        if candidate.ordinal in used:
+            before -= 1
+            each = replace(each, candidate=replace(candidate, ordinal=before))  # noqa: PLW2901
+        used.add(each.candidate.ordinal)
+        yield each

@@ -1,0 +1,139 @@
+"""The table that the C program of a bundle reads: what the manifests say, a line for each thing.
+
+Every law that both hosts keep is stated in Python and written here as numbers: which buffers a
+phase touches, what is uploaded again, what unwritten memory is filled with, how often a candidate
+is timed. `host/plan.c` reads it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from liftpy.explore.candidate import Candidate
+from liftpy.explore.samples import ENOUGH_SECONDS, MOST_REPEATS, REPEATS
+from liftpy.explore.store import ATTEMPTS
+from liftpy.ir.types import EXTENSIONS
+from liftpy.opencl.arguments import DTYPES, POISON, overwritten, touched_buffers
+from liftpy.opencl.kernel import Launch, Module, flat
+from liftpy.opencl.run import BUILD_OPTIONS
+
+FORMAT = "liftpy-plan 1"
+WARMUP = 1
+"""Runs before the timed ones."""
+
+KINDS = {"f": "float", "i": "int", "b": "bool"}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A candidate of a bundle: its kernels, and the file with their text."""
+
+    candidate: Candidate
+    module: Module
+    file: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The expected values of a component: how many elements it has, and a file of points."""
+
+    scalar: str
+    elements: int
+    points: int
+    tolerance: float
+    file: str
+    sha256: str
+
+
+def second_poison(scalar: str) -> np.ndarray:
+    """What memory is filled with before another run: the results of both must be the same.
+
+    Other than `POISON` in every type, and a number: a minimum with a NaN is the other number, and
+    hides the NaN.
+    """
+    t = DTYPES[scalar]
+    if t.kind == "f":
+        return np.array(-np.finfo(t).max / 4, t)
+    return np.array(0 if t.kind == "b" else np.iinfo(t).min, t)
+
+
+def plan_text(
+    campaign: dict[str, Any],
+    inputs: Sequence[tuple[str, str]],
+    wanted: Sequence[Wanted],
+    parts: Sequence[Part],
+) -> str:
+    """The table. `inputs` are files with their hashes, in the order of the parameters."""
+    lines = [
+        FORMAT,
+        f"campaign {json.dumps(campaign, sort_keys=True)}",
+        f"options {' '.join(BUILD_OPTIONS)}",
+        f"timing {WARMUP} {REPEATS} {MOST_REPEATS} {round(ENOUGH_SECONDS * 1e9)}",
+        f"attempts {ATTEMPTS}",
+        *(f"extension {name}" for name in EXTENSIONS.values()),
+        *(_scalar(name) for name in DTYPES),
+        *(f"input {file} {sha}" for file, sha in inputs),
+        *(
+            f"expected {w.scalar} {w.elements} {w.points} {w.tolerance!r} {w.file} {w.sha256}"
+            for w in wanted
+        ),
+    ]
+    for part in parts:
+        lines += _candidate(part)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _scalar(name: str) -> str:
+    t = DTYPES[name]
+    poisons = (p.tobytes().hex() for p in (POISON[name], second_poison(name)))
+    return f"scalar {name} {t.itemsize} {KINDS[t.kind]} {' '.join(poisons)}"
+
+
+def _candidate(part: Part) -> Iterator[str]:
+    candidate, module = part.candidate, part.module
+    sizes = " ".join(f"{name}={value}" for name, value in candidate.sizes)
+    yield f"candidate {candidate.key} {part.file} {part.sha256}"
+    yield f"row {csv_line([str(candidate.ordinal), candidate.skeleton.key, sizes])}"
+    yield f"allocated {module.memory.allocated}"
+    yield from (f"extension {name}" for name in module.extensions)
+    yield from (f"slot {name} {size}" for name, size in module.slots().items())
+    inputs = {name: number for number, name in enumerate(flat(module.parameters))}
+    phases = {
+        (False, False): "none",
+        (True, False): "prepare",
+        (False, True): "run",
+        (True, True): "both",
+    }
+    prepare, run = touched_buffers(module, "prepare"), touched_buffers(module, "run")
+    again = overwritten(module)
+    for b in module.buffers:
+        state = "overwritten" if b.name in again else "kept"
+        phase = phases[b.name in prepare, b.name in run]
+        number = f" {inputs[b.name]}" if b.name in inputs else ""
+        yield f"buffer {b.name} {b.role} {b.scalar} {b.bytes} {b.slot} {phase} {state}{number}"
+    yield from map(_launch, module.launches)
+    yield f"result {' '.join(flat(module.result))}"
+    yield "end"
+
+
+def _launch(launch: Launch) -> str:
+    sizes = (*launch.global_size, *(launch.local_size or (0,) * len(launch.global_size)))
+    return (
+        f"launch {launch.phase} {launch.function} {len(launch.global_size)} "
+        f"{' '.join(map(str, sizes))} {' '.join(launch.arguments)}"
+    )
+
+
+def csv_line(fields: Sequence[str]) -> str:
+    """Fields as one line of CSV."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(fields)
+    return text.getvalue()

@@ -1,0 +1,319 @@
+"""What a board printed: the rows of the program `board`, read back line by line.
+
+A row for each candidate, on one line. Other lines begin with `#`: the bundle, its campaign and the
+device, before the rows; `begin ID` before each row; `end N` after the last of N rows. The columns
+are those of docs/boards.md.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from liftpy.constraints.device import Device
+from liftpy.errors import ResultsRefused
+
+FORMAT = "# liftpy-results 1"
+COLUMNS: tuple[str, ...] = (
+    "candidate",
+    "ordinal",
+    "skeleton",
+    "sizes",
+    "device",
+    "driver",
+    "source",
+    "outcome",
+    "reason",
+    "error",
+    "rms",
+    "build_seconds",
+    "prepare_ns",
+    "allocated",
+    "times_ns",
+    "detail",
+)
+OUTCOMES = ("measured", "refused", "build_failed", "wrong", "crashed")
+AGAIN = "Copy the file again"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Result:
+    """A row: what became of a candidate. Times in nanoseconds, a tuple for each run."""
+
+    line: int
+    candidate: str
+    ordinal: int
+    skeleton: str
+    sizes: dict[str, int]
+    source: str
+    outcome: str
+    reason: str
+    error: float
+    rms: float
+    build_seconds: float
+    prepare_ns: int
+    allocated: int
+    times_ns: tuple[tuple[int, ...], ...]
+    detail: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Results:
+    """A whole file. `bundle` is the hash of the plan that was run, `started` the board's clock.
+
+    `campaign` is what the bundle said of its campaign; `lines` where that and the device stand.
+    """
+
+    path: Path
+    bundle: str
+    campaign: dict[str, Any]
+    device: Device
+    started: str
+    rows: tuple[Result, ...]
+    lines: dict[str, int]
+
+
+def refusal(path: Path, line: int, what: str) -> ResultsRefused:
+    """The error that a line of a file is refused."""
+    return ResultsRefused(f"{path}, line {line}: {what}")
+
+
+def read_results(path: Path, *, partial: bool = False) -> Results:
+    """The results in a file.
+
+    `partial` takes a file that breaks off: its whole rows. ResultsRefused, with the line, for what
+    is no output of `board`, or not all of it.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ResultsRefused(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ResultsRefused(f"{path} is no UTF-8 text ({error.reason}). {AGAIN}") from error
+    return Reader(path, text, partial=partial).read()
+
+
+class Reader:
+    """Reads one file."""
+
+    def __init__(self, path: Path, text: str, *, partial: bool) -> None:
+        self.path = path
+        self.partial = partial
+        self.lines = text.split("\n")
+        self.said: dict[str, tuple[int, str]] = {}
+        self.rows: dict[str, Result] = {}
+        self.ended = 0
+
+    def read(self) -> Results:
+        """The whole file."""
+        self._first()
+        for line, text in self._whole():
+            if text.startswith("#"):
+                self._remark(line, text)
+            elif text != ",".join(COLUMNS):
+                self._row(line, text)
+        if not self.ended and not self.partial:
+            raise refusal(
+                self.path,
+                len(self.lines),
+                f"the file ends after {len(self.rows)} row(s) without `# end`, so it is not whole: "
+                "copy it again, go on with `board --resume`, or take what is there with --partial",
+            )
+        campaign, at = self._json("campaign")
+        device, where = self._json("device")
+        return Results(
+            path=self.path,
+            bundle=self.the("bundle")[1],
+            campaign=campaign,
+            device=self._device(device, where),
+            started=self.the("started")[1],
+            rows=tuple(self.rows.values()),
+            lines={"campaign": at, "device": where},
+        )
+
+    def the(self, key: str) -> tuple[int, str]:
+        """What stands in the line `# key ...`, and where."""
+        if key not in self.said:
+            raise refusal(
+                self.path, 1, f"the file has no line `# {key} ...`. {AGAIN}, from its beginning"
+            )
+        return self.said[key]
+
+    def _first(self) -> None:
+        if self.lines[0] != FORMAT:
+            raise refusal(
+                self.path,
+                1,
+                f"it begins with '{self.lines[0][:40]}', the output of `board` with '{FORMAT}'",
+            )
+
+    def _whole(self) -> Iterator[tuple[int, str]]:
+        """The lines that are whole, by number; one before `# torn` was cut off by a crash."""
+        *lines, last = self.lines
+        if last and not self.partial:
+            raise refusal(
+                self.path,
+                len(self.lines),
+                f"it is cut off after '{last[-40:]}'. {AGAIN}, go on with `board --resume`, or "
+                "take the whole rows with --partial",
+            )
+        for number, text in enumerate(lines[1:], 2):
+            if text and (number == len(lines) or lines[number] != "# torn"):
+                yield number, text
+
+    def _remark(self, line: int, text: str) -> None:
+        key, _, rest = text.removeprefix("# ").partition(" ")
+        if key in {"bundle", "campaign", "device", "started"}:
+            if key in self.said:
+                raise refusal(
+                    self.path,
+                    line,
+                    f"a second line `# {key}`; the first is line {self.said[key][0]}: a file "
+                    "has the output of one bundle on one device",
+                )
+            self.said[key] = line, rest
+        elif key == "end":
+            self.ended = line
+            count = self._read(line, "# end", rest, natural)
+            if count != len(self.rows):
+                raise refusal(
+                    self.path,
+                    line,
+                    f"{count} rows were printed, {len(self.rows)} are there. {AGAIN}",
+                )
+        elif key not in {"begin", "resumed", "torn"}:
+            raise refusal(self.path, line, f"nobody knows '# {key}'")
+
+    def _row(self, line: int, text: str) -> None:
+        try:
+            cells = next(csv.reader([text], strict=True))
+        except csv.Error as error:
+            raise refusal(self.path, line, f"it is no row of CSV ({error}). {AGAIN}") from error
+        if len(cells) != len(COLUMNS):
+            raise refusal(
+                self.path,
+                line,
+                f"a row has {len(COLUMNS)} columns, this has {len(cells)}. {AGAIN}",
+            )
+        row = dict(zip(COLUMNS, cells, strict=True))
+        device, where = self._json("device")
+        for column, key in (("device", "name"), ("driver", "driver_version")):
+            if row[column] != device.get(key):
+                raise refusal(
+                    self.path,
+                    line,
+                    f"the {column} is '{row[column]}', in line {where} '{device.get(key)}'",
+                )
+        if row["candidate"] in self.rows:
+            first = self.rows[row["candidate"]].line
+            raise refusal(
+                self.path, line, f"candidate {row['candidate']} has a row already, line {first}"
+            )
+        if row["outcome"] not in OUTCOMES:
+            raise refusal(
+                self.path,
+                line,
+                f"'{row['outcome']}' is no outcome; there are {', '.join(OUTCOMES)}",
+            )
+        self.rows[row["candidate"]] = self._result(line, row)
+        self.ended = 0
+
+    def _result(self, line: int, row: dict[str, str]) -> Result:
+        def number(column: str, of: Callable[[str], T]) -> T:
+            return self._read(line, column, row[column], of)
+
+        measured = row["outcome"] == "measured"
+        result = Result(
+            line=line,
+            candidate=row["candidate"],
+            ordinal=number("ordinal", int),
+            skeleton=row["skeleton"],
+            sizes=number("sizes", sizes),
+            source=row["source"],
+            outcome=row["outcome"],
+            reason=unescaped(row["reason"]),
+            error=number("error", finite) if measured else math.nan,
+            rms=number("rms", finite) if measured else math.nan,
+            build_seconds=number("build_seconds", finite),
+            prepare_ns=number("prepare_ns", natural),
+            allocated=number("allocated", natural),
+            times_ns=number("times_ns", times) if measured else (),
+            detail=number("detail", detail),
+        )
+        if measured and len({len(run) for run in result.times_ns}) != 1:
+            raise refusal(
+                self.path, line, f"the runs of times_ns '{row['times_ns']}' are not of one length"
+            )
+        return result
+
+    def _read(self, line: int, column: str, text: str, of: Callable[[str], T]) -> T:
+        try:
+            return of(text)
+        except ValueError as error:
+            raise refusal(
+                self.path, line, f"{column} cannot be '{text[:60]}' ({error}). {AGAIN}"
+            ) from error
+
+    def _json(self, key: str) -> tuple[dict[str, Any], int]:
+        line, text = self.the(key)
+        return self._read(line, f"# {key}", text, table), line
+
+    def _device(self, data: dict[str, Any], line: int) -> Device:
+        needed = {field.name for field in fields(Device) if field.default is MISSING}
+        if needed - data.keys():
+            lacking = ", ".join(sorted(needed - data.keys()))
+            raise refusal(self.path, line, f"the device lacks {lacking}. {AGAIN}")
+        return Device.from_json(data)
+
+
+def sizes(text: str) -> dict[str, int]:
+    """The sizes `kappa=2 sigma=3`."""
+    return {name: int(value) for name, value in detail(text)}
+
+
+def table(text: str) -> dict[str, Any]:
+    """JSON data with names."""
+    if not text.startswith("{"):
+        raise ValueError("it is no JSON object")
+    return json.loads(text)
+
+
+def natural(text: str) -> int:
+    """A whole number."""
+    if not text.isdecimal():
+        raise ValueError("it is no whole number")
+    return int(text)
+
+
+def detail(text: str) -> tuple[tuple[str, str], ...]:
+    """Words NAME=VALUE."""
+    pairs = [word.partition("=") for word in text.split()]
+    for name, equals, _ in pairs:
+        if not equals:
+            raise ValueError(f"{name} is not NAME=VALUE")
+    return tuple((name, value) for name, _, value in pairs)
+
+
+def times(text: str) -> tuple[tuple[int, ...], ...]:
+    """Nanoseconds: runs by `;`, in each the launches by blanks."""
+    return tuple(tuple(map(natural, run.split())) for run in text.split(";"))
+
+
+def finite(text: str) -> float:
+    """A number that is one."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("it is not finite")
+    return number
+
+
+def unescaped(text: str) -> str:
+    """A text with its line breaks."""
+    return text.replace("\\\\", "\0").replace("\\n", "\n").replace("\0", "\\")

@@ -1,0 +1,155 @@
+"""export, import: candidates for a machine without Python, and what came back from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from liftpy.boards.bundle import Bundle, write
+from liftpy.boards.importing import import_results
+from liftpy.boards.results import read_results
+from liftpy.cli.arguments import (
+    JsonFlag,
+    LimitsName,
+    MemoryLimit,
+    SeedOption,
+    SetOption,
+    SizeOption,
+    WhereOption,
+    device_or_default,
+    load_program,
+    settings_and_lists,
+    sizes,
+)
+from liftpy.cli.screen import note, say, show_json
+from liftpy.errors import UnknownName, Unsatisfiable
+from liftpy.explore import campaign as campaigns
+from liftpy.explore import report
+from liftpy.explore.campaign import identity_of, space_of
+from liftpy.explore.candidate import Fixed
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands."""
+    app.command("export")(export)
+    app.command("import")(import_)
+
+
+def export(  # noqa: PLR0913  as many options as there are to choose candidates
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|PROGRAM",
+            help="A campaign database, with CANDIDATE; or a program, as in `compile`.",
+        ),
+    ],
+    candidates: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="CANDIDATE", help="Ids of candidates, or how they begin."),
+    ] = None,
+    *,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="DIR", help="A new folder for the bundle.")
+    ],
+    size: SizeOption = None,
+    set_: SetOption = None,
+    where: WhereOption = None,
+    memory_limit: MemoryLimit = None,
+    device: LimitsName = None,
+    batch: Annotated[
+        int | None,
+        typer.Option("--batch", metavar="N", min=1, help="The first N draws of --seed, not one."),
+    ] = None,
+    seed: SeedOption = 0,
+    json: JsonFlag = False,
+) -> None:
+    """A bundle that runs without Python: kernels, a C program, a Makefile, a manifest.
+
+    What it prints is read by `liftpy import`. Needs no device: --device says whose limits hold.
+    """
+    if candidates:
+        chosen = {"--size": size, "--set": set_, "--where": where, "--device": device}
+        chosen |= {"--memory-limit": memory_limit, "--batch": batch}
+        for name, value in chosen.items():
+            if value:
+                raise typer.BadParameter("CANDIDATE names what is exported", param_hint=name)
+        bundle = Bundle.stored(Path(what), candidates)
+    elif Path(what).suffix == campaigns.DATABASE.suffix:
+        raise UnknownName(
+            f"{what} is a campaign: name its candidates, as `liftpy export {what} CANDIDATE -o "
+            f"{output}`; `liftpy candidates {what}` lists them"
+        )
+    else:
+        bundle = of_program(what, size, set_, where, memory_limit, device, batch, seed)
+    write(bundle, output)
+    if json:
+        show_json(
+            {
+                "bundle": str(output),
+                "candidates": [{"id": c.key, "assignment": c.settings} for c in bundle.candidates],
+            }
+        )
+        return
+    say(f"{report.candidates_text(len(bundle.candidates))} of {bundle.identity.program}: {output}")
+    note(f"on the board: cd {output.name} && make run; then: liftpy import FILE results.csv")
+
+
+def of_program(
+    name: str,
+    size: Sequence[str] | None,
+    set_: Sequence[str] | None,
+    where: Sequence[str] | None,
+    memory_limit: int | None,
+    device: str | None,
+    batch: int | None,
+    seed: int,
+) -> Bundle:
+    """One candidate of a program, as `compile` would choose it, or what a campaign would draw."""
+    single, listed = settings_and_lists(set_)
+    fixed: Fixed = listed if batch is None else {**single, **listed}
+    numbers = sizes(size)
+    space = space_of(
+        load_program(name),
+        device_or_default(device),
+        memory_limit=memory_limit,
+        sizes=numbers,
+        where=where or (),
+        fixed=fixed,
+    )
+    if not space.possible:
+        raise Unsatisfiable(space.why_empty(memory_limit))
+    identity = identity_of(space, seed, search="random", memory_limit=memory_limit, sizes=numbers)
+    if batch is None:
+        return Bundle(identity, (space.candidate(single),))
+    return Bundle(identity, tuple(space.sample(batch, seed)))
+
+
+def import_(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A campaign database; made if there is none.")
+    ],
+    results: Annotated[
+        Path, typer.Argument(metavar="CSV", help="What `board` printed: results.csv.")
+    ],
+    *,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Takes the whole rows of a file that breaks off.")
+    ] = False,
+    json: JsonFlag = False,
+) -> None:
+    """Takes what a board printed into a campaign; all rows of it, or none.
+
+    FILE is made if there is none. Otherwise it must be a campaign of this program on that device.
+    """
+    found = import_results(file, read_results(results, partial=partial))
+    if json:
+        show_json({"file": str(file), "outcomes": found})
+        return
+    say(
+        f"{report.candidates_text(sum(found.values()))} taken into {file}: "
+        f"{report.counts_text(found)}"
+    )
+    note(f"the front: liftpy pareto {file}")

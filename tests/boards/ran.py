@@ -1,0 +1,46 @@
+"""Running a bundle as on a board: no Python takes part."""
+
+import hashlib
+import os
+import subprocess
+from pathlib import Path
+
+from liftpy.boards.bundle import Bundle, write
+from liftpy.explore.campaign import identity_of, space_of
+from liftpy.ir.expr import Program
+from liftpy.workloads import Convolution, convolution
+
+CONVOLUTION = convolution(Convolution(4, 9, 8, 8, (3, 3), padding=(1, 1, 1, 1)), "conv")
+
+
+def run(
+    board: Path, bundle: Path, *options: str, device: str = "portable"
+) -> subprocess.CompletedProcess:
+    """What the program `board` prints."""
+    # Intel's runtime, which liftpy registers, cannot be loaded by a program of C.
+    environment = {n: v for n, v in os.environ.items() if n != "OCL_ICD_VENDORS"}
+    command = [str(board), "--bundle", str(bundle), "--device", device, *options]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env=environment, timeout=60
+    )
+
+
+def exported(
+    program: Program, folder: Path, settings=None, draws: int | None = None, device="pocl"
+) -> Bundle:
+    """A bundle of a program: one candidate, or the first draws of seed 0."""
+    space = space_of(program, device)
+    chosen = [space.candidate(settings or {})] if draws is None else space.sample(draws, 0)
+    bundle = Bundle(identity_of(space, 0, search="random"), tuple(chosen))
+    write(bundle, folder)
+    return bundle
+
+
+def altered(bundle: Path, id_: str, old: str, new: str) -> None:
+    """Changes the text of a candidate's kernels, and the plan so that `board` takes it."""
+    file, plan = bundle / "kernels" / f"{id_}.cl", bundle / "plan.txt"
+    before = file.read_text()
+    assert old in before
+    file.write_text(before.replace(old, new))
+    hashes = [hashlib.sha256(t.encode()).hexdigest() for t in (before, file.read_text())]
+    plan.write_text(plan.read_text().replace(*hashes))

@@ -1,0 +1,220 @@
+"""The program `board`: what it refuses, finds wrong, and goes on with after a crash."""
+
+import hashlib
+import re
+import shutil
+
+import pytest
+
+from liftpy.boards.importing import import_results
+from liftpy.boards.results import read_results
+from liftpy.constraints.device import DEFAULT_DEVICE
+from liftpy.errors import ResultsRefused
+from liftpy.explore.campaign import Campaign
+from liftpy.primitives.text import parse
+from tests.boards.ran import altered, exported, run
+
+
+@pytest.fixture(scope="module")
+def original(pocl, tmp_path_factory):
+    """A bundle of three candidates that build fast."""
+    folder = tmp_path_factory.mktemp("three") / "bundle"
+    bundle = exported(parse("def thrice(x: [12]f32) = x |> map(x => x * 3)"), folder, draws=3)
+    return folder, [candidate.key for candidate in bundle.candidates]
+
+
+@pytest.fixture
+def three(original, tmp_path):
+    """A copy of the bundle, and its candidates."""
+    folder, ids = original
+    return shutil.copytree(folder, tmp_path / "bundle"), ids
+
+
+def results(printed, tmp_path, **how):
+    """What was printed, read back."""
+    (tmp_path / "results.csv").write_text(printed.stdout)
+    return read_results(tmp_path / "results.csv", **how)
+
+
+def test_a_wrong_candidate_and_one_that_does_not_build_keep_no_other_from_being_tried(
+    board, three, tmp_path
+):
+    folder, (first, second, third) = three
+    altered(folder, first, "3.0f", "3.001f")
+    altered(folder, second, "kernel void", "kernel viod")
+    found = run(board, folder)
+    assert "viod" in found.stderr  # the driver's log
+    wrong, unbuilt, right = results(found, tmp_path).rows
+    assert (wrong.outcome, unbuilt.outcome, right.outcome) == ("wrong", "build_failed", "measured")
+    assert right.candidate == third
+    assert "the program means" in wrong.reason
+    assert unbuilt.reason.startswith("clBuildProgram returned CL_BUILD_PROGRAM_FAILURE\n")
+    with pytest.raises(ResultsRefused, match=r"line 8: the board built kernels with the SHA-256"):
+        import_results(tmp_path / "a.db", read_results(tmp_path / "results.csv"))
+    assert not (tmp_path / "a.db").exists()
+
+
+def test_an_element_that_nobody_writes_is_found_and_its_meaning_is_looked_up(
+    board, three, tmp_path
+):
+    """It lies at no point where the expected value is known: these are left out here."""
+    folder, (_, plain, _) = three
+    plan = (folder / "plan.txt").read_text().split("\n")
+    expected = next(k for k, line in enumerate(plan) if line.startswith("expected"))
+    launch = plan.index("launch run k0_output 3 12 1 1 0 0 0 x output")
+    plan[launch] = "launch run k0_output 3 6 1 1 0 0 0 x output"  # half of the work-items
+    points = folder / "expected" / "0.bin"
+    points.write_bytes(points.read_bytes()[:16])
+    words = plan[expected].split()
+    words[3], words[6] = "1", sha(points)
+    plan[expected] = " ".join(words)
+    (folder / "plan.txt").write_text("\n".join(plan))
+    found = results(run(board, folder, "--only", plain), tmp_path)
+    assert found.rows[0].outcome == "wrong", found.rows[0].reason
+    assert "memory that no work-item wrote" in found.rows[0].reason
+    import_results(tmp_path / "a.db", found)
+    (row,) = Campaign.read(tmp_path / "a.db").rows
+    assert row.outcome == "wrong"
+    assert "(an element that no work-item wrote), the program means" in row.reason
+
+
+def sha(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_result_that_leaves_the_first_one_is_judged_when_it_is_read(board, three, tmp_path):
+    """The board does not know which of the two is right: liftpy evaluates the meaning there."""
+    folder, (first, second, _) = three
+    plan = (folder / "plan.txt").read_text()
+    points = folder / "expected" / "0.bin"
+    before = sha(points)
+    points.write_bytes(points.read_bytes()[:16])
+    plan = plan.replace(" 12 12 ", " 12 1 ").replace(before, sha(points))
+    (folder / "plan.txt").write_text(plan)
+    true = sha(folder / "kernels" / f"{second}.cl")
+    altered(folder, second, "3.0f", "3.0f + (get_global_id(0) == 1)")
+    found = results(run(board, folder, "--only", first, "--only", second), tmp_path)
+    assert [row.outcome for row in found.rows] == ["measured", "measured"]
+    assert found.rows[1].detail[0][0] == "suspect"
+
+    text = (tmp_path / "results.csv").read_text()  # as if these were the kernels that liftpy makes
+    told = text.replace(sha(folder / "kernels" / f"{second}.cl"), true)
+    (tmp_path / "results.csv").write_text(told)
+    import_results(tmp_path / "a.db", read_results(tmp_path / "results.csv"))
+    right, wrong = Campaign.read(tmp_path / "a.db").rows
+    assert (right.outcome, wrong.outcome) == ("measured", "wrong")
+    assert wrong.reason.startswith("result[1] is ")
+
+
+@pytest.mark.parametrize("file", ["plan.txt", "inputs/0-x.bin", "expected/0.bin"])
+def test_a_file_that_did_not_arrive_whole_is_refused(board, three, file):
+    folder, _ = three
+    path = folder / file
+    path.write_bytes(path.read_bytes()[:-7])
+    found = run(board, folder)
+    assert found.returncode == 1
+    assert file.partition("/")[2] in found.stderr
+    assert "opy the bundle again" in found.stderr
+
+
+def test_kernels_that_did_not_arrive_whole_are_refused(board, three):
+    folder, (first, *_) = three
+    (folder / "kernels" / f"{first}.cl").write_text("")
+    found = run(board, folder)
+    assert found.returncode == 1
+    assert (
+        f"{first}.cl is not the file that was exported: its SHA-256 is e3b0c44298fc" in found.stderr
+    )
+
+
+def test_what_the_device_lacks_is_refused(board, three, tmp_path, pocl):
+    """A type of numbers, a work-group, a buffer: with what the campaign can learn from it."""
+    folder, _ = three
+    most = pocl.max_work_group_size
+    plan = (folder / "plan.txt").read_text()
+    head, *parts = plan.split("\ncandidate ")
+    parts[0] = parts[0].replace("\nslot ", "\nextension cl_khr_none\nslot ", 1)
+    parts[1] = re.sub(r"(launch run \S+) .* (x output)", rf"\1 2 {most} 2 {most} 2 \2", parts[1])
+    parts[2] = parts[2].replace("slot own_x 48", f"slot own_x {1 << 60}")
+    (folder / "plan.txt").write_text("\ncandidate ".join([head, *parts]))
+    lacking, group, buffer = results(run(board, folder), tmp_path).rows
+    assert {row.outcome for row in (lacking, group, buffer)} == {"refused"}
+    assert lacking.reason == "it needs cl_khr_none, which the device lacks"
+    assert f"the device runs it with at most {most}" in group.reason
+    assert dict(group.detail) == {"kernel": "k0_output", "figure": "group", "number": str(most)}
+    assert f"it needs a buffer of {1 << 60} bytes (own_x)" in buffer.reason
+
+
+def test_half_floats_are_refused_where_there_are_none(board, tmp_path, pocl):
+    if "cl_khr_fp16" in pocl.extensions:
+        pytest.skip("this PoCL has f16")
+    program = parse("def p(x: [12]f16) = x |> map(x => x * 3)")
+    exported(program, tmp_path / "bundle", device=DEFAULT_DEVICE)
+    (row,) = results(run(board, tmp_path / "bundle"), tmp_path).rows
+    assert (row.outcome, row.reason) == ("refused", "it needs cl_khr_fp16, which the device lacks")
+
+
+def test_what_was_cut_off_anywhere_is_gone_on_with(board, three, tmp_path):
+    """The output of a run that died, at each of its lines and within them, then resumed."""
+    folder, ids = three
+    whole = run(board, folder, "--repeats", "1").stdout
+    path = tmp_path / "results.csv"
+    begins = [k for k, c in enumerate(whole) if c == "\n" and k > whole.index("\ncandidate,")]
+    for cut in [*(k + 1 for k in begins[:-1:2]), *(k + 9 for k in begins[:-1:2])]:
+        path.write_text(whole[:cut])
+        resumed = run(board, folder, "--repeats", "1", "--resume", str(path))
+        assert resumed.returncode == 0, resumed.stderr
+        path.write_text(whole[:cut] + resumed.stdout)
+        assert [row.candidate for row in read_results(path).rows] == ids
+        if not whole[:cut].endswith("\n"):
+            assert "\n# torn\n# resumed " in path.read_text()
+
+
+def test_the_whole_rows_of_what_breaks_off_are_taken_when_asked(board, three, tmp_path):
+    folder, (first, *_) = three
+    path = tmp_path / "results.csv"
+    path.write_text(run(board, folder, "--repeats", "1").stdout[:-99])
+    with pytest.raises(ResultsRefused, match=r"line 12: it is cut off after"):
+        read_results(path)
+    import_results(tmp_path / "a.db", read_results(path, partial=True))
+    kept = Campaign.read(tmp_path / "a.db").rows
+    assert (len(kept), kept[0].id) == (2, first)
+
+
+def test_a_candidate_that_ends_the_program_twice_is_not_tried_again(board, three, tmp_path):
+    folder, (first, second, third) = three
+    path = tmp_path / "results.csv"
+    whole = run(board, folder, "--only", first).stdout.partition("# end")[0]
+    path.write_text(f"{whole}# begin {second}\n# resumed\n# begin {second}\n")
+    path.write_text(path.read_text() + run(board, folder, "--resume", str(path)).stdout)
+    rows = {row.candidate: row for row in read_results(path).rows}
+    assert rows[second].outcome == "crashed"
+    assert "ended abruptly 2 times" in rows[second].reason
+    assert rows[third].outcome == "measured"
+    import_results(tmp_path / "a.db", read_results(path))
+    assert Campaign.read(tmp_path / "a.db").counts == {"measured": 2, "crashed": 1}
+
+
+def test_another_bundle_is_not_gone_on_with(board, three, tmp_path):
+    folder, (first, *_) = three
+    path = tmp_path / "results.csv"
+    path.write_text(run(board, folder, "--only", first).stdout.replace("# bundle ", "# bundle 0"))
+    found = run(board, folder, "--resume", str(path))
+    assert (found.returncode, found.stdout) == (1, "")
+    assert "is of another bundle or another device" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (["--device", "no such"], 1, "there is no device 'no such'"),
+        (["--only", "0123"], 1, "the bundle has no candidate 0123"),
+        (["--bundle", "nowhere"], 1, "nowhere/plan.txt cannot be read"),
+        (["--skip", "x"], 2, "--skip needs a whole number"),
+        (["--speed"], 2, "--speed is no option, or lacks its value"),
+    ],
+)
+def test_a_wrong_command_line_is_said(board, three, options, code, said):
+    found = run(board, three[0], *options)
+    assert found.returncode == code
+    assert said in found.stderr
