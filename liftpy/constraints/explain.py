@@ -25,6 +25,8 @@ NEAREST = 3  # values suggested for a parameter
 WIDTH = 120  # characters shown of a condition
 EFFORT = 300_000  # values tried to see whether a condition is missed
 SECONDS = 1.0  # for z3 to narrow down a clash, before every condition is tried in turn
+SMALLEST_SECONDS = 2.0  # to look for a clash of fewer conditions, or to see that there is none
+UNKNOWN = f"whether fewer do was not known within {SMALLEST_SECONDS:g} s"
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,8 @@ class Explanation:
 
     completions: the points that have the given values. clashes: where there are none, the
     conditions that the values break, or else conditions that exclude each other, all of which it
-    takes. nearest: for each given parameter, values that work with the other given ones. example:
+    takes. fewest: whether no fewer exclude each other; False where the time ended before that was
+    known. nearest: for each given parameter, values that work with the other given ones. example:
     where there are none of these, a point that keeps each given value that those before it allow.
     least_memory: where a memory limit is among the clashes, the least one that can be kept. total:
     whether every parameter is given.
@@ -42,6 +45,7 @@ class Explanation:
     given: Assignment
     completions: int
     clashes: tuple[Clause, ...] = ()
+    fewest: bool = True
     nearest: tuple[tuple[str, tuple[int, ...]], ...] = ()
     example: tuple[tuple[str, int], ...] = ()
     least_memory: int | None = None
@@ -74,7 +78,8 @@ class Explanation:
         elif len(self.clashes) == 1:
             lines.append(f"Nothing satisfies {self.clash(self.clashes[0])}.")
         elif self.clashes:
-            lines.append("These exclude each other:")
+            unknown = "" if self.fewest else f" ({UNKNOWN})"
+            lines.append(f"These exclude each other{unknown}:")
             lines += [f"- {line}" for line in self.clash_lines()]
         if self.least_memory is not None:
             lines.append(f"The least memory limit that can be kept is {self.least_memory} bytes.")
@@ -98,6 +103,7 @@ class Explanation:
                 }
                 for c in self.clashes
             ],
+            "fewest": self.fewest,
             "nearest": {name: list(values) for name, values in self.nearest},
             "example": dict(self.example),
             "least_memory": self.least_memory,
@@ -151,7 +157,8 @@ def explain(system: ConstraintSystem, given: Mapping[str, int]) -> Explanation:
     completions = Space(fixed).count()
     if completions:
         return Explanation(dict(given), completions, total=total)
-    clashes = tuple(system.broken(given)) or clash(system, given)
+    broken = tuple(system.broken(given))
+    clashes, fewest = (broken, True) if broken else clash(system, given)
     near = tuple(nearest(system, given))
     example = None if near else close_by(system, given)
     limited = any(is_memory_limit(c) for c in clashes)
@@ -159,6 +166,7 @@ def explain(system: ConstraintSystem, given: Mapping[str, int]) -> Explanation:
         dict(given),
         0,
         clashes,
+        fewest,
         near,
         tuple((example or {}).items()),
         least_memory(fixed) if limited else None,
@@ -188,18 +196,13 @@ def out_of_range(system: ConstraintSystem, given: Mapping[str, int]) -> str | No
     return None
 
 
-def refuse_empty(system: ConstraintSystem) -> None:
-    """Refuse a system without points, saying why."""
-    if first(system) is None:
-        raise ConstraintRefused(explain(system, {}).text())
-
-
-def clash(system: ConstraintSystem, given: Mapping[str, int]) -> tuple[Clause, ...]:
-    """Conditions that leave no point with the given values, as few as there are.
+def clash(system: ConstraintSystem, given: Mapping[str, int]) -> tuple[tuple[Clause, ...], bool]:
+    """Conditions that leave no point with the given values, and whether there are no fewer.
 
     z3 gives a first set, if it can in time; then what is not missed is left out, many at first, one
     by one at last, and a smaller set is looked for. (A condition stays where it would take too much
-    effort to see whether it is missed.) Of the ranges, which count too, those stay that z3 needs.
+    effort to see whether it is missed.) Of the ranges, which are not counted, those stay that z3
+    needs.
     """
     fixed = system.fix(given)
 
@@ -223,13 +226,14 @@ def clash(system: ConstraintSystem, given: Mapping[str, int]) -> tuple[Clause, .
             else:
                 start += size
         size //= 2
-    needed = list(smallest(fixed, needed, lambda part: search(part, EFFORT)))
+    few, fewest = smallest(fixed, needed, lambda part: search(part, EFFORT), SMALLEST_SECONDS)
+    needed = list(few)
     verdict = feasible(ConstraintSystem(system.parameters, tuple(needed)), given, seconds=SECONDS)
     free = {n for c in needed for n in c.names} - given.keys()
     bounds = [c for p in system.parameters if p.name in free for c in ranges(p)]
     if isinstance(verdict, Infeasible):
         bounds = [c for c in bounds if c in verdict.core]
-    return (*needed, *bounds)
+    return (*needed, *bounds), fewest
 
 
 def nearest(

@@ -14,7 +14,6 @@ from liftpy.constraints.device import Device
 from liftpy.constraints.draw import Sampler, first
 from liftpy.constraints.draw import Space as Points
 from liftpy.constraints.explain import Explanation, explain, least_memory, out_of_range
-from liftpy.constraints.solve import Infeasible, redundant
 from liftpy.constraints.system import ConstraintSystem
 from liftpy.constraints.user import asked_too, wishes
 from liftpy.errors import ConstraintRefused, UnknownName, a_few
@@ -24,7 +23,6 @@ from liftpy.primitives.text import parse
 from liftpy.rewrite.origin import origins
 from liftpy.rewrite.skeleton import Skeleton
 
-IMPLIED_SECONDS = 2.0  # for z3 to see whether one condition follows from others
 Allows: TypeAlias = Callable[[Skeleton, Mapping[str, int]], bool]
 
 
@@ -195,23 +193,6 @@ class Space:
     def possible(self) -> bool:
         """Whether there are candidates; none are counted."""
         return any(member.possible for member in self.members)
-
-    def implied(self, seconds: float = IMPLIED_SECONDS) -> dict[str, list[str]]:
-        """Conditions that follow from others, by their text: the skeletons in which they do.
-
-        z3 proves it; what it gives up on within `seconds` is not in the answer.
-        """
-        known: dict[object, set[str]] = {}
-        found: dict[str, list[str]] = {}
-        for member in self.members:
-            system = member.system
-            key = (system.parameters, tuple(c.constraint for c in system.clauses))
-            if key not in known:
-                answers = redundant(system, seconds=seconds).items()
-                known[key] = {str(c.constraint) for c, v in answers if isinstance(v, Infeasible)}
-            for text in sorted(known[key]):
-                found.setdefault(text, []).append(member.skeleton.key)
-        return found
 
     def count(self) -> int:
         """The exact number of candidates."""

@@ -184,6 +184,28 @@ def test_a_space_says_what_is_reached_and_how_long_it_took(liftpy):
     assert re.search(r"valid points: [\d,]+ \(derived and counted in \d+\.\d\d s\)", text)
 
 
+def test_space_without_a_count_has_the_ranges_that_the_count_has(liftpy):
+    narrow = ("space", "tiny.lift", "--set", "family=direct", "--set", "pad=fused")
+    counted = liftpy(*narrow, "--json").json
+    data = liftpy(*narrow, "--uncounted", "--json").json
+    assert data["count"] is None
+    for name, values in counted["reached"].items():
+        left = data["tightened"][name]
+        assert (left["low"], left["high"], left["unknown"]) == (min(values), max(values), 0)
+    said = liftpy(*narrow, "--uncounted").out
+    assert "valid points: not counted" in said
+    assert "1 .. 16: 1 .. 4" in said
+
+
+def test_space_says_who_asks_and_who_does_not(liftpy):
+    ask = ("space", "tiny.lift", "--set", "family=direct", "--census")
+    census = {(c["kind"], c["name"]): c for c in liftpy(*ask, "--json").json["census"]}
+    assert census["primitive", "split"]["conditions"] > 0
+    assert "any number of work-items" in census["lowered form", "mapGlb"]["silent"]
+    assert census["device", "private_memory"]["silent"] is None
+    assert "any number of work-items" in " ".join(liftpy(*ask).out.split())
+
+
 def test_a_space_says_which_conditions_follow_from_others(liftpy):
     narrow = ("space", "tiny.lift", "--set", "family=direct")
     assert "implied" not in liftpy(*narrow, "--json").json

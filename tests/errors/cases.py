@@ -21,7 +21,7 @@ from liftpy.compile import compile_candidate, compile_program
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.draw import Space as Points
-from liftpy.constraints.explain import explain, refuse_empty
+from liftpy.constraints.explain import explain
 from liftpy.constraints.profile import FOLDER
 from liftpy.constraints.system import Clause, ConstraintSystem
 from liftpy.explore.campaign import Campaign, space_of
@@ -374,9 +374,6 @@ CASES |= {
     "parameter_without_a_value": lambda _: compile_candidate(doubling(), {}),
     "parameter_that_no_system_has": lambda _: explain(four_stages(), {"tau": 3}),
     "value_out_of_range": lambda _: explain(four_stages(), {"theta": 2}),
-    "space_that_is_empty": lambda _: refuse_empty(
-        collect(doubling(7, low=2), replace(DEFAULT_DEVICE, max_work_group_size=4))
-    ),
     "point_beyond_the_last": lambda _: Points(collect(doubling(), DEFAULT_DEVICE)).unrank(12),
     "condition_on_an_unknown_size": lambda _: ConstraintSystem(
         (), (Clause(at_most(var("tau"), 4), ("ask",)),)

@@ -28,7 +28,7 @@ from tests.workloads.references import CASES, inputs
 
 SIZED = [name for name, family in FAMILIES.items() if isinstance(family, Family)]
 
-DRAWS = 3  # of each family; benchmarks/correctness.py draws more
+DRAWS = 3  # of each family; benchmarks/space.py --candidates draws more
 
 
 def small(name: str) -> str:
