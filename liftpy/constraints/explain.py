@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from liftpy.constraints.core import smallest
@@ -39,7 +39,7 @@ class Explanation:
     known. nearest: for each given parameter, values that work with the other given ones. example:
     where there are none of these, a point that keeps each given value that those before it allow.
     least_memory: where a memory limit is among the clashes, the least one that can be kept. total:
-    whether every parameter is given.
+    whether every parameter is given. blameless: there is no point whatever the given values are.
     """
 
     given: Assignment
@@ -50,11 +50,17 @@ class Explanation:
     example: tuple[tuple[str, int], ...] = ()
     least_memory: int | None = None
     total: bool = False
+    blameless: bool = False
 
     @property
     def valid(self) -> bool:
         """Whether some point has the given values."""
         return self.completions > 0
+
+    @property
+    def blamed(self) -> Assignment:
+        """The given values that the conditions are held against."""
+        return {} if self.blameless else self.given
 
     @property
     def gist(self) -> tuple[object, ...]:
@@ -72,7 +78,9 @@ class Explanation:
         if self.valid:
             return f"{shown} is possible: {points(self.completions)} of the space have it."
         lines = [f"{shown} is refused." if shown else "The space is empty."]
-        broken = [c for c in self.clashes if c.names <= self.given.keys()]
+        if self.blameless:
+            lines = [f"There is no point, whatever {' and '.join(self.given)} may be."]
+        broken = [c for c in self.clashes if c.names <= self.blamed.keys()]
         if broken:
             lines += [f"Broken: {self.clash(c)}." for c in broken]
         elif len(self.clashes) == 1:
@@ -111,7 +119,7 @@ class Explanation:
 
     def denial(self, clause: Clause) -> str | None:
         """The sentence that the given values break a condition; None where they do not alone."""
-        mine = clause.constraint.substitute(self.given)
+        mine = clause.constraint.substitute(self.blamed)
         return None if mine.names() or mine.holds({}) else mine.denial()
 
     def clash_lines(self) -> list[str]:
@@ -125,7 +133,7 @@ class Explanation:
 
     def clash(self, clause: Clause) -> str:
         """A condition with the given values put in."""
-        mine = {n: v for n, v in self.given.items() if n in clause.names}
+        mine = {n: v for n, v in self.blamed.items() if n in clause.names}
         text = f"{shorten(str(clause.constraint))} (asked by {clause.asked_by_few})"
         if not mine:
             return text
@@ -157,6 +165,8 @@ def explain(system: ConstraintSystem, given: Mapping[str, int]) -> Explanation:
     completions = Space(fixed).count()
     if completions:
         return Explanation(dict(given), completions, total=total)
+    if given and search(system, EFFORT) == (None, True):
+        return replace(explain(system, {}), given=dict(given), total=total, blameless=True)
     broken = tuple(system.broken(given))
     clashes, fewest = (broken, True) if broken else clash(system, given)
     near = tuple(nearest(system, given))

@@ -197,6 +197,24 @@ def test_space_without_a_count_has_the_ranges_that_the_count_has(liftpy):
     assert "1 .. 16: 1 .. 4" in said
 
 
+def test_a_condition_says_of_how_many_skeletons_it_says_nothing(liftpy):
+    for command in ("space", "explain", "compile", "run", "derive"):
+        said = liftpy(command, "tiny.lift", "--where", "kappa >= 2")
+        assert said.code == 0, said.err
+        note = re.search(r"note: 2 <= kappa says nothing of (\d+) of (\d+) skeletons", said.err)
+        assert 0 < int(note[1]) < int(note[2])
+    blocked = liftpy("run", "tiny.lift", "--set", "family=direct", "--where", "kappa > 2", "--json")
+    assert blocked.json["assignment"]["kappa"] == 4
+    listed = liftpy("derive", "tiny.lift", "--where", "kappa > 2", "--json").json
+    assert {s["family"] for s in listed} >= {"plain", "direct"}
+
+
+def test_a_stage_that_is_none_is_refused_with_those_there_are(liftpy):
+    said = liftpy("show", "tiny.lift", "--stage", "cod")
+    assert said.code == 2
+    assert "no stage 'cod'; did you mean code? There are source, types," in said.err
+
+
 def test_space_says_who_asks_and_who_does_not(liftpy):
     ask = ("space", "tiny.lift", "--set", "family=direct", "--census")
     census = {(c["kind"], c["name"]): c for c in liftpy(*ask, "--json").json["census"]}
@@ -357,7 +375,7 @@ def test_without_a_device_the_message_says_how_to_get_one(tmp_path):
     for command in (["devices"], ["run", "vgg16/24"], ["explore", "vgg16/24"]):
         said = in_a_process(*command, cwd=tmp_path, OCL_ICD_VENDORS=str(tmp_path))
         assert said.code == 1
-        assert said.err.startswith("error: There is no OpenCL device.")
+        assert said.err.startswith("error: there is no OpenCL device.")
         assert "pip install 'liftpy[cpu]'" in said.err
     said = in_a_process("compile", "matmul/4x6x8", cwd=tmp_path, OCL_ICD_VENDORS=str(tmp_path))
     assert said.code == 0

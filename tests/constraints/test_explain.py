@@ -10,7 +10,7 @@ from liftpy.constraints.explain import explain, least_memory
 from liftpy.constraints.solve import Unknown
 from liftpy.constraints.system import ConstraintSystem, is_range
 from liftpy.errors import ConstraintRefused
-from liftpy.ir.constraint import at_most, divides, equal
+from liftpy.ir.constraint import at_least, at_most, divides, equal
 from liftpy.ir.nat import nat
 from tests.constraints.examples import every_point, four_stages, random_system, sizes, system
 from tests.constraints.skeletons import doubling, window_sums
@@ -129,6 +129,20 @@ def test_a_clash_that_may_not_be_the_smallest_says_so(monkeypatch):
     assert not found.fewest
     assert found.to_json()["fewest"] is False
     assert "These exclude each other (whether fewer do was not known within 2 s):" in found.text()
+
+
+def test_a_given_value_is_not_blamed_for_what_clashes_without_it():
+    ranges = {"a": (1, 8), "b": (1, 16)}
+    a, b = sizes(**ranges)
+    found = explain(system(ranges, divides(b, a), at_least(nat(101), a * b)), {"a": 3})
+    assert not found.valid
+    assert found.nearest == found.example == ()
+    assert found.text().splitlines()[:4] == [
+        "There is no point, whatever a may be.",
+        "These exclude each other:",
+        "- b divides a (asked by ask 0)",
+        "- 101 <= a*b (asked by ask 1)",
+    ]
 
 
 def test_a_range_that_takes_part_is_named():

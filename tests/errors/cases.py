@@ -387,6 +387,7 @@ CASES |= {
         lp.parse("def p(xs: [4]f64) = xs |> map(x => x + x)"),
         replace(DEFAULT_DEVICE, extensions=()),
     ),
+    "profile_without_its_prefix": lambda _: find_device("mali-g72"),
     "profile_nobody_knows": lambda _: find_device("profile:mali-g27"),
     "profile_that_is_not_there": lambda _: find_device("profile:./none.toml"),
     "profile_that_runs_nothing": lambda _: lp.compile(DOUBLE, device="profile:mali-g72"),
@@ -591,6 +592,8 @@ MORE_COMMANDS = {
     "command_compile_into_a_file": ["compile", "tiny.lift", "-o", "tiny.lift"],
     "command_run_into_nothing": ["run", "tiny.lift", "--output", "none/y.npy"],
     "command_run_of_another_campaign": ["run", "sums.lift", "--db", "tiny.db"],
+    "command_run_of_a_campaign_with_open_sizes": ["run", "open.lift", "--db", "tiny.db"],
+    "command_run_of_no_parameter": ["run", "open.lift", "--input", "zs=flat.npy"],
     "command_plot_into_nothing": ["pareto", "tiny.db", "--plot", "none/front.png"],
     "command_replay_of_other_kernels": ["replay", "other.db", "KEY"],
     "command_explore_where_nothing_is": [

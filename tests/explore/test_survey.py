@@ -12,6 +12,16 @@ NAMES = ("matmul/6x4x8", "stencil/three/24", "asum/24")
 PROFILE = "profile:mali-g72"
 
 
+def test_one_condition_or_family_may_be_a_string():
+    """And is not taken for its letters; what is short is shown short."""
+    program = lp.workload("matmul/6x4x8")
+    space = lp.space(program, PROFILE, where="kappa <= 4", families="direct")
+    assert space.asked == ("kappa <= 4",)
+    assert space.families == ["direct"]
+    assert repr(space) == "<Space of matmul_6x4x8 on Mali-G72: 2 skeletons>"
+    assert repr(program) == "<Program matmul_6x4x8(a: [6][4]f32, b: [4][8]f32) -> [6][8]f32>"
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_tightened_ranges_are_those_of_the_counted_points(name):
     space = lp.space(lp.workload(name), PROFILE)
