@@ -101,7 +101,9 @@ def write(folder: Path, module: Module) -> None:
         (folder / SOURCE_FILE).write_text(module.source, encoding="utf-8")
         (folder / MANIFEST_FILE).write_text(module.manifest_json(), encoding="utf-8")
     except OSError as error:
-        raise LiftError(f"{folder} cannot be written: {error.strerror}") from error
+        raise LiftError(
+            f"{folder} cannot be written: {error.strerror}; --output names a folder"
+        ) from error
 
 
 def run(  # noqa: PLR0913  as many options as a run has

@@ -337,7 +337,7 @@ def test_a_refusal_says_what_why_and_what_would_do(liftpy, databases, golden, na
         (["compile", "tiny.lift", "--set", "kappa"], "'kappa' is not NAME=VALUE"),
         (["compile", "tiny.lift", "--set", "v=1", "--set", "v=2"], "v is given twice: 1 and 2"),
         (["run", "tiny.lift", "--input", "x"], "'x' is not NAME=FILE.npy"),
-        (["show", "tiny.lift", "--stage", "asm"], "'asm' is not one of"),
+        (["show", "tiny.lift", "--stage", "asm"], "there is no stage 'asm'"),
         (["explore", "tiny.lift", "--samples", "0"], "--samples"),
         (["tune", "tiny.lift"], "No such command 'tune'"),
         (["show"], "Missing argument"),
