@@ -27,6 +27,8 @@ def smallest(
     `clash` is one whose conditions are all needed; it is the answer where none is smaller, or where
     that is not known within `seconds`. `search` looks for points.
     """
+    if len(clash) <= 1:
+        return tuple(clash), True
     deadline = time.monotonic() + seconds
     clauses = system.clauses
     groups: list[frozenset[int]] = []
@@ -46,6 +48,8 @@ def smallest(
 
 def hitting_set(groups: Sequence[frozenset[int]], seconds: float) -> list[int] | None:
     """As few numbers as have one of each group, ascending; None if z3 does not know in time."""
+    if not groups:
+        return []
     context = z3.Context()
     solver = z3.Optimize(ctx=context)
     solver.set("timeout", max(1, int(seconds * 1000)))
