@@ -238,11 +238,11 @@ def test_profiling_restores_inputs_that_a_run_destroys(loaded, monkeypatch):
         ({"x": X, "y": Y, "w": W}, r"has no input 'w'"),
         (
             {"x": X[:-1], "y": Y},
-            r"'x' is x: f32\[101\]; it got an array of shape \(100,\)\. Pass one of .*\(101,\)",
+            r"'x' is \[101\]f32; it got an array of shape \(100,\)\. Pass one of .*\(101,\)",
         ),
         (
             {"x": X, "y": Y.astype(np.float64)},
-            r"'y' is y: f32\[101\]; it got float64 .* \.astype\(np\.float32\)",
+            r"'y' is \[101\]f32; it got float64 .* \.astype\(np\.float32\)",
         ),
         ({"x": X.tolist(), "y": Y}, r"it got a list\. Pass np\.asarray\(\.\.\., dtype=np\.float32"),
     ],
