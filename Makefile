@@ -7,7 +7,7 @@ SAMPLES ?= 60
 SEED   ?= 0
 LIMIT  ?= 180
 DB     ?= vgg16-$(LAYER)-seed$(SEED).db
-PYTEST ?= -n auto
+PYTEST ?= -n auto --dist worksteal
 
 VENV := .venv
 BIN  := $(VENV)/bin

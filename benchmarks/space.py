@@ -7,8 +7,9 @@
 2. The published example: the four-stage family of VGG-16's layer 7 under the stated bounds.
 3. Draws over all built-in programs and three devices: every assignment satisfies every condition,
    evaluated in plain integers by other code than what drew it.
-4. With `--candidates N`: N draws over the smaller built-in programs on the attached device, each
-   compiled, launched and compared with float64.
+4. With `--candidates N`, instead of the above: N candidates of every built-in program on the
+   attached device, each compiled, launched and compared with float64. Programs of many operations
+   have smaller sizes here, which are printed.
 5. With `--builds`: how long the attached device's driver takes to build kernels of more and more
    unrolled statements, which is why the system has a limit of them.
 
@@ -20,15 +21,17 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import multiprocessing
+import os
 import resource
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
 
 import liftpy as lp
 from liftpy.compile import compile_candidate, skeletons
@@ -37,12 +40,19 @@ from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.constraints.draw import Space as Points
 from liftpy.constraints.profile import profile
 from liftpy.constraints.system import Clause, ConstraintSystem
-from liftpy.explore.campaign import Campaign
+from liftpy.explore.candidate import program_text
+from liftpy.explore.check import INPUT_SEED, expected, inputs
+from liftpy.explore.messages import Compile, Compiled, Measure, Setup
+from liftpy.explore.outcome import KINDS
 from liftpy.explore.space import Space
+from liftpy.explore.worker import Bench
 from liftpy.ir.constraint import divides
+from liftpy.ir.expr import Program
 from liftpy.ir.nat import var
 from liftpy.opencl.run import Session
-from liftpy.workloads import workloads
+from liftpy.primitives.text import parse
+from liftpy.workloads import FAMILIES, Convolution, convolution, workloads
+from liftpy.workloads.family import Family
 
 BUILD_S, DRAWS_PER_S, EXPLAIN_S = 5.0, 2000, 2.0
 """The goals."""
@@ -50,7 +60,10 @@ BUILD_S, DRAWS_PER_S, EXPLAIN_S = 5.0, 2000, 2.0
 SETTINGS = (("theta=7", "kappa=5"), ("theta=50", "omega=2"), ("theta=7", "sigma=25", "kappa=4"))
 """Settings that clash: a broken condition, two conditions, a condition of some skeletons only."""
 
-SMALL_MFLOP = 60.0  # programs that section 4 draws from
+READY_S, CANDIDATE_S = 180.0, 60.0
+"""Section 4: seconds for deriving and for the float64 of a program; for a candidate."""
+
+MOST_MFLOP = 15.0  # operations of a program of section 4
 
 
 def devices() -> dict[str, Device]:
@@ -199,24 +212,131 @@ def draws(total: int, seed: int) -> list[str]:
 # --- 4. candidates are right ----------------------------------------------------------------------
 
 
-def candidates(total: int, seed: int) -> list[str]:
-    """Campaigns over the smaller programs; what came out of them other than measured."""
-    small = [w.name for w in workloads() if w.flops <= SMALL_MFLOP * 1e6]
-    each = -(-total // len(small))
+@dataclass(frozen=True)
+class Tried:
+    """What a process found of one candidate of a program: its outcome, in what time."""
+
+    label: str
+    outcome: str
+    reason: str
+    seconds: float
+
+
+def affordable() -> Iterator[tuple[str, Program]]:
+    """The built-in programs: of those with more operations than `MOST_MFLOP`, smaller ones.
+
+    Their largest sizes are halved: of layers height and width, or channels and kernels. Layers that
+    become the same are one program.
+    """
+    layers: dict[Convolution, list[str]] = {}
+    for family in FAMILIES.values():
+        if isinstance(family, Family):
+            for sizes in map(list, family.listed):
+                while family.flops(*sizes) > MOST_MFLOP * 1e6:
+                    sizes[sizes.index(max(sizes))] //= 2
+                name = family.workload(tuple(sizes)).name
+                yield name, lp.workload(name)
+        else:
+            for number, layer in family.layers.items():
+                layers.setdefault(smaller(layer), []).append(f"{family.name}/{number}")
+    for layer, names in layers.items():
+        yield f"{', '.join(names)} as {layer}", convolution(layer)
+
+
+def smaller(layer: Convolution) -> Convolution:
+    """A layer, or one of the same kind with fewer operations."""
+    while layer.flops > MOST_MFLOP * 1e6:
+        if layer.height > layer.channels:
+            layer = replace(layer, height=layer.height // 2, width=layer.width // 2)
+        else:
+            layer = replace(layer, channels=layer.channels // 2, kernels=layer.kernels // 2)
+    return layer
+
+
+def try_candidates(text: str, count: int, seed: int, results: Connection) -> None:
+    """Sends what becomes of a program's drawn candidates; in a process of its own.
+
+    As a campaign judges them (`explore.worker`), but for the repeated runs. The first is the plain
+    form, which every program has.
+    """
+    program = parse(text)
+    device = lp.find_device()
+    space = lp.space(program, device)
+    drawn = [*space.sample(1, seed, "plain"), *space.sample(count, seed)]
+    drawn = list({candidate.key: candidate for candidate in drawn}.values())[:count]
+    bench = Bench(Setup(text, device, expected(program, inputs(program)), INPUT_SEED))
+    results.send(None)  # ready
+    for candidate in drawn:
+        begun = time.perf_counter()
+        outcome = bench.compile(Compile(candidate.skeleton.key, candidate.assignment))
+        if isinstance(outcome, Compiled):
+            outcome = bench.measure(outcome.module, Measure(None, 0.0))
+        seconds = time.perf_counter() - begun
+        results.send(Tried(candidate.label, outcome.kind, outcome.reason, seconds))
+    results.close()
+
+
+def tried(text: str, count: int, seed: int) -> Iterator[Tried]:
+    """What becomes of a program's drawn candidates; one that hangs or crashes ends it."""
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["liftpy", "liftpy.explore.worker"])
+    ours, theirs = processes.Pipe(duplex=False)
+    process = processes.Process(
+        target=try_candidates, args=(text, count, seed, theirs), daemon=True
+    )
+    process.start()
+    theirs.close()
+    limit = READY_S
+    try:
+        while True:
+            if not ours.poll(limit):
+                yield Tried("", "timed_out", f"nothing within {limit:g} s", limit)
+                return
+            found = ours.recv()
+            limit = CANDIDATE_S
+            if found is not None:
+                yield found
+    except EOFError:
+        process.join()
+        if process.exitcode:
+            yield Tried("", "crashed", f"exit code {process.exitcode}", 0.0)
+    finally:
+        process.kill()
+        process.join()
+        ours.close()
+
+
+def candidates(each: int, seed: int) -> list[str]:
+    """As many candidates of every built-in program; what came out of them other than right.
+
+    A program for each processor at a time: most of the time is the driver's compiler.
+    """
     outcomes: Counter[str] = Counter()
     wrong: list[str] = []
-    for name in small:
-        with tempfile.TemporaryDirectory() as folder:
-            found: Campaign = lp.explore(
-                lp.workload(name), samples=each, seed=seed, db=Path(folder) / "space.db"
-            )
-            outcomes.update(found.counts)
+    begun = time.perf_counter()
+    known = list(affordable())
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        judged = pool.map(lambda one: list(tried(program_text(one[1]), each, seed)), known)
+        for number, ((name, _), found) in enumerate(zip(known, judged, strict=True), 1):
+            mine = Counter(one.outcome for one in found)
+            outcomes.update(mine)
             wrong += [
-                f"{name}: {row.outcome}: {row.reason.splitlines()[0]}"
-                for row in found.rows
-                if row.outcome != "measured"
+                f"{name}: {one.label}: {one.outcome}: {one.reason}"
+                for one in found
+                if one.outcome != "measured"
             ]
-    print(f"\n{sum(outcomes.values())} candidates of {len(small)} programs: {dict(outcomes)}")
+            counted = ", ".join(f"{n} {outcome}" for outcome, n in mine.items())
+            slowest = max(found, key=lambda one: one.seconds)
+            print(
+                f"{time.perf_counter() - begun:>4.0f} s  {number:>3} of {len(known)}  {name}: "
+                f"{counted} (up to {slowest.seconds:.1f} s: {slowest.label})",
+                flush=True,
+            )
+    print(
+        f"\n{sum(outcomes.values())} candidates of {len(known)} programs in "
+        f"{time.perf_counter() - begun:.0f} s: "
+        + ", ".join(f"{outcomes[kind]} {kind}" for kind in KINDS)
+    )
     return wrong
 
 
@@ -255,11 +375,12 @@ def main() -> int:
     parser.add_argument("--builds", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    missed = speed(options.program) + published()
-    if options.draws:
-        missed += draws(options.draws, options.seed)
     if options.candidates:
-        missed += candidates(options.candidates, options.seed)
+        missed = candidates(options.candidates, options.seed)
+    else:
+        missed = speed(options.program) + published()
+    if options.draws and not options.candidates:
+        missed += draws(options.draws, options.seed)
     if options.builds:
         builds()
     print("\n".join(["", *(f"missed: {text}" for text in missed)]))

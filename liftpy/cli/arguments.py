@@ -14,6 +14,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from liftpy.cli.screen import note
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.errors import ArgumentRefused, LiftError, UnknownName
 from liftpy.explore.campaign import space_of
@@ -280,4 +281,14 @@ def asked_space(
         where=where or (),
         fixed=listed,
     )
+    note_unbound(space)
     return space, chosen
+
+
+def note_unbound(space: Space) -> None:
+    """Says which of the user's conditions leave skeletons as they are."""
+    for text, count in space.unbound.items():
+        note(
+            f"note: {text} says nothing of {count} of {len(space.members)} skeletons, which have "
+            "no such size; --set family=... chooses among them"
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator
 from dataclasses import asdict
 from enum import StrEnum
@@ -22,12 +23,14 @@ from liftpy.cli.arguments import (
     WhereOption,
     device_or_default,
     load_program,
+    note_unbound,
     settings,
     settings_and_lists,
 )
 from liftpy.cli.screen import say, show_json
 from liftpy.cli.screen import show as show_table
 from liftpy.compile import Compilation, compile_program, skeletons
+from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ConstraintRefused, UnknownName
 from liftpy.explore.campaign import space_of
 from liftpy.explore.candidate import FAMILY, Settings
@@ -58,6 +61,15 @@ class Stage(StrEnum):
     MEMORY = "memory"
     VIEWS = "views"
     CODE = "code"
+
+
+def stage_named(word: str) -> Stage:
+    """The stage of that name; a usage error says which there are."""
+    if word not in list(Stage):
+        near = difflib.get_close_matches(word, list(Stage), n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise typer.BadParameter(f"there is no stage '{word}'{hint} There are {', '.join(Stage)}")
+    return Stage(word)
 
 
 def register(app: typer.Typer) -> None:
@@ -91,7 +103,10 @@ def show(
     *,
     size: SizeOption = None,
     stage: Annotated[
-        Stage, typer.Option("--stage", metavar="STAGE", help=f"One of: {', '.join(Stage)}.")
+        Stage,
+        typer.Option(
+            "--stage", metavar="STAGE", parser=stage_named, help=f"One of: {', '.join(Stage)}."
+        ),
     ] = Stage.SOURCE,
     set_: SetOption = None,
     where: WhereOption = None,
@@ -214,21 +229,25 @@ def derive(
         bool, typer.Option("--steps", help="Print the expression after each step.")
     ] = False,
     set_: ChoiceOption = None,
+    where: WhereOption = None,
     device: LimitsName = None,
     json: JsonFlag = False,
 ) -> None:
     """The derivation: each rule applied, where, and what came out; one of each family.
 
     Others of a family are named by their choices, `--set pad=copy`; with --json all are listed.
-    A derivation does not depend on a device; with --device, only those that have a candidate there.
+    A derivation does not depend on a device or on sizes; with --device or --where, only those that
+    have a candidate there.
     """
     given = settings(set_)
     if strategy is not None:
         given[FAMILY] = strategy
     source = closed(load_program(program, size))
     found = fitting(source, given)
-    if device is not None:
-        space = Space.of(source, find_device(device), found)
+    if device is not None or where:
+        target = DEFAULT_DEVICE if device is None else find_device(device)
+        space = Space.of(source, target, found, where=where or ())
+        note_unbound(space)
         found = [member.skeleton for member in space.members if member.points.count()]
         if not found:
             raise ConstraintRefused(space.why_empty())

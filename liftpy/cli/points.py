@@ -26,8 +26,10 @@ from liftpy.cli.screen import note, say, show, show_json
 from liftpy.constraints.device import DEFAULT_DEVICE, PROFILE, Device
 from liftpy.constraints.profile import profiles as all_profiles
 from liftpy.errors import LiftError
+from liftpy.explore import survey
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.report import in_bytes
+from liftpy.explore.space import Space
 from liftpy.ir.types import EXTENSIONS
 from liftpy.opencl.run import device_notes, devices, find_device
 
@@ -38,6 +40,14 @@ DrawOption = Annotated[
 ]
 ImpliedOption = Annotated[
     bool, typer.Option("--implied", help="Say which conditions follow from others (z3; slow).")
+]
+UncountedOption = Annotated[
+    bool,
+    typer.Option("--uncounted", help="Count nothing: ranges as z3 tightens them (slow)."),
+]
+CensusOption = Annotated[
+    bool,
+    typer.Option("--census", help="Say who asks for how many conditions, and who for none, why."),
 ]
 StartOption = Annotated[
     int, typer.Option("--start", metavar="K", min=0, help="Leave out the first K draws.")
@@ -133,6 +143,8 @@ def show_space(  # noqa: PLR0913  as many options as there are to narrow and to 
     seed: SeedOption = 0,
     sampler: SamplerOption = SamplerName.UNIFORM,
     implied: ImpliedOption = False,
+    uncounted: UncountedOption = False,
+    census: CensusOption = False,
     json: JsonFlag = False,
 ) -> None:
     """Parameters, ranges, constraints with who asked for each, the exact number of valid points.
@@ -146,50 +158,86 @@ def show_space(  # noqa: PLR0913  as many options as there are to narrow and to 
         drawn = dataclasses.replace(space, sampler=sampler.value).sample(draw, seed, start=start)
         show_draws(drawn, more=len(drawn) == draw, json=json)
         return
-    space.count()
+    left = survey.uncounted(space) if uncounted else None
+    count = None if uncounted else space.count()
     seconds = time.perf_counter() - begun
+    follows = survey.implied(space) if implied else None
+    asking = survey.asking(space) if census else None
     if json:
-        show_json(
-            {
-                "program": space.program.name,
-                "device": target.to_json(),
-                "parameters": space.parameters,
-                "reached": space.reached,
-                "constraints": space.constraints,
-                **({"implied": space.implied()} if implied else {}),
-                "skeletons": space.counts(),
-                "count": space.count(),
-                "seconds": seconds,
-            }
-        )
+        data = {
+            "program": space.program.name,
+            "device": target.to_json(),
+            "parameters": space.parameters,
+            **({"reached": space.reached} if left is None else {"tightened": as_json(left)}),
+            "constraints": space.constraints,
+            **({"implied": follows} if follows is not None else {}),
+            **({"census": [dataclasses.asdict(one) for one in asking]} if asking else {}),
+            "skeletons": None if uncounted else space.counts(),
+            "count": count,
+            "seconds": seconds,
+        }
+        show_json(data)
         return
     say(f"{space.program.name} on {spell(target)}")
-    choices = Table(title="parameters", title_justify="left", box=None, pad_edge=False)
-    for name in ("name", "values", "meaning", "families"):
-        choices.add_column(name, overflow="fold")
-    for p in space.parameters:
-        if "words" in p:
-            choices.add_row(p["name"], " | ".join(p["words"]), "structural choice", "")
-        else:
-            families = ", ".join(p["families"])
-            choices.add_row(p["name"], spell_range(p, space.reached), p["meaning"], families)
-    show(choices)
-    conditions = Table(title="constraints", title_justify="left", box=None, pad_edge=False)
-    for name in ("condition", "asked by", "skeletons", *(["follows in"] if implied else [])):
-        conditions.add_column(name, overflow="fold")
-    follows = space.implied() if implied else {}
-    for c in space.constraints:
-        here = set(follows.get(c["text"], ())) & set(c["skeletons"])
-        counts = [len(c["skeletons"]), *([len(here)] if implied else [])]
-        conditions.add_row(c["text"], c["asked_by"], *map(str, counts))
-    show(conditions)
+    show_choices(space, left)
+    show_conditions(space, follows)
+    if asking is not None:
+        show_census(asking)
+    if count is None:
+        say(f"valid points: not counted (ranges tightened by z3 in {seconds:.2f} s)")
+        return
     sizes = Table(title="skeletons", title_justify="left", box=None, pad_edge=False)
     sizes.add_column("skeleton", overflow="fold")
     sizes.add_column("valid points", justify="right")
-    for key, count in space.counts().items():
-        sizes.add_row(key, f"{count:,}")
+    for key, mine in space.counts().items():
+        sizes.add_row(key, f"{mine:,}")
     show(sizes)
-    say(f"valid points: {space.count():,} (derived and counted in {seconds:.2f} s)")
+    say(f"valid points: {count:,} (derived and counted in {seconds:.2f} s)")
+
+
+def as_json(left: dict[str, survey.Left]) -> dict[str, Any]:
+    """Tightened ranges as JSON data."""
+    return {name: dataclasses.asdict(mine) for name, mine in left.items()}
+
+
+def show_choices(space: Space, left: dict[str, survey.Left] | None) -> None:
+    """Choices and sizes; of each size what is valid, or the range that z3 leaves."""
+    table = Table(title="parameters", title_justify="left", box=None, pad_edge=False)
+    for name in ("name", "values", "meaning", "families"):
+        table.add_column(name, overflow="fold")
+    for p in space.parameters:
+        if "words" in p:
+            table.add_row(p["name"], " | ".join(p["words"]), "structural choice", "")
+            continue
+        spelled = spell_range(p, space.reached) if left is None else spell_left(p, left[p["name"]])
+        table.add_row(p["name"], spelled, p["meaning"], ", ".join(p["families"]))
+    show(table)
+
+
+def show_conditions(space: Space, follows: dict[str, list[str]] | None) -> None:
+    """Every condition, who asks, in how many skeletons, and in how many it follows from others."""
+    table = Table(title="constraints", title_justify="left", box=None, pad_edge=False)
+    also = [] if follows is None else ["follows in"]
+    for name in ("condition", "asked by", "skeletons", *also):
+        table.add_column(name, overflow="fold")
+    for c in space.constraints:
+        counts = [len(c["skeletons"])]
+        if follows is not None:
+            counts.append(len(set(follows.get(c["text"], ())) & set(c["skeletons"])))
+        table.add_row(c["text"], c["asked_by"], *map(str, counts))
+    show(table)
+
+
+def show_census(asking: list[survey.Counted]) -> None:
+    """Who asks for how many conditions, and who for none."""
+    table = Table(title="census", title_justify="left", box=None, pad_edge=False)
+    for name in ("who", "", "conditions", "why none"):
+        table.add_column(name, overflow="fold")
+    for one in asking:
+        none = "what it asks holds for all sizes here" if one.conditions == 0 else ""
+        count = "" if one.silent else str(one.conditions)
+        table.add_row(one.kind, one.name, count, one.silent or none)
+    show(table)
 
 
 def spell_range(parameter: dict[str, Any], reached: dict[str, list[int]]) -> str:
@@ -203,6 +251,20 @@ def spell_range(parameter: dict[str, Any], reached: dict[str, list[int]]) -> str
     if len(values) <= VALUES_SHOWN:
         return f"{text}: {', '.join(map(str, values))} valid"
     return f"{text}: {len(values)} valid, {values[0]} .. {values[-1]}"
+
+
+def spell_left(parameter: dict[str, Any], left: survey.Left) -> str:
+    """A size's range, and what z3 leaves of it."""
+    text = f"{parameter['low']} .. {parameter['high']}"
+    if left.low is None:
+        return f"{text}: none valid"
+    within = (
+        ""
+        if [left.low, left.high] == [parameter["low"], parameter["high"]]
+        else (f": {left.low} .. {left.high}")
+    )
+    gave_up = f" (z3 gave up in {left.unknown} skeletons)" if left.unknown else ""
+    return f"{text}{within}{gave_up}"
 
 
 def show_draws(drawn: list[Candidate], *, more: bool, json: bool) -> None:

@@ -22,6 +22,7 @@ from liftpy.cli.arguments import (
     arrays,
     asked_space,
     load_program,
+    note_unbound,
     settings,
 )
 from liftpy.cli.screen import note, say, show_json
@@ -101,7 +102,9 @@ def write(folder: Path, module: Module) -> None:
         (folder / SOURCE_FILE).write_text(module.source, encoding="utf-8")
         (folder / MANIFEST_FILE).write_text(module.manifest_json(), encoding="utf-8")
     except OSError as error:
-        raise LiftError(f"{folder} cannot be written: {error}") from error
+        raise LiftError(
+            f"{folder} cannot be written: {error.strerror}; --output names a folder"
+        ) from error
 
 
 def run(  # noqa: PLR0913  as many options as a run has
@@ -109,6 +112,7 @@ def run(  # noqa: PLR0913  as many options as a run has
     *,
     size: SizeOption = None,
     set_: SetOption = None,
+    where: WhereOption = None,
     device: DeviceName = None,
     input_: Annotated[
         list[str] | None,
@@ -136,22 +140,26 @@ def run(  # noqa: PLR0913  as many options as a run has
     json: JsonFlag = False,
 ) -> None:
     """Runs one candidate, and says how long it took and how close to the meaning it came."""
-    if db is not None and set_:
-        raise typer.BadParameter(
-            "--db and --set choose a candidate, each its own", param_hint="--set"
-        )
+    for option, value in (("--set", set_), ("--where", where)):
+        if db is not None and value:
+            raise typer.BadParameter(
+                f"--db and {option} choose a candidate, each its own", param_hint=option
+            )
     taken = arrays(input_)
-    source = at_inputs(load_program(program, size), taken)
-    where = find_device(device)
-    check_attached(where)
+    named = load_program(program, size)
+    check_names(named, taken)
+    source = at_inputs(named, taken)
+    target = find_device(device)
+    check_attached(target)
     if db is None:
-        space = space_of(source, where, memory_limit=memory_limit)
+        space = space_of(source, target, memory_limit=memory_limit, where=where or ())
+        note_unbound(space)
         candidate = space.candidate(settings(set_))
     else:
         candidate = best_of(db, source, memory_limit)
     given = fill(source, taken)
     module = compile_candidate(candidate.skeleton, candidate.assignment)
-    done = run_once(module, where, given)
+    done = run_once(module, target, given)
     error = Judge(source, given, expected(source, given)).judge(done.result)
     if isinstance(error, WrongResult):
         raise LiftError(f"{candidate.label} is wrong: {error.reason}")
@@ -164,6 +172,13 @@ def best_of(db: Path, program: Program, memory_limit: int | None) -> Candidate:
     """The best candidate of a campaign. StoreRefused if it is one of another program."""
     row = Campaign.read(db).best(memory_limit)
     with Reader.read(db) as store:
+        if opened := size_ranges(program):
+            used = store.identity.settings.get("sizes") or {}
+            words = " ".join(f"--size {n}={used.get(n, 'NUMBER')}" for n in opened)
+            raise StoreRefused(
+                f"{db} is a campaign of {store.identity.program} at sizes that are numbers, and "
+                f"{program.name} has open ones: give those of the campaign, {words}"
+            )
         if store.identity.text != program_text(program):
             raise StoreRefused(
                 f"{db} is a campaign of {store.identity.program}, not of this {program.name}; name "
@@ -181,8 +196,8 @@ def at_inputs(program: Program, given: Mapping[str, NDArray[Any]]) -> Program:
 NO_ARRAY = np.empty(())
 
 
-def fill(program: Program, given: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    """An array for each parameter: those given, noise for the others; tuples by their parts."""
+def check_names(program: Program, given: Mapping[str, NDArray[Any]]) -> None:
+    """ArgumentRefused for an array that is given for no parameter; tuples go by their parts."""
     names = [
         ".".join([p.name, *map(str, part.path)])
         for p in program.params
@@ -193,6 +208,10 @@ def fill(program: Program, given: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
             raise ArgumentRefused(
                 f"{program.name} has no parameter '{name}'; it takes: {', '.join(names)}"
             )
+
+
+def fill(program: Program, given: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """An array for each parameter: those given, noise for the others; tuples by their parts."""
     return {name: replaced(name, noise, given) for name, noise in inputs(program).items()}
 
 
@@ -213,7 +232,10 @@ def save(path: Path, result: Any) -> None:
         with path.open("wb") as file:
             np.save(file, result)
     except OSError as error:
-        raise LiftError(f"{path} cannot be written: {error}") from error
+        missing = (
+            "" if path.parent.is_dir() else f"; there is no folder {path.parent}, make it first"
+        )
+        raise LiftError(f"{path} cannot be written: {error.strerror}{missing}") from error
 
 
 def shape(result: Any) -> list[Any]:

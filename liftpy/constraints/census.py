@@ -3,14 +3,18 @@
 Primitives say it themselves: `requires`, or `unconditional`; so do rules: `where`, or a proof
 without. Here stands what a lowered form and a fact of a device ask, beyond that. A test counts all
 of them, so that a new one without a word here fails by its name (tests/constraints/test_census.py).
+`liftpy space --census` shows it for a space.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from liftpy.constraints.system import MEMORY_LIMIT
-from liftpy.ir.expr import Primitive
+from liftpy.ir.expr import FunCall, Primitive
+from liftpy.ir.walk import top_down
 from liftpy.primitives import (
     IterateSeq,
     MapGlb,
@@ -29,6 +33,8 @@ from liftpy.primitives import (
     ToPrivate,
 )
 from liftpy.rewrite.rule import Rule
+from liftpy.rewrite.rules import RULES
+from liftpy.rewrite.skeleton import Skeleton
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,10 @@ class Asks:
     """How the clauses of one who asks begin that they are asked by."""
 
     by: tuple[str, ...]
+
+    def asked(self, asker: str) -> bool:
+        """Whether somebody who asks for a clause is meant: whole words are compared."""
+        return any(re.match(rf"{re.escape(by.strip())}(?!\w)", asker) for by in self.by)
 
 
 @dataclass(frozen=True)
@@ -100,3 +110,29 @@ def asked_by_rule(rule: Rule) -> Asks | Silent:
     if rule.where:
         return Asks((f"rule {rule.name} ",))
     return Silent("it is proved for all sizes without a condition")
+
+
+def asked_by_primitive(primitive: type[Primitive]) -> Asks | Silent:
+    """What a primitive asks of the sizes in its arguments, beyond what its lowered form asks."""
+    if primitive.unconditional:
+        return Silent(primitive.unconditional)
+    return Asks((primitive.name,))
+
+
+def census(skeletons: Iterable[Skeleton]) -> Iterator[tuple[str, str, Asks | Silent]]:
+    """Who could ask something in these skeletons: of what kind, its name, its word."""
+    kinds: dict[type[Primitive], None] = {}
+    rules: dict[str, None] = {}
+    for skeleton in skeletons:
+        calls = (e for _, e in top_down(skeleton.program.body.body) if isinstance(e, FunCall))
+        kinds |= {type(e.fun): None for e in calls if isinstance(e.fun, Primitive)}
+        rules |= {step.rule: None for step in skeleton.derivation.steps}
+    for kind in sorted(kinds, key=lambda kind: kind.name):
+        yield "primitive", kind.name, asked_by_primitive(kind)
+        if kind in FORMS:
+            yield "lowered form", kind.name, FORMS[kind]
+    for name in sorted(rules):
+        yield "rule", name, asked_by_rule(RULES[name])
+    for fact, word in DEVICE.items():
+        if word is not IDENTITY:
+            yield "device", fact, word

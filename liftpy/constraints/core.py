@@ -1,54 +1,70 @@
 """The smallest set of conditions that exclude each other.
 
-By hitting sets (Ignatiev et al., Smallest MUS extraction, CP 2015). Whatever has a point leaves
-some conditions broken, and every set that clashes has one of these. So the smallest set that has
-one of each group met so far is the smallest clash, or it has a point that shows another group.
+By implicit hitting sets (Ignatiev et al., Smallest MUS extraction, CP 2015). Whatever has a point
+leaves some conditions broken, and every set that clashes has one of these. So no clash is smaller
+than the smallest set that has one of each group met so far; and that set is itself a clash, or it
+has a point that shows another group.
 """
 
 from __future__ import annotations
 
-import itertools
+import time
 from collections.abc import Callable, Sequence
 
-from liftpy.constraints.system import Assignment, Clause, ConstraintSystem
+import z3
 
-GROUPS = 80  # groups of broken conditions met, after which the search is given up
-SUBSETS = 200_000  # sets of conditions looked at, likewise
+from liftpy.constraints.system import Assignment, Clause, ConstraintSystem
 
 #: A point of a system, or None; and whether that is certain.
 Search = Callable[[ConstraintSystem], tuple[Assignment | None, bool]]
 
 
 def smallest(
-    system: ConstraintSystem, clash: Sequence[Clause], search: Search
-) -> tuple[Clause, ...]:
-    """A clash of as few conditions of the system as there is.
+    system: ConstraintSystem, clash: Sequence[Clause], search: Search, seconds: float
+) -> tuple[tuple[Clause, ...], bool]:
+    """A clash of conditions of the system, and whether it is known that none has fewer.
 
     `clash` is one whose conditions are all needed; it is the answer where none is smaller, or where
-    it would take too long to tell. `search` looks for points.
+    that is not known within `seconds`. `search` looks for points.
     """
+    if len(clash) <= 1:
+        return tuple(clash), True
+    deadline = time.monotonic() + seconds
     clauses = system.clauses
-    groups: list[int] = []  # as bits: clause number k is 1 << k
-    looked = 0
-    for size in range(1, len(clash)):
-        for chosen in itertools.combinations(range(len(clauses)), size):
-            looked += 1
-            if looked > SUBSETS:
-                return tuple(clash)
-            bits = sum(1 << k for k in chosen)
-            if any(not bits & group for group in groups):
-                continue
-            here = ConstraintSystem(system.parameters, tuple(clauses[k] for k in chosen))
-            point, certain = search(here)
-            if point is None:
-                return here.clauses if certain else tuple(clash)
-            groups.append(broken_by(system, point, search))
-            if len(groups) > GROUPS:
-                return tuple(clash)
-    return tuple(clash)
+    groups: list[frozenset[int]] = []
+    while (left := deadline - time.monotonic()) > 0:
+        chosen = hitting_set(groups, left)
+        if chosen is None:
+            break
+        if len(chosen) >= len(clash):
+            return tuple(clash), True
+        here = ConstraintSystem(system.parameters, tuple(clauses[k] for k in chosen))
+        point, certain = search(here)
+        if point is None:
+            return (here.clauses, True) if certain else (tuple(clash), False)
+        groups.append(broken_by(system, point, search))
+    return tuple(clash), False
 
 
-def broken_by(system: ConstraintSystem, point: Assignment, search: Search) -> int:
+def hitting_set(groups: Sequence[frozenset[int]], seconds: float) -> list[int] | None:
+    """As few numbers as have one of each group, ascending; None if z3 does not know in time."""
+    if not groups:
+        return []
+    context = z3.Context()
+    solver = z3.Optimize(ctx=context)
+    solver.set("timeout", max(1, int(seconds * 1000)))
+    taken = {k: z3.Bool(f"clause {k}", context) for k in sorted(frozenset[int]().union(*groups))}
+    for group in groups:
+        solver.add(z3.Or([taken[k] for k in sorted(group)]))
+    for one in taken.values():
+        solver.add_soft(z3.Not(one), "1")
+    if solver.check() != z3.sat:
+        return None
+    model = solver.model()
+    return [k for k, one in taken.items() if z3.is_true(model.eval(one))]
+
+
+def broken_by(system: ConstraintSystem, point: Assignment, search: Search) -> frozenset[int]:
     """The conditions that a point breaks, and no more of them than some point has to break."""
     kept = [c for c in system.clauses if c not in system.broken(point)]
     for clause in system.clauses:
@@ -57,4 +73,4 @@ def broken_by(system: ConstraintSystem, point: Assignment, search: Search) -> in
             if further is not None:
                 broken = system.broken(further)
                 kept = [c for c in system.clauses if c not in broken]
-    return sum(1 << k for k, c in enumerate(system.clauses) if c not in kept)
+    return frozenset(k for k, c in enumerate(system.clauses) if c not in kept)

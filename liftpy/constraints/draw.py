@@ -86,7 +86,8 @@ class Graph:
             raise ConstraintRefused(
                 f"the space of {', '.join(p.name for p in self.order)} is too tangled to count:"
                 f" more than {NODE_LIMIT} partial assignments differ."
-                " Draw with the sampler `incremental`, or narrow the ranges"
+                " Draw with the sampler `incremental`, or narrow the ranges;"
+                " `liftpy space --uncounted` shows what the conditions leave of them"
             )
         return made
 

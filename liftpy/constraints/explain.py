@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from liftpy.constraints.core import smallest
@@ -25,6 +25,8 @@ NEAREST = 3  # values suggested for a parameter
 WIDTH = 120  # characters shown of a condition
 EFFORT = 300_000  # values tried to see whether a condition is missed
 SECONDS = 1.0  # for z3 to narrow down a clash, before every condition is tried in turn
+SMALLEST_SECONDS = 2.0  # to look for a clash of fewer conditions, or to see that there is none
+UNKNOWN = f"whether fewer do was not known within {SMALLEST_SECONDS:g} s"
 
 
 @dataclass(frozen=True)
@@ -33,24 +35,32 @@ class Explanation:
 
     completions: the points that have the given values. clashes: where there are none, the
     conditions that the values break, or else conditions that exclude each other, all of which it
-    takes. nearest: for each given parameter, values that work with the other given ones. example:
+    takes. fewest: whether no fewer exclude each other; False where the time ended before that was
+    known. nearest: for each given parameter, values that work with the other given ones. example:
     where there are none of these, a point that keeps each given value that those before it allow.
     least_memory: where a memory limit is among the clashes, the least one that can be kept. total:
-    whether every parameter is given.
+    whether every parameter is given. blameless: there is no point whatever the given values are.
     """
 
     given: Assignment
     completions: int
     clashes: tuple[Clause, ...] = ()
+    fewest: bool = True
     nearest: tuple[tuple[str, tuple[int, ...]], ...] = ()
     example: tuple[tuple[str, int], ...] = ()
     least_memory: int | None = None
     total: bool = False
+    blameless: bool = False
 
     @property
     def valid(self) -> bool:
         """Whether some point has the given values."""
         return self.completions > 0
+
+    @property
+    def blamed(self) -> Assignment:
+        """The given values that the conditions are held against."""
+        return {} if self.blameless else self.given
 
     @property
     def gist(self) -> tuple[object, ...]:
@@ -68,13 +78,16 @@ class Explanation:
         if self.valid:
             return f"{shown} is possible: {points(self.completions)} of the space have it."
         lines = [f"{shown} is refused." if shown else "The space is empty."]
-        broken = [c for c in self.clashes if c.names <= self.given.keys()]
+        if self.blameless:
+            lines = [f"There is no point, whatever {' and '.join(self.given)} may be."]
+        broken = [c for c in self.clashes if c.names <= self.blamed.keys()]
         if broken:
             lines += [f"Broken: {self.clash(c)}." for c in broken]
         elif len(self.clashes) == 1:
             lines.append(f"Nothing satisfies {self.clash(self.clashes[0])}.")
         elif self.clashes:
-            lines.append("These exclude each other:")
+            unknown = "" if self.fewest else f" ({UNKNOWN})"
+            lines.append(f"These exclude each other{unknown}:")
             lines += [f"- {line}" for line in self.clash_lines()]
         if self.least_memory is not None:
             lines.append(f"The least memory limit that can be kept is {self.least_memory} bytes.")
@@ -98,6 +111,7 @@ class Explanation:
                 }
                 for c in self.clashes
             ],
+            "fewest": self.fewest,
             "nearest": {name: list(values) for name, values in self.nearest},
             "example": dict(self.example),
             "least_memory": self.least_memory,
@@ -105,7 +119,7 @@ class Explanation:
 
     def denial(self, clause: Clause) -> str | None:
         """The sentence that the given values break a condition; None where they do not alone."""
-        mine = clause.constraint.substitute(self.given)
+        mine = clause.constraint.substitute(self.blamed)
         return None if mine.names() or mine.holds({}) else mine.denial()
 
     def clash_lines(self) -> list[str]:
@@ -119,7 +133,7 @@ class Explanation:
 
     def clash(self, clause: Clause) -> str:
         """A condition with the given values put in."""
-        mine = {n: v for n, v in self.given.items() if n in clause.names}
+        mine = {n: v for n, v in self.blamed.items() if n in clause.names}
         text = f"{shorten(str(clause.constraint))} (asked by {clause.asked_by_few})"
         if not mine:
             return text
@@ -151,7 +165,10 @@ def explain(system: ConstraintSystem, given: Mapping[str, int]) -> Explanation:
     completions = Space(fixed).count()
     if completions:
         return Explanation(dict(given), completions, total=total)
-    clashes = tuple(system.broken(given)) or clash(system, given)
+    if given and search(system, EFFORT) == (None, True):
+        return replace(explain(system, {}), given=dict(given), total=total, blameless=True)
+    broken = tuple(system.broken(given))
+    clashes, fewest = (broken, True) if broken else clash(system, given)
     near = tuple(nearest(system, given))
     example = None if near else close_by(system, given)
     limited = any(is_memory_limit(c) for c in clashes)
@@ -159,6 +176,7 @@ def explain(system: ConstraintSystem, given: Mapping[str, int]) -> Explanation:
         dict(given),
         0,
         clashes,
+        fewest,
         near,
         tuple((example or {}).items()),
         least_memory(fixed) if limited else None,
@@ -188,18 +206,13 @@ def out_of_range(system: ConstraintSystem, given: Mapping[str, int]) -> str | No
     return None
 
 
-def refuse_empty(system: ConstraintSystem) -> None:
-    """Refuse a system without points, saying why."""
-    if first(system) is None:
-        raise ConstraintRefused(explain(system, {}).text())
-
-
-def clash(system: ConstraintSystem, given: Mapping[str, int]) -> tuple[Clause, ...]:
-    """Conditions that leave no point with the given values, as few as there are.
+def clash(system: ConstraintSystem, given: Mapping[str, int]) -> tuple[tuple[Clause, ...], bool]:
+    """Conditions that leave no point with the given values, and whether there are no fewer.
 
     z3 gives a first set, if it can in time; then what is not missed is left out, many at first, one
     by one at last, and a smaller set is looked for. (A condition stays where it would take too much
-    effort to see whether it is missed.) Of the ranges, which count too, those stay that z3 needs.
+    effort to see whether it is missed.) Of the ranges, which are not counted, those stay that z3
+    needs.
     """
     fixed = system.fix(given)
 
@@ -223,13 +236,14 @@ def clash(system: ConstraintSystem, given: Mapping[str, int]) -> tuple[Clause, .
             else:
                 start += size
         size //= 2
-    needed = list(smallest(fixed, needed, lambda part: search(part, EFFORT)))
+    few, fewest = smallest(fixed, needed, lambda part: search(part, EFFORT), SMALLEST_SECONDS)
+    needed = list(few)
     verdict = feasible(ConstraintSystem(system.parameters, tuple(needed)), given, seconds=SECONDS)
     free = {n for c in needed for n in c.names} - given.keys()
     bounds = [c for p in system.parameters if p.name in free for c in ranges(p)]
     if isinstance(verdict, Infeasible):
         bounds = [c for c in bounds if c in verdict.core]
-    return (*needed, *bounds)
+    return (*needed, *bounds), fewest
 
 
 def nearest(

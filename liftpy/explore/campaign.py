@@ -62,7 +62,7 @@ class Progress:
     outcome: Outcome | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Campaign:
     """What a database holds of a campaign, as of when it was read."""
 
@@ -73,6 +73,10 @@ class Campaign:
     """Whether it has every candidate of its space; known to the call that explored it."""
     calls: tuple[Call, ...] = field(default=(), compare=False, repr=False)
     """The calls that explored it, each with its command line and what it ran on."""
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{n} {outcome}" for outcome, n in self.counts.items()) or "no candidate"
+        return f"<Campaign of {self.identity.program} in {self.path}: {found}>"
 
     @classmethod
     def read(cls, path: Path | str) -> Campaign:
@@ -181,6 +185,8 @@ def space_of(
     space = Space.of(program, target, derived, memory_limit=memory_limit, where=where, fixed=fixed)
     if families is None:
         return space
+    if isinstance(families, str):  # one family, not its letters
+        families = (families,)
     if not families:
         raise ConstraintRefused(
             f"no family is named: give at least one of {', '.join(space.families)}, or None for all"

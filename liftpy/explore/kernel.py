@@ -37,6 +37,10 @@ class Kernel:
         self._constants: dict[str, np.ndarray] | None = None
         self._closed = False
 
+    def __repr__(self) -> str:
+        settings = " ".join(f"{name}={value}" for name, value in self.assignment.items())
+        return f"<Kernel of {self.program.name} on {self.device.name}: {settings}>"
+
     @property
     def sources(self) -> str:
         """The OpenCL text of all kernels."""
@@ -96,8 +100,10 @@ def compile_to_kernel(
 
     strategy: a family (docs/design.md, Rewriting), or a strategy of one's own that lowers the
     program (docs/strategies.md). assignment: values for its sizes and words for its structural
-    choices. What both leave open is the first skeleton that fits, and sizes drawn with seed 0:
-    without either that is `plain`.
+    choices. What both leave open is the first skeleton that fits, and sizes drawn with seed 0.
+
+    Without either that is `plain`: loops in one kernel, right and slow. A fast candidate is found
+    by `explore`; its settings are an assignment: `lp.compile(program, campaign.best().assignment)`.
     """
     target = device if isinstance(device, Device) else find_device(device)
     if callable(strategy):

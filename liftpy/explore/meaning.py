@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from liftpy.explore.check import INPUT_SEED, TOLERANCE, Checker, Error, Expected, PartChecker, Right
 from liftpy.explore.outcome import WrongResult
-from liftpy.ir.expr import Program
+from liftpy.ir.expr import Expr, FunCall, Program
 from liftpy.ir.types import (
     F16,
     F32,
@@ -27,8 +27,9 @@ from liftpy.ir.types import (
     VectorType,
     components,
 )
-from liftpy.ir.walk import scalars_in
+from liftpy.ir.walk import children, scalars_in
 from liftpy.opencl.arguments import DTYPES
+from liftpy.primitives import Reduce, Scan
 from liftpy.semantics.evaluate import evaluate_at
 
 Array = NDArray[Any]
@@ -38,6 +39,9 @@ POINTS = 512
 
 WHOLE = 4096
 """Results of up to so many elements are compared whole."""
+
+TERMS = 1 << 15
+"""Terms of a sum up to which the tolerance holds as it is: their f32 rounding is about as large."""
 
 DISTINCT = 1 << 22  # numbers between -1 and 1 that f32 tells apart, with room to spare
 
@@ -111,15 +115,35 @@ def expected(
 ) -> tuple[Expected, ...]:
     """The meaning of a program, floats in float64, at points of each component of its result.
 
-    `tolerance` is for f32; that of other floats is in proportion to how finely they are spaced.
+    `tolerance` is for f32 and for short sums (`allowed`).
     """
     found: list[Expected] = []
     for part in components(program.type):
         chosen = choose_points(tuple(map(int, part.shape)), points)
-        near = tolerance * roughness(program) if part.scalar in FLOATS else 0.0
+        near = allowed(program, tolerance) if part.scalar in FLOATS else 0.0
         values = meaning_at(program, arrays, chosen, part.path)
         found.append(Expected(chosen, values, near, part.path))
     return tuple(found)
+
+
+def allowed(program: Program, tolerance: float) -> float:
+    """The largest relative difference of a program's floats, `tolerance` being that of short f32.
+
+    That of other floats is in proportion to how finely they are spaced. Roundings of a long sum add
+    up like the steps of a random walk (Higham and Mary, A new approach to probabilistic rounding
+    error analysis, 2019): beyond `TERMS` it grows with the root of their number.
+    """
+    longer = math.sqrt(max(1.0, terms(program.body.body) / TERMS))
+    return tolerance * roughness(program) * longer
+
+
+def terms(expr: Expr) -> int:
+    """How many numbers an element of the result adds up, or folds otherwise, at most."""
+    own = 1
+    if isinstance(expr, FunCall) and isinstance(expr.fun, Reduce | Scan):
+        xs = expr.args[-1].type
+        own = int(xs.length) if isinstance(xs, ArrayType) else 1
+    return own * max((terms(part) for part in children(expr)), default=1)
 
 
 def roughness(program: Program) -> float:

@@ -14,9 +14,8 @@ from liftpy.constraints.device import Device
 from liftpy.constraints.draw import Sampler, first
 from liftpy.constraints.draw import Space as Points
 from liftpy.constraints.explain import Explanation, explain, least_memory, out_of_range
-from liftpy.constraints.solve import Infeasible, redundant
 from liftpy.constraints.system import ConstraintSystem
-from liftpy.constraints.user import asked_too, wishes
+from liftpy.constraints.user import Wish, asked_too, wishes
 from liftpy.errors import ConstraintRefused, UnknownName, a_few
 from liftpy.explore.candidate import FAMILY, Candidate, Choice, Fixed, Settings, program_text, words
 from liftpy.ir.expr import Program
@@ -24,7 +23,6 @@ from liftpy.primitives.text import parse
 from liftpy.rewrite.origin import origins
 from liftpy.rewrite.skeleton import Skeleton
 
-IMPLIED_SECONDS = 2.0  # for z3 to see whether one condition follows from others
 Allows: TypeAlias = Callable[[Skeleton, Mapping[str, int]], bool]
 
 
@@ -100,18 +98,19 @@ class Answer:
     clashes: tuple[dict[str, Any], ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Space:
     """All candidates of a program on a device.
 
     `asked` has the conditions that the user added, as texts that do not depend on how they were
-    written or in what order. `sampler` says how candidates are drawn.
+    written or in what order; `wished` has those on sizes. `sampler` says how candidates are drawn.
     """
 
     program: Program
     device: Device
     members: tuple[Member, ...]
     asked: tuple[str, ...] = ()
+    wished: tuple[Wish, ...] = ()
     sampler: Sampler = "uniform"
 
     @classmethod
@@ -135,6 +134,11 @@ class Space:
             for skeleton in skeletons
         ]
         return cls(program, device, tuple(members)).asking(where, fixed or {})
+
+    def __repr__(self) -> str:
+        return (
+            f"<Space of {self.program.name} on {self.device.name}: {len(self.members)} skeletons>"
+        )
 
     # --- what there is to choose ------------------------------------------------------------------
 
@@ -196,23 +200,6 @@ class Space:
         """Whether there are candidates; none are counted."""
         return any(member.possible for member in self.members)
 
-    def implied(self, seconds: float = IMPLIED_SECONDS) -> dict[str, list[str]]:
-        """Conditions that follow from others, by their text: the skeletons in which they do.
-
-        z3 proves it; what it gives up on within `seconds` is not in the answer.
-        """
-        known: dict[object, set[str]] = {}
-        found: dict[str, list[str]] = {}
-        for member in self.members:
-            system = member.system
-            key = (system.parameters, tuple(c.constraint for c in system.clauses))
-            if key not in known:
-                answers = redundant(system, seconds=seconds).items()
-                known[key] = {str(c.constraint) for c, v in answers if isinstance(v, Infeasible)}
-            for text in sorted(known[key]):
-                found.setdefault(text, []).append(member.skeleton.key)
-        return found
-
     def count(self) -> int:
         """The exact number of candidates."""
         return sum(member.points.count() for member in self.members)
@@ -268,6 +255,8 @@ class Space:
         What is fixed has to be there: skeletons without that choice or size are left out. A
         condition is asked of the skeletons that have its sizes; the others stay as they are.
         """
+        if isinstance(where, str):  # one condition, not its letters
+            where = (where,)
         if not where and not fixed:
             return self
         sizes: dict[str, tuple[int, ...]] = {}
@@ -291,7 +280,16 @@ class Space:
             wish.refuse_if_hopeless(m.system for m in self.members)
         restricted = (Member(m.skeleton, asked_too(m.system, asked)) for m in members)
         texts = (*sorted(chosen), *(wish.text for wish in asked))
-        return replace(self, members=tuple(restricted), asked=texts)
+        return replace(self, members=tuple(restricted), asked=texts, wished=asked)
+
+    @property
+    def unbound(self) -> dict[str, int]:
+        """The user's conditions that lack a size in some skeletons, with how many these are."""
+        found = {
+            wish.text: sum(wish.on(m.system.parameters) is None for m in self.members)
+            for wish in self.wished
+        }
+        return {text: count for text, count in found.items() if count}
 
     def choosing(self, choices: Mapping[str, str | int]) -> Space:
         """The skeletons that make these structural choices, uncounted. Errors as in `narrow`."""

@@ -601,7 +601,7 @@ def operate(op: str, *args: Expr | float) -> Expr:
     return FunCall(ScalarOp(op), operands)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Program:
     """A closed function from named arrays to an array: what is compiled.
 
@@ -624,6 +624,10 @@ class Program:
     def type(self) -> Type:
         """The result type."""
         return self.body.body.type
+
+    def __repr__(self) -> str:
+        params = ", ".join(f"{p.name}: {p.type}" for p in self.params)
+        return f"<Program {self.name}({params}) -> {self.type}>"
 
     def __str__(self) -> str:
         return self.name

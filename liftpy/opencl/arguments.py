@@ -198,7 +198,8 @@ def checked(module: Module, role: Role, arrays: Mapping[str, np.ndarray]) -> dic
 
 def _fitting(module: Module, buffer: Buffer, array: Any) -> np.ndarray:
     dtype = DTYPES[buffer.scalar]
-    where = f"{module.name}: parameter '{buffer.name}' is {_signature(buffer)}"
+    shape = "".join(f"[{n}]" for n in buffer.shape)
+    where = f"{module.name}: parameter '{buffer.name}' is {shape}{buffer.scalar}"
     if isinstance(array, np.generic):  # a numpy scalar
         array = np.asarray(array)
     if not isinstance(array, np.ndarray):

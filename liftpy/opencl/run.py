@@ -22,7 +22,7 @@ from typing import Any, Self
 import numpy as np
 
 from liftpy.constraints.device import PROFILE, Device, Kind, check_attached, check_extensions
-from liftpy.constraints.profile import profile
+from liftpy.constraints.profile import profile, profiles
 from liftpy.errors import (
     ArgumentRefused,
     BuildFailed,
@@ -117,7 +117,7 @@ def find_device(selector: str | None = None) -> Device:
         return profile(selector.removeprefix(PROFILE)).device
     known, notes = devices(), device_notes()
     if not known:
-        raise DeviceRefused(" ".join(("There is no OpenCL device.", *notes, HOW_TO_GET_A_DEVICE)))
+        raise DeviceRefused(" ".join(("there is no OpenCL device.", *notes, HOW_TO_GET_A_DEVICE)))
     if selector is None:
         return known[0]
     fitting = (
@@ -127,8 +127,11 @@ def find_device(selector: str | None = None) -> Device:
     )
     if not fitting:
         listing = [f"  {index}  {d.platform}: {d.name}" for index, d in enumerate(known)]
-        refused = f"There is no device '{selector}'. Name one by its number or a part of its name:"
-        raise UnknownName("\n".join((refused, *listing, *notes)))
+        refused = f"there is no device '{selector}'; name one by its number or a part of its name:"
+        word = selector.casefold().strip()
+        found = [f"{PROFILE}{p.name}" for p in profiles() if word and word in p.name]
+        hint = [f"or, for its limits alone, {' or '.join(found)}"] if found else []
+        raise UnknownName("\n".join((refused, *listing, *hint, *notes)))
     return fitting[0]
 
 

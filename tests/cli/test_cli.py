@@ -185,6 +185,46 @@ def test_a_space_says_what_is_reached_and_how_long_it_took(liftpy):
     assert re.search(r"valid points: [\d,]+ \(derived and counted in \d+\.\d\d s\)", text)
 
 
+def test_space_without_a_count_has_the_ranges_that_the_count_has(liftpy):
+    narrow = ("space", "tiny.lift", "--set", "family=direct", "--set", "pad=fused")
+    counted = liftpy(*narrow, "--json").json
+    data = liftpy(*narrow, "--uncounted", "--json").json
+    assert data["count"] is None
+    for name, values in counted["reached"].items():
+        left = data["tightened"][name]
+        assert (left["low"], left["high"], left["unknown"]) == (min(values), max(values), 0)
+    said = liftpy(*narrow, "--uncounted").out
+    assert "valid points: not counted" in said
+    assert "1 .. 16: 1 .. 4" in said
+
+
+def test_a_condition_says_of_how_many_skeletons_it_says_nothing(liftpy):
+    for command in ("space", "explain", "compile", "run", "derive"):
+        said = liftpy(command, "tiny.lift", "--where", "kappa >= 2")
+        assert said.code == 0, said.err
+        note = re.search(r"note: 2 <= kappa says nothing of (\d+) of (\d+) skeletons", said.err)
+        assert 0 < int(note[1]) < int(note[2])
+    blocked = liftpy("run", "tiny.lift", "--set", "family=direct", "--where", "kappa > 2", "--json")
+    assert blocked.json["assignment"]["kappa"] == 4
+    listed = liftpy("derive", "tiny.lift", "--where", "kappa > 2", "--json").json
+    assert {s["family"] for s in listed} >= {"plain", "direct"}
+
+
+def test_a_stage_that_is_none_is_refused_with_those_there_are(liftpy):
+    said = liftpy("show", "tiny.lift", "--stage", "cod")
+    assert said.code == 2
+    assert "no stage 'cod'; did you mean code? There are source, types," in said.err
+
+
+def test_space_says_who_asks_and_who_does_not(liftpy):
+    ask = ("space", "tiny.lift", "--set", "family=direct", "--census")
+    census = {(c["kind"], c["name"]): c for c in liftpy(*ask, "--json").json["census"]}
+    assert census["primitive", "split"]["conditions"] > 0
+    assert "any number of work-items" in census["lowered form", "mapGlb"]["silent"]
+    assert census["device", "private_memory"]["silent"] is None
+    assert "any number of work-items" in " ".join(liftpy(*ask).out.split())
+
+
 def test_a_space_says_which_conditions_follow_from_others(liftpy):
     narrow = ("space", "tiny.lift", "--set", "family=direct")
     assert "implied" not in liftpy(*narrow, "--json").json
@@ -298,7 +338,7 @@ def test_a_refusal_says_what_why_and_what_would_do(liftpy, databases, golden, na
         (["compile", "tiny.lift", "--set", "kappa"], "'kappa' is not NAME=VALUE"),
         (["compile", "tiny.lift", "--set", "v=1", "--set", "v=2"], "v is given twice: 1 and 2"),
         (["run", "tiny.lift", "--input", "x"], "'x' is not NAME=FILE.npy"),
-        (["show", "tiny.lift", "--stage", "asm"], "'asm' is not one of"),
+        (["show", "tiny.lift", "--stage", "asm"], "there is no stage 'asm'"),
         (["explore", "tiny.lift", "--samples", "0"], "--samples"),
         (["tune", "tiny.lift"], "No such command 'tune'"),
         (["show"], "Missing argument"),
@@ -336,7 +376,7 @@ def test_without_a_device_the_message_says_how_to_get_one(tmp_path):
     for command in (["devices"], ["run", "vgg16/24"], ["explore", "vgg16/24"]):
         said = in_a_process(*command, cwd=tmp_path, OCL_ICD_VENDORS=str(tmp_path))
         assert said.code == 1
-        assert said.err.startswith("error: There is no OpenCL device.")
+        assert said.err.startswith("error: there is no OpenCL device.")
         assert "pip install 'liftpy[cpu]'" in said.err
     said = in_a_process("compile", "matmul/4x6x8", cwd=tmp_path, OCL_ICD_VENDORS=str(tmp_path))
     assert said.code == 0

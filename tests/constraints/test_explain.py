@@ -6,11 +6,11 @@ import pytest
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.draw import Space
-from liftpy.constraints.explain import explain, least_memory, refuse_empty
+from liftpy.constraints.explain import explain, least_memory
 from liftpy.constraints.solve import Unknown
 from liftpy.constraints.system import ConstraintSystem, is_range
 from liftpy.errors import ConstraintRefused
-from liftpy.ir.constraint import at_most, divides, equal
+from liftpy.ir.constraint import at_least, at_most, divides, equal
 from liftpy.ir.nat import nat
 from tests.constraints.examples import every_point, four_stages, random_system, sizes, system
 from tests.constraints.skeletons import doubling, window_sums
@@ -72,7 +72,7 @@ def test_a_clash_of_several_conditions_has_no_spare_one():
     )
     text = explain(found, {"c": 15}).text()
     assert text.splitlines()[:6] == [
-        "c = 15 is refused.",
+        "There is no point, whatever c may be.",
         "These exclude each other:",
         "- a divides 12 (asked by ask 0)",
         "- b divides a (asked by ask 1)",
@@ -118,6 +118,33 @@ def test_a_clash_of_three_is_not_named_where_two_clash():
     assert [x.asked_by for x in explain(found, {}).clashes] == ["ask 3", "ask 4"]
 
 
+def test_a_clash_that_may_not_be_the_smallest_says_so(monkeypatch):
+    """Without time a smaller one is not looked for, and nobody claims that there is none."""
+    assert explain(four_stages(), {"theta": 10, "sigma": 5}).fewest
+    monkeypatch.setattr("liftpy.constraints.explain.SMALLEST_SECONDS", 0.0)
+    ranges = {"a": (1, 30), "b": (1, 30)}
+    a, b = sizes(**ranges)
+    found = explain(system(ranges, divides(a, 12), at_most(7, b), divides(b, a), at_most(a, 6)), {})
+    assert len([c for c in found.clashes if not is_range(c)]) == 3
+    assert not found.fewest
+    assert found.to_json()["fewest"] is False
+    assert "These exclude each other (whether fewer do was not known within 2 s):" in found.text()
+
+
+def test_a_given_value_is_not_blamed_for_what_clashes_without_it():
+    ranges = {"a": (1, 8), "b": (1, 16)}
+    a, b = sizes(**ranges)
+    found = explain(system(ranges, divides(b, a), at_least(nat(101), a * b)), {"a": 3})
+    assert not found.valid
+    assert found.nearest == found.example == ()
+    assert found.text().splitlines()[:4] == [
+        "There is no point, whatever a may be.",
+        "These exclude each other:",
+        "- b divides a (asked by ask 0)",
+        "- 101 <= a*b (asked by ask 1)",
+    ]
+
+
 def test_a_range_that_takes_part_is_named():
     device = replace(DEFAULT_DEVICE, max_work_group_size=4)
     found = collect(doubling(7, low=2), device)
@@ -131,11 +158,12 @@ def test_a_range_that_takes_part_is_named():
     ]
 
 
-def test_an_empty_space_is_refused_in_words():
+def test_an_empty_space_says_why():
     device = replace(DEFAULT_DEVICE, max_work_group_size=4)
-    with pytest.raises(ConstraintRefused, match=r"space is empty.\n.*(\n.*)*work-group size"):
-        refuse_empty(collect(doubling(7, low=2), device))
-    refuse_empty(collect(doubling(8, low=2), device))
+    text = explain(collect(doubling(7, low=2), device), {}).text()
+    assert text.startswith("The space is empty.\n")
+    assert "device work-group size" in text
+    assert explain(collect(doubling(8, low=2), device), {}).valid
 
 
 def test_an_unknown_parameter_is_refused_with_the_known_ones():

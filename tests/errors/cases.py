@@ -21,7 +21,7 @@ from liftpy.compile import compile_candidate, compile_program
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.draw import Space as Points
-from liftpy.constraints.explain import explain, refuse_empty
+from liftpy.constraints.explain import explain
 from liftpy.constraints.profile import FOLDER
 from liftpy.constraints.system import Clause, ConstraintSystem
 from liftpy.explore.campaign import Campaign, space_of
@@ -385,9 +385,6 @@ CASES |= {
     "parameter_without_a_value": lambda _: compile_candidate(doubling(), {}),
     "parameter_that_no_system_has": lambda _: explain(four_stages(), {"tau": 3}),
     "value_out_of_range": lambda _: explain(four_stages(), {"theta": 2}),
-    "space_that_is_empty": lambda _: refuse_empty(
-        collect(doubling(7, low=2), replace(DEFAULT_DEVICE, max_work_group_size=4))
-    ),
     "point_beyond_the_last": lambda _: Points(collect(doubling(), DEFAULT_DEVICE)).unrank(12),
     "condition_on_an_unknown_size": lambda _: ConstraintSystem(
         (), (Clause(at_most(var("tau"), 4), ("ask",)),)
@@ -401,6 +398,7 @@ CASES |= {
         lp.parse("def p(xs: [4]f64) = xs |> map(x => x + x)"),
         replace(DEFAULT_DEVICE, extensions=()),
     ),
+    "profile_without_its_prefix": lambda _: find_device("mali-g72"),
     "profile_nobody_knows": lambda _: find_device("profile:mali-g27"),
     "profile_that_is_not_there": lambda _: find_device("profile:./none.toml"),
     "profile_that_runs_nothing": lambda _: lp.compile(DOUBLE, device="profile:mali-g72"),
@@ -645,6 +643,8 @@ MORE_COMMANDS = {
     "command_compile_into_a_file": ["compile", "tiny.lift", "-o", "tiny.lift"],
     "command_run_into_nothing": ["run", "tiny.lift", "--output", "none/y.npy"],
     "command_run_of_another_campaign": ["run", "sums.lift", "--db", "tiny.db"],
+    "command_run_of_a_campaign_with_open_sizes": ["run", "open.lift", "--db", "tiny.db"],
+    "command_run_of_no_parameter": ["run", "open.lift", "--input", "zs=flat.npy"],
     "command_plot_into_nothing": ["pareto", "tiny.db", "--plot", "none/front.png"],
     "command_replay_of_other_kernels": ["replay", "other.db", "KEY"],
     "command_explore_where_nothing_is": [

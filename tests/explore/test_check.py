@@ -1,8 +1,17 @@
 import numpy as np
 import pytest
 
-from liftpy.explore.check import POISON, Error, Expected
-from liftpy.explore.meaning import Judge, choose_points, expected, inputs, meaning_at
+from liftpy.explore import meaning
+from liftpy.explore.check import POISON, TOLERANCE, Error, Expected
+from liftpy.explore.meaning import (
+    Judge,
+    allowed,
+    choose_points,
+    expected,
+    inputs,
+    meaning_at,
+    terms,
+)
 from liftpy.explore.outcome import WrongResult
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
@@ -71,6 +80,19 @@ def test_the_tolerance_is_that_of_the_roughest_float():
     double = parse("def double(x: [4]f64) = x |> map(x => (x * 3, i64(x)))")
     floats, whole = expected(double, inputs(double), tolerance=1e-5)
     assert (floats.tolerance, whole.tolerance) == (1e-5 * 2**-20, 0)
+
+
+def test_a_long_sum_may_round_more():
+    """2^20 numbers, added in two strided halves in f32, are off by more than 1e-5, and right."""
+    total = lambda n: parse(f"def total(xs: [{n}]f32) = xs |> reduce(add, 0)")
+    assert allowed(total(5), TOLERANCE) == TOLERANCE
+    nested = parse("def total(xs: [6][7]f32) = xs |> map(reduce(add, 0)) |> reduce(add, 0)")
+    assert terms(nested.body.body) == 42
+    program = total(1 << 20)
+    numbers = np.abs(inputs(program)["xs"])
+    halves = [np.add.accumulate(numbers[k::2], dtype=np.float32)[-1] for k in range(2)]
+    right = numbers.sum(dtype=np.float64)
+    assert TOLERANCE < abs(halves[0] + halves[1] - right) / right < allowed(program, TOLERANCE)
 
 
 def test_large_integers_are_compared_exactly():
@@ -173,6 +195,16 @@ def test_a_wrong_element_that_no_point_meets_is_found_against_the_first_right_re
     result[place] += 0.25
     assert isinstance(judge(LARGE).judge(result), Error)
     assert tried.judge(result).where == place
+
+
+def test_a_result_that_is_compared_whole_is_not_evaluated_again(monkeypatch):
+    """The meaning of a long sum takes seconds; a campaign asks for it once."""
+    program = parse("def total(xs: [5]f32) = xs |> reduce(add, 0)")
+    tried = Judge(program, inputs(program), expected(program, inputs(program)))
+    monkeypatch.delattr(meaning, "meaning_at")
+    right = inputs(program)["xs"].sum(dtype=np.float32)
+    assert tried.judge(right) < 1e-6
+    assert tried.judge(right) < 1e-6
 
 
 def test_the_meaning_at_points_is_that_of_the_whole():

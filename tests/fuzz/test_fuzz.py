@@ -29,7 +29,7 @@ from tests.fuzz.generator import SHAPED, inputs, make
 from tests.oclgrind import CHECKS, check_under_oclgrind, oclgrind_complaints, run_under_oclgrind
 
 EACH = 1000  # programs on each runtime
-WATCHED = 100  # programs under Oclgrind
+WATCHED = 40  # programs under Oclgrind, which is slow
 LARGE = 0.002  # of the forms: unrolled blocks of registers, of which the code is long
 REFUSED = 0.005  # after random rules: vectors of what is stored first
 #: In how many of 300 programs a primitive stands at least.

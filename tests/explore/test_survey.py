@@ -1,0 +1,61 @@
+"""What z3 says of a space is what counting it says; the census knows everybody who asks."""
+
+import pytest
+
+import liftpy as lp
+from liftpy.constraints.census import Asks, census
+from liftpy.constraints.draw import Space as Points
+from liftpy.constraints.system import ConstraintSystem
+from liftpy.explore.survey import Left, asking, implied, uncounted
+
+NAMES = ("matmul/6x4x8", "stencil/three/24", "asum/24")
+PROFILE = "profile:mali-g72"
+
+
+def test_one_condition_or_family_may_be_a_string():
+    """And is not taken for its letters; what is short is shown short."""
+    program = lp.workload("matmul/6x4x8")
+    space = lp.space(program, PROFILE, where="kappa <= 4", families="direct")
+    assert space.asked == ("kappa <= 4",)
+    assert space.families == ["direct"]
+    assert repr(space) == "<Space of matmul_6x4x8 on Mali-G72: 2 skeletons>"
+    assert repr(program) == "<Program matmul_6x4x8(a: [6][4]f32, b: [4][8]f32) -> [6][8]f32>"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tightened_ranges_are_those_of_the_counted_points(name):
+    space = lp.space(lp.workload(name), PROFILE)
+    found = uncounted(space, seconds=20.0)
+    assert found
+    for size, values in space.reached.items():
+        assert found[size] == Left(min(values), max(values))
+
+
+def test_without_time_the_written_range_stays_and_the_skeletons_are_counted():
+    space = lp.space(lp.workload("matmul/6x4x8"), PROFILE, families=["direct"])
+    found = uncounted(space, seconds=0.0)
+    written = {p["name"]: (p["low"], p["high"]) for p in space.parameters if "low" in p}
+    assert {n: (left.low, left.high) for n, left in found.items()} == written
+    assert {left.unknown for left in found.values()} == {len(space.members)}
+
+
+def test_without_what_follows_the_count_is_the_same():
+    space = lp.space(lp.workload("convolution/depthwise/12x12x8x3x1"), PROFILE, families=["tiled"])
+    found = implied(space)
+    assert found
+    for member in space.members:
+        system = member.system
+        follows = {text for text, keys in found.items() if member.skeleton.key in keys}
+        kept = tuple(c for c in system.clauses if str(c.constraint) not in follows)
+        assert Points(ConstraintSystem(system.parameters, kept)).count() == member.points.count()
+
+
+@pytest.mark.parametrize("name", ["matmul/6x4x8", "convolution/strided/13x13x4x8x3x2"])
+def test_everybody_who_asks_is_in_the_census(name):
+    space = lp.space(lp.workload(name), PROFILE)
+    words = [word for _, _, word in census(m.skeleton for m in space.members)]
+    for condition in space.constraints:
+        for asker in condition["asked_by"].split("; "):
+            assert any(isinstance(w, Asks) and w.asked(asker) for w in words), asker
+    assert any(one.conditions for one in asking(space))
+    assert all(one.conditions == 0 for one in asking(space) if one.silent)
