@@ -195,13 +195,18 @@ def pareto(
         found.best(memory_limit)  # raises, and says why there is none
 
 
-def candidates(file: Database, *, json: JsonFlag = False) -> None:
+def candidates(
+    file: Database,
+    *,
+    full: Annotated[bool, typer.Option("--full", help="Print reasons in full.")] = False,
+    json: JsonFlag = False,
+) -> None:
     """Every candidate with its outcome and reason."""
     found = Campaign.read(file)
     if json:
         show_json(report.candidates_json(found))
         return
-    show(report.candidates_table(found))
+    show(report.candidates_table(found, full=full))
     say(f"{report.candidates_text(len(found.rows))}: {report.counts_text(found.counts)}")
 
 

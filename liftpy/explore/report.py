@@ -23,6 +23,9 @@ NARROW_FIGURES = ("peak", "scratch")
 WIDE = 120
 """Columns of a terminal from which tables have every figure."""
 
+REASON = 100
+"""Letters of a reason in a table."""
+
 
 COLOURS: dict[Kind | str, str] = {
     "measured": "green",
@@ -95,21 +98,24 @@ def front_table(rows: Sequence[Row], width: int, title: str | None = None) -> Ta
     return table
 
 
-def candidates_table(campaign: Campaign) -> Table:
-    """Every candidate for people, a line each; the JSON has the reasons in full."""
+def candidates_table(campaign: Campaign, *, full: bool = False) -> Table:
+    """Every candidate for people. A reason is cut to `REASON` letters of its first line.
+
+    `full` gives reasons in full. Both texts wrap: whatever their length, no column is lost.
+    """
     table = Table(box=None, pad_edge=False)
     for name in ("id", "outcome"):
         table.add_column(name, no_wrap=True)
     table.add_column("time", justify="right", no_wrap=True)
-    table.add_column("candidate", overflow="fold")
-    table.add_column("reason", overflow="ellipsis", no_wrap=True)
+    table.add_column("candidate", overflow="fold", ratio=1)
+    table.add_column("reason", overflow="fold", ratio=1)
     for row in campaign.rows:
         table.add_row(
             row.id,
             f"[{COLOURS.get(row.outcome, 'dim')}]{row.outcome}[/]",
             in_time(row.time_ns),
             settings_text(row.assignment),
-            escape(_first_line(row.reason)),
+            escape(row.reason.strip() if full else short(row.reason)),
         )
     return table
 
@@ -149,9 +155,10 @@ def in_bytes(size: int | None) -> str:
     return f"{size} B"
 
 
-def _first_line(text: str) -> str:
-    lines = text.strip().splitlines()
-    return lines[0] if lines else ""
+def short(text: str) -> str:
+    """The first line of a text, cut to `REASON` letters."""
+    line = next(iter(text.strip().splitlines()), "")
+    return line if len(line) <= REASON else f"{line[: REASON - 1].rstrip()}…"
 
 
 def plot(campaign: Campaign, axis: str, path: Path) -> None:
