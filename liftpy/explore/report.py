@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import importlib
 import io
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,9 +11,9 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from liftpy.errors import LiftError
 from liftpy.explore.campaign import Campaign
 from liftpy.explore.candidate import Settings
+from liftpy.explore.extras import needing
 from liftpy.explore.outcome import Kind
 from liftpy.explore.rows import Row
 
@@ -162,16 +161,5 @@ def short(text: str) -> str:
 
 
 def plot(campaign: Campaign, axis: str, path: Path) -> None:
-    """Draws all measured candidates and the front. Raises LiftError without matplotlib.
-
-    matplotlib is imported here, when a plot is asked for: it is an extra, and it is slow to import.
-    """
-    try:
-        plotting = importlib.import_module("liftpy.explore.plot")
-    except ModuleNotFoundError as missing:
-        if (missing.name or "").partition(".")[0] != "matplotlib":
-            raise
-        raise LiftError(
-            "a plot needs matplotlib, which is not installed: pip install 'liftpy[plot]'"
-        ) from missing
-    plotting.plot(campaign, axis, path)
+    """Draws all measured candidates and the front. LiftError without matplotlib."""
+    needing("matplotlib", "plot", "liftpy.explore.plot", "a plot").plot(campaign, axis, path)

@@ -672,6 +672,13 @@ def plot_without_its_library(folder):
 
 
 @case
+def search_without_its_library(_folder):
+    with mock.patch.dict(sys.modules, {"optuna": None}):
+        sys.modules.pop("liftpy.explore.search.nsga2", None)
+        named("nsga2")
+
+
+@case
 def result_that_is_wrong(folder):
     (folder / "tiny.lift").write_text(lp.show(PROGRAM))
     with mock.patch("liftpy.cli.running.expected") as meaning:
