@@ -58,6 +58,7 @@ def register(app: typer.Typer) -> None:
     app.command("explore")(explore)
     app.command("pareto")(pareto)
     app.command("candidates")(candidates)
+    app.command("report")(report_page)
     app.command("replay")(replay_candidate)
 
 
@@ -208,6 +209,19 @@ def candidates(
         return
     show(report.candidates_table(found, full=full))
     say(f"{report.candidates_text(len(found.rows))}: {report.counts_text(found.counts)}")
+
+
+def report_page(
+    file: Database,
+    *,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE.html", help="Where the page goes.")
+    ] = Path("report.html"),
+    axis: Axis = AXES[0],
+) -> None:
+    """A campaign as one HTML page: front, outcomes, progress, parameters, how to do it again."""
+    report.page(Campaign.read(file), axis, output)
+    say(f"written to {output}")
 
 
 def replay_candidate(file: Database, candidate: CandidateId, *, json: JsonFlag = False) -> None:

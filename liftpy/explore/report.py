@@ -163,3 +163,8 @@ def short(text: str) -> str:
 def plot(campaign: Campaign, axis: str, path: Path) -> None:
     """Draws all measured candidates and the front. LiftError without matplotlib."""
     needing("matplotlib", "plot", "liftpy.explore.plot", "a plot").plot(campaign, axis, path)
+
+
+def page(campaign: Campaign, axis: str, path: Path) -> None:
+    """Writes a campaign as one HTML page. LiftError without jinja2."""
+    needing("jinja2", "report", "liftpy.explore.page", "a report").write(campaign, axis, path)
