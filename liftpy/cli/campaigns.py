@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -39,10 +40,12 @@ from liftpy.explore import campaign as campaigns
 from liftpy.explore import report
 from liftpy.explore.campaign import AXES, Campaign
 from liftpy.explore.check import TOLERANCE
+from liftpy.explore.rehearsal import Rehearsal, rehearse
 from liftpy.explore.replay import replay
 from liftpy.explore.search import DEFAULT, SEARCHES
 
 INTERRUPTED = 130
+NEAR = 0.05  # of the best time
 
 
 class Format(StrEnum):
@@ -99,6 +102,12 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
     search: Annotated[
         str, typer.Option("--search", metavar="NAME", help=f"One of: {', '.join(SEARCHES)}.")
     ] = DEFAULT,
+    replayed: Annotated[
+        Path | None,
+        typer.Option(
+            "--replay", metavar="FILE", help="Try the search on what FILE holds; no device needed."
+        ),
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
     """A campaign: draws candidates, compiles, checks and times each, and finds the front.
@@ -106,6 +115,20 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
     The same command again resumes it. Exit code 3 if nothing valid was measured, or could be.
     """
     chosen, listed = settings_and_lists(set_)
+    if replayed is not None:
+        stored = Campaign.read(replayed)
+        space = campaigns.space_of(
+            load_program(program),
+            stored.device,
+            families=family,
+            memory_limit=memory_limit,
+            sizes=sizes(size),
+            where=where or (),
+            fixed={**chosen, **listed},
+        )
+        space = replace(space, sampler=sampler.value)
+        tell_rehearsal(rehearse(stored, space, search, seed, samples), search, seed, json=json)
+        return
     try:
         source, numbers = load_program(program), sizes(size)
         with CampaignBar(source.name, samples) as progress:
@@ -141,6 +164,33 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
     say(f"{progress_text(found, samples)}: {report.counts_text(found.counts)}")
     show(report.front_table(found.pareto(), console().width, "front of time and peak memory"))
     say(f"again: liftpy pareto {shlex.quote(str(db))}")
+
+
+def tell_rehearsal(found: Rehearsal, search: str, seed: int, *, json: bool) -> None:
+    """Prints how the best time and the hypervolume went."""
+    if json:
+        best, reference = found.box.ideal, found.box.reference
+        show_json(
+            {
+                "search": search,
+                "seed": seed,
+                "stored": found.known,
+                "ideal": {"time_ns": best[0], "peak": best[1]},
+                "reference": {"time_ns": reference[0], "peak": reference[1]},
+                "within_5_percent": found.reached(NEAR),
+                "tried": [trial.candidate.key for trial in found.trials],
+                "best_ns": found.fastest,
+                "hypervolume": [round(volume, 6) for volume in found.volumes],
+            }
+        )
+        return
+    reached = found.reached(NEAR)
+    say(
+        f"{search}, seed {seed}: {len(found.trials)} of {report.candidates_text(found.known)} that "
+        f"are stored; within 5 % of the best time, {report.in_time(found.box.ideal[0])}, "
+        f"{f'after {reached}' if reached else 'never'}"
+    )
+    show(report.curve_table(found.fastest, found.volumes))
 
 
 def title(found: Campaign) -> str:
@@ -185,7 +235,7 @@ def pareto(
         report.plot(found, axis, plot)
         note(f"drawn in {plot}")
     if json or format_ is Format.JSON:
-        show_json(report.front_json(found, rows))
+        show_json(report.front_json(found, rows, axis))
     elif format_ is Format.CSV:
         say(report.front_csv(rows).rstrip())
     elif rows:

@@ -14,6 +14,7 @@ import shlex
 import statistics
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from liftpy.errors import LiftError
 from liftpy.explore.campaign import Campaign
-from liftpy.explore.candidate import FAMILY
 from liftpy.explore.check import TOLERANCE
 from liftpy.explore.hypervolume import Box, growth
 from liftpy.explore.pareto import front
@@ -55,7 +55,7 @@ def write(campaign: Campaign, axis: str, path: Path) -> None:
 def contents(campaign: Campaign, axis: str) -> dict[str, Any]:
     """What the page says."""
     best = campaign.pareto(axis)
-    measured = [row for row in campaign.rows if row.time_ns is not None and row.memory is not None]
+    measured = [row for row in campaign.rows if row.costs(axis) is not None]
     return {
         "campaign": campaign,
         "identity": campaign.identity,
@@ -72,11 +72,6 @@ def contents(campaign: Campaign, axis: str) -> dict[str, Any]:
         "influences": influences(measured),
         "limits": limits(campaign),
     }
-
-
-def cost(row: Row, axis: str) -> tuple[int, int]:
-    """The time and the memory figure of a measured candidate."""
-    return row.time_ns or 0, int(getattr(row.memory, axis))
 
 
 # --- how to do it again ---------------------------------------------------------------------------
@@ -114,34 +109,40 @@ def limits(campaign: Campaign) -> list[tuple[str, str]]:
 # --- charts ---------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Mark:
+    """Where a candidate stands in a chart."""
+
+    x: float
+    y: float
+    row: Row
+
+
 def scatter(measured: Sequence[Row], best: Sequence[Row], axis: str) -> dict[str, Any]:
     """Where each candidate stands between time and memory, and the front as a staircase."""
-    costs = [cost(row, axis) for row in measured]
+    costs = [costs for row in measured if (costs := row.costs(axis)) is not None]
     x = Scale.of([c[0] for c in costs], 70, 700, "time")
     y = Scale.of([c[1] for c in costs], 330, 20, "bytes")
-    marks = [
-        {"x": x.at(a), "y": y.at(b), "row": row, "family": str(row.assignment[FAMILY])}
-        for row, (a, b) in zip(measured, costs, strict=True)
-    ]
-    stairs = front({cost(row, axis) for row in best}, costs=lambda c: c)
+    marks = [Mark(x.at(a), y.at(b), row) for row, (a, b) in zip(measured, costs, strict=True)]
+    stairs = front(set(costs), costs=lambda c: c)
     path = f"M{x.at(stairs[0][0])},{y.end}"
     for a, b in stairs:
         path += f"H{x.at(a)}V{y.at(b)}"
-    place = {m["row"].id: m for m in marks}
+    place = {mark.row.id: mark for mark in marks}
     along = [place.pop(row.id) for row in best]
     return {
         "x": x,
         "y": y,
         "others": list(place.values()),
         "front": along,
-        "labelled": along[:1] + [m for m in along[-1:] if m["x"] - along[0]["x"] > LABEL],
+        "labelled": along[:1] + [mark for mark in along[-1:] if mark.x - along[0].x > LABEL],
         "path": f"{path}H{x.end}",
     }
 
 
 def progress(rows: Sequence[Row], axis: str) -> dict[str, Any]:
     """The hypervolume and the best time after each candidate."""
-    tried = [cost(r, axis) if r.time_ns is not None and r.memory else None for r in rows]
+    tried = [row.costs(axis) for row in rows]
     known = [c for c in tried if c is not None]
     box = Box.around(known)
     values = growth(tried, box)

@@ -14,6 +14,7 @@ from rich.table import Table
 from liftpy.explore.campaign import Campaign
 from liftpy.explore.candidate import Settings
 from liftpy.explore.extras import needing
+from liftpy.explore.hypervolume import Box, growth
 from liftpy.explore.outcome import Kind
 from liftpy.explore.rows import Row
 
@@ -37,13 +38,27 @@ COLOURS: dict[Kind | str, str] = {
 }
 
 
-def front_json(campaign: Campaign, rows: Sequence[Row]) -> dict[str, Any]:
-    """A front as JSON data."""
+def front_json(campaign: Campaign, rows: Sequence[Row], axis: str = "peak") -> dict[str, Any]:
+    """A front as JSON data, and the hypervolume that the campaign had after each candidate."""
     return {
         "program": campaign.identity.program,
         "device": campaign.identity.device,
         "front": [_front_row(row) for row in rows],
+        "hypervolume": _hypervolume(campaign, axis),
     }
+
+
+def _hypervolume(campaign: Campaign, axis: str) -> dict[str, Any] | None:
+    """As in `liftpy.explore.hypervolume`, in the order tried; None if nothing was measured."""
+    tried = [row.costs(axis) for row in campaign.rows]
+    measured = [costs for costs in tried if costs is not None]
+    if not measured:
+        return None
+    box = Box.around(measured)
+    values = [round(value, 6) for value in growth(tried, box)]
+    ends = {"ideal": box.ideal, "reference": box.reference}
+    points = {name: {"time_ns": time, axis: size} for name, (time, size) in ends.items()}
+    return {"value": values[-1], **points, "after_each": values}
 
 
 def _front_row(row: Row) -> dict[str, Any]:
@@ -116,6 +131,19 @@ def candidates_table(campaign: Campaign, *, full: bool = False) -> Table:
             settings_text(row.assignment),
             escape(row.reason.strip() if full else short(row.reason)),
         )
+    return table
+
+
+def curve_table(fastest: Sequence[int | None], volumes: Sequence[float]) -> Table:
+    """The best time and the hypervolume after each trial that changed one of them."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("trials", "best", "hypervolume"):
+        table.add_column(name, justify="right", no_wrap=True)
+    before: tuple[int | None, float] = (None, 0.0)
+    for k, now in enumerate(zip(fastest, volumes, strict=True), 1):
+        if now != before or k == len(volumes):
+            table.add_row(str(k), in_time(now[0]), f"{now[1]:.3f}")
+        before = now
     return table
 
 

@@ -55,7 +55,8 @@ class Scale:
         low, high, here = self.low, self.high, value
         if self.logarithmic:
             low, high, here = math.log2(low), math.log2(high), self.log(value)
-        return round(self.start + (here - low) / (high - low) * (self.end - self.start), 1)
+        place = self.start + (here - low) / (high - low) * (self.end - self.start)
+        return round(place, 4)
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
