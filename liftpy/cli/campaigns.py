@@ -27,7 +27,7 @@ from liftpy.cli.arguments import (
     settings_and_lists,
     sizes,
 )
-from liftpy.cli.progress import CampaignBar
+from liftpy.cli.progress import CampaignView
 from liftpy.cli.screen import console, note, say, show, show_json
 from liftpy.errors import (
     ConstraintRefused,
@@ -131,7 +131,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
         return
     try:
         source, numbers = load_program(program), sizes(size)
-        with CampaignBar(source.name, samples) as progress:
+        with CampaignView(source.name, samples) as progress:
             found = campaigns.explore(
                 source,
                 samples,
