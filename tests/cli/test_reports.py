@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from liftpy.cli.progress import CampaignView
+from liftpy.explore import campaign as campaigns
 from liftpy.explore.campaign import Campaign, Progress, explore
 from liftpy.explore.outcome import Refused
 from liftpy.explore.search import SEARCHES
@@ -21,9 +22,9 @@ LONG = "the driver did not build it: " + "[a very long reason] " * 20 + "\nwith 
 
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory):
-    """Twelve candidates, four of them made to have other outcomes than they had."""
+    """Eight candidates, four of them made to have other outcomes than they had."""
     path = tmp_path_factory.mktemp("campaign") / "some.db"
-    explore(PROGRAM, 12, db=path, families=["plain", "direct"])
+    explore(PROGRAM, 8, db=path, families=["plain", "direct"])
     with sqlite3.connect(path) as tampered:
         for ordinal, kind, reason in ((1, "build_failed", LONG), (4, "refused", "too <b>large")):
             tampered.execute(
@@ -105,7 +106,7 @@ def test_a_live_view_says_how_far_it_is(colour):
 
 def test_a_search_is_tried_on_what_is_stored(liftpy, db, monkeypatch):
     """No device is asked for, nothing is measured, and only stored candidates are drawn."""
-    monkeypatch.setattr("liftpy.explore.campaign.find_device", None)
+    monkeypatch.setattr(campaigns, "find_device", None)
     rows = {row.id: row for row in Campaign.read(Path(db)).rows}
     command = ("explore", "tiny.lift", "--family", "plain", "--family", "direct", "--replay", db)
     for search in SEARCHES:
