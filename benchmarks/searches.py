@@ -6,7 +6,8 @@ Measures all candidates of a small space once (a convolution, register blocks), 
 from FILE, and goes on there if it was stopped. Then each search runs on what is stored, without
 a device, from several seeds. Says the median number of trials until the best time is within 5 %
 of the best of all (a seed that does not come there counts one more than it tried; `>` where the
-median does not come there), how many seeds did, and the mean hypervolume after 25, 50 and all trials (liftpy/explore/hypervolume.py).
+median does not come there), how many seeds did, and the mean hypervolume after 25, 50 and all
+trials (liftpy/explore/hypervolume.py).
 """
 
 from __future__ import annotations
