@@ -22,6 +22,7 @@ from optuna.samplers import NSGAIISampler
 from optuna.trial import Trial as Genome
 from optuna.trial import TrialState
 
+from liftpy.errors import InternalError
 from liftpy.explore.candidate import FAMILY, Candidate
 from liftpy.explore.search.local import distance
 from liftpy.explore.search.trial import Trial
@@ -139,7 +140,7 @@ def candidate_of(space: Space, genome: Mapping[str, Any]) -> Candidate:
         sizes = member.points.completed(nearest)
         if sizes is not None:
             return Candidate(space.program, member.skeleton, tuple(sizes.items()))
-    raise AssertionError("a space without candidates is refused before it is searched")
+    raise InternalError("a space without candidates was searched: it is refused before")
 
 
 def scale(size: int) -> float:
