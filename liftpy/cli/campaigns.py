@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -26,7 +27,7 @@ from liftpy.cli.arguments import (
     settings_and_lists,
     sizes,
 )
-from liftpy.cli.progress import CampaignBar
+from liftpy.cli.progress import CampaignView
 from liftpy.cli.screen import console, note, say, show, show_json
 from liftpy.errors import (
     ConstraintRefused,
@@ -39,10 +40,12 @@ from liftpy.explore import campaign as campaigns
 from liftpy.explore import report
 from liftpy.explore.campaign import AXES, Campaign
 from liftpy.explore.check import TOLERANCE
+from liftpy.explore.rehearsal import Rehearsal, rehearse
 from liftpy.explore.replay import replay
 from liftpy.explore.search import DEFAULT, SEARCHES
 
 INTERRUPTED = 130
+NEAR = 0.05  # of the best time
 
 
 class Format(StrEnum):
@@ -58,6 +61,7 @@ def register(app: typer.Typer) -> None:
     app.command("explore")(explore)
     app.command("pareto")(pareto)
     app.command("candidates")(candidates)
+    app.command("report")(report_page)
     app.command("replay")(replay_candidate)
 
 
@@ -105,6 +109,12 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
     again: Annotated[
         bool, typer.Option(help="Measure again at the end what may be on the front by noise.")
     ] = True,
+    replayed: Annotated[
+        Path | None,
+        typer.Option(
+            "--replay", metavar="FILE", help="Try the search on what FILE holds; no device needed."
+        ),
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
     """A campaign: draws candidates, compiles, checks and times each, and finds the front.
@@ -112,9 +122,23 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
     The same command again resumes it. Exit code 3 if nothing valid was measured, or could be.
     """
     chosen, listed = settings_and_lists(set_)
+    if replayed is not None:
+        stored = Campaign.read(replayed)
+        space = campaigns.space_of(
+            load_program(program),
+            stored.device,
+            families=family,
+            memory_limit=memory_limit,
+            sizes=sizes(size),
+            where=where or (),
+            fixed={**chosen, **listed},
+        )
+        space = replace(space, sampler=sampler.value)
+        tell_rehearsal(rehearse(stored, space, search, seed, samples), search, seed, json=json)
+        return
     try:
         source, numbers = load_program(program), sizes(size)
-        with CampaignBar(source.name, samples) as progress:
+        with CampaignView(source.name, samples) as progress:
             found = campaigns.explore(
                 source,
                 samples,
@@ -149,6 +173,33 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
     say(f"{progress_text(found, samples)}: {report.counts_text(found.counts)}")
     show(report.front_table(found.pareto(), console().width, "front of time and peak memory"))
     say(f"again: liftpy pareto {shlex.quote(str(db))}")
+
+
+def tell_rehearsal(found: Rehearsal, search: str, seed: int, *, json: bool) -> None:
+    """Prints how the best time and the hypervolume went."""
+    if json:
+        best, reference = found.box.ideal, found.box.reference
+        show_json(
+            {
+                "search": search,
+                "seed": seed,
+                "stored": found.known,
+                "ideal": {"time_ns": best[0], "peak": best[1]},
+                "reference": {"time_ns": reference[0], "peak": reference[1]},
+                "within_5_percent": found.reached(NEAR),
+                "tried": [trial.candidate.key for trial in found.trials],
+                "best_ns": found.fastest,
+                "hypervolume": [round(volume, 6) for volume in found.volumes],
+            }
+        )
+        return
+    reached = found.reached(NEAR)
+    say(
+        f"{search}, seed {seed}: {len(found.trials)} of {report.candidates_text(found.known)} that "
+        f"are stored; within 5 % of the best time, {report.in_time(found.box.ideal[0])}, "
+        f"{f'after {reached}' if reached else 'never'}"
+    )
+    show(report.curve_table(found.fastest, found.volumes))
 
 
 def title(found: Campaign) -> str:
@@ -193,7 +244,7 @@ def pareto(
         report.plot(found, axis, plot)
         note(f"drawn in {plot}")
     if json or format_ is Format.JSON:
-        show_json(report.front_json(found, rows))
+        show_json(report.front_json(found, rows, axis))
     elif format_ is Format.CSV:
         say(report.front_csv(rows).rstrip())
     elif rows:
@@ -204,14 +255,32 @@ def pareto(
         found.best(memory_limit)  # raises, and says why there is none
 
 
-def candidates(file: Database, *, json: JsonFlag = False) -> None:
+def candidates(
+    file: Database,
+    *,
+    full: Annotated[bool, typer.Option("--full", help="Print reasons in full.")] = False,
+    json: JsonFlag = False,
+) -> None:
     """Every candidate with its outcome and reason."""
     found = Campaign.read(file)
     if json:
         show_json(report.candidates_json(found))
         return
-    show(report.candidates_table(found))
+    show(report.candidates_table(found, full=full))
     say(f"{report.candidates_text(len(found.rows))}: {report.counts_text(found.counts)}")
+
+
+def report_page(
+    file: Database,
+    *,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE.html", help="Where the page goes.")
+    ] = Path("report.html"),
+    axis: Axis = AXES[0],
+) -> None:
+    """A campaign as one HTML page: front, outcomes, progress, parameters, how to do it again."""
+    report.page(Campaign.read(file), axis, output)
+    say(f"written to {output}")
 
 
 def replay_candidate(file: Database, candidate: CandidateId, *, json: JsonFlag = False) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -34,7 +34,7 @@ from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ConstraintRefused, UnknownName
 from liftpy.explore.campaign import space_of
 from liftpy.explore.candidate import FAMILY, Settings
-from liftpy.explore.space import Space
+from liftpy.explore.space import Member, Space
 from liftpy.ir.expr import Expr, FunCall, Primitive, Program
 from liftpy.ir.show import show_type, size_ranges
 from liftpy.ir.walk import children
@@ -112,22 +112,33 @@ def show(
     where: WhereOption = None,
     memory_limit: MemoryLimit = None,
     device: LimitsName = None,
+    json: JsonFlag = False,
 ) -> None:
     """The program at a stage of the compiler, for the candidate that --set names."""
     source = load_program(program, size)
     given, listed = settings_and_lists(set_)
+
+    def tell(data: dict[str, Any], lines: Iterable[str]) -> None:
+        if json:
+            show_json({"program": source.name, "stage": stage.value, **data})
+        else:
+            for line in lines:
+                say(line)
+
+    def tell_text(data: dict[str, Any], text: str) -> None:
+        tell({**data, "text": text}, [text.rstrip()])
+
     if stage is Stage.SOURCE:
-        say(program_text(source).rstrip())
+        tell_text({}, program_text(source))
         return
     if stage is Stage.TYPES:
-        for line in typed_lines(source):
-            say(line)
+        typed = [*typed_parts(source)]
+        tell({"types": [asdict(part) for part in typed]}, map(str, typed))
         return
-    if stage is Stage.CONSTRAINTS:
-        for obligation in obligations(source):
-            say(str(obligation))
-        if size_ranges(source):
-            return
+    asked = [*map(str, obligations(source))] if stage is Stage.CONSTRAINTS else []
+    if stage is Stage.CONSTRAINTS and size_ranges(source):
+        tell({"obligations": asked, "skeletons": []}, asked)
+        return
     space = space_of(
         source,
         device_or_default(device),
@@ -137,40 +148,73 @@ def show(
     )
     if stage is Stage.CONSTRAINTS:
         choices = {name: value for name, value in given.items() if name in space.choices}
-        for line in constraint_lines(space.choosing(choices)):
-            say(line)
+        chosen = space.choosing(choices)
+        tell(
+            {"obligations": asked, "skeletons": [constraints_json(m) for m in chosen.members]},
+            (*asked, *constraint_lines(chosen)),
+        )
         return
     candidate = space.candidate(given)
     lowered = candidate.skeleton.at(candidate.assignment)
-    say(f"# {candidate.label}")
+    which = {"candidate": candidate.key, "assignment": candidate.settings}
+    if not json:
+        say(f"# {candidate.label}")
     if stage is Stage.LOWERED:
-        say(program_text(lowered).rstrip())
+        tell_text(which, program_text(lowered))
         return
     compilation = compile_program(lowered)
     match stage:
+        case Stage.MEMORY if json:
+            module = compilation.module
+            buffers = [asdict(buffer) for buffer in module.buffers]
+            tell({**which, "buffers": buffers, "memory": asdict(module.memory)}, ())
         case Stage.MEMORY:
             show_memory(compilation.module)
         case Stage.VIEWS:
-            for line in view_lines(compilation):
-                say(line)
+            views = [*kernel_views(compilation)]
+            tell({**which, "kernels": [asdict(view) for view in views]}, map(str, views))
         case _:
-            say(compilation.module.source.rstrip())
+            tell_text(which, compilation.module.source)
 
 
-def typed_lines(program: Program) -> Iterator[str]:
+@dataclass(frozen=True)
+class TypedPart:
+    """A parameter or a primitive, the type of its value, and how deep it stands in functions."""
+
+    what: str
+    type: str
+    depth: int = 0
+
+    def __str__(self) -> str:
+        return f"{'  ' * self.depth}{self.what} : {self.type}"
+
+
+def typed_parts(program: Program) -> Iterator[TypedPart]:
     """Each parameter, then each primitive in the order of the data, with the type of its result."""
     for p in program.params:
         const = "const " if p.name in program.constants else ""
-        yield f"{p.name} : {const}{show_type(p.type)}"
+        yield TypedPart(p.name, f"{const}{show_type(p.type)}")
     yield from _typed(program.body.body, 0)
 
 
-def _typed(expr: Expr, depth: int) -> Iterator[str]:
+def _typed(expr: Expr, depth: int) -> Iterator[TypedPart]:
     for child in children(expr):
         inside = isinstance(expr, FunCall) and child not in expr.args
         yield from _typed(child, depth + inside)
     if isinstance(expr, FunCall) and isinstance(expr.fun, Primitive):
-        yield f"{'  ' * depth}{expr.fun} : {show_type(expr.type)}"
+        yield TypedPart(str(expr.fun), show_type(expr.type), depth)
+
+
+def constraints_json(member: Member) -> dict[str, Any]:
+    """The sizes of a skeleton and the conditions on them, as JSON data."""
+    return {
+        "skeleton": member.skeleton.key,
+        "parameters": [asdict(p) for p in member.system.parameters],
+        "constraints": [
+            {"text": str(clause.constraint), "asked_by": clause.asked_by}
+            for clause in member.system.clauses
+        ],
+    }
 
 
 def constraint_lines(space: Space) -> Iterator[str]:
@@ -200,18 +244,29 @@ def show_memory(module: Module) -> None:
     )
 
 
-def view_lines(compilation: Compilation) -> Iterator[str]:
-    """Each access of each kernel: what, where, and the index."""
+@dataclass(frozen=True)
+class KernelView:
+    """The accesses of a kernel, a line each: what is read or written where, at which index."""
+
+    kernel: str
+    phase: str
+    global_size: list[int]
+    accesses: list[str]
+
+    def __str__(self) -> str:
+        head = f"{self.kernel} ({self.phase}), global {self.global_size}:"
+        return "\n".join([head, *(f"  {access}" for access in self.accesses)])
+
+
+def kernel_views(compilation: Compilation) -> Iterator[KernelView]:
+    """Each kernel with each access that it has, equal ones once."""
     for kernel, emitted in zip(compilation.chain.kernels, compilation.kernels, strict=True):
-        yield f"{kernel.name} ({kernel.phase}), global {list(emitted.global_size)}:"
-        seen: set[str] = set()
-        for a in emitted.accesses:
-            width = f" x{a.width}" if a.width > 1 else ""
-            verb = "store" if a.store else "load "
-            line = f"  {verb}{width} {a.memory.space} {a.memory.name}[{a.index}]"
-            if line not in seen:
-                seen.add(line)
-                yield line
+        accesses = dict.fromkeys(
+            f"{'store' if a.store else 'load '}{f' x{a.width}' if a.width > 1 else ''} "
+            f"{a.memory.space} {a.memory.name}[{a.index}]"
+            for a in emitted.accesses
+        )
+        yield KernelView(kernel.name, kernel.phase, list(emitted.global_size), list(accesses))
 
 
 # --- derive ---------------------------------------------------------------------------------------

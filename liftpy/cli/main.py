@@ -8,24 +8,41 @@ import sys
 import traceback
 from collections.abc import Sequence
 from types import TracebackType
+from typing import Annotated
 
 import typer
 
 from liftpy.cli import boards, campaigns, language, points, primitives, proofs, running
 from liftpy.cli.arguments import user_code
 from liftpy.errors import InternalError, LiftError
+from liftpy.explore.version import VERSION
 
 INTERNAL = InternalError.exit_code
 
 app = typer.Typer(
     name="liftpy",
-    help="Write a computation once; get a space of proved, measured OpenCL programs.",
     no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+@app.callback()
+def options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Write a computation once; get a space of proved, measured OpenCL programs."""
+    if version:
+        typer.echo(f"liftpy {VERSION}")
+        raise typer.Exit
+
+
 for group in (points, language, primitives, proofs, running, campaigns, boards):
     group.register(app)
 for command in app.registered_commands:  # listed whole and wrapped; what is worked out is cut

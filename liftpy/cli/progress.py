@@ -1,46 +1,48 @@
-"""The progress bar of a campaign."""
+"""How far a campaign is, live in a terminal."""
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from types import TracebackType
 from typing import Self
 
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
 
 from liftpy.cli.screen import console
 from liftpy.explore.campaign import Progress
-from liftpy.explore.report import counts_text, in_time
+from liftpy.explore.report import COLOURS, in_time, short
 
-LABEL_WIDTH = 48
+BAR = 24  # letters
+REASONS = 3  # why candidates were not measured, the most frequent ones
+MINUTE = 60
 
 
-class CampaignBar:
-    """How far a campaign is, the best so far, how often each outcome came; on a terminal only.
+class CampaignView:
+    """Done and left, the best time, the size of the front, outcomes with reasons; on a terminal.
 
-    It is drawn between measurements, never during one: on a processor it would take time from what
-    is being timed.
+    Nothing in a pipe or with NO_COLOR. It is drawn between measurements, never during one: on a
+    processor it would take time from what is being timed.
     """
 
-    def __init__(self, name: str, samples: int) -> None:
-        screen = console(stderr=True)
-        self._bar = Bar(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[counts]}"),
-            TextColumn("[bold]{task.fields[best]}[/]"),
-            TextColumn("[dim]{task.fields[now]}[/]"),
-            console=screen,
-            auto_refresh=False,
-            disable=not screen.is_terminal,
-        )
-        self._task = self._bar.add_task(name, total=samples, counts="", best="", now="")
+    def __init__(self, name: str, samples: int, screen: Console | None = None) -> None:
+        screen = screen or console(stderr=True)
+        self._name = name
+        self._samples = samples
+        self._shown = screen.is_terminal and not screen.no_color
+        self._live = Live(console=screen, auto_refresh=False, transient=False)
+        self._start = time.monotonic()
+        self._tried = 0
+        self._reasons: Counter[tuple[str, str]] = Counter()
 
     def __enter__(self) -> Self:
-        self._bar.start()
+        if self._shown:
+            self._live.start()
         return self
 
     def __exit__(
@@ -49,17 +51,56 @@ class CampaignBar:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._bar.stop()
+        self._live.stop()
 
     def __call__(self, now: Progress) -> None:
         """Draws it anew."""
-        under_way = now.candidate is not None and now.outcome is None
-        label = now.candidate.label[:LABEL_WIDTH] if now.candidate and under_way else ""
-        self._bar.update(
-            self._task,
-            completed=min(now.done, now.samples),
-            counts=counts_text(now.counts),
-            best=f"best {in_time(now.best_ns)}" if now.best_ns is not None else "",
-            now=escape(label),
-            refresh=True,
+        if now.outcome is not None:
+            self._tried += 1
+            if now.outcome.kind != "measured":
+                self._reasons[now.outcome.kind, short(now.outcome.reason)] += 1
+        if self._shown:
+            self._live.update(self.drawn(now), refresh=True)
+
+    def drawn(self, now: Progress) -> RenderableType:
+        """What is shown."""
+        seconds = time.monotonic() - self._start
+        head = Table.grid(padding=(0, 2))
+        head.add_row(
+            f"[bold]{escape(self._name)}[/]",
+            ProgressBar(total=self._samples, completed=min(now.done, self._samples), width=BAR),
+            f"{now.done}/{self._samples}",
+            clock(seconds),
+            self._pace(now, seconds),
         )
+        if now.best_ns is not None:
+            points = f"{now.front} on the front" if now.front else ""
+            head.add_row("best", f"[bold]{in_time(now.best_ns)}[/]", "", "", points)
+        outcomes = Table.grid(padding=(0, 2))
+        for kind, count in now.counts.items():
+            part = ProgressBar(total=max(1, now.done), completed=count, width=BAR)
+            outcomes.add_row(f"[{COLOURS.get(kind, 'dim')}]{kind}[/]", part, str(count))
+        why = [
+            Text(f"{n} x {kind}: {reason}", style="dim", overflow="ellipsis", no_wrap=True)
+            for (kind, reason), n in self._reasons.most_common(REASONS)
+        ]
+        under_way = now.candidate is not None and now.outcome is None
+        label = now.candidate.label if now.candidate is not None and under_way else ""
+        return Group(
+            head, outcomes, *why, Text(label, style="dim", overflow="ellipsis", no_wrap=True)
+        )
+
+    def _pace(self, now: Progress, seconds: float) -> str:
+        """Candidates a minute, and how long the others will take at this pace."""
+        if not self._tried or seconds <= 0:
+            return ""
+        rate = self._tried / seconds
+        left = max(0, self._samples - now.done) / rate
+        return f"{MINUTE * rate:.0f} a minute, {clock(left)} left"
+
+
+def clock(seconds: float) -> str:
+    """A duration as h:mm:ss."""
+    minutes, rest = divmod(round(seconds), MINUTE)
+    hours, minutes = divmod(minutes, MINUTE)
+    return f"{hours}:{minutes:02}:{rest:02}"

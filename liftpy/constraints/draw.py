@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from liftpy.constraints.dice import Dice, shuffled
 from liftpy.constraints.levels import Levels
@@ -24,6 +24,8 @@ from liftpy.errors import ConstraintRefused
 from liftpy.rewrite.skeleton import Parameter
 
 Sampler = Literal["uniform", "incremental"]
+
+Preference: TypeAlias = Callable[[str, Sequence[int]], Sequence[int]]
 
 NODE_LIMIT = 2_000_000  # classes of partial assignments: some gigabytes
 TRIES = 200  # draws of points already drawn, in a row, after which `incremental` gives up
@@ -118,12 +120,16 @@ class Graph:
 class Completer:
     """Completes partial assignments in one order, and remembers which have no completion.
 
-    `effort` is how many values it may try before it gives up; None is no bound.
+    `effort` is how many values it may try before it gives up; None is no bound. `preference` says
+    in which order a parameter's values are tried, and may leave some out.
     """
 
-    def __init__(self, levels: Levels, effort: int | None = None) -> None:
+    def __init__(
+        self, levels: Levels, effort: int | None = None, preference: Preference | None = None
+    ) -> None:
         self.levels = levels
         self.effort = effort
+        self.preference = preference
         self.gave_up = False
         self.dead: set[tuple[int, Any]] = set()
 
@@ -138,7 +144,10 @@ class Completer:
         if self.effort is not None:
             self.effort -= self.levels.tried[k]
             self.gave_up = self.gave_up or self.effort < 0
-        for value in () if self.gave_up else self.levels.values[k](*given):
+        values = () if self.gave_up else self.levels.values[k](*given)
+        if self.preference is not None:
+            values = self.preference(self.levels.order[k].name, values)
+        for value in values:
             if (point := self.complete((*given, value))) is not None:
                 return point
         self.dead.add(key)
@@ -205,6 +214,26 @@ class Space:
             return []
         graph = next(g for g in self.graphs if any(p.name == name for p in g.order))
         return sorted(graph.values(name))
+
+    @cached_property
+    def levels(self) -> tuple[Levels, ...]:
+        """In what order the parameters of each independent part are chosen, and from what."""
+        return tuple(Levels(part, cheapest_order(part)) for part in self.system.components)
+
+    def completed(self, preference: Preference) -> Assignment | None:
+        """A point whose values come first in `preference`; None if it left all points out.
+
+        Parameters are chosen in the order of `levels`, each the first value that can be completed.
+        Nothing is counted.
+        """
+        found: Assignment = {}
+        for levels in self.levels:
+            completer = Completer(levels, preference=preference)
+            point = completer.complete(()) if levels.possible else None
+            if point is None:
+                return None
+            found |= {p.name: v for p, v in zip(levels.order, point, strict=True)}
+        return {p.name: found[p.name] for p in self.system.parameters}
 
     def draws(
         self, seed: int, sampler: Sampler = "uniform", start: int = 0

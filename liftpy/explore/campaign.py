@@ -60,6 +60,8 @@ class Progress:
     best_ns: int | None
     candidate: Candidate | None = None
     outcome: Outcome | None = None
+    front: int = 0
+    """How many candidates are on the front of time and peak."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -419,4 +421,7 @@ class Run:
         """Reports where the campaign stands."""
         found = counts(self.store.kinds())
         best = self.store.best_ns()
-        self.progress(Progress(len(self.done), self.samples, found, best, candidate, outcome))
+        points = [(t.time_ns, t.peak) for t in self.trials if t.time_ns and t.peak]
+        size = len(front(points, costs=lambda p: p))
+        done = len(self.done)
+        self.progress(Progress(done, self.samples, found, best, candidate, outcome, size))

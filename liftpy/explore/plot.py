@@ -4,43 +4,72 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from liftpy.errors import LiftError
 from liftpy.explore.campaign import Campaign
 from liftpy.explore.candidate import FAMILY
 from liftpy.explore.pareto import front
+from liftpy.explore.report import in_bytes, in_time
+from liftpy.explore.scale import Scale
 
-MIB = 1 << 20
+LABELS = 6  # of a front, from its fast end; the last one as well
+GREY, BLUE = "#9aa4af", "#0b62c4"
+MARKERS = "osD^vPX*<>"  # a family each
 
 
 def plot(campaign: Campaign, axis: str, path: Path) -> None:
-    """Writes a picture of the measured candidates, by family, with the front as a staircase."""
-    measured = [row for row in campaign.rows if row.time_ns is not None]
-    costs = {row.id: (row.time_ns or 0, getattr(row.memory, axis)) for row in measured}
-    rows = front(campaign.pareto(axis), costs=lambda row: costs[row.id])
+    """Writes a picture: all measured candidates in grey, a mark for each family, and the front.
+
+    Both axes are logarithmic, in the unit that their values ask for.
+    """
+    measured = [(costs, row) for row in campaign.rows if (costs := row.costs(axis)) is not None]
     figure = Figure(figsize=(8, 5), layout="constrained")
     canvas = FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    for family in dict.fromkeys(row.assignment[FAMILY] for row in measured):
-        mine = [row for row in measured if row.assignment[FAMILY] == family]
-        sizes = [getattr(row.memory, axis) / MIB for row in mine]
-        axes.scatter([(row.time_ns or 0) / 1e6 for row in mine], sizes, label=str(family), s=18)
-    axes.step(
-        [(row.time_ns or 0) / 1e6 for row in rows],
-        [getattr(row.memory, axis) / MIB for row in rows],
-        where="post",
-        color="black",
-        linewidth=1,
-        label="front",
-    )
-    axes.set_xscale("log")
-    axes.set_xlabel("time [ms]")
-    axes.set_ylabel(f"{axis} [MiB]")
+    if measured:
+        times = Scale.of([costs[0] for costs, _ in measured], 0, 1, "time")
+        sizes = Scale.of([costs[1] for costs, _ in measured], 0, 1, "bytes")
+        families = dict.fromkeys(str(row.assignment[FAMILY]) for _, row in measured)
+        for family, marker in zip(families, MARKERS * len(families), strict=False):
+            mine = [costs for costs, row in measured if row.assignment[FAMILY] == family]
+            place = [times.at(a) for a, _ in mine], [sizes.at(b) for _, b in mine]
+            axes.scatter(*place, s=22, c=GREY, alpha=0.7, marker=marker, label=family)
+        best = front({costs for costs, _ in measured}, costs=lambda c: c)
+        across, up = [times.at(a) for a, _ in best], [sizes.at(b) for _, b in best]
+        axes.step([across[0], *across, 1], [1, *up, up[-1]], where="post", c=BLUE, lw=1.2)
+        axes.scatter(across, up, s=48, c=BLUE, edgecolors="white", zorder=3, label="front")
+        for k in sorted({*range(min(LABELS, len(best))), len(best) - 1}):
+            said = f"{in_time(best[k][0])}, {in_bytes(best[k][1])}"
+            left = across[k] > 0.7
+            axes.annotate(
+                said,
+                (across[k], up[k]),
+                xytext=(-6 if left else 6, 6),
+                textcoords="offset points",
+                ha="right" if left else "left",
+                fontsize=8,
+                color=BLUE,
+            )
+        mark(axes.xaxis, times, "time")
+        mark(axes.yaxis, sizes, axis)
+        axes.legend(fontsize=8)
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1)
+    axes.grid(alpha=0.3)
     axes.set_title(f"{campaign.identity.program} on {campaign.device.name}")
-    axes.legend()
     try:
-        canvas.print_figure(path)
+        canvas.print_figure(path, dpi=144)
     except (OSError, ValueError) as error:
         raise LiftError(f"the plot cannot be written to {path}: {error}") from error
+
+
+def mark(axis: Axis, scale: Scale, name: str) -> None:
+    """Marks and names an axis."""
+    axis.set_major_locator(FixedLocator([place for place, _ in scale.ticks]))
+    axis.set_minor_locator(NullLocator())
+    axis.set_ticklabels([text for _, text in scale.ticks])
+    axis.set_label_text(f"{name} [{scale.unit}]")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import importlib
 import io
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,9 +11,10 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from liftpy.errors import LiftError
 from liftpy.explore.campaign import Campaign
 from liftpy.explore.candidate import Settings
+from liftpy.explore.extras import needing
+from liftpy.explore.hypervolume import Box, growth
 from liftpy.explore.outcome import Kind
 from liftpy.explore.rows import Row
 from liftpy.explore.samples import Span
@@ -23,6 +23,9 @@ FIGURES = ("peak", "allocated", "scratch", "local", "private")
 NARROW_FIGURES = ("peak", "scratch")
 WIDE = 120
 """Columns of a terminal from which tables have every figure."""
+
+REASON = 100
+"""Letters of a reason in a table."""
 
 
 COLOURS: dict[Kind | str, str] = {
@@ -39,13 +42,27 @@ COLOURS: dict[Kind | str, str] = {
 }
 
 
-def front_json(campaign: Campaign, rows: Sequence[Row]) -> dict[str, Any]:
-    """A front as JSON data."""
+def front_json(campaign: Campaign, rows: Sequence[Row], axis: str = "peak") -> dict[str, Any]:
+    """A front as JSON data, and the hypervolume that the campaign had after each candidate."""
     return {
         "program": campaign.identity.program,
         "device": campaign.identity.device,
         "front": [_front_row(row) for row in rows],
+        "hypervolume": _hypervolume(campaign, axis),
     }
+
+
+def _hypervolume(campaign: Campaign, axis: str) -> dict[str, Any] | None:
+    """As in `liftpy.explore.hypervolume`, in the order tried; None if nothing was measured."""
+    tried = [row.costs(axis) for row in campaign.rows]
+    measured = [costs for costs in tried if costs is not None]
+    if not measured:
+        return None
+    box = Box.around(measured)
+    values = [round(value, 6) for value in growth(tried, box)]
+    ends = {"ideal": box.ideal, "reference": box.reference}
+    points = {name: {"time_ns": time, axis: size} for name, (time, size) in ends.items()}
+    return {"value": values[-1], **points, "after_each": values}
 
 
 def _front_row(row: Row) -> dict[str, Any]:
@@ -106,22 +123,38 @@ def front_table(rows: Sequence[Row], width: int, title: str | None = None) -> Ta
     return table
 
 
-def candidates_table(campaign: Campaign) -> Table:
-    """Every candidate for people, a line each; the JSON has the reasons in full."""
+def candidates_table(campaign: Campaign, *, full: bool = False) -> Table:
+    """Every candidate for people. A reason is cut to `REASON` letters of its first line.
+
+    `full` gives reasons in full. Both texts wrap: whatever their length, no column is lost.
+    """
     table = Table(box=None, pad_edge=False)
     for name in ("id", "outcome"):
         table.add_column(name, no_wrap=True)
     table.add_column("time", justify="right", no_wrap=True)
-    table.add_column("candidate", overflow="fold")
-    table.add_column("reason", overflow="ellipsis", no_wrap=True)
+    table.add_column("candidate", overflow="fold", ratio=1)
+    table.add_column("reason", overflow="fold", ratio=1)
     for row in campaign.rows:
         table.add_row(
             row.id,
             f"[{COLOURS.get(row.outcome, 'dim')}]{row.outcome}[/]",
             in_time(row.time_ns),
             settings_text(row.assignment),
-            escape(_first_line(row.reason)),
+            escape(row.reason.strip() if full else short(row.reason)),
         )
+    return table
+
+
+def curve_table(fastest: Sequence[int | None], volumes: Sequence[float]) -> Table:
+    """The best time and the hypervolume after each trial that changed one of them."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("trials", "best", "hypervolume"):
+        table.add_column(name, justify="right", no_wrap=True)
+    before: tuple[int | None, float] = (None, 0.0)
+    for k, now in enumerate(zip(fastest, volumes, strict=True), 1):
+        if now != before or k == len(volumes):
+            table.add_row(str(k), in_time(now[0]), f"{now[1]:.3f}")
+        before = now
     return table
 
 
@@ -168,22 +201,17 @@ def in_bytes(size: int | None) -> str:
     return f"{size} B"
 
 
-def _first_line(text: str) -> str:
-    lines = text.strip().splitlines()
-    return lines[0] if lines else ""
+def short(text: str) -> str:
+    """The first line of a text, cut to `REASON` letters."""
+    line = next(iter(text.strip().splitlines()), "")
+    return line if len(line) <= REASON else f"{line[: REASON - 1].rstrip()}…"
 
 
 def plot(campaign: Campaign, axis: str, path: Path) -> None:
-    """Draws all measured candidates and the front. Raises LiftError without matplotlib.
+    """Draws all measured candidates and the front. LiftError without matplotlib."""
+    needing("matplotlib", "plot", "liftpy.explore.plot", "a plot").plot(campaign, axis, path)
 
-    matplotlib is imported here, when a plot is asked for: it is an extra, and it is slow to import.
-    """
-    try:
-        plotting = importlib.import_module("liftpy.explore.plot")
-    except ModuleNotFoundError as missing:
-        if (missing.name or "").partition(".")[0] != "matplotlib":
-            raise
-        raise LiftError(
-            "a plot needs matplotlib, which is not installed: pip install 'liftpy[plot]'"
-        ) from missing
-    plotting.plot(campaign, axis, path)
+
+def page(campaign: Campaign, axis: str, path: Path) -> None:
+    """Writes a campaign as one HTML page. LiftError without jinja2."""
+    needing("jinja2", "report", "liftpy.explore.page", "a report").write(campaign, axis, path)

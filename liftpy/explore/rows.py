@@ -78,6 +78,12 @@ class Row:
         """Largest sum of live global buffers, in bytes."""
         return None if self.memory is None else self.memory.peak
 
+    def costs(self, axis: str) -> tuple[int, int] | None:
+        """Time in ns and a memory figure in bytes; None where it was not measured."""
+        if self.time_ns is None or self.memory is None:
+            return None
+        return self.time_ns, int(getattr(self.memory, axis))
+
 
 def to_row(row: sqlite3.Row, times_ns: list[list[int]] | None) -> Row:
     """A candidate from the tables about it, joined; its samples are given apart."""

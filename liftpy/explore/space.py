@@ -48,6 +48,11 @@ class Member:
         """Whether it has points: one is looked for, none are counted."""
         return first(self.system) is not None
 
+    @cached_property
+    def words(self) -> dict[str, str]:
+        """Its structural choices, the family first."""
+        return words(self.skeleton)
+
     @property
     def family(self) -> str:
         """The family that its turns are counted in."""
@@ -156,6 +161,11 @@ class Space:
     def families(self) -> list[str]:
         """The families that have a skeleton."""
         return self.choices.get(FAMILY, [])
+
+    @cached_property
+    def by_key(self) -> dict[str, Member]:
+        """The members by the keys of their skeletons."""
+        return {member.skeleton.key: member for member in self.members}
 
     @cached_property
     def parameters(self) -> list[dict[str, Any]]:

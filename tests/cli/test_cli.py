@@ -41,6 +41,7 @@ COMMANDS = [
     "explore",
     "pareto",
     "candidates",
+    "report",
     "replay",
 ]
 
@@ -427,7 +428,8 @@ def test_a_campaign_is_explored_read_plotted_and_replayed(liftpy):
     assert liftpy(*command).out == said.out, "nothing is measured anew"
 
     data = liftpy("pareto", "liftpy.db", "--json").json
-    assert data.keys() == {"program", "device", "front"}
+    assert data.keys() == {"program", "device", "front", "hypervolume"}
+    assert len(data["hypervolume"]["after_each"]) == 4
     row = data["front"][0]
     figures = {"peak", "allocated", "scratch", "local", "private"}
     assert row.keys() == {"id", "time_ns", "interval_ns", "assignment", "derivation"} | figures

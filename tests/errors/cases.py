@@ -27,7 +27,9 @@ from liftpy.constraints.system import Clause, ConstraintSystem
 from liftpy.explore.campaign import Campaign, space_of
 from liftpy.explore.measure import Measurer
 from liftpy.explore.messages import Setup
+from liftpy.explore.rehearsal import rehearse
 from liftpy.explore.replay import replay, stored_candidate
+from liftpy.explore.report import page
 from liftpy.explore.schema import digest
 from liftpy.explore.search import named
 from liftpy.explore.store import Store
@@ -722,6 +724,24 @@ def plot_without_its_library(folder):
             from liftpy.explore.report import plot  # noqa: PLC0415
 
             plot(Campaign.read(stored(folder)), "peak", folder / "front.png")
+
+
+@case
+def rehearsal_on_another_program(folder):
+    other = Campaign.read(stored(folder))
+    rehearse(other, space_of(MATMUL, DEFAULT_DEVICE), "random", 0, 10)
+
+
+@case
+def search_without_its_library(_folder):
+    with mock.patch.dict(sys.modules, {"optuna": None}):
+        sys.modules.pop("liftpy.explore.search.nsga2", None)
+        named("nsga2")
+
+
+@case
+def report_in_no_folder(folder):
+    page(Campaign.read(stored(folder)), "peak", folder / "none" / "report.html")
 
 
 @case

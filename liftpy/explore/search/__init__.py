@@ -13,26 +13,34 @@ from typing import TypeAlias
 
 from liftpy.errors import UnknownName
 from liftpy.explore.candidate import Candidate
+from liftpy.explore.extras import needing
 from liftpy.explore.search import exhaustive, guided, local, uniform
 from liftpy.explore.search.trial import Trial
 from liftpy.explore.space import Allows, Space
 
 Search: TypeAlias = Callable[[Space, int, Sequence[Trial], Allows], Iterator[Candidate]]
 
-SEARCHES: dict[str, Search] = {
-    "random": uniform.search,
-    "local": local.search,
-    "guided": guided.search,
-    "exhaustive": exhaustive.search,
+
+def nsga2() -> Search:
+    """The search of the extra `nsga2`."""
+    return needing("optuna", "nsga2", "liftpy.explore.search.nsga2", "the search nsga2").search
+
+
+SEARCHES: dict[str, Callable[[], Search]] = {
+    "random": lambda: uniform.search,
+    "local": lambda: local.search,
+    "guided": lambda: guided.search,
+    "nsga2": nsga2,
+    "exhaustive": lambda: exhaustive.search,
 }
 DEFAULT = "guided"
 
 
 def named(name: str) -> Search:
-    """The search of a name. UnknownName with the names there are."""
+    """The search of a name. UnknownName with the names there are, LiftError without its library."""
     if name not in SEARCHES:
         raise UnknownName(f"there is no search '{name}'; choose one of {', '.join(SEARCHES)}")
-    return SEARCHES[name]
+    return SEARCHES[name]()
 
 
 __all__ = ["DEFAULT", "SEARCHES", "Search", "Trial", "named"]

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from liftpy.constraints.dice import Dice
 from liftpy.explore.candidate import Candidate, words
-from liftpy.explore.search.local import FIRST, distance, good, neighbour
+from liftpy.explore.search.local import FIRST, distance, neighbour, parent, parents
 from liftpy.explore.search.trial import Trial
 from liftpy.explore.space import Allows, Space, subseed
 
@@ -31,8 +31,9 @@ DRAWS = 8  # and draws, which are kept until they are chosen
 FRESH = 6  # each `FRESH`th candidate is the next draw, whatever the model says
 OCTAVES = 1.5  # a size so many times twice as large is one length away
 CHOICES = 1.2  # and so many choices that differ
+UNLIKE = 1e-9  # a correlation below is none; numbers near zero slow a processor down a hundredfold
 NOISE = 0.02  # of a time, relative to the spread of the logarithms
-TRIALS = 200  # the fastest and the latest so many are in the model
+TRIALS = 128  # the fastest and the latest so many are in the model
 
 NORMAL = NormalDist()
 Words: TypeAlias = tuple[tuple[str, str], ...]  # the family first
@@ -63,10 +64,10 @@ def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> 
 def neighbours(
     space: Space, trials: Sequence[Trial], allows: Allows, dice: Dice
 ) -> Iterator[Candidate]:
-    """Neighbours of good candidates; none if nothing was measured."""
-    for _ in range(NEIGHBOURS):
-        parent = good(trials, dice)
-        near = None if parent is None else neighbour(space, parent, allows, dice)
+    """Neighbours of the front; none if nothing was measured."""
+    best = parents(trials)
+    for _ in range(NEIGHBOURS if best else 0):
+        near = neighbour(space, parent(best, dice), allows, dice)
         if near is not None:
             yield near
 
@@ -77,9 +78,10 @@ def chosen(pool: list[Candidate], trials: Sequence[Trial]) -> Candidate:
     if len(pool) == 1 or not times:
         return pool[0]
     slowest = max(times)
-    known = sorted(trials, key=lambda t: t.time_ns or slowest)[: TRIALS // 2]
-    latest = [t for t in trials[-TRIALS // 2 :] if t not in known]
-    gains = improvements(pool, [*known, *latest], slowest)
+    by_time = sorted(range(len(trials)), key=lambda k: trials[k].time_ns or slowest)
+    latest = range(max(0, len(trials) - TRIALS // 2), len(trials))
+    known = [trials[k] for k in dict.fromkeys((*by_time[: TRIALS // 2], *latest))]
+    gains = improvements(pool, known, slowest)
     return pool[int(np.argmax(gains))]
 
 
@@ -90,9 +92,10 @@ def improvements(pool: list[Candidate], known: list[Trial], slowest: int) -> lis
     values = (logs - logs.mean()) / spread
     tried = [t.candidate for t in known]
     among, across = likeness(tried, tried), likeness(pool, tried)
-    inverse = np.linalg.inv(among + NOISE * np.eye(len(tried)))
-    means = across @ inverse @ values
-    variances = 1.0 - np.einsum("ij,jk,ik->i", across, inverse, across)
+    both = np.column_stack([values, across.T])
+    solved = np.linalg.solve(among + NOISE * np.eye(len(tried)), both)
+    means = across @ solved[:, 0]
+    variances = 1.0 - np.einsum("ij,ji->i", across, solved[:, 1:])
     best = float(values.min())
     gains: list[float] = []
     for mean, variance in zip(means.tolist(), variances.tolist(), strict=True):
@@ -105,12 +108,14 @@ def improvements(pool: list[Candidate], known: list[Trial], slowest: int) -> lis
 def likeness(some: list[Candidate], others: list[Candidate]) -> Matrix:
     """The correlations that the model assumes of two lists of candidates' times."""
     names = sorted({name for c in (*some, *others) for name, _ in c.sizes})
-    kinds = [tuple(words(c.skeleton).items()) for c in (*some, *others)]
-    rest = kinds[len(some) :]
-    square = np.array([[apart(a, b) for b in rest] for a in kinds[: len(some)]]) ** 2
+    kinds = {c.skeleton.key: tuple(words(c.skeleton).items()) for c in (*some, *others)}
+    number = {key: k for k, key in enumerate(kinds)}
+    square = np.array([[apart(a, b) for b in kinds.values()] for a in kinds.values()]) ** 2
+    rows, columns = ([number[c.skeleton.key] for c in many] for many in (some, others))
     one, two = sizes_of(some, names), sizes_of(others, names)
     far = (one[:, None, :] - two[None, :, :]) / OCTAVES
-    return np.exp(-0.5 * (square + np.nansum(far * far, axis=2)))
+    found = np.exp(-0.5 * (square[np.ix_(rows, columns)] + np.nansum(far * far, axis=2)))
+    return np.where(found < UNLIKE, 0.0, found)
 
 
 def sizes_of(candidates: list[Candidate], names: list[str]) -> Matrix:

@@ -1,26 +1,27 @@
-"""Local search: random draws first, then mostly neighbours of the best so far.
+"""Local search: random draws first, then mostly neighbours of the front so far.
 
-A neighbour keeps what a good candidate has, but for one or two settings that are drawn anew: sizes
-uniformly from those valid together with what is kept, or one structural choice. Good are the
-fastest, most often, and the front of time and peak, so that both ends of it are improved.
+A neighbour keeps what its parent has, but for one or two settings that are drawn anew: sizes
+uniformly from those valid together with what is kept, or one structural choice. Parents are the
+members of the front of time and peak, the fastest more often than the others.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
 from liftpy.constraints.dice import Dice
-from liftpy.explore.candidate import Candidate, words
+from liftpy.constraints.draw import Preference
+from liftpy.explore.candidate import Candidate
 from liftpy.explore.pareto import front
 from liftpy.explore.search.trial import Trial
 from liftpy.explore.space import Allows, Member, Space, subseed
 
 FIRST = 24  # draws before any neighbour
 FRESH = 4  # afterwards each `FRESH`th candidate is a draw: another valley may be deeper
-FASTEST = 0.6  # how often the parent is the fastest; else it is one of the front
+FASTEST = 0.5  # how often the parent is the fastest; else it is any of the front
 CHOICE = 0.3  # how often a structural choice changes; else sizes do
 TWO = 0.4  # how often two sizes change together
 TRIES = 16  # neighbours that were tried before, in a row, after which a draw is taken
@@ -45,33 +46,33 @@ def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> 
 def unseen_neighbour(
     space: Space, trials: Sequence[Trial], allows: Allows, seen: set[str], dice: Dice
 ) -> Candidate | None:
-    """A neighbour of a good candidate; None if nothing was measured, or all found were tried."""
-    for _ in range(TRIES):
-        parent = good(trials, dice)
-        if parent is None:
-            return None
-        found = neighbour(space, parent, allows, dice)
+    """A neighbour of the front; None if nothing was measured, or all found were tried."""
+    best = parents(trials)
+    for _ in range(TRIES if best else 0):
+        found = neighbour(space, parent(best, dice), allows, dice)
         if found is not None and found.key not in seen:
             return found
     return None
 
 
-def good(trials: Sequence[Trial], dice: Dice) -> Candidate | None:
-    """The fastest candidate, or one of the front."""
+def parents(trials: Sequence[Trial]) -> list[Candidate]:
+    """The candidates of the front of time and peak, the fastest first."""
     measured = [
         (t.time_ns, t.peak, t.candidate)
         for t in trials
         if t.time_ns is not None and t.peak is not None
     ]
-    best = front(measured, costs=lambda m: (m[0], m[1]))
-    if not best:
-        return None
-    return (best[0] if dice.random() < FASTEST else dice.choice(best))[2]
+    return [candidate for *_, candidate in front(measured, costs=lambda m: (m[0], m[1]))]
+
+
+def parent(best: Sequence[Candidate], dice: Dice) -> Candidate:
+    """One of a front."""
+    return best[0] if dice.random() < FASTEST else dice.choice(best)
 
 
 def neighbour(space: Space, parent: Candidate, allows: Allows, dice: Dice) -> Candidate | None:
     """A candidate that differs from its parent in a structural choice or in one or two sizes."""
-    member = next(m for m in space.members if m.skeleton.key == parent.skeleton.key)
+    member = space.by_key[parent.skeleton.key]
     near = alike(space, member, dice)
     if near and (not parent.sizes or dice.random() < CHOICE):
         member = dice.choice(near)
@@ -83,24 +84,35 @@ def neighbour(space: Space, parent: Candidate, allows: Allows, dice: Dice) -> Ca
     dice.shuffle(order)
     for freed in range(min(changed, len(order)), len(order) + 1):
         kept = {name: sizes[name] for name in order[freed:]}
-        fixed = member.at(kept)
-        if fixed is not None:
-            drawn = next(fixed.points.draws(dice.below(1 << 64), space.sampler))
-            if allows(member.skeleton, drawn):
-                return Candidate(space.program, member.skeleton, tuple(drawn.items()))
+        drawn = member.points.completed(keeping(kept, dice))
+        if drawn is not None and allows(member.skeleton, drawn):
+            return Candidate(space.program, member.skeleton, tuple(drawn.items()))
     return None
+
+
+def keeping(kept: Mapping[str, int], dice: Dice) -> Preference:
+    """Keeps some sizes, and draws the others."""
+
+    def preference(name: str, values: Sequence[int]) -> Sequence[int]:
+        if name in kept:
+            return (kept[name],) if kept[name] in values else ()
+        drawn = list(values)
+        dice.shuffle(drawn)
+        return drawn
+
+    return preference
 
 
 def alike(space: Space, member: Member, dice: Dice) -> list[Member]:
     """The skeletons of the family that make one choice otherwise, and else differ least."""
     family = [m for m in space.members if m.family == member.family]
-    mine = words(member.skeleton)
-    apart = [n for n in mine if len({words(m.skeleton).get(n) for m in family}) > 1]
+    mine = member.words
+    apart = [n for n in mine if len({m.words.get(n) for m in family}) > 1]
     if not apart:
         return []
     name = dice.choice(apart)
-    others = [m for m in family if words(m.skeleton).get(name) != mine[name]]
-    far = [distance(mine, words(m.skeleton)) for m in others]
+    others = [m for m in family if m.words.get(name) != mine[name]]
+    far = [distance(mine, m.words) for m in others]
     return [m for m, n in zip(others, far, strict=True) if n == min(far)]
 
 

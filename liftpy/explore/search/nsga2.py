@@ -1,0 +1,148 @@
+"""NSGA-II (Deb, Pratap, Agarwal and Meyarivan 2002): generations that are bred from the front.
+
+Time and peak are both minimised. Selection, crossover and mutation are Optuna's. A genome has a
+word for each structural choice, and for each size a place between the ends of its range, on a scale
+of logarithms. It stands for the skeleton whose choices differ from it least, completed by the
+nearest sizes that are valid: whatever is bred is a candidate. The first generation are draws.
+
+Import it through `liftpy.explore.search`: Optuna is an extra.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
+from optuna.samplers import NSGAIISampler
+from optuna.trial import Trial as Genome
+from optuna.trial import TrialState
+
+from liftpy.errors import InternalError
+from liftpy.explore.candidate import FAMILY, Candidate
+from liftpy.explore.search.local import distance
+from liftpy.explore.search.trial import Trial
+from liftpy.explore.space import Allows, Member, Space, subseed
+
+POPULATION = 24
+TRIES = 16  # genomes of candidates that were tried before, in a row, after which a draw is taken
+
+
+def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> Iterator[Candidate]:
+    """Draws, then generation by generation, each candidate once."""
+    genes = genes_of(space)
+    study = new_study(seed)
+    draws = space.draws(seed, allows)
+    seen: set[str] = set()
+    for ordinal in itertools.count():
+        bred = ordinal >= POPULATION and genes
+        found = unseen(space, study, genes, trials, allows, seen) if bred else None
+        if found is None:
+            drawn = next((c for c in draws if c.key not in seen), None)
+            if drawn is None:  # every candidate was drawn
+                return
+            study.enqueue_trial(genome_of(space, genes, drawn))
+            found = drawn, study.ask(genes)
+        candidate, genome = found
+        seen.add(candidate.key)
+        yield replace(candidate, ordinal=ordinal)
+        tell(study, genome, trials, candidate)
+
+
+def unseen(
+    space: Space,
+    study: optuna.Study,
+    genes: dict[str, BaseDistribution],
+    trials: Sequence[Trial],
+    allows: Allows,
+    seen: set[str],
+) -> tuple[Candidate, Genome] | None:
+    """The next one bred that was not tried before; None if `TRIES` in a row were."""
+    for _ in range(TRIES):
+        genome = study.ask(genes)
+        found = candidate_of(space, genome.params)
+        if found.key not in seen and allows(found.skeleton, found.assignment):
+            return found, genome
+        tell(study, genome, trials, found)
+    return None
+
+
+def new_study(seed: int) -> optuna.Study:
+    """A study of two costs, which says nothing of its own accord."""
+    sampler = NSGAIISampler(population_size=POPULATION, seed=subseed(seed, "nsga2") % (1 << 32))
+    verbosity = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        return optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
+    finally:
+        optuna.logging.set_verbosity(verbosity)
+
+
+def tell(study: optuna.Study, genome: Genome, trials: Sequence[Trial], whose: Candidate) -> None:
+    """Gives a genome its costs; what was not measured has failed, and is not bred from."""
+    trial = next((t for t in reversed(trials) if t.candidate.key == whose.key), None)
+    if trial is None or trial.time_ns is None or trial.peak is None:
+        study.tell(genome, state=TrialState.FAIL)
+    else:
+        study.tell(genome, [math.log(max(1, trial.time_ns)), float(trial.peak)])
+
+
+# --- genomes --------------------------------------------------------------------------------------
+
+
+def genes_of(space: Space) -> dict[str, BaseDistribution]:
+    """What a genome of a space has: each choice with its words, each size from 0 to 1."""
+    genes: dict[str, BaseDistribution] = {
+        name: CategoricalDistribution(known) for name, known in space.choices.items()
+    }
+    return genes | {name: FloatDistribution(0.0, 1.0) for name in sorted(ranges(space))}
+
+
+def ranges(space: Space) -> dict[str, tuple[int, int]]:
+    """The range of each size that covers all its skeletons'."""
+    found: dict[str, tuple[int, int]] = {}
+    for p in (p for member in space.members for p in member.system.parameters):
+        low, high = found.get(p.name, (p.low, p.high))
+        found[p.name] = min(low, p.low), max(high, p.high)
+    return found
+
+
+def genome_of(
+    space: Space, genes: Mapping[str, BaseDistribution], candidate: Candidate
+) -> dict[str, Any]:
+    """The genes that a candidate has."""
+    span = ranges(space)
+    found: dict[str, Any] = dict(space.by_key[candidate.skeleton.key].words)
+    for name, size in candidate.sizes:
+        low, high = (scale(end) for end in span[name])
+        found[name] = (scale(size) - low) / ((high - low) or 1.0)
+    return {name: value for name, value in found.items() if name in genes}
+
+
+def candidate_of(space: Space, genome: Mapping[str, Any]) -> Candidate:
+    """The candidate nearest to a genome: the skeleton first, then size by size."""
+    span = ranges(space)
+
+    def nearest(name: str, values: Sequence[int]) -> Sequence[int]:
+        low, high = (scale(end) for end in span[name])
+        wanted = low + genome[name] * (high - low)
+        return sorted(values, key=lambda value: (abs(scale(value) - wanted), value))
+
+    def apart(member: Member) -> tuple[bool, int]:
+        asked = {name: genome[name] for name in member.words}
+        return asked[FAMILY] != member.family, distance(asked, member.words)
+
+    for member in sorted(space.members, key=apart):
+        sizes = member.points.completed(nearest)
+        if sizes is not None:
+            return Candidate(space.program, member.skeleton, tuple(sizes.items()))
+    raise InternalError("a space without candidates was searched: it is refused before")
+
+
+def scale(size: int) -> float:
+    """Where a size stands: half a size is as far as twice the size."""
+    return math.log2(1 + size)

@@ -1,0 +1,181 @@
+"""The report: what is in it, and that a browser shows it."""
+
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from liftpy.constraints.device import DEFAULT_DEVICE
+from liftpy.explore import report
+from liftpy.explore.campaign import Campaign
+from liftpy.explore.hypervolume import Box, growth
+from liftpy.explore.rows import Identity, Row
+from liftpy.explore.scale import Scale
+from liftpy.opencl.kernel import Memory
+from tests.conftest import absent
+
+VOID = {"meta", "br", "path", "line", "rect", "circle"}
+SETTINGS = {"search": "guided", "conditions": ["kappa*sigma <= 64", "pad is copy, fused"]}
+STEP = {"rule": "split_join", "path": ["0", "1"], "sizes": {"m": "kappa"}, "hints": {}}
+
+
+class Page(HTMLParser):
+    """Elements by name, that everything is closed, and the text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.found: dict[str, list[dict[str, str | None]]] = {}
+        self.text = ""
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.found.setdefault(tag, []).append(dict(attrs))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.found.setdefault(tag, []).append(dict(attrs))
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def row(ordinal, time_ns, peak, outcome="measured", reason="right"):
+    """A stored candidate: measured, or with the reason why not."""
+    memory = None if time_ns is None else Memory(peak, peak, 0, 64, 16, 0)
+    settings = {"family": "direct", "kappa": 1 << ordinal % 3, "sigma": 3}
+    times = None if time_ns is None else [[time_ns]]
+    return Row(
+        id=f"{ordinal:012x}",
+        ordinal=ordinal,
+        skeleton="direct",
+        assignment=settings,
+        derivation=[STEP],
+        outcome=outcome,
+        reason=reason,
+        time_ns=time_ns,
+        times_ns=times,
+        prepare_ns=0,
+        memory=memory,
+        error=0.0,
+        build_seconds=0.1,
+    )
+
+
+def campaign(*rows):
+    identity = Identity(
+        "tiny", "def tiny(x: [3]f32) = x\n", DEFAULT_DEVICE.to_json(), "0.1.0", 7, SETTINGS
+    )
+    return Campaign(Path("tiny.db"), identity, rows)
+
+
+CAMPAIGNS = {
+    "many": campaign(
+        *(row(k, 2000 + 977 * (k % 7), 4096 << k % 5) for k in range(20)),
+        *(row(k, None, None, "refused", "a work-group of <b>8</b> & more") for k in (20, 21)),
+    ),
+    "one": campaign(row(0, 1500, 4096)),
+    "none": campaign(row(0, None, None, "crashed", "signal 11")),
+    "empty": campaign(),
+}
+
+
+@pytest.fixture(params=CAMPAIGNS)
+def some(request):
+    return CAMPAIGNS[request.param]
+
+
+def written(campaign, folder):
+    report.page(campaign, "peak", folder / "report.html")
+    return folder / "report.html"
+
+
+def test_a_page_is_whole_and_says_what_the_campaign_says(some, tmp_path):
+    text = written(some, tmp_path).read_text(encoding="utf-8")
+    page = Page(text)
+    front = some.pareto()
+    marks = [a for a in page.found.get("circle", []) if "mark" in (a["class"] or "")]
+    assert len(marks) == sum(r.time_ns is not None for r in some.rows)
+    assert {a["data-id"] for a in marks if "best" in (a["class"] or "")} == {r.id for r in front}
+    assert {r.id for r in front} <= {a.get("id") for a in page.found.get("tr", [])}
+    assert page.text.count("split_join at 0.1  m=kappa") == len(front)
+    for kind, n in some.counts.items():
+        assert kind in page.text, n
+    assert "liftpy explore tiny.lift" in page.text
+    assert "--where 'kappa*sigma <= 64' --set pad=copy,fused" in page.text
+    assert some.device.name in page.text
+    assert some.identity.text in page.text
+    assert ("Nothing was measured" in page.text) == (not front)
+
+
+def test_a_page_needs_no_network_and_trusts_no_text(tmp_path):
+    text = written(CAMPAIGNS["many"], tmp_path).read_text(encoding="utf-8")
+    page = Page(text)
+    assert not {"link", "img", "iframe"} & page.found.keys()
+    assert all("src" not in a for a in page.found["script"])
+    assert "a work-group of <b>8</b> & more" in page.text, "escaped"
+    assert "http" not in text
+
+
+def test_every_mark_is_inside_its_frame(tmp_path):
+    page = Page(written(CAMPAIGNS["many"], tmp_path).read_text(encoding="utf-8"))
+    frame = next(a for a in page.found["rect"] if a.get("class") == "frame")
+    x, y, width, height = (float(frame[n] or 0) for n in ("x", "y", "width", "height"))
+    for mark in page.found["circle"]:
+        assert x < float(mark["cx"] or 0) < x + width
+        assert y < float(mark["cy"] or 0) < y + height
+
+
+def test_a_browser_shows_it(tmp_path):
+    browser = shutil.which("chromium")
+    if browser is None:
+        absent("chromium", "no command `chromium`: install the Debian package chromium")
+    page = written(CAMPAIGNS["many"], tmp_path)
+    quiet = ("--disable-gpu", "--disable-background-networking", "--no-first-run", "--no-sandbox")
+    dom = subprocess.run(
+        [
+            browser,
+            "--headless",
+            *quiet,
+            f"--user-data-dir={tmp_path / 'profile'}",
+            "--dump-dom",
+            page.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    ).stdout
+    marks = Page(dom).found["circle"]
+    assert len(marks) == 20
+    assert all(mark["aria-label"] for mark in marks), "the script ran to its end"
+
+
+@pytest.mark.parametrize("values", [[1], [0, 0], [999, 1001], [1, 10**12], [4096]])
+@pytest.mark.parametrize("kind", ["time", "bytes"])
+def test_a_scale_holds_its_values_and_has_ticks(values, kind):
+    scale = Scale.of(values, 10, 110, kind)
+    assert all(10 < scale.at(v) < 110 for v in values)
+    assert 2 <= len(scale.ticks) <= 16
+    places = [place for place, _ in scale.ticks]
+    assert places == sorted(set(places))
+    assert len({text for _, text in scale.ticks}) == len(places)
+
+
+def test_the_hypervolume_grows_to_that_of_the_front():
+    tried = [(8, 8), None, (2, 16), (16, 2), (9, 9), (2, 2)]
+    measured = [c for c in tried if c is not None]
+    box = Box.around(measured)
+    values = growth(tried, box)
+    assert values == sorted(values)
+    assert values[0] == values[1] < values[2] < values[3] == values[4] < values[5] == 1.0
+    assert values[3] == pytest.approx(box.volume(measured[:3]))
