@@ -29,7 +29,7 @@ from liftpy.explore.meaning import POINTS, expected, inputs
 from liftpy.explore.measure import Measurer
 from liftpy.explore.messages import Setup
 from liftpy.explore.outcome import KINDS, Crashed, Outcome, Refused
-from liftpy.explore.pareto import clear_front
+from liftpy.explore.pareto import clear_front, front
 from liftpy.explore.reading import Reader
 from liftpy.explore.rows import Call, Identity, Row
 from liftpy.explore.search import Trial
