@@ -4,10 +4,11 @@
 
 For each case: liftpy's campaign (kept in a database of the folder `--out`, so that it goes on, and
 `--skip-search` takes what is there), then its best candidate and every peer in turn, each round in
-another order. In a turn a peer runs once unmeasured, then until `TURN` seconds are full; the median
-of the turn is one sample, the median of the rounds is its time. Every result was compared with the
-program's meaning in float64 before. liftpy is timed twice at once: by device events, and on the
-host from the call to the end of the last kernel. Peers have only the second, and ratios are of it.
+another order. In a turn it runs once unmeasured, then until 20 ms are full; the median of the turn
+is one sample, the median of the rounds is its time. Peers have processes of their own. Every result
+was compared with the program's meaning in float64 before. liftpy is timed twice at once: by device
+events, and on the host from the call to the end of the last kernel. Peers have only the second, and
+ratios are of it.
 
 Raw data go to `--out`, a JSON file a case; `docs/performance.md` gets the tables of all that are
 there. `--strict` makes the exit status 1 where a goal is missed.
@@ -19,12 +20,11 @@ import argparse
 import json
 import os
 import platform
-import random
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -32,22 +32,16 @@ from typing import Any
 import ours
 from cases import Case, chosen
 from peers import PEERS, Peer
+from peers.process import PeerDied, Remote
 from report import missed, rendered
+from turns import Figures, turn, turn_about
 
 import liftpy as lp
+from liftpy.constraints.device import Device
 from liftpy.opencl.run import Session, find_device
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "performance.md"
-TURN = 0.02
-MOST_IN_A_TURN = 25
-SLOW = 0.1
-"""Seconds from which on a run is its own warm-up."""
-
-REST = 0.005
-"""Seconds between two turns, in which the threads of the one before fall asleep."""
-
-Timed = Callable[[], dict[str, float]]
 
 
 def pin(threads: int) -> None:
@@ -82,77 +76,51 @@ def machine() -> dict[str, Any]:
     }
 
 
-def host(run: Callable[[], object]) -> Timed:
-    """A peer's run, timed on the host."""
-
-    def timed() -> dict[str, float]:
-        start = time.perf_counter_ns()
-        run()
-        return {"wall": time.perf_counter_ns() - start}
-
-    return timed
-
-
-def turn(timed: Timed) -> dict[str, float]:
-    """One sample of each figure: the median of a turn."""
-    time.sleep(REST)
-    first = timed()
-    if first["wall"] > SLOW * 1e9:
-        return first
-    runs = [timed()]
-    count = min(MOST_IN_A_TURN, int(TURN * 1e9 / max(runs[0]["wall"], 1)))
-    runs += [timed() for _ in range(count - 1)]
-    return {figure: statistics.median(r[figure] for r in runs) for figure in first}
-
-
-def turn_about(contestants: dict[str, Timed], rounds: int) -> dict[str, dict[str, list[float]]]:
-    """Samples in nanoseconds by contestant and figure, after one round that is not counted."""
-    order, samples = list(contestants), dict[str, dict[str, list[float]]]()
-    shuffled = random.Random(0)
-    for k in range(rounds + 1):
-        shuffled.shuffle(order)
-        for name in order:
-            for figure, value in turn(contestants[name]).items():
-                column = samples.setdefault(name, {}).setdefault(figure, [])
-                if k:
-                    column.append(value)
-    return samples
-
-
-def made(case: Case, peers: list[Peer], threads: int) -> tuple[dict[str, Timed], dict[str, Any]]:
-    """The peers that compute a case, each checked; what is known of them."""
-    contestants: dict[str, Timed] = {}
+def ready(
+    case: Case, peers: dict[Peer, Remote]
+) -> tuple[dict[str, Callable[[], Figures]], dict[str, Any]]:
+    """The turns of the peers that compute a case, each checked; what is known of them."""
+    turns: dict[str, Callable[[], Figures]] = {}
     known: dict[str, Any] = {}
-    for peer in peers:
-        ready = peer.make(case, threads)
-        if ready is None:
-            continue
-        ready.run()
-        known[peer.name] = {"layout": ready.layout, "computes": peer.computes}
-        if peer.computes:
-            try:
-                known[peer.name]["error"] = case.error(ready.result())
-            except ValueError as wrong:
-                known[peer.name]["wrong"] = str(wrong)
-                print(f"  {peer.name} is wrong and left out: {wrong}", flush=True)
+    for peer, remote in peers.items():
+        try:
+            made = remote.make(case.name)
+            if made is None:
                 continue
-        contestants[peer.name] = host(ready.run)
-    return contestants, known
+            layout, result = made
+            known[peer.name] = {"layout": layout, "computes": peer.computes}
+            if peer.computes:
+                known[peer.name]["error"] = case.error(result)
+            turns[peer.name] = remote.turn
+        except (PeerDied, ValueError) as why:
+            known[peer.name] = {"computes": peer.computes, "left_out": str(why)}
+            print(f"  {peer.name} is left out of {case.name}: {why}", flush=True)
+    return turns, known
+
+
+def searched(case: Case, device: Device, options: argparse.Namespace) -> lp.Campaign:
+    """The campaign of a case as asked for."""
+    return ours.searched(
+        case,
+        device,
+        options.out,
+        samples=options.samples,
+        time_limit=options.time_limit,
+        families=options.families,
+    )
 
 
 def measured(
-    case: Case, session: Session, peers: list[Peer], options: argparse.Namespace
+    case: Case, session: Session, peers: dict[Peer, Remote], options: argparse.Namespace
 ) -> dict[str, Any]:
     """Everything that is known of a case after its rounds."""
     if options.skip_search:
         campaign = ours.stored(case, options.out)
     else:
-        campaign = ours.searched(
-            case, session.device, options.out, options.samples, options.time_limit
-        )
+        campaign = searched(case, session.device, options)
     best = ours.best(case, campaign, session)
-    contestants, known = made(case, peers, options.threads)
-    samples = turn_about({"liftpy": best.run, **contestants}, options.rounds)
+    turns, known = ready(case, peers)
+    samples = turn_about({"liftpy": lambda: turn(best.run), **turns}, options.rounds)
     best.loaded.close()
     return {
         "case": case.name,
@@ -173,6 +141,9 @@ def main() -> int:
     parser.add_argument("--cases", nargs="*", default=["*"], help="patterns of names")
     parser.add_argument("--samples", type=int, default=60, help="candidates of a campaign")
     parser.add_argument("--time-limit", type=float, default=None, help="seconds of a campaign")
+    parser.add_argument(
+        "--families", nargs="*", default=None, help="of the campaigns; all if not given"
+    )
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--skip-search", action="store_true", help="take what is stored")
@@ -190,6 +161,8 @@ def main() -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     if not options.render_only:
         measure_all(options)
+    if options.search_only:
+        return 0
     results = [json.loads(p.read_text("utf-8")) for p in sorted(options.out.glob("*.json"))]
     options.page.write_text(rendered(options.page.read_text("utf-8"), results), "utf-8")
     for line in missed(results):
@@ -213,18 +186,18 @@ def measure_all(options: argparse.Namespace) -> None:
     }
     for name, why in absent.items():
         print(f"{name} is left out: {why}")
-    with Session(device) as session:
+    with ExitStack() as stack:
+        session = stack.enter_context(Session(device))
+        remotes = {p: stack.enter_context(Remote(p.name, options.threads)) for p in present}
         for case in chosen(options.cases):
             if options.search_only:
-                found = ours.searched(
-                    case, device, options.out, options.samples, options.time_limit
-                )
+                found = searched(case, device, options)
                 print(f"{case.name}: {found.counts}, {found.best().time_ns} ns", flush=True)
                 continue
             if options.skip_search and not ours.has(case, options.out):
                 print(f"{case.name}: no campaign in {options.out}", flush=True)
                 continue
-            result = measured(case, session, present, options) | {"machine": where}
+            result = measured(case, session, remotes, options) | {"machine": where}
             path = options.out / f"{ours.file_of(case)}.json"
             path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
             times = {n: statistics.median(f["wall"]) / 1e6 for n, f in result["ns"].items()}

@@ -31,12 +31,9 @@ def file_of(case: Case) -> str:
     return case.name.replace("/", "_").replace(":", "_")
 
 
-def searched(
-    case: Case, device: Device, folder: Path, samples: int, limit: float | None
-) -> lp.Campaign:
-    """The campaign of a case with so many candidates; what the folder has of it goes on."""
-    path = folder / f"{file_of(case)}.db"
-    return lp.explore(case.program, samples=samples, db=path, device=device, time_limit=limit)
+def searched(case: Case, device: Device, folder: Path, **settings: Any) -> lp.Campaign:
+    """The campaign of a case, settings as `explore` takes them; what the folder has of it goes on."""
+    return lp.explore(case.program, db=folder / f"{file_of(case)}.db", device=device, **settings)
 
 
 def stored(case: Case, folder: Path) -> lp.Campaign:

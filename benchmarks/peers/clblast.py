@@ -1,7 +1,8 @@
-"""CLBlast, untuned, through its C interface, on the OpenCL device that liftpy uses.
+"""CLBlast, untuned, through its C interface, on PoCL.
 
-The library is of the system (Debian: `libclblast1`). `convgemm` is its convolution as a product of
-patches; it has no bias, so the bias is added by the check alone and costs CLBlast nothing.
+Intel's OpenCL compiler dies of some of its kernels, and would take this process along. The library
+is of the system (Debian: `libclblast1`). `convgemm` is its convolution as a product of patches; it
+has no bias, so the bias is added by the check alone and costs CLBlast nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from cases import Case
 from liftpy.opencl.runtimes import register
 from peers.interface import Made, Peer
 
+POCL = "Portable Computing Language"
 ROW_MAJOR, NOT_TRANSPOSED, CROSS_CORRELATION = 101, 111, 151
 
 
@@ -32,9 +34,13 @@ class CLBlast(Peer):
         self._queue: Any = None
 
     def available(self) -> str | None:
-        """Whether the system has the library."""
-        found = ctypes.util.find_library("clblast")
-        return None if found else "the system has no libclblast (Debian: libclblast1)"
+        """Whether the system has the library and PoCL."""
+        if ctypes.util.find_library("clblast") is None:
+            return "the system has no libclblast (Debian: libclblast1)"
+        register()
+        if POCL not in {p.name for p in self.library().get_platforms()}:
+            return "the system has no PoCL (Debian: pocl-opencl-icd)"
+        return None
 
     def version(self) -> str:
         """The version in the library's file name."""
@@ -45,12 +51,11 @@ class CLBlast(Peer):
         return os.path.realpath(path).rpartition(".so.")[2]
 
     def queue(self) -> Any:
-        """A queue on a device that is no simulator: Intel's, which liftpy prefers, if present."""
+        """A queue on PoCL."""
         if self._queue is None:
             register()
             cl = self.library()
-            platforms = [p for p in cl.get_platforms() if "Oclgrind" not in p.name]
-            (platform, *_) = sorted(platforms, key=lambda p: "Intel" not in p.name)
+            platform = next(p for p in cl.get_platforms() if p.name == POCL)
             self._context = cl.Context([platform.get_devices()[0]])
             self._queue = cl.CommandQueue(self._context)
         return self._queue
