@@ -33,7 +33,7 @@ import ours
 from cases import Case, chosen
 from peers import PEERS, Peer
 from peers.process import PeerDied, Remote
-from report import missed, rendered
+from report import BUSY, missed, rendered
 from turns import Figures, turn, turn_about
 
 import liftpy as lp
@@ -120,7 +120,7 @@ def measured(
         campaign = searched(case, session.device, options)
     best = ours.best(case, campaign, session)
     turns, known = ready(case, peers)
-    samples = turn_about({"liftpy": lambda: turn(best.run), **turns}, options.rounds)
+    samples, others = turn_about({"liftpy": lambda: turn(best.run), **turns}, options.rounds)
     best.loaded.close()
     return {
         "case": case.name,
@@ -129,6 +129,7 @@ def measured(
         "outcomes": campaign.counts,
         "best": best.to_json(),
         "peers": known,
+        "others": others,
         "ns": samples,
     }
 
@@ -201,6 +202,8 @@ def measure_all(options: argparse.Namespace) -> None:
             path = options.out / f"{ours.file_of(case)}.json"
             path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
             times = {n: statistics.median(f["wall"]) / 1e6 for n, f in result["ns"].items()}
+            if result["others"] > BUSY:
+                print(f"  {case.name}: other work took {result['others']:.0%} of the processors")
             print(case.name, ", ".join(f"{n} {t:.3f} ms" for n, t in times.items()), flush=True)
 
 

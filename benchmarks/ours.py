@@ -32,7 +32,7 @@ def file_of(case: Case) -> str:
 
 
 def searched(case: Case, device: Device, folder: Path, **settings: Any) -> lp.Campaign:
-    """The campaign of a case, settings as `explore` takes them; what the folder has of it goes on."""
+    """The campaign of a case, settings as in `explore`; what the folder has of it goes on."""
     return lp.explore(case.program, db=folder / f"{file_of(case)}.db", device=device, **settings)
 
 

@@ -23,6 +23,10 @@ GROUPS = {
 }
 
 
+BUSY = 0.1
+"""Share of the processors' time, in the rests, from which on a case is marked: others worked too."""
+
+
 # --- figures of one case --------------------------------------------------------------------------
 
 
@@ -154,7 +158,8 @@ def group_table(results: list[Result]) -> str:
     heads = ["case", "liftpy, events", "liftpy, host", *peers, "best peer / liftpy"]
     rows = []
     for r in sorted(results, key=order):
-        cells = [r["case"], ms(median(r, "liftpy", "events")), ms(median(r, "liftpy"))]
+        name = r["case"] + (" (busy)" if r["others"] > BUSY else "")
+        cells = [name, ms(median(r, "liftpy", "events")), ms(median(r, "liftpy"))]
         cells += [ms(median(r, n)) for n in peers]
         cells.append(ratio(against_best(r)))
         rows.append([*cells, ratio(of(r, "copy"))] if copies else cells)
@@ -200,7 +205,19 @@ def tables(results: list[Result]) -> str:
         [g.text, f"{g.least:g}", "" if g.value is None else f"{g.value:.2f}", g.verdict]
         for g in goals(results)
     ]
-    parts = [machine_text(results), table(["goal", "at least", "measured", "verdict"], verdicts)]
+    busy = sum(r["others"] > BUSY for r in results)
+    note = (
+        [
+            f"Marked (busy): {busy} cases during which other work took over {BUSY:.0%} of the processors."
+        ]
+        if busy
+        else []
+    )
+    parts = [
+        machine_text(results),
+        *note,
+        table(["goal", "at least", "measured", "verdict"], verdicts),
+    ]
     for group, title in GROUPS.items():
         members = [r for r in results if r["group"] == group]
         if members:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from peers.clblast import CLBlast
 from peers.copy import Copy
+from peers.halide import Halide
 from peers.interface import Made, Peer
 from peers.onnxruntime import OnnxRuntime
 from peers.openblas import OpenBLAS
@@ -18,6 +19,7 @@ PEERS: tuple[Peer, ...] = (
     OpenVINO(),
     OpenBLAS(),
     CLBlast(),
+    Halide("cpu"),
     NumPy(),
     Copy(),
 )
