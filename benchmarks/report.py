@@ -24,7 +24,7 @@ GROUPS = {
 
 
 BUSY = 0.1
-"""Share of the processors' time, in the rests, from which on a case is marked: others worked too."""
+"""Share of the processors' time that others took in the rests, beyond which a case is marked."""
 
 
 # --- figures of one case --------------------------------------------------------------------------
