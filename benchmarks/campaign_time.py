@@ -5,8 +5,8 @@
 The steps of a campaign's worker, one after another in this process, for the first candidates of a
 search (seed 0). `derive` and `meaning` are there once for a campaign: skeletons and their counted
 space, and the program in float64 at the points of the check. For each candidate: `choose` (the
-search), `compile` (to OpenCL C), `build` (the driver), `check` (uploads, the prepare phase, a run in
-poisoned buffers, the comparison), `time` (the repeated runs).
+search), `compile` (to OpenCL C), `build` (the driver), `check` (uploads, the prepare phase, a run
+in poisoned buffers, the comparison), `time` (the repeated runs).
 """
 
 from __future__ import annotations

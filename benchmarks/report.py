@@ -206,13 +206,8 @@ def tables(results: list[Result]) -> str:
         for g in goals(results)
     ]
     busy = sum(r["others"] > BUSY for r in results)
-    note = (
-        [
-            f"Marked (busy): {busy} cases during which other work took over {BUSY:.0%} of the processors."
-        ]
-        if busy
-        else []
-    )
+    marked = f"{busy} cases are marked (busy): other work took over {BUSY:.0%} of the processors."
+    note = [marked] if busy else []
     parts = [
         machine_text(results),
         *note,
