@@ -20,6 +20,7 @@ PEERS: tuple[Peer, ...] = (
     OpenBLAS(),
     CLBlast(),
     Halide("cpu"),
+    Halide("opencl"),
     NumPy(),
     Copy(),
 )

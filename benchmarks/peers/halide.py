@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from cases import Case
 
+from liftpy.opencl.runtimes import register
 from peers.interface import Made, Peer
 from peers.plain import OFFSETS
 
@@ -48,7 +49,12 @@ class Halide(Peer):
     def make(self, case: Case, threads: int) -> Made | None:
         """The fastest of the schedules tried."""
         os.environ["HL_NUM_THREADS"] = str(threads)
-        os.environ["HL_OCL_DEVICE_TYPE"] = "cpu"
+        if (
+            self.where == "opencl"
+        ):  # on the runtime that liftpy takes, Intel's, where it is installed
+            os.environ["HL_OCL_DEVICE_TYPE"] = "cpu"
+            if register().folder is not None:
+                os.environ["HL_OCL_PLATFORM_NAME"] = "Intel"
         if case.kind in OFFSETS and self.where == "cpu":
             return self._stencil(case)
         if case.kind == "convolution" and case.layer.groups == 1:
@@ -78,21 +84,28 @@ class Halide(Peer):
     def _convolution(self, case: Case) -> Made | None:
         layer = case.layer
         out = np.empty((*layer.out, layer.kernels), np.float32)
-        found: list[tuple[float, Callable[[], object]]] = []
+        found: list[tuple[float, Callable[[], object], Any]] = []
         for vectors, pixels in BLOCKS:
             if layer.kernels % (vectors * LANES) or layer.out[1] % pixels:
                 continue
-            run = self._blocked(case, out, vectors, pixels)
+            run, target = self._blocked(case, out, vectors, pixels)
             times = [_seconds(run) for _ in range(TRIES)]
-            found.append((min(times), run))
+            found.append((min(times), run, target))
         if not found:
             return None
-        _, best = min(found, key=lambda pair: pair[0])
-        return Made(best, lambda: case.in_layout(out.transpose(2, 0, 1)[None]), "nhwc")
+        _, best, target = min(found, key=lambda made: made[0])
+
+        def result() -> np.ndarray:
+            if self.where == "opencl":
+                target.copy_to_host()
+            return case.in_layout(out.transpose(2, 0, 1)[None])
+
+        return Made(best, result, "nhwc")
 
     def _blocked(
         self, case: Case, out: np.ndarray, vectors: int, pixels: int
-    ) -> Callable[[], object]:
+    ) -> tuple[Callable[[], object], Any]:
+        """A run of the schedule with blocks of so many vectors and pixels, and its target buffer."""
         hl, layer = self.library(), case.layer
         arrays = (
             np.ascontiguousarray(case.nchw[0].transpose(1, 2, 0)),
@@ -132,9 +145,9 @@ class Halide(Peer):
         def run(_alive: object = arrays) -> None:  # Halide keeps the memory, not the arrays
             result.realize(target)
             if self.where == "opencl":
-                target.copy_to_host()
+                target.device_sync()
 
-        return run
+        return run, target
 
 
 def _seconds(run: Callable[[], object]) -> float:
