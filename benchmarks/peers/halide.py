@@ -49,9 +49,7 @@ class Halide(Peer):
     def make(self, case: Case, threads: int) -> Made | None:
         """The fastest of the schedules tried."""
         os.environ["HL_NUM_THREADS"] = str(threads)
-        if (
-            self.where == "opencl"
-        ):  # on the runtime that liftpy takes, Intel's, where it is installed
+        if self.where == "opencl":  # on the runtime that liftpy prefers, where it is installed
             os.environ["HL_OCL_DEVICE_TYPE"] = "cpu"
             if register().folder is not None:
                 os.environ["HL_OCL_PLATFORM_NAME"] = "Intel"
@@ -105,7 +103,7 @@ class Halide(Peer):
     def _blocked(
         self, case: Case, out: np.ndarray, vectors: int, pixels: int
     ) -> tuple[Callable[[], object], Any]:
-        """A run of the schedule with blocks of so many vectors and pixels, and its target buffer."""
+        """A run of the schedule with such blocks, and the buffer that it writes."""
         hl, layer = self.library(), case.layer
         arrays = (
             np.ascontiguousarray(case.nchw[0].transpose(1, 2, 0)),

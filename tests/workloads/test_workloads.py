@@ -176,6 +176,24 @@ def test_every_family_that_applies_is_right(runtime: Device, name: str) -> None:
                 agrees(loaded.run(inputs, poison=True), expected, what)
 
 
+def test_channels_first_is_stored_in_all_the_ways_of_channels_last(runtime: Device) -> None:
+    """An input whose dimensions are moved may be stored padded, in columns, or as windows."""
+    name = "convolution/strided:nchw"
+    program, arrays, expected = case(name)
+    space = Space.of(program, runtime, skeletons(program)).choosing({"family": "direct"})
+    last = workload(small("convolution/strided"))
+    ways = Space.of(last, runtime, skeletons(last)).choosing({"family": "direct"}).choices["pad"]
+    assert space.choices["pad"] == ways
+    assert set(ways) == {"fused", "columns", "copy", "windows"}
+    with Session(runtime) as session:
+        for way in ways:
+            chosen = space.candidate({"family": "direct", "pad": way})
+            module = compile_candidate(chosen.skeleton, chosen.assignment)
+            with session.load(module) as loaded:
+                loaded.set_constants({n: arrays[n] for n in "wb"})
+                agrees(loaded.run({"x": arrays["x"]}, poison=True), expected, way)
+
+
 @pytest.mark.oclgrind
 def test_no_race_and_no_stray_access() -> None:
     """Oclgrind finds nothing in any family of programs."""
