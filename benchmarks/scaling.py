@@ -4,7 +4,7 @@
 
 Two series of the family `direct`, on VGG-like layers with 64 channels and 64 kernels of 3x3:
 images from 8x8 to 224x224 with one block, and blocks of 1 to 64 unrolled statements on one image.
-Each point is measured in a process of its own, so that nothing is remembered from the one before;
+Each run is a fork of its own, so that nothing is remembered from the one before;
 processor time, the median of the repeats, and the most memory that Python held (tracemalloc, in
 another process). `exponent` is the slope of the logarithm of a cost over that of the work (series
 of images) or of the length of the code that comes out (series of blocks).
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import multiprocessing
 import statistics
 import sys
 import time
@@ -24,6 +25,7 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from report import table
@@ -45,6 +47,9 @@ DRAWS = 100
 STAGES = ("derive", "count", "draw", "code")
 MOST = 1.1
 """Largest exponent: a cost in proportion to the code, and a tenth for noise."""
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,6 @@ def stages(point: Point, mark: Callable[[], None]) -> int:
 
 def timed(point: Point) -> tuple[list[float], int]:
     """Processor seconds of each stage, and the length of the code."""
-    stages(replace(point, side=5, block=1), lambda: None)  # what Python loads when first asked
     marks: list[float] = []
     code = stages(point, lambda: marks.append(time.process_time()))
     return [b - a for a, b in itertools.pairwise(marks)], code
@@ -92,7 +96,6 @@ def timed(point: Point) -> tuple[list[float], int]:
 
 def held(point: Point) -> list[int]:
     """The most bytes that Python held in each stage, beyond those at its start."""
-    stages(replace(point, side=5, block=1), lambda: None)
     tracemalloc.start()
     found: list[int] = []
     start = 0
@@ -108,11 +111,16 @@ def held(point: Point) -> list[int]:
     return found[1:]
 
 
+def forked(function: Callable[[Point], T], point: Point) -> T:
+    """The function's value, computed in a fork of this process."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as pool:
+        return pool.submit(function, point).result()
+
+
 def measured(point: Point, repeats: int) -> Point:
-    """The costs of a point, each run in a process of its own."""
-    with ProcessPoolExecutor(1, max_tasks_per_child=1) as pool:
-        runs = [pool.submit(timed, point).result() for _ in range(repeats)]
-        memory = pool.submit(held, point).result()
+    """The costs of a point."""
+    runs = [forked(timed, point) for _ in range(repeats)]
+    memory = forked(held, point)
     columns = zip(*(seconds for seconds, _ in runs), strict=True)
     seconds = tuple(statistics.median(column) for column in columns)
     return replace(point, seconds=seconds, bytes=tuple(memory), code=runs[0][1])
@@ -172,6 +180,7 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--plot", type=Path, default=None, help="a PNG file")
     options = parser.parse_args()
+    stages(Point(5, 1), lambda: None)  # what Python loads when first asked
     images = [measured(Point(side, ONE_BLOCK), options.repeats) for side in SIDES]
     blocks = [measured(Point(ONE_IMAGE, block), options.repeats) for block in BLOCKS]
     text, by_work = shown(images, "image", lambda p: p.work)

@@ -92,6 +92,12 @@ def test_what_is_not_measured_is_neither_held_nor_missed() -> None:
     assert all("geometric" not in line for line in report.missed(some))
 
 
+def test_what_was_timed_beside_other_work_decides_nothing() -> None:
+    busy = [r | {"others": 0.5} for r in vgg(slow=7)]
+    assert set(verdicts(busy).values()) == {"not measured"}
+    assert report.missed(busy) == []
+
+
 def test_the_page_keeps_what_stands_around_the_tables() -> None:
     page = f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n"
     text = report.rendered(page, [result("dot/8", "dot", {"A": 2.0}, others=0.5)])
