@@ -4,12 +4,12 @@
 
 Two series of the family `direct`, on VGG-like layers with 64 channels and 64 kernels of 3x3:
 images from 8x8 to 224x224 with one block, and blocks of 1 to 64 unrolled statements on one image.
-Each run is a fork of its own, so that nothing is remembered from the one before;
-processor time, the median of the repeats, and the most memory that Python held (tracemalloc, in
-another process). `exponent` is the slope of the logarithm of a cost over that of the work (series
+Each run is a fork of its own, so that nothing is remembered from the one before: processor time,
+the median of the repeats, and the most memory that Python held (tracemalloc, in a run apart). `exponent` is the slope of the logarithm of a cost over that of the work (series
 of images) or of the length of the code that comes out (series of blocks).
 
-Exit status 1 if a cost grows faster than the code that it emits: with an exponent over `MOST`.
+Exit status 1 if a cost grows faster than the code that it emits: with an exponent over `MOST` at
+the largest points.
 """
 
 from __future__ import annotations
@@ -45,6 +45,9 @@ ONE_IMAGE = 56
 ONE_BLOCK = 8
 DRAWS = 100
 STAGES = ("derive", "count", "draw", "code")
+LAST = 3
+"""So many of the largest points tell how a series goes on."""
+
 MOST = 1.1
 """Largest exponent: a cost in proportion to the code, and a tenth for noise."""
 
@@ -132,7 +135,10 @@ def exponent(xs: list[float], ys: list[float]) -> float:
 
 
 def shown(points: list[Point], head: str, of: Callable[[Point], float]) -> tuple[str, list[float]]:
-    """A table of a series with its exponents, and the exponents."""
+    """A table of a series with its exponents, and those of the largest points.
+
+    What costs the same at every size hides the growth of the rest, the less the larger they are.
+    """
     heads = [head, *(f"{s} ms" for s in STAGES), *(f"{s} MiB" for s in STAGES), "code KiB"]
     rows = [
         [
@@ -147,8 +153,12 @@ def shown(points: list[Point], head: str, of: Callable[[Point], float]) -> tuple
     costs = [*zip(*(p.seconds for p in points), strict=True)]
     costs += [*zip(*(p.bytes for p in points), strict=True)]
     costs += [tuple(p.code for p in points)]
-    slopes = [exponent(xs, [max(float(c), 1e-9) for c in column]) for column in costs]
-    rows.append(["exponent", *(f"{s:.2f}" for s in slopes)])
+    slopes: list[float] = []
+    for name, part in (("exponent", slice(None)), (f"of the last {LAST}", slice(-LAST, None))):
+        slopes = [
+            exponent(xs[part], [max(float(c), 1e-9) for c in column[part]]) for column in costs
+        ]
+        rows.append([name, *(f"{s:.2f}" for s in slopes)])
     return table(heads, rows), slopes
 
 
