@@ -5,8 +5,9 @@
 Two series of the family `direct`, on VGG-like layers with 64 channels and 64 kernels of 3x3:
 images from 8x8 to 224x224 with one block, and blocks of 1 to 64 unrolled statements on one image.
 Each run is a fork of its own, so that nothing is remembered from the one before: processor time,
-the median of the repeats, and the most memory that Python held (tracemalloc, in a run apart). `exponent` is the slope of the logarithm of a cost over that of the work (series
-of images) or of the length of the code that comes out (series of blocks).
+the median of the repeats, and the most memory that Python held (tracemalloc, in a run apart).
+`exponent` is the slope of the logarithm of a cost over that of the work (series of images) or of
+the length of the code that comes out (series of blocks).
 
 Exit status 1 if a cost grows faster than the code that it emits: with an exponent over `MOST` at
 the largest points.
