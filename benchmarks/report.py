@@ -198,6 +198,8 @@ def machine_text(results: list[Result]) -> str:
             f"rounds.{absent}"
         )
         texts.setdefault(text, []).append(r["case"])
+    if not texts:
+        return "Nothing is measured yet."
     if len(texts) == 1:
         return next(iter(texts))
     return "\n".join(f"- {text} ({len(names)} cases)" for text, names in texts.items())
