@@ -8,6 +8,7 @@ SEED   ?= 0
 LIMIT  ?= 180
 DB     ?= vgg16-$(LAYER)-seed$(SEED).db
 PYTEST ?= -n auto --dist worksteal
+CASES  ?= '*'
 
 VENV := .venv
 BIN  := $(VENV)/bin
@@ -20,6 +21,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  explore takes LAYER=$(LAYER) SAMPLES=$(SAMPLES) SEED=$(SEED) LIMIT=$(LIMIT) (seconds) DB=$(DB)"
+	@echo "  bench takes CASES=$(CASES), patterns of names such as 'vgg16/*'"
 	@echo "  test and check take PYTEST=\"$(PYTEST)\"; set-up takes PYTHON=$(PYTHON)"
 
 setup: $(VENV)/.dev ## .venv with everything to run, test and write liftpy
@@ -52,8 +54,8 @@ docs: $(VENV)/.dev ## writes docs/rules.md from the rules, docs/primitives.md fr
 	$(BIN)/liftpy primitives > docs/primitives.md
 	$(BIN)/liftpy rules --markdown > docs/rules.md
 
-bench: $(VENV)/.dev ## runs every script of benchmarks/
-	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit; done
+bench: $(VENV)/.bench ## liftpy against other libraries, turn about; writes docs/performance.md
+	$(BIN)/python benchmarks/bench.py --cases $(CASES)
 
 clean: ## removes .venv, caches and builds; campaigns (*.db) stay
 	rm -rf $(VENV) build dist .hypothesis .pytest_cache .ruff_cache .import_linter_cache
@@ -79,4 +81,8 @@ $(VENV)/.run: $(VENV)/.made pyproject.toml
 
 $(VENV)/.dev: $(VENV)/.made pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cpu,plot,dev]'
+	touch $@ $(VENV)/.run
+
+$(VENV)/.bench: $(VENV)/.made pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cpu,bench]'
 	touch $@ $(VENV)/.run

@@ -1,8 +1,10 @@
-"""Convolution layers: dense, strided, dilated, grouped and depthwise; channels innermost."""
+"""Convolution layers: dense, strided, dilated, grouped and depthwise; channels last or first."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.expr import Expr, Program
@@ -28,13 +30,20 @@ from liftpy.workloads.family import Family, define
 
 ONCE = (1, 1)
 
+Layout: TypeAlias = Literal["nhwc", "nchw"]
+"""How images lie in memory: channels innermost, or outermost."""
+
+LAYOUTS: tuple[Layout, ...] = ("nhwc", "nchw")
+
 
 @dataclass(frozen=True, slots=True)
 class Convolution:
-    """The sizes of a convolution layer: input `[height][width][channels]`, channels innermost.
+    """The sizes of a convolution layer.
 
     `padding` is top, bottom, left, right. Elements of a window stand `dilation` apart. With
-    `groups`, each group of kernels sees its own group of channels.
+    `groups`, each group of kernels sees its own group of channels. `layout` is that of input,
+    output and each kernel: `nhwc` has `[height][width][channels]`, `nchw` has
+    `[channels][height][width]`.
     """
 
     channels: int
@@ -46,6 +55,7 @@ class Convolution:
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)
     dilation: tuple[int, int] = ONCE
     groups: int = 1
+    layout: Layout = "nhwc"
 
     def __post_init__(self) -> None:
         if self.channels % self.groups or self.kernels % self.groups:
@@ -92,6 +102,18 @@ class Convolution:
             f"kernels {self.kernel[0]}x{self.kernel[1]}{''.join(f', {a}' for a in also)}"
         )
 
+    def shape(self, rows: int, columns: int, channels: int) -> tuple[int, int, int]:
+        """The shape of an image in the layer's layout."""
+        return (rows, columns, channels) if self.layout == "nhwc" else (channels, rows, columns)
+
+    def channels_last(self, image: Expr) -> Expr:
+        """An image in the layer's layout as `[rows][columns][channels]`."""
+        return image if self.layout == "nhwc" else image >> transpose() >> map(transpose())
+
+    def in_layout(self, image: Expr) -> Expr:
+        """`[rows][columns][channels]` in the layer's layout."""
+        return image if self.layout == "nhwc" else image >> map(transpose()) >> transpose()
+
 
 def every(step: int) -> Section:
     """Each `step`-th element, the first included: windows of one."""
@@ -100,7 +122,9 @@ def every(step: int) -> Section:
 
 def windows_of(layer: Convolution, x: Expr) -> Expr:
     """`[outH][outW][Kh][Kw][C]`: the padded input's windows, without what dilation leaves out."""
-    windows = x >> pad2d(*layer.padding) >> slide2d_rect(layer.extent, layer.stride)
+    windows = (
+        layer.channels_last(x) >> pad2d(*layer.padding) >> slide2d_rect(layer.extent, layer.stride)
+    )
     if layer.dilation == ONCE:
         return windows
     rows, columns = layer.dilation
@@ -108,9 +132,10 @@ def windows_of(layer: Convolution, x: Expr) -> Expr:
 
 
 def convolution(layer: Convolution, name: str = "convolution") -> Program:
-    """The high-level convolution (specs: lift-convolution, section 4), channels innermost.
+    """The high-level convolution (specs: lift-convolution, section 4).
 
-    `x: [H][W][C]`, `w: [M][Kh][Kw][C]`, `b: [M]` give `[outH][outW][M]`.
+    `x: [H][W][C]`, `w: [M][Kh][Kw][C]`, `b: [M]` give `[outH][outW][M]`; in the layout `nchw`
+    `x: [C][H][W]`, `w: [M][C][Kh][Kw]`, `b: [M]` give `[M][outH][outW]`.
     """
     if layer.depthwise:
         return depthwise(layer, name)
@@ -120,24 +145,24 @@ def convolution(layer: Convolution, name: str = "convolution") -> Program:
     def conv(x: Expr, w: Expr, b: Expr) -> Expr:
         def output(window: Expr) -> Expr:
             def weigh(kernel: Expr, bias: Expr) -> Expr:
-                products = zip(window >> join() >> join(), kernel >> join() >> join()) >> map(mul)
-                return products >> reduce(add, bias)
+                weights = layer.channels_last(kernel) >> join() >> join()
+                return zip(window >> join() >> join(), weights) >> map(mul) >> reduce(add, bias)
 
             return zip(w, b) >> map(weigh)
 
-        return windows_of(layer, x) >> map(lambda row: row >> map(output))
+        return layer.in_layout(windows_of(layer, x) >> map(lambda row: row >> map(output)))
 
     return define(
         name,
         conv,
-        x=array_type(F32, layer.height, layer.width, layer.channels),
-        w=const(F32, layer.kernels, *layer.kernel, layer.channels),
+        x=array_type(F32, *layer.shape(layer.height, layer.width, layer.channels)),
+        w=const(F32, layer.kernels, *layer.shape(*layer.kernel, layer.channels)),
         b=const(F32, layer.kernels),
     )
 
 
 def depthwise(layer: Convolution, name: str) -> Program:
-    """Each channel with a kernel of its own; `w: [Kh][Kw][C]`, `b: [C]`."""
+    """Each channel with a kernel of its own; `w: [Kh][Kw][C]` (or `[C][Kh][Kw]`), `b: [C]`."""
 
     def conv(x: Expr, w: Expr, b: Expr) -> Expr:
         def output(window: Expr) -> Expr:
@@ -145,42 +170,45 @@ def depthwise(layer: Convolution, name: str) -> Program:
                 return zip(channel, kernel) >> map(mul) >> reduce(add, bias)
 
             by_channel = join() >> transpose()
-            return zip(window >> by_channel, w >> by_channel, b) >> map(weigh)
+            return zip(window >> by_channel, layer.channels_last(w) >> by_channel, b) >> map(weigh)
 
-        return windows_of(layer, x) >> map2d(output)
+        return layer.in_layout(windows_of(layer, x) >> map2d(output))
 
     return define(
         name,
         conv,
-        x=array_type(F32, layer.height, layer.width, layer.channels),
-        w=const(F32, *layer.kernel, layer.channels),
+        x=array_type(F32, *layer.shape(layer.height, layer.width, layer.channels)),
+        w=const(F32, *layer.shape(*layer.kernel, layer.channels)),
         b=const(F32, layer.channels),
     )
 
 
 def grouped(layer: Convolution, name: str) -> Program:
-    """Groups of kernels over groups of channels; `w: [G][M/G][Kh][Kw][C/G]`, `b: [G][M/G]`."""
+    """Groups of kernels over groups of channels.
+
+    `w: [G][M/G][Kh][Kw][C/G]` (or `[G][M/G][C/G][Kh][Kw]`), `b: [G][M/G]`.
+    """
     channels, kernels = layer.channels // layer.groups, layer.kernels // layer.groups
 
     def conv(x: Expr, w: Expr, b: Expr) -> Expr:
         def output(window: Expr) -> Expr:
             def group(part: Expr, weights: Expr, biases: Expr) -> Expr:
                 def weigh(kernel: Expr, bias: Expr) -> Expr:
-                    products = zip(part >> join(), kernel >> join() >> join()) >> map(mul)
-                    return products >> reduce(add, bias)
+                    own = layer.channels_last(kernel) >> join() >> join()
+                    return zip(part >> join(), own) >> map(mul) >> reduce(add, bias)
 
                 return zip(weights, biases) >> map(weigh)
 
             parts = window >> join() >> map(split(channels)) >> transpose()
             return zip(parts, w, b) >> map(group) >> join()
 
-        return windows_of(layer, x) >> map2d(output)
+        return layer.in_layout(windows_of(layer, x) >> map2d(output))
 
     return define(
         name,
         conv,
-        x=array_type(F32, layer.height, layer.width, layer.channels),
-        w=const(F32, layer.groups, kernels, *layer.kernel, channels),
+        x=array_type(F32, *layer.shape(layer.height, layer.width, layer.channels)),
+        w=const(F32, layer.groups, kernels, *layer.shape(*layer.kernel, channels)),
         b=const(F32, layer.groups, kernels),
     )
 
@@ -212,37 +240,50 @@ def by_channel(h: int, w: int, c: int, k: int, s: int) -> Convolution:
     return Convolution(c, h, w, c, (k, k), (s, s), same(k), groups=c)
 
 
+def made_by(sizes: Callable[..., Convolution]) -> Callable[..., Program]:
+    """A family's programs: from a name, sizes and a layout."""
+
+    def make(name: str, *numbers: int, layout: Layout = "nhwc") -> Program:
+        return convolution(replace(sizes(*numbers), layout=layout), name)
+
+    return make
+
+
 FAMILIES = (
     Family(
         "convolution/strided",
         ("H", "W", "C", "M", "K", "S"),
         ((56, 56, 32, 32, 3, 2),),
         "[{H}][{W}][{C}] by {M} kernels {K}x{K}, stride {S}",
-        lambda name, *sizes: convolution(strided(*sizes), name),
+        made_by(strided),
         lambda *sizes: strided(*sizes).flops,
+        LAYOUTS,
     ),
     Family(
         "convolution/dilated",
         ("H", "W", "C", "M", "K", "D"),
         ((28, 28, 32, 32, 3, 2),),
         "[{H}][{W}][{C}] by {M} kernels {K}x{K}, dilation {D}",
-        lambda name, *sizes: convolution(dilated(*sizes), name),
+        made_by(dilated),
         lambda *sizes: dilated(*sizes).flops,
+        LAYOUTS,
     ),
     Family(
         "convolution/grouped",
         ("H", "W", "C", "M", "K", "G"),
         ((28, 28, 64, 64, 3, 4),),
         "[{H}][{W}][{C}] by {M} kernels {K}x{K}, {G} groups",
-        lambda name, *sizes: convolution(in_groups(*sizes), name),
+        made_by(in_groups),
         lambda *sizes: in_groups(*sizes).flops,
+        LAYOUTS,
     ),
     Family(
         "convolution/depthwise",
         ("H", "W", "C", "K", "S"),
         ((56, 56, 64, 3, 1),),
         "[{H}][{W}][{C}], each channel by a kernel {K}x{K}, stride {S}",
-        lambda name, *sizes: convolution(by_channel(*sizes), name),
+        made_by(by_channel),
         lambda *sizes: by_channel(*sizes).flops,
+        LAYOUTS,
     ),
 )

@@ -40,7 +40,8 @@ class Family:
     """Programs of any sizes: `matmul/64x48x80`. Without sizes a name means the first of `listed`.
 
     `letters` name the sizes; `summary` is a format of them; `make` takes the program's name and the
-    sizes, `flops` the sizes.
+    sizes, `flops` the sizes. Where there are `layouts`, one may follow (`:nchw`): `make` takes it
+    as `layout`, and without it the first is meant.
     """
 
     name: str
@@ -49,11 +50,12 @@ class Family:
     summary: str
     make: Callable[..., Program]
     flops: Callable[..., int]
+    layouts: tuple[str, ...] = ()
 
     @property
     def form(self) -> str:
         """How its names are written."""
-        return f"{self.name}/{'x'.join(self.letters)}"
+        return f"{self.name}/{'x'.join(self.letters)}{written(self.layouts)}"
 
     def workload(self, sizes: Sizes) -> Workload:
         """The built-in program of these sizes."""
@@ -71,8 +73,9 @@ class Family:
 
     def program(self, rest: str) -> Program:
         """The program whose name goes on with `rest` after the family's; UnknownName if none."""
-        sizes = tuple(map(int, rest.split("x"))) if SIZES.fullmatch(rest) else ()
-        if not rest:
+        text, layout = layout_of(rest, self.layouts)
+        sizes = tuple(map(int, text.split("x"))) if SIZES.fullmatch(text) else ()
+        if not text:
             sizes = self.listed[0]
         if len(sizes) != len(self.letters):
             message = (
@@ -80,7 +83,23 @@ class Family:
                 f"whole number(s) from 1, as in {self.workload(self.listed[0]).name}"
             )
             raise UnknownName(message)
-        return self.make(f"{self.name}_{'x'.join(map(str, sizes))}".replace("/", "_"), *sizes)
+        chosen = {"layout": layout} if layout else {}
+        name = "_".join([self.name, "x".join(map(str, sizes)), *chosen.values()])
+        return self.make(name.replace("/", "_"), *sizes, **chosen)
+
+
+def written(layouts: tuple[str, ...]) -> str:
+    """How a name goes on with a layout other than the first."""
+    return f"[:{'|'.join(layouts[1:])}]" if layouts else ""
+
+
+def layout_of(rest: str, layouts: tuple[str, ...]) -> tuple[str, str]:
+    """What of a name's rest stands before its layout, and the layout; "" where none is written.
+
+    What follows a colon and is no layout stays in the first, which is then no size or number.
+    """
+    before, _, layout = rest.rpartition(":")
+    return (before, layout) if layout in layouts else (rest, "")
 
 
 SIZES = re.compile(r"[1-9]\d*(x[1-9]\d*)*", re.ASCII)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from liftpy.errors import UnknownName
 from liftpy.ir.expr import Program
-from liftpy.workloads.convolution import Convolution, convolution, same
-from liftpy.workloads.family import Workload
+from liftpy.workloads.convolution import LAYOUTS, Convolution, convolution, same
+from liftpy.workloads.family import Workload, layout_of, written
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """The layers of a network: `vgg16/7`. Without a number a name means the first."""
+    """The layers of a network: `vgg16/7`, `vgg16/7:nchw`. Without a number the first is meant."""
 
     name: str
     layers: dict[int, Convolution]
@@ -21,7 +21,7 @@ class Network:
     @property
     def form(self) -> str:
         """How its names are written."""
-        return f"{self.name}/LAYER"
+        return f"{self.name}/LAYER{written(LAYOUTS)}"
 
     def workloads(self) -> tuple[Workload, ...]:
         """Every layer."""
@@ -32,14 +32,18 @@ class Network:
 
     def program(self, rest: str) -> Program:
         """The layer of that number; UnknownName lists the numbers there are."""
-        number = int(rest) if rest.isdecimal() else next(iter(self.layers)) if not rest else -1
+        text, layout = layout_of(rest, LAYOUTS)
+        number = int(text) if text.isdecimal() else next(iter(self.layers)) if not text else -1
         if number not in self.layers:
             message = (
                 f"no built-in program '{self.name}/{rest}': "
                 f"{self.form} has layers {', '.join(map(str, self.layers))}"
             )
             raise UnknownName(message)
-        return convolution(self.layers[number], f"{self.name}_{number}")
+        layer = self.layers[number]
+        if layout == "nchw":
+            return convolution(replace(layer, layout="nchw"), f"{self.name}_{number}_nchw")
+        return convolution(layer, f"{self.name}_{number}")
 
 
 def square(

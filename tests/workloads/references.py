@@ -41,6 +41,16 @@ def layer(sizes: Callable[..., Convolution]) -> Callable[..., Array]:
     return lambda numbers, x, w, b: convolved(sizes(*numbers), x, w, b)
 
 
+def channels_first(reference: Callable[..., Array]) -> Callable[..., Array]:
+    """The reference of the same convolution on images and kernels with channels outermost."""
+
+    def moved(numbers, x, w, b):
+        out = reference(numbers, np.moveaxis(x, -3, -1), np.moveaxis(w, -3, -1), b)
+        return np.moveaxis(out, -1, -3)
+
+    return moved
+
+
 def convolved(layer: Convolution, x: Array, w: Array, b: Array) -> Array:
     """A convolution as a sum of moved, weighted images: no window is ever made."""
     top, bottom, left, right = layer.padding
@@ -263,4 +273,10 @@ CASES: dict[str, tuple[tuple[int, ...], Callable[..., Array]]] = {
     "nearest": ((7, 13, 3), lambda sizes, q, p: np.sqrt(distances(q, p).min(1))),
     "nn": ((23, 3), lambda sizes, xs, target: np.linalg.norm(xs - target, axis=1)),
     "blackscholes": ((23,), black_scholes),
+}
+
+CASES |= {
+    f"{name}:nchw": (sizes, channels_first(reference))
+    for name, (sizes, reference) in CASES.items()
+    if name.startswith("convolution/")
 }

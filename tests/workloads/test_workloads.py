@@ -27,13 +27,15 @@ from tests.oclgrind import check_all_under_oclgrind
 from tests.workloads.references import CASES, inputs
 
 SIZED = [name for name, family in FAMILIES.items() if isinstance(family, Family)]
+SIZED += [f"{n}:{at}" for n in SIZED for at in getattr(FAMILIES[n], "layouts", ())[1:]]
 
 DRAWS = 3  # of each family; benchmarks/space.py --candidates draws more
 
 
 def small(name: str) -> str:
-    """The family's program of small sizes."""
-    return f"{name}/{'x'.join(map(str, CASES[name][0]))}"
+    """The family's program of small sizes, in the layout named."""
+    family, colon, layout = name.partition(":")
+    return f"{family}/{'x'.join(map(str, CASES[name][0]))}{colon}{layout}"
 
 
 @cache
@@ -83,11 +85,12 @@ def test_a_name_without_sizes_has_the_first_that_is_listed(name: str) -> None:
 def test_sizes_in_the_name_are_those_of_the_program(name: str) -> None:
     """The small sizes are all distinct in their places, so none is taken for another."""
     program, arrays, _ = case(name)
-    family = FAMILIES[name]
+    head, colon, layout = name.partition(":")
+    family = FAMILIES[head]
     assert isinstance(family, Family)
     assert len(CASES[name][0]) == len(family.letters)
     assert {p.name for p in program.params} == set(arrays)
-    assert family.workload(CASES[name][0]).name == small(name)
+    assert family.workload(CASES[name][0]).name + colon + layout == small(name)
 
 
 REFUSED = {
@@ -103,6 +106,8 @@ REFUSED = {
     "groups that do not fit": "convolution/grouped/8x8x6x9x3x4",
     "a window larger than the image": "pool/max/1x1x3x2x1",
     "another form of digits": "dot/٣",
+    "an unknown layout": "vgg16/7:chwn",
+    "a layout of what has none": "dot/64:nchw",
 }
 
 
@@ -132,6 +137,8 @@ def test_a_layers_program_gives_its_output_size(network: Network) -> None:
     for number, layer in network.layers.items():
         shape = workload(f"{network.name}/{number}").type.shape
         assert tuple(map(int, shape)) == (*layer.out, layer.kernels)
+        first = workload(f"{network.name}/{number}:nchw").type.shape
+        assert tuple(map(int, first)) == (layer.kernels, *layer.out)
 
 
 def test_the_normal_distribution_is_as_near_as_published() -> None:
@@ -167,6 +174,24 @@ def test_every_family_that_applies_is_right(runtime: Device, name: str) -> None:
                 loaded.set_constants({n: a for n, a in arrays.items() if n in constants})
                 inputs = {n: a for n, a in arrays.items() if n not in constants}
                 agrees(loaded.run(inputs, poison=True), expected, what)
+
+
+def test_channels_first_is_stored_in_all_the_ways_of_channels_last(runtime: Device) -> None:
+    """An input whose dimensions are moved may be stored padded, in columns, or as windows."""
+    name = "convolution/strided:nchw"
+    program, arrays, expected = case(name)
+    space = Space.of(program, runtime, skeletons(program)).choosing({"family": "direct"})
+    last = workload(small("convolution/strided"))
+    ways = Space.of(last, runtime, skeletons(last)).choosing({"family": "direct"}).choices["pad"]
+    assert space.choices["pad"] == ways
+    assert set(ways) == {"fused", "columns", "copy", "windows"}
+    with Session(runtime) as session:
+        for way in ways:
+            chosen = space.candidate({"family": "direct", "pad": way})
+            module = compile_candidate(chosen.skeleton, chosen.assignment)
+            with session.load(module) as loaded:
+                loaded.set_constants({n: arrays[n] for n in "wb"})
+                agrees(loaded.run({"x": arrays["x"]}, poison=True), expected, way)
 
 
 @pytest.mark.oclgrind

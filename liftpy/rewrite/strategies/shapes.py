@@ -10,7 +10,7 @@ from liftpy.errors import InternalError
 from liftpy.ir.expr import Expr, FunCall, Function, Lambda, Param, Primitive, Tuple
 from liftpy.ir.types import ArrayType, Type
 from liftpy.ir.walk import Path, children, lambda_of, top_down
-from liftpy.primitives import Iterate, Map, Pad, Reduce, Scan, Slide, ToGlobal
+from liftpy.primitives import Iterate, Map, Pad, Reduce, Scan, Slide, ToGlobal, Transpose
 from liftpy.primitives.pad import PadInside
 from liftpy.primitives.work import computes, is_layout, writable
 from liftpy.rewrite.strategy import Predicate, Strategy, outermost, rule, where
@@ -48,16 +48,27 @@ def is_reduce(expr: Expr) -> bool:
 
 
 def is_padding(expr: Expr) -> bool:
-    """A padded input: `pad`, or `map` of one, of a variable or of another padded input."""
+    """A padded input: `pad`, or `map` of one, of an input or of another padded input."""
     if not isinstance(expr, FunCall) or len(expr.args) != 1:
         return False
     if isinstance(expr.fun, Pad | PadInside):
-        return isinstance(expr.args[0], Param) or is_padding(expr.args[0])
+        return is_input(expr.args[0]) or is_padding(expr.args[0])
     if type(expr.fun) is not Map or expr.fun.f.free:
         return False
-    return is_padding(expr.fun.f.body) and (
-        isinstance(expr.args[0], Param) or is_padding(expr.args[0])
-    )
+    return is_padding(expr.fun.f.body) and (is_input(expr.args[0]) or is_padding(expr.args[0]))
+
+
+def is_input(expr: Expr) -> bool:
+    """A variable, its dimensions in any order."""
+    match expr:
+        case Param():
+            return True
+        case FunCall(Transpose(), (of,)):
+            return is_input(of)
+        case FunCall(Map(f), (of,)):
+            return type(expr.fun) is Map and not f.free and is_input(f.body) and is_input(of)
+        case _:
+            return False
 
 
 def is_windows(expr: Expr) -> bool:

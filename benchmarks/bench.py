@@ -1,0 +1,216 @@
+"""liftpy against its peers, turn about in one run.
+
+    python benchmarks/bench.py [--cases 'vgg16/*'] [--samples 60] [--rounds 15] [--skip-search]
+
+For each case: liftpy's campaign (kept in a database of the folder `--out`, so that it goes on, and
+`--skip-search` takes what is there), then its best candidate and every peer in turn, each round in
+another order. In a turn it runs once unmeasured, then until 20 ms are full; the median of the turn
+is one sample, the median of the rounds is its time. Peers have processes of their own. Every result
+was compared with the program's meaning in float64 before. liftpy is timed twice at once: by device
+events, and on the host from the call to the end of the last kernel. Peers have only the second, and
+ratios are of it.
+
+Raw data go to `--out`, a JSON file a case; `docs/performance.md` gets the tables of all that are
+there. `--strict` makes the exit status 1 where a goal is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import ours
+from cases import Case, chosen
+from peers import PEERS, Peer
+from peers.process import PeerDied, Remote
+from report import BUSY, missed, rendered
+from turns import Figures, turn, turn_about
+
+import liftpy as lp
+from liftpy.constraints.device import Device
+from liftpy.errors import LiftError
+from liftpy.opencl.run import Session, find_device
+
+HERE = Path(__file__).parent
+PAGE = HERE.parent / "docs" / "performance.md"
+
+
+def pin(threads: int) -> None:
+    """Binds this process to so many processors, and starts it again if that changed something.
+
+    The libraries see how many processors there are when they are loaded.
+    """
+    allowed = os.sched_getaffinity(0)
+    if len(allowed) > threads:
+        os.sched_setaffinity(0, sorted(allowed)[:threads])
+        os.execv(sys.executable, [sys.executable, *sys.argv])  # noqa: S606  itself again
+
+
+def machine() -> dict[str, Any]:
+    """Where and with what this was measured."""
+    info = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    names = [x.partition(":")[2].strip() for x in info.splitlines() if x.startswith("model name")]
+    commit = subprocess.run(
+        ["git", "describe", "--always", "--dirty"],  # noqa: S607  the one in the path
+        cwd=HERE,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return {
+        "cpu": names[0] if names else platform.processor(),
+        "cores": len(os.sched_getaffinity(0)),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "commit": commit.stdout.strip(),
+        "date": datetime.now(UTC).isoformat(timespec="minutes"),
+    }
+
+
+def ready(
+    case: Case, peers: dict[Peer, Remote]
+) -> tuple[dict[str, Callable[[], Figures]], dict[str, Any]]:
+    """The turns of the peers that compute a case, each checked; what is known of them."""
+    turns: dict[str, Callable[[], Figures]] = {}
+    known: dict[str, Any] = {}
+    for peer, remote in peers.items():
+        try:
+            made = remote.make(case.name)
+            if made is None:
+                continue
+            layout, result = made
+            known[peer.name] = {"layout": layout, "computes": peer.computes}
+            if peer.computes:
+                known[peer.name]["error"] = case.error(result)
+            turns[peer.name] = remote.turn
+        except (PeerDied, ValueError) as why:
+            known[peer.name] = {"computes": peer.computes, "left_out": str(why)}
+            print(f"  {peer.name} is left out of {case.name}: {why}", flush=True)
+    return turns, known
+
+
+def searched(case: Case, device: Device, options: argparse.Namespace) -> lp.Campaign:
+    """The campaign of a case as asked for."""
+    return ours.searched(
+        case,
+        device,
+        options.out,
+        samples=options.samples,
+        time_limit=options.time_limit,
+        families=options.families,
+    )
+
+
+def measured(
+    case: Case, session: Session, peers: dict[Peer, Remote], options: argparse.Namespace
+) -> dict[str, Any]:
+    """Everything that is known of a case after its rounds."""
+    if options.skip_search:
+        campaign = ours.stored(case, options.out)
+    else:
+        campaign = searched(case, session.device, options)
+    best = ours.best(case, campaign, session)
+    turns, known = ready(case, peers)
+    samples, others = turn_about({"liftpy": lambda: turn(best.run), **turns}, options.rounds)
+    best.loaded.close()
+    return {
+        "case": case.name,
+        "group": case.group,
+        "flops": case.flops,
+        "outcomes": campaign.counts,
+        "best": best.to_json(),
+        "peers": known,
+        "others": others,
+        "ns": samples,
+    }
+
+
+def main() -> int:
+    """Measures, writes the raw data, renders the page."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--cases", nargs="*", default=["*"], help="patterns of names")
+    parser.add_argument("--samples", type=int, default=60, help="candidates of a campaign")
+    parser.add_argument("--time-limit", type=float, default=None, help="seconds of a campaign")
+    parser.add_argument(
+        "--families", nargs="*", default=None, help="of the campaigns; all if not given"
+    )
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--skip-search", action="store_true", help="take what is stored")
+    parser.add_argument("--search-only", action="store_true", help="campaigns, and no rounds")
+    parser.add_argument(
+        "--render-only", action="store_true", help="write the page of what is there"
+    )
+    parser.add_argument("--peers", nargs="*", default=None, help="names of peers; all if not given")
+    parser.add_argument("--device", default=None)
+    parser.add_argument("--out", type=Path, default=HERE / "results")
+    parser.add_argument("--page", type=Path, default=PAGE)
+    parser.add_argument("--strict", action="store_true", help="exit status 1 for a missed goal")
+    options = parser.parse_args()
+    pin(options.threads)
+    options.out.mkdir(parents=True, exist_ok=True)
+    if not options.render_only:
+        measure_all(options)
+    if options.search_only:
+        return 0
+    results = [json.loads(p.read_text("utf-8")) for p in sorted(options.out.glob("*.json"))]
+    options.page.write_text(rendered(options.page.read_text("utf-8"), results), "utf-8")
+    for line in missed(results):
+        print(f"not held: {line}")
+    return 1 if options.strict and missed(results) else 0
+
+
+def measure_all(options: argparse.Namespace) -> None:
+    """The chosen cases, one after another, each written as soon as it is measured."""
+    device = find_device(options.device)
+    asked = [p for p in PEERS if options.peers is None or p.name in options.peers]
+    absent = {p.name: why for p in asked if (why := p.available()) is not None}
+    present = [p for p in asked if p.name not in absent]
+    where = machine() | {
+        "device": f"{device.platform} {device.driver_version}",
+        "liftpy": lp.__version__,
+        "threads": options.threads,
+        "versions": {p.name: p.version() for p in present if p.computes},
+        "absent": absent,
+        "rounds": options.rounds,
+    }
+    for name, why in absent.items():
+        print(f"{name} is left out: {why}")
+    with ExitStack() as stack:
+        session = stack.enter_context(Session(device))
+        remotes = {p: stack.enter_context(Remote(p.name, options.threads)) for p in present}
+        for case in chosen(options.cases):
+            if options.search_only:
+                found = searched(case, device, options)
+                print(f"{case.name}: {found.counts}, {found.best().time_ns} ns", flush=True)
+                continue
+            if options.skip_search and not ours.has(case, options.out):
+                print(f"{case.name}: no campaign in {options.out}", flush=True)
+                continue
+            try:
+                result = measured(case, session, remotes, options) | {"machine": where}
+            except LiftError as refusal:  # the other cases are still worth measuring
+                print(f"{case.name} is left out: {refusal}", flush=True)
+                continue
+            path = options.out / f"{ours.file_of(case)}.json"
+            path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+            times = {n: statistics.median(f["wall"]) / 1e6 for n, f in result["ns"].items()}
+            if result["others"] > BUSY:
+                print(f"  {case.name}: other work took {result['others']:.0%} of the processors")
+            print(case.name, ", ".join(f"{n} {t:.3f} ms" for n, t in times.items()), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

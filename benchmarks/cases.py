@@ -1,0 +1,133 @@
+"""What is measured: built-in programs, in groups, with the tensors that everybody gets."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+import liftpy as lp
+from liftpy.explore.check import Judge, expected, inputs
+from liftpy.explore.outcome import WrongResult
+from liftpy.workloads import ALEXNET, FAMILIES, MOBILENET, RESNET50, VGG16, Convolution
+
+TOLERANCE = 1e-4
+"""Largest difference from float64, relative to the largest result; peers round in other ways."""
+
+NETWORKS = {"vgg16": VGG16, "alexnet": ALEXNET, "resnet50": RESNET50, "mobilenet": MOBILENET}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A built-in program, the group that its ratios are summed up in, and what kind of work it is.
+
+    `kind` is what peers look at: convolution, matmul, dot, or the name of a stencil.
+    """
+
+    name: str
+    group: str
+    kind: str
+
+    @cached_property
+    def program(self) -> lp.Program:
+        """The program."""
+        return lp.workload(self.name)
+
+    @cached_property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """A tensor for each parameter: the ones that campaigns use."""
+        return inputs(self.program)
+
+    @cached_property
+    def layer(self) -> Convolution:
+        """The sizes of a convolution."""
+        network, _, number = self.name.partition("/")
+        number, _, layout = number.partition(":")
+        layer = NETWORKS[network][int(number)]
+        return replace(layer, layout="nchw") if layout == "nchw" else layer
+
+    @property
+    def layout(self) -> str:
+        """The layout of a convolution's images, else nothing."""
+        return self.layer.layout if self.kind == "convolution" else ""
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The numbers at the end of the name."""
+        return tuple(map(int, self.name.rpartition("/")[2].split("x")))
+
+    @property
+    def flops(self) -> int:
+        """Operations of the direct algorithm."""
+        if self.kind == "convolution":
+            return self.layer.flops
+        return FAMILIES[self.name.rpartition("/")[0]].flops(*self.sizes)  # type: ignore[union-attr]
+
+    @cached_property
+    def judge(self) -> Judge:
+        """Compares results with the program's meaning in float64."""
+        wanted = expected(self.program, self.arrays, tolerance=TOLERANCE)
+        return Judge(self.program, self.arrays, wanted)
+
+    def error(self, result: Any) -> float:
+        """How far a result is from the meaning, relative to the largest; ValueError if wrong."""
+        verdict = self.judge.judge(np.asarray(result))
+        if isinstance(verdict, WrongResult):
+            raise ValueError(verdict.reason)  # noqa: TRY004  it is no matter of types
+        return verdict
+
+    # --- a convolution as libraries name its tensors ---------------------------------------------
+
+    @cached_property
+    def nchw(self) -> np.ndarray:
+        """The image, `[1][C][H][W]`."""
+        x = self.arrays["x"]
+        return np.ascontiguousarray(x if self.layout == "nchw" else x.transpose(2, 0, 1))[None]
+
+    @cached_property
+    def oihw(self) -> np.ndarray:
+        """The kernels, `[M][C/groups][Kh][Kw]`."""
+        w = self.arrays["w"]
+        first = w if self.layout == "nchw" else np.moveaxis(w, -1, -3)
+        layer = self.layer
+        shape = (layer.kernels, layer.channels // layer.groups, *layer.kernel)
+        return np.ascontiguousarray(first).reshape(shape)
+
+    def in_layout(self, nchw: np.ndarray) -> np.ndarray:
+        """A library's result `[1][M][H][W]` as the program has it."""
+        return nchw[0] if self.layout == "nchw" else nchw[0].transpose(1, 2, 0)
+
+
+def layers(network: str, group: str, layout: str = "") -> Iterator[Case]:
+    """The layers of a network."""
+    for number in NETWORKS[network]:
+        yield Case(f"{network}/{number}{layout}", group, "convolution")
+
+
+CASES: dict[str, Case] = {
+    case.name: case
+    for case in (
+        *layers("vgg16", "vgg16"),
+        *layers("vgg16", "vgg16:nchw", ":nchw"),
+        *layers("alexnet", "alexnet"),
+        *layers("resnet50", "resnet50"),
+        *layers("mobilenet", "mobilenet"),
+        *(
+            Case(f"matmul/{n}x{n}x{n}", "matmul", "matmul")
+            for n in (256, 509, 512, 1021, 1024, 2048)
+        ),
+        Case("stencil/jacobi5/4096x4096", "stencil", "jacobi5"),
+        Case("stencil/jacobi9/4096x4096", "stencil", "jacobi9"),
+        Case("stencil/jacobi7/256x256x256", "stencil", "jacobi7"),
+        *(Case(f"dot/{1 << k}", "dot", "dot") for k in (16, 20, 24)),
+    )
+}
+
+
+def chosen(patterns: list[str]) -> list[Case]:
+    """The cases whose names fit a pattern, in their order."""
+    return [c for c in CASES.values() if any(fnmatch.fnmatch(c.name, p) for p in patterns)]

@@ -1,0 +1,96 @@
+"""liftpy's side: the campaign of a case, and its best candidates ready to run."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from cases import Case
+
+import liftpy as lp
+from liftpy.compile import compile_candidate
+from liftpy.constraints.device import Device
+from liftpy.explore.measurement import run_poisoned
+from liftpy.explore.rows import Row
+from liftpy.opencl.kernel import Module
+from liftpy.opencl.run import Loaded, Session
+
+FINALISTS = 3
+"""How many of a campaign's fastest are timed again, side by side, to choose one."""
+
+CHOOSING = 7
+"""Rounds of that choice; they are no part of what is reported."""
+
+
+def file_of(case: Case) -> str:
+    """A file name for a case."""
+    return case.name.replace("/", "_").replace(":", "_")
+
+
+def searched(case: Case, device: Device, folder: Path, **settings: Any) -> lp.Campaign:
+    """The campaign of a case, settings as in `explore`; what the folder has of it goes on."""
+    return lp.explore(case.program, db=folder / f"{file_of(case)}.db", device=device, **settings)
+
+
+def stored(case: Case, folder: Path) -> lp.Campaign:
+    """The campaign of a case as it is stored."""
+    return lp.Campaign.read(folder / f"{file_of(case)}.db")
+
+
+@dataclass
+class Ours:
+    """A candidate, built, checked and ready to run again."""
+
+    row: Row
+    module: Module
+    loaded: Loaded
+    error: float
+
+    def run(self) -> dict[str, float]:
+        """Nanoseconds of a run: device events, and on the host until the last one has ended."""
+        start = time.perf_counter_ns()
+        (events,) = self.loaded.profile(1, 0)
+        return {"wall": time.perf_counter_ns() - start, "events": sum(events)}
+
+    def to_json(self) -> dict[str, Any]:
+        """What a reader has to know to run it again."""
+        return {
+            "skeleton": self.row.skeleton,
+            "assignment": self.row.assignment,
+            "peak": self.module.memory.peak,
+            "scratch": self.module.memory.scratch,
+            "error": self.error,
+        }
+
+
+def best(case: Case, campaign: lp.Campaign, session: Session) -> Ours:
+    """The fastest candidate of a campaign, chosen anew among its finalists.
+
+    A campaign's least time is the luckiest of many, and the machine may not have been at rest.
+    """
+    space = lp.space(case.program, session.device)
+    measured = sorted(
+        (r for r in campaign.rows if r.time_ns is not None), key=lambda r: r.time_ns or 0
+    )
+    finalists: list[Ours] = []
+    for row in measured[:FINALISTS]:
+        candidate = space.candidate(row.assignment)
+        module = compile_candidate(candidate.skeleton, candidate.assignment)
+        loaded = session.load(module)
+        error = case.error(run_poisoned(loaded, case.arrays))
+        finalists.append(Ours(row, module, loaded, error))
+    times = np.array([[f.run()["wall"] for f in finalists] for _ in range(CHOOSING + 1)])[1:]
+    chosen = finalists[int(np.argmin([statistics.median(column) for column in times.T]))]
+    for other in finalists:
+        if other is not chosen:
+            other.loaded.close()
+    return chosen
+
+
+def has(case: Case, folder: Path) -> bool:
+    """Whether a folder has a campaign of the case."""
+    return (folder / f"{file_of(case)}.db").is_file()

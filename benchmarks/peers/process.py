@@ -1,0 +1,99 @@
+"""Peers in processes of their own.
+
+Several of them bring the same libraries in other versions (TBB, OpenMP, LLVM), which harm each
+other in one process; and one that dies takes nobody along. A process waits while it is not its
+turn.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from multiprocessing.connection import Connection
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from cases import CASES
+from turns import Figures, host, turn
+
+from peers import PEERS
+
+
+class PeerDied(Exception):
+    """The process of a peer ended."""
+
+
+class Remote:
+    """A peer in a process, started when first needed and again after it died."""
+
+    def __init__(self, name: str, threads: int) -> None:
+        self.name = name
+        self.threads = threads
+        self._process: Any = None
+        self._connection: Connection | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Ends the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+            self._process = None
+
+    def make(self, case: str) -> tuple[str, np.ndarray] | None:
+        """Makes it ready for a case: its layout and result; None if it has nothing for that."""
+        return self._ask(case)
+
+    def turn(self) -> Figures:
+        """One turn at the case that it is ready for."""
+        return self._ask(None)
+
+    def _ask(self, message: str | None) -> Any:
+        if self._process is None:
+            context = multiprocessing.get_context("spawn")
+            self._connection, theirs = context.Pipe()
+            self._process = context.Process(
+                target=serve, args=(self.name, self.threads, theirs), daemon=True
+            )
+            self._process.start()
+            theirs.close()
+        assert self._connection is not None
+        try:
+            self._connection.send(message)
+            return self._connection.recv()
+        except (EOFError, OSError) as error:
+            self._process.join()
+            code = self._process.exitcode
+            self._process = None
+            raise PeerDied(f"its process ended with code {code}") from error
+
+
+def serve(name: str, threads: int, connection: Connection) -> None:
+    """Answers until the other side is gone: a case's name makes it ready, None is a turn."""
+    peer = next(p for p in PEERS if p.name == name)
+    made = None
+    while True:
+        try:
+            message = connection.recv()
+        except EOFError:
+            return
+        if message is None:
+            assert made is not None
+            connection.send(turn(host(made.run)))
+            continue
+        made = peer.make(CASES[message], threads)
+        if made is None:
+            connection.send(None)
+            continue
+        made.run()
+        connection.send((made.layout, np.array(made.result())))

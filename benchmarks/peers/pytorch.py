@@ -1,0 +1,72 @@
+"""PyTorch on CPUs: convolutions by oneDNN, products by its BLAS.
+
+It has no convolution that writes into memory that it is given: each call makes its result.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from cases import Case
+
+from peers.interface import Made, Peer
+
+Format = Literal["channels_last", "contiguous"]
+
+
+class PyTorch(Peer):
+    """One of the two memory formats of images; what has no images is in the second."""
+
+    module = "torch"
+
+    def __init__(self, memory: Format) -> None:
+        self.memory = memory
+        self.name = f"PyTorch {'NHWC' if memory == 'channels_last' else 'NCHW'}"
+
+    def make(self, case: Case, threads: int) -> Made | None:
+        """`torch.nn.Conv2d`, `torch.mm` or `torch.dot`."""
+        torch = self.library()
+        torch.set_num_threads(threads)
+        torch.set_grad_enabled(False)
+        if case.kind == "convolution":
+            return self._convolution(case)
+        if self.memory == "channels_last":
+            return None
+        tensors = [torch.from_numpy(a) for a in case.arrays.values()]
+        if case.kind == "matmul":
+            out = torch.empty(tensors[0].shape[0], tensors[1].shape[1])
+            return Made(lambda: torch.mm(*tensors, out=out), out.numpy)
+        if case.kind == "dot":
+            out = torch.empty(())
+            return Made(lambda: torch.dot(*tensors, out=out), out.numpy)
+        return None
+
+    def _convolution(self, case: Case) -> Made | None:
+        torch, layer = self.library(), case.layer
+        top, bottom, left, right = layer.padding
+        if (top, left) != (bottom, right):
+            return None
+        memory = getattr(
+            torch, "channels_last" if self.memory == "channels_last" else "contiguous_format"
+        )
+        conv = torch.nn.Conv2d(
+            layer.channels,
+            layer.kernels,
+            layer.kernel,
+            layer.stride,
+            (top, left),
+            layer.dilation,
+            layer.groups,
+        )
+        conv.weight.copy_(torch.from_numpy(case.oihw))
+        conv.bias.copy_(torch.from_numpy(case.arrays["b"].reshape(-1)))
+        conv = conv.to(memory_format=memory)
+        image = torch.from_numpy(case.nchw).to(memory_format=memory)
+        last: list[np.ndarray] = []
+
+        def run() -> None:
+            last[:] = [conv(image)]
+
+        layout = "nhwc" if self.memory == "channels_last" else "nchw"
+        return Made(run, lambda: case.in_layout(last[0].numpy()), layout)

@@ -1,0 +1,242 @@
+"""The tables of what was measured, and what was aimed at."""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+Result = dict[str, Any]
+
+GROUPS = {
+    "vgg16": "VGG-16, channels last",
+    "vgg16:nchw": "VGG-16, channels first",
+    "alexnet": "AlexNet",
+    "resnet50": "ResNet-50",
+    "mobilenet": "MobileNet",
+    "matmul": "Products of matrices",
+    "stencil": "Stencils",
+    "dot": "Scalar products",
+}
+
+
+BUSY = 0.1
+"""Share of the processors' time that others took in the rests, beyond which a case is marked."""
+
+
+# --- figures of one case --------------------------------------------------------------------------
+
+
+def median(result: Result, name: str, figure: str = "wall") -> float | None:
+    """The time of a contestant in ns; None if it was not there."""
+    samples = result["ns"].get(name, {}).get(figure)
+    return statistics.median(samples) if samples else None
+
+
+def rivals(result: Result) -> dict[str, float]:
+    """The times of the peers that compute."""
+    return {
+        name: statistics.median(result["ns"][name]["wall"])
+        for name, known in result["peers"].items()
+        if known["computes"] and name in result["ns"]
+    }
+
+
+def of(result: Result, name: str) -> float | None:
+    """A contestant's time divided by liftpy's, both on the host."""
+    time, mine = median(result, name), median(result, "liftpy")
+    return None if time is None or mine is None else time / mine
+
+
+def against_best(result: Result) -> float | None:
+    """The time of the fastest peer divided by liftpy's."""
+    return min((t for n in rivals(result) if (t := of(result, n)) is not None), default=None)
+
+
+def geomean(ratios: Iterable[float]) -> float:
+    """The geometric mean."""
+    return math.exp(statistics.fmean(map(math.log, ratios)))
+
+
+# --- goals ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A number that was aimed at, and what was measured; None where nothing was."""
+
+    text: str
+    least: float
+    value: float | None
+
+    @property
+    def verdict(self) -> str:
+        """Held or not."""
+        if self.value is None:
+            return "not measured"
+        return "held" if self.value >= self.least else "not held"
+
+
+FULL = 9
+"""Layers of VGG-16; its goals are of all of them."""
+
+
+def goals(results: list[Result]) -> list[Goal]:
+    """Every goal, with the worst ratio where it is asked of each case.
+
+    Cases that are marked count for none: what was timed beside other work decides nothing.
+    """
+    results = [r for r in results if r["others"] <= BUSY]
+    vgg = [r for r in results if r["group"] == "vgg16"]
+    ratios = {r["case"]: t for r in vgg if (t := against_best(r)) is not None}
+    whole = len(ratios) == FULL
+    slowest = min((t for n, t in ratios.items() if n != "vgg16/0"), default=None)
+    others = [
+        t
+        for r in results
+        if r["group"] in {"alexnet", "resnet50", "mobilenet"} and (t := against_best(r)) is not None
+    ]
+    products = {r["case"]: r for r in results if r["group"] == "matmul"}
+    square = products.get("matmul/1024x1024x1024")
+    stencils = [t for r in results if r["group"] == "stencil" and (t := of(r, "copy")) is not None]
+    beyond = [r for r in vgg if r["case"] != "vgg16/0"]
+
+    def worst(name: str) -> float | None:
+        found = [t for r in beyond if (t := of(r, name)) is not None]
+        return min(found) if len(found) == FULL - 1 else None
+
+    return [
+        Goal("VGG-16 but layer 0: each layer", 0.97, slowest if whole else None),
+        Goal("VGG-16 layer 0", 0.90, ratios.get("vgg16/0")),
+        Goal("VGG-16: geometric mean", 0.98, geomean(ratios.values()) if whole else None),
+        Goal("other convolutions: geometric mean", 0.90, geomean(others) if others else None),
+        Goal("matmul 1024", 0.95, against_best(square) if square else None),
+        Goal("stencils: each, of a copy's speed", 0.80, min(stencils, default=None)),
+        Goal("CLBlast's convgemm: each layer but 0", 10.0, worst("CLBlast")),
+        Goal("im2col and OpenBLAS: each layer but 0", 2.0, worst("OpenBLAS")),
+    ]
+
+
+def missed(results: list[Result]) -> list[str]:
+    """The goals that were measured and not held."""
+    return [
+        f"{g.text}: {g.value:.2f}, not {g.least:g}"
+        for g in goals(results)
+        if g.verdict == "not held"
+    ]
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def table(heads: list[str], rows: Iterable[list[str]]) -> str:
+    """A Markdown table."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def ms(ns: float | None) -> str:
+    """Milliseconds, three figures."""
+    if ns is None:
+        return ""
+    return f"{ns / 1e6:.3g}" if ns < 1e9 else f"{ns / 1e6:.0f}"
+
+
+def ratio(value: float | None) -> str:
+    """A ratio."""
+    return "" if value is None else f"{value:.2f}"
+
+
+def order(result: Result) -> list[int]:
+    """By the numbers in the name."""
+    return [int(n) for n in re.findall(r"\d+", result["case"].partition("/")[2])]
+
+
+def group_table(results: list[Result]) -> str:
+    """The times of a group in ms, and the ratios."""
+    peers = list(dict.fromkeys(n for r in results for n in r["ns"] if n != "liftpy"))
+    copies = "copy" in peers
+    heads = ["case", "liftpy, events", "liftpy, host", *peers, "best peer / liftpy"]
+    rows = []
+    for r in sorted(results, key=order):
+        name = r["case"] + (" (busy)" if r["others"] > BUSY else "")
+        cells = [name, ms(median(r, "liftpy", "events")), ms(median(r, "liftpy"))]
+        cells += [ms(median(r, n)) for n in peers]
+        cells.append(ratio(against_best(r)))
+        rows.append([*cells, ratio(of(r, "copy"))] if copies else cells)
+    found = [t for r in results if (t := against_best(r)) is not None]
+    mean = f"\n\nGeometric mean of best peer / liftpy: {geomean(found):.2f}." if found else ""
+    return table([*heads, "copy / liftpy"] if copies else heads, rows) + mean
+
+
+def choice_table(results: list[Result]) -> str:
+    """Which candidates these were."""
+    rows = []
+    for r in sorted(results, key=order):
+        best = r["best"]
+        sizes = ", ".join(f"{n}={v}" for n, v in best["assignment"].items() if isinstance(v, int))
+        tried = ", ".join(f"{n} {kind}" for kind, n in r["outcomes"].items())
+        peak = f"{best['peak'] / 1e6:.2f}"
+        speed = f"{r['flops'] / (median(r, 'liftpy') or math.inf):.0f}"
+        rows.append([r["case"], tried, best["skeleton"], sizes, peak, speed])
+    return table(["case", "tried", "skeleton", "sizes", "peak MB", "Gflop/s"], rows)
+
+
+def machine_text(results: list[Result]) -> str:
+    """Where it was measured, once for each machine and set of versions."""
+    texts: dict[str, list[str]] = {}
+    for r in results:
+        m = r["machine"]
+        versions = ", ".join(f"{n} {v}" for n, v in m["versions"].items())
+        absent = "".join(f" {n} was left out: {why}." for n, why in m["absent"].items())
+        text = (
+            f"{m['cpu']}, {m['cores']} cores, {m['threads']} threads each; {m['device']}; "
+            f"liftpy at {m['commit']}, {m['date'][:10]}; {versions}; medians of {m['rounds']} "
+            f"rounds.{absent}"
+        )
+        texts.setdefault(text, []).append(r["case"])
+    if not texts:
+        return "Nothing is measured yet."
+    if len(texts) == 1:
+        return next(iter(texts))
+    return "\n".join(f"- {text} ({len(names)} cases)" for text, names in texts.items())
+
+
+def tables(results: list[Result]) -> str:
+    """All that was measured."""
+    verdicts = [
+        [g.text, f"{g.least:g}", "" if g.value is None else f"{g.value:.2f}", g.verdict]
+        for g in goals(results)
+    ]
+    busy = sum(r["others"] > BUSY for r in results)
+    marked = (
+        f"{busy} cases are marked (busy): other work took over {BUSY:.0%} of the processors. They "
+        "count for no goal."
+    )
+    note = [marked] if busy else []
+    parts = [
+        machine_text(results),
+        *note,
+        table(["goal", "at least", "measured", "verdict"], verdicts),
+    ]
+    for group, title in GROUPS.items():
+        members = [r for r in results if r["group"] == group]
+        if members:
+            parts += [f"### {title}", group_table(members), choice_table(members)]
+    return "\n\n".join(parts)
+
+
+BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
+
+
+def rendered(page: str, results: list[Result]) -> str:
+    """The page with the tables between its markers."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        message = f"the page has no {BEGIN} ... {END}"
+        raise ValueError(message)
+    return f"{before}{BEGIN}\n\n{tables(results)}\n\n{END}{after}"
