@@ -125,9 +125,12 @@ def chain(trees: tuple[Nest, ...]) -> Iterator[Path]:
 
 
 def over_ids(level: str) -> Strategy:
-    """The maps that make the result over ids of a level; the innermost is along dimension 0.
+    """The maps that make the result over ids of a level.
 
-    `glb` leaves the work-groups to the driver, `wrg` makes each work-item a group of its own. Maps
+    `glb` leaves the work-groups to the driver; the innermost map is along dimension 0, so that
+    neighbours read and write neighbours. `wrg` makes each work-item a group of its own, for devices
+    that run a group after the other; the outermost map is along dimension 0, so that groups in
+    succession read the same elements of what the innermost is over, which stay in the cache. Maps
     side by side are over the same ids; the components of a tuple are kernels, each over its own.
     """
 
@@ -135,10 +138,13 @@ def over_ids(level: str) -> Strategy:
         if isinstance(expr, Tuple):
             return seq(*(at_path((k,), run) for k in range(len(expr.elements))))(expr)
         outer = tuple(layers(nests(expr)))[: len(DIMENSIONS)]
+        dims = range(len(outer))
         return seq(
             *(
-                at_path(path, rule(f"map_to_{level}_{len(outer) - 1 - depth}"))
-                for depth, paths in enumerate(outer)
+                at_path(path, rule(f"map_to_{level}_{dim}"))
+                for dim, paths in zip(
+                    dims if level == "wrg" else reversed(dims), outer, strict=True
+                )
                 for path in paths
             )
         )(expr)
