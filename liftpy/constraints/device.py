@@ -26,7 +26,7 @@ class Device:
     """An OpenCL device and the limits that programs for it must keep.
 
     All sizes are in bytes. `opencl_c` is the version of OpenCL C that its driver compiles,
-    `vector_width` the number of f32 lanes that the driver prefers, `max_work_item_sizes` the
+    `vector_width` the number of f32 lanes of its vectors, `max_work_item_sizes` the
     largest work-group in each dimension, `extensions` those of OpenCL that it has and some
     scalar types need, `private_memory` what a work-item may hold before it is taken to spill.
     `ordinal` tells devices apart that are equal in all else: it is 1 for the second of two cards of

@@ -178,7 +178,7 @@ def _describe(platform: cl.Platform, handle: cl.Device) -> Device:
         local_memory=handle.local_mem_size,
         largest_buffer=handle.max_mem_alloc_size,
         global_memory=handle.global_mem_size,
-        vector_width=handle.preferred_vector_width_float,
+        vector_width=handle.native_vector_width_float,  # preferred is 1 where it vectorises itself
         extensions=tuple(e for e in EXTENSIONS.values() if e in handle.extensions.split()),
     )
 

@@ -1,7 +1,9 @@
 """Guided search: of neighbours and draws, the one that a model of the trials expects most of.
 
-The model is a Gaussian process of the logarithm of time over settings: sizes are as far apart as
-the logarithm of their ratio, structural choices as often as they differ. What is chosen has the
+The model is a Gaussian process of the logarithm of time over settings, about a trend in what is
+known before anything is built (burden.py): sizes are as far apart as the logarithm of their ratio,
+structural choices as often as they differ. Until something is measured, the trend alone decides in
+which order draws are tried. What is chosen has the
 greatest expected improvement on the fastest (Jones, Schonlau and Welch 1998), so that a valley seen
 is gone down and what is unlike all that was tried has its turn. Candidates that were not measured
 count as slow as the slowest.
@@ -22,12 +24,14 @@ import numpy.typing as npt
 
 from liftpy.constraints.dice import Dice
 from liftpy.explore.candidate import Candidate, words
-from liftpy.explore.search.local import FIRST, distance, neighbour, parent, parents
+from liftpy.explore.search.burden import Trend
+from liftpy.explore.search.local import distance, neighbour, parent, parents
 from liftpy.explore.search.trial import Trial
 from liftpy.explore.space import Allows, Space, subseed
 
+BEGIN = 8  # candidates in the order of the trend, before the model is asked
 NEIGHBOURS = 16  # of good candidates, among which the model chooses
-DRAWS = 8  # and draws, which are kept until they are chosen
+DRAWS = 24  # and draws, which are kept until they are chosen
 FRESH = 6  # each `FRESH`th candidate is the next draw, whatever the model says
 OCTAVES = 1.5  # a size so many times twice as large is one length away
 CHOICES = 1.2  # and so many choices that differ
@@ -46,17 +50,18 @@ def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> 
     draws = space.draws(seed, allows)
     waiting: list[Candidate] = []
     seen: set[str] = set()
+    trend = Trend(space.device)
     for ordinal in itertools.count():
         waiting = [c for c in waiting if c.key not in seen and allows(c.skeleton, c.assignment)]
         fresh = (c for c in draws if c.key not in seen)
         waiting += itertools.islice(fresh, DRAWS - len(waiting))
-        pool = {c.key: c for c in waiting[:1]}
-        if ordinal >= FIRST and ordinal % FRESH:
+        pool = {c.key: c for c in (waiting if ordinal % FRESH else waiting[:1])}
+        if ordinal >= BEGIN and ordinal % FRESH:
             near = neighbours(space, trials, allows, dice)
-            pool = {c.key: c for c in (*waiting, *near) if c.key not in seen}
+            pool |= {c.key: c for c in near if c.key not in seen}
         if not pool:
             return
-        found = chosen(list(pool.values()), trials)
+        found = chosen(list(pool.values()), trials, trend)
         seen.add(found.key)
         yield replace(found, ordinal=ordinal)
 
@@ -72,31 +77,38 @@ def neighbours(
             yield near
 
 
-def chosen(pool: list[Candidate], trials: Sequence[Trial]) -> Candidate:
-    """The candidate of the greatest expected improvement; the first where nothing is known."""
+def chosen(pool: list[Candidate], trials: Sequence[Trial], trend: Trend) -> Candidate:
+    """The candidate of the greatest expected improvement; that of least burden at the start."""
     times = [t.time_ns for t in trials if t.time_ns is not None]
-    if len(pool) == 1 or not times:
+    if len(pool) == 1:
         return pool[0]
+    if len(trials) < BEGIN or not times:
+        return pool[int(np.argmin(trend.expected(pool)))]
     slowest = max(times)
     by_time = sorted(range(len(trials)), key=lambda k: trials[k].time_ns or slowest)
     latest = range(max(0, len(trials) - TRIALS // 2), len(trials))
     known = [trials[k] for k in dict.fromkeys((*by_time[: TRIALS // 2], *latest))]
-    gains = improvements(pool, known, slowest)
+    gains = improvements(pool, known, slowest, trend)
     return pool[int(np.argmax(gains))]
 
 
-def improvements(pool: list[Candidate], known: list[Trial], slowest: int) -> list[float]:
+def improvements(
+    pool: list[Candidate], known: list[Trial], slowest: int, trend: Trend
+) -> list[float]:
     """By how much each is expected to be faster than the fastest, in units of the spread."""
     logs = np.log([t.time_ns or slowest for t in known])
-    spread = float(logs.std()) or 1.0
-    values = (logs - logs.mean()) / spread
     tried = [t.candidate for t in known]
+    trend.fit(known, slowest)
+    burdens = trend.expected(tried)
+    apart_from = logs - burdens
+    level, spread = apart_from.mean(), float(apart_from.std()) or 1.0
+    values = (apart_from - level) / spread
     among, across = likeness(tried, tried), likeness(pool, tried)
     both = np.column_stack([values, across.T])
     solved = np.linalg.solve(among + NOISE * np.eye(len(tried)), both)
-    means = across @ solved[:, 0]
+    means = across @ solved[:, 0] + (trend.expected(pool) + level) / spread
     variances = 1.0 - np.einsum("ij,ji->i", across, solved[:, 1:])
-    best = float(values.min())
+    best = float(logs.min()) / spread
     gains: list[float] = []
     for mean, variance in zip(means.tolist(), variances.tolist(), strict=True):
         deviation = math.sqrt(max(variance, 1e-9))
