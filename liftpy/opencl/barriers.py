@@ -7,7 +7,7 @@ What the solver cannot decide counts as needed.
 from __future__ import annotations
 
 from liftpy.ir.nat import Nat, var
-from liftpy.opencl.emit import Access
+from liftpy.opencl.reading import Access
 from liftpy.semantics.smt import find_collision
 from liftpy.views.access import Memory
 

@@ -26,7 +26,6 @@ variable where it is read (`liftpy.opencl.scopes`).
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -35,42 +34,24 @@ from liftpy.errors import InternalError, TypeRefused
 from liftpy.ir.expr import Expr, FunCall, Lambda, Literal, Param, Primitive, Tuple, UserFun
 from liftpy.ir.nat import ZERO, Nat, greatest, least, nat, var
 from liftpy.ir.pull import Known, Parts, Pull, Value, known
-from liftpy.ir.types import FLOATS, ScalarType, TupleType, Type, VectorType
+from liftpy.ir.types import ScalarType, TupleType, Type, VectorType
 from liftpy.ir.walk import children
 from liftpy.kernels.chain import Kernel
 from liftpy.opencl import loops
 from liftpy.opencl.c import (
-    MAX_INT,
-    All,
     Assign,
     Barrier,
     Block,
-    C,
     CallC,
     Do,
     For,
-    Infix,
-    Private,
-    Ternary,
     Text,
-    index_c,
-    magnitude,
     vector_type,
 )
-from liftpy.opencl.loops import HazardError, Vector, memories_of, vectors
-from liftpy.opencl.scalars import INFIX, literal_c, operator_c
-from liftpy.opencl.scopes import Scopes
+from liftpy.opencl.loops import Vector, memories_of, vectors
+from liftpy.opencl.reading import Access, Reading, UnrollError
 from liftpy.opencl.terms import (
-    at_all,
-    at_lane,
-    condition_c,
-    guards,
-    in_a_row,
-    lanes_c,
-    number_c,
     parts,
-    repeated,
-    tests_of,
 )
 from liftpy.opencl.uses import Component, Uses
 from liftpy.primitives import (
@@ -100,17 +81,10 @@ from liftpy.primitives import (
 )
 from liftpy.primitives.work import computes, is_layout
 from liftpy.views.access import (
-    AccessReader,
-    Apply,
-    Choice,
-    Constant,
-    FromIndex,
-    Inside,
     Lanes,
     Load,
     Memory,
     Term,
-    Variable,
     leaf,
     memory_view,
 )
@@ -142,24 +116,6 @@ def read_inside(value: Value) -> Value:
     return Pull(value.length, lambda i: value[least(greatest(i, 0), int(value.length) - 1)])
 
 
-class UnrollError(Exception):
-    """A private memory is indexed by loop variables; never leaves this module."""
-
-    def __init__(self, names: frozenset[str]) -> None:
-        super().__init__(", ".join(sorted(names)))
-        self.names = names
-
-
-@dataclass(frozen=True)
-class Access:
-    """One access to a buffer, for `--stage views` and for barriers."""
-
-    memory: Memory
-    index: Nat
-    width: int
-    store: bool
-
-
 @dataclass
 class Marks:
     """How far the emission was, to go back to."""
@@ -175,7 +131,7 @@ class Marks:
 
 
 @dataclass
-class Emitter(Scopes):
+class Emitter(Reading):
     """The state of one kernel's emission."""
 
     kernel: Kernel
@@ -183,10 +139,7 @@ class Emitter(Scopes):
     local_size: tuple[int, int, int]
     privates: list[Memory] = field(default_factory=list)
     locals: list[Memory] = field(default_factory=list)
-    accesses: list[Access] = field(default_factory=list)
     ids: dict[str, str] = field(default_factory=dict)
-    live: dict[Memory, int] = field(default_factory=dict)
-    stored: dict[tuple[int, Memory], set[int]] = field(default_factory=dict)
     uneven: int = 0
     views: dict[tuple[int, ...], tuple[Expr, tuple[Value, ...], Value]] = field(
         default_factory=dict
@@ -194,9 +147,6 @@ class Emitter(Scopes):
     pure: dict[int, tuple[Expr, bool]] = field(default_factory=dict)
     folds: dict[int, tuple[ReduceVec, int]] = field(default_factory=dict)
     used: dict[tuple[int, int], tuple[Lambda, Uses]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.read = AccessReader()
 
     # --- bookkeeping ---
 
@@ -361,24 +311,6 @@ class Emitter(Scopes):
                 return name(value)
             case _:
                 return value
-
-    def noted(self, value: Value) -> Value:
-        """A value whose scalars are held in variables where they are read."""
-        if isinstance(value, tuple):
-            return tuple(map(self.noted, value))
-        if parts(value):
-            self.shared.add(value)
-        return value
-
-    def variable(self, term: Term) -> Term:
-        """A term in a variable, from now on."""
-        self.share(term)
-        self.shared.add(term)
-        c = self.scalar(term)
-        if not isinstance(c, Text):
-            message = f"{c} is no variable"
-            raise InternalError(message)
-        return Variable(c.text, term.type)
 
     def lanes(self, r: ReduceVec, init: Value, vector: Pull, t: Type, env: Env) -> Term:
         """A fold over lanes as a term."""
@@ -689,249 +621,6 @@ class Emitter(Scopes):
             key = self.live.get(dest.memory, 0), dest.memory
             stored = self.stored.setdefault(key, set())
             stored.update(range(int(dest.index), int(dest.index) + width))
-
-    def place(self, dest: Load, width: int) -> C:
-        """A memory cell as something to assign to or read."""
-        if dest.memory.space == "private":
-            if dest.index.constant is None:
-                raise UnrollError(dest.index.names())
-            return Private(dest.memory, dest.index.constant, width)
-        return Text(self.cell(dest))
-
-    def cell(self, place: Load) -> str:
-        """A memory cell as C; its index is computed in 64 bits where it may pass 2^31."""
-        open_lanes = sorted(n for n in place.index.names() if n.startswith(("store", "lane")))
-        if open_lanes:
-            message = "a function of vector lanes reads what is stored first: give it toPrivate"
-            raise TypeRefused(message)
-        index = index_c(place.index, wide=magnitude(place.index) > MAX_INT)
-        return f"{place.memory.name}[{index}]"
-
-    def check_alias(self, load: Load, width: int) -> None:
-        """Refuse to read an accumulator under an old name, or after it was overwritten."""
-        if load.memory.space != "private":
-            return
-        current = self.live.get(load.memory, 0)
-        if load.index.constant is None:
-            raise UnrollError(load.index.names())
-        start = load.index.constant
-        overwritten = self.stored.get((current, load.memory), set())
-        if load.alias != current or (
-            current and not overwritten.isdisjoint(range(start, start + width))
-        ):
-            raise HazardError(load.memory)
-
-    def scalar(self, term: Term) -> C:
-        """A scalar term as C."""
-        match term:
-            case Load():
-                self.check_alias(term, 1)
-                return self.loaded(term, self.place(term, 1), 1)
-            case Constant(value, t):
-                return literal_c(value, t)
-            case FromIndex(index, t):
-                return number_c(index, t)
-            case Apply(op, args, _):
-                return self.held(
-                    term, 1, lambda: operator_c(op, [self.scalar(a) for a in args], args)
-                )
-            case Choice() if term.stable and term not in self.shared:
-                return self.named(term, self.unconditional(term), vector_type(term.type.name, 1))
-            case Choice():
-                return self.held(term, 1, lambda: self.unconditional(term))
-            case Lanes():
-                return self.held(term, 1, lambda: self.fold_lanes(term))
-            case Variable(name, _, lane):
-                return Text(name if lane is None else f"{name}.s{lane:x}")
-
-    def unconditional(self, term: Term) -> C:
-        """A term behind a condition: nothing of it may be moved in front."""
-        if isinstance(term, Load):
-            self.check_alias(term, 1)
-            self.accesses.append(Access(term.memory, term.index, 1, store=False))
-            return self.place(term, 1)
-        match term:
-            case Apply(op, args, _):
-                return self.held_behind(
-                    term, lambda: operator_c(op, [self.unconditional(a) for a in args], args)
-                )
-            case Choice():
-                return self.held_behind(term, lambda: self.chosen(term))
-            case Lanes():
-                message = "a reduceVec cannot stand behind a pad: store its result with toGlobal"
-                raise TypeRefused(message)
-            case _:
-                return self.scalar(term)
-
-    def chosen(self, term: Choice) -> C:
-        """One of two scalars."""
-        conditions, then, otherwise = guards(term)
-        with self.behind(conditions, holds=True):
-            inner = self.unconditional(then)
-        with self.behind(conditions, holds=False):
-            other = self.unconditional(otherwise)
-        return Ternary(condition_c(conditions), inner, other)
-
-    def loaded(self, load: Load, c: C, width: int) -> C:
-        """A load; from memory that the kernel only reads, each address is loaded once per block."""
-        self.accesses.append(Access(load.memory, load.index, width, store=False))
-        if load.memory.space == "private" or load.memory.writable:
-            return c
-        return self.named(
-            (load.memory.name, load.index, width), c, vector_type(load.type.name, width)
-        )
-
-    # --- vectors ---
-
-    def start(self, index: Nat, lane: str, width: int) -> Nat | None:
-        """An index at lane 0, if lane `k` is `k` after it."""
-        first = index - var(lane, 0, width - 1)
-        return None if lane in first.names() else first
-
-    def vector(self, term: Term, lane: str, width: int) -> tuple[C, bool]:
-        """A term over all lanes as C, and whether that is a vector; else every lane equals it."""
-        if lane not in term.names:
-            return self.scalar(term), False
-        if isinstance(term, Choice):
-            return self.chosen_lanes(term, lane, width), True
-        if not isinstance(term, Apply):
-            return self.lanes_of(term, lane, width), True
-        return self.held(term, width, lambda: self.applied(term, lane, width)), True
-
-    def applied(self, term: Apply, lane: str, width: int) -> C:
-        """An operator applied to all lanes."""
-        op, args = term.op, term.args
-        parts = [self.vector(a, lane, width) for a in args]
-        kinds = [vector_type(a.type.name, width) for a in args]
-        if op == "select" and not parts[0][1]:  # a condition that all lanes share
-            then, otherwise = (
-                c if is_vector else CallC(f"({kind})", (c,))
-                for (c, is_vector), kind in zip(parts[1:], kinds[1:], strict=True)
-            )
-            return Ternary(parts[0][0], then, otherwise)
-        narrow = op in INFIX and args[-1].type in FLOATS  # C makes vectors of these itself
-        widened = [
-            c if is_vector or narrow else CallC(f"({kind})", (c,))
-            for (c, is_vector), kind in zip(parts, kinds, strict=True)
-        ]
-        return operator_c(op, widened, args, width)
-
-    def chosen_lanes(self, term: Choice, lane: str, width: int) -> C:
-        """A guarded vector, in a variable if it may be: others with these lanes are the same."""
-        c = self.vector_unconditional(term, lane, width)[0]
-        if not term.stable:
-            return c
-        key = ("choice", *(at_lane(self.read, term, lane, k) for k in range(width)))
-        return self.named(key, c, vector_type(term.type.name, width))
-
-    def lanes_of(self, term: Term, lane: str, width: int) -> C:
-        """All lanes of a load or of an index."""
-        if isinstance(term, Lanes):
-            message = "a reduceVec cannot stand inside a mapVec: store its result first"
-            raise TypeRefused(message)
-        first = self.start(term.index, lane, width) if isinstance(term, Load) else None
-        if isinstance(term, Load) and first is not None:
-            start = Load(term.memory, first, term.alias)
-            self.check_alias(start, width)
-            if term.memory.space == "private":
-                return self.place(start, width)
-            pointer = Text(f"&{self.cell(start)}")
-            return self.loaded(start, CallC(f"vload{width}", (Text("0"), pointer)), width)
-        kind = vector_type(term.type.name, width)
-        row = self.row(term, (), lane, width) if term.stable else None
-        if row is None:
-            lanes = (self.scalar(at_lane(self.read, term, lane, k)) for k in range(width))
-            return CallC(f"({kind})", tuple(lanes))
-        each = CallC(f"({kind})", tuple(self.lanes_behind(term, lane, width)))
-        return self.named(("row", term, width), Ternary(*row, each), kind)
-
-    def row(
-        self, term: Term, conditions: Sequence[Inside], lane: str, width: int
-    ) -> tuple[C, C] | None:
-        """A load of all lanes behind conditions as one, and the tests for that, if it can be one.
-
-        The tests are those of the lanes at the ends: where they fail, lanes are read one by one.
-        """
-        if not isinstance(term, Load) or term.memory.space == "private":
-            return None
-        found = in_a_row(term.index, lane, width)
-        ends = [at_all(t, lane, 0, width - 1) for c in conditions for t in tests_of(c)]
-        if found is None or None in ends:
-            return None
-        first, tests = found
-        start = Load(term.memory, first)
-        self.accesses.append(Access(term.memory, first, width, store=False))
-        whole = CallC(f"vload{width}", (Text("0"), Text(f"&{self.cell(start)}")))
-        needed = (*(end for end in ends if end is not None), *tests)
-        return All(tuple(dict.fromkeys(needed))), whole
-
-    def vector_unconditional(self, term: Term, lane: str, width: int) -> tuple[C, bool]:
-        """A vector behind a condition: one ternary where all lanes share it, else lane by lane."""
-        if lane not in term.names:
-            return self.unconditional(term), False
-        kind = vector_type(term.type.name, width)
-        if isinstance(term, Choice):
-            conditions, then, otherwise = guards(term)
-            if not any(lane in c.index.names() for c in conditions):
-
-                def part(t: Term, *, holds: bool) -> C:
-                    with self.behind(conditions, holds=holds):
-                        c, is_vector = self.vector_unconditional(t, lane, width)
-                    return c if is_vector else CallC(f"({kind})", (c,))
-
-                inner, other = part(then, holds=True), part(otherwise, holds=False)
-                return Ternary(condition_c(conditions), inner, other), True
-            row = self.row(then, conditions, lane, width)
-            if row is not None:
-                each = CallC(f"({kind})", tuple(self.lanes_behind(term, lane, width)))
-                return Ternary(*row, each), True
-        if isinstance(term, Load) and term.memory.space != "private":
-            start = self.start(term.index, lane, width)
-            if start is not None:
-                self.accesses.append(Access(term.memory, start, width, store=False))
-                return CallC(
-                    f"vload{width}", (Text("0"), Text(f"&{self.cell(Load(term.memory, start))}"))
-                ), True
-        return CallC(f"({kind})", tuple(self.lanes_behind(term, lane, width))), True
-
-    def lanes_behind(self, term: Term, lane: str, width: int) -> Iterator[C]:
-        """Lanes behind a condition, each by itself."""
-        for k in range(width):
-            one = at_lane(self.read, term, lane, k)
-            self.share(one)
-            yield self.unconditional(one)
-
-    def fold_lanes(self, term: Lanes) -> C:
-        """A fold over lanes: `dot` for a sum of products of up to four lanes, else lane by lane."""
-        if term.width == 1:
-            return self.scalar(term.step(term.init, at_lane(self.read, term.vector, term.lane, 0)))
-        probe = Variable("probe", term.type, 0), Variable("probe", term.vector.type, 1)
-        adds = term.step(*probe) is self.read.operate("+", probe)
-        product = term.vector
-        zero = isinstance(term.init, Constant) and term.init.value == 0
-        if adds and isinstance(product, Apply) and product.op == "*" and term.type.name == "f32":
-            factors = [self.whole(a, term.lane, term.width) for a in product.args]
-            parts: list[C] = [] if zero else [self.scalar(term.init)]
-            for start in range(0, term.width, 4):
-                stop = min(start + 4, term.width)
-                part = CallC("dot", tuple(lanes_c(f, start, stop, term.width) for f in factors))
-                parts.append(part)
-            return functools.reduce(lambda total, part: Infix("+", total, part), parts)
-        name = self.whole(term.vector, term.lane, term.width).text
-        result = term.init
-        for k in range(term.width):
-            result = term.step(result, Variable(name, term.vector.type, k))
-            if repeated(result):  # nested, the steps would be deeper than Python goes
-                result = self.variable(result)
-        return self.scalar(result)
-
-    def whole(self, term: Term, lane: str, width: int) -> Text:
-        """A vector in a variable, so that its lanes can be named."""
-        c, is_vector = self.vector(term, lane, width)
-        if isinstance(c, Text) and is_vector:
-            return c
-        kind = vector_type(term.type.name, width)
-        return self.declare(kind, c if is_vector else CallC(f"({kind})", (c,)))
 
 
 def is_computed(t: Type) -> bool:

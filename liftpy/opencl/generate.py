@@ -22,9 +22,10 @@ from liftpy.ir.walk import scalars_in
 from liftpy.kernels.chain import Chain, Kernel, Result
 from liftpy.opencl.barriers import needed_barriers
 from liftpy.opencl.c import C_TYPES, HELPERS, Barrier, Block, For, Printer, Statement
-from liftpy.opencl.emit import Access, Emitter, Env, UnrollError
+from liftpy.opencl.emit import Emitter, Env
 from liftpy.opencl.kernel import Buffer, Launch, Module, Names, flat
 from liftpy.opencl.memory import Part, figures, parts_of, slots
+from liftpy.opencl.reading import Access, UnrollError
 from liftpy.opencl.scalars import division_helpers
 from liftpy.opencl.unswitch import unswitched
 from liftpy.views.access import Allocate, Memory, memory_view, part_name
