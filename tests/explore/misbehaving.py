@@ -1,4 +1,4 @@
-"""A compiling worker that breaks the kernels of chosen candidates, for tests/explore/test_trust.py."""
+"""A compiling worker that breaks the kernels of chosen candidates: for test_trust.py."""
 
 import json
 import re

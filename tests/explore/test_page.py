@@ -11,7 +11,7 @@ from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.explore import report
 from liftpy.explore.campaign import Campaign
 from liftpy.explore.hypervolume import Box, growth
-from liftpy.explore.rows import Identity, Row
+from liftpy.explore.rows import Call, Identity, Row
 from liftpy.explore.scale import Scale
 from liftpy.opencl.kernel import Memory
 from tests.conftest import absent
@@ -72,11 +72,19 @@ def row(ordinal, time_ns, peak, outcome="measured", reason="right"):
     )
 
 
+CALL = Call(
+    "python -m liftpy explore tiny.lift -n 20",
+    {"samples": 20, "time_limit": None},
+    {"liftpy": "0.1.0", "commit": "29cc4ee+", "python": "3.12.1", "libraries": {"numpy": "2.3.4"}},
+    1.7e9,
+)
+
+
 def campaign(*rows):
     identity = Identity(
         "tiny", "def tiny(x: [3]f32) = x\n", DEFAULT_DEVICE.to_json(), "0.1.0", 7, SETTINGS
     )
-    return Campaign(Path("tiny.db"), identity, rows)
+    return Campaign(Path("tiny.db"), identity, rows, calls=(CALL,))
 
 
 CAMPAIGNS = {
@@ -114,6 +122,9 @@ def test_a_page_is_whole_and_says_what_the_campaign_says(some, tmp_path):
     assert "liftpy explore tiny.lift" in page.text
     assert "--where 'kappa*sigma <= 64' --set pad=copy,fused" in page.text
     assert some.device.name in page.text
+    for said in (CALL.command, "2023-11-14 22:13:20 UTC", "29cc4ee+", "3.12.1", "2.3.4"):
+        assert said in page.text
+    assert ("95 %" in page.text) == bool(front)
     assert some.identity.text in page.text
     assert ("Nothing was measured" in page.text) == (not front)
 
