@@ -54,7 +54,8 @@ def write(campaign: Campaign, axis: str, path: Path) -> None:
         lstrip_blocks=True,
     )
     environment.filters |= {"time": in_time, "bytes": in_bytes, "settings": settings_text}
-    environment.filters |= {"span": in_span, "moment": moment, "words": in_words}
+    more: dict[str, Any] = {"span": in_span, "moment": moment, "words": in_words}
+    environment.filters |= more
     text = environment.get_template("report.html").render(contents(campaign, axis))
     try:
         path.write_text(text, encoding="utf-8")
