@@ -11,6 +11,7 @@
         KernelRefused            a built kernel cannot be launched; carries its driver's figure
         ClockRefused             its clock gave times that cannot be
       BuildFailed                the driver refused the kernel; carries source and log
+      WorkerRefused              a process that measures or compiles cannot be started
       StoreRefused               a database of another program, version or device
       ResultsRefused             what a board printed is not whole, or of something else
       Unsatisfiable              conditions that no choice satisfies; `explore` exits with 3
@@ -85,6 +86,10 @@ class BuildFailed(LiftError):
         super().__init__(f"{message}\n{log}")
         self.source = source
         self.log = log
+
+
+class WorkerRefused(LiftError):
+    """A process of a campaign cannot be had: its device is gone, or it dies when it starts."""
 
 
 class StoreRefused(LiftError):

@@ -170,7 +170,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
         show_json(report.front_json(found, found.pareto()))
         return
     say(title(found))
-    say(f"{progress_text(found, samples)}: {report.counts_text(found.counts)}")
+    say(f"{progress_text(found, samples)}: {report.outcomes_text(found)}")
     show(report.front_table(found.pareto(), console().width, "front of time and peak memory"))
     say(f"again: liftpy pareto {shlex.quote(str(db))}")
 
@@ -249,7 +249,7 @@ def pareto(
         say(report.front_csv(rows).rstrip())
     elif rows:
         say(title(found))
-        say(f"{report.candidates_text(len(found.rows))}: {report.counts_text(found.counts)}")
+        say(f"{report.candidates_text(len(found.rows))}: {report.outcomes_text(found)}")
         show(report.front_table(rows, console().width))
     if not rows:
         found.best(memory_limit)  # raises, and says why there is none
@@ -267,7 +267,7 @@ def candidates(
         show_json(report.candidates_json(found))
         return
     show(report.candidates_table(found, full=full))
-    say(f"{report.candidates_text(len(found.rows))}: {report.counts_text(found.counts)}")
+    say(f"{report.candidates_text(len(found.rows))}: {report.outcomes_text(found)}")
 
 
 def report_page(

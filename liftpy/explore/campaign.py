@@ -18,6 +18,7 @@ from liftpy.errors import (
     NothingMeasured,
     UnknownName,
     Unsatisfiable,
+    WorkerRefused,
 )
 from liftpy.explore import search as searches
 from liftpy.explore.again import measure_again
@@ -25,6 +26,7 @@ from liftpy.explore.candidate import FAMILY, Candidate, Fixed, program_text
 from liftpy.explore.check import INPUT_SEED, TOLERANCE
 from liftpy.explore.environment import command_line, environment
 from liftpy.explore.learned import Lessons
+from liftpy.explore.loss import resumable
 from liftpy.explore.meaning import POINTS, expected, inputs
 from liftpy.explore.measure import Measurer
 from liftpy.explore.messages import Setup
@@ -306,7 +308,10 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
         arrays = inputs(program)
         wanted = expected(program, arrays, points=POINTS, tolerance=tolerance)
         setup = Setup(identity.text, space.device, arrays, wanted)
-        with Measurer(setup, candidate_limit, build_limit=build_limit) as measurer:
+        with (
+            resumable(store),
+            Measurer(setup, candidate_limit, build_limit=build_limit) as measurer,
+        ):
             run = Run(store, measurer, samples, progress)
             lessons, known = Lessons(space.device), store.learned()
             drawn = 0
@@ -402,20 +407,17 @@ class Run:
         self.measurer.start()
         self.store.begin(candidate)
         try:
-            outcome = self._measured(candidate)
-            # A worker may be killed from outside, as by a system that runs out of memory: once is
-            # not the candidate's doing.
-            return self._measured(candidate) if isinstance(outcome, Crashed) else outcome
+            return self.measurer.measure(
+                candidate,
+                self.store.best_ns(),
+                lambda made: self.store.compiled(candidate, made.module, made.sha),
+            )
         except KeyboardInterrupt:
             self.store.excuse(candidate.key)
             raise
-
-    def _measured(self, candidate: Candidate) -> Outcome:
-        return self.measurer.measure(
-            candidate,
-            self.store.best_ns(),
-            lambda made: self.store.compiled(candidate, made.module, made.sha),
-        )
+        except WorkerRefused as refusal:
+            self.store.excuse(candidate.key, str(refusal))
+            raise
 
     def tell(self, candidate: Candidate | None = None, outcome: Outcome | None = None) -> None:
         """Reports where the campaign stands."""

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from liftpy.errors import WorkerRefused
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.messages import Compile, Compiled, Doubtful, Measure, Request, Settle, Setup
-from liftpy.explore.outcome import Outcome
+from liftpy.explore.outcome import Crashed, Outcome
 from liftpy.explore.process import Worker
 
 COMPILING = "liftpy.explore.compiling"
@@ -58,7 +59,7 @@ class Measurer:
     def start(self) -> None:
         """Starts the workers that are not there, at the same time.
 
-        Raises LiftError if one cannot work on this machine, InternalError if it dies.
+        Raises WorkerRefused if one cannot work on this machine, InternalError for a defect.
         """
         self.compiler.begin()
         self.bench.begin()
@@ -71,7 +72,22 @@ class Measurer:
         best_ns: int | None = None,
         on_compiled: Callable[[Compiled], None] = lambda _: None,
     ) -> Outcome:
-        """The outcome of a candidate; `on_compiled` is called with its kernels before a launch."""
+        """The outcome of a candidate; `on_compiled` is called with its kernels before a launch.
+
+        If a process dies it is measured once more: something else may have killed it, such as a
+        system without memory. WorkerRefused if there is no process to begin with.
+        """
+        outcome = self._measure(candidate, best_ns, on_compiled)
+        if not isinstance(outcome, Crashed):
+            return outcome
+        try:
+            return self._measure(candidate, best_ns, on_compiled)
+        except WorkerRefused as refusal:
+            return Crashed(f"{outcome.how}\nafter that there was no other process: {refusal}")
+
+    def _measure(
+        self, candidate: Candidate, best_ns: int | None, on_compiled: Callable[[Compiled], None]
+    ) -> Outcome:
         self.start()
         deadline = time.monotonic() + self.limit
 

@@ -26,6 +26,9 @@ Kind = Literal[
     "defect",
 ]
 
+DISTURBED = "disturbed: a fixed kernel took"
+"""By these words in its reason a stored candidate is known whose times were disturbed."""
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -70,7 +73,7 @@ class Measured:
         found = f"{error}, {len(self.times_ns)} run(s)"
         if not self.disturbed:
             return found
-        return f"{found}, disturbed: a fixed kernel took {self.departure:.2f} times its usual time"
+        return f"{found}, {DISTURBED} {self.departure:.2f} times its usual time"
 
 
 @dataclass(frozen=True)

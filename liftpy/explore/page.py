@@ -15,6 +15,7 @@ import statistics
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,15 @@ from liftpy.explore.campaign import Campaign
 from liftpy.explore.check import TOLERANCE
 from liftpy.explore.hypervolume import Box, growth
 from liftpy.explore.pareto import front
-from liftpy.explore.report import FIGURES, in_bytes, in_time, settings_text, short
+from liftpy.explore.report import (
+    FIGURES,
+    disturbed_text,
+    in_bytes,
+    in_span,
+    in_time,
+    settings_text,
+    short,
+)
 from liftpy.explore.rows import Row
 from liftpy.explore.scale import Scale
 
@@ -45,6 +54,8 @@ def write(campaign: Campaign, axis: str, path: Path) -> None:
         lstrip_blocks=True,
     )
     environment.filters |= {"time": in_time, "bytes": in_bytes, "settings": settings_text}
+    more: dict[str, Any] = {"span": in_span, "moment": moment, "words": in_words}
+    environment.filters |= more
     text = environment.get_template("report.html").render(contents(campaign, axis))
     try:
         path.write_text(text, encoding="utf-8")
@@ -68,6 +79,7 @@ def contents(campaign: Campaign, axis: str) -> dict[str, Any]:
         "scatter": scatter(measured, best, axis) if measured else None,
         "progress": progress(campaign.rows, axis) if measured else None,
         "outcomes": [(kind, n, n / len(campaign.rows)) for kind, n in campaign.counts.items()],
+        "disturbed": disturbed_text(campaign),
         "reasons": reasons(campaign.rows),
         "influences": influences(measured),
         "limits": limits(campaign),
@@ -97,6 +109,20 @@ def reproduce(campaign: Campaign) -> str:
             words += ["--where", condition]
     words += ["--device", campaign.device.name, "--db", "again.db"]
     return shlex.join(words)
+
+
+def moment(seconds: float | None) -> str:
+    """A time since 1970 as a date, in UTC."""
+    if seconds is None:
+        return "not noted: it runs, or ended abruptly"
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def in_words(values: dict[str, Any]) -> list[tuple[str, str]]:
+    """JSON data as names and texts, what is None left out."""
+    flat = dict(values)
+    flat |= flat.pop("libraries", {})
+    return [(name.replace("_", " "), str(v)) for name, v in flat.items() if v is not None]
 
 
 def limits(campaign: Campaign) -> list[tuple[str, str]]:

@@ -19,18 +19,22 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import psutil
 
-from liftpy.errors import InternalError, LiftError
+from liftpy.errors import InternalError, LiftError, WorkerRefused
 from liftpy.explore.messages import Answer, Ready, Request, Setup, Stage, Unfit
 from liftpy.explore.outcome import Crashed, Defect, OutOfMemory, TimedOut
 
 START_LIMIT = 300.0
 """Seconds that a worker may take to import, derive the skeletons or open the device."""
+
+STARTS = 3
+"""How often a worker is started that dies before it is ready: something else may have killed it."""
 
 LOG_LINES = 12
 
@@ -90,29 +94,35 @@ class Worker:
         ceiling = self.ceiling or int(SHARE * psutil.virtual_memory().available)
         process = self._process = Process(self.command, ceiling)
         self.started += 1
-        try:
+        with suppress(Lost):  # who waits for its answer is told, too, and of what it died
             process.send(self.setup)
-        except Lost as lost:
-            self.kill()
-            raise InternalError(f"the process that {self.does}: {lost}") from lost
         return process
 
     def start(self) -> Process:
-        """The process, ready for requests.
+        """The process, ready for requests; one that dies before that is started again.
 
-        Raises LiftError if it cannot work on this machine, InternalError if it dies.
+        Raises WorkerRefused if it cannot work on this machine, or dies `STARTS` times;
+        InternalError if it dies of a defect.
         """
-        process = self.begin()
+        process, tries = self.begin(), 1
         if self._ready:
             return process
-        try:
-            answer = process.receive(START_LIMIT)
-        except Lost as lost:
-            self.kill()
-            raise InternalError(f"the process that {self.does}: {lost}") from lost
+        while True:
+            try:
+                answer = process.receive(START_LIMIT)
+                break
+            except Lost as lost:
+                self.kill()
+                if TRACEBACK in str(lost):
+                    raise InternalError(f"the process that {self.does}: {lost}") from lost
+                if tries == STARTS or isinstance(lost, TooSlow | TooLarge):
+                    raise WorkerRefused(
+                        f"the process that {self.does} cannot be started ({tries} tried): {lost}"
+                    ) from lost
+            process, tries = self.begin(), tries + 1
         if isinstance(answer, Unfit):
             self.kill()
-            raise LiftError(answer.message)
+            raise WorkerRefused(answer.message)
         if not isinstance(answer, Ready):
             self.kill()
             raise InternalError(f"the process that {self.does} said {answer!r}")

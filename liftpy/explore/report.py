@@ -90,6 +90,7 @@ def candidates_json(campaign: Campaign) -> list[dict[str, Any]]:
             "reason": row.reason,
             "assignment": row.assignment,
             "time_ns": row.time_ns,
+            "disturbed": row.disturbed,
         }
         for row in campaign.rows
     ]
@@ -166,6 +167,20 @@ def candidates_text(count: int) -> str:
 def counts_text(counts: dict[str, int]) -> str:
     """Outcomes in a line: `57 measured, 3 timed_out`."""
     return ", ".join(f"{n} {kind}" for kind, n in counts.items()) or "nothing yet"
+
+
+def outcomes_text(campaign: Campaign) -> str:
+    """The outcomes of a campaign in a line, and how many times were disturbed."""
+    counted = counts_text(campaign.counts)
+    disturbed = disturbed_text(campaign)
+    return f"{counted}; {disturbed}" if disturbed else counted
+
+
+def disturbed_text(campaign: Campaign) -> str:
+    """`3 of 100 disturbed`: of the measured candidates; empty if none was."""
+    measured = [row for row in campaign.rows if row.outcome == "measured"]
+    n = sum(row.disturbed for row in measured)
+    return f"{n} of {len(measured)} disturbed" if n else ""
 
 
 def settings_text(settings: Settings) -> str:

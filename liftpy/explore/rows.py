@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from liftpy.explore.candidate import Settings
+from liftpy.explore.outcome import DISTURBED
 from liftpy.explore.samples import Span, span_of
 from liftpy.opencl.kernel import Memory
 
@@ -72,6 +73,11 @@ class Row:
         if self.time_ns is None or not self.times_ns:
             return None
         return span_of([sum(row) for row in self.times_ns])
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether it was measured while the device was slower or faster than usual."""
+        return self.outcome == "measured" and DISTURBED in self.reason
 
     @property
     def peak(self) -> int | None:

@@ -24,6 +24,7 @@ from liftpy.constraints.draw import Space as Points
 from liftpy.constraints.explain import explain
 from liftpy.constraints.profile import FOLDER
 from liftpy.constraints.system import Clause, ConstraintSystem
+from liftpy.errors import WorkerRefused
 from liftpy.explore.campaign import Campaign, space_of
 from liftpy.explore.measure import Measurer
 from liftpy.explore.messages import Setup
@@ -379,6 +380,21 @@ def worker_without_its_device(_folder):
     setup = Setup(lp.show(DOUBLE), DEFAULT_DEVICE, {}, ())
     with Measurer(setup, 10.0) as measurer:
         measurer.start()
+
+
+@case
+def worker_that_dies_when_it_starts(_folder):
+    setup = Setup(lp.show(DOUBLE), DEFAULT_DEVICE, {}, ())
+    dies = [sys.executable, "-c", "raise SystemExit('libOpenCL: out of handles')"]
+    with Measurer(setup, 10.0, benching=dies) as measurer:
+        measurer.start()
+
+
+@case
+def campaign_without_its_workers(_folder):
+    lost = WorkerRefused("the process that measures candidates cannot be started")
+    with mock.patch.object(Measurer, "start", side_effect=lost):
+        lp.explore(DOUBLE, 1, db="campaign.db")
 
 
 # --- spaces -------------------------------------------------------------------------------------

@@ -1,17 +1,20 @@
 """The report: what is in it, and that a browser shows it."""
 
+import io
 import shutil
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.explore import report
 from liftpy.explore.campaign import Campaign
 from liftpy.explore.hypervolume import Box, growth
-from liftpy.explore.rows import Identity, Row
+from liftpy.explore.outcome import DISTURBED, KINDS
+from liftpy.explore.rows import Call, Identity, Row
 from liftpy.explore.scale import Scale
 from liftpy.opencl.kernel import Memory
 from tests.conftest import absent
@@ -67,15 +70,24 @@ def row(ordinal, time_ns, peak, outcome="measured", reason="right"):
         prepare_ns=0,
         memory=memory,
         error=0.0,
+        rms=0.0,
         build_seconds=0.1,
     )
+
+
+CALL = Call(
+    "python -m liftpy explore tiny.lift -n 20",
+    {"samples": 20, "time_limit": None},
+    {"liftpy": "0.1.0", "commit": "29cc4ee+", "python": "3.12.1", "libraries": {"numpy": "2.3.4"}},
+    1.7e9,
+)
 
 
 def campaign(*rows):
     identity = Identity(
         "tiny", "def tiny(x: [3]f32) = x\n", DEFAULT_DEVICE.to_json(), "0.1.0", 7, SETTINGS
     )
-    return Campaign(Path("tiny.db"), identity, rows)
+    return Campaign(Path("tiny.db"), identity, rows, calls=(CALL,))
 
 
 CAMPAIGNS = {
@@ -113,6 +125,9 @@ def test_a_page_is_whole_and_says_what_the_campaign_says(some, tmp_path):
     assert "liftpy explore tiny.lift" in page.text
     assert "--where 'kappa*sigma <= 64' --set pad=copy,fused" in page.text
     assert some.device.name in page.text
+    for said in (CALL.command, "2023-11-14 22:13:20 UTC", "29cc4ee+", "3.12.1", "2.3.4"):
+        assert said in page.text
+    assert ("95 %" in page.text) == bool(front)
     assert some.identity.text in page.text
     assert ("Nothing was measured" in page.text) == (not front)
 
@@ -179,3 +194,20 @@ def test_the_hypervolume_grows_to_that_of_the_front():
     assert values == sorted(values)
     assert values[0] == values[1] < values[2] < values[3] == values[4] < values[5] == 1.0
     assert values[3] == pytest.approx(box.volume(measured[:3]))
+
+
+def test_every_outcome_is_readable_in_80_columns_and_disturbed_times_are_counted(tmp_path):
+    reason = f"right to 1e-7, {DISTURBED} 1.70 times its usual time; imported from a.csv, line 9"
+    odd = [row(k, None, None, kind, "a reason " * 30) for k, kind in enumerate(KINDS[1:], 1)]
+    found = campaign(row(0, 1500, 4096, reason=reason), *odd)
+    console = Console(width=80, file=io.StringIO())
+    console.print(report.candidates_table(found))
+    lines = console.file.getvalue().splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    for one in found.rows:
+        assert any(line.split()[:2] == [one.id, one.outcome] for line in lines)
+    assert report.outcomes_text(found).endswith("1 defect; 1 of 1 disturbed")
+    assert [one["disturbed"] for one in report.candidates_json(found)] == [True] + [False] * len(
+        odd
+    )
+    assert "1 of 1 disturbed" in Page(written(found, tmp_path).read_text(encoding="utf-8")).text

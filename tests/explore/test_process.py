@@ -7,11 +7,11 @@ import psutil
 import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE
-from liftpy.errors import InternalError, LiftError
+from liftpy.errors import InternalError, WorkerRefused
 from liftpy.explore.measure import BENCH
 from liftpy.explore.messages import Measure, Setup
 from liftpy.explore.outcome import Crashed, Defect, TimedOut
-from liftpy.explore.process import Worker
+from liftpy.explore.process import STARTS, Worker
 from liftpy.opencl.kernel import Memory, Module
 
 SETUP = Setup("", DEFAULT_DEVICE, {}, ())
@@ -94,12 +94,34 @@ def test_a_process_that_died_between_two_requests_is_nobodys_doing(misbehaving):
 
 
 def test_a_worker_that_cannot_start_is_not_the_candidates_fault(misbehaving):
-    with pytest.raises(InternalError, match=r"measures candidates: .* exit code 1: no"):
-        ask(misbehaving("sys.exit('no')"))
+    worker = misbehaving("sys.exit('no')")
+    with pytest.raises(WorkerRefused, match=r"measures candidates .*\(3 tried\): .* code 1: no"):
+        ask(worker)
+    assert worker.started == STARTS
+
+
+def test_a_worker_that_is_killed_while_it_starts_is_started_again(misbehaving, tmp_path):
+    once = tmp_path / "once"
+    script = f"""
+if not os.path.exists({str(once)!r}):
+    open({str(once)!r}, "w").close()
+    os.kill(os.getpid(), signal.SIGKILL)
+greet(); c.send("done"); c.recv()
+"""
+    worker = misbehaving(script)
+    assert ask(worker) == "done"
+    assert worker.started == 2
+
+
+def test_a_worker_that_raises_when_it_starts_is_a_defect(misbehaving):
+    worker = misbehaving("{}['gid0']")
+    with pytest.raises(InternalError, match="KeyError: 'gid0'"):
+        ask(worker)
+    assert worker.started == 1
 
 
 def test_a_device_that_is_gone_is_said():
     worker = Worker("measures candidates", BENCH, SETUP)
-    with pytest.raises(LiftError, match="has no device generic"):
+    with pytest.raises(WorkerRefused, match="has no device generic"):
         worker.start()
     worker.kill()

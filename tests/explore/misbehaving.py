@@ -1,0 +1,90 @@
+"""A compiling worker that breaks the kernels of chosen candidates: for test_trust.py."""
+
+import json
+import re
+import sys
+from dataclasses import replace
+
+from liftpy.explore.compiling import Compiler
+from liftpy.explore.messages import Compile, Compiled
+from liftpy.explore.process import serve
+from liftpy.opencl.kernel import Buffer
+
+MORE = 600 << 20
+HEAD = "restrict output) {"
+"""The kernel that writes the result has this at the end of its head."""
+
+
+def into_last(statement):
+    """Puts a statement at the beginning of the last kernel."""
+    return lambda m: replace(m, source=m.source.replace(HEAD, f"{HEAD}\n  {statement}"))
+
+
+def more(module):
+    """The last kernel has a temporary buffer of `MORE` bytes, too."""
+    *others, last = module.launches
+    buffer = Buffer("more", "temporary", "f32", (MORE // 4,), MORE, "more")
+    return replace(
+        module,
+        source=module.source.replace(HEAD, "restrict output, __global float* more) {"),
+        buffers=(*module.buffers, buffer),
+        launches=(*others, replace(last, arguments=(*last.arguments, "more"))),
+    )
+
+
+def endless(module):
+    """What no driver's optimiser finishes in seconds: long, unrolled, all in a chain."""
+    names = "".join(f"  float a{k} = x[k + {k}];\n" for k in range(64))
+    lines = "".join(
+        f"  a{k % 64} = mad(a{(7 * k + 1) % 64}, a{(3 * k + 2) % 64}, x[(k + {k}) % 1021]);\n"
+        for k in range(200_000)
+    )
+    total = " + ".join(f"a{k}" for k in range(64))
+    body = f"  const int k = get_global_id(0);\n{names}{lines}  y[k] = {total};\n"
+    head = "__kernel void endless(__global const float* restrict x, __global float* restrict y)"
+    return replace(module, source=f"{module.source}\n{head} {{\n{body}}}\n")
+
+
+DOES = {
+    "loops": into_last("for (volatile __global float* o = output;;) o[0] = 1;"),
+    "strays": into_last("output[6 * 7 * 4] = 1;"),
+    "dies": into_last("*(volatile __global float*)(output + (1l << 50)) = 1;"),
+    "is wrong": lambda m: replace(m, source=re.sub(r"(output\[.*\] =) ", r"\1 1 + ", m.source)),
+    "builds": endless,
+    "fills": more,
+}
+
+
+class Misbehaving(Compiler):
+    """`chosen` has what candidates do, by skeleton and sizes, as `key_of` writes them."""
+
+    def __init__(self, setup, chosen):
+        super().__init__(setup)
+        self.chosen = chosen
+
+    def answer(self, request):
+        """The right answer, or one that was broken."""
+        answer = super().answer(request)
+        if not isinstance(request, Compile) or not isinstance(answer, Compiled):
+            return answer
+        does = self.chosen.get(key_of(request.skeleton, request.sizes), [])
+        module = answer.module
+        for name in does:
+            module = DOES[name](module)
+        assert not does or module.source != answer.module.source
+        return Compiled(module, answer.sha)
+
+
+def key_of(skeleton, sizes):
+    return json.dumps([skeleton, sizes], sort_keys=True)
+
+
+def command(candidates):
+    """The command of a worker: `candidates` are pairs of one and what it does."""
+    chosen = {key_of(c.skeleton.key, c.assignment): [does] for c, does in candidates}
+    code = f"from tests.explore.misbehaving import main; main({chosen!r})"
+    return [sys.executable, "-c", code]
+
+
+def main(chosen):
+    serve(lambda setup, _: Misbehaving(setup, chosen).answer)

@@ -1,0 +1,149 @@
+"""Whole campaigns in which candidates, workers and the device misbehave, through real processes."""
+
+import functools
+import json
+import sys
+from dataclasses import replace
+
+import psutil
+import pytest
+
+from liftpy.cli import main
+from liftpy.constraints.device import DEFAULT_DEVICE
+from liftpy.errors import WorkerRefused
+from liftpy.explore.campaign import Campaign, explore, space_of
+from liftpy.explore.candidate import program_text
+from liftpy.explore.measure import BENCH, Measurer
+from tests.explore.killing import TINY as PROGRAM
+from tests.explore.misbehaving import command
+
+FAMILIES = ["plain", "direct"]
+OPTIONS = ["--device", "intel", "--family", "plain", "--family", "direct", "--search", "random"]
+LIMITS = {"candidate_limit": 7.0, "build_limit": 3.0}
+
+# What candidates do by their place, and what then is to be said of them.
+DOES = {
+    1: ("loops", "timed_out", "running it for the first time did not end within 7 s"),
+    2: ("strays", "stray", "wrote from byte 672 to byte 675 of buffer output"),
+    3: ("is wrong", "wrong", "the program means"),
+    4: ("dies", "crashed", "signal SIG"),
+    6: ("builds", "timed_out", "building it did not end within 3 s (--build-limit)"),
+    7: ("fills", "out_of_memory", "its process held"),
+}
+
+pytestmark = pytest.mark.parametrize("runtime", ["intel"], indirect=True)
+
+
+@pytest.fixture
+def misbehave(monkeypatch, runtime):
+    """Has candidates do something else, by their place; the workers of the campaigns that run."""
+    drawn = space_of(PROGRAM, runtime, families=FAMILIES).sample(10, 0)
+    start, made = Measurer.__init__, []
+
+    def change(does):
+        compiling = command([(drawn[k], what) for k, what in does.items()])
+
+        @functools.wraps(start)
+        def init(self, *args, **kwargs):
+            start(self, *args, **kwargs, compiling=compiling, ceiling=700 << 20)
+            made.append(self)
+
+        monkeypatch.setattr(Measurer, "__init__", init)
+        return made
+
+    return change
+
+
+@pytest.fixture
+def liftpy(capsys, monkeypatch, tmp_path):
+    """The exit code of a command, and what it says."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    (tmp_path / "tiny.lift").write_text(program_text(PROGRAM))
+
+    def call(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main([str(a) for a in arguments])
+        said = capsys.readouterr()
+        return int(ended.value.code or 0), said.out + said.err
+
+    return call
+
+
+def run(path, samples, device, **options):
+    options |= {"families": FAMILIES, "search": "random", "again": False}
+    return explore(PROGRAM, samples, 0, path, device, **options)
+
+
+def benches():
+    return [p for p in psutil.Process().children() if BENCH in " ".join(p.cmdline())]
+
+
+def test_a_campaign_goes_on_whatever_its_candidates_do(misbehave, runtime, tmp_path, liftpy):
+    misbehave({place: does for place, (does, _, _) in DOES.items()})
+    killed = []
+
+    def kill(progress):  # while a candidate that does nothing wrong is under way
+        if progress.done == 9 and progress.outcome is None and not killed:
+            killed.extend(benches())
+            for bench in killed:
+                bench.kill()
+
+    found = run(tmp_path / "a.db", 10, runtime, progress=kill, **LIMITS)
+    assert len(killed) == 1
+    for row in found.rows:
+        _, outcome, reason = DOES.get(row.ordinal, ("", "measured", "right to"))
+        assert row.outcome == outcome, row.reason
+        assert reason in row.reason
+    kinds = [DOES[k][1] if k in DOES else "measured" for k in range(10)]
+    assert found.counts == {kind: kinds.count(kind) for kind in kinds}
+    assert {row.outcome for row in found.pareto()} == {"measured"}
+
+    counts = ", ".join(f"{n} {kind}" for kind, n in found.counts.items())
+    code, said = liftpy("explore", "tiny.lift", "-n", 10, *OPTIONS, "--no-again", "--db", "a.db")
+    assert (code, f"10 of 10 candidates: {counts}" in said) == (0, True), said
+    _, said = liftpy("candidates", "a.db")
+    assert f"10 candidates: {counts}" in said
+    _, said = liftpy("candidates", "a.db", "--json")
+    assert [row["outcome"] for row in json.loads(said)] == kinds
+
+
+def test_a_campaign_in_which_nothing_is_right_exits_with_3(misbehave, liftpy):
+    misbehave({0: "strays", 1: "is wrong"})
+    code, said = liftpy("explore", "tiny.lift", "-n", 2, *OPTIONS, "--db", "a.db")
+    assert code == 3
+    assert "nothing was measured of tiny, in 2 candidates:" in said
+    assert "1 x stray: " in said
+    assert "1 x wrong: " in said
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["between candidates", "under a candidate"])
+def test_a_campaign_whose_device_is_gone_says_so_and_goes_on_later(
+    misbehave, runtime, tmp_path, dies
+):
+    path = tmp_path / "a.db"
+    measurers = misbehave({1: "dies"} if dies else {})
+
+    def lose(progress):
+        if progress.done == 1 and progress.outcome is None:
+            (measurer,) = measurers
+            there = measurer.bench.setup
+            measurer.bench.setup = replace(there, device=replace(DEFAULT_DEVICE, name="Gone"))
+            if not dies:
+                measurer.bench.kill()
+
+    with pytest.raises(WorkerRefused) as lost:
+        run(path, 4, runtime, progress=lose)
+    assert lost.value.exit_code == 1
+    text = str(lost.value)
+    assert text.startswith("the campaign ends here: This machine has no device")
+    stored = "2 candidates are" if dies else "1 candidate is"
+    assert f"{stored} stored in {path}; when this is put right, the same command goes on" in text
+    first, *others = Campaign.read(path).rows
+    assert first.outcome == "measured"
+    assert [row.outcome for row in others] == ["crashed"] * dies
+    if dies:
+        assert "signal SIG" in others[0].reason
+        assert "after that there was no other process: This machine has no" in others[0].reason
+    kinds = [row.outcome for row in run(path, 4, runtime).rows]
+    assert kinds == ["measured", "crashed" if dies else "measured", "measured", "measured"]
