@@ -30,7 +30,7 @@ from liftpy.constraints.device import check_attached
 from liftpy.errors import ArgumentRefused, LiftError, StoreRefused
 from liftpy.explore.campaign import Campaign, space_of
 from liftpy.explore.candidate import Candidate, program_text
-from liftpy.explore.check import Judge, expected, inputs
+from liftpy.explore.meaning import Judge, expected, inputs
 from liftpy.explore.measurement import Run, run_once
 from liftpy.explore.outcome import WrongResult
 from liftpy.explore.replay import stored_candidate

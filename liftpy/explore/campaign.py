@@ -15,8 +15,9 @@ from liftpy.constraints.draw import Sampler
 from liftpy.errors import ConstraintRefused, NothingMeasured, UnknownName, Unsatisfiable
 from liftpy.explore import search as searches
 from liftpy.explore.candidate import FAMILY, Candidate, Fixed, program_text
-from liftpy.explore.check import INPUT_SEED, POINTS, TOLERANCE, expected, inputs
+from liftpy.explore.check import INPUT_SEED, TOLERANCE
 from liftpy.explore.learned import Lessons
+from liftpy.explore.meaning import POINTS, expected, inputs
 from liftpy.explore.measure import Measurer
 from liftpy.explore.messages import Setup
 from liftpy.explore.outcome import KINDS, Crashed, Outcome, Refused
@@ -243,8 +244,9 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     )
     exhausted = False
     with Store.open(Path(db), identity) as store:
-        wanted = expected(program, inputs(program), points=POINTS, tolerance=tolerance)
-        setup = Setup(identity.text, space.device, wanted, INPUT_SEED)
+        arrays = inputs(program)
+        wanted = expected(program, arrays, points=POINTS, tolerance=tolerance)
+        setup = Setup(identity.text, space.device, arrays, wanted)
         with Measurer(setup, candidate_limit) as measurer:
             run = Run(store, measurer, samples, progress)
             lessons, known = Lessons(space.device), store.learned()

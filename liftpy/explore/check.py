@@ -1,14 +1,13 @@
-"""Whether a candidate computes what its program means: inputs, expected values, the comparison.
+"""Whether a candidate computed what its program means, as far as a bench can tell.
 
-The meaning is evaluated in float64 at some points of the result, once for a campaign. Beyond those,
-every element is looked at: elements that still hold the poison that the buffers were filled with,
-and the one that differs most from the first right candidate's, become points as well.
+The bench has expected values at some points (liftpy/explore/meaning.py makes them) and looks at
+every element: those that still hold the poison that the buffers were filled with, and the one that
+differs most from the first right candidate's, are doubts, which the side that knows the program
+settles. So this module needs numpy only.
 """
 
 from __future__ import annotations
 
-import itertools
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,29 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liftpy.explore.outcome import WrongResult
-from liftpy.ir.expr import Program
-from liftpy.ir.types import (
-    F16,
-    F32,
-    F64,
-    FLOATS,
-    ArrayType,
-    TupleType,
-    Type,
-    VectorType,
-    components,
-)
-from liftpy.ir.walk import scalars_in
-from liftpy.opencl.arguments import DTYPES, POISON
-from liftpy.semantics.evaluate import evaluate_at
+from liftpy.opencl.arguments import POISON
 
 Array = NDArray[Any]
-
-POINTS = 512
-"""Points of the result at which it is compared with the meaning."""
-
-WHOLE = 4096
-"""Results of up to so many elements are compared whole."""
 
 TOLERANCE = 1e-5
 """Largest difference of a float result, relative to the largest value that the meaning has."""
@@ -47,67 +26,7 @@ INPUT_SEED = 20240229
 """What the inputs are made from: the same arrays in every campaign."""
 
 SUSPECTS = 32
-DISTINCT = 1 << 22  # numbers between -1 and 1 that f32 tells apart, with room to spare
-
-
-def inputs(program: Program, seed: int = INPUT_SEED) -> dict[str, Any]:
-    """An array for each parameter, from a seed: numbers of both signs, no two equal in an array.
-
-    An array of tuples is a tuple of arrays. A number by itself is not 0: it may be a factor of all.
-    """
-    streams = np.random.SeedSequence(seed).spawn(len(program.params))
-    return {
-        p.name: _arrays(p.type, np.random.default_rng(stream))
-        for p, stream in zip(program.params, streams, strict=True)
-    }
-
-
-def _arrays(t: Type, rng: np.random.Generator, outer: tuple[int, ...] = ()) -> Any:
-    if isinstance(t, ArrayType):
-        return _arrays(t.element, rng, (*outer, int(t.length)))
-    if isinstance(t, VectorType):
-        return _arrays(t.element, rng, (*outer, int(t.width)))
-    if isinstance(t, TupleType):
-        return tuple(_arrays(e, rng, outer) for e in t.elements)
-    return _numbers(str(t), outer, rng)
-
-
-def _numbers(scalar: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-    count = math.prod(shape)
-    match scalar:
-        case "bool":
-            return rng.integers(0, 2, shape).astype(np.bool_)
-        case "i8" | "i32" | "i64" if not shape:
-            return np.asarray(rng.integers(2, 9), DTYPES[scalar])
-        case "i8" | "i32" | "i64":
-            return (rng.permutation(count) - count // 2).astype(DTYPES[scalar]).reshape(shape)
-        case _:
-            dtype = DTYPES[scalar]
-            if not shape:
-                return np.asarray(rng.uniform(0.5, 1), dtype)
-            if count > DISTINCT:
-                return rng.uniform(-0.5, 1, shape).astype(dtype)
-            steps = (2 * rng.permutation(count) + 1 - count) / max(count, 1)
-            return (0.75 * steps + 0.25).astype(dtype).reshape(shape)  # a sum is not zero
-
-
-def choose_points(shape: tuple[int, ...], count: int, seed: int = INPUT_SEED) -> NDArray[np.int64]:
-    """Indices of an array: every one of a small array; else corners, edges, and anywhere.
-
-    A third of the points lie on an edge: some of their indices are the first or the last.
-    """
-    total = math.prod(shape)
-    if total <= max(count, WHOLE):
-        return np.indices(shape).reshape(len(shape), total).T.astype(np.int64)
-    rng = np.random.default_rng(seed)
-    last = np.array(shape) - 1
-    corners = np.array(list(itertools.islice(itertools.product(*((0, n) for n in last)), count)))
-    found = rng.integers(0, shape, (max(0, count - len(corners)), len(shape)))
-    edge = found[: len(found) // 3]
-    pinned = rng.random(edge.shape) < 0.5
-    pinned[np.arange(len(edge)), rng.integers(0, len(shape), len(edge))] = True
-    edge[pinned] = np.where(rng.random(edge.shape) < 0.5, 0, last)[pinned]
-    return np.concatenate([corners, found]).astype(np.int64)
+"""Places of a component that look unwritten of which so many are looked into."""
 
 
 @dataclass(frozen=True)
@@ -120,93 +39,75 @@ class Expected:
     component: tuple[int, ...] = ()
 
 
-def expected(
-    program: Program,
-    arrays: dict[str, Any],
-    *,
-    points: int = POINTS,
-    tolerance: float = TOLERANCE,
-) -> tuple[Expected, ...]:
-    """The meaning of a program, floats in float64, at points of each component of its result.
+@dataclass(frozen=True)
+class Doubt:
+    """Places of a component at which the meaning has to be asked, and what stands there."""
 
-    `tolerance` is for f32; that of other floats is in proportion to how finely they are spaced.
-    """
-    found: list[Expected] = []
-    for part in components(program.type):
-        chosen = choose_points(tuple(map(int, part.shape)), points)
-        near = tolerance * roughness(program) if part.scalar in FLOATS else 0.0
-        values = meaning_at(program, arrays, chosen, part.path)
-        found.append(Expected(chosen, values, near, part.path))
-    return tuple(found)
+    component: tuple[int, ...]
+    points: NDArray[np.int64]
+    got: Array
 
 
-def roughness(program: Program) -> float:
-    """How far apart the numbers of the roughest float type of a program are, an f32 being 1."""
-    spacing = {F16: 2.0**10, F32: 1.0, F64: 2.0**-20}
-    used = scalars_in(program.body)
-    return max((spacing[t] for t in FLOATS if t in used), default=1.0)
+@dataclass(frozen=True)
+class Right:
+    """A result that is right at all points known: its error there, and where it is doubtful."""
+
+    error: float
+    doubts: tuple[Doubt, ...] = ()
 
 
-def meaning_at(
-    program: Program,
-    arrays: dict[str, Any],
-    points: NDArray[np.int64],
-    component: tuple[int, ...] = (),
-) -> Array:
-    """The meaning of a component at some points: floats in float64, others as they are written."""
-    given = [arrays[p.name] for p in program.params]
-    (scalar,) = (part.scalar for part in components(program.type) if part.path == component)
-    dtype = np.float64 if scalar in FLOATS else None
-    return np.asarray(evaluate_at(program, points, *given, dtype=dtype, component=component))
+class Checker:
+    """Compares results with expected values; remembers the first right one."""
 
+    def __init__(self, wanted: tuple[Expected, ...]) -> None:
+        self.parts = tuple(PartChecker(part) for part in wanted)
 
-class Judge:
-    """Compares results with the meaning; remembers the first right one."""
-
-    def __init__(
-        self, program: Program, arrays: dict[str, Any], wanted: tuple[Expected, ...]
-    ) -> None:
-        self.parts = tuple(PartJudge(program, arrays, part) for part in wanted)
-
-    def judge(self, result: Any) -> float | WrongResult:
-        """The error of a result, the largest of its components'; or where it is wrong."""
+    def check(self, result: Any) -> Right | WrongResult:
+        """The largest error of its components, and doubts; or where a result is wrong."""
         worst = 0.0
+        doubts: list[Doubt] = []
         for part in self.parts:
             array = result
             for k in part.wanted.component:
                 array = array[k]
-            verdict = part.judge(array)
+            verdict = part.check(array)
             if isinstance(verdict, WrongResult):
                 return verdict
-            worst = max(worst, verdict)
-        return worst
+            worst = max(worst, verdict.error)
+            doubts += verdict.doubts
+        return Right(worst, tuple(doubts))
 
 
 @dataclass
-class PartJudge:
-    """The judge of one component."""
+class PartChecker:
+    """The checker of one component.
 
-    program: Program
-    arrays: dict[str, Any]
+    `first` is the first result that was right at all points. Places that look unwritten in it are
+    not compared: whether they are is not known here.
+    """
+
     wanted: Expected
     first: Array | None = field(default=None, init=False)
 
-    def judge(self, result: Array) -> float | WrongResult:
-        """The error of a component, or where it is wrong."""
-        verdict = self._compare(result, self.wanted.points, self.wanted.values)
+    def check(self, result: Array) -> Right | WrongResult:
+        """The error of a component and its doubts, or where it is wrong."""
+        points = self.wanted.points
+        error = self.compare(result[tuple(points.T)], points, self.wanted.values)
+        if isinstance(error, WrongResult):
+            return error
         suspects = self._suspects(result)
-        if isinstance(verdict, float) and len(suspects):
-            meant = meaning_at(self.program, self.arrays, suspects, self.wanted.component)
-            more = self._compare(result, suspects, meant)
-            verdict = more if isinstance(more, WrongResult) else max(verdict, more)
-        if isinstance(verdict, float) and self.first is None:
+        if self.first is None:
             self.first = result
-        return verdict
+        if not len(suspects):
+            return Right(error)
+        got = np.atleast_1d(result[tuple(suspects.T)])
+        return Right(error, (Doubt(self.wanted.component, suspects, got),))
 
-    def _compare(
-        self, result: Array, points: NDArray[np.int64], values: Array
+    def compare(
+        self, found: Array, points: NDArray[np.int64], values: Array
     ) -> float | WrongResult:
-        got = np.atleast_1d(result[tuple(points.T)])
+        """The largest error of what was found where `values` are meant, or where it is wrong."""
+        got = np.atleast_1d(found)
         same = (got == values) | (np.isnan(got) & np.isnan(values))
         with np.errstate(invalid="ignore"):
             apart = np.abs(got.astype(np.float64) - values.astype(np.float64))
@@ -231,19 +132,24 @@ class PartJudge:
 
     def _suspects(self, result: Array) -> NDArray[np.int64]:
         """Where the result looks unwritten, and where it differs most from the first right one."""
-        if result.dtype == np.bool_:
-            poisoned = result.view(np.uint8) > 1
-        elif result.dtype.kind == "f":
-            poisoned = np.isnan(result)
-        else:
-            poisoned = result == POISON[f"i{8 * result.dtype.itemsize}"]
-        flat = np.flatnonzero(poisoned)
+        flat = np.flatnonzero(_unwritten(result))
         if len(flat) > SUSPECTS:
             flat = flat[np.linspace(0, len(flat) - 1, SUSPECTS).astype(np.int64)]
         if self.first is not None and result.size:
             with np.errstate(invalid="ignore"):
                 apart = np.abs(result.astype(np.float64) - self.first)
-            flat = np.append(flat, np.nan_to_num(apart, nan=0.0).argmax())
+            apart = np.where(_unwritten(self.first), 0.0, np.nan_to_num(apart, nan=0.0))
+            if apart.any():
+                flat = np.append(flat, apart.argmax())
         if not result.ndim:
             return np.zeros((min(len(flat), 1), 0), np.int64)
         return np.stack(np.unravel_index(flat, result.shape), axis=-1).reshape(-1, result.ndim)
+
+
+def _unwritten(result: Array) -> NDArray[np.bool_]:
+    """Where a result holds what the buffers were filled with."""
+    if result.dtype == np.bool_:
+        return result.view(np.uint8) > 1
+    if result.dtype.kind == "f":
+        return np.isnan(result)
+    return result == POISON[f"i{8 * result.dtype.itemsize}"]

@@ -1,33 +1,36 @@
-"""What a campaign and its worker say to each other, pickled, over a socket of their own."""
+"""What a campaign and its two workers say to each other, pickled, over sockets of their own.
+
+This module, and all that a bench imports, can be used without z3 and lark.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from liftpy.constraints.device import Device
-from liftpy.explore.check import INPUT_SEED, Expected
-from liftpy.explore.outcome import Outcome
+from liftpy.explore.check import Expected, Right
+from liftpy.explore.outcome import Measured, Outcome
 from liftpy.opencl.kernel import Module
 
 
 @dataclass(frozen=True)
 class Setup:
-    """The first message: what holds for a whole campaign.
+    """The first message to either worker: what holds for a whole campaign.
 
-    The program travels as text, and the worker derives its skeletons itself: an expression's cached
-    hash is good in one process only.
+    The program travels as text: an expression's cached hash is good in one process only. `arrays`
+    has the inputs in the order of the program's parameters.
     """
 
     text: str
     device: Device
+    arrays: dict[str, Any]
     wanted: tuple[Expected, ...]
-    input_seed: int = INPUT_SEED
 
 
 @dataclass(frozen=True)
 class Ready:
-    """The worker has a device, inputs and skeletons."""
+    """The worker has what it needs: skeletons, or a device."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,9 @@ class Unfit:
     """The worker cannot work: the sentence of a refusal."""
 
     message: str
+
+
+# --- to the compiler ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -54,15 +60,34 @@ class Compiled:
 
 
 @dataclass(frozen=True)
+class Settle:
+    """Asks for the outcome of a candidate that a bench has doubts about."""
+
+    doubtful: Doubtful
+
+
+# --- to the bench ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
 class Measure:
-    """Asks for the outcome of the candidate compiled last, in so many seconds.
+    """Asks for the outcome of kernels, in so many seconds; the answer may be `Doubtful`.
 
     `best_ns` is the best time so far.
     """
 
+    module: Module
     best_ns: int | None
     seconds: float
 
 
-Request: TypeAlias = Compile | Measure
-Answer: TypeAlias = Ready | Unfit | Compiled | Outcome
+@dataclass(frozen=True)
+class Doubtful:
+    """Measured, if `found` has no error where the bench does not know the meaning."""
+
+    measured: Measured
+    found: Right
+
+
+Request: TypeAlias = Compile | Settle | Measure
+Answer: TypeAlias = Compiled | Doubtful | Outcome

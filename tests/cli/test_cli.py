@@ -18,7 +18,7 @@ import pytest
 
 from liftpy.explore.campaign import explore, space_of
 from liftpy.explore.candidate import program_text
-from liftpy.explore.check import inputs
+from liftpy.explore.meaning import inputs
 from liftpy.primitives import PRIMITIVES
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate

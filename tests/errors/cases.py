@@ -363,7 +363,7 @@ def device_of_another_machine(_folder):
 
 @case
 def worker_without_its_device(_folder):
-    setup = Setup(lp.show(DOUBLE), DEFAULT_DEVICE, ())
+    setup = Setup(lp.show(DOUBLE), DEFAULT_DEVICE, {}, ())
     with Measurer(setup, 10.0) as measurer:
         measurer.start()
 
@@ -675,7 +675,7 @@ def plot_without_its_library(folder):
 def result_that_is_wrong(folder):
     (folder / "tiny.lift").write_text(lp.show(PROGRAM))
     with mock.patch("liftpy.cli.running.expected") as meaning:
-        from liftpy.explore.check import expected  # noqa: PLC0415
+        from liftpy.explore.meaning import expected  # noqa: PLC0415
 
         meaning.side_effect = lambda *given: expected(*given, tolerance=1e-30)
         command("run", "tiny.lift")

@@ -1,15 +1,8 @@
 import numpy as np
 import pytest
 
-from liftpy.explore.check import (
-    POISON,
-    Expected,
-    Judge,
-    choose_points,
-    expected,
-    inputs,
-    meaning_at,
-)
+from liftpy.explore.check import POISON, Expected
+from liftpy.explore.meaning import Judge, choose_points, expected, inputs, meaning_at
 from liftpy.explore.outcome import WrongResult
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
@@ -172,7 +165,7 @@ def test_a_nan_that_the_program_means_is_right():
 def test_a_wrong_element_that_no_point_meets_is_found_against_the_first_right_result():
     tried = judge(LARGE)
     assert isinstance(tried.judge(right(LARGE)), float)
-    points = {tuple(p) for p in tried.parts[0].wanted.points}
+    points = {tuple(p) for p in tried.wanted[0].points}
     place = next(p for p in np.ndindex(101, 103) if p not in points)
     result = right(LARGE)
     result[place] += 0.25

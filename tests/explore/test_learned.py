@@ -10,6 +10,7 @@ from liftpy.compile import compile_candidate
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import KernelRefused
 from liftpy.explore import campaign as campaigns
+from liftpy.explore.bench import Bench
 from liftpy.explore.campaign import explore, space_of
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.learned import Lessons
@@ -18,7 +19,6 @@ from liftpy.explore.messages import Measure, Setup
 from liftpy.explore.outcome import KernelLimit, Measured, Refused
 from liftpy.explore.search import SEARCHES
 from liftpy.explore.store import Store
-from liftpy.explore.worker import Bench
 from liftpy.ir.nat import product
 from liftpy.kernels.chain import chain
 from liftpy.opencl.kernel import Memory
@@ -156,7 +156,7 @@ def test_a_worker_says_which_kernel_and_how_much(runtime, figure, said):
         if any(size > 1 for _, size, _ in groups(c))
     )
     module = compile_candidate(candidate.skeleton, candidate.assignment)
-    bench = Bench(Setup(TEXT, runtime, ()))
+    bench = Bench(Setup(TEXT, runtime, {}, ()))
     check = "liftpy.opencl.run.check_launch"
 
     def answered(module, launch, device, **_):
@@ -165,7 +165,7 @@ def test_a_worker_says_which_kernel_and_how_much(runtime, figure, said):
         check_launch(module, launch, device, group=group, local=local)
 
     with mock.patch(check, answered):
-        outcome = bench.measure(module, Measure(None, 60.0))
+        outcome = bench.measure(Measure(module, None, 60.0))
         with Session(runtime) as session, pytest.raises(KernelRefused) as refusal:
             session.load(module)
     assert isinstance(outcome, Refused)

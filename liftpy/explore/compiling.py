@@ -1,0 +1,63 @@
+"""The worker that compiles candidates, and settles what a bench is in doubt about."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+from liftpy.compile import compile_candidate, skeletons
+from liftpy.errors import InternalError, LiftError, a_few
+from liftpy.explore.meaning import settled
+from liftpy.explore.messages import Answer, Compile, Compiled, Request, Settle, Setup
+from liftpy.explore.outcome import Defect, Outcome, Refused, WrongResult
+from liftpy.explore.process import serve
+from liftpy.primitives.text import parse
+
+
+def source_sha(source: str) -> str:
+    """The hash by which kernels are compared."""
+    return hashlib.sha256(source.encode()).hexdigest()
+
+
+class Compiler:
+    """A program and its skeletons."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.program = parse(setup.text)
+        self.skeletons = {s.key: s for s in skeletons(self.program)}
+
+    def answer(self, request: Request) -> Answer:
+        """The answer to a request."""
+        match request:
+            case Compile():
+                return self.compile(request)
+            case Settle():
+                return self.settle(request)
+            case _:
+                raise InternalError(f"a compiler was asked for {request!r}")
+
+    def compile(self, request: Compile) -> Compiled | Outcome:
+        """The kernels of a candidate, or why there are none."""
+        skeleton = self.skeletons.get(request.skeleton)
+        if skeleton is None:
+            known = a_few(self.skeletons)
+            return Defect(f"the worker derived no skeleton {request.skeleton}; it has: {known}")
+        try:
+            module = compile_candidate(skeleton, request.sizes)
+        except LiftError as refusal:
+            return Refused(str(refusal))
+        except InternalError as defect:
+            return Defect(str(defect))
+        return Compiled(module, source_sha(module.source))
+
+    def settle(self, request: Settle) -> Outcome:
+        """The outcome of a candidate when the meaning is known wherever its bench is in doubt."""
+        doubtful = request.doubtful
+        setup = self.setup
+        error = settled(self.program, setup.arrays, setup.wanted, doubtful.found)
+        return error if isinstance(error, WrongResult) else replace(doubtful.measured, error=error)
+
+
+if __name__ == "__main__":
+    serve(lambda setup: Compiler(setup).answer)

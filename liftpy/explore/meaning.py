@@ -1,0 +1,179 @@
+"""What a program means on given inputs: what the bench compares results with, and its last word.
+
+The meaning is evaluated in float64 at some points of the result, once for a campaign, and again at
+the places that the bench finds doubtful (liftpy/explore/check.py).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liftpy.explore.check import INPUT_SEED, TOLERANCE, Checker, Expected, PartChecker, Right
+from liftpy.explore.outcome import WrongResult
+from liftpy.ir.expr import Program
+from liftpy.ir.types import (
+    F16,
+    F32,
+    F64,
+    FLOATS,
+    ArrayType,
+    TupleType,
+    Type,
+    VectorType,
+    components,
+)
+from liftpy.ir.walk import scalars_in
+from liftpy.opencl.arguments import DTYPES
+from liftpy.semantics.evaluate import evaluate_at
+
+Array = NDArray[Any]
+
+POINTS = 512
+"""Points of the result at which it is compared with the meaning."""
+
+WHOLE = 4096
+"""Results of up to so many elements are compared whole."""
+
+DISTINCT = 1 << 22  # numbers between -1 and 1 that f32 tells apart, with room to spare
+
+
+def inputs(program: Program, seed: int = INPUT_SEED) -> dict[str, Any]:
+    """An array for each parameter, from a seed: numbers of both signs, no two equal in an array.
+
+    An array of tuples is a tuple of arrays. A number by itself is not 0: it may be a factor of all.
+    """
+    streams = np.random.SeedSequence(seed).spawn(len(program.params))
+    return {
+        p.name: _arrays(p.type, np.random.default_rng(stream))
+        for p, stream in zip(program.params, streams, strict=True)
+    }
+
+
+def _arrays(t: Type, rng: np.random.Generator, outer: tuple[int, ...] = ()) -> Any:
+    if isinstance(t, ArrayType):
+        return _arrays(t.element, rng, (*outer, int(t.length)))
+    if isinstance(t, VectorType):
+        return _arrays(t.element, rng, (*outer, int(t.width)))
+    if isinstance(t, TupleType):
+        return tuple(_arrays(e, rng, outer) for e in t.elements)
+    return _numbers(str(t), outer, rng)
+
+
+def _numbers(scalar: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    count = math.prod(shape)
+    match scalar:
+        case "bool":
+            return rng.integers(0, 2, shape).astype(np.bool_)
+        case "i8" | "i32" | "i64" if not shape:
+            return np.asarray(rng.integers(2, 9), DTYPES[scalar])
+        case "i8" | "i32" | "i64":
+            return (rng.permutation(count) - count // 2).astype(DTYPES[scalar]).reshape(shape)
+        case _:
+            dtype = DTYPES[scalar]
+            if not shape:
+                return np.asarray(rng.uniform(0.5, 1), dtype)
+            if count > DISTINCT:
+                return rng.uniform(-0.5, 1, shape).astype(dtype)
+            steps = (2 * rng.permutation(count) + 1 - count) / max(count, 1)
+            return (0.75 * steps + 0.25).astype(dtype).reshape(shape)  # a sum is not zero
+
+
+def choose_points(shape: tuple[int, ...], count: int, seed: int = INPUT_SEED) -> NDArray[np.int64]:
+    """Indices of an array: every one of a small array; else corners, edges, and anywhere.
+
+    A third of the points lie on an edge: some of their indices are the first or the last.
+    """
+    total = math.prod(shape)
+    if total <= max(count, WHOLE):
+        return np.indices(shape).reshape(len(shape), total).T.astype(np.int64)
+    rng = np.random.default_rng(seed)
+    last = np.array(shape) - 1
+    corners = np.array(list(itertools.islice(itertools.product(*((0, n) for n in last)), count)))
+    found = rng.integers(0, shape, (max(0, count - len(corners)), len(shape)))
+    edge = found[: len(found) // 3]
+    pinned = rng.random(edge.shape) < 0.5
+    pinned[np.arange(len(edge)), rng.integers(0, len(shape), len(edge))] = True
+    edge[pinned] = np.where(rng.random(edge.shape) < 0.5, 0, last)[pinned]
+    return np.concatenate([corners, found]).astype(np.int64)
+
+
+def expected(
+    program: Program,
+    arrays: dict[str, Any],
+    *,
+    points: int = POINTS,
+    tolerance: float = TOLERANCE,
+) -> tuple[Expected, ...]:
+    """The meaning of a program, floats in float64, at points of each component of its result.
+
+    `tolerance` is for f32; that of other floats is in proportion to how finely they are spaced.
+    """
+    found: list[Expected] = []
+    for part in components(program.type):
+        chosen = choose_points(tuple(map(int, part.shape)), points)
+        near = tolerance * roughness(program) if part.scalar in FLOATS else 0.0
+        values = meaning_at(program, arrays, chosen, part.path)
+        found.append(Expected(chosen, values, near, part.path))
+    return tuple(found)
+
+
+def roughness(program: Program) -> float:
+    """How far apart the numbers of the roughest float type of a program are, an f32 being 1."""
+    spacing = {F16: 2.0**10, F32: 1.0, F64: 2.0**-20}
+    used = scalars_in(program.body)
+    return max((spacing[t] for t in FLOATS if t in used), default=1.0)
+
+
+def meaning_at(
+    program: Program,
+    arrays: dict[str, Any],
+    points: NDArray[np.int64],
+    component: tuple[int, ...] = (),
+) -> Array:
+    """The meaning of a component at some points: floats in float64, others as they are written."""
+    given = [arrays[p.name] for p in program.params]
+    (scalar,) = (part.scalar for part in components(program.type) if part.path == component)
+    dtype = np.float64 if scalar in FLOATS else None
+    return np.asarray(evaluate_at(program, points, *given, dtype=dtype, component=component))
+
+
+class Judge:
+    """Compares results with the meaning, in one process; remembers the first right one."""
+
+    def __init__(
+        self, program: Program, arrays: dict[str, Any], wanted: tuple[Expected, ...]
+    ) -> None:
+        self.program = program
+        self.arrays = arrays
+        self.wanted = wanted
+        self.checker = Checker(wanted)
+
+    def judge(self, result: Any) -> float | WrongResult:
+        """The error of a result, the largest of its components'; or where it is wrong."""
+        found = self.checker.check(result)
+        if isinstance(found, WrongResult):
+            return found
+        return settled(self.program, self.arrays, self.wanted, found)
+
+
+def settled(
+    program: Program, arrays: dict[str, Any], wanted: tuple[Expected, ...], found: Right
+) -> float | WrongResult:
+    """The error of a result when the meaning is known where it was doubtful, or where it is wrong.
+
+    `found` is what a checker of the same `wanted` said.
+    """
+    parts = {part.component: PartChecker(part) for part in wanted}
+    worst = found.error
+    for doubt in found.doubts:
+        meant = meaning_at(program, arrays, doubt.points, doubt.component)
+        verdict = parts[doubt.component].compare(doubt.got, doubt.points, meant)
+        if isinstance(verdict, WrongResult):
+            return verdict
+        worst = max(worst, verdict)
+    return worst

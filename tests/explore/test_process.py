@@ -1,0 +1,94 @@
+"""A worker process and its loss. Workers that misbehave are scripts that speak the protocol."""
+
+import sys
+import time
+
+import pytest
+
+from liftpy.constraints.device import DEFAULT_DEVICE
+from liftpy.errors import InternalError, LiftError
+from liftpy.explore.measure import BENCH
+from liftpy.explore.messages import Measure, Setup
+from liftpy.explore.outcome import Crashed, Defect, TimedOut
+from liftpy.explore.process import Worker
+from liftpy.opencl.kernel import Memory, Module
+
+SETUP = Setup("", DEFAULT_DEVICE, {}, ())
+REQUEST = Measure(Module("m", "", (), (), (), "out", Memory(0, 0, 0, 0, 0, 0)), None, 20.0)
+
+# A worker that greets, takes a request, and then does what a test says.
+MISBEHAVES = """
+import os, signal, sys, time
+from multiprocessing.connection import Connection
+from liftpy.explore.messages import Ready
+c = Connection(int(sys.argv[1]))
+setup = c.recv()
+def greet():
+    c.send(Ready())
+    c.recv()
+"""
+
+
+@pytest.fixture
+def misbehaving(tmp_path):
+    started = []
+
+    def start(script):
+        file = tmp_path / "worker.py"
+        file.write_text(MISBEHAVES + script)
+        worker = Worker("measures candidates", BENCH, SETUP, [sys.executable, str(file)])
+        started.append(worker)
+        return worker
+
+    yield start
+    for worker in started:
+        worker.kill()
+
+
+def ask(worker, seconds=20.0):
+    return worker.ask(REQUEST, seconds, 60.0, "timing it")
+
+
+def test_a_hang_is_cut_short(misbehaving):
+    worker = misbehaving("greet(); time.sleep(600)")
+    worker.start()
+    start = time.monotonic()
+    assert ask(worker, seconds=0.5) == TimedOut(60.0, "timing it")
+    assert time.monotonic() - start < 10
+
+
+def test_a_crash_is_an_outcome_with_what_was_printed(misbehaving):
+    script = """
+greet()
+print("LLVM ERROR: out of registers", file=sys.stderr, flush=True)
+os.kill(os.getpid(), signal.SIGSEGV)
+"""
+    outcome = ask(misbehaving(script))
+    assert isinstance(outcome, Crashed)
+    assert outcome.reason.startswith("while timing it, ")
+    assert "signal SIGSEGV: LLVM ERROR: out of registers" in outcome.reason
+
+
+def test_an_exception_is_a_defect(misbehaving):
+    outcome = ask(misbehaving("greet(); {}['gid0']"))
+    assert isinstance(outcome, Defect)
+    assert "exit code 1: KeyError: 'gid0'" in outcome.reason
+
+
+def test_after_a_loss_the_next_request_gets_another_process(misbehaving):
+    worker = misbehaving("greet(); os._exit(5)")
+    for started in (1, 2):
+        assert "exit code 5" in ask(worker).reason
+        assert worker.started == started
+
+
+def test_a_worker_that_cannot_start_is_not_the_candidates_fault(misbehaving):
+    with pytest.raises(InternalError, match=r"measures candidates: .* exit code 1: no"):
+        ask(misbehaving("sys.exit('no')"))
+
+
+def test_a_device_that_is_gone_is_said():
+    worker = Worker("measures candidates", BENCH, SETUP)
+    with pytest.raises(LiftError, match="has no device generic"):
+        worker.start()
+    worker.kill()
