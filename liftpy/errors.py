@@ -10,6 +10,7 @@
       DeviceRefused              no OpenCL device, or one that cannot run the program
         KernelRefused            a built kernel cannot be launched; carries its driver's figure
       BuildFailed                the driver refused the kernel; carries source and log
+      ClusterRefused             a dask cluster out of reach, or without a worker that fits
       StoreRefused               a database of another program, version or device
       Unsatisfiable              conditions that no choice satisfies; `explore` exits with 3
     NothingMeasured              a campaign in which nothing valid was measured: exit code 3
@@ -55,6 +56,10 @@ class ArgumentRefused(LiftError):
 
 class DeviceRefused(LiftError):
     """No OpenCL device, or not this one; the message says what to install."""
+
+
+class ClusterRefused(LiftError):
+    """A dask scheduler cannot be reached, or has no worker that can measure; says what to start."""
 
 
 class KernelRefused(DeviceRefused):

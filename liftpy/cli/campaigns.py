@@ -40,7 +40,9 @@ from liftpy.explore import report
 from liftpy.explore.campaign import AXES, Campaign
 from liftpy.explore.check import TOLERANCE
 from liftpy.explore.replay import replay
+from liftpy.explore.rows import Row
 from liftpy.explore.search import DEFAULT, SEARCHES
+from liftpy.explore.workers import Workers
 
 INTERRUPTED = 130
 
@@ -98,6 +100,20 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
     search: Annotated[
         str, typer.Option("--search", metavar="NAME", help=f"One of: {', '.join(SEARCHES)}.")
     ] = DEFAULT,
+    workers: Annotated[
+        str | None,
+        typer.Option(
+            "--workers",
+            metavar="tcp://HOST:PORT",
+            help="Measures on a dask cluster (docs/cluster.md).",
+        ),
+    ] = None,
+    expect: Annotated[
+        int, typer.Option("--expect", metavar="N", min=1, help="Workers to wait for.")
+    ] = 1,
+    mixed: Annotated[
+        bool, typer.Option("--mixed", help="Workers may have different devices.")
+    ] = False,
     json: JsonFlag = False,
 ) -> None:
     """A campaign: draws candidates, compiles, checks and times each, and finds the front.
@@ -105,6 +121,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
     The same command again resumes it. Exit code 3 if nothing valid was measured, or could be.
     """
     chosen, listed = settings_and_lists(set_)
+    crew = None if workers is None else Workers(workers, device, mixed, expect, note=note)
     try:
         source, numbers = load_program(program), sizes(size)
         with CampaignBar(source.name, samples) as progress:
@@ -125,6 +142,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
                 where=where or (),
                 fixed={**chosen, **listed},
                 sampler=sampler.value,
+                workers=crew,
             )
     except (TypeRefused, ConstraintRefused) as refusal:
         if not unsatisfiable(refusal):
@@ -138,8 +156,19 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
         return
     say(title(found))
     say(f"{progress_text(found, samples)}: {report.counts_text(found.counts)}")
-    show(report.front_table(found.pareto(), console().width, "front of time and peak memory"))
+    show_fronts(found, found.pareto(), "front of time and peak memory")
     say(f"again: liftpy pareto {shlex.quote(str(db))}")
+
+
+def show_fronts(found: Campaign, rows: list[Row], heading: str | None = None) -> None:
+    """The front of a campaign; of several devices, that of each under its name."""
+    if len(found.devices) == 1:
+        show(report.front_table(rows, console().width, heading))
+        return
+    for device in found.devices:
+        mine = [row for row in rows if row.device == device.fingerprint]
+        name = f"{device.platform}: {device.name}"
+        show(report.front_table(mine, console().width, f"{heading} on {name}" if heading else name))
 
 
 def title(found: Campaign) -> str:
@@ -190,7 +219,7 @@ def pareto(
     elif rows:
         say(title(found))
         say(f"{report.candidates_text(len(found.rows))}: {report.counts_text(found.counts)}")
-        show(report.front_table(rows, console().width))
+        show_fronts(found, rows)
     if not rows:
         found.best(memory_limit)  # raises, and says why there is none
 

@@ -29,9 +29,9 @@ class Bench:
     """A device, inputs, and what results are compared with."""
 
     def __init__(self, setup: Setup) -> None:
-        self.arrays = setup.arrays
-        self.checker = Checker(setup.wanted)
         self.session = Session(setup.device)
+        self.arrays = setup.inputs.arrays()
+        self.checker = Checker(setup.wanted)
 
     def answer(self, request: Request) -> Answer:
         """The answer to a request."""

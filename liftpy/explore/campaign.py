@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,19 +14,19 @@ from liftpy.constraints.device import Device, check_attached
 from liftpy.constraints.draw import Sampler
 from liftpy.errors import ConstraintRefused, NothingMeasured, UnknownName, Unsatisfiable
 from liftpy.explore import search as searches
-from liftpy.explore.candidate import FAMILY, Candidate, Fixed, program_text
-from liftpy.explore.check import INPUT_SEED, TOLERANCE
-from liftpy.explore.learned import Lessons
-from liftpy.explore.meaning import POINTS, expected, inputs
-from liftpy.explore.measure import Measurer
+from liftpy.explore.candidate import FAMILY, Fixed, program_text
+from liftpy.explore.check import TOLERANCE
+from liftpy.explore.inputs import INPUT_SEED, Inputs
+from liftpy.explore.meaning import POINTS, expected
 from liftpy.explore.messages import Setup
-from liftpy.explore.outcome import KINDS, Crashed, Outcome, Refused
 from liftpy.explore.pareto import front
+from liftpy.explore.pool import Site, ThisMachine
 from liftpy.explore.rows import Identity, Row
-from liftpy.explore.search import Trial
+from liftpy.explore.run import Progress, Run, counts
 from liftpy.explore.space import Space
-from liftpy.explore.store import ATTEMPTS, Store
+from liftpy.explore.store import Store
 from liftpy.explore.version import VERSION
+from liftpy.explore.workers import Workers, connect
 from liftpy.ir.expr import Program
 from liftpy.opencl.run import find_device
 from liftpy.semantics.sizes import closed
@@ -39,18 +39,6 @@ AXES = ("peak", "allocated", "scratch", "local", "private", "prepare")
 """The memory figures that a front can be drawn over; the first is the default."""
 
 REASONS_SHOWN = 8
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a campaign is: sent before a candidate is tried, and after, with its outcome."""
-
-    done: int
-    samples: int
-    counts: dict[str, int]
-    best_ns: int | None
-    candidate: Candidate | None = None
-    outcome: Outcome | None = None
 
 
 @dataclass(frozen=True)
@@ -71,8 +59,13 @@ class Campaign:
 
     @property
     def device(self) -> Device:
-        """The device that it ran on."""
+        """The device that it ran on; of several, what they have in common."""
         return Device.from_json(self.identity.device)
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The devices that it ran on."""
+        return self.identity.devices
 
     @property
     def counts(self) -> dict[str, int]:
@@ -83,7 +76,8 @@ class Campaign:
         """The measured candidates that no other beats in time and in the memory figure `axis`.
 
         By rising time; candidates of equal costs all stay, in the order of their ids. With a
-        `memory_limit`, in bytes, only those whose figure is within it count.
+        `memory_limit`, in bytes, only those whose figure is within it count. Times of different
+        devices are not compared: each device has its own front, one after the other.
         """
         if axis not in AXES:
             raise UnknownName(
@@ -95,7 +89,11 @@ class Campaign:
             if row.time_ns is not None and row.memory is not None
         ]
         within = [p for p in measured if memory_limit is None or p[1] <= memory_limit]
-        return [row for _, _, row in front(within, costs=lambda p: (p[0], p[1]))]
+        fronts = (
+            front([p for p in within if p[2].device in (name, None)], costs=lambda p: (p[0], p[1]))
+            for name in (device.fingerprint for device in self.devices)
+        )
+        return [row for each in fronts for _, _, row in each]
 
     def best(self, memory_limit: int | None = None) -> Row:
         """The fastest candidate whose peak is within the limit.
@@ -104,20 +102,14 @@ class Campaign:
         """
         rows = self.pareto(memory_limit=memory_limit)
         if rows:
-            return rows[0]
-        if memory_limit is not None and (least := self.pareto()):
+            return min(rows, key=lambda row: row.time_ns or 0)
+        if memory_limit is not None and (every := self.pareto()):
+            least = min(every, key=lambda row: row.peak or 0)
             raise ConstraintRefused(
                 f"no candidate in {self.path} has a peak of {memory_limit} bytes or less; "
-                f"the least is {least[-1].peak} (candidate {least[-1].id})"
+                f"the least is {least.peak} (candidate {least.id})"
             )
         raise nothing_measured(self)
-
-
-def counts(outcomes: Iterator[str]) -> dict[str, int]:
-    """How often each outcome occurs, the good one first."""
-    found = Counter(outcomes)
-    order = (*KINDS, *sorted(found.keys() - set(KINDS)))
-    return {kind: found[kind] for kind in order if found[kind]}
 
 
 def nothing_measured(campaign: Campaign) -> NothingMeasured:
@@ -195,6 +187,7 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     where: Sequence[str] = (),
     fixed: Fixed | None = None,
     sampler: Sampler = "uniform",
+    workers: Workers | None = None,
 ) -> Campaign:
     """A campaign: the first `samples` candidates of a search, each compiled, checked and timed.
 
@@ -208,121 +201,85 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     `space_of`): with others it is another campaign. `sampler` says how candidates are drawn:
     uniformly, or as published (`incremental`), for comparison.
 
+    With `workers` they are measured on a dask cluster, whose workers have the devices (docs/
+    cluster.md); `device` is then not used, as `workers` names it.
+
     A limit that the driver gives a built kernel holds for its skeleton from then on (`learned.py`).
 
     Raises StoreRefused if `db` holds another campaign, Unsatisfiable if there is no candidate,
     NothingMeasured if none was right.
     """
-    start = time.monotonic()
-    target = device if isinstance(device, Device) else find_device(device)
-    check_attached(target)
+    deadline = None if time_limit is None else time.monotonic() + time_limit
     program = closed(program, sizes)
     candidates = searches.named(search)
-    space = space_of(
-        program, target, families=families, memory_limit=memory_limit, where=where, fixed=fixed
-    )
-    space = replace(space, sampler=sampler)
-    if not space.possible:
-        raise Unsatisfiable(space.why_empty(memory_limit))
-    identity = Identity(
-        program=program.name,
-        text=program_text(program),
-        device=space.device.to_json(),
-        version=VERSION,
-        seed=seed,
-        settings={
-            "families": space.families if families is not None else None,
-            "memory_limit": memory_limit,
-            "sampler": sampler,
-            "sizes": dict(sizes) if sizes else None,
-            "conditions": list(space.asked) or None,
-            "tolerance": tolerance,
-            "points": POINTS,
-            "input_seed": INPUT_SEED,
-            "search": search,
-        },
-    )
-    exhausted = False
-    with Store.open(Path(db), identity) as store:
-        arrays = inputs(program)
+    with ExitStack() as opened:
+        begun = begun_in(Path(db))
+        site = opened.enter_context(site_of(device, workers, begun))
+        space = space_of(
+            program,
+            site.limits,
+            families=families,
+            memory_limit=memory_limit,
+            where=where,
+            fixed=fixed,
+        )
+        space = replace(space, sampler=sampler)
+        if not space.possible:
+            raise Unsatisfiable(space.why_empty(memory_limit))
+        identity = Identity(
+            program=program.name,
+            text=program_text(program),
+            device=space.device.to_json(),
+            version=VERSION,
+            seed=seed,
+            settings={
+                "families": space.families if families is not None else None,
+                "memory_limit": memory_limit,
+                "sampler": sampler,
+                "sizes": dict(sizes) if sizes else None,
+                "conditions": list(space.asked) or None,
+                "tolerance": tolerance,
+                "points": POINTS,
+                "input_seed": INPUT_SEED,
+                "search": search,
+                "lag": site.lag if begun is None else begun.settings.get("lag", 1),
+                "devices": [d.to_json() for d in site.devices] if len(site.devices) > 1 else None,
+            },
+        )
+        store = opened.enter_context(Store.open(Path(db), identity))
+        run = Run(store, space.device, samples, identity.settings["lag"], progress)
+        given, arrays = Inputs.of(program)
         wanted = expected(program, arrays, points=POINTS, tolerance=tolerance)
-        setup = Setup(identity.text, space.device, arrays, wanted)
-        with Measurer(setup, candidate_limit) as measurer:
-            run = Run(store, measurer, samples, progress)
-            lessons, known = Lessons(space.device), store.learned()
-            drawn = 0
-            tried = candidates(space, seed, run.trials, lessons.allows)
-            for candidate in itertools.islice(tried, samples):
-                limit = known.get(candidate.key)
-                if candidate.key in run.done:
-                    run.known(candidate)
-                else:
-                    if time_limit is not None and time.monotonic() - start > time_limit:
-                        break
-                    outcome = run.step(candidate)
-                    limit = outcome.limit if isinstance(outcome, Refused) else None
-                if limit is not None:
-                    lessons.learn(candidate, limit)
-                drawn = candidate.ordinal + 1
-            else:
-                exhausted = sampler == "uniform" and (
-                    drawn < samples or len(run.done) == space.count()
-                )
+        setup = Setup(identity.text, space.device, given, wanted)
+        pool = opened.enter_context(site.pool(setup, candidate_limit, run))
+        tried = candidates(space, seed, run.trials, run.lessons.allows)
+        ended = run.follow(tried, pool, deadline)
+        exhausted = (
+            ended
+            and sampler == "uniform"
+            and (run.drawn < samples or len(run.done) == space.count())
+        )
         campaign = Campaign(store.path, identity, tuple(store.rows()), exhausted)
     if not campaign.pareto():
         raise nothing_measured(campaign)
     return campaign
 
 
-class Run:
-    """One call of `explore`: what is done, and the next step."""
+def begun_in(path: Path) -> Identity | None:
+    """What a file belongs to, if it has a campaign; nothing of it is changed."""
+    if not path.is_file() or not path.stat().st_size:
+        return None
+    with Store.read(path) as store:
+        return store.identity
 
-    def __init__(
-        self, store: Store, measurer: Measurer, samples: int, progress: Callable[[Progress], None]
-    ) -> None:
-        self.store = store
-        self.measurer = measurer
-        self.samples = samples
-        self.progress = progress
-        self.done = store.done()
-        self.trials: list[Trial] = []
-        self.tell()
 
-    def known(self, candidate: Candidate) -> None:
-        """Takes up a candidate that has its outcome."""
-        self.trials.append(Trial(candidate, *self.store.costs(candidate.key)))
-
-    def step(self, candidate: Candidate) -> Outcome:
-        """Gives a candidate its outcome."""
-        self.tell(candidate)
-        outcome = self._outcome(candidate)
-        self.store.end(candidate.key, outcome)
-        self.done.add(candidate.key)
-        self.known(candidate)
-        self.tell(candidate, outcome)
-        return outcome
-
-    def _outcome(self, candidate: Candidate) -> Outcome:
-        attempts = self.store.attempts(candidate.key)
-        if attempts >= ATTEMPTS:
-            return Crashed(
-                f"the campaign ended abruptly {attempts} times while it was under way; "
-                "it is not tried again"
-            )
-        self.measurer.start()
-        self.store.begin(candidate)
-        try:
-            return self.measurer.measure(
-                candidate,
-                self.store.best_ns(),
-                lambda made: self.store.compiled(candidate, made.module, made.sha),
-            )
-        except KeyboardInterrupt:
-            self.store.excuse(candidate.key)
-            raise
-
-    def tell(self, candidate: Candidate | None = None, outcome: Outcome | None = None) -> None:
-        """Reports where the campaign stands."""
-        found = counts(self.store.kinds())
-        best = self.store.best_ns()
-        self.progress(Progress(len(self.done), self.samples, found, best, candidate, outcome))
+def site_of(
+    device: Device | str | None, workers: Workers | None, begun: Identity | None
+) -> AbstractContextManager[Site]:
+    """Where a campaign measures: on this machine, or on the workers of a cluster."""
+    if workers is None:
+        target = device if isinstance(device, Device) else find_device(device)
+        check_attached(target)
+        return nullcontext(ThisMachine(target))
+    known = None if begun is None else (Device.from_json(begun.device), begun.devices)
+    return connect(workers, known)

@@ -40,6 +40,7 @@ def front_json(campaign: Campaign, rows: Sequence[Row]) -> dict[str, Any]:
     return {
         "program": campaign.identity.program,
         "device": campaign.identity.device,
+        "devices": [device.to_json() for device in campaign.devices],
         "front": [_front_row(row) for row in rows],
     }
 
@@ -47,6 +48,7 @@ def front_json(campaign: Campaign, rows: Sequence[Row]) -> dict[str, Any]:
 def _front_row(row: Row) -> dict[str, Any]:
     return {
         "id": row.id,
+        "device": row.device,
         "time_ns": row.time_ns,
         **{name: getattr(row.memory, name) for name in FIGURES},
         "assignment": row.assignment,
@@ -73,11 +75,11 @@ def front_csv(rows: Sequence[Row]) -> str:
     names = list(dict.fromkeys(name for row in rows for name in row.assignment))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["id", "time_ns", *FIGURES, *names])
+    writer.writerow(["id", "device", "time_ns", *FIGURES, *names])
     for row in rows:
         figures = [getattr(row.memory, name) for name in FIGURES]
         chosen = [row.assignment.get(name, "") for name in names]
-        writer.writerow([row.id, row.time_ns, *figures, *chosen])
+        writer.writerow([row.id, row.device, row.time_ns, *figures, *chosen])
     return text.getvalue()
 
 

@@ -7,6 +7,7 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
+from liftpy.constraints.device import Device
 from liftpy.explore.candidate import Settings
 from liftpy.opencl.kernel import Memory
 
@@ -25,13 +26,20 @@ class Identity:
     seed: int
     settings: dict[str, Any]
 
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The devices of the campaign: one, or those of a mixed cluster."""
+        several = self.settings.get("devices")
+        return tuple(Device.from_json(d) for d in several or (self.device,))
+
 
 @dataclass(frozen=True)
 class Row:
     """A stored candidate and its outcome; figures are None where it was not measured.
 
     `outcome` is a kind of `liftpy.explore.outcome`, or `running` or `pending` where there is none.
-    Times in nanoseconds, memory in bytes.
+    Times in nanoseconds, memory in bytes. `device` is the fingerprint of the device that its
+    kernels were launched on.
     """
 
     id: str
@@ -47,6 +55,7 @@ class Row:
     memory: Memory | None
     error: float | None
     build_seconds: float | None
+    device: str | None = None
 
     @property
     def peak(self) -> int | None:
@@ -54,7 +63,7 @@ class Row:
         return None if self.memory is None else self.memory.peak
 
 
-def to_row(row: sqlite3.Row) -> Row:
+def to_row(row: sqlite3.Row, device: str | None) -> Row:
     """A row of the tables `candidate` and `outcome`, joined."""
     chosen = json.loads(row["assignment"])
     figures = {name: row[name] for name in Memory.__dataclass_fields__}
@@ -72,4 +81,5 @@ def to_row(row: sqlite3.Row) -> Row:
         memory=None if row["peak"] is None else Memory(**figures),
         error=row["error"],
         build_seconds=row["build_seconds"],
+        device=device,
     )

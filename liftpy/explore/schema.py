@@ -60,3 +60,11 @@ CREATE TABLE IF NOT EXISTS learned (
 )
 """
 """What drivers said of built kernels, by the candidate that was refused for it. Made at opening."""
+
+PLACE = """
+CREATE TABLE IF NOT EXISTS place (
+    candidate TEXT PRIMARY KEY REFERENCES candidate (key),
+    device    TEXT NOT NULL
+)
+"""
+"""The fingerprint of the device that a candidate's kernels were launched on. Made at opening."""

@@ -17,17 +17,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
 
+from liftpy.constraints.device import Device
 from liftpy.errors import StoreRefused, UnknownName
 from liftpy.explore.candidate import Candidate, steps_text, words
 from liftpy.explore.outcome import KINDS, KernelLimit, Measured, Outcome, Refused
 from liftpy.explore.rows import Identity, Row, to_row
-from liftpy.explore.schema import APPLICATION_ID, LEARNED, SCHEMA, SCHEMA_VERSION
+from liftpy.explore.schema import APPLICATION_ID, LEARNED, PLACE, SCHEMA, SCHEMA_VERSION
 from liftpy.opencl.kernel import Memory, Module
 
 ATTEMPTS = 2
 """How often a candidate may be under way when its campaign ends abruptly, before it is to blame."""
 
-BEFORE = {"search": "random", "sampler": "uniform"}
+BEFORE = {"search": "random", "sampler": "uniform", "lag": 1}
 """Settings that older files do not have, and what they were then."""
 
 
@@ -64,6 +65,7 @@ class Store:
                 store._check_kind()
                 store._check(identity)
                 store._db.execute(LEARNED)
+                store._db.execute(PLACE)
                 store._db.execute("PRAGMA journal_mode = WAL")
                 store._db.execute("PRAGMA synchronous = NORMAL")
         except StoreRefused:
@@ -214,9 +216,18 @@ class Store:
                 (candidate.key, time.time()),
             )
 
-    def compiled(self, candidate: Candidate, module: Module, sha: str) -> None:
-        """Notes the kernels of a candidate, before they are launched."""
+    def compiled(
+        self, candidate: Candidate, module: Module, sha: str, device: Device | None = None
+    ) -> None:
+        """Notes the kernels of a candidate, before they are launched on a device.
+
+        Without one, that is the campaign's.
+        """
+        fingerprint = self.identity.device["fingerprint"] if device is None else device.fingerprint
         with self._db:
+            self._db.execute(
+                "INSERT OR REPLACE INTO place VALUES (?, ?)", (candidate.key, fingerprint)
+            )
             self._db.execute(
                 "UPDATE candidate SET source = ?, source_sha = ?, manifest = ? WHERE key = ?",
                 (module.source, sha, module.manifest_json(), candidate.key),
@@ -249,13 +260,13 @@ class Store:
                     (key, *astuple(outcome.limit)),
                 )
 
-    def excuse(self, key: str) -> None:
-        """Notes that the user stopped the campaign: the candidate under way is not to blame."""
+    def excuse(self, key: str, why: str = "stopped by the user") -> None:
+        """Notes that the candidate under way is not to blame for the end of the campaign."""
         with self._db:
             self._db.execute(
-                "UPDATE outcome SET kind = 'pending', reason = 'stopped by the user',"
+                "UPDATE outcome SET kind = 'pending', reason = ?,"
                 " attempts = attempts - 1 WHERE candidate = ? AND kind = 'running'",
-                (key,),
+                (why, key),
             )
 
     # --- reading ----------------------------------------------------------------------------------
@@ -266,6 +277,19 @@ class Store:
             "SELECT attempts FROM outcome WHERE candidate = ? AND kind = 'running'", (key,)
         ).fetchone()
         return 0 if row is None else row["attempts"]
+
+    def under_way(self) -> list[str]:
+        """The candidates that were begun and have no outcome."""
+        rows = self._db.execute("SELECT candidate FROM outcome WHERE kind = 'running'")
+        return [row["candidate"] for row in rows.fetchall()]
+
+    def device_of(self, key: str) -> str | None:
+        """The fingerprint of the device that a candidate's kernels were launched on."""
+        tables = self._db.execute("SELECT name FROM sqlite_master WHERE name = 'place'")
+        if tables.fetchone() is None:  # an older file, opened to be read
+            return None
+        row = self._db.execute("SELECT device FROM place WHERE candidate = ?", (key,)).fetchone()
+        return None if row is None else row["device"]
 
     def done(self) -> set[str]:
         """The candidates that have their outcome."""
@@ -285,15 +309,20 @@ class Store:
         rows = self._db.execute("SELECT kind FROM outcome").fetchall()
         return (row["kind"] for row in rows if row["kind"] in KINDS)
 
-    def best_ns(self) -> int | None:
-        """The shortest time measured so far."""
-        (best,) = self._db.execute("SELECT min(time_ns) FROM outcome").fetchone()
+    def best_ns(self, device: Device | None = None) -> int | None:
+        """The shortest time measured so far, on a device if one is given."""
+        query = "SELECT min(time_ns) FROM outcome"
+        if device is None:
+            (best,) = self._db.execute(query).fetchone()
+        else:
+            on = f"{query} NATURAL JOIN place WHERE device = ?"
+            (best,) = self._db.execute(on, (device.fingerprint,)).fetchone()
         return best
 
     def rows(self) -> list[Row]:
         """Every candidate, in the order drawn."""
         query = "SELECT * FROM candidate JOIN outcome ON key = candidate ORDER BY ordinal"
-        return [to_row(row) for row in self._db.execute(query)]
+        return [to_row(row, self.device_of(row["key"])) for row in self._db.execute(query)]
 
     def row(self, id_: str) -> Row:
         """The candidate whose id begins with these digits. UnknownName if there is not just one."""

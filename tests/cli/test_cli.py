@@ -393,7 +393,7 @@ def test_a_campaign_is_explored_read_plotted_and_replayed(liftpy):
     assert liftpy("pareto", "liftpy.db", "--format", "json").json == data
     assert row["id"] in liftpy("pareto", "liftpy.db").out
     head, first, *_ = liftpy("pareto", "liftpy.db", "--format", "csv").out.splitlines()
-    assert head.startswith("id,time_ns,peak,allocated,scratch,local,private,family")
+    assert head.startswith("id,device,time_ns,peak,allocated,scratch,local,private,family")
     assert first.startswith(f"{row['id']},{row['time_ns']},{row['peak']}")
 
     listed = liftpy("candidates", "liftpy.db", "--json").json

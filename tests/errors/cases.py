@@ -25,6 +25,7 @@ from liftpy.constraints.explain import explain, refuse_empty
 from liftpy.constraints.profile import FOLDER
 from liftpy.constraints.system import Clause, ConstraintSystem
 from liftpy.explore.campaign import Campaign, space_of
+from liftpy.explore.inputs import Inputs
 from liftpy.explore.measure import Measurer
 from liftpy.explore.messages import Setup
 from liftpy.explore.replay import replay, stored_candidate
@@ -363,7 +364,7 @@ def device_of_another_machine(_folder):
 
 @case
 def worker_without_its_device(_folder):
-    setup = Setup(lp.show(DOUBLE), DEFAULT_DEVICE, {}, ())
+    setup = Setup(lp.show(DOUBLE), DEFAULT_DEVICE, Inputs.of(DOUBLE)[0], ())
     with Measurer(setup, 10.0) as measurer:
         measurer.start()
 
