@@ -9,12 +9,14 @@
       ArgumentRefused            an array of the wrong shape or type
       DeviceRefused              no OpenCL device, or one that cannot run the program
         KernelRefused            a built kernel cannot be launched; carries its driver's figure
+        ClockRefused             its clock gave times that cannot be
       BuildFailed                the driver refused the kernel; carries source and log
       ClusterRefused             a dask cluster out of reach, or without a worker that fits
       StoreRefused               a database of another program, version or device
       Unsatisfiable              conditions that no choice satisfies; `explore` exits with 3
     NothingMeasured              a campaign in which nothing valid was measured: exit code 3
     InternalError                ours: exit code 70
+      StrayWrite                 a kernel wrote outside of a buffer, or into one it may only read
 
 A message says what was refused, where, why with the values, and what would satisfy it.
 """
@@ -76,6 +78,10 @@ class KernelRefused(DeviceRefused):
         self.number = number
 
 
+class ClockRefused(DeviceRefused):
+    """The device's clock gave times that cannot be."""
+
+
 class BuildFailed(LiftError):
     """The driver refused the kernel. `source` is the text with line numbers, `log` the driver's."""
 
@@ -118,6 +124,15 @@ class InternalError(Exception):
             f"{message}\n(this is a defect of liftpy: "
             "please report it with the program and command that led here)"
         )
+
+
+class StrayWrite(InternalError):
+    """A kernel wrote where it must not: at `offset`, in bytes from the beginning of `buffer`."""
+
+    def __init__(self, message: str, buffer: str, offset: int) -> None:
+        super().__init__(message)
+        self.buffer = buffer
+        self.offset = offset
 
 
 def a_few(names: Iterable[str], most: int = 4) -> str:

@@ -94,6 +94,10 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
     candidate_limit: Annotated[
         float, typer.Option(metavar="SECONDS", min=0, help="For one candidate.")
     ] = campaigns.CANDIDATE_LIMIT,
+    build_limit: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", min=0, help="Of these, for the driver's compiler."),
+    ] = None,
     tolerance: Annotated[
         float, typer.Option(metavar="E", min=0, help="Largest relative error of a result.")
     ] = TOLERANCE,
@@ -135,6 +139,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
                 memory_limit=memory_limit,
                 time_limit=time_limit,
                 candidate_limit=candidate_limit,
+                build_limit=build_limit,
                 tolerance=tolerance,
                 search=search,
                 progress=progress,

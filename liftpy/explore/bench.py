@@ -8,10 +8,10 @@ from __future__ import annotations
 import time
 
 from liftpy.errors import BuildFailed as BuildRefused
-from liftpy.errors import InternalError, KernelRefused, LiftError
+from liftpy.errors import ClockRefused, InternalError, KernelRefused, LiftError, StrayWrite
 from liftpy.explore.check import Checker
 from liftpy.explore.measurement import run_poisoned, timed
-from liftpy.explore.messages import Answer, Doubtful, Measure, Request, Setup
+from liftpy.explore.messages import Answer, Doubtful, Measure, Request, Setup, Stage
 from liftpy.explore.outcome import (
     BuildFailed,
     Defect,
@@ -19,19 +19,28 @@ from liftpy.explore.outcome import (
     Measured,
     Outcome,
     Refused,
+    Stray,
+    Untimed,
     WrongResult,
 )
-from liftpy.explore.process import serve
+from liftpy.explore.process import Tell, serve
+from liftpy.explore.reference import Reference
+from liftpy.explore.samples import undisturbed
 from liftpy.opencl.run import Loaded, Session
 
 
 class Bench:
-    """A device, inputs, and what results are compared with."""
+    """A device, inputs, and what results are compared with.
 
-    def __init__(self, setup: Setup) -> None:
+    It tells of the stages of a measurement: a driver may hang in each.
+    """
+
+    def __init__(self, setup: Setup, tell: Tell = lambda _: None) -> None:
+        self.tell = tell
         self.session = Session(setup.device)
         self.arrays = setup.inputs.arrays()
         self.checker = Checker(setup.wanted)
+        self.reference = Reference(self.session)
 
     def answer(self, request: Request) -> Answer:
         """The answer to a request."""
@@ -42,6 +51,7 @@ class Bench:
     def measure(self, request: Measure) -> Doubtful | Outcome:
         """The outcome of a module."""
         deadline = time.monotonic() + request.seconds
+        self.tell(Stage("building it", request.build_seconds, "--build-limit"))
         try:
             with self.session.load(request.module) as loaded:
                 return self._checked(loaded, request.best_ns, deadline)
@@ -50,13 +60,18 @@ class Bench:
         except KernelRefused as refusal:
             limit = KernelLimit(refusal.kernel, refusal.figure, refusal.number)
             return Refused(str(refusal), limit)
+        except ClockRefused as anomaly:
+            return Untimed(str(anomaly))
         except LiftError as refusal:
             return Refused(str(refusal))
+        except StrayWrite as stray:
+            return Stray(stray.buffer, stray.offset, str(stray))
         except InternalError as defect:
             return Defect(str(defect))
 
     def _checked(self, loaded: Loaded, best_ns: int | None, deadline: float) -> Doubtful | Outcome:
         module = loaded.module
+        self.tell(Stage("running it for the first time"))
         result = run_poisoned(loaded, self.arrays)
         if loaded.allocated_bytes != module.memory.allocated:
             return Defect(
@@ -66,12 +81,16 @@ class Bench:
         found = self.checker.check(result)
         if isinstance(found, WrongResult):
             return found
-        times = timed(loaded, best_ns, deadline - time.monotonic())
+        self.tell(Stage("timing it"))
+        left = deadline - time.monotonic()
+        times, departure = undisturbed(
+            lambda: timed(loaded, best_ns, deadline - time.monotonic()), self.reference.look, left
+        )
         measured = Measured(
-            times, loaded.prepare_ns, module.memory, found.error, loaded.build_seconds
+            times, loaded.prepare_ns, module.memory, found.error, loaded.build_seconds, departure
         )
         return Doubtful(measured, found) if found.doubts else measured
 
 
 if __name__ == "__main__":
-    serve(lambda setup: Bench(setup).answer)
+    serve(lambda setup, tell: Bench(setup, tell).answer)

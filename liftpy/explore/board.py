@@ -99,8 +99,7 @@ def measure(campaign: str, request: Measure, limit: float) -> Doubtful | Outcome
     mine = _board().benches.get(campaign)
     if mine is None:
         return None
-    doing = "building, checking and timing it"
-    answer = mine.process.ask(request, request.seconds, limit, doing)
+    answer = mine.process.ask(request, request.seconds, limit, "measuring it")
     mine.used = time.monotonic()
     return answer
 

@@ -18,8 +18,9 @@ from liftpy.explore.candidate import FAMILY, Fixed, program_text
 from liftpy.explore.check import TOLERANCE
 from liftpy.explore.inputs import INPUT_SEED, Inputs
 from liftpy.explore.meaning import POINTS, expected
+from liftpy.explore.measure import Limits
 from liftpy.explore.messages import Setup
-from liftpy.explore.pareto import front
+from liftpy.explore.pareto import clear_front
 from liftpy.explore.pool import Site, ThisMachine
 from liftpy.explore.rows import Identity, Row
 from liftpy.explore.run import Progress, Run, counts
@@ -73,24 +74,27 @@ class Campaign:
         return counts(row.outcome for row in self.rows)
 
     def pareto(self, axis: str = "peak", memory_limit: int | None = None) -> list[Row]:
-        """The measured candidates that no other beats in time and in the memory figure `axis`.
+        """The measured candidates that none clearly beats in time and in the memory figure `axis`.
 
-        By rising time; candidates of equal costs all stay, in the order of their ids. With a
-        `memory_limit`, in bytes, only those whose figure is within it count. Times of different
-        devices are not compared: each device has its own front, one after the other.
+        Of times, intervals are compared (`clear_front`). By rising median time; candidates of equal
+        costs all stay, in the order of their ids. With a `memory_limit`, in bytes, only those whose
+        figure is within it count. Times of different devices are not compared: each device has its
+        own front, one after the other.
         """
         if axis not in AXES:
             raise UnknownName(
                 f"there is no memory figure '{axis}'; choose one of {', '.join(AXES)}"
             )
         measured = [
-            (row.time_ns, int(getattr(row.memory, axis)), row)
+            (row.span, int(getattr(row.memory, axis)), row)
             for row in sorted(self.rows, key=lambda row: row.id)
-            if row.time_ns is not None and row.memory is not None
+            if row.span is not None and row.memory is not None
         ]
         within = [p for p in measured if memory_limit is None or p[1] <= memory_limit]
         fronts = (
-            front([p for p in within if p[2].device in (name, None)], costs=lambda p: (p[0], p[1]))
+            clear_front(
+                [p for p in within if p[2].device in (name, None)], costs=lambda p: (p[0], p[1])
+            )
             for name in (device.fingerprint for device in self.devices)
         )
         return [row for each in fronts for _, _, row in each]
@@ -180,6 +184,7 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     memory_limit: int | None = None,
     time_limit: float | None = None,
     candidate_limit: float = CANDIDATE_LIMIT,
+    build_limit: float | None = None,
     tolerance: float = TOLERANCE,
     search: str = searches.DEFAULT,
     progress: Callable[[Progress], None] = lambda _: None,
@@ -196,7 +201,8 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     The same call again goes on where the last one ended, however that was: a campaign that was
     stopped and resumed has the same candidates as one that was not. Larger `samples` extend it.
     `time_limit` ends this call after so many seconds, between two candidates; `candidate_limit`
-    is for each. `tolerance` bounds the error of a result, relative to its largest value. `sizes`
+    is for each, of which `build_limit` is for the driver's compiler.
+    `tolerance` bounds the error of a result, relative to its largest value. `sizes`
     gives numbers for the program's open sizes, `where` and `fixed` bound what is drawn (as in
     `space_of`): with others it is another campaign. `sampler` says how candidates are drawn:
     uniformly, or as published (`incremental`), for comparison.
@@ -251,7 +257,7 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
         given, arrays = Inputs.of(program)
         wanted = expected(program, arrays, points=POINTS, tolerance=tolerance)
         setup = Setup(identity.text, space.device, given, wanted)
-        pool = opened.enter_context(site.pool(setup, candidate_limit, run))
+        pool = opened.enter_context(site.pool(setup, Limits(candidate_limit, build_limit), run))
         tried = candidates(space, seed, run.trials, run.lessons.allows)
         ended = run.follow(tried, pool, deadline)
         exhausted = (

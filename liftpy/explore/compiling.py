@@ -61,4 +61,4 @@ class Compiler:
 
 
 if __name__ == "__main__":
-    serve(lambda setup: Compiler(setup).answer)
+    serve(lambda setup, _: Compiler(setup).answer)

@@ -25,7 +25,7 @@ from distributed import Future
 from liftpy.explore import board
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.cluster import Board, Cluster, Failed, Gone, heard
-from liftpy.explore.measure import COMPILING
+from liftpy.explore.measure import COMPILING, Limits
 from liftpy.explore.messages import Answer, Compile, Compiled, Doubtful, Measure, Settle, Setup
 from liftpy.explore.outcome import Crashed, Outcome
 from liftpy.explore.pool import Finished, Notes
@@ -56,13 +56,14 @@ class Crew:
         self,
         cluster: Cluster,
         setup: Setup,
-        limit: float,
+        limits: Limits,
         notes: Notes,
         compilers: int = max(1, (os.cpu_count() or 2) - 1),
     ) -> None:
         self._cluster = cluster
         self._setup = replace(setup, text="")  # a bench does not need it
-        self._limit = limit
+        self._limit = limits.candidate
+        self._build_limit = limits.build
         self._notes = notes
         self._name = uuid.uuid4().hex
         self._compilers: queue.LifoQueue[Worker] = queue.LifoQueue()  # as few as suffice start
@@ -193,7 +194,8 @@ class Crew:
             return
         self._begin(job)
         self._notes.compiled(job.candidate, job.made, one.device)
-        request = Measure(job.made.module, self._notes.best_ns(one.device), self._limit)
+        best_ns = self._notes.best_ns(one.device)
+        request = Measure(job.made.module, best_ns, self._limit, self._build_limit)
         one.state = "busy"
         self._jobs[one.address] = job
         then = partial(self._measured, one, job)
@@ -223,7 +225,7 @@ class Crew:
             self._finish(job, answer)
 
     def _settle(self, answer: Doubtful, worker: Worker, _job: Job) -> Answer:
-        doing = "evaluating what it means where its result is doubtful"
+        doing = "evaluating its meaning where it is doubtful"
         return worker.ask(Settle(answer), self._limit, self._limit, doing)
 
     def _lost(self, one: Board) -> None:
@@ -248,6 +250,6 @@ class Crew:
 class Workplace(Cluster):
     """A cluster as the place where a campaign measures."""
 
-    def pool(self, setup: Setup, limit: float, notes: Notes) -> Crew:
+    def pool(self, setup: Setup, limits: Limits, notes: Notes) -> Crew:
         """The workers, ready to measure."""
-        return Crew(self, setup, limit, notes)
+        return Crew(self, setup, limits, notes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -16,11 +17,20 @@ COMPILING = "liftpy.explore.compiling"
 BENCH = "liftpy.explore.bench"
 
 
+@dataclass(frozen=True)
+class Limits:
+    """The seconds that a candidate may take, and of these the driver's compiler."""
+
+    candidate: float
+    build: float | None = None
+
+
 class Measurer:
     """The two workers of a campaign, each started when first needed and again after each loss.
 
-    `limit` is the seconds that one candidate may take: to compile, build, check and time it. Use it
-    in a `with`.
+    `limit` is the seconds that one candidate may take: to compile, build, check and time it; of
+    these `build_limit` are for the driver's compiler. `ceiling` is the memory that the bench may
+    hold, in bytes. Use it in a `with`.
     """
 
     def __init__(
@@ -28,12 +38,15 @@ class Measurer:
         setup: Setup,
         limit: float,
         *,
+        build_limit: float | None = None,
+        ceiling: int | None = None,
         compiling: Sequence[str] | None = None,
         benching: Sequence[str] | None = None,
     ) -> None:
         self.limit = limit
+        self.build_limit = build_limit
         self.compiler = Worker("compiles candidates", COMPILING, setup, compiling)
-        self.bench = Worker("measures candidates", BENCH, setup, benching)
+        self.bench = Worker("measures candidates", BENCH, setup, benching, ceiling=ceiling)
 
     def __enter__(self) -> Self:
         return self
@@ -81,8 +94,8 @@ class Measurer:
             return compiled
         on_compiled(compiled)
         left = max(0.0, deadline - time.monotonic())
-        job = Measure(compiled.module, best_ns, left)
-        found: Doubtful | Outcome = ask(self.bench, job, "building, checking and timing it")
+        job = Measure(compiled.module, best_ns, left, self.build_limit)
+        found: Doubtful | Outcome = ask(self.bench, job, "measuring it")
         if not isinstance(found, Doubtful):
             return found
         return ask(self.compiler, Settle(found), "evaluating its meaning where it is doubtful")

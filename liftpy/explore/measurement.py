@@ -9,21 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from liftpy.constraints.device import Device
+from liftpy.explore.samples import sample
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.run import Loaded, Session
-
-REPEATS = 5
-"""Timed runs of a candidate, at least, unless it is slow."""
-
-MOST_REPEATS = 25
-ENOUGH_SECONDS = 0.25
-"""A fast candidate is run more often, until so much time has been measured."""
-
-SLOW = 5.0
-"""A candidate that is so many times slower than the best so far is run `SLOW_REPEATS` times."""
-
-SLOW_REPEATS = 2
 
 Rows = tuple[tuple[int, ...], ...]
 """Nanoseconds: a row a run, a column a launch of the run phase."""
@@ -68,18 +57,8 @@ def run_poisoned(loaded: Loaded, arrays: Mapping[str, Any]) -> Any:
 
 
 def timed(loaded: Loaded, best_ns: int | None = None, seconds: float = math.inf) -> Rows:
-    """The times of a module that has run.
+    """The times of a module that has run (liftpy/explore/samples.py).
 
-    `REPEATS` runs after a warm-up; more of a fast one; fewer of one that is `SLOW` times slower
-    than the best, or whose repeats would take longer than `seconds`.
+    `best_ns` is the best candidate's time, `seconds` what this may take.
     """
-    rows = loaded.profile(1, 1)
-    first = sum(rows[0])
-    wanted = max(REPEATS, min(MOST_REPEATS, round(ENOUGH_SECONDS * 1e9 / max(first, 1))))
-    if best_ns is not None and first > SLOW * best_ns:
-        wanted = SLOW_REPEATS
-    possible = 0.8 * seconds * 1e9 / max(first, 1)
-    more = int(min(wanted - 1, possible))
-    if more > 0:
-        rows += loaded.profile(more, 0)
-    return tuple(tuple(row) for row in rows)
+    return sample(lambda: loaded.profile(1, 0)[0], best_ns, 0.8 * seconds)

@@ -73,12 +73,25 @@ class Settle:
 class Measure:
     """Asks for the outcome of kernels, in so many seconds; the answer may be `Doubtful`.
 
-    `best_ns` is the best time so far.
+    `best_ns` is the best time so far. `build_seconds`, if given, bound the driver's compiler alone.
     """
 
     module: Module
     best_ns: int | None
     seconds: float
+    build_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Not yet an answer: what the worker does from now on.
+
+    `seconds`, if given, is what it may take, by the option of that name.
+    """
+
+    doing: str
+    seconds: float | None = None
+    option: str = ""
 
 
 @dataclass(frozen=True)

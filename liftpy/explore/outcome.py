@@ -8,11 +8,23 @@ from __future__ import annotations
 import math
 import statistics
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias, get_args
 
+from liftpy.explore.samples import Span, departs, span_of
 from liftpy.opencl.kernel import Memory
 
-Kind = Literal["measured", "refused", "build_failed", "wrong", "timed_out", "crashed", "defect"]
+Kind = Literal[
+    "measured",
+    "refused",
+    "build_failed",
+    "wrong",
+    "stray",
+    "timed_out",
+    "out_of_memory",
+    "untimed",
+    "crashed",
+    "defect",
+]
 
 
 @dataclass(frozen=True)
@@ -22,6 +34,7 @@ class Measured:
     times_ns: a row for each repeat, a column for each launch of the run phase. prepare_ns: the
     prepare phase, which runs once and is no part of the time. error: the largest difference from
     the meaning, relative to the largest value of the meaning. build_seconds: the driver's compiler.
+    departure: how many times its usual time the reference kernel took around the repeats.
     """
 
     kind: ClassVar[Kind] = "measured"
@@ -30,6 +43,12 @@ class Measured:
     memory: Memory
     error: float
     build_seconds: float
+    departure: float = 1.0
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether the reference kernel's time departed from its usual one when this was timed."""
+        return departs(self.departure)
 
     @property
     def time_ns(self) -> int:
@@ -37,9 +56,17 @@ class Measured:
         return round(statistics.median(map(sum, self.times_ns)))
 
     @property
+    def span(self) -> Span:
+        """The median time in ns and its interval."""
+        return span_of([sum(row) for row in self.times_ns])
+
+    @property
     def reason(self) -> str:
-        """How far the result was from the meaning."""
-        return f"right to {self.error:.1e}, {len(self.times_ns)} run(s)"
+        """How far the result was from the meaning, and whether its times can be trusted."""
+        found = f"right to {self.error:.1e}, {len(self.times_ns)} run(s)"
+        if not self.disturbed:
+            return found
+        return f"{found}, disturbed: a fixed kernel took {self.departure:.2f} times its usual time"
 
 
 @dataclass(frozen=True)
@@ -103,17 +130,67 @@ class WrongResult:
 
 
 @dataclass(frozen=True)
+class Stray:
+    """A kernel wrote outside of a buffer, or into one that it may only read.
+
+    `offset` is where the first byte is that was changed, from the beginning of `buffer`.
+    """
+
+    kind: ClassVar[Kind] = "stray"
+    buffer: str
+    offset: int
+    how: str
+
+    @property
+    def reason(self) -> str:
+        """Which kernel wrote what where."""
+        return self.how
+
+
+@dataclass(frozen=True)
 class TimedOut:
-    """It took longer than the limit for one candidate, in seconds."""
+    """It took longer than a limit, in seconds, that `option` sets."""
 
     kind: ClassVar[Kind] = "timed_out"
     limit: float
     during: str
+    option: str = "--candidate-limit"
 
     @property
     def reason(self) -> str:
         """What was cut short."""
-        return f"{self.during} did not end within {self.limit:g} s (--candidate-limit)"
+        return f"{self.during} did not end within {self.limit:g} s ({self.option})"
+
+
+@dataclass(frozen=True)
+class OutOfMemory:
+    """The process that ran it held `held` bytes of the machine's memory, more than the ceiling."""
+
+    kind: ClassVar[Kind] = "out_of_memory"
+    held: int
+    ceiling: int
+    during: str
+
+    @property
+    def reason(self) -> str:
+        """How much it held when."""
+        return (
+            f"{self.during}, its process held {self.held >> 20} MiB of this machine's memory; "
+            f"it may have {self.ceiling >> 20} MiB"
+        )
+
+
+@dataclass(frozen=True)
+class Untimed:
+    """Right, but the device's clock gave times that cannot be."""
+
+    kind: ClassVar[Kind] = "untimed"
+    how: str
+
+    @property
+    def reason(self) -> str:
+        """What is wrong with the times."""
+        return self.how
 
 
 @dataclass(frozen=True)
@@ -142,15 +219,18 @@ class Defect:
         return self.message
 
 
-Outcome: TypeAlias = Measured | Refused | BuildFailed | WrongResult | TimedOut | Crashed | Defect
-
-KINDS: tuple[Kind, ...] = (
-    "measured",
-    "refused",
-    "build_failed",
-    "wrong",
-    "timed_out",
-    "crashed",
-    "defect",
+Outcome: TypeAlias = (
+    Measured
+    | Refused
+    | BuildFailed
+    | WrongResult
+    | Stray
+    | TimedOut
+    | OutOfMemory
+    | Untimed
+    | Crashed
+    | Defect
 )
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
 """Every kind of outcome, the good one first."""

@@ -1,9 +1,13 @@
-"""The front of two costs: the points that no other point beats."""
+"""The front of two costs: the points that no other point beats, or none clearly."""
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Iterable
 from typing import TypeVar
+
+from liftpy.explore.samples import Span
 
 T = TypeVar("T")
 
@@ -24,3 +28,27 @@ def front(points: Iterable[T], costs: Callable[[T], tuple[float, float]]) -> lis
         if not best or costs(point)[1] < costs(best[-1])[1] or costs(point) == costs(best[-1]):
             best.append(point)
     return best
+
+
+def clear_front(points: Iterable[T], costs: Callable[[T], tuple[Span, float]]) -> list[T]:
+    """The points that no other clearly dominates, by rising median of the first cost.
+
+    One point clearly dominates another if its second cost is no higher and the interval of its
+    first lies wholly below the other's. So points that noise may have put behind others are there.
+
+    >>> a, b, c = Span(10, 9, 11), Span(12, 10.5, 13), Span(20, 18, 22)
+    >>> [p[0].middle for p in clear_front([(c, 5), (b, 5), (a, 5)], costs=lambda p: p)]
+    [10, 12]
+    """
+    kept: list[T] = []
+    found = [(*costs(point), point) for point in points]
+    least = math.inf  # the lowest upper end among points of no higher second cost
+    for _, group in itertools.groupby(sorted(found, key=_second), key=_second):
+        alike = list(group)
+        least = min([least, *(span.high for span, _, _ in alike)])
+        kept += [point for span, _, point in alike if span.low <= least]
+    return sorted(kept, key=lambda point: (costs(point)[0].middle, costs(point)[1]))
+
+
+def _second(found: tuple[Span, float, T]) -> float:
+    return found[1]

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from liftpy.errors import LiftError
 from liftpy.explore.campaign import Campaign
 from liftpy.explore.candidate import FAMILY
+from liftpy.explore.pareto import front
 
 MIB = 1 << 20
 
@@ -17,7 +18,8 @@ MIB = 1 << 20
 def plot(campaign: Campaign, axis: str, path: Path) -> None:
     """Writes a picture of the measured candidates, by family, with the front as a staircase."""
     measured = [row for row in campaign.rows if row.time_ns is not None]
-    rows = campaign.pareto(axis)
+    costs = {row.id: (row.time_ns or 0, getattr(row.memory, axis)) for row in measured}
+    rows = front(campaign.pareto(axis), costs=lambda row: costs[row.id])
     figure = Figure(figsize=(8, 5), layout="constrained")
     canvas = FigureCanvasAgg(figure)
     axes = figure.add_subplot()

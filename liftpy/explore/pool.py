@@ -14,7 +14,7 @@ from typing import Protocol, Self
 
 from liftpy.constraints.device import Device
 from liftpy.explore.candidate import Candidate
-from liftpy.explore.measure import Measurer
+from liftpy.explore.measure import Limits, Measurer
 from liftpy.explore.messages import Compiled, Setup
 from liftpy.explore.outcome import Outcome
 
@@ -80,8 +80,8 @@ class Site(Protocol):
         """So many candidates are without an outcome at a time."""
         ...
 
-    def pool(self, setup: Setup, limit: float, notes: Notes) -> AbstractContextManager[Pool]:
-        """Measures for a campaign; `limit` is the seconds that one candidate may take."""
+    def pool(self, setup: Setup, limits: Limits, notes: Notes) -> AbstractContextManager[Pool]:
+        """Measures for a campaign."""
         ...
 
 
@@ -97,9 +97,9 @@ class ThisMachine:
         """The device."""
         return (self.limits,)
 
-    def pool(self, setup: Setup, limit: float, notes: Notes) -> Here:
+    def pool(self, setup: Setup, limits: Limits, notes: Notes) -> Here:
         """One candidate after another."""
-        return Here(setup, limit, notes)
+        return Here(setup, limits, notes)
 
 
 class Here:
@@ -107,10 +107,10 @@ class Here:
 
     shares_fate = True
 
-    def __init__(self, setup: Setup, limit: float, notes: Notes) -> None:
+    def __init__(self, setup: Setup, limits: Limits, notes: Notes) -> None:
         self._device = setup.device
         self._notes = notes
-        self._measurer = Measurer(setup, limit)
+        self._measurer = Measurer(setup, limits.candidate, build_limit=limits.build)
         self._waiting: deque[Candidate] = deque()
 
     def __enter__(self) -> Self:

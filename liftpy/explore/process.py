@@ -17,19 +17,28 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
+
+import psutil
 
 from liftpy.errors import InternalError, LiftError
-from liftpy.explore.messages import Answer, Ready, Request, Setup, Unfit
-from liftpy.explore.outcome import Crashed, Defect, TimedOut
+from liftpy.explore.messages import Answer, Ready, Request, Setup, Stage, Unfit
+from liftpy.explore.outcome import Crashed, Defect, OutOfMemory, TimedOut
 
 START_LIMIT = 300.0
 """Seconds that a worker may take to import, derive the skeletons or open the device."""
 
 LOG_LINES = 12
+
+SHARE = 0.9
+"""Of the memory that is free when a worker starts, what it may hold unless it is told otherwise."""
+
+LOOK = 0.05
+"""Seconds between two looks at how much memory a worker holds."""
 
 TRACEBACK = "Traceback (most recent call last):"
 """What Python prints when it dies of an exception: here that is liftpy's defect."""
@@ -41,15 +50,24 @@ TRACEBACK = "Traceback (most recent call last):"
 class Worker:
     """A worker that is started when first needed, and again after each loss.
 
-    `does` says what for, `module` which code it runs; `command` may start something else.
+    `does` says what for, `module` which code it runs; `command` may start something else. `ceiling`
+    bounds its resident memory, in bytes. (A limit of the operating system on its address space
+    would count what a runtime maps and never touches; and who exceeds that dies of anything.)
     """
 
     def __init__(
-        self, does: str, module: str, setup: Setup, command: Sequence[str] | None = None
+        self,
+        does: str,
+        module: str,
+        setup: Setup,
+        command: Sequence[str] | None = None,
+        *,
+        ceiling: int | None = None,
     ) -> None:
         self.does = does
         self.setup = setup
         self.command = command or (sys.executable, "-m", module)
+        self.ceiling = ceiling
         self.started = 0
         self._process: Process | None = None
         self._ready = False
@@ -65,7 +83,8 @@ class Worker:
         """The process, started if there is none; `start` waits until it is ready."""
         if self._process is not None:
             return self._process
-        process = self._process = Process(self.command)
+        ceiling = self.ceiling or int(SHARE * psutil.virtual_memory().available)
+        process = self._process = Process(self.command, ceiling)
         self.started += 1
         try:
             process.send(self.setup)
@@ -99,32 +118,61 @@ class Worker:
     def ask(self, request: Request, seconds: float, limit: float, doing: str) -> Any:
         """The answer to a request, or how the worker was lost; it is killed after so many seconds.
 
-        `limit` is the user's, of which `seconds` are left.
+        `limit` is the user's, of which `seconds` are left. The worker may announce stages, with
+        limits of their own.
         """
         process = self.start()
+        deadline = time.monotonic() + seconds
+        stage = Stage(doing)
         try:
             process.send(request)
-            return process.receive(seconds)
+            while True:
+                left = max(0.0, deadline - time.monotonic())
+                answer = process.receive(
+                    left if stage.seconds is None else min(left, stage.seconds)
+                )
+                if not isinstance(answer, Stage):
+                    return answer
+                stage = answer
+        except TooSlow:
+            self.kill()
+            if stage.seconds is not None and time.monotonic() < deadline:
+                return TimedOut(stage.seconds, stage.doing, stage.option)
+            return TimedOut(limit, stage.doing)
+        except TooLarge as large:
+            self.kill()
+            return OutOfMemory(large.held, large.ceiling, stage.doing)
         except Lost as lost:
             self.kill()
-            if lost.timed_out:
-                return TimedOut(limit, doing)
             kind = Defect if TRACEBACK in str(lost) else Crashed
-            return kind(f"while {doing}, {lost}")
+            return kind(f"while {stage.doing}, {lost}")
 
 
 class Lost(Exception):
-    """The worker died, or said nothing for too long (`timed_out`)."""
+    """The worker died, or has to be killed."""
 
-    def __init__(self, how: str, *, timed_out: bool = False) -> None:
-        super().__init__(how)
-        self.timed_out = timed_out
+
+class TooSlow(Lost):
+    """It said nothing for too long."""
+
+
+class TooLarge(Lost):
+    """It holds more memory than it may."""
+
+    def __init__(self, held: int, ceiling: int) -> None:
+        super().__init__(f"it held {held >> 20} MiB; it may have {ceiling >> 20} MiB")
+        self.held = held
+        self.ceiling = ceiling
 
 
 class Process:
-    """A process, the socket to it, and the file with what it prints."""
+    """A process, the socket to it, and the file with what it prints.
 
-    def __init__(self, command: Sequence[str]) -> None:
+    `ceiling` is the memory it may hold, in bytes.
+    """
+
+    def __init__(self, command: Sequence[str], ceiling: int) -> None:
+        self._ceiling = ceiling
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the process
         ours, theirs = socket.socketpair()
         with theirs:
@@ -147,13 +195,25 @@ class Process:
             raise Lost(self._post_mortem()) from error
 
     def receive(self, seconds: float) -> Any:
-        """The next message. Raises Lost if it does not come in time."""
+        """The next message. Raises Lost if it does not come in time or the process is too large."""
+        deadline = time.monotonic() + seconds
         try:
-            if not self._connection.poll(seconds):
-                raise Lost(f"it said nothing for {seconds:.0f} s", timed_out=True)
+            while not self._connection.poll(min(LOOK, max(0.0, deadline - time.monotonic()))):
+                self._weigh()
+                if time.monotonic() >= deadline:
+                    raise TooSlow(f"it said nothing for {seconds:.0f} s")
             return self._connection.recv()
         except (EOFError, OSError) as error:
             raise Lost(self._post_mortem()) from error
+
+    def _weigh(self) -> None:
+        """Raises TooLarge if the process holds more memory than it may."""
+        try:
+            held = psutil.Process(self._process.pid).memory_info().rss
+        except psutil.NoSuchProcess:  # it died: the connection tells
+            return
+        if held > self._ceiling:
+            raise TooLarge(held, self._ceiling)
 
     def kill(self) -> None:
         """Ends the process at once."""
@@ -195,13 +255,20 @@ def _environment() -> dict[str, str]:
 # --- the worker's end -----------------------------------------------------------------------------
 
 
-def serve(make: Callable[[Setup], Callable[[Request], Answer]]) -> None:
-    """Makes what answers requests, and answers them until the connection closes."""
+Tell: TypeAlias = Callable[[Stage], None]
+
+
+def serve(make: Callable[[Setup, Tell], Callable[[Request], Answer]]) -> None:
+    """Makes what answers requests, and answers them until the connection closes.
+
+    What is made may tell its starter of the stages of an answer.
+    """
     connection = Connection(int(sys.argv[1]))
+    _first_to_go()
     inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(connection, inbox), daemon=True).start()
     try:
-        answer = make(inbox.get())
+        answer = make(inbox.get(), connection.send)
     except LiftError as refusal:
         connection.send(Unfit(str(refusal)))
         return
@@ -217,3 +284,10 @@ def _listen(connection: Connection, inbox: queue.SimpleQueue[Any]) -> None:
             inbox.put(connection.recv())
         except (EOFError, OSError):
             os._exit(0)
+
+
+def _first_to_go() -> None:
+    """Asks Linux to end this process before all others when memory runs out."""
+    adjust = Path("/proc/self/oom_score_adj")
+    if adjust.exists():
+        adjust.write_text("1000")

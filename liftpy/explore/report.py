@@ -17,6 +17,7 @@ from liftpy.explore.campaign import Campaign
 from liftpy.explore.candidate import Settings
 from liftpy.explore.outcome import Kind
 from liftpy.explore.rows import Row
+from liftpy.explore.samples import Span
 
 FIGURES = ("peak", "allocated", "scratch", "local", "private")
 NARROW_FIGURES = ("peak", "scratch")
@@ -29,7 +30,10 @@ COLOURS: dict[Kind | str, str] = {
     "refused": "yellow",
     "build_failed": "red",
     "wrong": "bold red",
+    "stray": "bold red",
     "timed_out": "yellow",
+    "out_of_memory": "yellow",
+    "untimed": "yellow",
     "crashed": "red",
     "defect": "bold red",
 }
@@ -50,10 +54,16 @@ def _front_row(row: Row) -> dict[str, Any]:
         "id": row.id,
         "device": row.device,
         "time_ns": row.time_ns,
+        "interval_ns": _interval(row),
         **{name: getattr(row.memory, name) for name in FIGURES},
         "assignment": row.assignment,
         "derivation": row.derivation,
     }
+
+
+def _interval(row: Row) -> list[int] | None:
+    """Where the median time lies with 95 % confidence, in nanoseconds."""
+    return None if row.span is None else [round(row.span.low), round(row.span.high)]
 
 
 def candidates_json(campaign: Campaign) -> list[dict[str, Any]]:
@@ -75,11 +85,12 @@ def front_csv(rows: Sequence[Row]) -> str:
     names = list(dict.fromkeys(name for row in rows for name in row.assignment))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["id", "device", "time_ns", *FIGURES, *names])
+    writer.writerow(["id", "device", "time_ns", "low_ns", "high_ns", *FIGURES, *names])
     for row in rows:
+        times = [row.time_ns, *(_interval(row) or ("", ""))]
         figures = [getattr(row.memory, name) for name in FIGURES]
         chosen = [row.assignment.get(name, "") for name in names]
-        writer.writerow([row.id, row.device, row.time_ns, *figures, *chosen])
+        writer.writerow([row.id, row.device, *times, *figures, *chosen])
     return text.getvalue()
 
 
@@ -88,12 +99,13 @@ def front_table(rows: Sequence[Row], width: int, title: str | None = None) -> Ta
     shown = FIGURES if width >= WIDE else NARROW_FIGURES
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     table.add_column("id", no_wrap=True)
-    for name in ("time", *shown):
+    for name in ("time", "95 %", *shown):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("candidate", overflow="fold")
     for row in rows:
         figures = [in_bytes(getattr(row.memory, name)) for name in shown]
-        table.add_row(row.id, in_time(row.time_ns), *figures, settings_text(row.assignment))
+        costs = in_time(row.time_ns), in_span(row.span), *figures
+        table.add_row(row.id, *costs, settings_text(row.assignment))
     return table
 
 
@@ -139,6 +151,14 @@ def in_time(nanoseconds: int | None) -> str:
         if nanoseconds >= size:
             return f"{nanoseconds / size:.3f} {unit}"
     return f"{nanoseconds} ns"
+
+
+def in_span(span: Span | None) -> str:
+    """How far the ends of an interval are from its median: `-1 +3 %`."""
+    if span is None or not span.middle:
+        return ""
+    low, high = (100 * (end - span.middle) / span.middle for end in (span.low, span.high))
+    return f"{low:+.0f} {high:+.0f} %"
 
 
 def in_bytes(size: int | None) -> str:

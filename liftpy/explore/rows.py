@@ -9,6 +9,7 @@ from typing import Any
 
 from liftpy.constraints.device import Device
 from liftpy.explore.candidate import Settings
+from liftpy.explore.samples import Span, span_of
 from liftpy.opencl.kernel import Memory
 
 
@@ -56,6 +57,13 @@ class Row:
     error: float | None
     build_seconds: float | None
     device: str | None = None
+
+    @property
+    def span(self) -> Span | None:
+        """The median time in ns and its interval; None where it was not measured."""
+        if self.time_ns is None or not self.times_ns:
+            return None
+        return span_of([sum(row) for row in self.times_ns])
 
     @property
     def peak(self) -> int | None:

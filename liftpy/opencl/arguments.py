@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 
 from liftpy.constraints.device import Device
-from liftpy.errors import ArgumentRefused, DeviceRefused, InternalError, KernelRefused
+from liftpy.errors import (
+    ArgumentRefused,
+    ClockRefused,
+    DeviceRefused,
+    InternalError,
+    KernelRefused,
+)
 from liftpy.opencl.kernel import Buffer, Launch, Module, Names, Phase, Role, flat
 from liftpy.semantics import operations
 
@@ -132,6 +138,33 @@ def check_launch(module: Module, launch: Launch, device: Device, *, group: int, 
             launch.function,
             "local",
             local,
+        )
+
+
+CLOCK_SLACK = 2.0
+"""How many times longer than on the host's clock a launch may take on the device's."""
+
+
+def check_times(
+    module: Module, device: Device, launches: Sequence[Launch], times: Sequence[int], host_ns: int
+) -> None:
+    """Refuses times of launches, in ns, that cannot be; all took `host_ns` by the host's clock."""
+    where = f"the clock of {device.name} ({device.platform})"
+    for launch, time in zip(launches, times, strict=True):
+        if time < 0:
+            raise ClockRefused(
+                f"{module.name}: {where} says that {spell(launch)} ended {-time} ns before it "
+                "began. Its times are not kept."
+            )
+        if time > CLOCK_SLACK * host_ns:
+            raise ClockRefused(
+                f"{module.name}: {where} says that {spell(launch)} took {time} ns; the host waited "
+                f"{host_ns} ns for the whole run. Its times are not kept."
+            )
+    if launches and not any(times):
+        raise ClockRefused(
+            f"{module.name}: {where} says that its run took 0 ns: it does not go, or not finely "
+            "enough. Choose a larger problem."
         )
 
 

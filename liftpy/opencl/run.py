@@ -23,15 +23,23 @@ import numpy as np
 
 from liftpy.constraints.device import PROFILE, Device, Kind, check_attached, check_extensions
 from liftpy.constraints.profile import profile
-from liftpy.errors import ArgumentRefused, BuildFailed, DeviceRefused, InternalError, UnknownName
+from liftpy.errors import (
+    ArgumentRefused,
+    BuildFailed,
+    DeviceRefused,
+    InternalError,
+    StrayWrite,
+    UnknownName,
+)
 from liftpy.ir.types import EXTENSIONS
-from liftpy.opencl import runtimes
+from liftpy.opencl import guards, runtimes
 from liftpy.opencl.arguments import (
     DTYPES,
     POISON,
     check_launch,
     check_memory,
     check_module,
+    check_times,
     checked,
     parameters,
     spell,
@@ -272,7 +280,10 @@ class Session:
         }
         for launch in module.launches:
             self._check_launch(module, launch, kernels[launch.function])
-        loaded = Loaded(self.device, self._context, self._queue, module, kernels, seconds)
+        alignment = self._handle.mem_base_addr_align // 8  # OpenCL gives it in bits
+        loaded = Loaded(
+            self.device, alignment, self._context, self._queue, module, kernels, seconds
+        )
         self._loaded.add(loaded)
         return loaded
 
@@ -322,14 +333,20 @@ def _kernel(program: Any, function: str) -> cl.Kernel:
 class Loaded:
     """A module built for a device, with its device memory. `Session.load` makes it.
 
-    `created` lists every (slot, bytes) that was ever asked of clCreateBuffer, in order;
-    `prepare_ns` is the device time of the last prepare phase; `build_seconds` is the time that
-    the driver took to build the program (a driver may put work off to the first launch).
+    `created` lists every (slot, bytes) that was ever asked of clCreateBuffer, in order, less the
+    guard zones; `prepare_ns` is the device time of the last prepare phase; `build_seconds` is the
+    time that the driver took to build the program (a driver may put work off to the first launch).
+
+    A run is *checked* with `poison=True` in `set_constants`: everything that it should write is
+    filled with NaN before, every allocation has guard zones, and these and the buffers that kernels
+    may only read are looked at after every launch (liftpy/opencl/guards.py). `profile` goes over to
+    allocations without zones.
     """
 
     def __init__(
         self,
         device: Device,
+        alignment: int,
         context: cl.Context,
         queue: cl.CommandQueue,
         module: Module,
@@ -341,10 +358,14 @@ class Loaded:
         self.prepare_ns = 0
         self.created: list[tuple[str, int]] = []
         self._device = device
+        self._alignment = alignment
         self._context = context
         self._queue = queue
         self._kernels = kernels
         self._live: dict[str, cl.Buffer] = {}
+        self._zones: dict[str, tuple[cl.Buffer, int]] = {}
+        self._checking = False
+        self._constants: dict[str, np.ndarray] = {}
         self._inputs: dict[str, np.ndarray] | None = None
         self._prepared = False
         self._sizes = module.slots()
@@ -362,17 +383,23 @@ class Loaded:
 
     @property
     def allocated_bytes(self) -> int:
-        """Bytes of the device allocations that live now; after `run`, those that a run needs."""
-        return sum(self._sizes[slot] for slot in self._live)
+        """Bytes of the device allocations that live now; after `run`, those that a run needs.
+
+        Guard zones are not the module's and do not count.
+        """
+        return sum(int(buffer.size) for buffer in self._live.values())
 
     def set_constants(self, arrays: Mapping[str, np.ndarray], *, poison: bool = False) -> None:
         """Uploads the constants and runs the prepare phase; what no run reads is then released.
 
-        With `poison` everything that the prepare phase should write is filled with NaN before.
-        Raises ArgumentRefused for arrays that do not fit, DeviceRefused if the device fails.
+        With `poison` this and the runs that follow are checked.
+        Raises ArgumentRefused for arrays that do not fit, DeviceRefused if the device fails,
+        StrayWrite if a checked kernel wrote where it must not.
         """
         given = checked(self.module, "constant", arrays)
         self.close()
+        self._constants = given
+        self._checking = poison
         if poison:
             self._poison("prepare", {"packed", "temporary"})
         touched = touched_buffers(self.module, "prepare") | touched_buffers(self.module, "run")
@@ -380,7 +407,7 @@ class Loaded:
         self.prepare_ns = sum(self._execute("prepare"))
         kept = {self.module.buffer(name).slot for name in touched_buffers(self.module, "run")}
         for slot in self._live.keys() - kept:
-            self._live.pop(slot).release()
+            self._release(slot)
         self._prepared = True
 
     def run(self, arrays: Mapping[str, np.ndarray], *, poison: bool = False) -> Any:
@@ -393,10 +420,10 @@ class Loaded:
         which under Oclgrind is "uninitialised" in the first run.
 
         Raises ArgumentRefused for arrays that do not fit or constants that were not set,
-        DeviceRefused if the device fails.
+        DeviceRefused if the device fails, StrayWrite if a checked kernel wrote where it must not.
         """
         given = checked(self.module, "input", arrays)
-        self._prepare_once()
+        self._prepare_once(poison=poison)
         if poison:
             self._poison("run", {"temporary", "output"})
         self._upload(given)
@@ -418,27 +445,44 @@ class Loaded:
         """Device nanoseconds of each run-phase launch: `repeats` rows, one column a launch.
 
         Runs on the inputs of the last `run`, after `warmup` runs that are not counted. Uploads are
-        no part of the times. Raises ArgumentRefused if there was no `run`.
+        no part of the times. After a checked run the memory is allocated anew, without zones, and
+        prepared again. Raises ArgumentRefused if there was no `run`, ClockRefused for times that
+        cannot be.
         """
         if self._inputs is None:
             raise ArgumentRefused(
                 f"{self.module.name} cannot be profiled before it has inputs; call run() first."
             )
+        if self._checking:
+            inputs = self._inputs
+            self.set_constants(self._constants)
+            self._upload(inputs)
+            self._inputs = inputs
         overwritten = self._overwritten_inputs()
+        launches = [launch for launch in self.module.launches if launch.phase == "run"]
         rows: list[list[int]] = []
         for _ in range(warmup + repeats):
             self._upload(overwritten)
-            rows.append(self._execute("run"))
+            self._queue.finish()
+            start = time.perf_counter_ns()
+            row = self._execute("run")
+            check_times(self.module, self._device, launches, row, time.perf_counter_ns() - start)
+            rows.append(row)
         return rows[warmup:]
 
     def close(self) -> None:
         """Releases the device memory; the constants have to be set again."""
-        while self._live:
-            self._live.popitem()[1].release()
+        for slot in tuple(self._live):
+            self._release(slot)
         self._inputs = None
         self._prepared = False
 
-    def _prepare_once(self) -> None:
+    def _release(self, slot: str) -> None:
+        self._live.pop(slot).release()
+        if slot in self._zones:
+            self._zones.pop(slot)[0].release()
+
+    def _prepare_once(self, *, poison: bool) -> None:
         if self._prepared:
             return
         constants = [b.name for b in parameters(self.module, "constant")]
@@ -447,7 +491,7 @@ class Loaded:
                 f"{self.module.name} has constants that were not set: {', '.join(constants)}; "
                 "call set_constants() before run()."
             )
-        self.set_constants({})
+        self.set_constants({}, poison=poison)
 
     def _overwritten_inputs(self) -> dict[str, np.ndarray]:
         """The inputs whose slot another buffer of the run shares: a run may destroy them."""
@@ -465,15 +509,57 @@ class Loaded:
             size = self._sizes[buffer.slot]
             self.created.append((buffer.slot, size))
             with _refusal(self._device, f"{size} bytes for {buffer.name} of {self.module.name}"):
-                self._live[buffer.slot] = cl.Buffer(
-                    self._context, cl.mem_flags.READ_WRITE, size=size
-                )
+                self._live[buffer.slot] = self._allocate(buffer.slot, size)
         return self._live[buffer.slot]
+
+    def _allocate(self, slot: str, size: int) -> cl.Buffer:
+        """Device memory; in a checked run the middle of a larger piece, with zones around it."""
+        zone = 0
+        if self._checking:
+            zone = guards.zone(size, self._device.largest_buffer, self._alignment)
+        whole = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size=size + 2 * zone)
+        if not zone:
+            return whole
+        self._zones[slot] = whole, zone
+        for offset in (0, zone + size):
+            cl.enqueue_fill_buffer(self._queue, whole, guards.FILL, offset, zone)
+        return whole.get_sub_region(zone, size)
 
     def _upload(self, arrays: Mapping[str, np.ndarray]) -> None:
         for name, array in arrays.items():
             with _refusal(self._device, f"to copy {name} of {self.module.name} to the device"):
                 cl.enqueue_copy(self._queue, self._buffer(self.module.buffer(name)), array)
+
+    def _look(self, launch: Launch) -> None:
+        """Refuses a launch that wrote into a guard zone, or into a buffer that is only read.
+
+        Buffers that share their allocation with others are not looked into: they may be over.
+        """
+        stray = next(self._strays(launch), None)
+        if stray is not None:
+            raise StrayWrite(f"{self.module.name}: {stray.sentence}", stray.buffer, stray.first)
+
+    def _strays(self, launch: Launch) -> Iterator[guards.Stray]:
+        for slot, (whole, zone) in self._zones.items():
+            size = self._sizes[slot]
+            names = "/".join(b.name for b in self.module.buffers if b.slot == slot)
+            for offset in (0, zone + size):
+                bytes_there = np.empty(zone, np.uint8)
+                cl.enqueue_copy(self._queue, bytes_there, whole, src_offset=offset)
+                found = guards.changed(guards.FILL, bytes_there)
+                if found is not None:
+                    first, last = (offset - zone + k for k in found)
+                    yield guards.Stray(launch.function, names, first, last, size)
+        users = Counter(b.slot for b in self.module.buffers)
+        for name in launch.arguments:
+            buffer = self.module.buffer(name)
+            if buffer.role in {"input", "constant"} and users[buffer.slot] == 1:
+                array = (self._constants | (self._inputs or {}))[name]
+                there = np.empty(array.nbytes, np.uint8)
+                cl.enqueue_copy(self._queue, there, self._buffer(buffer))
+                found = guards.changed(np.ascontiguousarray(array).view(np.uint8).ravel(), there)
+                if found is not None:
+                    yield guards.Stray(launch.function, name, *found, buffer.bytes)
 
     def _poison(self, phase: Phase, roles: set[Role]) -> None:
         for name in sorted(touched_buffers(self.module, phase)):
@@ -487,13 +573,23 @@ class Loaded:
     def _execute(self, phase: Phase) -> list[int]:
         """Runs the launches of a phase to the end; nanoseconds of each."""
         launches = [launch for launch in self.module.launches if launch.phase == phase]
+        if self._checking:
+            return [self._checked_launch(launch) for launch in launches]
         events = [self._launch(launch) for launch in launches]
-        times: list[int] = []
-        for launch, event in zip(launches, events, strict=True):
-            with _refusal(self._device, f"{spell(launch)} of {self.module.name}"):
-                event.wait()
-                times.append(int(event.profile.end - event.profile.start))
-        return times
+        return [self._time(x, event) for x, event in zip(launches, events, strict=True)]
+
+    def _checked_launch(self, launch: Launch) -> int:
+        """Runs a launch and looks where it wrote; its nanoseconds."""
+        taken = self._time(launch, self._launch(launch))
+        with _refusal(self._device, f"to copy what {launch.function} wrote to the host"):
+            self._look(launch)
+        return taken
+
+    def _time(self, launch: Launch, event: cl.Event) -> int:
+        """The nanoseconds of a launch, when it is over."""
+        with _refusal(self._device, f"{spell(launch)} of {self.module.name}"):
+            event.wait()
+            return int(event.profile.end - event.profile.start)
 
     def _launch(self, launch: Launch) -> cl.Event:
         kernel = self._kernels[launch.function]

@@ -389,12 +389,15 @@ def test_a_campaign_is_explored_read_plotted_and_replayed(liftpy):
     assert data.keys() == {"program", "device", "front"}
     row = data["front"][0]
     figures = {"peak", "allocated", "scratch", "local", "private"}
-    assert row.keys() == {"id", "time_ns", "assignment", "derivation"} | figures
+    assert row.keys() == {"id", "time_ns", "interval_ns", "assignment", "derivation"} | figures
     assert liftpy("pareto", "liftpy.db", "--format", "json").json == data
     assert row["id"] in liftpy("pareto", "liftpy.db").out
     head, first, *_ = liftpy("pareto", "liftpy.db", "--format", "csv").out.splitlines()
-    assert head.startswith("id,device,time_ns,peak,allocated,scratch,local,private,family")
-    assert first.startswith(f"{row['id']},{row['time_ns']},{row['peak']}")
+    assert head.startswith("id,device,time_ns,low_ns,high_ns,peak,allocated,scratch,local,private,")
+    low, high = row["interval_ns"]
+    assert low <= row["time_ns"] <= high
+    times = f"{row['time_ns']},{low},{high}"
+    assert first.startswith(f"{row['id']},{row['device']},{times},{row['peak']}")
 
     listed = liftpy("candidates", "liftpy.db", "--json").json
     assert len(listed) == 4

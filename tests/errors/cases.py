@@ -35,7 +35,7 @@ from liftpy.ir.constraint import at_most
 from liftpy.ir.expr import FunCall, Lambda, Literal, Param, Program, ScalarOp
 from liftpy.ir.nat import var
 from liftpy.ir.types import TupleType
-from liftpy.opencl.arguments import check_launch, check_memory
+from liftpy.opencl.arguments import check_launch, check_memory, check_times
 from liftpy.opencl.run import Session, find_device
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.skeleton import skeleton_of
@@ -332,6 +332,15 @@ CASES |= {
     ),
     "buffer_too_large": lambda _: check_memory(
         saxpy(), replace(DEFAULT_DEVICE, largest_buffer=403)
+    ),
+    "time_of_a_clock_that_goes_back": lambda _: check_times(
+        LOCAL, DEFAULT_DEVICE, [LAUNCH], [-40], 1000
+    ),
+    "time_longer_than_the_host_waited": lambda _: check_times(
+        LOCAL, DEFAULT_DEVICE, [LAUNCH], [1_000_000], 1000
+    ),
+    "time_of_a_clock_that_stands": lambda _: check_times(
+        LOCAL, DEFAULT_DEVICE, [LAUNCH], [0], 1000
     ),
     "memory_too_small": lambda _: check_memory(
         saxpy(), replace(DEFAULT_DEVICE, global_memory=1615)

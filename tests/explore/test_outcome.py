@@ -9,8 +9,11 @@ from liftpy.explore.outcome import (
     Crashed,
     Defect,
     Measured,
+    OutOfMemory,
     Refused,
+    Stray,
     TimedOut,
+    Untimed,
     WrongResult,
 )
 from liftpy.opencl.kernel import Memory
@@ -22,7 +25,10 @@ OUTCOMES = [
     Refused("kernel needs work-groups of 512; the device has 256"),
     BuildFailed("line 3: undeclared identifier"),
     WrongResult((2, 3), 1.5, 2.5),
-    TimedOut(60, "building, checking and timing it"),
+    Stray("out", 4096, "kernel k wrote from byte 4096 to byte 4099 of buffer out"),
+    TimedOut(60, "timing it"),
+    OutOfMemory(9 << 30, 8 << 30, "building it"),
+    Untimed("the device's clock gave a launch 0 ns"),
     Crashed("the process died with signal SIGSEGV"),
     Defect("allocated is 8, clCreateBuffer was asked for 9"),
 ]
@@ -55,4 +61,7 @@ def test_a_wrong_result_says_where_and_what():
 def test_a_time_out_names_the_limit_and_its_option():
     assert TimedOut(60, "compiling it").reason == (
         "compiling it did not end within 60 s (--candidate-limit)"
+    )
+    assert TimedOut(5, "building it", "--build-limit").reason == (
+        "building it did not end within 5 s (--build-limit)"
     )

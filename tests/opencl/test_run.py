@@ -12,12 +12,15 @@ from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import (
     ArgumentRefused,
     BuildFailed,
+    ClockRefused,
     DeviceRefused,
     InternalError,
+    StrayWrite,
     UnknownName,
 )
 from liftpy.opencl import run
-from liftpy.opencl.arguments import check_launch, check_memory
+from liftpy.opencl.arguments import check_launch, check_memory, check_times
+from liftpy.opencl.guards import ZONE, zone
 from liftpy.opencl.kernel import Buffer, Launch, Memory, Module
 from liftpy.opencl.run import Session, device_notes, devices, find_device
 from tests.oclgrind import check_under_oclgrind, oclgrind_complaints
@@ -179,6 +182,51 @@ def test_poison_shows_what_is_not_written_between_kernels(session, statement):
     assert np.flatnonzero(np.isnan(output)).tolist() == [7]
 
 
+# --- guard zones ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("phase", "wrong", "buffer", "first"),
+    [
+        ("prepare", "w2[i] = 2.0f * w[i]; if (i == 3) w2[-1] = 1;", "weights", -4),
+        ("run", "t[i] = w2[i] * x[i]; if (i == 3) t[i + 98] = 1;", "between", 4 * N),
+    ],
+)
+def test_a_stray_write_is_refused_in_a_checked_run_only(session, phase, wrong, buffer, first):
+    right = wrong.split(";")[0]
+    assert right in SOURCE
+    with session.load(saxpy(SOURCE.replace(f"{right};", wrong))) as loaded:
+
+        def run():
+            loaded.set_constants({"w": W}, poison=True)
+            assert phase == "run", "the prepare phase is looked at as well"
+            loaded.run({"x": X, "y": Y}, poison=True)
+
+        with pytest.raises(StrayWrite, match=f"wrote from byte {first} to byte") as stray:
+            run()
+        assert stray.value.offset == first
+        assert loaded.module.buffer(stray.value.buffer).slot == buffer
+
+
+def test_guard_zones_are_not_the_modules_memory_and_timed_runs_have_none(loaded):
+    loaded.set_constants({"w": W}, poison=True)
+    loaded.run({"x": X, "y": Y}, poison=True)
+    assert loaded.allocated_bytes == 4 * 4 * N
+    assert {size for _, size in loaded.created} == {4 * N}
+    assert len(loaded._zones) == 4
+    loaded.profile(1, 0)
+    assert loaded.allocated_bytes == 4 * 4 * N
+    assert not loaded._zones
+    np.testing.assert_array_equal(loaded.run({"x": X, "y": Y}), EXPECTED)
+
+
+def test_zones_are_aligned_and_as_large_as_a_buffer_may_be():
+    assert zone(400, 1 << 30, 128) == ZONE
+    assert zone(400, 1400, 128) == 384
+    assert zone(400, 500, 128) == 0
+    assert zone(400, 300, 128) == 0
+
+
 # --- memory and time ------------------------------------------------------------------------------
 
 
@@ -326,6 +374,19 @@ def test_memory_is_refused_by_what_lives_at_once():
     check_memory(module, replace(DEFAULT_DEVICE, global_memory=4 * 4 * N))
     with pytest.raises(DeviceRefused, match=f"needs {4 * 4 * N} bytes in its run phase"):
         check_memory(module, replace(DEFAULT_DEVICE, global_memory=4 * 4 * N - 1))
+
+
+def test_times_that_cannot_be_are_refused():
+    module = saxpy()
+    launches = module.launches[1:]
+    check_times(module, DEFAULT_DEVICE, launches, [0, 700], 800)
+    for times, why in (
+        ([10, -3], r" ended 3 ns before it began"),
+        ([0, 0], "took 0 ns"),
+        ([10, 1601], "took 1601 ns; the host waited 800 ns"),
+    ):
+        with pytest.raises(ClockRefused, match=why):
+            check_times(module, DEFAULT_DEVICE, launches, times, 800)
 
 
 def test_a_launch_is_refused_by_dimension_and_by_local_memory():

@@ -1,0 +1,167 @@
+"""Statistics of times: how sure a median is, and when there are samples enough.
+
+Nothing is assumed of how times are distributed: they have long tails, and several modes.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+REPEATS = 6
+"""Timed runs of a candidate, at least, unless it is slow: the fewest that bound a median."""
+
+MOST_REPEATS = 50
+ENOUGH_SECONDS = 0.5
+"""A candidate is run until its median is `TIGHT`, so often, or until so much is measured."""
+
+TIGHT = 0.02
+"""How wide the interval of a median is when it is known well enough, relative to the median."""
+
+SLOW = 5.0
+"""A candidate that is so many times slower than the best so far is run `SLOW_REPEATS` times."""
+
+SLOW_REPEATS = 2
+
+SETTLED = 0.9
+"""Warming up ends with a run that takes more than so much of the time of the one before."""
+
+MOST_WARM_UPS = 5
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Span:
+    """A median, and the interval in which the true one lies with `CONFIDENCE`."""
+
+    middle: float
+    low: float
+    high: float
+
+    @property
+    def width(self) -> float:
+        """The width of the interval, relative to the median."""
+        return (self.high - self.low) / self.middle if self.middle else math.inf
+
+
+def span_of(samples: Sequence[float]) -> Span:
+    """The median of samples and its interval, from the ranks of the samples alone.
+
+    The true median is below the k-th smallest of n samples with the chance that fewer than k of n
+    fair coins fall heads, and above the k-th largest likewise. The largest k is taken with which
+    both together are unlikely enough; fewer than 6 samples say no more than their range.
+    """
+    ordered = sorted(samples)
+    n = len(ordered)
+    chance, k = 2.0 / 2**n, 1
+    while chance + 2 * math.comb(n, k) / 2**n <= 1 - CONFIDENCE:
+        chance += 2 * math.comb(n, k) / 2**n
+        k += 1
+    return Span(statistics.median(ordered), ordered[k - 1], ordered[n - k])
+
+
+def enough(totals: Sequence[int], best_ns: int | None, seconds: float) -> bool:
+    """Whether a candidate has been timed often enough.
+
+    totals: nanoseconds of its runs. `best_ns` is the best candidate's time, `seconds` what its runs
+    may take together.
+    """
+    if not totals:
+        return False
+    spent = sum(totals)
+    if spent + totals[-1] > seconds * 1e9:
+        return True
+    if best_ns is not None and min(totals) > SLOW * best_ns:
+        return len(totals) >= SLOW_REPEATS
+    if len(totals) < REPEATS:
+        return False
+    if len(totals) >= MOST_REPEATS or spent >= ENOUGH_SECONDS * 1e9:
+        return True
+    return span_of(totals).width <= TIGHT
+
+
+Row = tuple[int, ...]
+"""Nanoseconds of each launch of a run."""
+
+
+def sample(
+    run: Callable[[], Sequence[int]], best_ns: int | None = None, seconds: float = math.inf
+) -> tuple[Row, ...]:
+    """Times of runs, after some to warm up; a row a run. There is at least one.
+
+    `run` runs once and gives the nanoseconds of each launch.
+    """
+    spent = last = 0
+    for _ in range(MOST_WARM_UPS):
+        before, last = last, sum(run())
+        spent += last
+        slow = best_ns is not None and last > SLOW * best_ns
+        if slow or spent + 2 * last > seconds * 1e9 or (before and last > SETTLED * before):
+            break
+    rows: list[Row] = []
+    left = seconds - spent / 1e9
+    while not enough([sum(row) for row in rows], best_ns, left):
+        rows.append(tuple(run()))
+    return tuple(rows)
+
+
+# --- disturbance ----------------------------------------------------------------------------------
+
+REMEMBERED = 101
+"""Times of the reference kernel whose median is the usual one."""
+
+DEPARTURE = 0.25
+"""By how much the reference may depart from its usual time before samples are doubted."""
+
+RETAKES = 2
+"""How often doubted samples are taken again."""
+
+
+class History:
+    """The times of the reference kernel so far, in any unit."""
+
+    def __init__(self) -> None:
+        self._times: deque[float] = deque(maxlen=REMEMBERED)
+
+    def take(self, time: float) -> float:
+        """How many times its usual time the reference takes now; 1 at first."""
+        self._times.append(time)
+        return time / statistics.median(self._times)
+
+
+def farthest(ratios: Iterable[float]) -> float:
+    """The ratio that is farthest from 1."""
+    return max(ratios, key=lambda ratio: max(ratio, 1 / ratio))
+
+
+def departs(ratio: float) -> bool:
+    """Whether a multiple of the usual time is too far from 1, either way."""
+    return max(ratio, 1 / ratio) > 1 + DEPARTURE
+
+
+def undisturbed(
+    take: Callable[[], tuple[Row, ...]], look: Callable[[], float], seconds: float
+) -> tuple[tuple[Row, ...], float]:
+    """Samples, and how many times its usual time the reference kernel took around them.
+
+    `take` takes samples, `look` is the reference now. Where it departs before or after, samples are
+    taken again, `RETAKES` times at most and while that fits into so many seconds; of all, those
+    with the least departure count.
+    """
+    found: list[tuple[float, tuple[Row, ...]]] = []
+    before, spent = look(), 0.0
+    while True:
+        rows = take()
+        spent += sum(map(sum, rows)) / 1e9
+        after = look()
+        found.append((farthest((before, after)), rows))
+        calm = not departs(found[-1][0])
+        if calm or len(found) > RETAKES or spent * (1 + 1 / len(found)) > seconds:
+            break
+        before = after
+    ratio, rows = min(found, key=lambda f: max(f[0], 1 / f[0]))
+    return rows, ratio

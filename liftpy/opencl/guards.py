@@ -1,0 +1,64 @@
+"""Guard zones: memory on both sides of a buffer that no kernel may write.
+
+A checked run allocates them around every device allocation, fills them, and looks after every
+launch whether they are as they were. Timed runs have none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+ZONE = 1 << 16
+"""Bytes of a zone, at most: a write that goes astray by less is seen."""
+
+FILL = np.array(0xFF, np.uint8)
+"""What zones are filled with: bytes that are a NaN in every float type, and -1 in integers.
+
+So what is read from there by mistake shows in the result as well. It is not the NaN that
+arithmetic makes: a stray write of one is seen.
+"""
+
+
+@dataclass(frozen=True)
+class Stray:
+    """Bytes that a kernel wrote where it must not.
+
+    `first` and `last` are offsets in bytes from the beginning of `buffer`, which has `size` bytes;
+    those of a zone are negative, or `size` and more. With others it wrote into a buffer that
+    it may only read.
+    """
+
+    kernel: str
+    buffer: str
+    first: int
+    last: int
+    size: int
+
+    @property
+    def sentence(self) -> str:
+        """What was written where."""
+        end = self.size - 1
+        where = f"from byte {self.first} to byte {self.last} of buffer {self.buffer}"
+        if 0 <= self.first < self.size:
+            return f"kernel {self.kernel} changed bytes {where}, which it may only read"
+        return f"kernel {self.kernel} wrote {where}, which has bytes 0 to {end}"
+
+
+def zone(size: int, largest: int, alignment: int) -> int:
+    """Bytes of each zone of an allocation of `size`.
+
+    `largest` is what the device allows in one buffer: where two zones do not fit, there are none.
+    A buffer begins behind its first zone, so that is a multiple of the device's `alignment`.
+    """
+    room = min(ZONE, (largest - size) // 2)
+    return max(0, room - room % max(alignment, 1))
+
+
+def changed(before: NDArray[Any], after: NDArray[Any]) -> tuple[int, int] | None:
+    """The first and last byte in which memory differs from what it was."""
+    different = np.flatnonzero(after != before)
+    return (int(different[0]), int(different[-1])) if len(different) else None
