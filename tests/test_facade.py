@@ -53,3 +53,22 @@ def test_a_room_does_not_take_the_name_of_a_function():
     )
     done = run(code)
     assert done.stdout.split() == ["liftpy.explore.campaign", "liftpy.explore.kernel"], done.stderr
+
+
+BOARD = """
+import sys
+sys.modules["z3"] = sys.modules["lark"] = None
+import liftpy
+import liftpy.explore.bench, liftpy.explore.board
+device = liftpy.find_device({selector!r})
+print(device.name)
+"""
+
+
+def test_a_board_needs_neither_solver_nor_parser(runtime):
+    pytest.importorskip("distributed")
+    selector = "intel" if "Intel" in runtime.platform else "pocl"
+    done = run(BOARD.format(selector=selector))
+    assert done.stdout.strip() == runtime.name, done.stderr
+    refused = run(BOARD.format(selector=selector) + "liftpy.parse")
+    assert "ModuleNotFoundError: import of" in refused.stderr  # the block is one

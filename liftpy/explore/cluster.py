@@ -85,7 +85,7 @@ class Cluster:
             self.limits = meet(self.devices) if known is None else known[0]
             self._keep()
         except BaseException:
-            self.client.close()
+            self._leave()
             raise
 
     def __enter__(self) -> Self:
@@ -97,7 +97,7 @@ class Cluster:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.client.close(timeout=2)
+        self._leave()
 
     @property
     def lag(self) -> int:
@@ -186,8 +186,6 @@ class Cluster:
         end = time.monotonic() + self.workers.patience
         self.look()
         while len(self.fit) < self.workers.expected or self._some_are_asked:
-            if self.refused and not self.boards:
-                raise ClusterRefused(self._why_nobody())
             if time.monotonic() > end and self.fit:
                 if len(self.fit) < self.workers.expected:
                     raise ClusterRefused(self._why_so_few())
@@ -223,6 +221,11 @@ class Cluster:
             self.examine(one)
         if not self.fit:
             raise ClusterRefused(self._why_nobody())
+
+    def _leave(self) -> None:
+        if self.client.status == "running":
+            self.client.unsubscribe_topic("all")
+        self.client.close(timeout=GOODBYE_SECONDS)
 
     def _overhear(self, event: tuple[float, Any]) -> None:
         """Called in the client's thread when something happens on the scheduler."""
