@@ -186,7 +186,7 @@ class Cluster:
         end = time.monotonic() + self.workers.patience
         self.look()
         while len(self.fit) < self.workers.expected or self._some_are_asked:
-            if time.monotonic() > end and self.fit:
+            if time.monotonic() > end and self.boards:
                 if len(self.fit) < self.workers.expected:
                     raise ClusterRefused(self._why_so_few())
                 break  # who is asked still is busy; it joins when it has answered
@@ -267,7 +267,7 @@ class Cluster:
             one.future.cancel()
 
     def _why_so_few(self) -> str:
-        there = ", ".join(f"{one.name} ({one.address})" for one in self.fit)
+        there = ", ".join(f"{one.name} ({one.address})" for one in self.fit) or "none has answered"
         lines = "".join(f"\n  {address}: {why}" for address, why in self.refused.items())
         return (
             f"{self.workers.expected} workers are expected at {self.workers.address}; after "
