@@ -135,8 +135,9 @@ class Cluster:
 
     @property
     def fit(self) -> list[Board]:
-        """The workers that have said what they are, and are not refused."""
-        return [b for b in self.boards.values() if b.device is not None]
+        """The workers that have said what they are, and are not refused, by their names."""
+        described = (b for b in self.boards.values() if b.device is not None)
+        return sorted(described, key=lambda b: (b.name, b.address))
 
     def ask(self, to: Board, then: Callable[[Future[Any]], None], what: Any, *given: Any) -> None:
         """Has a worker do something; the step `then` is taken when it is done."""
