@@ -22,7 +22,8 @@ from report import table
 
 import liftpy as lp
 from liftpy.compile import compile_candidate
-from liftpy.explore.meaning import Judge, expected, inputs
+from liftpy.explore.inputs import inputs
+from liftpy.explore.meaning import Judge, expected
 from liftpy.explore.measurement import run_poisoned, timed
 from liftpy.explore.search import DEFAULT, SEARCHES, Trial, named
 from liftpy.explore.space import everything

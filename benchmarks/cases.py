@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 import liftpy as lp
-from liftpy.explore.meaning import Judge, expected, inputs
+from liftpy.explore.inputs import inputs
+from liftpy.explore.meaning import Judge, expected
 from liftpy.explore.outcome import WrongResult
 from liftpy.workloads import ALEXNET, FAMILIES, MOBILENET, RESNET50, VGG16, Convolution
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import multiprocessing
 import os
 import resource
 import subprocess
@@ -31,7 +30,6 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection
 
 import liftpy as lp
 from liftpy.compile import compile_candidate, skeletons
@@ -40,11 +38,11 @@ from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.constraints.draw import Space as Points
 from liftpy.constraints.profile import profile
 from liftpy.constraints.system import Clause, ConstraintSystem
-from liftpy.explore.bench import Bench
 from liftpy.explore.candidate import program_text
-from liftpy.explore.compiling import Compiler
-from liftpy.explore.meaning import expected, inputs
-from liftpy.explore.messages import Compile, Compiled, Doubtful, Measure, Settle, Setup
+from liftpy.explore.inputs import Inputs
+from liftpy.explore.meaning import expected
+from liftpy.explore.measure import Measurer
+from liftpy.explore.messages import Setup
 from liftpy.explore.outcome import KINDS
 from liftpy.explore.space import Space
 from liftpy.ir.constraint import divides
@@ -61,7 +59,7 @@ BUILD_S, DRAWS_PER_S, EXPLAIN_S = 5.0, 2000, 2.0
 SETTINGS = (("theta=7", "kappa=5"), ("theta=50", "omega=2"), ("theta=7", "sigma=25", "kappa=4"))
 """Settings that clash: a broken condition, two conditions, a condition of some skeletons only."""
 
-READY_S, CANDIDATE_S = 180.0, 60.0
+CANDIDATE_S = 60.0
 """Section 4: seconds for deriving and for the float64 of a program; for a candidate."""
 
 MOST_MFLOP = 15.0  # operations of a program of section 4
@@ -254,61 +252,24 @@ def smaller(layer: Convolution) -> Convolution:
     return layer
 
 
-def try_candidates(text: str, count: int, seed: int, results: Connection) -> None:
-    """Sends what becomes of a program's drawn candidates; in a process of its own.
+def tried(text: str, count: int, seed: int) -> Iterator[Tried]:
+    """What becomes of a program's drawn candidates, as a campaign judges them.
 
-    As a campaign judges them, but run twice only. The first is the plain form, which every program
-    has.
+    The first is the plain form, which every program has. Two timed runs are enough: 1 ns as the
+    best time so far makes every candidate a slow one.
     """
-    program = parse(text)
-    device = lp.find_device()
+    program, device = parse(text), lp.find_device()
     space = lp.space(program, device)
     drawn = [*space.sample(1, seed, "plain"), *space.sample(count, seed)]
     drawn = list({candidate.key: candidate for candidate in drawn}.values())[:count]
-    arrays = inputs(program)
-    setup = Setup(text, device, arrays, expected(program, arrays))
-    compiler, bench = Compiler(setup), Bench(setup)
-    results.send(None)  # ready
-    for candidate in drawn:
-        begun = time.perf_counter()
-        outcome = compiler.compile(Compile(candidate.skeleton.key, candidate.assignment))
-        if isinstance(outcome, Compiled):
-            outcome = bench.measure(Measure(outcome.module, best_ns=1, seconds=CANDIDATE_S))
-        if isinstance(outcome, Doubtful):
-            outcome = compiler.settle(Settle(outcome))
-        seconds = time.perf_counter() - begun
-        results.send(Tried(candidate.label, outcome.kind, outcome.reason, seconds))
-    results.close()
-
-
-def tried(text: str, count: int, seed: int) -> Iterator[Tried]:
-    """What becomes of a program's drawn candidates; one that hangs or crashes ends it."""
-    processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["liftpy", "liftpy.explore.bench", "liftpy.explore.compiling"])
-    ours, theirs = processes.Pipe(duplex=False)
-    process = processes.Process(
-        target=try_candidates, args=(text, count, seed, theirs), daemon=True
-    )
-    process.start()
-    theirs.close()
-    limit = READY_S
-    try:
-        while True:
-            if not ours.poll(limit):
-                yield Tried("", "timed_out", f"nothing within {limit:g} s", limit)
-                return
-            found = ours.recv()
-            limit = CANDIDATE_S
-            if found is not None:
-                yield found
-    except EOFError:
-        process.join()
-        if process.exitcode:
-            yield Tried("", "crashed", f"exit code {process.exitcode}", 0.0)
-    finally:
-        process.kill()
-        process.join()
-        ours.close()
+    given, arrays = Inputs.of(program)
+    setup = Setup(text, device, given, expected(program, arrays))
+    with Measurer(setup, CANDIDATE_S) as measurer:
+        for candidate in drawn:
+            begun = time.perf_counter()
+            outcome = measurer.measure(candidate, best_ns=1)
+            seconds = time.perf_counter() - begun
+            yield Tried(candidate.label, outcome.kind, outcome.reason, seconds)
 
 
 def candidates(each: int, seed: int) -> list[str]:

@@ -5,118 +5,119 @@ import liftpy as lp
 program = lp.workload("vgg16/7")
 kernel = lp.compile(program)
 campaign = lp.explore(program, samples=100, seed=0, db="vgg7.db")
+
+A name is looked up when it is first used (PEP 562). So a board that only measures can import liftpy
+without z3 and lark, and a command starts without what it does not need.
 """
 
-from collections.abc import Callable
-from typing import Any
+from __future__ import annotations
 
-from liftpy.errors import LiftError
-from liftpy.explore.campaign import Campaign, explore
-from liftpy.explore.campaign import space_of as space
-from liftpy.explore.kernel import Kernel
-from liftpy.explore.kernel import compile_to_kernel as compile
-from liftpy.explore.space import Space
-from liftpy.explore.version import VERSION
-from liftpy.ir.expr import Expr, Program, UserFun
-from liftpy.ir.nat import Nat, var
-from liftpy.ir.nat import var as size
-from liftpy.ir.types import BOOL, F16, F32, F64, I8, I32, I64, Type
-from liftpy.opencl.run import devices, find_device
-from liftpy.primitives.lang import (
-    ASSOCIATIVE,
-    COMMUTATIVE,
-    DERIVED,
-    absolute,
-    add,
-    as_scalar,
-    as_vector,
-    ceil,
-    const,
-    convert,
-    cos,
-    equal,
-    exp,
-    floor,
-    full,
-    fun,
-    generate,
-    get,
-    iota,
-    iterate,
-    iterate_seq,
-    join,
-    larger,
-    let,
-    log,
-    map,
-    map2d,
-    map3d,
-    map_glb,
-    map_lcl,
-    map_seq,
-    map_seq_unroll,
-    map_vec,
-    map_wrg,
-    maximum,
-    minimum,
-    mul,
-    neutral,
-    pad,
-    pad2d,
-    pad3d,
-    permute,
-    power,
-    program,
-    reduce,
-    reduce_seq,
-    reduce_seq_unroll,
-    reduce_vec,
-    reorder,
-    scan,
-    scan_seq,
-    scatter,
-    select,
-    sin,
-    slice,
-    slide,
-    slide2d,
-    slide2d_rect,
-    slide3d,
-    slide_seq,
-    smaller,
-    split,
-    sqrt,
-    tanh,
-    to_global,
-    to_local,
-    to_private,
-    transpose,
-    unequal,
-    unzip,
-    zip,
-)
-from liftpy.primitives.lang import array_type as array
-from liftpy.primitives.transpose import stride
-from liftpy.rewrite import strategy
-from liftpy.rewrite.rules import RULES as rules  # noqa: N811  a catalogue to users
-from liftpy.semantics.evaluate import evaluate, evaluate_at
-from liftpy.semantics.ledger import certify as prove
-from liftpy.semantics.sizes import at_sizes, parse, show
-from liftpy.workloads import workload, workloads
+import importlib
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-f16, f32, f64 = F16, F32, F64
-i8, i32, i64, boolean = I8, I32, I64, BOOL
+if TYPE_CHECKING:  # what each name is, for those who read the types; _HOMES says it at run time
+    from liftpy.errors import LiftError
+    from liftpy.explore.campaign import Campaign, explore
+    from liftpy.explore.campaign import space_of as space
+    from liftpy.explore.kernel import Kernel
+    from liftpy.explore.kernel import compile_to_kernel as compile
+    from liftpy.explore.space import Space
+    from liftpy.explore.version import VERSION as __version__
+    from liftpy.ir.expr import Expr, Program, UserFun
+    from liftpy.ir.nat import Nat, var
+    from liftpy.ir.nat import var as size
+    from liftpy.ir.types import BOOL as boolean
+    from liftpy.ir.types import F16 as f16
+    from liftpy.ir.types import F32 as f32
+    from liftpy.ir.types import F64 as f64
+    from liftpy.ir.types import I8 as i8
+    from liftpy.ir.types import I32 as i32
+    from liftpy.ir.types import I64 as i64
+    from liftpy.ir.types import Type
+    from liftpy.opencl.run import devices, find_device
+    from liftpy.primitives.lang import (
+        ASSOCIATIVE,
+        COMMUTATIVE,
+        absolute,
+        add,
+        as_scalar,
+        as_vector,
+        ceil,
+        const,
+        convert,
+        cos,
+        equal,
+        exp,
+        floor,
+        full,
+        fun,
+        generate,
+        get,
+        iota,
+        iterate,
+        iterate_seq,
+        join,
+        larger,
+        let,
+        log,
+        map,
+        map2d,
+        map3d,
+        map_glb,
+        map_lcl,
+        map_seq,
+        map_seq_unroll,
+        map_vec,
+        map_wrg,
+        maximum,
+        minimum,
+        mul,
+        neutral,
+        pad,
+        pad2d,
+        pad3d,
+        permute,
+        power,
+        program,
+        reduce,
+        reduce_seq,
+        reduce_seq_unroll,
+        reduce_vec,
+        reorder,
+        scan,
+        scan_seq,
+        scatter,
+        select,
+        sin,
+        slice,
+        slide,
+        slide2d,
+        slide2d_rect,
+        slide3d,
+        slide_seq,
+        smaller,
+        split,
+        sqrt,
+        tanh,
+        to_global,
+        to_local,
+        to_private,
+        transpose,
+        unequal,
+        unzip,
+        zip,
+    )
+    from liftpy.primitives.lang import array_type as array
+    from liftpy.primitives.transpose import stride
+    from liftpy.rewrite import strategy
+    from liftpy.rewrite.rules import RULES as rules
+    from liftpy.semantics.evaluate import evaluate, evaluate_at
+    from liftpy.semantics.ledger import certify as prove
+    from liftpy.semantics.sizes import at_sizes, parse, show
+    from liftpy.workloads import workload, workloads
 
-
-def __getattr__(name: str) -> Callable[..., Any]:
-    """The words that need no more than their class: `take`, `drop`, `concat`, `pad_clamp`, ..."""
-    if name not in DERIVED:
-        message = f"module {__name__} has no attribute {name!r}"
-        raise AttributeError(message)
-    return DERIVED[name]
-
-
-__version__ = VERSION
 __all__ = [
     "ASSOCIATIVE",
     "COMMUTATIVE",
@@ -129,6 +130,7 @@ __all__ = [
     "Space",
     "Type",
     "UserFun",
+    "__version__",
     "absolute",
     "add",
     "array",
@@ -224,3 +226,81 @@ __all__ = [
     "workloads",
     "zip",
 ]
+
+_WORDS = "liftpy.primitives.lang"
+
+_HOMES = {
+    "Campaign": "liftpy.explore.campaign:Campaign",
+    "Expr": "liftpy.ir.expr:Expr",
+    "Kernel": "liftpy.explore.kernel:Kernel",
+    "LiftError": "liftpy.errors:LiftError",
+    "Nat": "liftpy.ir.nat:Nat",
+    "Program": "liftpy.ir.expr:Program",
+    "Space": "liftpy.explore.space:Space",
+    "Type": "liftpy.ir.types:Type",
+    "UserFun": "liftpy.ir.expr:UserFun",
+    "__version__": "liftpy.explore.version:VERSION",
+    "array": f"{_WORDS}:array_type",
+    "at_sizes": "liftpy.semantics.sizes:at_sizes",
+    "boolean": "liftpy.ir.types:BOOL",
+    "compile": "liftpy.explore.kernel:compile_to_kernel",
+    "devices": "liftpy.opencl.run:devices",
+    "evaluate": "liftpy.semantics.evaluate:evaluate",
+    "evaluate_at": "liftpy.semantics.evaluate:evaluate_at",
+    "explore": "liftpy.explore.campaign:explore",
+    "f16": "liftpy.ir.types:F16",
+    "f32": "liftpy.ir.types:F32",
+    "f64": "liftpy.ir.types:F64",
+    "find_device": "liftpy.opencl.run:find_device",
+    "i8": "liftpy.ir.types:I8",
+    "i32": "liftpy.ir.types:I32",
+    "i64": "liftpy.ir.types:I64",
+    "parse": "liftpy.semantics.sizes:parse",
+    "prove": "liftpy.semantics.ledger:certify",
+    "rules": "liftpy.rewrite.rules:RULES",
+    "show": "liftpy.semantics.sizes:show",
+    "size": "liftpy.ir.nat:var",
+    "space": "liftpy.explore.campaign:space_of",
+    "strategy": "liftpy.rewrite.strategy",
+    "stride": "liftpy.primitives.transpose:stride",
+    "var": "liftpy.ir.nat:var",
+    "workload": "liftpy.workloads:workload",
+    "workloads": "liftpy.workloads:workloads",
+}
+"""Where a name is at home; every other one is a word of the language, and is in `_WORDS`.
+
+(A test holds this against the imports above.)
+"""
+
+
+def __getattr__(name: str) -> Any:
+    """A name of the facade, or a word that needs no more than its class: `take`, `concat`."""
+    home = _HOMES.get(name, f"{_WORDS}:{name}")
+    module, _, attribute = home.partition(":")
+    known = name in _HOMES or name in __all__
+    if not known and (name.startswith("_") or name not in _module(_WORDS).DERIVED):
+        message = f"module {__name__} has no attribute {name!r}"
+        raise AttributeError(message)
+    value = getattr(_module(module), attribute) if attribute else _module(module)
+    globals()[name] = value  # asked once
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(name)
+
+
+class _Facade(ModuleType):
+    """Keeps `explore` and `compile` functions: importing a room would give its name to the room."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        room = isinstance(value, ModuleType) and value.__name__ == f"{__name__}.{name}"
+        if not (room and name in _HOMES):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Facade

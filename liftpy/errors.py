@@ -12,6 +12,7 @@
         ClockRefused             its clock gave times that cannot be
       BuildFailed                the driver refused the kernel; carries source and log
       WorkerRefused              a process that measures or compiles cannot be started
+      ClusterRefused             a dask cluster out of reach, or without a worker that fits
       StoreRefused               a database of another program, version or device
       ResultsRefused             what a board printed is not whole, or of something else
       Unsatisfiable              conditions that no choice satisfies; `explore` exits with 3
@@ -59,6 +60,10 @@ class ArgumentRefused(LiftError):
 
 class DeviceRefused(LiftError):
     """No OpenCL device, or not this one; the message says what to install."""
+
+
+class ClusterRefused(LiftError):
+    """A dask scheduler cannot be reached, or has no worker that can measure; says what to start."""
 
 
 class KernelRefused(DeviceRefused):

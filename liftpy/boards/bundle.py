@@ -27,7 +27,8 @@ from liftpy.errors import LiftError, StoreRefused
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.check import Expected
 from liftpy.explore.compiling import source_sha
-from liftpy.explore.meaning import expected, inputs
+from liftpy.explore.inputs import inputs
+from liftpy.explore.meaning import expected
 from liftpy.explore.reading import Reader
 from liftpy.explore.replay import stored_candidate
 from liftpy.explore.rows import Identity

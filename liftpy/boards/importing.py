@@ -15,13 +15,13 @@ from liftpy.boards.judgement import Judgement
 from liftpy.boards.results import Result, Results, refusal
 from liftpy.compile import compile_candidate, skeletons
 from liftpy.errors import LiftError, a_few
-from liftpy.explore.campaign import counts
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.compiling import source_sha
 from liftpy.explore.outcome import KINDS, Outcome
 from liftpy.explore.reading import Reader
 from liftpy.explore.replay import alike
 from liftpy.explore.rows import Identity
+from liftpy.explore.run import counts
 from liftpy.explore.store import Store
 from liftpy.explore.version import VERSION
 from liftpy.opencl.kernel import Module

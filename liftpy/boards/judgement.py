@@ -10,7 +10,8 @@ import numpy as np
 
 from liftpy.boards.results import Result
 from liftpy.explore.check import Expected, differences
-from liftpy.explore.meaning import expected, inputs, meaning_at
+from liftpy.explore.inputs import inputs
+from liftpy.explore.meaning import expected, meaning_at
 from liftpy.explore.outcome import (
     BuildFailed,
     Crashed,

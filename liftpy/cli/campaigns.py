@@ -42,7 +42,9 @@ from liftpy.explore.campaign import AXES, Campaign
 from liftpy.explore.check import TOLERANCE
 from liftpy.explore.rehearsal import Rehearsal, rehearse
 from liftpy.explore.replay import replay
+from liftpy.explore.rows import Row
 from liftpy.explore.search import DEFAULT, SEARCHES
+from liftpy.explore.workers import Workers
 
 INTERRUPTED = 130
 NEAR = 0.05  # of the best time
@@ -115,6 +117,20 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
             "--replay", metavar="FILE", help="Try the search on what FILE holds; no device needed."
         ),
     ] = None,
+    workers: Annotated[
+        str | None,
+        typer.Option(
+            "--workers",
+            metavar="tcp://HOST:PORT",
+            help="Measures on a dask cluster (docs/cluster.md).",
+        ),
+    ] = None,
+    expect: Annotated[
+        int, typer.Option("--expect", metavar="N", min=1, help="Workers to wait for.")
+    ] = 1,
+    mixed: Annotated[
+        bool, typer.Option("--mixed", help="Workers may have different devices.")
+    ] = False,
     json: JsonFlag = False,
 ) -> None:
     """A campaign: draws candidates, compiles, checks and times each, and finds the front.
@@ -136,6 +152,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
         space = replace(space, sampler=sampler.value)
         tell_rehearsal(rehearse(stored, space, search, seed, samples), search, seed, json=json)
         return
+    crew = None if workers is None else Workers(workers, device, mixed, expect, note=note)
     try:
         source, numbers = load_program(program), sizes(size)
         with CampaignView(source.name, samples) as progress:
@@ -158,6 +175,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
                 where=where or (),
                 fixed={**chosen, **listed},
                 sampler=sampler.value,
+                workers=crew,
             )
     except (TypeRefused, ConstraintRefused) as refusal:
         if not unsatisfiable(refusal):
@@ -171,7 +189,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
         return
     say(title(found))
     say(f"{progress_text(found, samples)}: {report.outcomes_text(found)}")
-    show(report.front_table(found.pareto(), console().width, "front of time and peak memory"))
+    show_fronts(found, found.pareto(), "front of time and peak memory")
     say(f"again: liftpy pareto {shlex.quote(str(db))}")
 
 
@@ -200,6 +218,17 @@ def tell_rehearsal(found: Rehearsal, search: str, seed: int, *, json: bool) -> N
         f"{f'after {reached}' if reached else 'never'}"
     )
     show(report.curve_table(found.fastest, found.volumes))
+
+
+def show_fronts(found: Campaign, rows: list[Row], heading: str | None = None) -> None:
+    """The front of a campaign; of several devices, that of each under its name."""
+    if len(found.devices) == 1:
+        show(report.front_table(rows, console().width, heading))
+        return
+    for device in found.devices:
+        mine = [row for row in rows if row.device == device.fingerprint]
+        name = f"{device.platform}: {device.name}"
+        show(report.front_table(mine, console().width, f"{heading} on {name}" if heading else name))
 
 
 def title(found: Campaign) -> str:
@@ -250,7 +279,7 @@ def pareto(
     elif rows:
         say(title(found))
         say(f"{report.candidates_text(len(found.rows))}: {report.outcomes_text(found)}")
-        show(report.front_table(rows, console().width))
+        show_fronts(found, rows)
     if not rows:
         found.best(memory_limit)  # raises, and says why there is none
 

@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from liftpy.cli.screen import console
-from liftpy.explore.campaign import Progress
 from liftpy.explore.report import COLOURS, in_time, short
+from liftpy.explore.run import Progress
 
 BAR = 24  # letters
 REASONS = 3  # why candidates were not measured, the most frequent ones

@@ -32,7 +32,8 @@ from liftpy.errors import ArgumentRefused, LiftError, StoreRefused
 from liftpy.explore.campaign import Campaign, space_of
 from liftpy.explore.candidate import Candidate, program_text
 from liftpy.explore.check import Error
-from liftpy.explore.meaning import Judge, expected, inputs
+from liftpy.explore.inputs import inputs
+from liftpy.explore.meaning import Judge, expected
 from liftpy.explore.measurement import Run, run_once
 from liftpy.explore.outcome import WrongResult
 from liftpy.explore.reading import Reader

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from liftpy.errors import DeviceRefused
@@ -104,6 +104,56 @@ The limits are those that desktop and server devices of the last ten years keep;
 what the full profile of OpenCL 1.2 guarantees. A small GPU may allow less (a Mali of 2015 has
 work-groups of 256): name the device to get its own limits.
 """
+
+
+LIMITS = (
+    "max_work_group_size",
+    "local_memory",
+    "largest_buffer",
+    "global_memory",
+    "private_memory",
+)
+"""The limits of a device that are one number each, in bytes or work-items."""
+
+
+def meet(devices: Sequence[Device]) -> Device:
+    """A device of which every program is one for all these: its limits are the least of theirs.
+
+    Of devices that are equal in all else it is their like; else its name says that it is several.
+    """
+    first = devices[0]
+    least = {name: min(getattr(d, name) for d in devices) for name in (*LIMITS, "compute_units")}
+    items = tuple(
+        min(sizes) for sizes in zip(*(d.max_work_item_sizes for d in devices), strict=True)
+    )
+    common = [e for e in first.extensions if all(e in d.extensions for d in devices)]
+    texts = {
+        name: " + ".join(dict.fromkeys(str(getattr(d, name)) for d in devices))
+        for name in ("name", "vendor", "platform", "driver_version", "opencl_c")
+    }
+    return replace(
+        first,
+        **texts,
+        **least,
+        max_work_item_sizes=(items[0], items[1], items[2]),
+        vector_width=min(d.vector_width for d in devices),
+        extensions=tuple(common),
+        ordinal=min(d.ordinal for d in devices),
+    )
+
+
+def shortfalls(device: Device, needed: Device) -> list[str]:
+    """In which limits a device is below those that candidates were drawn for, with the values."""
+    found = [
+        f"{name.replace('_', ' ')} {has}, candidates may need {asked}"
+        for name in LIMITS
+        if (has := getattr(device, name)) < (asked := getattr(needed, name))
+    ]
+    for has, asked in zip(device.max_work_item_sizes, needed.max_work_item_sizes, strict=True):
+        if has < asked:
+            found.append(f"work-group of {has} in a dimension, candidates may need {asked}")
+    found += [f"no {e}" for e in needed.extensions if e not in device.extensions]
+    return found
 
 
 def check_attached(device: Device) -> None:

@@ -37,9 +37,9 @@ class Bench:
 
     def __init__(self, setup: Setup, tell: Tell = lambda _: None) -> None:
         self.tell = tell
-        self.arrays = setup.arrays
-        self.checker = Checker(setup.wanted)
         self.session = Session(setup.device)
+        self.arrays = setup.inputs.arrays()
+        self.checker = Checker(setup.wanted)
         self.reference = Reference(self.session)
 
     def answer(self, request: Request) -> Answer:

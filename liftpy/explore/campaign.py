@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,26 +18,28 @@ from liftpy.errors import (
     NothingMeasured,
     UnknownName,
     Unsatisfiable,
-    WorkerRefused,
 )
 from liftpy.explore import search as searches
 from liftpy.explore.again import measure_again
-from liftpy.explore.candidate import FAMILY, Candidate, Fixed, program_text
-from liftpy.explore.check import INPUT_SEED, TOLERANCE
+from liftpy.explore.candidate import FAMILY, Fixed, program_text
+from liftpy.explore.check import TOLERANCE
+from liftpy.explore.database import saying
 from liftpy.explore.environment import command_line, environment
-from liftpy.explore.learned import Lessons
+from liftpy.explore.inputs import INPUT_SEED, Inputs
 from liftpy.explore.loss import resumable
-from liftpy.explore.meaning import POINTS, expected, inputs
-from liftpy.explore.measure import Measurer
+from liftpy.explore.meaning import POINTS, expected
+from liftpy.explore.measure import Limits
 from liftpy.explore.messages import Setup
-from liftpy.explore.outcome import KINDS, Crashed, Outcome, Refused
-from liftpy.explore.pareto import clear_front, front
+from liftpy.explore.outcome import Outcome
+from liftpy.explore.pareto import clear_front
+from liftpy.explore.pool import Here, Site, ThisMachine
 from liftpy.explore.reading import Reader
 from liftpy.explore.rows import Call, Identity, Row
-from liftpy.explore.search import Trial
+from liftpy.explore.run import Progress, Run, counts, over
 from liftpy.explore.space import Space
-from liftpy.explore.store import ATTEMPTS, Store
+from liftpy.explore.store import Store
 from liftpy.explore.version import VERSION
+from liftpy.explore.workers import Workers, connect
 from liftpy.ir.expr import Program
 from liftpy.opencl.run import find_device
 from liftpy.semantics.sizes import closed
@@ -50,20 +52,6 @@ AXES = ("peak", "allocated", "scratch", "local", "private", "prepare")
 """The memory figures that a front can be drawn over; the first is the default."""
 
 REASONS_SHOWN = 8
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a campaign is: sent before a candidate is tried, and after, with its outcome."""
-
-    done: int
-    samples: int
-    counts: dict[str, int]
-    best_ns: int | None
-    candidate: Candidate | None = None
-    outcome: Outcome | None = None
-    front: int = 0
-    """How many candidates are on the front of time and peak."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,8 +78,13 @@ class Campaign:
 
     @property
     def device(self) -> Device:
-        """The device that it ran on."""
+        """The device that it ran on; of several, what they have in common."""
         return Device.from_json(self.identity.device)
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The devices that it ran on."""
+        return self.identity.devices
 
     @property
     def counts(self) -> dict[str, int]:
@@ -103,7 +96,8 @@ class Campaign:
 
         Of times, intervals are compared (`clear_front`). By rising median time; candidates of equal
         costs all stay, in the order of their ids. With a `memory_limit`, in bytes, only those whose
-        figure is within it count.
+        figure is within it count. Times of different devices are not compared: each device has its
+        own front, one after the other.
         """
         if axis not in AXES:
             raise UnknownName(
@@ -115,7 +109,13 @@ class Campaign:
             if row.outcome == "measured" and row.span is not None and row.memory is not None
         ]
         within = [p for p in measured if memory_limit is None or p[1] <= memory_limit]
-        return [row for _, _, row in clear_front(within, costs=lambda p: (p[0], p[1]))]
+        fronts = (
+            clear_front(
+                [p for p in within if p[2].device in (name, None)], costs=lambda p: (p[0], p[1])
+            )
+            for name in (device.fingerprint for device in self.devices)
+        )
+        return [row for each in fronts for _, _, row in each]
 
     def best(self, memory_limit: int | None = None) -> Row:
         """The fastest candidate whose peak is within the limit.
@@ -124,7 +124,7 @@ class Campaign:
         """
         rows = self.pareto(memory_limit=memory_limit)
         if rows:
-            return rows[0]
+            return min(rows, key=lambda row: row.time_ns or 0)
         if memory_limit is not None and (every := self.pareto()):
             least = min(every, key=lambda row: row.peak or 0)
             raise ConstraintRefused(
@@ -132,13 +132,6 @@ class Campaign:
                 f"the least is {least.peak} (candidate {least.id})"
             )
         raise nothing_measured(self)
-
-
-def counts(outcomes: Iterator[str]) -> dict[str, int]:
-    """How often each outcome occurs, the good one first."""
-    found = Counter(outcomes)
-    order = (*KINDS, *sorted(found.keys() - set(KINDS)))
-    return {kind: found[kind] for kind in order if found[kind]}
 
 
 def nothing_measured(campaign: Campaign) -> NothingMeasured:
@@ -200,7 +193,7 @@ def space_of(
     return replace(space, members=tuple(kept))
 
 
-def identity_of(
+def identity_of(  # noqa: PLR0913  as many settings as decide what is drawn
     space: Space,
     seed: int,
     *,
@@ -209,8 +202,14 @@ def identity_of(
     memory_limit: int | None = None,
     sizes: Mapping[str, int] | None = None,
     tolerance: float = TOLERANCE,
+    lag: int = 1,
+    devices: Sequence[Device] = (),
 ) -> Identity:
-    """What a campaign over a space is: all that decides what is drawn, and how it is judged."""
+    """What a campaign over a space is: all that decides what is drawn, and how it is judged.
+
+    With `lag`, a search has not seen the outcomes of so many candidates (`run.py`). `devices` are
+    those that it is measured on, if they are several.
+    """
     return Identity(
         program=space.program.name,
         text=program_text(space.program),
@@ -227,6 +226,8 @@ def identity_of(
             "points": POINTS,
             "input_seed": INPUT_SEED,
             "search": search,
+            "lag": lag,
+            "devices": [device.to_json() for device in devices] if len(devices) > 1 else None,
         },
     )
 
@@ -251,6 +252,7 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     fixed: Fixed | None = None,
     sampler: Sampler = "uniform",
     again: bool = True,
+    workers: Workers | None = None,
 ) -> Campaign:
     """A campaign: the first `samples` candidates of a search, each compiled, checked and timed.
 
@@ -268,6 +270,9 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     When all are measured, those that may be on the front by noise are measured `again`, within the
     time limit (`again.py`).
 
+    With `workers` they are measured on a dask cluster, whose workers have the devices (docs/
+    cluster.md); `device` is then not used, as `workers` names it, and nothing is measured `again`.
+
     A limit that the driver gives a built kernel holds for its skeleton from then on (`learned.py`).
 
     Raises ArgumentRefused for limits that leave nothing to do, StoreRefused if `db` holds another
@@ -276,69 +281,100 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     """
     start, started = time.monotonic(), time.time()
     _check_limits(samples, time_limit, candidate_limit, tolerance)
-    target = device if isinstance(device, Device) else find_device(device)
-    check_attached(target)
+    deadline = None if time_limit is None else start + time_limit
     program = closed(program, sizes)
     candidates = searches.named(search)
-    space = space_of(
-        program, target, families=families, memory_limit=memory_limit, where=where, fixed=fixed
-    )
-    space = replace(space, sampler=sampler)
-    if not space.possible:
-        raise Unsatisfiable(space.why_empty(memory_limit))
-    identity = identity_of(
-        space,
-        seed,
-        search=search,
-        families=space.families if families is not None else None,
-        memory_limit=memory_limit,
-        sizes=sizes,
-        tolerance=tolerance,
-    )
-    limits = {
-        "samples": samples,
-        "time_limit": time_limit,
-        "candidate_limit": candidate_limit,
-        "build_limit": build_limit,
-    }
-    call = Call(command_line(), limits, environment(space.device), started)
-    exhausted = False
-    with Store.open(Path(db), identity) as store:
-        store.note(call)
-        arrays = inputs(program)
+    with ExitStack() as opened:
+        begun = begun_in(Path(db))
+        site = opened.enter_context(site_of(device, workers, begun))
+        space = space_of(
+            program,
+            site.limits,
+            families=families,
+            memory_limit=memory_limit,
+            where=where,
+            fixed=fixed,
+        )
+        space = replace(space, sampler=sampler)
+        if not space.possible:
+            raise Unsatisfiable(space.why_empty(memory_limit))
+        identity = identity_of(
+            space,
+            seed,
+            search=search,
+            families=space.families if families is not None else None,
+            memory_limit=memory_limit,
+            sizes=sizes,
+            tolerance=tolerance,
+            lag=site.lag if begun is None else begun.settings.get("lag", 1),
+            devices=site.devices,
+        )
+        limits = {
+            "samples": samples,
+            "time_limit": time_limit,
+            "candidate_limit": candidate_limit,
+            "build_limit": build_limit,
+            "workers": None if workers is None else workers.address,
+        }
+        store = opened.enter_context(Store.open(Path(db), identity))
+        store.note(Call(command_line(), limits, environment(space.device), started))
+        run = Run(store, space.device, samples, identity.settings["lag"], progress)
+        given, arrays = Inputs.of(program)
         wanted = expected(program, arrays, points=POINTS, tolerance=tolerance)
-        setup = Setup(identity.text, space.device, arrays, wanted)
-        with (
-            resumable(store),
-            Measurer(setup, candidate_limit, build_limit=build_limit) as measurer,
-        ):
-            run = Run(store, measurer, samples, progress)
-            lessons, known = Lessons(space.device), store.learned()
-            drawn = 0
-            tried = candidates(space, seed, run.trials, lessons.allows)
-            for candidate in itertools.islice(tried, samples):
-                limit = known.get(candidate.key)
-                if candidate.key in run.done:
-                    run.known(candidate)
-                else:
-                    if time_limit is not None and time.monotonic() - start > time_limit:
-                        break
-                    outcome = run.step(candidate)
-                    limit = outcome.limit if isinstance(outcome, Refused) else None
-                if limit is not None:
-                    lessons.learn(candidate, limit)
-                drawn = candidate.ordinal + 1
-            else:
-                exhausted = sampler == "uniform" and (
-                    drawn < samples or len(run.done) == space.count()
-                )
-                if again:
-                    run.again(lambda: time_limit is None or time.monotonic() - start <= time_limit)
+        setup = Setup(identity.text, space.device, given, wanted)
+        opened.enter_context(resumable(store))
+        pool = opened.enter_context(site.pool(setup, Limits(candidate_limit, build_limit), run))
+        tried = candidates(space, seed, run.trials, run.lessons.allows)
+        ended = run.follow(tried, pool, deadline)
+        exhausted = (
+            ended
+            and sampler == "uniform"
+            and (run.drawn < samples or len(run.done) == space.count())
+        )
+        if ended and again and isinstance(pool, Here):
+            known = {trial.candidate.key: trial.candidate for trial in run.trials}
+            measure_again(Explored(store), known, pool.again, lambda: not over(deadline))
         rows, calls = tuple(store.rows()), tuple(store.calls())
         campaign = Campaign(store.path, identity, rows, exhausted, calls)
     if not campaign.pareto():
         raise nothing_measured(campaign)
     return campaign
+
+
+def begun_in(path: Path) -> Identity | None:
+    """What a file belongs to, if it has a campaign; nothing of it is changed."""
+    with saying(path):
+        if not path.is_file() or not path.stat().st_size:
+            return None
+    with Reader.read(path) as there:
+        return there.identity
+
+
+def site_of(
+    device: Device | str | None, workers: Workers | None, begun: Identity | None
+) -> AbstractContextManager[Site]:
+    """Where a campaign measures: on this machine, or on the workers of a cluster."""
+    if workers is None:
+        target = device if isinstance(device, Device) else find_device(device)
+        check_attached(target)
+        return nullcontext(ThisMachine(target))
+    known = None if begun is None else (Device.from_json(begun.device), begun.devices)
+    return connect(workers, known)
+
+
+@dataclass(frozen=True)
+class Explored:
+    """A campaign that has its candidates, for `measure_again`."""
+
+    store: Store
+
+    def front(self) -> list[Row]:
+        """The front as it is now."""
+        return Campaign(self.store.path, self.store.identity, tuple(self.store.rows())).pareto()
+
+    def sharpen(self, key: str, outcome: Outcome) -> None:
+        """Takes in what a measured candidate gave when it was measured again."""
+        self.store.sharpen(key, outcome)
 
 
 def _check_limits(
@@ -354,76 +390,3 @@ def _check_limits(
     for name, (value, fits, range_) in wanted.items():
         if not fits:
             raise ArgumentRefused(f"a campaign cannot have {name}={value}: give {range_}")
-
-
-class Run:
-    """One call of `explore`: what is done, and the next step."""
-
-    def __init__(
-        self, store: Store, measurer: Measurer, samples: int, progress: Callable[[Progress], None]
-    ) -> None:
-        self.store = store
-        self.measurer = measurer
-        self.samples = samples
-        self.progress = progress
-        self.done = store.done()
-        self.trials: list[Trial] = []
-        self.tell()
-
-    def known(self, candidate: Candidate) -> None:
-        """Takes up a candidate that has its outcome."""
-        self.trials.append(Trial(candidate, *self.store.costs(candidate.key)))
-
-    def step(self, candidate: Candidate) -> Outcome:
-        """Gives a candidate its outcome."""
-        self.tell(candidate)
-        outcome = self._outcome(candidate)
-        self.store.end(candidate.key, outcome)
-        self.done.add(candidate.key)
-        self.known(candidate)
-        self.tell(candidate, outcome)
-        return outcome
-
-    def again(self, in_time: Callable[[], bool]) -> None:
-        """Measures again what may be on the front by noise."""
-        candidates = {trial.candidate.key: trial.candidate for trial in self.trials}
-        measure_again(self, candidates, self.measurer.measure, in_time)
-
-    def front(self) -> list[Row]:
-        """The front as it is now."""
-        return Campaign(self.store.path, self.store.identity, tuple(self.store.rows())).pareto()
-
-    def sharpen(self, key: str, outcome: Outcome) -> None:
-        """Takes in what a measured candidate gave when it was measured again."""
-        self.store.sharpen(key, outcome)
-
-    def _outcome(self, candidate: Candidate) -> Outcome:
-        attempts = self.store.attempts(candidate.key)
-        if attempts >= ATTEMPTS:
-            return Crashed(
-                f"the campaign ended abruptly {attempts} times while it was under way; "
-                "it is not tried again"
-            )
-        self.measurer.start()
-        self.store.begin(candidate)
-        try:
-            return self.measurer.measure(
-                candidate,
-                self.store.best_ns(),
-                lambda made: self.store.compiled(candidate, made.module, made.sha),
-            )
-        except KeyboardInterrupt:
-            self.store.excuse(candidate.key)
-            raise
-        except WorkerRefused as refusal:
-            self.store.excuse(candidate.key, str(refusal))
-            raise
-
-    def tell(self, candidate: Candidate | None = None, outcome: Outcome | None = None) -> None:
-        """Reports where the campaign stands."""
-        found = counts(self.store.kinds())
-        best = self.store.best_ns()
-        points = [(t.time_ns, t.peak) for t in self.trials if t.time_ns and t.peak]
-        size = len(front(points, costs=lambda p: p))
-        done = len(self.done)
-        self.progress(Progress(done, self.samples, found, best, candidate, outcome, size))

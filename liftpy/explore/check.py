@@ -23,12 +23,6 @@ Array = NDArray[Any]
 TOLERANCE = 1e-5
 """Largest difference of a float result, relative to the largest value that the meaning has."""
 
-TERMS = 1 << 15
-"""Terms of a sum up to which the tolerance holds as it is: their f32 rounding is about as large."""
-
-INPUT_SEED = 20240229
-"""What the inputs are made from: the same arrays in every campaign."""
-
 SUSPECTS = 32
 """Places of a component that look unwritten of which so many are looked into."""
 

@@ -24,6 +24,7 @@ class Compiler:
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
+        self.arrays = setup.inputs.arrays()
         self.program = parse(setup.text)
         self.skeletons = {s.key: s for s in skeletons(self.program)}
 
@@ -55,7 +56,7 @@ class Compiler:
         """The outcome of a candidate when the meaning is known wherever its bench is in doubt."""
         doubtful = request.doubtful
         setup = self.setup
-        error = settled(self.program, setup.arrays, setup.wanted, doubtful.found)
+        error = settled(self.program, self.arrays, setup.wanted, doubtful.found)
         if isinstance(error, WrongResult):
             return error
         return replace(doubtful.measured, error=error.largest, rms=error.rms)

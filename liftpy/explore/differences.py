@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from liftpy.explore.rows import Identity
 
-BEFORE = {"search": "random", "sampler": "uniform"}
+BEFORE = {"search": "random", "sampler": "uniform", "lag": 1}
 """Settings that older files do not have, and what they were then."""
 
 
@@ -54,8 +54,9 @@ def _settings(there: Identity, wanted: Identity) -> list[str]:
 
 
 def _setting(value: Any) -> str:
-    if isinstance(value, list):  # families, conditions
-        return ", ".join(map(str, cast("list[Any]", value)))
+    if isinstance(value, list):  # families, conditions, devices
+        each = cast("list[Any]", value)
+        return ", ".join(_device(v) if isinstance(v, dict) else str(v) for v in each)
     if isinstance(value, dict):  # sizes
         return ", ".join(f"{n} = {v}" for n, v in cast("dict[str, int]", value).items())
     return str(value)

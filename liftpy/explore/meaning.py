@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from liftpy.explore.check import INPUT_SEED, TOLERANCE, Checker, Error, Expected, PartChecker, Right
+from liftpy.explore.check import TOLERANCE, Checker, Error, Expected, PartChecker, Right
+from liftpy.explore.inputs import INPUT_SEED
 from liftpy.explore.outcome import WrongResult
 from liftpy.ir.expr import Expr, FunCall, Program
 from liftpy.ir.types import (
@@ -22,13 +23,9 @@ from liftpy.ir.types import (
     F64,
     FLOATS,
     ArrayType,
-    TupleType,
-    Type,
-    VectorType,
     components,
 )
 from liftpy.ir.walk import children, scalars_in
-from liftpy.opencl.arguments import DTYPES
 from liftpy.primitives import Reduce, Scan
 from liftpy.semantics.evaluate import evaluate_at
 
@@ -42,49 +39,6 @@ WHOLE = 4096
 
 TERMS = 1 << 15
 """Terms of a sum up to which the tolerance holds as it is: their f32 rounding is about as large."""
-
-DISTINCT = 1 << 22  # numbers between -1 and 1 that f32 tells apart, with room to spare
-
-
-def inputs(program: Program, seed: int = INPUT_SEED) -> dict[str, Any]:
-    """An array for each parameter, from a seed: numbers of both signs, no two equal in an array.
-
-    An array of tuples is a tuple of arrays. A number by itself is not 0: it may be a factor of all.
-    """
-    streams = np.random.SeedSequence(seed).spawn(len(program.params))
-    return {
-        p.name: _arrays(p.type, np.random.default_rng(stream))
-        for p, stream in zip(program.params, streams, strict=True)
-    }
-
-
-def _arrays(t: Type, rng: np.random.Generator, outer: tuple[int, ...] = ()) -> Any:
-    if isinstance(t, ArrayType):
-        return _arrays(t.element, rng, (*outer, int(t.length)))
-    if isinstance(t, VectorType):
-        return _arrays(t.element, rng, (*outer, int(t.width)))
-    if isinstance(t, TupleType):
-        return tuple(_arrays(e, rng, outer) for e in t.elements)
-    return _numbers(str(t), outer, rng)
-
-
-def _numbers(scalar: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-    count = math.prod(shape)
-    match scalar:
-        case "bool":
-            return rng.integers(0, 2, shape).astype(np.bool_)
-        case "i8" | "i32" | "i64" if not shape:
-            return np.asarray(rng.integers(2, 9), DTYPES[scalar])
-        case "i8" | "i32" | "i64":
-            return (rng.permutation(count) - count // 2).astype(DTYPES[scalar]).reshape(shape)
-        case _:
-            dtype = DTYPES[scalar]
-            if not shape:
-                return np.asarray(rng.uniform(0.5, 1), dtype)
-            if count > DISTINCT:
-                return rng.uniform(-0.5, 1, shape).astype(dtype)
-            steps = (2 * rng.permutation(count) + 1 - count) / max(count, 1)
-            return (0.75 * steps + 0.25).astype(dtype).reshape(shape)  # a sum is not zero
 
 
 def choose_points(shape: tuple[int, ...], count: int, seed: int = INPUT_SEED) -> NDArray[np.int64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -15,6 +16,14 @@ from liftpy.explore.process import Worker
 
 COMPILING = "liftpy.explore.compiling"
 BENCH = "liftpy.explore.bench"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The seconds that a candidate may take, and of these the driver's compiler."""
+
+    candidate: float
+    build: float | None = None
 
 
 class Measurer:

@@ -6,10 +6,11 @@ This module, and all that a bench imports, can be used without z3 and lark.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from liftpy.constraints.device import Device
 from liftpy.explore.check import Expected, Right
+from liftpy.explore.inputs import Inputs
 from liftpy.explore.outcome import Measured, Outcome
 from liftpy.opencl.kernel import Module
 
@@ -18,13 +19,12 @@ from liftpy.opencl.kernel import Module
 class Setup:
     """The first message to either worker: what holds for a whole campaign.
 
-    The program travels as text: an expression's cached hash is good in one process only. `arrays`
-    has the inputs in the order of the program's parameters.
+    The program travels as text: an expression's cached hash is good in one process only.
     """
 
     text: str
     device: Device
-    arrays: dict[str, Any]
+    inputs: Inputs
     wanted: tuple[Expected, ...]
 
 

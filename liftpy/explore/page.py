@@ -53,9 +53,9 @@ def write(campaign: Campaign, axis: str, path: Path) -> None:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"time": in_time, "bytes": in_bytes, "settings": settings_text}
-    more: dict[str, Any] = {"span": in_span, "moment": moment, "words": in_words}
-    environment.filters |= more
+    filters: dict[str, Any] = environment.filters
+    filters |= {"time": in_time, "bytes": in_bytes, "settings": settings_text}
+    filters |= {"span": in_span, "moment": moment, "words": in_words}
     text = environment.get_template("report.html").render(contents(campaign, axis))
     try:
         path.write_text(text, encoding="utf-8")

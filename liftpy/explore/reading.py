@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from liftpy.constraints.device import Device
 from liftpy.errors import StoreRefused, UnknownName
 from liftpy.explore.database import saying, snapshot, understanding
 from liftpy.explore.outcome import KINDS, KernelLimit
@@ -131,10 +132,35 @@ class Reader:
         found = self._ask("SELECT kind FROM outcome")
         return (row["kind"] for row in found if row["kind"] in KINDS)
 
-    def best_ns(self) -> int | None:
-        """The shortest time measured so far."""
-        (row,) = self._ask("SELECT min(time_ns) AS best FROM outcome")
+    def under_way(self) -> list[str]:
+        """The candidates that were begun and have no outcome."""
+        found = self._ask("SELECT candidate FROM outcome WHERE kind = 'running'")
+        return [row["candidate"] for row in found]
+
+    def device_of(self, key: str) -> str | None:
+        """The fingerprint of the device that a candidate's kernels were launched on."""
+        found = self._ask("SELECT fingerprint FROM build WHERE candidate = ?", key)
+        return next((row["fingerprint"] for row in found), None)
+
+    def best_ns(self, device: Device | None = None) -> int | None:
+        """The shortest time measured so far, on a device if one is given."""
+        query = "SELECT min(time_ns) AS best FROM outcome"
+        if device is None:
+            (row,) = self._ask(query)
+        else:
+            on = f"{query} JOIN build USING (candidate) WHERE fingerprint = ?"
+            (row,) = self._ask(on, device.fingerprint)
         return row["best"]
+
+    def points(self) -> dict[str | None, list[tuple[int, int]]]:
+        """Time in ns and peak in bytes of all that was measured, by the device's fingerprint."""
+        found: dict[str | None, list[tuple[int, int]]] = {}
+        for row in self._ask(
+            "SELECT fingerprint, time_ns, peak FROM outcome LEFT JOIN build USING (candidate)"
+            " WHERE kind = 'measured'"
+        ):
+            found.setdefault(row["fingerprint"], []).append((row["time_ns"], row["peak"]))
+        return found
 
     def costs(self, key: str) -> tuple[int | None, int | None]:
         """Time in ns and peak in bytes of a candidate; None where it was not measured."""
@@ -157,7 +183,7 @@ class Reader:
 
 _CANDIDATES = """
 SELECT candidate."key", ordinal, skeleton, steps, assignment, outcome.*, max_error, rms_error,
-       seconds
+       seconds, fingerprint
 FROM candidate
 JOIN derivation ON derivation = hash
 JOIN outcome ON outcome.candidate = "key"

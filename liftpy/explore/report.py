@@ -47,6 +47,7 @@ def front_json(campaign: Campaign, rows: Sequence[Row], axis: str = "peak") -> d
     return {
         "program": campaign.identity.program,
         "device": campaign.identity.device,
+        "devices": [device.to_json() for device in campaign.devices],
         "front": [_front_row(row) for row in rows],
         "hypervolume": _hypervolume(campaign, axis),
     }
@@ -68,6 +69,7 @@ def _hypervolume(campaign: Campaign, axis: str) -> dict[str, Any] | None:
 def _front_row(row: Row) -> dict[str, Any]:
     return {
         "id": row.id,
+        "device": row.device,
         "time_ns": row.time_ns,
         "interval_ns": _interval(row),
         **{name: getattr(row.memory, name) for name in FIGURES},
@@ -101,11 +103,12 @@ def front_csv(rows: Sequence[Row]) -> str:
     names = list(dict.fromkeys(name for row in rows for name in row.assignment))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["id", "time_ns", "low_ns", "high_ns", *FIGURES, *names])
+    writer.writerow(["id", "device", "time_ns", "low_ns", "high_ns", *FIGURES, *names])
     for row in rows:
+        times = [row.time_ns, *(_interval(row) or ("", ""))]
         figures = [getattr(row.memory, name) for name in FIGURES]
         chosen = [row.assignment.get(name, "") for name in names]
-        writer.writerow([row.id, row.time_ns, *(_interval(row) or ("", "")), *figures, *chosen])
+        writer.writerow([row.id, row.device, *times, *figures, *chosen])
     return text.getvalue()
 
 

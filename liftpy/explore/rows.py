@@ -8,6 +8,7 @@ import statistics
 from dataclasses import dataclass
 from typing import Any
 
+from liftpy.constraints.device import Device
 from liftpy.explore.candidate import Settings
 from liftpy.explore.outcome import DISTURBED
 from liftpy.explore.samples import Span, span_of
@@ -27,6 +28,12 @@ class Identity:
     version: str
     seed: int
     settings: dict[str, Any]
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The devices of the campaign: one, or those of a mixed cluster."""
+        several = self.settings.get("devices")
+        return tuple(Device.from_json(d) for d in several or (self.device,))
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,7 @@ class Row:
 
     `outcome` is a kind of `liftpy.explore.outcome`, or `running` or `pending` where there is none.
     Times in nanoseconds, memory in bytes; `error` and `rms` as in `liftpy.explore.outcome`.
+    `device` is the fingerprint of the device that its kernels were launched on.
     """
 
     id: str
@@ -66,6 +74,7 @@ class Row:
     error: float | None
     rms: float | None
     build_seconds: float | None
+    device: str | None = None
 
     @property
     def span(self) -> Span | None:
@@ -110,6 +119,7 @@ def to_row(row: sqlite3.Row, times_ns: list[list[int]] | None) -> Row:
         error=row["max_error"],
         rms=row["rms_error"],
         build_seconds=row["seconds"],
+        device=row["fingerprint"] or None,
     )
 
 

@@ -15,6 +15,7 @@ from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
 
+from liftpy.constraints.device import Device
 from liftpy.errors import StoreRefused
 from liftpy.explore.candidate import Candidate, steps_text, words
 from liftpy.explore.database import Seed, create, saying, writable
@@ -131,16 +132,21 @@ class Store(Reader):
             )
             db.execute('UPDATE campaign SET "cursor" = max("cursor", ? + 1)', (candidate.ordinal,))
 
-    def compiled(self, candidate: Candidate, module: Module, sha: str) -> None:
-        """Notes the kernels of a candidate and how they are built, before they are."""
-        device = self._identity.device
+    def compiled(
+        self, candidate: Candidate, module: Module, sha: str, device: Device | None = None
+    ) -> None:
+        """Notes the kernels of a candidate and how they are built, before they are, on a device.
+
+        Without one, on the campaign's. Given to another device, a candidate is that one's.
+        """
+        on = self._identity.device if device is None else device.to_json()
         with self._writing() as db:
             db.execute(
                 "INSERT OR REPLACE INTO build VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
                 (
                     candidate.key,
-                    device["fingerprint"],
-                    device["driver_version"],
+                    on["fingerprint"],
+                    on["driver_version"],
                     " ".join(BUILD_OPTIONS),
                     module.source,
                     sha,
@@ -184,7 +190,7 @@ class Store(Reader):
             if not self._together:
                 self._checkpoint()
         except StoreRefused:
-            self._excuse_if_possible(key)
+            self.excuse_if_possible(key, "its outcome could not be written")
             raise
 
     def sharpen(self, key: str, outcome: Outcome) -> None:
@@ -209,10 +215,10 @@ class Store(Reader):
                 (why, key),
             )
 
-    def _excuse_if_possible(self, key: str) -> None:
-        """The disk, not the candidate, ended the campaign: said if the disk takes so much."""
+    def excuse_if_possible(self, key: str, why: str) -> None:
+        """A refusal, not the candidate, ended the campaign: said if the disk takes so much."""
         try:
-            self.excuse(key, "its outcome could not be written")
+            self.excuse(key, why)
         except StoreRefused:
             return  # the first refusal is the one to tell; the candidate is tried once more
 

@@ -18,7 +18,7 @@ import pytest
 
 from liftpy.explore.campaign import explore, space_of
 from liftpy.explore.candidate import program_text
-from liftpy.explore.meaning import inputs
+from liftpy.explore.inputs import inputs
 from liftpy.explore.schema import digest
 from liftpy.primitives import PRIMITIVES
 from liftpy.primitives.text import parse
@@ -436,10 +436,11 @@ def test_a_campaign_is_explored_read_plotted_and_replayed(liftpy):
     assert liftpy("pareto", "liftpy.db", "--format", "json").json == data
     assert row["id"] in liftpy("pareto", "liftpy.db").out
     head, first, *_ = liftpy("pareto", "liftpy.db", "--format", "csv").out.splitlines()
-    assert head.startswith("id,time_ns,low_ns,high_ns,peak,allocated,scratch,local,private,family")
+    assert head.startswith("id,device,time_ns,low_ns,high_ns,peak,allocated,scratch,local,private,")
     low, high = row["interval_ns"]
     assert low <= row["time_ns"] <= high
-    assert first.startswith(f"{row['id']},{row['time_ns']},{low},{high},{row['peak']}")
+    times = f"{row['time_ns']},{low},{high}"
+    assert first.startswith(f"{row['id']},{row['device']},{times},{row['peak']}")
 
     listed = liftpy("candidates", "liftpy.db", "--json").json
     assert len(listed) == 4

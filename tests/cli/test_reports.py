@@ -11,8 +11,9 @@ from rich.console import Console
 
 from liftpy.cli.progress import CampaignView
 from liftpy.explore import campaign as campaigns
-from liftpy.explore.campaign import Campaign, Progress, explore
+from liftpy.explore.campaign import Campaign, explore
 from liftpy.explore.outcome import Refused
+from liftpy.explore.run import Progress
 from liftpy.explore.search import SEARCHES
 from tests.cli.said import PROGRAM
 from tests.explore.spaces import small_space

@@ -6,7 +6,7 @@ import pytest
 
 from liftpy.compile import compile_program
 from liftpy.constraints.device import Device
-from liftpy.explore.meaning import inputs
+from liftpy.explore.inputs import inputs
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.run import Session
 from liftpy.primitives.text import parse

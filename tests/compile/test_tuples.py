@@ -13,8 +13,9 @@ from liftpy.errors import ArgumentRefused
 from liftpy.explore.campaign import space_of
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.check import Error
+from liftpy.explore.inputs import inputs
 from liftpy.explore.kernel import Kernel
-from liftpy.explore.meaning import Judge, expected, inputs
+from liftpy.explore.meaning import Judge, expected
 from liftpy.explore.outcome import WrongResult
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.run import Session

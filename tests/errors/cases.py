@@ -26,6 +26,7 @@ from liftpy.constraints.profile import FOLDER
 from liftpy.constraints.system import Clause, ConstraintSystem
 from liftpy.errors import WorkerRefused
 from liftpy.explore.campaign import Campaign, space_of
+from liftpy.explore.inputs import Inputs
 from liftpy.explore.measure import Measurer
 from liftpy.explore.messages import Setup
 from liftpy.explore.rehearsal import rehearse
@@ -34,6 +35,7 @@ from liftpy.explore.report import page
 from liftpy.explore.schema import digest
 from liftpy.explore.search import named
 from liftpy.explore.store import Store
+from liftpy.explore.workers import Workers, connect
 from liftpy.ir.constraint import at_most
 from liftpy.ir.expr import FunCall, Lambda, Literal, Param, Program, ScalarOp
 from liftpy.ir.nat import var
@@ -66,6 +68,7 @@ from tests.cli.test_cli import REFUSALS as COMMANDS
 from tests.constraints.examples import four_stages
 from tests.constraints.skeletons import doubling
 from tests.errors import boards
+from tests.explore.clusters import cluster
 from tests.explore.spaces import small_space
 from tests.explore.test_store import IDENTITY, filled
 from tests.opencl.test_run import COPY, SOURCE, W, X, Y, saxpy, single
@@ -377,7 +380,7 @@ def device_of_another_machine(_folder):
 
 @case
 def worker_without_its_device(_folder):
-    setup = Setup(lp.show(DOUBLE), DEFAULT_DEVICE, {}, ())
+    setup = Setup(lp.show(DOUBLE), DEFAULT_DEVICE, Inputs.of(DOUBLE)[0], ())
     with Measurer(setup, 10.0) as measurer:
         measurer.start()
 
@@ -730,6 +733,58 @@ def by_command(name: str, line: list[str]) -> None:
 
 for known, words in MORE_COMMANDS.items():
     by_command(known, words)
+
+
+# --- a cluster ----------------------------------------------------------------------------------
+
+
+@case
+def scheduler_that_is_not_there(_folder):
+    connect(Workers("tcp://127.0.0.1:9", patience=0.2))
+
+
+@case
+def cluster_without_workers(_folder):
+    with cluster() as address:
+        connect(Workers(address, patience=0.2))
+
+
+@case
+def workers_without_the_resource(_folder):
+    with cluster("one", resource="GPU") as address:
+        connect(Workers(address, patience=0.2))
+
+
+@case
+def workers_with_different_devices(_folder):
+    with cluster("one", "two") as address:
+        connect(Workers(address, expected=2, patience=5))
+
+
+@case
+def fewer_workers_than_expected(_folder):
+    with cluster("one") as address:
+        connect(Workers(address, expected=2, patience=0.2))
+
+
+@case
+def worker_with_another_device_than_the_campaign(_folder):
+    other = replace(DEFAULT_DEVICE, name="other")
+    with cluster("one") as address:
+        connect(Workers(address, patience=5), (other, (other,)))
+
+
+@case
+def inputs_that_another_numpy_makes_otherwise(_folder):
+    with mock.patch("numpy.__version__", "2.0.0"):
+        replace(Inputs.of(DOUBLE)[0], digest="", numpy="1.26.0").arrays()
+
+
+@case
+def cluster_without_its_library(_folder):
+    missing = ModuleNotFoundError("no dask", name="distributed")
+    with mock.patch("importlib.import_module", side_effect=missing):
+        connect(Workers("tcp://board:8786"))
 
 
 @case

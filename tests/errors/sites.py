@@ -28,6 +28,8 @@ OTHERS = {
     "BadParameter",
     "Elsewhere",
     "Exit",
+    "Failed",
+    "Gone",
     "HazardError",
     "InternalError",
     "Lost",

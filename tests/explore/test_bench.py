@@ -13,6 +13,7 @@ import pytest
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import LiftError
 from liftpy.explore.check import Expected
+from liftpy.explore.inputs import Inputs
 from liftpy.explore.measure import BENCH
 from liftpy.explore.messages import Measure, Setup
 from liftpy.explore.outcome import (
@@ -27,9 +28,11 @@ from liftpy.explore.outcome import (
 )
 from liftpy.explore.process import Worker
 from liftpy.opencl.kernel import Buffer, Launch, Memory, Module
+from liftpy.primitives.text import parse
 
 N = 1021
-X = np.arange(1, N + 1, dtype=np.float32)
+GIVEN, ARRAYS = Inputs.of(parse(f"def twice(x: [{N}]f32) = x |> map(v => 2 * v)"))
+X = ARRAYS["x"]
 POINTS = np.arange(N)[:, None]
 ALL = Expected(POINTS, 2.0 * X.astype(np.float64))
 LIMIT = 60.0
@@ -66,7 +69,7 @@ def twice(statement=RIGHT, source=None, extra=0):
 
 
 def start(device, **options):
-    return Worker("measures", BENCH, Setup("", device, {"x": X}, (ALL,)), None, **options)
+    return Worker("measures", BENCH, Setup("", device, GIVEN, (ALL,)), None, **options)
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +135,8 @@ def test_a_write_into_an_input_is_told(stays):
     source = (TWICE % f"{RIGHT} if (i == 7) x[i] = 0;").replace("global const", "global")
     outcome = measure(stays, twice(source=source))
     assert isinstance(outcome, Stray)
-    assert (outcome.buffer, outcome.offset) == ("x", 31)  # of 8.0f only the last byte is not 0
+    changed = int(np.flatnonzero(X[7:8].view(np.uint8))[0])  # the first byte that is not 0
+    assert (outcome.buffer, outcome.offset) == ("x", 28 + changed)
     assert "of buffer x, which it may only read" in outcome.reason
 
 

@@ -13,6 +13,7 @@ from liftpy.explore import campaign as campaigns
 from liftpy.explore.bench import Bench
 from liftpy.explore.campaign import explore, space_of
 from liftpy.explore.candidate import Candidate
+from liftpy.explore.inputs import Inputs
 from liftpy.explore.learned import Lessons
 from liftpy.explore.measure import Measurer
 from liftpy.explore.messages import Measure, Setup
@@ -156,7 +157,7 @@ def test_a_worker_says_which_kernel_and_how_much(runtime, figure, said):
         if any(size > 1 for _, size, _ in groups(c))
     )
     module = compile_candidate(candidate.skeleton, candidate.assignment)
-    bench = Bench(Setup(TEXT, runtime, {}, ()))
+    bench = Bench(Setup(TEXT, runtime, Inputs.of(PROGRAM)[0], ()))
     check = "liftpy.opencl.run.check_launch"
 
     def answered(module, launch, device, **_):

@@ -9,7 +9,8 @@ from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.explore.candidate import Candidate, program_text
 from liftpy.explore.check import Doubt, Error, Expected, Right
 from liftpy.explore.compiling import Compiler
-from liftpy.explore.meaning import expected, inputs
+from liftpy.explore.inputs import Inputs, inputs
+from liftpy.explore.meaning import expected
 from liftpy.explore.measure import Measurer
 from liftpy.explore.messages import Doubtful, Settle, Setup
 from liftpy.explore.outcome import Measured, TimedOut, WrongResult
@@ -21,8 +22,8 @@ PROGRAM = parse("def sums(x: [30][17]f32) = x |> map(reduce(add, 0))")
 
 
 def setup(device, wanted=None, program=PROGRAM):
-    arrays = inputs(program)
-    return Setup(program_text(program), device, arrays, wanted or expected(program, arrays))
+    given, arrays = Inputs.of(program)
+    return Setup(program_text(program), device, given, wanted or expected(program, arrays))
 
 
 def plain(program=PROGRAM):

@@ -8,13 +8,14 @@ import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import InternalError, WorkerRefused
+from liftpy.explore.inputs import Inputs
 from liftpy.explore.measure import BENCH
 from liftpy.explore.messages import Measure, Setup
 from liftpy.explore.outcome import Crashed, Defect, TimedOut
 from liftpy.explore.process import STARTS, Worker
 from liftpy.opencl.kernel import Memory, Module
 
-SETUP = Setup("", DEFAULT_DEVICE, {}, ())
+SETUP = Setup("", DEFAULT_DEVICE, Inputs(()), ())
 REQUEST = Measure(Module("m", "", (), (), (), "out", Memory(0, 0, 0, 0, 0, 0)), None, 20.0)
 
 # A worker that greets, takes a request, and then does what a test says.

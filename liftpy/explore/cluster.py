@@ -1,0 +1,319 @@
+"""The workers of a dask cluster, each with one device: who is there, and who may measure.
+
+A worker is asked what it is, and used or refused. Every message from the cluster is a step that is
+put in a queue and taken in the campaign's thread, so that nothing is shared between threads.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from dataclasses import dataclass
+from functools import partial
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from distributed import Client, Future
+
+from liftpy.constraints.device import Device, meet, shortfalls
+from liftpy.errors import ClusterRefused, DeviceRefused
+from liftpy.explore import board
+from liftpy.explore.version import VERSION
+from liftpy.explore.workers import AHEAD, RESOURCE, Workers
+
+POLL = 5.0
+"""Seconds between looks at the cluster when it says nothing itself."""
+
+START = f'dask worker HOST:PORT --nthreads 1 --resources "{RESOURCE}=1"'
+
+RESULT_SECONDS = 10.0
+"""How long a result that is there may take to arrive, before its worker counts as lost."""
+
+GOODBYE_SECONDS = 2.0
+
+State = Literal["asked", "described", "preparing", "idle", "busy"]
+
+
+@dataclass
+class Board:
+    """A worker: its name for people, what it is doing, and its device once it has said so."""
+
+    address: str
+    name: str
+    state: State = "asked"
+    device: Device | None = None
+    future: Future[Any] | None = None
+
+
+class Cluster:
+    """The workers that a campaign may use. Use it in a `with`.
+
+    `known` has, of a campaign that goes on, the limits that its candidates keep, and its devices.
+
+    Raises ClusterRefused if the scheduler cannot be reached, or has no worker that fits,
+    DeviceRefused if workers have different devices where nobody asked for that.
+    """
+
+    def __init__(self, workers: Workers, known: tuple[Device, tuple[Device, ...]] | None) -> None:
+        self.workers = workers
+        self.boards: dict[str, Board] = {}
+        self.refused: dict[str, str] = {}
+        self.events: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self.on_lost: Callable[[Board], None] = lambda _: None
+        self.on_described: Callable[[Board], None] = lambda _: None
+        try:
+            self.client = Client(
+                workers.address,
+                timeout=workers.patience,
+                set_as_default=False,
+                name="liftpy",
+            )
+        except (OSError, ValueError) as error:
+            raise ClusterRefused(
+                f"there is no dask scheduler at {workers.address} ({error}). Start one with "
+                "`dask scheduler`, which prints its address, and open its port (8786) to this "
+                "machine"
+            ) from error
+        self.client.subscribe_topic("all", self._overhear)
+        self._alone_since = time.monotonic()
+        self._looked = 0.0
+        try:
+            present = self._gather()
+            self.devices = self._agreed(present) if known is None else known[1]
+            self.limits = meet(self.devices) if known is None else known[0]
+            self._keep()
+        except BaseException:
+            self._leave()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._leave()
+
+    @property
+    def lag(self) -> int:
+        """Several candidates for each worker, so that none waits for another's."""
+        return AHEAD * len(self.fit)
+
+    # --- who is there -----------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """Takes the next message from the cluster, or looks after it where none comes."""
+        try:
+            self.events.get(timeout=POLL if len(self.fit) >= self.workers.expected else 0.2)()
+        except queue.Empty:
+            self.look()
+        if time.monotonic() - self._looked > POLL:
+            self.look()
+
+    def look(self) -> None:
+        """Takes note of workers that came and went."""
+        self._looked = time.monotonic()
+        there: dict[str, Any] = {}
+        if self.client.status == "running":
+            there = self.client.scheduler_info(n_workers=-1)["workers"]
+        for address in self.boards.keys() - there.keys():
+            self._drop(self.boards.pop(address))
+        for address in self.refused.keys() - there.keys():
+            del self.refused[address]
+        for address, worker in there.items():
+            if address not in self.boards and address not in self.refused:
+                self._greet(Board(address, str(worker["name"])), worker["resources"])
+        if self.fit or self.boards:
+            self._alone_since = time.monotonic()
+        elif time.monotonic() - self._alone_since > self.workers.patience:
+            raise ClusterRefused(self._why_nobody())
+
+    @property
+    def fit(self) -> list[Board]:
+        """The workers that have said what they are, and are not refused, by their names."""
+        described = (b for b in self.boards.values() if b.device is not None)
+        return sorted(described, key=lambda b: (b.name, b.address))
+
+    def ask(self, to: Board, then: Callable[[Future[Any]], None], what: Any, *given: Any) -> None:
+        """Has a worker do something; the step `then` is taken when it is done."""
+        uses = {RESOURCE: 1} if what is board.measure else {}
+        to.future = self.client.submit(
+            what, *given, pure=False, workers=[to.address], resources=uses, retries=0
+        )
+        to.future.add_done_callback(lambda future: self.events.put(partial(then, future)))
+
+    def refuse(self, one: Board, why: str) -> None:
+        """Lets a worker go, and says why."""
+        self.boards.pop(one.address, None)
+        self.refused[one.address] = why
+        self.workers.note(f"worker {one.name} ({one.address}) is not used: {why}")
+
+    def dismiss(self, campaign: str) -> None:
+        """Ends the benches of a campaign on the workers that are not busy."""
+        if self.client.status != "running":
+            return
+        told: list[Future[Any]] = []
+        for one in self.boards.values():
+            if one.future is not None and one.state == "busy":
+                one.future.cancel()
+            else:
+                self.ask(one, lambda _: None, board.dismiss, campaign)
+                told += [] if one.future is None else [one.future]
+        end = time.monotonic() + GOODBYE_SECONDS
+        while any(not future.done() for future in told) and time.monotonic() < end:
+            time.sleep(0.01)
+
+    def examine(self, one: Board) -> bool:
+        """Whether a worker has one of the campaign's devices, with its limits; refused if not."""
+        found = one.device
+        if found is None:
+            return False
+        if found.fingerprint not in {d.fingerprint for d in self.devices}:
+            campaigns = " or ".join(spell(d) for d in self.devices)
+            self.refuse(one, f"it has {spell(found)}, the campaign is of {campaigns}")
+            return False
+        if missing := shortfalls(found, self.limits):
+            self.refuse(one, f"its {spell(found)} has less: {'; '.join(missing)}")
+            return False
+        return True
+
+    def _gather(self) -> list[Device]:
+        """The devices of the workers, when each has said what it is."""
+        end = time.monotonic() + self.workers.patience
+        self.look()
+        while len(self.fit) < self.workers.expected or self._some_are_asked:
+            if time.monotonic() > end and self.boards:
+                if len(self.fit) < self.workers.expected:
+                    raise ClusterRefused(self._why_so_few())
+                break  # who is asked still is busy; it joins when it has answered
+            self.step()
+        return [b.device for b in self.fit if b.device is not None]
+
+    @property
+    def _some_are_asked(self) -> bool:
+        return any(b.state == "asked" for b in self.boards.values())
+
+    def _agreed(self, present: list[Device]) -> tuple[Device, ...]:
+        """The devices of a new campaign."""
+        kinds: dict[str, list[Device]] = {}
+        for device in sorted(present, key=lambda d: (d.platform, d.name, d.driver_version)):
+            kinds.setdefault(device.fingerprint, []).append(device)
+        if len(kinds) > 1 and not self.workers.mixed:
+            lines = "\n".join(
+                f"  {one.name} ({one.address}): {spell(one.device)}"
+                for one in self.fit
+                if one.device is not None
+            )
+            raise DeviceRefused(
+                f"the workers at {self.workers.address} have different devices, whose times cannot "
+                f"be compared:\n{lines}\nName one with --device, or explore on all of them with "
+                "--mixed: candidates then keep the limits of each, and each device has a front"
+            )
+        return tuple(meet(same) for same in kinds.values())
+
+    def _keep(self) -> None:
+        """Refuses the workers that do not fit."""
+        for one in self.fit:
+            self.examine(one)
+        if not self.fit:
+            raise ClusterRefused(self._why_nobody())
+
+    def _leave(self) -> None:
+        if self.client.status == "running":
+            self.client.unsubscribe_topic("all")
+        self.client.close(timeout=GOODBYE_SECONDS)
+
+    def _overhear(self, event: tuple[float, Any]) -> None:
+        """Called in the client's thread when something happens on the scheduler."""
+        said: Any = event[1]
+        if isinstance(said, dict) and said.get("action") in {"add-worker", "remove-worker"}:
+            self.events.put(self.look)
+
+    def _greet(self, one: Board, resources: dict[str, float]) -> None:
+        if resources.get(RESOURCE, 0) < 1:
+            self.refuse(one, f"it offers no {RESOURCE}: start it with {START}")
+            return
+        self.boards[one.address] = one
+        self.ask(one, partial(self._described, one), board.describe, self.workers.device)
+
+    def _described(self, one: Board, future: Future[Any]) -> None:
+        if one.address not in self.boards:
+            return
+        try:
+            said = heard(future)
+        except Gone:
+            del self.boards[one.address]
+            return
+        except Failed as failure:
+            self.refuse(one, f"it cannot run liftpy {VERSION}: {failure}")
+            return
+        if said["version"] != VERSION:
+            self.refuse(one, f"it has liftpy {said['version']}, the campaign has {VERSION}")
+        elif "refusal" in said:
+            self.refuse(one, said["refusal"])
+        else:
+            one.device = Device.from_json(said["device"])
+            one.state = "described"
+            self.on_described(one)
+
+    def _drop(self, one: Board) -> None:
+        self.workers.note(f"worker {one.name} ({one.address}) is lost")
+        self.on_lost(one)
+        if one.future is not None:
+            one.future.cancel()
+
+    def _why_so_few(self) -> str:
+        there = ", ".join(f"{one.name} ({one.address})" for one in self.fit) or "none has answered"
+        lines = "".join(f"\n  {address}: {why}" for address, why in self.refused.items())
+        return (
+            f"{self.workers.expected} workers are expected at {self.workers.address}; after "
+            f"{self.workers.patience:g} s there are {len(self.fit)}: {there}{lines}\nStart more "
+            f"with {START}, or expect fewer (--expect)"
+        )
+
+    def _why_nobody(self) -> str:
+        lines = [f"  {address}: {why}" for address, why in self.refused.items()]
+        if self.client.status != "running":
+            return (
+                f"the dask scheduler at {self.workers.address} is gone. What was measured is kept: "
+                "start it and its workers again, and give the same command"
+            )
+        if not lines:
+            return (
+                f"the dask scheduler at {self.workers.address} has had no worker for "
+                f"{self.workers.patience:g} s. Start some with {START}; what was measured is kept, "
+                "and the same command goes on"
+            )
+        reasons = "\n".join(lines)
+        return f"no worker at {self.workers.address} can measure for this campaign:\n{reasons}"
+
+
+class Gone(Exception):
+    """The worker or the scheduler went away before the answer was here."""
+
+
+class Failed(Exception):
+    """What was asked of a worker raised an exception there."""
+
+
+def heard(future: Future[Any]) -> Any:
+    """The answer of a worker. Raises Gone, or Failed with what happened."""
+    if future.status not in {"finished", "error"}:
+        raise Gone
+    try:
+        failure = future.exception(RESULT_SECONDS)
+        if failure is not None:
+            raise Failed(f"{type(failure).__name__}: {failure}")
+        return future.result(RESULT_SECONDS)
+    except (CancelledError, TimeoutError, OSError) as error:
+        raise Gone from error
+
+
+def spell(device: Device) -> str:
+    """A device for people, with what its fingerprint is made of."""
+    return f"{device.platform}: {device.name}, driver {device.driver_version}"

@@ -1,0 +1,133 @@
+"""The inputs of a campaign, made from a seed wherever they are needed: they do not travel."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liftpy.errors import LiftError
+from liftpy.ir.expr import Program
+from liftpy.ir.types import components
+from liftpy.opencl.arguments import DTYPES
+
+Array = NDArray[Any]
+
+INPUT_SEED = 20240229
+"""What the inputs are made from: the same arrays in every campaign."""
+
+DISTINCT = 1 << 22  # numbers between -1 and 1 that f32 tells apart, with room to spare
+
+
+@dataclass(frozen=True)
+class Part:
+    """An array of a parameter, where `path` leads to in its tuples."""
+
+    path: tuple[int, ...]
+    scalar: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the inputs of a program are made from: for each parameter its arrays, and the seed.
+
+    `digest` is that of the arrays where they were made first, by the `numpy` of that version.
+    """
+
+    parameters: tuple[tuple[str, tuple[Part, ...]], ...]
+    seed: int = INPUT_SEED
+    digest: str = ""
+    numpy: str = np.__version__
+
+    @classmethod
+    def of(cls, program: Program, seed: int = INPUT_SEED) -> tuple[Inputs, dict[str, Any]]:
+        """The inputs of a program, and the arrays: numbers of both signs, no two equal in one.
+
+        An array of tuples is a tuple of arrays. A number by itself is not 0: it may be a factor.
+        """
+        parameters = tuple(
+            (
+                p.name,
+                tuple(
+                    Part(c.path, str(c.scalar), tuple(map(int, c.shape)))
+                    for c in components(p.type)
+                ),
+            )
+            for p in program.params
+        )
+        found = cls(parameters, seed)
+        arrays = found._made()
+        return replace(found, digest=digest(arrays)), arrays
+
+    def arrays(self) -> dict[str, Any]:
+        """The arrays by parameter. LiftError where numpy makes others than where they are from."""
+        arrays = self._made()
+        if digest(arrays) != self.digest:
+            raise LiftError(
+                f"numpy {np.__version__} makes other inputs from seed {self.seed} here than numpy "
+                f"{self.numpy} of the campaign: install the same version"
+            )
+        return arrays
+
+    def _made(self) -> dict[str, Any]:
+        streams = np.random.SeedSequence(self.seed).spawn(len(self.parameters))
+        return {
+            name: _nested(parts, np.random.default_rng(stream))
+            for (name, parts), stream in zip(self.parameters, streams, strict=True)
+        }
+
+
+def inputs(program: Program, seed: int = INPUT_SEED) -> dict[str, Any]:
+    """An array for each parameter, from a seed."""
+    return Inputs.of(program, seed)[1]
+
+
+def digest(arrays: dict[str, Any]) -> str:
+    """A hash of arrays: their numbers, in order."""
+    found = hashlib.sha256()
+    for array in _flat(tuple(arrays.values())):
+        found.update(np.ascontiguousarray(array).view(np.uint8).data)
+    return found.hexdigest()
+
+
+def _flat(arrays: Any) -> Iterator[Array]:
+    if isinstance(arrays, tuple):
+        for part in arrays:
+            yield from _flat(part)
+    else:
+        yield np.atleast_1d(arrays)
+
+
+def _nested(parts: tuple[Part, ...], rng: np.random.Generator) -> Any:
+    """The arrays of a parameter, as nested as its tuples."""
+    if len(parts) == 1 and not parts[0].path:
+        return _numbers(parts[0].scalar, parts[0].shape, rng)
+    within: dict[int, list[Part]] = {}
+    for part in parts:
+        within.setdefault(part.path[0], []).append(replace(part, path=part.path[1:]))
+    return tuple(_nested(tuple(inner), rng) for inner in within.values())
+
+
+def _numbers(scalar: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    count = math.prod(shape)
+    match scalar:
+        case "bool":
+            return rng.integers(0, 2, shape).astype(np.bool_)
+        case "i8" | "i32" | "i64" if not shape:
+            return np.asarray(rng.integers(2, 9), DTYPES[scalar])
+        case "i8" | "i32" | "i64":
+            return (rng.permutation(count) - count // 2).astype(DTYPES[scalar]).reshape(shape)
+        case _:
+            dtype = DTYPES[scalar]
+            if not shape:
+                return np.asarray(rng.uniform(0.5, 1), dtype)
+            if count > DISTINCT:
+                return rng.uniform(-0.5, 1, shape).astype(dtype)
+            steps = (2 * rng.permutation(count) + 1 - count) / max(count, 1)
+            return (0.75 * steps + 0.25).astype(dtype).reshape(shape)  # a sum is not zero

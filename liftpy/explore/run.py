@@ -1,0 +1,213 @@
+"""One call of `explore`: candidates are drawn, given to a pool, and their outcomes taken up."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from liftpy.constraints.device import Device
+from liftpy.errors import LiftError
+from liftpy.explore.candidate import Candidate
+from liftpy.explore.learned import Lessons
+from liftpy.explore.messages import Compiled
+from liftpy.explore.outcome import KINDS, Crashed, Outcome, Refused
+from liftpy.explore.pareto import front
+from liftpy.explore.pool import Pool
+from liftpy.explore.search import Trial
+from liftpy.explore.store import ATTEMPTS, Store
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a campaign is: sent before a candidate is tried, and after, with its outcome."""
+
+    done: int
+    samples: int
+    counts: dict[str, int]
+    best_ns: int | None
+    candidate: Candidate | None = None
+    outcome: Outcome | None = None
+    front: int = 0
+    """How many candidates are on the front of time and peak; of several devices, on all fronts."""
+
+
+def counts(outcomes: Iterable[str]) -> dict[str, int]:
+    """How often each outcome occurs, the good one first."""
+    found = Counter(outcomes)
+    order = (*KINDS, *sorted(found.keys() - set(KINDS)))
+    return {kind: found[kind] for kind in order if found[kind]}
+
+
+class Run:
+    """What is done, what is under way, and what the search may know.
+
+    When a search draws candidate k it has seen the outcomes of the candidates up to k - `lag`, in
+    the order of drawing, whatever the order in which they came in. So it draws the same however
+    long each took, and a campaign that is resumed gives it what it saw the first time.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        device: Device,
+        samples: int,
+        lag: int,
+        progress: Callable[[Progress], None],
+    ) -> None:
+        self.store = store
+        self.samples = samples
+        self.lag = lag
+        self.progress = progress
+        self.done = store.done()
+        self.trials: list[Trial] = []
+        self.lessons = Lessons(device)
+        self.drawn = 0
+        self._limits = store.learned()
+        self._under_way: set[str] = set()
+        self._seen: list[Seen] = []
+        self._devices: set[str | None] = set()
+        self.tell()
+
+    def follow(self, tried: Iterator[Candidate], pool: Pool, deadline: float | None = None) -> bool:
+        """Gives each candidate its outcome; whether they came to an end before the deadline."""
+        try:
+            return self._follow(tried, pool, deadline)
+        except (KeyboardInterrupt, LiftError) as end:
+            why = "stopped by the user" if isinstance(end, KeyboardInterrupt) else str(end)
+            for key in self._under_way:
+                self.store.excuse_if_possible(key, why.splitlines()[0])
+            raise
+
+    def _follow(self, tried: Iterator[Candidate], pool: Pool, deadline: float | None) -> bool:
+        if not pool.shares_fate:  # then no candidate is to blame for the end of an earlier call
+            for key in self.store.under_way():
+                self.store.excuse(key, "the campaign ended before its outcome came")
+        window: deque[Candidate] = deque()
+        candidates = itertools.islice(tried, self.samples)
+        while True:
+            full = len(window) == self.lag
+            if full and not self._settle(window.popleft(), pool, deadline):
+                return False
+            candidate = next(candidates, None)
+            if candidate is None:
+                break
+            if candidate.key not in self.done:
+                if over(deadline):
+                    return self._halt(pool)
+                self._give(candidate, pool)
+            self.drawn = candidate.ordinal + 1
+            window.append(candidate)
+        return all(self._settle(candidate, pool, deadline) for candidate in window)
+
+    def _halt(self, pool: Pool) -> bool:
+        """Takes what is under way and begins nothing more: the campaign did not come to its end."""
+        for _ in pool.halt():
+            self._take(pool)
+        return False
+
+    def _give(self, candidate: Candidate, pool: Pool) -> None:
+        attempts = self.store.attempts(candidate.key)
+        if pool.shares_fate and attempts >= ATTEMPTS:
+            self.tell(candidate)
+            how = f"the campaign ended abruptly {attempts} times while it was under way"
+            self._finish(candidate, Crashed(f"{how}; it is not tried again"))
+        else:
+            pool.submit(candidate)
+
+    def _take(self, pool: Pool) -> None:
+        finished = pool.next()
+        self._finish(finished.candidate, finished.outcome)
+
+    def _settle(self, candidate: Candidate, pool: Pool, deadline: float | None) -> bool:
+        """Shows the search the outcome of the oldest candidate that it has not seen.
+
+        False if the deadline came before it.
+        """
+        while candidate.key not in self.done:
+            if over(deadline):
+                return self._halt(pool)
+            self._take(pool)
+        time_ns, peak = self.store.costs(candidate.key)
+        seen = Seen(candidate, time_ns, peak, self.store.device_of(candidate.key))
+        self._seen.append(seen)
+        self._devices |= {seen.device} if time_ns is not None else set()
+        if len(self._devices) > 1:
+            self.trials[:] = comparable(self._seen)
+        else:
+            self.trials.append(Trial(candidate, time_ns, peak))
+        if candidate.key in self._limits:
+            self.lessons.learn(candidate, self._limits[candidate.key])
+        return True
+
+    def _finish(self, candidate: Candidate, outcome: Outcome) -> None:
+        self.store.end(candidate.key, outcome)
+        self._under_way.discard(candidate.key)
+        self.done.add(candidate.key)
+        if isinstance(outcome, Refused) and outcome.limit is not None:
+            self._limits[candidate.key] = outcome.limit
+        self.tell(candidate, outcome)
+
+    # --- what a pool says and asks ----------------------------------------------------------------
+
+    def begin(self, candidate: Candidate) -> None:
+        """Notes that a candidate is under way."""
+        self.tell(candidate)
+        self.store.begin(candidate)
+        self._under_way.add(candidate.key)
+
+    def compiled(self, candidate: Candidate, made: Compiled, device: Device) -> None:
+        """Notes the kernels of a candidate, and the device that they are for."""
+        self.store.compiled(candidate, made.module, made.sha, device)
+
+    def best_ns(self, device: Device) -> int | None:
+        """The shortest time so far on a device."""
+        return self.store.best_ns(device)
+
+    def tell(self, candidate: Candidate | None = None, outcome: Outcome | None = None) -> None:
+        """Reports where the campaign stands."""
+        found = counts(self.store.kinds())
+        best = self.store.best_ns()
+        fronts = sum(len(front(of, costs=lambda p: p)) for of in self.store.points().values())
+        done = len(self.done)
+        self.progress(Progress(done, self.samples, found, best, candidate, outcome, fronts))
+
+
+def over(deadline: float | None) -> bool:
+    """Whether a time has come, of the clock `time.monotonic`."""
+    return deadline is not None and time.monotonic() > deadline
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A candidate, its time and peak, and the fingerprint of the device that has them."""
+
+    candidate: Candidate
+    time_ns: int | None
+    peak: int | None
+    device: str | None
+
+
+def comparable(seen: list[Seen]) -> list[Trial]:
+    """Trials whose times a search may compare.
+
+    Times of two devices cannot be compared. Those of each are taken relative to its median, in
+    units of the median of the device that has measured first.
+    """
+    times: dict[str | None, list[int]] = {}
+    for trial in seen:
+        if trial.time_ns is not None:
+            times.setdefault(trial.device, []).append(trial.time_ns)
+    medians = {device: statistics.median(of) for device, of in times.items()}
+    unit = next(iter(medians.values()), 1)
+    return [
+        Trial(
+            t.candidate,
+            None if t.time_ns is None else round(t.time_ns * unit / medians[t.device]),
+            t.peak,
+        )
+        for t in seen
+    ]

@@ -1,0 +1,183 @@
+"""Campaigns on real dask workers on this machine: Intel's runtime and PoCL, killed and refused."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from distributed import Client
+
+from liftpy.errors import ClusterRefused, DeviceRefused
+from liftpy.explore.campaign import Campaign, explore
+from liftpy.explore.workers import Workers
+from liftpy.opencl.run import find_device
+from liftpy.workloads import Convolution, convolution
+from tests.conftest import absent
+
+PROGRAM = convolution(Convolution(3, 6, 7, 4, (3, 3), padding=(1, 1, 1, 1)), "tiny")
+ROOT = Path(__file__).parents[2]
+SECONDS = 60
+
+
+@contextmanager
+def dask(*arguments, log):
+    """The command `dask` with these arguments, killed in the end."""
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dask", *map(str, arguments)],
+            env=os.environ | {"PYTHONPATH": path},
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory):
+    """The address of a scheduler on loopback."""
+    folder = tmp_path_factory.mktemp("scheduler")
+    file = folder / "scheduler.json"
+    options = ("--host", "127.0.0.1", "--port", 0, "--no-dashboard", "--scheduler-file", file)
+    with dask("scheduler", *options, log=folder / "log"):
+        end = time.monotonic() + SECONDS
+        while not file.exists():
+            assert time.monotonic() < end, (folder / "log").read_text()
+            time.sleep(0.05)
+        yield json.loads(file.read_text())["address"]
+
+
+def worker(scheduler, folder, device, name=None, resource="DEVICE=1"):
+    """A worker that has a device, with its log beside the database."""
+    preload = ("--preload", "liftpy.explore.board", "--device", device)
+    return dask(
+        *("worker", scheduler, "--nthreads", 1, "--no-nanny", "--no-dashboard"),
+        *("--name", name or device, "--resources", resource, *preload),
+        log=folder / f"{name or device}.log",
+    )
+
+
+def devices():
+    """A device of each runtime."""
+    found = []
+    for name in ("intel", "pocl"):
+        try:
+            found.append(find_device(name))
+        except (DeviceRefused, LookupError) as refusal:
+            absent(name, str(refusal))
+    return found
+
+
+def run(path, samples, workers, progress=lambda _: None, search="random"):
+    return explore(
+        PROGRAM,
+        samples,
+        0,
+        path,
+        families=["plain", "direct"],
+        search=search,
+        workers=workers,
+        progress=progress,
+    )
+
+
+def test_a_killed_workers_candidate_is_given_to_another(scheduler, tmp_path):
+    intel, pocl = devices()
+    path = tmp_path / "mixed.db"
+    outcomes, killed = [], []
+    with ExitStack() as opened:
+        one = opened.enter_context(worker(scheduler, tmp_path, "intel"))
+        opened.enter_context(worker(scheduler, tmp_path, "pocl"))
+        notes = []
+        both = Workers(scheduler, mixed=True, expected=2, patience=SECONDS, note=notes.append)
+
+        def progress(now):
+            if now.outcome:
+                outcomes.append(now.candidate.key)
+            under_way = [row for row in rows(path) if row.outcome == "running"]
+            assert len(under_way) <= 2
+            intels = [row for row in rows(path) if row.device == intel.fingerprint]
+            here = [row.id for row in intels if row.outcome == "running"]
+            if len(intels) > 3 and here and not killed:
+                one.kill()
+                one.wait()
+                killed.extend(here)
+
+        with pytest.raises(DeviceRefused, match=r"(?s)have different devices.*--mixed"):
+            run(path, 20, Workers(scheduler, expected=2, patience=SECONDS))
+        assert not path.exists()
+        found = run(path, 20, both, progress)
+        assert found.counts == {"measured": 20}, [row.reason for row in found.rows]
+        assert [row.ordinal for row in found.rows] == list(range(20))
+        assert sorted(outcomes) == sorted(row.id for row in found.rows)
+        measured_by = {row.id: row.device for row in found.rows}
+        assert set(measured_by.values()) == {intel.fingerprint, pocl.fingerprint}
+        assert [measured_by[key] for key in killed] == [pocl.fingerprint]
+        assert any(note.startswith("worker intel") and note.endswith("lost") for note in notes)
+
+        # each device has its own front, and candidates keep the limits of both
+        assert {d.fingerprint for d in found.devices} == {intel.fingerprint, pocl.fingerprint}
+        for device in found.devices:
+            mine = [row for row in found.rows if row.device == device.fingerprint]
+            best = min(row.time_ns for row in mine)
+            assert best in [row.time_ns for row in found.pareto() if row in mine]
+        assert found.device.local_memory == min(intel.local_memory, pocl.local_memory)
+
+        # the campaign goes on with the worker that is left
+        longer = run(path, 24, Workers(scheduler, patience=SECONDS))
+        assert longer.rows[:20] == found.rows
+        assert longer.counts == {"measured": 24}
+        assert {row.device for row in longer.rows[20:]} == {pocl.fingerprint}
+
+
+def rows(path):
+    return Campaign.read(path).rows if path.exists() and path.stat().st_size else ()
+
+
+def test_workers_that_do_not_fit_are_refused_and_all_lost_is_said(scheduler, tmp_path):
+    devices()
+    path = tmp_path / "pocl.db"
+    notes = []
+    with ExitStack() as opened:
+        opened.enter_context(worker(scheduler, tmp_path, "intel"))
+        opened.enter_context(worker(scheduler, tmp_path, "intel", "mute", "GPU=1"))
+        only = opened.enter_context(worker(scheduler, tmp_path, "pocl"))
+        with Client(scheduler, set_as_default=False) as client:
+            client.wait_for_workers(3, timeout=SECONDS)
+        asked = Workers(scheduler, "pocl", patience=2, note=notes.append)
+
+        def kill(now):
+            if now.done == 3 and now.outcome:
+                only.kill()
+                only.wait()
+
+        with pytest.raises(ClusterRefused, match=r"no worker at .* can measure"):
+            run(path, 12, asked, kill)
+        said = "\n".join(notes)
+        assert "worker intel" in said
+        assert "it was started with --device intel, and the campaign asks for pocl" in said
+        assert re.search(r"worker mute .*: it offers no DEVICE: start it with dask worker", said)
+        assert "lost" in notes[-1]
+        assert all(row.outcome in {"measured", "pending"} for row in rows(path))
+        opened.enter_context(worker(scheduler, tmp_path, "pocl", "another"))
+        found = run(path, 12, Workers(scheduler, "pocl", patience=SECONDS))
+        assert found.counts == {"measured": 12}
+        whole = explore(
+            PROGRAM,
+            12,
+            0,
+            tmp_path / "here.db",
+            "pocl",
+            families=["plain", "direct"],
+            search="random",
+        )
+        assert [row.id for row in whole.rows] == [row.id for row in found.rows]
