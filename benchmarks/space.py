@@ -40,12 +40,13 @@ from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.constraints.draw import Space as Points
 from liftpy.constraints.profile import profile
 from liftpy.constraints.system import Clause, ConstraintSystem
+from liftpy.explore.bench import Bench
 from liftpy.explore.candidate import program_text
-from liftpy.explore.check import INPUT_SEED, expected, inputs
-from liftpy.explore.messages import Compile, Compiled, Measure, Setup
+from liftpy.explore.compiling import Compiler
+from liftpy.explore.meaning import expected, inputs
+from liftpy.explore.messages import Compile, Compiled, Doubtful, Measure, Settle, Setup
 from liftpy.explore.outcome import KINDS
 from liftpy.explore.space import Space
-from liftpy.explore.worker import Bench
 from liftpy.ir.constraint import divides
 from liftpy.ir.expr import Program
 from liftpy.ir.nat import var
@@ -256,7 +257,7 @@ def smaller(layer: Convolution) -> Convolution:
 def try_candidates(text: str, count: int, seed: int, results: Connection) -> None:
     """Sends what becomes of a program's drawn candidates; in a process of its own.
 
-    As a campaign judges them (`explore.worker`), but for the repeated runs. The first is the plain
+    As a campaign judges them (`explore.measure`), but for the repeated runs. The first is the plain
     form, which every program has.
     """
     program = parse(text)
@@ -264,13 +265,17 @@ def try_candidates(text: str, count: int, seed: int, results: Connection) -> Non
     space = lp.space(program, device)
     drawn = [*space.sample(1, seed, "plain"), *space.sample(count, seed)]
     drawn = list({candidate.key: candidate for candidate in drawn}.values())[:count]
-    bench = Bench(Setup(text, device, expected(program, inputs(program)), INPUT_SEED))
+    arrays = inputs(program)
+    setup = Setup(text, device, arrays, expected(program, arrays))
+    compiler, bench = Compiler(setup), Bench(setup)
     results.send(None)  # ready
     for candidate in drawn:
         begun = time.perf_counter()
-        outcome = bench.compile(Compile(candidate.skeleton.key, candidate.assignment))
+        outcome = compiler.compile(Compile(candidate.skeleton.key, candidate.assignment))
         if isinstance(outcome, Compiled):
-            outcome = bench.measure(outcome.module, Measure(None, 0.0))
+            outcome = bench.measure(Measure(outcome.module, None, 0.0))
+        if isinstance(outcome, Doubtful):
+            outcome = compiler.settle(Settle(outcome))
         seconds = time.perf_counter() - begun
         results.send(Tried(candidate.label, outcome.kind, outcome.reason, seconds))
     results.close()
@@ -279,7 +284,7 @@ def try_candidates(text: str, count: int, seed: int, results: Connection) -> Non
 def tried(text: str, count: int, seed: int) -> Iterator[Tried]:
     """What becomes of a program's drawn candidates; one that hangs or crashes ends it."""
     processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["liftpy", "liftpy.explore.worker"])
+    processes.set_forkserver_preload(["liftpy", "liftpy.explore.bench", "liftpy.explore.compiling"])
     ours, theirs = processes.Pipe(duplex=False)
     process = processes.Process(
         target=try_candidates, args=(text, count, seed, theirs), daemon=True

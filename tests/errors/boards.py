@@ -15,9 +15,9 @@ from liftpy.compile import compile_candidate
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.explore.campaign import identity_of, space_of
 from liftpy.explore.candidate import Candidate
+from liftpy.explore.compiling import source_sha
 from liftpy.explore.schema import digest
 from liftpy.explore.store import Store
-from liftpy.explore.worker import source_sha
 
 SPACE = space_of(lp.parse("def double(xs: [12]f32) = xs |> map(x => x + x)"), DEFAULT_DEVICE)
 PLAIN = SPACE.candidate({"family": "plain", "map": "glb0"})
