@@ -22,7 +22,8 @@ from report import table
 
 import liftpy as lp
 from liftpy.compile import compile_candidate
-from liftpy.explore.check import Judge, expected, inputs
+from liftpy.explore.check import Error
+from liftpy.explore.meaning import Judge, expected, inputs
 from liftpy.explore.measurement import run_poisoned, timed
 from liftpy.explore.search import DEFAULT, SEARCHES, Trial, named
 from liftpy.explore.space import everything
@@ -75,7 +76,7 @@ def main() -> int:
             with loaded:
                 with stage("check"):
                     error = judge.judge(run_poisoned(loaded, arrays))
-                assert isinstance(error, float), error
+                assert isinstance(error, Error), error
                 with stage("time"):
                     rows = timed(loaded, best)
             took = round(statistics.median(map(sum, rows)))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import liftpy as lp
-from liftpy.explore.check import Judge, expected, inputs
+from liftpy.explore.meaning import Judge, expected, inputs
 from liftpy.explore.outcome import WrongResult
 from liftpy.workloads import ALEXNET, FAMILIES, MOBILENET, RESNET50, VGG16, Convolution
 
@@ -78,7 +78,7 @@ class Case:
         verdict = self.judge.judge(np.asarray(result))
         if isinstance(verdict, WrongResult):
             raise ValueError(verdict.reason)  # noqa: TRY004  it is no matter of types
-        return verdict
+        return verdict.largest
 
     # --- a convolution as libraries name its tensors ---------------------------------------------
 

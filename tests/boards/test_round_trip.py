@@ -4,7 +4,7 @@ import pytest
 
 from liftpy.boards.results import read_results
 from liftpy.compile import compile_candidate
-from liftpy.explore.check import Judge, expected, inputs
+from liftpy.explore.meaning import Judge, expected, inputs
 from liftpy.explore.measurement import run_once
 from liftpy.primitives.text import parse
 from tests.boards.ran import CONVOLUTION, exported, run

@@ -67,6 +67,7 @@ def row(ordinal, time_ns, peak, outcome="measured", reason="right"):
         prepare_ns=0,
         memory=memory,
         error=0.0,
+        rms=0.0,
         build_seconds=0.1,
     )
 
