@@ -22,6 +22,7 @@ from report import table
 
 import liftpy as lp
 from liftpy.compile import compile_candidate
+from liftpy.explore.check import Error
 from liftpy.explore.inputs import inputs
 from liftpy.explore.meaning import Judge, expected
 from liftpy.explore.measurement import run_poisoned, timed
@@ -76,7 +77,7 @@ def main() -> int:
             with loaded:
                 with stage("check"):
                     error = judge.judge(run_poisoned(loaded, arrays))
-                assert isinstance(error, float), error
+                assert isinstance(error, Error), error
                 with stage("time"):
                     rows = timed(loaded, best)
             took = round(statistics.median(map(sum, rows)))

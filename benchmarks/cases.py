@@ -79,7 +79,7 @@ class Case:
         verdict = self.judge.judge(np.asarray(result))
         if isinstance(verdict, WrongResult):
             raise ValueError(verdict.reason)  # noqa: TRY004  it is no matter of types
-        return verdict
+        return verdict.largest
 
     # --- a convolution as libraries name its tensors ---------------------------------------------
 

@@ -51,6 +51,15 @@ def runtime(request: pytest.FixtureRequest):
 
 
 @pytest.fixture(scope="session")
+def device():
+    """The device that is taken by default, for what does not depend on the runtime."""
+    try:
+        return find_device()
+    except (DeviceRefused, UnknownName) as refusal:
+        absent("intel", str(refusal))
+
+
+@pytest.fixture(scope="session")
 def pocl():
     """PoCL's device, on which a program of C can run too."""
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import runpy
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from liftpy.explore.space import Space
 from liftpy.ir.expr import Program
 from liftpy.opencl.run import Session
 from liftpy.primitives.text import parse, show
+from liftpy.rewrite.skeleton import Skeleton
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.sizes import at_arrays, at_sizes
 from liftpy.workloads import FAMILIES, workload
@@ -118,6 +119,7 @@ def family_of(name: str) -> tuple[str, tuple[int, ...]]:
     return family, tuple(map(int, sizes.split("x")))
 
 
+@cache
 def program(file: str) -> Program:
     """The program that an example defines; its sizes are those of the built-in one."""
     path = EXAMPLES / file
@@ -190,11 +192,17 @@ def test_an_example_reads_back_from_its_text(file: str) -> None:
     assert parse(show(program(file))) == program(file)
 
 
+@cache
+def derived(file: str) -> list[Skeleton]:
+    """The skeletons of an example, the same for every runtime."""
+    return list(skeletons(program(file)))
+
+
 @pytest.mark.parametrize("file", FILES)
 def test_an_example_is_right(runtime: Device, file: str) -> None:
     """Drawn candidates of every family that applies."""
     example, arrays, expected = case(file)
-    space = Space.of(example, runtime, skeletons(example))
+    space = Space.of(example, runtime, derived(file))
     assert space.families
     draws = 1 if file in BUILT_IN else DRAWS
     with Session(runtime) as session:

@@ -144,7 +144,8 @@ def statements(expr: Expr, *, ends_step: bool = False) -> Nat:
     statement for each value. A vector is one value; so are the scalars that a step computes in
     vectors. `mapSeqUnroll` repeats its function. A scan, or an iteration, begins and updates its
     accumulator; a window is loaded, and what it shares with the next one is moved. (A step that
-    overwrites what it still reads is known when it is emitted: it takes up to twice as much.)
+    overwrites what it still reads is known when it is emitted: it takes up to twice as much. Each
+    loop counts once, though the emitter may make up to three versions of it, `opencl/unswitch.py`.)
     """
     if not isinstance(expr, FunCall):
         return sum_of(statements(child) for child in children(expr))

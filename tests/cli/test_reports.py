@@ -33,6 +33,10 @@ def campaign(tmp_path_factory):
                 " candidate IN (SELECT key FROM candidate WHERE ordinal IN (?, ?))",
                 (kind, reason, ordinal, ordinal + 1),
             )
+        tampered.execute(
+            "DELETE FROM run WHERE candidate IN (SELECT candidate FROM outcome"
+            " WHERE time_ns IS NULL)"
+        )
     tampered.close()
     return Campaign.read(path)
 

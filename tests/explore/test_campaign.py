@@ -45,6 +45,12 @@ def campaign(runtime, tmp_path_factory):
     return run(tmp_path_factory.mktemp("campaign") / "whole.db", 12, runtime)
 
 
+@pytest.fixture(scope="module")
+def whole(device, tmp_path_factory):
+    """The same on one runtime, for what does not depend on it."""
+    return run(tmp_path_factory.mktemp("campaign") / "whole.db", 12, device)
+
+
 def test_every_candidate_is_right(campaign):
     assert campaign.counts == {"measured": 12}, [row.reason for row in campaign.rows]
     assert [row.ordinal for row in campaign.rows] == list(range(12))
@@ -101,13 +107,13 @@ def test_the_same_command_again_measures_nothing(campaign, runtime):
     assert again == campaign
 
 
-def test_the_front_is_measured_again_and_what_searches_are_told_stays(runtime, tmp_path):
+def test_the_front_is_measured_again_and_what_searches_are_told_stays(device, tmp_path):
     path = tmp_path / "a.db"
-    first = run(path, 12, runtime)
+    first = run(path, 12, device)
     with Reader.read(path) as reader:
         told = {row.id: reader.costs(row.id) for row in first.rows}
     before = {row.id for row in undecided(first.pareto())}
-    sharper = explore(PROGRAM, 12, 0, path, runtime, families=FAMILIES)
+    sharper = explore(PROGRAM, 12, 0, path, device, families=FAMILIES)
     assert drawn(sharper) == drawn(first)
     assert not undecided(sharper.pareto())
     for old, new in zip(first.rows, sharper.rows, strict=True):
@@ -115,23 +121,23 @@ def test_the_front_is_measured_again_and_what_searches_are_told_stays(runtime, t
         assert (len(new.times_ns) > len(old.times_ns)) >= (new.id in before)
     with Reader.read(path) as reader:
         assert {row.id: reader.costs(row.id) for row in sharper.rows} == told
-    assert explore(PROGRAM, 12, 0, path, runtime, families=FAMILIES).rows == sharper.rows
+    assert explore(PROGRAM, 12, 0, path, device, families=FAMILIES).rows == sharper.rows
 
 
-def test_a_time_limit_stops_between_candidates_and_the_rest_follows(campaign, runtime, tmp_path):
+def test_a_time_limit_stops_between_candidates_and_the_rest_follows(whole, device, tmp_path):
     with pytest.raises(NothingMeasured, match="no candidate was tried: the time limit"):
-        run(tmp_path / "a.db", 12, runtime, time_limit=0)
-    assert drawn(run(tmp_path / "a.db", 12, runtime)) == drawn(campaign)
+        run(tmp_path / "a.db", 12, device, time_limit=0)
+    assert drawn(run(tmp_path / "a.db", 12, device)) == drawn(whole)
 
 
-def test_a_stopped_campaign_goes_on_as_if_nothing_had_been(campaign, runtime, tmp_path):
+def test_a_stopped_campaign_goes_on_as_if_nothing_had_been(whole, device, tmp_path):
     def stop(progress):
         if progress.done == 4:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "a.db", 12, runtime, progress=stop)
-    assert drawn(run(tmp_path / "a.db", 12, runtime)) == drawn(campaign)
+        run(tmp_path / "a.db", 12, device, progress=stop)
+    assert drawn(run(tmp_path / "a.db", 12, device)) == drawn(whole)
 
 
 KILLED = f"""
@@ -175,23 +181,23 @@ def wait_for(happened, process, seconds=120):
         time.sleep(0.01)
 
 
-def test_a_candidate_that_kills_campaigns_is_given_up(campaign, runtime, tmp_path):
+def test_a_candidate_that_kills_campaigns_is_given_up(whole, device, tmp_path):
     path = tmp_path / "a.db"
-    killer = space_of(PROGRAM, runtime, families=FAMILIES).sample(3, 0)[2]
-    run(path, 2, runtime)
-    with Store.open(path, campaign.identity) as store:
+    killer = space_of(PROGRAM, device, families=FAMILIES).sample(3, 0)[2]
+    run(path, 2, device)
+    with Store.open(path, whole.identity) as store:
         for _ in range(ATTEMPTS):
             store.begin(killer)
-    resumed = run(path, 4, runtime)
+    resumed = run(path, 4, device)
     assert [row.outcome for row in resumed.rows] == ["measured", "measured", "crashed", "measured"]
     assert "ended abruptly 2 times while it was under way" in resumed.rows[2].reason
-    again = run(path, 4, runtime)
+    again = run(path, 4, device)
     assert again == resumed
 
 
-def test_a_campaign_of_which_nothing_is_right_says_why(runtime, tmp_path):
+def test_a_campaign_of_which_nothing_is_right_says_why(device, tmp_path):
     with pytest.raises(NothingMeasured) as nothing:
-        run(tmp_path / "a.db", 3, runtime, tolerance=1e-12)
+        run(tmp_path / "a.db", 3, device, tolerance=1e-12)
     assert nothing.value.exit_code == 3
     text = str(nothing.value)
     assert text.startswith("nothing was measured of tiny, in 3 candidates:\n  3 x wrong: result[")
@@ -214,27 +220,27 @@ def test_another_seed_is_another_campaign(campaign, runtime):
     ],
 )
 def test_limits_that_leave_nothing_to_do_are_refused_and_leave_no_file(
-    runtime, tmp_path, limits, wanted
+    device, tmp_path, limits, wanted
 ):
     with pytest.raises(ArgumentRefused, match=wanted):
-        run(tmp_path / "a.db", device=runtime, **{"samples": 3, **limits})
+        run(tmp_path / "a.db", device=device, **{"samples": 3, **limits})
     assert list(tmp_path.iterdir()) == []
 
 
-def test_each_call_is_kept_with_its_command_and_its_limits(campaign, runtime, tmp_path):
+def test_each_call_is_kept_with_its_command_and_its_limits(whole, device, tmp_path):
     path = tmp_path / "a.db"
-    run(path, 1, runtime)
-    run(path, 2, runtime, time_limit=1000)
+    run(path, 1, device)
+    run(path, 2, device, time_limit=1000)
     first, second = Campaign.read(path).calls
     assert [call.limits["samples"] for call in (first, second)] == [1, 2]
     assert second.limits["time_limit"] == 1000
     assert first.started < first.ended <= second.started < second.ended
     assert sys.orig_argv[0] in first.command
-    assert first.environment["driver"] == runtime.driver_version
-    assert all(row.rms <= row.error for row in campaign.rows)
+    assert first.environment["driver"] == device.driver_version
+    assert all(row.rms <= row.error for row in whole.rows)
 
 
-def test_a_candidate_whose_worker_is_killed_once_is_measured(campaign, runtime, tmp_path):
+def test_a_candidate_whose_worker_is_killed_once_is_measured(whole, device, tmp_path):
     killed: list[int] = []
 
     def kill(progress):
@@ -243,38 +249,38 @@ def test_a_candidate_whose_worker_is_killed_once_is_measured(campaign, runtime, 
                 killed.append(worker.pid)
                 worker.kill()
 
-    resumed = run(tmp_path / "a.db", 3, runtime, progress=kill)
+    resumed = run(tmp_path / "a.db", 3, device, progress=kill)
     assert len(killed) == 2
     assert resumed.counts == {"measured": 3}
-    assert drawn(resumed) == drawn(campaign)[:3]
+    assert drawn(resumed) == drawn(whole)[:3]
 
 
-def test_a_family_that_does_not_apply_is_refused(runtime, tmp_path):
+def test_a_family_that_does_not_apply_is_refused(device, tmp_path):
     with pytest.raises(UnknownName, match="family cannot be 'fast'; it is one of: plain, direct"):
-        explore(PROGRAM, 12, 0, tmp_path / "a.db", runtime, families=["fast"])
+        explore(PROGRAM, 12, 0, tmp_path / "a.db", device, families=["fast"])
     assert not (tmp_path / "a.db").exists()
 
 
-def test_the_published_sampler_resumes_too(runtime, tmp_path):
+def test_the_published_sampler_resumes_too(device, tmp_path):
     path = tmp_path / "a.db"
-    run(path, 3, runtime, sampler="incremental")
-    resumed = run(path, 7, runtime, sampler="incremental")
-    whole = run(tmp_path / "b.db", 7, runtime, sampler="incremental")
+    run(path, 3, device, sampler="incremental")
+    resumed = run(path, 7, device, sampler="incremental")
+    whole = run(tmp_path / "b.db", 7, device, sampler="incremental")
     assert drawn(resumed) == drawn(whole)
     assert resumed.counts == {"measured": 7}
     assert not resumed.exhausted
     with pytest.raises(StoreRefused, match="sampler"):
-        run(path, 7, runtime)
+        run(path, 7, device)
 
 
-def test_a_memory_limit_that_nothing_keeps_is_explained(runtime, tmp_path):
+def test_a_memory_limit_that_nothing_keeps_is_explained(device, tmp_path):
     with pytest.raises(ConstraintRefused, match="memory limit"):
-        run(tmp_path / "a.db", 3, runtime, memory_limit=100)
+        run(tmp_path / "a.db", 3, device, memory_limit=100)
 
 
-def test_progress_tells_of_each_candidate_before_and_after(runtime, tmp_path):
+def test_progress_tells_of_each_candidate_before_and_after(device, tmp_path):
     told = []
-    run(tmp_path / "a.db", 2, runtime, progress=told.append)
+    run(tmp_path / "a.db", 2, device, progress=told.append)
     assert [(p.done, p.candidate is not None, p.outcome is not None) for p in told] == [
         (0, False, False),
         (0, True, False),

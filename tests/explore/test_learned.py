@@ -148,26 +148,26 @@ def test_launches_are_called_as_the_kernels_of_the_chain():
 
 
 @pytest.mark.parametrize(("figure", "said"), [("group", (0, 0)), ("local", (4096, 1 << 40))])
-def test_a_worker_says_which_kernel_and_how_much(runtime, figure, said):
+def test_a_worker_says_which_kernel_and_how_much(device, figure, said):
     """The driver is asked through `Session`; what it answers is set here."""
     group, local = said
     candidate = next(
         c
-        for c in space_of(PROGRAM, runtime, families=["staged"]).draws(0)
+        for c in space_of(PROGRAM, device, families=["staged"]).draws(0)
         if any(size > 1 for _, size, _ in groups(c))
     )
     module = compile_candidate(candidate.skeleton, candidate.assignment)
-    bench = Bench(Setup(TEXT, runtime, Inputs.of(PROGRAM)[0], ()))
+    bench = Bench(Setup(TEXT, device, Inputs.of(PROGRAM)[0], ()))
     check = "liftpy.opencl.run.check_launch"
 
-    def answered(module, launch, device, **_):
+    def answered(module, launch, on, **_):
         from liftpy.opencl.arguments import check_launch  # noqa: PLC0415
 
-        check_launch(module, launch, device, group=group, local=local)
+        check_launch(module, launch, on, group=group, local=local)
 
     with mock.patch(check, answered):
         outcome = bench.measure(Measure(module, None, 60.0))
-        with Session(runtime) as session, pytest.raises(KernelRefused) as refusal:
+        with Session(device) as session, pytest.raises(KernelRefused) as refusal:
             session.load(module)
     assert isinstance(outcome, Refused)
     assert outcome.reason == str(refusal.value)

@@ -46,10 +46,10 @@ def test_a_candidate_is_measured(runtime):
         assert measurer.compiler.started == measurer.bench.started == 1
 
 
-def test_a_wrong_result_is_not_timed(runtime):
+def test_a_wrong_result_is_not_timed(device):
     (wanted,) = expected(PROGRAM, inputs(PROGRAM))
     other = Expected(wanted.points, wanted.values + np.eye(30)[7], wanted.tolerance)
-    with Measurer(setup(runtime, (other,)), 60.0) as measurer:
+    with Measurer(setup(device, (other,)), 60.0) as measurer:
         outcome = measurer.measure(plain())
     assert isinstance(outcome, WrongResult)
     assert outcome.where == (7,)
@@ -67,9 +67,9 @@ time.sleep(600)
 """
 
 
-def test_the_kernels_of_a_candidate_whose_bench_hangs_are_known_and_its_compiler_stays(runtime):
+def test_the_kernels_of_a_candidate_whose_bench_hangs_are_known_and_its_compiler_stays(device):
     made = []
-    with Measurer(setup(runtime), 3.0, benching=[sys.executable, "-c", HANGS]) as measurer:
+    with Measurer(setup(device), 3.0, benching=[sys.executable, "-c", HANGS]) as measurer:
         for again in (1, 2):
             outcome = measurer.measure(plain(), on_compiled=made.append)
             assert outcome == TimedOut(3.0, "measuring it")
@@ -78,10 +78,10 @@ def test_the_kernels_of_a_candidate_whose_bench_hangs_are_known_and_its_compiler
     assert made[0].module.source == made[1].module.source
 
 
-def test_where_the_bench_is_in_doubt_the_compiler_knows_the_meaning(runtime):
+def test_where_the_bench_is_in_doubt_the_compiler_knows_the_meaning(device):
     """Square roots of negative numbers: what the program means looks unwritten."""
     roots = parse("def roots(x: [90][91]f32) = x |> map(map(v => sqrt(v)))")
-    with Measurer(setup(runtime, program=roots), 60.0) as measurer:
+    with Measurer(setup(device, program=roots), 60.0) as measurer:
         outcome = measurer.measure(plain(roots))
     assert isinstance(outcome, Measured), outcome.reason
     assert outcome.error < 1e-6
