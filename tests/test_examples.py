@@ -23,6 +23,7 @@ from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.sizes import at_arrays, at_sizes
 from liftpy.workloads import FAMILIES, workload
 from liftpy.workloads.family import Family
+from tests.thinned import thinned
 from tests.workloads.references import CASES, inputs
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -206,7 +207,8 @@ def test_an_example_is_right(runtime: Device, file: str) -> None:
     assert space.families
     draws = 1 if file in BUILT_IN else DRAWS
     with Session(runtime) as session:
-        for candidate in (c for f in space.families for c in space.sample(draws, 2, f)):
+        drawn = [c for f in space.families for c in space.sample(draws, 2, f)]
+        for candidate in thinned(drawn, runtime):
             module = compile_candidate(candidate.skeleton, candidate.assignment)
             with session.load(module) as loaded:
                 loaded.set_constants({n: arrays[n] for n in example.constants})

@@ -27,8 +27,9 @@ from liftpy.semantics.reference import reference
 from tests.fuzz import judge
 from tests.fuzz.generator import SHAPED, inputs, make
 from tests.oclgrind import CHECKS, check_under_oclgrind, oclgrind_complaints, run_under_oclgrind
+from tests.thinned import thinned
 
-EACH = 1000  # programs on each runtime
+EACH = 500  # programs on the first runtime, some on the other; judge.py runs any number
 WATCHED = 40  # programs under Oclgrind, which is slow
 LARGE = 0.002  # of the forms: unrolled blocks of registers, of which the code is long
 REFUSED = 0.005  # after random rules: vectors of what is stored first
@@ -118,17 +119,20 @@ def part_of(value: Any, k: int, rank: int) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("start", range(0, EACH, judge.CHUNK))
-def test_random_programs_are_right_on_a_device(runtime: Device, start: int) -> None:
+def test_random_programs_are_right_on_a_device(runtime: Device) -> None:
     """Other programs on each runtime. A driver that dies of a program is none of liftpy's."""
     intel = "intel" in runtime.platform.casefold()
-    first, device = (start, "intel") if intel else (EACH + start, "pocl")
-    tally = judge.survey(first, judge.CHUNK, device)
-    counts, failures = tally.outcomes, "\n\n".join(tally.failures)
+    first, device = (0, "intel") if intel else (EACH, "pocl")
+    tallies = [
+        judge.survey(first + start, judge.CHUNK, device)
+        for start in thinned(range(0, EACH, judge.CHUNK), runtime)
+    ]
+    counts = sum((tally.outcomes for tally in tallies), Counter[str]())
+    failures = "\n\n".join(failure for tally in tallies for failure in tally.failures)
     assert counts.total() >= judge.CHUNK
     assert counts["wrong"] == counts["crashed"] == 0, failures
-    assert counts["large"] <= LARGE * counts.total(), failures
-    assert counts["refused"] <= REFUSED * counts.total(), failures
+    assert counts["large"] <= LARGE * counts.total() + 1, failures
+    assert counts["refused"] <= REFUSED * counts.total() + 1, failures
     assert counts["killed"] <= 1, counts
     assert set(counts) <= {"right", "large", "refused", "killed"}
 

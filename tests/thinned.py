@@ -1,0 +1,29 @@
+"""How much of many candidates is tried on each runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import TypeVar
+
+from liftpy.constraints.device import Device
+from liftpy.opencl.run import find_device
+
+T = TypeVar("T")
+PART = 3
+
+
+def thinned(many: Iterable[T], device: Device) -> list[T]:
+    """All of them on the first runtime there is, every third on another.
+
+    What is tried is the same code for every driver; another driver shows what is not portable of it,
+    and that seldom hangs on one candidate.
+    """
+    found = list(many)
+    return found if device == first() else found[::PART]
+
+
+@cache
+def first() -> Device:
+    """The device that is taken where none is named."""
+    return find_device()
