@@ -16,8 +16,8 @@ PART = 3
 def thinned(many: Iterable[T], device: Device) -> list[T]:
     """All of them on the first runtime there is, every third on another.
 
-    What is tried is the same code for every driver; another driver shows what is not portable of it,
-    and that seldom hangs on one candidate.
+    The code is the same for every driver; another one shows what of it is not portable, which
+    seldom hangs on one candidate.
     """
     found = list(many)
     return found if device == first() else found[::PART]
