@@ -20,9 +20,9 @@ A loop with a barrier stays as it is: not all work-items might take the same way
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
-from liftpy.ir.nat import Nat, Var, atom
+from liftpy.ir.nat import Nat, Var
 from liftpy.opencl.c import (
     All,
     Assign,
@@ -55,8 +55,8 @@ def _versions(s: Statement) -> list[Statement]:
     tests = dict.fromkeys(_tests(s.body))
     if not tests:
         return [s]
-    counters = {s.var, *_counters(s.body)}
-    known = tuple(t for t in tests if counters.isdisjoint(t.index.names()))
+    counters = {s.var: int(s.bound), **_counters(s.body)}
+    known = tuple(t for t in tests if counters.keys().isdisjoint(t.index.names()))
     if known and (len(known) == len(tests) or len(counters) == 1):
         return [If(All(known), Block([_free(s, known)]), Block([s]))]
     if any(_splits(inner) for inner in _loops(s.body)):
@@ -72,8 +72,8 @@ def _versions(s: Statement) -> list[Statement]:
 def _splits(s: For) -> bool:
     """Whether a loop, or one in it, can be split at guards that depend on its counter at most."""
     tests = dict.fromkeys(_tests(s.body))
-    counters = {s.var, *_counters(s.body)}
-    known = [counters.isdisjoint(t.index.names()) for t in tests]
+    counters = {s.var: int(s.bound), **_counters(s.body)}
+    known = [counters.keys().isdisjoint(t.index.names()) for t in tests]
     if tests and (all(known) or (len(counters) == 1 and any(known))):
         return True
     return bool(_passes(s, tests)) or any(map(_splits, _loops(s.body)))
@@ -92,17 +92,16 @@ def _passes(s: For, tests: Iterable[RangeTest]) -> tuple[int, int, list[RangeTes
     """
     if s.start != "0" or s.step != "1":
         return None
-    inner = set(_counters(s.body))
+    inner = _counters(s.body)
     own = {
         t: end for t in tests if (end := _always(t, inner)) and set(end.index.names()) == {s.var}
     }
     low, high = 0, int(s.bound)
     for test in own.values():
-        start = test.index.substitute({s.var: 0})
-        rise = test.index.substitute({s.var: 1}) - start
-        first, each = start.constant, rise.constant
-        if first is None or not each or test.index != start + rise * _counter(test, s.var):
+        line = _linear(test.index, s.var)
+        if line is None or not line[1]:
             return None
+        first, each = line
         # first + each * i >= 0, or first + each * i < bound, that is bound - 1 - ... >= 0
         if test.bound is not None:
             first, each = test.bound - 1 - first, -each
@@ -120,22 +119,26 @@ def _apart(s: For, low: int, high: int, own: list[RangeTest]) -> list[Statement]
     return [For(s.var, str(a), str(b), s.step, loop.body) for loop, a, b in parts if a < b]
 
 
-def _counter(test: RangeTest, name: str) -> Nat:
-    (counter,) = (a for a in test.index.atoms() if isinstance(a, Var) and a.name == name)
-    return atom(counter)
+def _linear(index: Nat, name: str) -> tuple[int, int] | None:
+    """`a, b` of an index `a + b * name`; None if it is not one."""
+    start = each = 0
+    for monomial, coefficient in index.terms.items():
+        match monomial:
+            case ():
+                start = coefficient
+            case ((Var(name=found), 1),) if found == name:
+                each += coefficient  # twice if one knows more of the counter's range than the other
+            case _:
+                return None
+    return start, each
 
 
-def _always(test: RangeTest, counters: set[str]) -> RangeTest | None:
+def _always(test: RangeTest, counters: Mapping[str, int]) -> RangeTest | None:
     """The test that this one holds in all passes; None if it has no such form, or never holds."""
     found: RangeTest | None = test
-    for name in sorted(test.index.names() & counters):
-        bounds = next(
-            (a.bounds for a in test.index.atoms() if isinstance(a, Var) and a.name == name), None
-        )
-        if found is None or bounds is None or None in bounds:
-            return None
-        low, high = bounds
-        found = at_all(found, name, int(low or 0), int(high or 0))
+    for name in sorted(test.index.names() & counters.keys()):
+        if found is not None:
+            found = at_all(found, name, 0, counters[name] - 1)
     return found if found is not None and found.index.constant is None else None
 
 
@@ -157,10 +160,12 @@ def _inner(block: Block) -> Iterator[Block]:
                 pass
 
 
-def _counters(block: Block) -> Iterator[str]:
-    yield from (s.var for s in block.statements if isinstance(s, For))
+def _counters(block: Block) -> dict[str, int]:
+    """The counters of all loops in a block, each with its bound."""
+    found = {s.var: int(s.bound) for s in block.statements if isinstance(s, For)}
     for inner in _inner(block):
-        yield from _counters(inner)
+        found |= _counters(inner)
+    return found
 
 
 def _has_barrier(block: Block) -> bool:

@@ -32,7 +32,9 @@ FAMILIES = ["plain", "direct"]
 
 
 def run(path, samples, device, **options):
-    return explore(PROGRAM, samples, 0, path, device, families=FAMILIES, again=False, **options)
+    """Of draws: what another search tries depends on times, which are others in each campaign."""
+    settings = {"families": FAMILIES, "again": False, "search": "random"} | options
+    return explore(PROGRAM, samples, 0, path, device, **settings)
 
 
 def drawn(campaign):
@@ -113,7 +115,7 @@ def test_the_front_is_measured_again_and_what_searches_are_told_stays(device, tm
     with Reader.read(path) as reader:
         told = {row.id: reader.costs(row.id) for row in first.rows}
     before = {row.id for row in undecided(first.pareto())}
-    sharper = explore(PROGRAM, 12, 0, path, device, families=FAMILIES)
+    sharper = explore(PROGRAM, 12, 0, path, device, families=FAMILIES, search="random")
     assert drawn(sharper) == drawn(first)
     assert not undecided(sharper.pareto())
     for old, new in zip(first.rows, sharper.rows, strict=True):
@@ -121,7 +123,10 @@ def test_the_front_is_measured_again_and_what_searches_are_told_stays(device, tm
         assert (len(new.times_ns) > len(old.times_ns)) >= (new.id in before)
     with Reader.read(path) as reader:
         assert {row.id: reader.costs(row.id) for row in sharper.rows} == told
-    assert explore(PROGRAM, 12, 0, path, device, families=FAMILIES).rows == sharper.rows
+    assert (
+        explore(PROGRAM, 12, 0, path, device, families=FAMILIES, search="random").rows
+        == sharper.rows
+    )
 
 
 def test_a_time_limit_stops_between_candidates_and_the_rest_follows(whole, device, tmp_path):
@@ -143,7 +148,8 @@ def test_a_stopped_campaign_goes_on_as_if_nothing_had_been(whole, device, tmp_pa
 KILLED = f"""
 from liftpy.explore.campaign import explore
 from liftpy.primitives.text import parse
-explore(parse({TEXT!r}), 12, 0, {{path!r}}, {{device!r}}, families={FAMILIES!r}, again=False)
+explore(parse({TEXT!r}), 12, 0, {{path!r}}, {{device!r}}, families={FAMILIES!r}, again=False,
+        search="random")
 """
 
 

@@ -208,8 +208,16 @@ def results(session: Session, cases: list[Case]) -> Iterator[tuple[Case, np.ndar
         return
     for case, module in zip(cases, modules, strict=True):
         kernels = {x.function: _kernel(built, x.function) for x in module.launches}
+        alignment = session._handle.mem_base_addr_align // 8
         loaded = Loaded(
-            session.device, session._context, session._queue, module, kernels, build_seconds=0
+            session.device,
+            alignment,
+            session._context,
+            session._queue,
+            module,
+            kernels,
+            build_seconds=0,
+            build_log="",
         )
         given = by_buffer(module, tuple(case.arrays.values()))
         constants = {b.name for b in module.buffers if b.role == "constant"}
