@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from distributed import Client, Future
-from distributed.comm import connect
+from distributed.comm.core import connect
 from distributed.security import Security
 from distributed.utils import LoopRunner
 
@@ -56,7 +56,8 @@ async def reach(address: str, patience: float) -> None:
     Asked before a Client is made: one that finds nobody is closed when Python ends, and then waits
     a minute for a loop that has stopped.
     """
-    comm = await connect(address, timeout=patience, **Security().get_connection_args("client"))
+    secured: dict[str, Any] = Security().get_connection_args("client")
+    comm = await connect(address, timeout=patience, **secured)
     await comm.close()
 
 
