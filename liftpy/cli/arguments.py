@@ -146,6 +146,11 @@ def named_program(name: str) -> Program:
     file, colon, attribute = name.rpartition(":")
     if colon and file.endswith(".py"):
         return from_python(Path(file), attribute)
+    if Path(name).suffix and Path(name).is_file():
+        raise UnknownName(
+            f"{name} is no program: a program is a .lift file, file.py:NAME, or built in "
+            "(`liftpy workloads`)"
+        )
     return workload(name)
 
 

@@ -67,8 +67,8 @@ def stage_named(word: str) -> Stage:
     """The stage of that name; a usage error says which there are."""
     if word not in list(Stage):
         near = difflib.get_close_matches(word, list(Stage), n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise typer.BadParameter(f"there is no stage '{word}'{hint} There are {', '.join(Stage)}")
+        hint = f"; did you mean {near[0]}?" if near else "."
+        raise typer.BadParameter(f"there is no stage '{word}'{hint} There are {', '.join(Stage)}.")
     return Stage(word)
 
 

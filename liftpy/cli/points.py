@@ -193,6 +193,8 @@ def show_space(  # noqa: PLR0913  as many options as there are to narrow and to 
         sizes.add_row(key, f"{mine:,}")
     show(sizes)
     say(f"valid points: {count:,} (derived and counted in {seconds:.2f} s)")
+    if not count:
+        say(whole.explain(chosen).text)
 
 
 def as_json(left: dict[str, survey.Left]) -> dict[str, Any]:

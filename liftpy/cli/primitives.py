@@ -36,7 +36,7 @@ def register(app: typer.Typer) -> None:
 def show_primitives(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[WORD ...]", help="Words of the text form; all of them."),
+        typer.Argument(metavar="WORD", help="Words of the text form; all of them."),
     ] = None,
     *,
     json: JsonFlag = False,

@@ -104,7 +104,7 @@ def show_rules(
 def prove_rules(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[RULE ...]", help="Rules or primitives; all of them."),
+        typer.Argument(metavar="RULE", help="Rules or primitives; all of them."),
     ] = None,
     *,
     record: Annotated[

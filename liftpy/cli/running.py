@@ -135,9 +135,7 @@ def run(  # noqa: PLR0913  as many options as a run has
     db: Annotated[
         Path | None, typer.Option("--db", metavar="FILE", help="Runs the best of a campaign.")
     ] = None,
-    memory_limit: Annotated[
-        int | None, typer.Option(metavar="BYTES", help="With --db: bounds the peak.")
-    ] = None,
+    memory_limit: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
     """Runs one candidate, and says how long it took and how close to the meaning it came."""

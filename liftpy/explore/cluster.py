@@ -16,6 +16,9 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from distributed import Client, Future
+from distributed.comm.core import connect
+from distributed.security import Security
+from distributed.utils import LoopRunner
 
 from liftpy.constraints.device import Device, meet, shortfalls
 from liftpy.errors import ClusterRefused, DeviceRefused
@@ -47,6 +50,17 @@ class Board:
     future: Future[Any] | None = None
 
 
+async def reach(address: str, patience: float) -> None:
+    """Raises OSError or ValueError unless someone answers there.
+
+    Asked before a Client is made: one that finds nobody is closed when Python ends, and then waits
+    a minute for a loop that has stopped.
+    """
+    secured: dict[str, Any] = Security().get_connection_args("client")
+    comm = await connect(address, timeout=patience, **secured)
+    await comm.close()
+
+
 class Cluster:
     """The workers that a campaign may use. Use it in a `with`.
 
@@ -64,6 +78,7 @@ class Cluster:
         self.on_lost: Callable[[Board], None] = lambda _: None
         self.on_described: Callable[[Board], None] = lambda _: None
         try:
+            LoopRunner().run_sync(reach, workers.address, workers.patience)
             self.client = Client(
                 workers.address,
                 timeout=workers.patience,

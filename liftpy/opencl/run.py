@@ -129,7 +129,8 @@ def find_device(selector: str | None = None) -> Device:
         listing = [f"  {index}  {d.platform}: {d.name}" for index, d in enumerate(known)]
         refused = f"there is no device '{selector}'; name one by its number or a part of its name:"
         word = selector.casefold().strip()
-        found = [f"{PROFILE}{p.name}" for p in profiles() if word and word in p.name]
+        named = bool(word) and not word.isdecimal()
+        found = [f"{PROFILE}{p.name}" for p in profiles() if named and word in p.name]
         hint = [f"or, for its limits alone, {' or '.join(found)}"] if found else []
         raise UnknownName("\n".join((refused, *listing, *hint, *notes)))
     return fitting[0]

@@ -78,9 +78,12 @@ class Family:
         if not text:
             sizes = self.listed[0]
         if len(sizes) != len(self.letters):
+            many = "s" if len(self.letters) > 1 else ""
+            meaning = self.summary.format(**{letter: letter for letter in self.letters})
             message = (
-                f"no built-in program '{self.name}/{rest}': {self.form} takes {len(self.letters)} "
-                f"whole number(s) from 1, as in {self.workload(self.listed[0]).name}"
+                f"no built-in program '{self.name}/{rest}': {self.form} ({meaning}) takes "
+                f"{len(self.letters)} whole number{many} from 1, as in "
+                f"{self.workload(self.listed[0]).name}"
             )
             raise UnknownName(message)
         chosen = {"layout": layout} if layout else {}

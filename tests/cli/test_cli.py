@@ -186,6 +186,12 @@ def test_a_space_says_what_is_reached_and_how_long_it_took(liftpy):
     assert re.search(r"valid points: [\d,]+ \(derived and counted in \d+\.\d\d s\)", text)
 
 
+def test_a_space_without_a_point_says_why(liftpy):
+    said = liftpy("space", "tiny.lift", "--memory-limit", "1").out
+    assert "valid points: 0" in said
+    assert "The least memory limit that can be kept is" in said
+
+
 def test_space_without_a_count_has_the_ranges_that_the_count_has(liftpy):
     narrow = ("space", "tiny.lift", "--set", "family=direct", "--set", "pad=fused")
     counted = liftpy(*narrow, "--json").json

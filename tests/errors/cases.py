@@ -654,6 +654,7 @@ MORE_COMMANDS = {
     "command_on_another_name": ["show", "mine.py:number"],
     "command_on_no_python": ["show", "mine.txt.py:tiny"],
     "command_on_no_text": ["show", "bytes.lift"],
+    "command_on_a_file_of_another_kind": ["show", "flat.npy"],
     "command_on_an_impossible_product": ["show", "matmul/0x1x1"],
     "command_on_open_sizes": ["space", "open.lift"],
     "command_on_a_size_that_cannot_be": ["compile", "open.lift", "--size", "n=7"],

@@ -139,6 +139,14 @@ def test_a_killed_workers_candidate_is_given_to_another(scheduler, tmp_path):
         assert {row.device for row in longer.rows[20:]} == {pocl.fingerprint}
 
 
+def test_without_a_scheduler_the_command_ends_when_it_has_said_so(tmp_path):
+    options = ("--workers", "localhost", "--db", tmp_path / "none.db")
+    line = [sys.executable, "-m", "liftpy", "explore", "matmul/4x4x4", *options]
+    ended = subprocess.run(line, capture_output=True, text=True, timeout=30, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("error: there is no dask scheduler at localhost")
+
+
 def rows(path):
     return Campaign.read(path).rows if path.exists() and path.stat().st_size else ()
 
