@@ -121,8 +121,8 @@ def _apart(s: For, low: int, high: int, own: list[RangeTest]) -> list[Statement]
 
 
 def _counter(test: RangeTest, name: str) -> Nat:
-    (counter,) = (a for a in test.index.atoms() if isinstance(a, Var) and a.name == name)
-    return atom(counter)
+    """A counter as it stands in an index, which may mention it several times."""
+    return atom(next(a for a in test.index.atoms() if isinstance(a, Var) and a.name == name))
 
 
 def _always(test: RangeTest, counters: set[str]) -> RangeTest | None:
