@@ -216,6 +216,7 @@ def test_another_seed_is_another_campaign(campaign, runtime):
         ({"samples": -2}, "samples=-2"),
         ({"time_limit": -1}, "time_limit=-1: give 0 s or more"),
         ({"candidate_limit": 0}, "candidate_limit=0: give more than 0 s"),
+        ({"build_limit": 0}, "build_limit=0: give more than 0 s, or None"),
         ({"tolerance": float("nan")}, "tolerance=nan: give 0 or more"),
     ],
 )
