@@ -59,13 +59,14 @@ def measure_again(
     measure: Callable[[Candidate], Outcome],
     in_time: Callable[[], bool],
 ) -> None:
-    """Measures undecided candidates, by key, while there is time.
+    """Measures undecided candidates, by key, while there is time; others of the front stay.
 
     A candidate that is wrong now is a wrong one; what else it comes to says nothing of it.
     """
     failed: set[str] = set()
     while True:
-        chosen = [row for row in undecided(campaign.front()) if row.id not in failed]
+        every = undecided(campaign.front())
+        chosen = [row for row in every if row.id in candidates and row.id not in failed]
         if not chosen:
             return
         for row in chosen:

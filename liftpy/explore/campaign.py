@@ -280,7 +280,7 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     was right.
     """
     start, started = time.monotonic(), time.time()
-    _check_limits(samples, time_limit, candidate_limit, tolerance)
+    _check_limits(samples, time_limit, candidate_limit, build_limit, tolerance)
     deadline = None if time_limit is None else start + time_limit
     program = closed(program, sizes)
     candidates = searches.named(search)
@@ -378,13 +378,22 @@ class Explored:
 
 
 def _check_limits(
-    samples: int, time_limit: float | None, candidate_limit: float, tolerance: float
+    samples: int,
+    time_limit: float | None,
+    candidate_limit: float,
+    build_limit: float | None,
+    tolerance: float,
 ) -> None:
     """Refuses limits under which no candidate can be measured."""
     wanted = {
         "samples": (samples, samples >= 1, "a whole number from 1"),
         "time_limit": (time_limit, time_limit is None or time_limit >= 0, "0 s or more, or None"),
         "candidate_limit": (candidate_limit, candidate_limit > 0, "more than 0 s"),
+        "build_limit": (
+            build_limit,
+            build_limit is None or build_limit > 0,
+            "more than 0 s, or None",
+        ),
         "tolerance": (tolerance, tolerance >= 0, "0 or more"),
     }
     for name, (value, fits, range_) in wanted.items():

@@ -99,9 +99,13 @@ class Crew:
         trace: TracebackType | None,
     ) -> None:
         self._cluster.dismiss(self._name)
+        self._kill_compilers()
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._kill_compilers()  # a thread that was about to ask has started its process again
+
+    def _kill_compilers(self) -> None:
         for worker in self._all_compilers:
             worker.kill()
-        self._threads.shutdown(wait=True, cancel_futures=True)
 
     # --- the campaign's side ----------------------------------------------------------------------
 

@@ -49,9 +49,15 @@ class Lock:
             lock.close()  # another file has the name by now: this lock keeps nobody out
 
     def release(self) -> None:
-        """Lets others run the campaign."""
-        self._held.close()
-        self.path.unlink(missing_ok=True)
+        """Lets others run the campaign.
+
+        The file goes first: who waits for it sees then that it is another one. The other way round
+        it could be taken in between, and removed from under the one who took it.
+        """
+        try:
+            self.path.unlink(missing_ok=True)
+        finally:
+            self._held.close()
 
 
 def _touched(path: Path) -> os.stat_result:

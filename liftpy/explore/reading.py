@@ -144,7 +144,7 @@ class Reader:
 
     def best_ns(self, device: Device | None = None) -> int | None:
         """The shortest time measured so far, on a device if one is given."""
-        query = "SELECT min(time_ns) AS best FROM outcome"
+        query = "SELECT min(CASE kind WHEN 'measured' THEN time_ns END) AS best FROM outcome"
         if device is None:
             (row,) = self._ask(query)
         else:

@@ -104,6 +104,9 @@ def to_row(row: sqlite3.Row, times_ns: list[list[int]] | None) -> Row:
     """A candidate from the tables about it, joined; its samples are given apart."""
     chosen = json.loads(row["assignment"])
     figures = {name: row[name] for name in Memory.__dataclass_fields__}
+    measured = (
+        row["kind"] == "measured"
+    )  # what was wrong when it was measured again has figures too
     return Row(
         id=row["key"],
         ordinal=row["ordinal"],
@@ -112,12 +115,12 @@ def to_row(row: sqlite3.Row, times_ns: list[list[int]] | None) -> Row:
         derivation=json.loads(row["steps"]),
         outcome=row["kind"],
         reason=row["reason"],
-        time_ns=_median(times_ns) or row["time_ns"],
-        times_ns=times_ns,
-        prepare_ns=row["prepare_ns"],
-        memory=None if row["peak"] is None else Memory(**figures),
-        error=row["max_error"],
-        rms=row["rms_error"],
+        time_ns=(_median(times_ns) or row["time_ns"]) if measured else None,
+        times_ns=times_ns if measured else None,
+        prepare_ns=row["prepare_ns"] if measured else None,
+        memory=Memory(**figures) if measured and row["peak"] is not None else None,
+        error=row["max_error"] if measured else None,
+        rms=row["rms_error"] if measured else None,
         build_seconds=row["seconds"],
         device=row["fingerprint"] or None,
     )

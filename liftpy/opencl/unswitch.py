@@ -20,7 +20,7 @@ A loop with a barrier stays as it is: not all work-items might take the same way
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from liftpy.ir.nat import Nat, Var
 from liftpy.opencl.c import (
@@ -55,14 +55,13 @@ def _versions(s: Statement) -> list[Statement]:
     tests = dict.fromkeys(_tests(s.body))
     if not tests:
         return [s]
-    counters = {s.var: int(s.bound), **_counters(s.body)}
-    known = tuple(t for t in tests if counters.keys().isdisjoint(t.index.names()))
-    if known and (len(known) == len(tests) or len(counters) == 1):
+    if known := _known(s, tests):
         return [If(All(known), Block([_free(s, known)]), Block([s]))]
     if any(_splits(inner) for inner in _loops(s.body)):
         return [For(s.var, s.start, s.bound, s.step, unswitched(s.body))]
     if passes := _passes(s, tests):
         return _apart(s, *passes)
+    counters = {s.var: int(s.bound), **_counters(s.body)}
     needed = {t: end for t in tests if (end := _always(t, counters)) is not None}
     if not needed:
         return [s]
@@ -72,11 +71,14 @@ def _versions(s: Statement) -> list[Statement]:
 def _splits(s: For) -> bool:
     """Whether a loop, or one in it, can be split at guards that depend on its counter at most."""
     tests = dict.fromkeys(_tests(s.body))
+    return bool(_known(s, tests) or _passes(s, tests)) or any(map(_splits, _loops(s.body)))
+
+
+def _known(s: For, tests: Collection[RangeTest]) -> tuple[RangeTest, ...]:
+    """The tests that are decided in front of a loop: all, or some if there is no loop in it."""
     counters = {s.var: int(s.bound), **_counters(s.body)}
-    known = [counters.keys().isdisjoint(t.index.names()) for t in tests]
-    if tests and (all(known) or (len(counters) == 1 and any(known))):
-        return True
-    return bool(_passes(s, tests)) or any(map(_splits, _loops(s.body)))
+    known = tuple(t for t in tests if counters.keys().isdisjoint(t.index.names()))
+    return known if len(known) == len(tests) or len(counters) == 1 else ()
 
 
 def _free(s: For, holding: Iterable[RangeTest]) -> For:

@@ -98,6 +98,12 @@ def test_nothing_is_measured_when_there_is_no_time(device):
     assert device.measured == []
 
 
+def test_what_an_earlier_and_longer_call_drew_is_left_as_it_is(device):
+    known = {key: key for key in device.rows if key != "beaten"}
+    measure_again(device, known, device.measure, lambda: True)
+    assert set(device.measured) == {"fastest", "as fast, smaller"}
+
+
 def test_a_candidate_that_is_wrong_the_second_time_goes(device):
     again(device, lambda key: WrongResult((0,), 1, 2) if key == "fastest" else device.measure(key))
     assert "fastest" not in device.rows

@@ -7,7 +7,9 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
+import optuna
 import pytest
 
 from liftpy.constraints import draw
@@ -106,6 +108,28 @@ def test_what_is_learned_late_is_kept(search: Search, space: Space) -> None:
         trials.append(Trial(candidate, *(cost(candidate) or (None, None))))
         if len(trials) == FIRST + 2:
             learned.append(2)
+
+
+def test_outcomes_that_come_late_are_bred_from(
+    space: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a cluster, where several candidates are under way."""
+    lag, told, tell = 8, list[Any](), optuna.Study.tell
+
+    def noted(study: Any, genome: Any, values: Any = None, **more: Any) -> Any:
+        told.append(values)
+        return tell(study, genome, values, **more)
+
+    monkeypatch.setattr(optuna.Study, "tell", noted)
+    trials: list[Trial] = []
+    found: list[Candidate] = []
+    for candidate in itertools.islice(named("nsga2")(space, 0, trials, everything), N):
+        found.append(candidate)
+        if len(found) > lag:
+            trials.append(Trial(found[-lag - 1], *(cost(found[-lag - 1]) or (None, None))))
+    known = [[math.log(time), float(peak)] for time, peak in measured(trials[:-1])]
+    assert known
+    assert all(costs in told for costs in known)
 
 
 def test_likeness_is_the_same_in_every_process() -> None:

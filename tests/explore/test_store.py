@@ -12,7 +12,8 @@ import pytest
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import StoreRefused, UnknownName
 from liftpy.explore.environment import environment
-from liftpy.explore.outcome import KernelLimit, Measured, Refused
+from liftpy.explore.lock import Lock
+from liftpy.explore.outcome import KernelLimit, Measured, Refused, WrongResult
 from liftpy.explore.rows import Call, Identity
 from liftpy.explore.schema import digest
 from liftpy.explore.store import ATTEMPTS, Store
@@ -86,6 +87,17 @@ def test_what_was_noted_can_be_read(path, candidates):
     assert measured.assignment == candidates[0].settings
     assert (refused.outcome, refused.reason, refused.memory) == ("refused", "too large", None)
     assert (running.outcome, running.time_ns) == ("running", None)
+
+
+def test_what_is_wrong_when_it_is_measured_again_has_no_figures(path, candidates):
+    filled(path, candidates)
+    with Store.open(path, IDENTITY) as store:
+        store.sharpen(candidates[0].key, WrongResult((0,), 1.0, 2.0))
+        assert store.costs(candidates[0].key) == (MEASURED.time_ns, MEMORY.peak)  # for searches
+        assert store.best_ns() is None
+        row = store.rows()[0]
+    assert (row.outcome, row.time_ns, row.memory, row.span) == ("wrong", None, None, None)
+    assert row.costs("peak") is None
 
 
 def test_a_candidate_left_running_counts_its_attempts(path, candidates):
@@ -358,3 +370,20 @@ def test_a_lock_that_was_removed_meanwhile_keeps_nobody_out_and_is_taken_again(
         assert removed
         with pytest.raises(StoreRefused, match="another process"):
             Store.open(path, IDENTITY)
+
+
+def test_nobody_takes_a_lock_between_its_end_and_that_of_its_file(path, monkeypatch):
+    lock, unlink, refused = Lock(path), Path.unlink, []
+
+    def wait_first(name, *, missing_ok=False):
+        with pytest.raises(StoreRefused, match="another process"):
+            Lock(path)
+        refused.append(name)
+        unlink(name, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", wait_first)
+    lock.release()
+    monkeypatch.undo()
+    assert refused == [lock.path]
+    Lock(path).release()
+    assert not lock.path.exists()

@@ -34,6 +34,11 @@ PROGRAMS = {
         XSS,
         f"xss |> padClamp(2, 1) |> mapGlb(0, row => row |> padClamp(1, 3) |> {VECTOR})",
     ),
+    "the counter in two places": (
+        XSS,
+        """xss |> mapGlb(0, row => row |> pad(1, 1, 9) |> split(3) |> transpose |> join
+           |> mapSeq(x => x + 1))""",
+    ),
     "one that goes round": (XSS, f"xss |> mapGlb(0, row => row |> padWrap(5, 7) |> {VECTOR})"),
     "one that turns back": (XSS, f"xss |> mapGlb(0, row => row |> padMirror(3, 1) |> {VECTOR})"),
     "for all passes": (
@@ -74,8 +79,8 @@ def value(statements: list[Statement], at: dict[str, int]) -> list[str]:
     trace: list[str] = []
     for s in statements:
         match s:
-            case For(name, start, bound, _, body):
-                for k in range(int(start), int(bound)):
+            case For(name, start, bound, step, body):
+                for k in range(at[start] if start in at else int(start), int(bound), int(step)):
                     trace += value(body.statements, {**at, name: k})
             case If(condition, then, otherwise):
                 trace += value((then if holds(condition, at) else otherwise).statements, at)
@@ -101,6 +106,8 @@ def guarded(rng: random.Random, counters: dict[str, Nat], number: int) -> Assign
     for _ in range(rng.randint(1, 3)):
         parts = [rng.choice([-2, -1, 0, 0, 1, 3]) * c for c in counters.values()]
         index = sum(parts, rng.randint(-4, 4) + var("gid0", 0, 3) * rng.choice([0, 0, 1, 2]))
+        if counters and rng.random() < 0.2:  # a counter in two places
+            index = index + rng.choice(list(counters.values())) // 2
         tests.append(RangeTest(index, rng.choice([None, rng.randint(-1, 8)])))
     return Assign(Text("y"), Ternary(All(tuple(tests)), Text(f"then{number}"), Text("otherwise")))
 
@@ -115,7 +122,8 @@ def test_versions_make_the_same_assignments_in_the_same_order(seed: int) -> None
     for depth, length in enumerate(lengths):
         counters[f"i{depth}"] = var(f"i{depth}", 0, length - 1)
         inner = Block()
-        body.statements.append(For(f"i{depth}", "0", str(length), "1", inner))
+        start, step = rng.choice([("0", "1"), ("0", "1"), ("gid0", "4")])
+        body.statements.append(For(f"i{depth}", start, str(length), step, inner))
         if rng.random() < 0.4:
             body.statements.append(guarded(rng, dict(list(counters.items())[:depth]), 10 + depth))
         body = inner

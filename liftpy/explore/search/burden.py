@@ -43,7 +43,11 @@ FAITH = 4.0  # in trials: how much the guess weighs against what was measured
 
 
 def figures(candidate: Candidate, device: Device) -> Figures:
-    """Lanes, registers, idle units and traffic of a candidate; the worst of its kernels."""
+    """Lanes, registers, idle units and traffic of a candidate.
+
+    Lanes and registers of the kernel that uses them best: one that only copies has no use for them.
+    Idle units of the worst, traffic of all.
+    """
     cut, widths = _cut(candidate.skeleton)
     at = candidate.assignment
     kernels = [(k, w) for k, w in zip(cut.kernels, widths, strict=True) if k.phase == "run"]

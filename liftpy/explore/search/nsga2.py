@@ -14,7 +14,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
@@ -29,6 +29,7 @@ from liftpy.explore.search.trial import Trial
 from liftpy.explore.space import Allows, Member, Space, subseed
 
 POPULATION = 24
+Bred: TypeAlias = tuple[Candidate, Genome]
 TRIES = 16  # genomes of candidates that were tried before, in a row, after which a draw is taken
 
 
@@ -38,19 +39,20 @@ def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> 
     study = new_study(seed)
     draws = space.draws(seed, allows)
     seen: set[str] = set()
+    waiting: list[Bred] = []
     for ordinal in itertools.count():
+        waiting = [one for one in waiting if not told(study, one, trials)]
         bred = ordinal >= POPULATION and genes
-        found = unseen(space, study, genes, trials, allows, seen) if bred else None
+        found = unseen(space, study, genes, trials, allows, seen, waiting) if bred else None
         if found is None:
             drawn = next((c for c in draws if c.key not in seen), None)
             if drawn is None:  # every candidate was drawn
                 return
             study.enqueue_trial(genome_of(space, genes, drawn))
             found = drawn, study.ask(genes)
-        candidate, genome = found
-        seen.add(candidate.key)
-        yield replace(candidate, ordinal=ordinal)
-        tell(study, genome, trials, candidate)
+        waiting.append(found)
+        seen.add(found[0].key)
+        yield replace(found[0], ordinal=ordinal)
 
 
 def unseen(
@@ -60,14 +62,21 @@ def unseen(
     trials: Sequence[Trial],
     allows: Allows,
     seen: set[str],
-) -> tuple[Candidate, Genome] | None:
-    """The next one bred that was not tried before; None if `TRIES` in a row were."""
+    waiting: list[Bred],
+) -> Bred | None:
+    """The next one bred that was not tried before; None if `TRIES` in a row were.
+
+    A genome of a candidate that was tried before has its costs; they may be `waiting` still.
+    """
     for _ in range(TRIES):
         genome = study.ask(genes)
         found = candidate_of(space, genome.params)
         if found.key not in seen and allows(found.skeleton, found.assignment):
             return found, genome
-        tell(study, genome, trials, found)
+        if found.key not in seen:  # it is not allowed: it never has any
+            study.tell(genome, state=TrialState.FAIL)
+        elif not told(study, (found, genome), trials):
+            waiting.append((found, genome))
     return None
 
 
@@ -82,13 +91,20 @@ def new_study(seed: int) -> optuna.Study:
         optuna.logging.set_verbosity(verbosity)
 
 
-def tell(study: optuna.Study, genome: Genome, trials: Sequence[Trial], whose: Candidate) -> None:
-    """Gives a genome its costs; what was not measured has failed, and is not bred from."""
-    trial = next((t for t in reversed(trials) if t.candidate.key == whose.key), None)
-    if trial is None or trial.time_ns is None or trial.peak is None:
+def told(study: optuna.Study, one: Bred, trials: Sequence[Trial]) -> bool:
+    """Gives a genome its costs; False if they are not known yet, as on a cluster.
+
+    What was not measured has failed, and is not bred from.
+    """
+    candidate, genome = one
+    trial = next((t for t in reversed(trials) if t.candidate.key == candidate.key), None)
+    if trial is None:
+        return False
+    if trial.time_ns is None or trial.peak is None:
         study.tell(genome, state=TrialState.FAIL)
     else:
         study.tell(genome, [math.log(max(1, trial.time_ns)), float(trial.peak)])
+    return True
 
 
 # --- genomes --------------------------------------------------------------------------------------
