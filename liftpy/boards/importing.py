@@ -127,11 +127,11 @@ def _check_same(path: Path, results: Results, there: Identity, here: Identity) -
             "does not exist is made",
         )
     for name in JUDGED_BY:
-        if there.settings[name] != here.settings[name]:
+        if there.settings.get(name) != here.settings[name]:
             raise refusal(
                 results.path,
                 results.lines["campaign"],
-                f"the {name} is {here.settings[name]}, that of {path} is {there.settings[name]}: "
+                f"the {name} is {here.settings[name]}, that of {path} is {there.settings.get(name)}: "
                 "results are judged alike in one campaign. Name another FILE",
             )
     if there.version != here.version:
