@@ -127,11 +127,12 @@ def _check_same(path: Path, results: Results, there: Identity, here: Identity) -
             "does not exist is made",
         )
     for name in JUDGED_BY:
-        if there.settings.get(name) != here.settings[name]:
+        old = there.settings.get(name)  # a file that was migrated may lack it
+        if old != here.settings[name]:
             raise refusal(
                 results.path,
                 results.lines["campaign"],
-                f"the {name} is {here.settings[name]}, that of {path} is {there.settings.get(name)}: "
+                f"the {name} is {here.settings[name]}, that of {path} is {old}: "
                 "results are judged alike in one campaign. Name another FILE",
             )
     if there.version != here.version:
