@@ -280,18 +280,20 @@ class Session:
         start = time.perf_counter()
         program = self._build(module)
         seconds = time.perf_counter() - start
-        kernels = {
-            n: _kernel(program, n) for n in dict.fromkeys(x.function for x in module.launches)
-        }
         for launch in module.launches:
-            self._check_launch(module, launch, kernels[launch.function])
-        log = str(program.get_build_info(self._handle, cl.program_build_info.LOG)).strip()
-        alignment = self._handle.mem_base_addr_align // 8  # OpenCL gives it in bits
-        loaded = Loaded(
-            self.device, alignment, self._context, self._queue, module, kernels, seconds, log
-        )
+            self._check_launch(module, launch, _kernel(program, launch.function))
+        loaded = self._made(module, program, seconds)
         self._loaded.add(loaded)
         return loaded
+
+    def _made(self, module: Module, program: Any, seconds: float) -> Loaded:
+        """A module whose kernels a built program has."""
+        kernels = {x.function: _kernel(program, x.function) for x in module.launches}
+        log = str(program.get_build_info(self._handle, cl.program_build_info.LOG)).strip()
+        alignment = self._handle.mem_base_addr_align // 8  # OpenCL gives it in bits
+        return Loaded(
+            self.device, alignment, self._context, self._queue, module, kernels, seconds, log
+        )
 
     def _build(self, module: Module) -> Any:
         # `cl.Program` would keep binaries in a cache on disk, add options from the environment,

@@ -1,6 +1,6 @@
 """Parallel levels, and which may stand inside which.
 
-The rules of Mogers et al. 2022 (section 5; numbered as in docs/design.md, section 5), each stated
+The rules of Mogers et al. 2022 (section 5; numbered as in docs/design.md, Rewriting), each stated
 here once: strategies look for mappings that keep them, the kernels room refuses those that do not.
 """
 

@@ -30,7 +30,7 @@ from liftpy.ir.walk import top_down
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.c import HELPERS
 from liftpy.opencl.kernel import Module
-from liftpy.opencl.run import Loaded, Session, _kernel, find_device
+from liftpy.opencl.run import Loaded, Session, find_device
 from liftpy.opencl.scalars import division_helpers
 from liftpy.primitives.text import show
 from liftpy.rewrite.rules import RULES
@@ -207,18 +207,7 @@ def results(session: Session, cases: list[Case]) -> Iterator[tuple[Case, np.ndar
         yield from results(session, cases[half:])
         return
     for case, module in zip(cases, modules, strict=True):
-        kernels = {x.function: _kernel(built, x.function) for x in module.launches}
-        alignment = session._handle.mem_base_addr_align // 8
-        loaded = Loaded(
-            session.device,
-            alignment,
-            session._context,
-            session._queue,
-            module,
-            kernels,
-            build_seconds=0,
-            build_log="",
-        )
+        loaded = session._made(module, built, 0.0)
         given = by_buffer(module, tuple(case.arrays.values()))
         constants = {b.name for b in module.buffers if b.role == "constant"}
         uploaded = {n: a for n, a in given.items() if n in constants}

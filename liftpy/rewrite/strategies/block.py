@@ -6,7 +6,7 @@ The shape it looks for is a map, over elements, of a map of reductions:
 
 The inner map is cut into groups of kappa, the outer of sigma; a work-item computes the sigma x
 kappa block of a group pair by one reduction whose accumulator is the block (docs/design.md,
-section 6).
+Rewriting).
 A convolution over windows and kernels has it, and so has a matrix product over rows and columns.
 """
 
@@ -230,7 +230,7 @@ def store_padding(part: str) -> Strategy:
 def register_blocks(
     constants: frozenset[str], kappa: NatLike, sigma: NatLike, width: NatLike, *, level: str
 ) -> Strategy:
-    """The register-blocked form (docs/design.md, section 6); see the module."""
+    """The register-blocked form (docs/design.md, Rewriting); see the module."""
     return remembered(
         seq(
             nest_reductions(),
