@@ -1,13 +1,16 @@
 """Peers in processes of their own.
 
 Several of them bring the same libraries in other versions (TBB, OpenMP, LLVM), which harm each
-other in one process; and one that dies takes nobody along. A process waits while it is not its
-turn.
+other in one process; and one that dies takes nobody along. A process is stopped by signal while it
+is not its turn: the threads of some libraries (ONNX Runtime, OpenBLAS) turn in circles for long
+after their last call, and would take the processors of whoever comes next.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
 from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Self
@@ -69,13 +72,16 @@ class Remote:
             theirs.close()
         assert self._connection is not None
         try:
+            os.kill(self._process.pid, signal.SIGCONT)
             self._connection.send(message)
-            return self._connection.recv()
+            answer = self._connection.recv()
+            os.kill(self._process.pid, signal.SIGSTOP)
         except (EOFError, OSError) as error:
             self._process.join()
             code = self._process.exitcode
             self._process = None
             raise PeerDied(f"its process ended with code {code}") from error
+        return answer
 
 
 def serve(name: str, threads: int, connection: Connection) -> None:
