@@ -32,6 +32,7 @@ from typing import Any
 import ours
 from cases import Case, chosen
 from peers import PEERS, Peer
+from peers.interface import LeftOut
 from peers.process import PeerDied, Remote
 from report import BUSY, missed, rendered
 from turns import Figures, turn, turn_about
@@ -93,7 +94,7 @@ def ready(
             if peer.computes:
                 known[peer.name]["error"] = case.error(result)
             turns[peer.name] = remote.turn
-        except (PeerDied, ValueError) as why:
+        except (PeerDied, LeftOut, ValueError) as why:
             known[peer.name] = {"computes": peer.computes, "left_out": str(why)}
             print(f"  {peer.name} is left out of {case.name}: {why}", flush=True)
     return turns, known

@@ -11,6 +11,7 @@ from peers.openblas import OpenBLAS
 from peers.openvino import OpenVINO
 from peers.plain import NumPy
 from peers.pytorch import PyTorch
+from peers.tvm import TVM
 
 PEERS: tuple[Peer, ...] = (
     PyTorch("channels_last"),
@@ -21,6 +22,7 @@ PEERS: tuple[Peer, ...] = (
     CLBlast(),
     Halide("cpu"),
     Halide("opencl"),
+    TVM(),
     NumPy(),
     Copy(),
 )

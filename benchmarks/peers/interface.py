@@ -24,6 +24,10 @@ class Made:
     layout: str = ""
 
 
+class LeftOut(Exception):
+    """A peer that could compute a case lacks something for it; says what."""
+
+
 class Peer:
     """A library that computes what liftpy computes; `module` is what Python imports of it.
 

@@ -20,6 +20,7 @@ from cases import CASES
 from turns import Figures, host, turn
 
 from peers import PEERS
+from peers.interface import LeftOut
 
 
 class PeerDied(Exception):
@@ -54,8 +55,14 @@ class Remote:
             self._process = None
 
     def make(self, case: str) -> tuple[str, np.ndarray] | None:
-        """Makes it ready for a case: its layout and result; None if it has nothing for that."""
-        return self._ask(case)
+        """Makes it ready for a case: its layout and result; None if it has nothing for that.
+
+        `LeftOut` where the peer says so.
+        """
+        answer = self._ask(case)
+        if isinstance(answer, LeftOut):
+            raise answer
+        return answer
 
     def turn(self) -> Figures:
         """One turn at the case that it is ready for."""
@@ -97,7 +104,11 @@ def serve(name: str, threads: int, connection: Connection) -> None:
             assert made is not None
             connection.send(turn(host(made.run)))
             continue
-        made = peer.make(CASES[message], threads)
+        try:
+            made = peer.make(CASES[message], threads)
+        except LeftOut as why:
+            connection.send(why)
+            continue
         if made is None:
             connection.send(None)
             continue
