@@ -299,16 +299,23 @@ def blocked_stage(expr: Expr) -> Path | None:
 
     None where that only is read inside of a stage, and so would be accumulated at each reading.
     """
+    for found in blockable(expr):
+        if not shares(at(expr, found)):
+            continue
+        if isinstance(group_maps(is_folded, *BLOCK)(at(expr, found)), Failure):
+            continue
+        around = (path for path in stages(expr) if path == found[: len(path)])
+        stage = max(around, key=len, default=())
+        whole, block = at(expr, stage), found[len(stage) :]
+        if block == next(blockable(whole)) and block in paths_of(nests(whole)):
+            return stage
+    return None
+
+
+def blockable(expr: Expr) -> Iterator[Path]:
+    """Where maps of maps of reductions are."""
     is_block = maps_over(maps_over(is_folded))
-    found = next((path for path, part in top_down(expr) if is_block(part)), None)
-    if found is None or not shares(at(expr, found)):
-        return None
-    if isinstance(group_maps(is_folded, *BLOCK)(at(expr, found)), Failure):
-        return None
-    around = (path for path in stages(expr) if path == found[: len(path)])
-    stage = max(around, key=len, default=())
-    makes = found[len(stage) :] in paths_of(nests(at(expr, stage)))
-    return stage if makes else None
+    return (path for path, part in top_down(expr) if is_block(part))
 
 
 def shares(expr: Expr) -> bool:

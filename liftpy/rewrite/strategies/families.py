@@ -17,6 +17,7 @@ from liftpy.primitives import Map, Reduce, Slide
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter, Skeleton
 from liftpy.rewrite.strategies.block import (
+    blockable,
     blocked_stage,
     in_their_stage,
     register_blocks,
@@ -34,13 +35,11 @@ from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.shapes import (
     array_type,
     body_of,
-    is_folded,
     is_one_kernel,
     is_padding,
     is_window_map,
     is_windows,
     makes_array,
-    maps_over,
 )
 from liftpy.rewrite.strategies.share import stages, store_stages
 from liftpy.rewrite.strategies.stage import Sizes, four_stages
@@ -125,12 +124,15 @@ def outer_length(expr: Expr) -> int:
 
 
 def block_lengths(program: Program) -> tuple[int, int]:
-    """The lengths of the inner and the outer map of the first map of maps of reductions."""
-    for _, e in top_down(program.body.body):
-        if maps_over(maps_over(is_folded))(e):
-            return outer_length(body_of(e)), outer_length(e)
-    message = "no map of a map of reductions"
-    raise RuleRefused(message)
+    """The lengths of the inner and the outer map of the maps of reductions that make a stage."""
+    body = program.body.body
+    stage = blocked_stage(body)
+    if stage is None:
+        message = "no map of a map of reductions makes a stage"
+        raise RuleRefused(message)
+    whole = at(body, stage)
+    block = at(whole, next(blockable(whole)))
+    return outer_length(body_of(block)), outer_length(block)
 
 
 def plain_choices(program: Program) -> Iterator[Choices]:
