@@ -99,11 +99,11 @@ CAPTURES: list[tuple[str, str]] = [
     ),
     (
         "map_fission_first",
-        "zip(xs, ys) |> map(x => ks |> map(x => select(x < 1, square(^x.0), ^x.1)))",
+        "zip(xs, ys) |> map(x => ks |> map(x => select(x < 1, sub(^x.1, square(^x.0)), ^x.1)))",
     ),
     (
         "map_fission_second",
-        "zip(xs, ys) |> map(x => ks |> map(x => select(x < 1, square(^x.1), ^x.0)))",
+        "zip(xs, ys) |> map(x => ks |> map(x => select(x < 1, sub(^x.0, square(^x.1)), ^x.0)))",
     ),
     (
         "map_reduce_interchange",
@@ -208,6 +208,8 @@ def parts(template: Expr) -> list[Expr]:
 KS = Param("crowd", ArrayType(I32, nat(2)))
 HINTS: dict[str, dict[str, Path]] = {
     "map_fission": {"g": (1, 1, 2)},
+    "map_fission_first": {"g": (1, 1, 2)},
+    "map_fission_second": {"g": (1, 1, 2)},
     "map_fission_zip": {"g": (1, 1, 1, 1)},
 }
 
