@@ -313,7 +313,7 @@ def match_unknown(
     require(
         not left,
         lambda: (
-            f"{f.name} may only depend on {', '.join(map(show_argument, args))}, "
+            f"{f.name} may only depend on {', '.join(dict.fromkeys(map(show_argument, args)))}, "
             f"not on {min(p.name for p in left)}"
         ),
     )
