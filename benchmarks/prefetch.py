@@ -97,7 +97,7 @@ def forms(module: Module) -> dict[str, Module]:
 def numbers(program: Program) -> dict[str, np.ndarray]:
     """Random inputs."""
     rng = np.random.default_rng(0)
-    shapes = {p.name: [int(s) for s in p.type.shape] for p in program.params}
+    shapes = {p.name: [*map(int, p.type.lengths())] for p in program.params}
     return {n: np.asarray(rng.standard_normal(s), np.float32) for n, s in shapes.items()}
 
 
