@@ -286,9 +286,12 @@ def match_unknown(
     f: FunVar, args: tuple[Expr, ...], expr: Expr, found: Bindings, scope: Scope
 ) -> None:
     """Bind a function metavariable: abstract its arguments from `expr`."""
-    for a in args:
-        bind_hinted(a, expr, found, scope)
-    actual = [instantiate_in(a, found, scope) for a in args]
+    # a hinted part as it stands: put together again, its binders might have other names
+    parts = [bind_hinted(a, expr, found, scope) for a in args]
+    actual = [
+        instantiate_in(a, found, scope) if part is None else part
+        for a, part in zip(args, parts, strict=True)
+    ]
     if (known := found.functions.get(f.name)) is not None:
         require(apply(known, *actual) == expr, lambda: f"two different functions for {f.name}")
         return
@@ -310,7 +313,7 @@ def match_unknown(
     require(
         not left,
         lambda: (
-            f"{f.name} may only depend on {', '.join(map(show_argument, args))}, "
+            f"{f.name} may only depend on {', '.join(dict.fromkeys(map(show_argument, args)))}, "
             f"not on {min(p.name for p in left)}"
         ),
     )
@@ -325,15 +328,15 @@ def show_argument(arg: Expr) -> str:
     return arg.name if isinstance(arg, Param) else "its parts"
 
 
-def bind_hinted(arg: Expr, target: Expr, found: Bindings, scope: Scope) -> None:
-    """Bind `g` of an argument `g(x)`, or `e`, to the part of `target` that the hint names."""
+def bind_hinted(arg: Expr, target: Expr, found: Bindings, scope: Scope) -> Expr | None:
+    """Bind `g` of an argument `g(x)`, or `e`, to the part of `target` that the hint names: it."""
     match arg:
         case FunCall(FunVar(name)) if name not in found.functions:
             pass
         case Param(name) if arg not in scope and name not in found.exprs:
             pass
         case _:
-            return
+            return None
     if name not in found.hints:
         raise MismatchError(f"the rule needs a hint: which part is {name}?")
     path = found.hints[name]
@@ -346,6 +349,7 @@ def bind_hinted(arg: Expr, target: Expr, found: Bindings, scope: Scope) -> None:
         match_unknown(arg.fun, arg.args, part, found, scope)
     else:
         match_expr(arg, part, found, scope)
+    return part
 
 
 def instantiate_in(arg: Expr, found: Bindings, scope: Scope) -> Expr:

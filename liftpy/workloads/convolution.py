@@ -1,4 +1,7 @@
-"""Convolution layers: dense, strided, dilated, grouped and depthwise; channels last or first."""
+"""Convolution layers: dense, strided, dilated, grouped and depthwise; channels last or first.
+
+A rectifier may follow.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,10 @@ from liftpy.primitives.lang import (
     array_type,
     const,
     join,
+    larger,
     map,
     map2d,
+    map3d,
     mul,
     pad2d,
     reduce,
@@ -34,6 +39,11 @@ Layout: TypeAlias = Literal["nhwc", "nchw"]
 """How images lie in memory: channels innermost, or outermost."""
 
 LAYOUTS: tuple[Layout, ...] = ("nhwc", "nchw")
+
+Epilogue: TypeAlias = Literal["", "relu"]
+"""What is done to each result: nothing, or numbers below 0 become 0."""
+
+EPILOGUES: tuple[Epilogue, ...] = ("relu",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +66,7 @@ class Convolution:
     dilation: tuple[int, int] = ONCE
     groups: int = 1
     layout: Layout = "nhwc"
+    epilogue: Epilogue = ""
 
     def __post_init__(self) -> None:
         if self.channels % self.groups or self.kernels % self.groups:
@@ -97,6 +108,7 @@ class Convolution:
         also = [f"{self.groups} groups"] if self.groups > 1 and not self.depthwise else []
         also += [f"stride {self.stride[0]}"] if self.stride != ONCE else []
         also += [f"dilation {self.dilation[0]}"] if self.dilation != ONCE else []
+        also += [self.epilogue] if self.epilogue else []
         return (
             f"{kind}convolution {self.channels}x{self.height}x{self.width} -> {self.kernels} "
             f"kernels {self.kernel[0]}x{self.kernel[1]}{''.join(f', {a}' for a in also)}"
@@ -113,6 +125,11 @@ class Convolution:
     def in_layout(self, image: Expr) -> Expr:
         """`[rows][columns][channels]` in the layer's layout."""
         return image if self.layout == "nhwc" else image >> map(transpose()) >> transpose()
+
+    def output(self, image: Expr) -> Expr:
+        """What the layer gives for its sums `[rows][columns][channels]`."""
+        result = self.in_layout(image)
+        return result >> map3d(lambda x: larger(x, 0)) if self.epilogue else result
 
 
 def every(step: int) -> Section:
@@ -150,7 +167,7 @@ def convolution(layer: Convolution, name: str = "convolution") -> Program:
 
             return zip(w, b) >> map(weigh)
 
-        return layer.in_layout(windows_of(layer, x) >> map(lambda row: row >> map(output)))
+        return layer.output(windows_of(layer, x) >> map(lambda row: row >> map(output)))
 
     return define(
         name,
@@ -172,7 +189,7 @@ def depthwise(layer: Convolution, name: str) -> Program:
             by_channel = join() >> transpose()
             return zip(window >> by_channel, layer.channels_last(w) >> by_channel, b) >> map(weigh)
 
-        return layer.in_layout(windows_of(layer, x) >> map2d(output))
+        return layer.output(windows_of(layer, x) >> map2d(output))
 
     return define(
         name,
@@ -202,7 +219,7 @@ def grouped(layer: Convolution, name: str) -> Program:
             parts = window >> join() >> map(split(channels)) >> transpose()
             return zip(parts, w, b) >> map(group) >> join()
 
-        return layer.in_layout(windows_of(layer, x) >> map2d(output))
+        return layer.output(windows_of(layer, x) >> map2d(output))
 
     return define(
         name,
@@ -241,10 +258,10 @@ def by_channel(h: int, w: int, c: int, k: int, s: int) -> Convolution:
 
 
 def made_by(sizes: Callable[..., Convolution]) -> Callable[..., Program]:
-    """A family's programs: from a name, sizes and a layout."""
+    """A family's programs: from a name, sizes, a layout and an epilogue."""
 
-    def make(name: str, *numbers: int, layout: Layout = "nhwc") -> Program:
-        return convolution(replace(sizes(*numbers), layout=layout), name)
+    def make(name: str, *numbers: int, layout: Layout = "nhwc", epilogue: Epilogue = "") -> Program:
+        return convolution(replace(sizes(*numbers), layout=layout, epilogue=epilogue), name)
 
     return make
 
@@ -258,6 +275,7 @@ FAMILIES = (
         made_by(strided),
         lambda *sizes: strided(*sizes).flops,
         LAYOUTS,
+        EPILOGUES,
     ),
     Family(
         "convolution/dilated",
@@ -267,6 +285,7 @@ FAMILIES = (
         made_by(dilated),
         lambda *sizes: dilated(*sizes).flops,
         LAYOUTS,
+        EPILOGUES,
     ),
     Family(
         "convolution/grouped",
@@ -276,6 +295,7 @@ FAMILIES = (
         made_by(in_groups),
         lambda *sizes: in_groups(*sizes).flops,
         LAYOUTS,
+        EPILOGUES,
     ),
     Family(
         "convolution/depthwise",
@@ -285,5 +305,6 @@ FAMILIES = (
         made_by(by_channel),
         lambda *sizes: by_channel(*sizes).flops,
         LAYOUTS,
+        EPILOGUES,
     ),
 )

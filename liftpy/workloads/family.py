@@ -41,7 +41,8 @@ class Family:
 
     `letters` name the sizes; `summary` is a format of them; `make` takes the program's name and the
     sizes, `flops` the sizes. Where there are `layouts`, one may follow (`:nchw`): `make` takes it
-    as `layout`, and without it the first is meant.
+    as `layout`, and without it the first is meant. So may one of the `epilogues` (`:relu`), which
+    `make` takes as `epilogue`; without it there is none.
     """
 
     name: str
@@ -51,11 +52,12 @@ class Family:
     make: Callable[..., Program]
     flops: Callable[..., int]
     layouts: tuple[str, ...] = ()
+    epilogues: tuple[str, ...] = ()
 
     @property
     def form(self) -> str:
         """How its names are written."""
-        return f"{self.name}/{'x'.join(self.letters)}{written(self.layouts)}"
+        return f"{self.name}/{'x'.join(self.letters)}{written(self.layouts[1:], self.epilogues)}"
 
     def workload(self, sizes: Sizes) -> Workload:
         """The built-in program of these sizes."""
@@ -73,7 +75,7 @@ class Family:
 
     def program(self, rest: str) -> Program:
         """The program whose name goes on with `rest` after the family's; UnknownName if none."""
-        text, layout = layout_of(rest, self.layouts)
+        text, layout, epilogue = options_of(rest, self.layouts, self.epilogues)
         sizes = tuple(map(int, text.split("x"))) if SIZES.fullmatch(text) else ()
         if not text:
             sizes = self.listed[0]
@@ -86,23 +88,31 @@ class Family:
                 f"{self.workload(self.listed[0]).name}"
             )
             raise UnknownName(message)
-        chosen = {"layout": layout} if layout else {}
+        chosen = {"layout": layout, "epilogue": epilogue}
+        chosen = {option: word for option, word in chosen.items() if word}
         name = "_".join([self.name, "x".join(map(str, sizes)), *chosen.values()])
         return self.make(name.replace("/", "_"), *sizes, **chosen)
 
 
-def written(layouts: tuple[str, ...]) -> str:
-    """How a name goes on with a layout other than the first."""
-    return f"[:{'|'.join(layouts[1:])}]" if layouts else ""
+def written(*kinds: tuple[str, ...]) -> str:
+    """How a name may go on with an option of each kind."""
+    return "".join(f"[:{'|'.join(options)}]" for options in kinds if options)
 
 
-def layout_of(rest: str, layouts: tuple[str, ...]) -> tuple[str, str]:
-    """What of a name's rest stands before its layout, and the layout; "" where none is written.
+def options_of(rest: str, *kinds: tuple[str, ...]) -> tuple[str, ...]:
+    """What of a name's rest stands before its options, and the one of each kind, "" if none.
 
-    What follows a colon and is no layout stays in the first, which is then no size or number.
+    They may stand in any order. What follows a colon and is no option stays in the first, which is
+    then no size or number.
     """
-    before, _, layout = rest.rpartition(":")
-    return (before, layout) if layout in layouts else (rest, "")
+    chosen = ["" for _ in kinds]
+    while True:
+        before, colon, word = rest.rpartition(":")
+        found = (k for k, options in enumerate(kinds) if word in options and not chosen[k])
+        kind = next(found, None)
+        if not colon or kind is None:
+            return (rest, *chosen)
+        rest, chosen[kind] = before, word
 
 
 SIZES = re.compile(r"[1-9]\d*(x[1-9]\d*)*", re.ASCII)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from liftpy.errors import UnknownName
 from liftpy.ir.expr import Program
-from liftpy.workloads.convolution import LAYOUTS, Convolution, convolution, same
-from liftpy.workloads.family import Workload, layout_of, written
+from liftpy.workloads.convolution import EPILOGUES, LAYOUTS, Convolution, convolution, same
+from liftpy.workloads.family import Workload, options_of, written
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """The layers of a network: `vgg16/7`, `vgg16/7:nchw`. Without a number the first is meant."""
+    """The layers of a network: `vgg16/7`, `vgg16/7:nchw:relu`; without a number the first."""
 
     name: str
     layers: dict[int, Convolution]
@@ -21,7 +21,7 @@ class Network:
     @property
     def form(self) -> str:
         """How its names are written."""
-        return f"{self.name}/LAYER{written(LAYOUTS)}"
+        return f"{self.name}/LAYER{written(LAYOUTS[1:], EPILOGUES)}"
 
     def workloads(self) -> tuple[Workload, ...]:
         """Every layer."""
@@ -32,7 +32,7 @@ class Network:
 
     def program(self, rest: str) -> Program:
         """The layer of that number; UnknownName lists the numbers there are."""
-        text, layout = layout_of(rest, LAYOUTS)
+        text, layout, epilogue = options_of(rest, LAYOUTS, EPILOGUES)
         number = int(text) if text.isdecimal() else next(iter(self.layers)) if not text else -1
         if number not in self.layers:
             message = (
@@ -41,9 +41,14 @@ class Network:
             )
             raise UnknownName(message)
         layer = self.layers[number]
+        words = [self.name, str(number)]
         if layout == "nchw":
-            return convolution(replace(layer, layout="nchw"), f"{self.name}_{number}_nchw")
-        return convolution(layer, f"{self.name}_{number}")
+            layer = replace(layer, layout="nchw")
+            words.append(layout)
+        if epilogue:
+            layer = replace(layer, epilogue="relu")
+            words.append(epilogue)
+        return convolution(layer, "_".join(words))
 
 
 def square(

@@ -40,6 +40,11 @@ CAPTURES: list[tuple[str, str]] = [
     ("map_zip_first", "zip(xs, ys) |> map(t => zs |> map(x => sub(t.0, x)))"),
     ("map_zip_second", "zip(xs, ys) |> map(t => zs |> map(x => add(t.1, x)))"),
     ("map_fission_zip", "xs |> map(x => zs |> map(t => sub(t, sub(x, square(x)))))"),
+    ("map_fission_first", "zip(xs, ys) |> map(p => zs |> map(t => sub(t, sub(p.1, square(p.0)))))"),
+    (
+        "map_fission_second",
+        "zip(xs, ys) |> map(p => zs |> map(t => sub(t, sub(p.0, square(p.1)))))",
+    ),
     (
         "map_reduce_interchange",
         """xss |> map(row => row |> reduce((a, x) =>
@@ -91,6 +96,14 @@ CAPTURES: list[tuple[str, str]] = [
     (
         "map_fission_zip",
         "xs |> map(x => ks |> map(x => select(x < 1, sub(^x, square(^x)), ^x)))",
+    ),
+    (
+        "map_fission_first",
+        "zip(xs, ys) |> map(x => ks |> map(x => select(x < 1, sub(^x.1, square(^x.0)), ^x.1)))",
+    ),
+    (
+        "map_fission_second",
+        "zip(xs, ys) |> map(x => ks |> map(x => select(x < 1, sub(^x.0, square(^x.1)), ^x.0)))",
     ),
     (
         "map_reduce_interchange",
@@ -166,7 +179,7 @@ def keeps_the_value(program: Program, strategy: Strategy) -> None:
 @pytest.mark.parametrize(("name", "body"), CAPTURES)
 def test_a_projection_is_not_captured(name: str, body: str) -> None:
     """A variable put for `t.0` or `t.1` is told apart from every binder it comes to stand in."""
-    hints = {"g": (1, 1, 1)} if name == "map_fission_zip" else {}
+    hints = {"g": (1, 1, 1)} if name.startswith("map_fission_") else {}
     program = parse(f"{SQUARE}def p({PARAMS}) = {body}")
     keeps_the_value(program, outermost(rule(name, hints)))
 
@@ -195,6 +208,8 @@ def parts(template: Expr) -> list[Expr]:
 KS = Param("crowd", ArrayType(I32, nat(2)))
 HINTS: dict[str, dict[str, Path]] = {
     "map_fission": {"g": (1, 1, 2)},
+    "map_fission_first": {"g": (1, 1, 2)},
+    "map_fission_second": {"g": (1, 1, 2)},
     "map_fission_zip": {"g": (1, 1, 1, 1)},
 }
 

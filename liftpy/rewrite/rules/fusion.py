@@ -9,6 +9,7 @@ from liftpy.rewrite.rules.notation import (
     T,
     U,
     V,
+    W,
     array,
     call,
     fmap,
@@ -21,7 +22,7 @@ from liftpy.rewrite.rules.notation import (
     zipped,
 )
 
-xs, v = array("xs", T, n), Param("v", T)
+xs, ys, v = array("xs", T, n), array("ys", W, n), Param("v", T)
 z = Param("z", V)
 f, g = unknown("f", V), unknown("g", U)
 
@@ -34,6 +35,20 @@ MAP_FISSION_ZIP = Rule(
     "fusion",
     fmap(lambda x: f(x, g(x)), xs),
     fmap(lambda t: f(get(0, t), get(1, t)), zipped(xs, fmap(g, xs)), "t"),
+)
+
+MAP_FISSION_FIRST = Rule(
+    "map_fission_first",
+    "fusion",
+    fmap(lambda t: f(g(get(0, t)), get(1, t)), zipped(xs, ys), "t"),
+    fmap(lambda t: f(get(0, t), get(1, t)), zipped(fmap(g, xs), ys), "t"),
+)
+
+MAP_FISSION_SECOND = Rule(
+    "map_fission_second",
+    "fusion",
+    fmap(lambda t: f(get(0, t), g(get(1, t))), zipped(ys, xs), "t"),
+    fmap(lambda t: f(get(0, t), get(1, t)), zipped(ys, fmap(g, xs)), "t"),
 )
 
 REDUCE_MAP_FUSION = Rule(
@@ -82,6 +97,8 @@ RULES = (
     MAP_FUSION,
     MAP_FISSION,
     MAP_FISSION_ZIP,
+    MAP_FISSION_FIRST,
+    MAP_FISSION_SECOND,
     REDUCE_MAP_FUSION,
     REDUCE_MAP_FISSION,
     MAP_SEQ_FUSION,

@@ -12,12 +12,14 @@ A convolution over windows and kernels has it, and so has a matrix product over 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 
-from liftpy.ir.expr import Expr, FunCall
+from liftpy.ir.expr import Expr, FunCall, Get, Param
 from liftpy.ir.nat import NatLike, var
-from liftpy.ir.walk import Path, at, top_down
-from liftpy.primitives import Join, Map, Split
+from liftpy.ir.walk import Path, at, children, top_down
+from liftpy.primitives import Join, Map, Split, Zip
+from liftpy.rewrite.strategies.epilogue import reductions_apart, split_parts
 from liftpy.rewrite.strategies.lower import (
     clean,
     copy_kernel,
@@ -29,13 +31,18 @@ from liftpy.rewrite.strategies.lower import (
 )
 from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.shapes import (
+    body_of,
+    is_folded,
     is_padding,
     is_reduce,
     is_windows,
     maps_over,
     nests,
+    outer_reductions,
+    parameter,
     paths_of,
     rank,
+    working_map,
 )
 from liftpy.rewrite.strategies.share import stages, store_stages
 from liftpy.rewrite.strategy import (
@@ -47,6 +54,7 @@ from liftpy.rewrite.strategy import (
     at_path,
     attempt,
     choose,
+    identity,
     innermost,
     normalize,
     outermost,
@@ -71,9 +79,7 @@ def group_maps(inner: Predicate, kappa: NatLike, sigma: NatLike) -> Strategy:
                 seq(
                     rule("split_join", m=kappa),
                     # groups of tuples become tuples of groups: their parts can be used apart
-                    attempt(
-                        at_path((0,), seq(at_path((0,), rule("split_of_zip")), rule("map_fusion")))
-                    ),
+                    attempt(at_path((0,), split_parts)),
                 ),
                 "inner map",
             )
@@ -88,7 +94,10 @@ def group_maps(inner: Predicate, kappa: NatLike, sigma: NatLike) -> Strategy:
                     at_path(
                         (0, 1),
                         seq(
-                            rule("map_fission", {"g": (0,)}), at_path((0,), rule("map_interchange"))
+                            rule("map_fission", {"g": (0,)}),
+                            at_path(
+                                (0,), choose(rule("map_interchange"), rule("map_map_interchange"))
+                            ),
                         ),
                     ),
                 ),
@@ -110,11 +119,14 @@ def is_joined_groups(expr: Expr) -> bool:
 
 
 def accumulate_blocks() -> Strategy:
-    """Maps of reductions as reductions of maps, inside each block, all the way."""
+    """Maps of reductions as reductions of maps, inside each block, all the way.
+
+    What is done to the results is done to the accumulators when they are finished.
+    """
     return outermost(
         where(
-            maps_over(maps_over(is_reduce)),
-            reduce_of_maps(),
+            maps_over(maps_over(is_folded)),
+            seq(reductions_apart, reduce_of_maps()),
             "block",
         )
     )
@@ -127,18 +139,38 @@ def reduce_of_maps() -> Strategy:
 
 def vectorize_blocks(width: NatLike) -> Strategy:
     """`in_vector_accumulators` inside each block of accumulators."""
-    is_block = lambda e: is_reduce(e) and rank(e.type) > 1  # noqa: E731
-    return outermost(where(is_block, in_vector_accumulators(width), "block of accumulators"))
+    return outermost(
+        where(
+            lambda e: accumulators(e) is not None,
+            in_vector_accumulators(width),
+            "block of accumulators",
+        )
+    )
+
+
+def accumulators(expr: Expr) -> Path | None:
+    """Where the reduction to a block is: here, or in what maps and zips read here."""
+    if is_reduce(expr):
+        return () if rank(expr.type) > 1 else None
+    if isinstance(expr, FunCall) and (working_map(expr) or isinstance(expr.fun, Zip)):
+        for k, arg in enumerate(expr.args):
+            if (path := accumulators(arg)) is not None:
+                return (k, *path)
+    return None
 
 
 def in_vector_accumulators(width: NatLike) -> Strategy:
-    """A reduction to arrays: its innermost maps in vectors; the result is copied out in vectors."""
+    """A reduction to arrays, and the maps that read it: the innermost maps in vectors.
+
+    A result that no map reads is copied out in vectors.
+    """
 
     def run(expr: Expr) -> Result:
+        path = accumulators(expr) or ()
         depth = rank(expr.type)
         return seq(
-            at_path((0,), elementwise(depth)),
-            elementwise(depth),
+            at_path((*path, 0), elementwise(depth)),
+            identity if path else elementwise(depth),
             normalize(rule("vectorize_map", v=width)),
         )(expr)
 
@@ -234,7 +266,7 @@ def register_blocks(
     return remembered(
         seq(
             nest_reductions(),
-            group_maps(is_reduce, kappa, sigma),
+            group_maps(is_folded, kappa, sigma),
             accumulate_blocks(),
             over_ids(level),
             vectorize_blocks(width),
@@ -267,11 +299,54 @@ def blocked_stage(expr: Expr) -> Path | None:
 
     None where that only is read inside of a stage, and so would be accumulated at each reading.
     """
-    is_block = maps_over(maps_over(is_reduce))
-    found = next((path for path, part in top_down(expr) if is_block(part)), None)
-    if found is None or isinstance(group_maps(is_reduce, *BLOCK)(at(expr, found)), Failure):
+    for found in blockable(expr):
+        if not shares(at(expr, found)):
+            continue
+        if isinstance(group_maps(is_folded, *BLOCK)(at(expr, found)), Failure):
+            continue
+        around = (path for path in stages(expr) if path == found[: len(path)])
+        stage = max(around, key=len, default=())
+        whole, block = at(expr, stage), found[len(stage) :]
+        if block == next(blockable(whole)) and block in paths_of(nests(whole)):
+            return stage
+    return None
+
+
+def blockable(expr: Expr) -> Iterator[Path]:
+    """Where maps of maps of reductions are."""
+    is_block = maps_over(maps_over(is_folded))
+    return (path for path, part in top_down(expr) if is_block(part))
+
+
+def shares(expr: Expr) -> bool:
+    """Whether in `map(x -> map(y -> f(reduce(...)))(ys))` reductions read the same ys for each x.
+
+    Of ys that zips what depends on x with what does not, they may read the latter only.
+    """
+    inner = body_of(expr)
+    x, y = parameter(expr), parameter(inner)
+    ys, element = children(inner)
+    reductions = [at(element, path) for path in outer_reductions(element)]
+    return not any(x in part.free for r in reductions for part in parts_read(r, y, ys))
+
+
+def parts_read(expr: Expr, y: Param, ys: Expr) -> Iterator[Expr]:
+    """The arrays that an expression reads elements of by y, an element of (nested zips) ys."""
+    part = part_of(expr, y, ys)
+    if part is not None:
+        yield part
+        return
+    for child in children(expr):
+        yield from parts_read(child, y, ys)
+
+
+def part_of(expr: Expr, y: Param, ys: Expr) -> Expr | None:
+    """The array of which an expression is an element (or a component of one), if it is one by y."""
+    if expr == y:
+        return ys
+    if not isinstance(expr, FunCall) or not isinstance(expr.fun, Get):
         return None
-    around = (path for path in stages(expr) if path == found[: len(path)])
-    stage = max(around, key=len, default=())
-    makes = found[len(stage) :] in paths_of(nests(at(expr, stage)))
-    return stage if makes else None
+    whole = part_of(expr.args[0], y, ys)
+    if isinstance(whole, FunCall) and isinstance(whole.fun, Zip):
+        return whole.args[expr.fun.index]
+    return whole

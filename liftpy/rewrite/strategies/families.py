@@ -17,11 +17,13 @@ from liftpy.primitives import Map, Reduce, Slide
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter, Skeleton
 from liftpy.rewrite.strategies.block import (
+    blockable,
     blocked_stage,
     in_their_stage,
     register_blocks,
     store_padding,
 )
+from liftpy.rewrite.strategies.epilogue import fused_inward
 from liftpy.rewrite.strategies.lower import exposed, plain
 from liftpy.rewrite.strategies.mapping import mapped, mappings, read_mapping, show_mapping
 from liftpy.rewrite.strategies.partial import (
@@ -35,11 +37,9 @@ from liftpy.rewrite.strategies.shapes import (
     body_of,
     is_one_kernel,
     is_padding,
-    is_reduce,
     is_window_map,
     is_windows,
     makes_array,
-    maps_over,
 )
 from liftpy.rewrite.strategies.share import stages, store_stages
 from liftpy.rewrite.strategies.stage import Sizes, four_stages
@@ -124,12 +124,15 @@ def outer_length(expr: Expr) -> int:
 
 
 def block_lengths(program: Program) -> tuple[int, int]:
-    """The lengths of the inner and the outer map of the first map of maps of reductions."""
-    for _, e in top_down(program.body.body):
-        if maps_over(maps_over(is_reduce))(e):
-            return outer_length(body_of(e)), outer_length(e)
-    message = "no map of a map of reductions"
-    raise RuleRefused(message)
+    """The lengths of the inner and the outer map of the maps of reductions that make a stage."""
+    body = program.body.body
+    stage = blocked_stage(body)
+    if stage is None:
+        message = "no map of a map of reductions makes a stage"
+        raise RuleRefused(message)
+    whole = at(body, stage)
+    block = at(whole, next(blockable(whole)))
+    return outer_length(body_of(block)), outer_length(block)
 
 
 def plain_choices(program: Program) -> Iterator[Choices]:
@@ -163,13 +166,28 @@ def direct_parameters(program: Program, _choices: dict[str, str]) -> tuple[Param
     )
 
 
+def direct_choices(program: Program) -> Iterator[Choices]:
+    """What of the padding is stored, the level, and whether what reads the blocks is apart."""
+    body = program.body.body
+    both = bool(blocked_stage(body)) and blocked_stage(with_epilogues(body)) == ()
+    apart = {"stages": ("fused", "stored")} if both else {}
+    yield from product(**apart, pad=stored_views(program), level=("glb", "wrg"))
+
+
+def with_epilogues(expr: Expr) -> Expr:
+    """`fused_inward` where it applies."""
+    result = fused_inward(expr)
+    return expr if isinstance(result, Failure) else result.expr
+
+
 def direct_strategy(
     program: Program, choices: dict[str, str], sizes: dict[str, Parameter]
 ) -> Strategy:
     """`register_blocks`, with the padded input stored, in part, or not."""
     kappa, sigma, width = (sizes[n].nat for n in ("kappa", "sigma", "v"))
     blocks = register_blocks(program.constants, kappa, sigma, width, level=choices["level"])
-    return seq(in_their_stage(blocks), store_padding(choices["pad"]))
+    inward = fused_inward if choices.get("stages") == "fused" else identity
+    return seq(inward, in_their_stage(blocks), store_padding(choices["pad"]))
 
 
 def staged_parameters(program: Program, _choices: dict[str, str]) -> tuple[Parameter, ...]:
@@ -321,11 +339,12 @@ def is_blockable(program: Program) -> bool:
 
 def has_windows(program: Program) -> bool:
     """Whether it is one stage, which reduces the windows of a padded parameter in blocks."""
-    parts = [e for _, e in top_down(program.body.body)]
+    body = with_epilogues(program.body.body)
+    parts = [e for _, e in top_down(body)]
     return (
-        is_blockable(program)
-        and not list(stages(program.body.body))
-        and any(is_padding(e) and e.free <= program.body.body.free for e in parts)
+        blocked_stage(body) is not None
+        and not list(stages(body))
+        and any(is_padding(e) and e.free <= body.free for e in parts)
         and any(is_window_map(e) for e in parts)
     )
 
@@ -345,7 +364,7 @@ FAMILIES: dict[str, Family] = {
             "direct",
             "register blocks: a work-item computes sigma x kappa results by one reduction",
             is_blockable,
-            lambda program: product(pad=stored_views(program), level=("glb", "wrg")),
+            direct_choices,
             direct_parameters,
             direct_strategy,
         ),

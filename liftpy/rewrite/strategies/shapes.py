@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from liftpy.errors import InternalError
 from liftpy.ir.expr import Expr, FunCall, Function, Lambda, Param, Primitive, Tuple
 from liftpy.ir.types import ArrayType, Type
-from liftpy.ir.walk import Path, children, lambda_of, top_down
+from liftpy.ir.walk import Path, at, children, lambda_of, top_down
 from liftpy.primitives import Iterate, Map, Pad, Reduce, Scan, Slide, ToGlobal, Transpose
 from liftpy.primitives.pad import PadInside
 from liftpy.primitives.work import computes, is_layout, writable
@@ -29,6 +29,15 @@ def body_of(expr: Expr) -> Expr:
     return lambda_of(expr.fun).body
 
 
+def parameter(expr: Expr) -> Param:
+    """The parameter of the function that a map applies."""
+    if not isinstance(expr, FunCall):
+        message = f"{type(expr).__name__} is not a call"
+        raise InternalError(message)
+    (param,) = lambda_of(expr.fun).params
+    return param
+
+
 def array_type(expr: Expr) -> ArrayType:
     """The type of an expression that is an array."""
     if not isinstance(expr.type, ArrayType):
@@ -45,6 +54,22 @@ def maps_over(inner: Predicate) -> Predicate:
 def is_reduce(expr: Expr) -> bool:
     """A `reduce` that has no loop yet."""
     return isinstance(expr, FunCall) and type(expr.fun) is Reduce
+
+
+def is_folded(expr: Expr) -> bool:
+    """A reduction, or a number that is made of one reduction."""
+    if is_reduce(expr):
+        return True
+    reductions = {at(expr, path) for path in outer_reductions(expr)}
+    return rank(expr.type) == 0 and len(reductions) == 1
+
+
+def outer_reductions(expr: Expr, path: Path = ()) -> list[Path]:
+    """Where reductions stand that are in no other."""
+    if is_reduce(expr):
+        return [path]
+    inner = (outer_reductions(e, (*path, k)) for k, e in enumerate(children(expr)))
+    return [found for paths in inner for found in paths]
 
 
 def is_padding(expr: Expr) -> bool:

@@ -20,9 +20,17 @@ from liftpy.ir.expr import Expr, FunCall
 from liftpy.ir.nat import Nat
 from liftpy.primitives import Split
 from liftpy.rewrite.strategies.block import accumulate_blocks, group_maps, store_padding
+from liftpy.rewrite.strategies.epilogue import fused_inward
 from liftpy.rewrite.strategies.lower import copied, over_ids, sequential
 from liftpy.rewrite.strategies.remember import remembered
-from liftpy.rewrite.strategies.shapes import array_type, is_reduce, maps_over, working
+from liftpy.rewrite.strategies.shapes import (
+    array_type,
+    body_of,
+    is_reduce,
+    maps_over,
+    outer_reductions,
+    working,
+)
 from liftpy.rewrite.strategy import (
     Failure,
     Result,
@@ -190,15 +198,14 @@ def store_partials(sizes: Sizes, *, coalesced: bool, unroll: bool) -> Strategy:
 
     On `map(tile -> split(map(window -> map(y -> reduce(...)))(windows)))(tiles)`.
     """
-    separate = seq(
-        body(
-            seq(
-                body(chunk_reduction(sizes, coalesced=coalesced)),
-                rule("map_fission_zip", {"g": (1,)}),
-            )
-        ),
-        split_off(0, 1),
-    )
+
+    def chunked(expr: Expr) -> Result:
+        # map(y -> f(reduce(...))): the partial results, and f of their sum
+        paths = outer_reductions(body_of(expr))
+        chunks = (at_path(path, chunk_reduction(sizes, coalesced=coalesced)) for path in paths)
+        return seq(body(seq(*chunks)), rule("map_fission_zip", {"g": (*paths[0], 1)}))(expr)
+
+    separate = seq(body(chunked), split_off(0, 1))
     return seq(
         body(source(separate)),
         split_off(0, 0),
@@ -245,6 +252,7 @@ def tiles(sizes: Sizes) -> Strategy:
     """The array padded further, and its windows tile by tile under the crop."""
     return remembered(
         seq(
+            attempt(fused_inward),
             attempt(rule("map_fusion")),
             extend(sizes.extra),
             at_path(CROPPED, tile_windows(sizes.tile)),

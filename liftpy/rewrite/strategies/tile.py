@@ -10,6 +10,7 @@ from liftpy.ir.types import ArrayType, TupleType
 from liftpy.ir.walk import Path, at, children, top_down
 from liftpy.primitives.levels import DIMENSIONS
 from liftpy.rewrite.strategies.block import in_vector_accumulators, reduce_of_maps
+from liftpy.rewrite.strategies.epilogue import fused_inward
 from liftpy.rewrite.strategies.lower import chain, elementwise, nest_reductions, sequential
 from liftpy.rewrite.strategies.shapes import (
     array_type,
@@ -18,6 +19,7 @@ from liftpy.rewrite.strategies.shapes import (
     is_window_map,
     maker,
     nests,
+    outer_reductions,
     rank,
     working_map,
 )
@@ -124,14 +126,6 @@ def in_vectors(width: Nat) -> Strategy:
     return run
 
 
-def outer_reductions(expr: Expr, path: Path = ()) -> list[Path]:
-    """Where reductions stand that are in no other."""
-    if is_reduce(expr):
-        return [path]
-    inner = (outer_reductions(e, (*path, k)) for k, e in enumerate(children(expr)))
-    return [found for paths in inner for found in paths]
-
-
 def folds(expr: Expr) -> int:
     """How many reductions stand in an expression."""
     return sum(is_reduce(part) for _, part in top_down(expr))
@@ -153,6 +147,7 @@ def windows_in_local(size: Nat) -> Strategy:
         return at_path(maker(expr), windows)(expr)
 
     return seq(
+        attempt(fused_inward),
         nest_reductions(),
         attempt(rule("map_fusion")),
         tiles,

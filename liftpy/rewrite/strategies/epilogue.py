@@ -1,0 +1,193 @@
+"""What is done to each result of a stage, done where the result is computed.
+
+The shape it looks for is maps that read a stage element by element, with layouts between:
+
+    map(map(f))(transpose(map(x -> map(y -> reduce(...)))))
+
+`map(f)` goes inwards through layouts that keep every element (`map(f) . join = join .
+map(map(f))`), and through `zip`, whose other arrays are laid out by the inverse; where it meets
+the map that computes the elements the two are fused, so that the element is `f(reduce(...))`. In a
+block of results they are taken apart again: the reductions accumulate the block, and `f` is
+applied to the finished accumulators.
+"""
+
+from __future__ import annotations
+
+from liftpy.ir.expr import Expr, FunCall, Function
+from liftpy.ir.walk import Path, children
+from liftpy.primitives import Join, Map, Reorder, Split, Transpose, Zip
+from liftpy.primitives.work import computes
+from liftpy.rewrite.strategies.shapes import (
+    array_type,
+    body_of,
+    is_reduce,
+    is_view,
+    maker,
+    maps_over,
+    outer_reductions,
+    rank,
+    working_map,
+)
+from liftpy.rewrite.strategies.share import outside_functions, stages
+from liftpy.rewrite.strategy import (
+    Failure,
+    Result,
+    Strategy,
+    Success,
+    at_path,
+    attempt,
+    choose,
+    fail,
+    identity,
+    normalize,
+    rule,
+    seq,
+)
+
+ZIP_OF_MAP = ("zip_of_map_first", "zip_of_map_second")
+
+#: What a map goes through inwards, and by which rule.
+THROUGH: dict[type[Function], str] = {
+    Join: "map_of_join",
+    Split: "map_map_of_split",
+    Transpose: "map_map_of_transpose",
+    Reorder: "map_of_reorder",
+}
+
+
+def fused_inward(expr: Expr) -> Result:
+    """Every map that reads a stage element by element fused with the map that computes it."""
+    if next(stages(expr), None) is None:
+        return Success(expr)
+    result = at_path(maker(expr), met)(expr)
+    if isinstance(result, Success) and next(stages(result.expr), None) is not None:
+        return Failure("fused_inward", "a stage is read otherwise than element by element")
+    return result
+
+
+def met(expr: Expr) -> Result:
+    """`map(f)` fused with the map that computes what it reads, under the layouts between."""
+    if not working_map(expr):
+        return Failure("fused_inward", "no map makes the result")
+    source = children(expr)[0]
+    if not computes(source):
+        return Success(expr)
+    if isinstance(source, FunCall) and isinstance(source.fun, Zip):
+        return seq(zip_inward(source), again)(expr)
+    if isinstance(source, FunCall) and type(source.fun) is Map:
+        return seq(rule("map_fusion"), again)(expr)
+    if isinstance(source, FunCall) and type(source.fun) in THROUGH:
+        return seq(rule(THROUGH[type(source.fun)]), at_path((0,), met))(expr)
+    return Failure(
+        "fused_inward", "no map makes what is read, under layouts that keep each element"
+    )
+
+
+def zip_inward(source: FunCall) -> Strategy:
+    """`map(f)` of a zip, past what makes the part of it that is computed."""
+    here = computed(source)
+    part, other = source.args[here], (0, 1 - here)
+    if not isinstance(part, FunCall) or len(source.args) > 2:
+        return fail("a zip of more than two arrays, or of what no map makes")
+    if type(part.fun) is Map:
+        return zip_fused(here)
+    if isinstance(part.fun, Zip):
+        return at_path((0, here), rule(ZIP_OF_MAP[computed(part)]))
+    if isinstance(part.fun, Join):
+        length = array_type(part).length.exact_div(array_type(part.args[0]).length)
+        return seq(
+            at_path(other, rule("split_introduction", m=length)),
+            at_path((0,), rule("zip_of_joins")),
+            rule("map_of_join"),
+            at_path((0,), rule("map_fusion")),
+        )
+    if isinstance(part.fun, Transpose):
+        return seq(
+            at_path(other, rule("transpose_introduction")),
+            rule("map_fission", {"g": (0,)}),
+            at_path((0,), rule("zip_of_transposes")),
+            rule("map_map_of_transpose"),
+            at_path((0,), rule("map_fusion")),
+        )
+    return fail("a layout in a zip that has no inverse here")
+
+
+def computed(source: FunCall) -> int:
+    """Which part of a zip is computed: the first such."""
+    return next(k for k, part in enumerate(source.args) if computes(part))
+
+
+def zip_fused(part: int) -> Strategy:
+    """`map(f)` of a zip with the map fused that makes a part of it."""
+    return seq(at_path((0,), rule(ZIP_OF_MAP[part])), tuples_fused())
+
+
+def tuples_fused() -> Strategy:
+    """`map(f)` fused with a map that makes tuples, of which f reads components."""
+    components = choose(rule("first_of_pair"), rule("second_of_pair"))
+    return seq(rule("map_fusion"), at_path((1,), normalize(components)))
+
+
+def again(expr: Expr) -> Result:
+    """`met` inside of what a fusion made, and with what is still read."""
+    if isinstance(expr, FunCall) and is_view(expr.fun):
+        return at_path((0,), again)(expr)
+    body = body_of(expr)
+    if rank(body.type) == 0:
+        return met(expr)
+    inside = at_path((1, *maker(body)), met)(expr)
+    if isinstance(inside, Failure):
+        return inside
+    # map(x -> layout(map(f)(x))): the layout goes outside
+    view = maker(body_of(inside.expr))
+    outward = seq(rule("map_fission", {"g": view}), at_path((0,), met)) if view else met
+    return seq(lambda _: inside, outward)(expr)
+
+
+def reductions_apart(expr: Expr) -> Result:
+    """`map(x -> map(y -> f(reduce(...))))` as `f` of the elements of `map(x -> map(reduce))`.
+
+    What else `f` reads of x and y comes to it by `zip`.
+    """
+    return seq(at_path((1,), inner_apart), outer_apart)(expr)
+
+
+def inner_apart(expr: Expr) -> Result:
+    """`map(f . reduce)` as `map(f)` of `map(reduce)`; lanes can read what else `f` reads."""
+    (path, *_) = outer_reductions(body_of(expr))
+    if not path:
+        return Success(expr)
+    hints = {"g": path}
+    rotated = seq(at_path((0,), rule("zip_rotate_right")), tuples_fused())
+    return choose(
+        rule("map_fission", hints),
+        rule("map_fission_first", hints),
+        rule("map_fission_second", hints),
+        seq(rotated, rule("map_fission_first", hints)),
+        rule("map_fission_zip", hints),
+    )(expr)
+
+
+def outer_apart(expr: Expr) -> Result:
+    """`map(x -> map(f)(map(reduce)))` as a map of `map(x -> map(reduce))`."""
+    found = (p for p, part in outside_functions(body_of(expr)) if maps_over(is_reduce)(part))
+    path: Path = next(found, ())
+    hints = {"g": path}
+    apart = choose(rule("map_fission", hints), rule("map_fission_zip", hints))
+    return (apart if path else identity)(expr)
+
+
+def split_parts(expr: Expr) -> Result:
+    """`map(f)(split(zip))` as a map over a zip of splits: its parts can be used apart."""
+    return seq(at_path((0,), parts_split), rule("map_fusion"))(expr)
+
+
+def parts_split(expr: Expr) -> Result:
+    """`split` of nested zips as a map over nested zips of splits."""
+    return seq(
+        rule("split_of_zip"),
+        at_path((0, 0), attempt(parts_split)),
+        at_path((0, 1), attempt(parts_split)),
+        attempt(zip_fused(0)),
+        attempt(zip_fused(1)),
+    )(expr)
