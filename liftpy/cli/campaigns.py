@@ -150,7 +150,8 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
             fixed={**chosen, **listed},
         )
         space = replace(space, sampler=sampler.value)
-        tell_rehearsal(rehearse(stored, space, search, seed, samples), search, seed, json=json)
+        found = rehearse(stored.on(device), space, search, seed, samples)
+        tell_rehearsal(found, search, seed, json=json)
         return
     crew = None if workers is None else Workers(workers, device, mixed, expect, note=note)
     try:
@@ -227,7 +228,7 @@ def show_fronts(found: Campaign, rows: list[Row], heading: str | None = None) ->
         return
     for device in found.devices:
         mine = [row for row in rows if row.device == device.fingerprint]
-        name = f"{device.platform}: {device.name}"
+        name = device.label
         show(report.front_table(mine, console().width, f"{heading} on {name}" if heading else name))
 
 
@@ -237,7 +238,7 @@ def title(found: Campaign) -> str:
     numbers = ", ".join(f"{name} = {value}" for name, value in given.items())
     return (
         f"{found.identity.program}{f' with {numbers}' if numbers else ''} on "
-        f"{found.device.platform}: {found.device.name}"
+        f"{' and '.join(device.label for device in found.devices)}"
     )
 
 
@@ -275,13 +276,13 @@ def pareto(
     if json or format_ is Format.JSON:
         show_json(report.front_json(found, rows, axis))
     elif format_ is Format.CSV:
-        say(report.front_csv(rows).rstrip())
+        say(report.front_csv(found, rows).rstrip())
     elif rows:
         say(title(found))
         say(f"{report.candidates_text(len(found.rows))}: {report.outcomes_text(found)}")
         show_fronts(found, rows)
     if not rows:
-        found.best(memory_limit)  # raises, and says why there is none
+        raise campaigns.nothing_within(found, memory_limit)
 
 
 def candidates(

@@ -142,14 +142,13 @@ class Reader:
         found = self._ask("SELECT fingerprint FROM build WHERE candidate = ?", key)
         return next((row["fingerprint"] for row in found), None)
 
-    def best_ns(self, device: Device | None = None) -> int | None:
-        """The shortest time measured so far, on a device if one is given."""
-        query = "SELECT min(CASE kind WHEN 'measured' THEN time_ns END) AS best FROM outcome"
-        if device is None:
-            (row,) = self._ask(query)
-        else:
-            on = f"{query} JOIN build USING (candidate) WHERE fingerprint = ?"
-            (row,) = self._ask(on, device.fingerprint)
+    def best_ns(self, device: Device) -> int | None:
+        """The shortest time measured so far on a device."""
+        (row,) = self._ask(
+            "SELECT min(CASE kind WHEN 'measured' THEN time_ns END) AS best FROM outcome"
+            " JOIN build USING (candidate) WHERE fingerprint = ?",
+            device.fingerprint,
+        )
         return row["best"]
 
     def points(self) -> dict[str | None, list[tuple[int, int]]]:

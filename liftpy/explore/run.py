@@ -22,17 +22,27 @@ from liftpy.explore.store import ATTEMPTS, Store
 
 
 @dataclass(frozen=True)
+class Standing:
+    """Of a device, the best time so far and how many are on its front of time and peak."""
+
+    device: Device
+    best_ns: int
+    front: int
+
+
+@dataclass(frozen=True)
 class Progress:
-    """How far a campaign is: sent before a candidate is tried, and after, with its outcome."""
+    """How far a campaign is: sent before a candidate is tried, and after, with its outcome.
+
+    `standings` are of the devices that have measured something.
+    """
 
     done: int
     samples: int
     counts: dict[str, int]
-    best_ns: int | None
+    standings: tuple[Standing, ...] = ()
     candidate: Candidate | None = None
     outcome: Outcome | None = None
-    front: int = 0
-    """How many candidates are on the front of time and peak; of several devices, on all fronts."""
 
 
 def counts(outcomes: Iterable[str]) -> dict[str, int]:
@@ -67,6 +77,7 @@ class Run:
         self.lessons = Lessons(device)
         self.drawn = 0
         self._limits = store.learned()
+        self._known = store.identity.devices
         self._under_way: set[str] = set()
         self._seen: list[Seen] = []
         self._devices: set[str | None] = set()
@@ -170,10 +181,18 @@ class Run:
     def tell(self, candidate: Candidate | None = None, outcome: Outcome | None = None) -> None:
         """Reports where the campaign stands."""
         found = counts(self.store.kinds())
-        best = self.store.best_ns()
-        fronts = sum(len(front(of, costs=lambda p: p)) for of in self.store.points().values())
         done = len(self.done)
-        self.progress(Progress(done, self.samples, found, best, candidate, outcome, fronts))
+        self.progress(Progress(done, self.samples, found, self._standings(), candidate, outcome))
+
+    def _standings(self) -> tuple[Standing, ...]:
+        points = self.store.points()
+        if len(self._known) == 1:  # a migrated file may lack some candidates' device
+            points = {self._known[0].fingerprint: list(itertools.chain(*points.values()))}
+        return tuple(
+            Standing(device, min(of)[0], len(front(of, costs=lambda p: p)))
+            for device in self._known
+            if (of := points.get(device.fingerprint))
+        )
 
 
 def over(deadline: float | None) -> bool:

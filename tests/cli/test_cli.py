@@ -435,19 +435,23 @@ def test_a_campaign_is_explored_read_plotted_and_replayed(liftpy):
 
     data = liftpy("pareto", "liftpy.db", "--json").json
     assert data.keys() == {"program", "device", "devices", "front", "hypervolume"}
-    assert len(data["hypervolume"]["after_each"]) == 4
+    (volume,) = data["hypervolume"].values()
+    assert len(volume["after_each"]) == 4
     row = data["front"][0]
     figures = {"peak", "allocated", "scratch", "local", "private"}
-    rest = {"id", "device", "time_ns", "interval_ns", "assignment", "derivation"}
+    rest = {"id", "device", "device_name", "time_ns", "interval_ns", "assignment", "derivation"}
     assert row.keys() == rest | figures
     assert liftpy("pareto", "liftpy.db", "--format", "json").json == data
     assert row["id"] in liftpy("pareto", "liftpy.db").out
     head, first, *_ = liftpy("pareto", "liftpy.db", "--format", "csv").out.splitlines()
-    assert head.startswith("id,device,time_ns,low_ns,high_ns,peak,allocated,scratch,local,private,")
+    assert head.startswith(
+        "id,device,device_name,time_ns,low_ns,high_ns,peak,allocated,scratch,local,private,"
+    )
     low, high = row["interval_ns"]
     assert low <= row["time_ns"] <= high
     times = f"{row['time_ns']},{low},{high}"
-    assert first.startswith(f"{row['id']},{row['device']},{times},{row['peak']}")
+    on = f"{row['device']},{row['device_name']}"
+    assert first.startswith(f"{row['id']},{on},{times},{row['peak']}")
 
     listed = liftpy("candidates", "liftpy.db", "--json").json
     assert len(listed) == 4

@@ -566,6 +566,14 @@ def best_of_a_tight_limit(folder):
     Campaign.read(stored(folder)).best(memory_limit=39)
 
 
+@case
+def best_of_several_devices(folder):
+    found = Campaign.read(stored(folder))
+    both = [DEFAULT_DEVICE.to_json(), replace(DEFAULT_DEVICE, name="other").to_json()]
+    settings = found.identity.settings | {"devices": both}
+    replace(found, identity=replace(found.identity, settings=settings)).best()
+
+
 CASES |= {
     "database_in_no_folder": lambda folder: Store.open(folder / "none" / "a.db", IDENTITY),
     "database_that_is_a_folder": lambda folder: Store.open(folder, IDENTITY),
@@ -668,6 +676,7 @@ MORE_COMMANDS = {
     "command_run_of_a_campaign_with_open_sizes": ["run", "open.lift", "--db", "tiny.db"],
     "command_run_of_no_parameter": ["run", "open.lift", "--input", "zs=flat.npy"],
     "command_plot_into_nothing": ["pareto", "tiny.db", "--plot", "none/front.png"],
+    "command_front_within_too_little": ["pareto", "tiny.db", "--memory-limit", "1"],
     "command_replay_of_other_kernels": ["replay", "other.db", "KEY"],
     "command_explore_where_nothing_is": [
         *("explore", "tiny.lift", "--family", "direct"),
