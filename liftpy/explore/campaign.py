@@ -370,7 +370,7 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
         exhausted = (
             ended
             and sampler == "uniform"
-            and (run.drawn < samples or len(run.done) == space.count())
+            and (run.drawn < samples or len(run.known) == space.count())
         )
         if ended and again and isinstance(pool, Here):
             known = {trial.candidate.key: trial.candidate for trial in run.trials}

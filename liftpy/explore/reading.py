@@ -127,6 +127,10 @@ class Reader:
         found = self._ask("SELECT candidate, kind FROM outcome")
         return {row["candidate"] for row in found if row["kind"] in KINDS}
 
+    def strangers(self) -> set[str]:
+        """The candidates that were imported, and that the campaign has not drawn itself."""
+        return {row["key"] for row in self._ask('SELECT "key" FROM candidate WHERE ordinal < 0')}
+
     def kinds(self) -> Iterator[str]:
         """The kind of every outcome there is."""
         found = self._ask("SELECT kind FROM outcome")

@@ -73,6 +73,7 @@ class Run:
         self.lag = lag
         self.progress = progress
         self.done = store.done()
+        self._strangers = store.strangers()
         self.trials: list[Trial] = []
         self.lessons = Lessons(device)
         self.drawn = 0
@@ -82,6 +83,11 @@ class Run:
         self._seen: list[Seen] = []
         self._devices: set[str | None] = set()
         self.tell()
+
+    @property
+    def known(self) -> set[str]:
+        """The candidates with an outcome that the campaign has drawn, not only imported."""
+        return self.done - self._strangers
 
     def follow(self, tried: Iterator[Candidate], pool: Pool, deadline: float | None = None) -> bool:
         """Gives each candidate its outcome; whether they came to an end before the deadline."""
@@ -110,6 +116,9 @@ class Run:
                 if over(deadline):
                     return self._halt(pool)
                 self._give(candidate, pool)
+            elif candidate.key in self._strangers:
+                self.store.place(candidate)
+                self._strangers.discard(candidate.key)
             self.drawn = candidate.ordinal + 1
             window.append(candidate)
         return all(self._settle(candidate, pool, deadline) for candidate in window)
@@ -181,7 +190,7 @@ class Run:
     def tell(self, candidate: Candidate | None = None, outcome: Outcome | None = None) -> None:
         """Reports where the campaign stands."""
         found = counts(self.store.kinds())
-        done = len(self.done)
+        done = len(self.known)
         self.progress(Progress(done, self.samples, found, self._standings(), candidate, outcome))
 
     def _standings(self) -> tuple[Standing, ...]:
