@@ -58,7 +58,9 @@ def test_a_campaign_takes_in_what_the_same_device_found(liftpy, board):
     assert "3 of 3 candidates" in resumed.out
     with Store.read(Path("c.db")) as store:
         assert [row.ordinal for row in store.rows()] == [0, 1, 2]
-        assert [row.times_ns[: len(t)] for row, t in zip(store.rows()[1:], imported)] == imported
+        assert [
+            row.times_ns[: len(t)] for row, t in zip(store.rows()[1:], imported, strict=True)
+        ] == imported
 
     id_ = liftpy("candidates", "c.db", "--json").json[0]["id"]
     liftpy("export", "c.db", id_[:6], "-o", "one")
