@@ -31,9 +31,6 @@ from liftpy.rewrite.skeleton import Skeleton
 JUDGED_BY = ("input_seed", "points", "tolerance")
 """The settings that decide how a result is judged."""
 
-BLIND = ("random", "exhaustive")
-"""Searches that draw in the same order whatever the outcomes."""
-
 
 @dataclass(frozen=True)
 class Taken:
@@ -54,14 +51,13 @@ def import_results(path: Path, results: Results) -> dict[str, int]:
     there = _campaign(path, results)
     identity = _identity(results)
     judge = Judgement(parse(identity.text), identity.settings)
-    in_order = _draws_alike(there or identity, identity)
     if there is not None:
         _check_same(path, results, there, identity)
         identity = replace(there, device=identity.device)
     known = {skeleton.key: skeleton for skeleton in skeletons(judge.program)}
     taken = [_taken(results, row, known, judge) for row in results.rows]
     with Store.open(path, identity) as store:
-        taken = list(_placed(store, results, taken, in_order=in_order))
+        taken = list(_placed(store, results, taken))
         with store.together():
             for each in taken:
                 store.begin(each.candidate)
@@ -207,23 +203,14 @@ def _taken(results: Results, row: Result, known: Mapping[str, Skeleton], judge: 
     return Taken(candidate, module, outcome, origin)
 
 
-def _draws_alike(there: Identity, here: Identity) -> bool:
-    """Whether two campaigns draw the same candidates at the same places."""
-    alike = (there.seed, there.settings) == (here.seed, here.settings)
-    return alike and here.settings.get("search") in BLIND
+def _placed(store: Store, results: Results, taken: list[Taken]) -> Iterator[Taken]:
+    """Rows with a place in the campaign's order, as they come.
 
-
-def _placed(
-    store: Store, results: Results, taken: list[Taken], *, in_order: bool
-) -> Iterator[Taken]:
-    """Rows with a place in the campaign's order.
-
-    A candidate that the campaign knows keeps its own. Another has the one that it was exported
-    with, if both draw `in_order`; else that is, or will be, another candidate's, and it stands
-    before the first.
+    A candidate that the campaign knows keeps its own. Another stands before the first: a place from
+    0 belongs to what the campaign's own search draws there, which may give it to this one later.
     """
     there = {row.id: row for row in store.rows()}
-    used = {row.ordinal for row in there.values()}
+    before = min((0, *(row.ordinal for row in there.values()))) - len(taken)
     for each, row in zip(taken, results.rows, strict=True):
         candidate = each.candidate
         if candidate.key in there:
@@ -237,8 +224,5 @@ def _placed(
                 )
             yield replace(each, candidate=replace(candidate, ordinal=old.ordinal))
             continue
-        if candidate.ordinal in used or not in_order:
-            before = min((0, *used)) - 1
-            each = replace(each, candidate=replace(candidate, ordinal=before))  # noqa: PLW2901
-        used.add(each.candidate.ordinal)
-        yield each
+        yield replace(each, candidate=replace(candidate, ordinal=before))
+        before += 1

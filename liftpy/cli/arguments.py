@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import typer
@@ -24,6 +25,26 @@ from liftpy.ir.expr import Program
 from liftpy.opencl.run import devices, find_device
 from liftpy.semantics.sizes import at_sizes, parse
 from liftpy.workloads import workload
+
+Word = TypeVar("Word", bound=str)
+
+
+def one_of(known: Iterable[Word], what: str) -> Callable[[str], Word]:
+    """The parser of an option that takes one of some words.
+
+    A usage error says what was refused, what there is, and what is near it.
+    """
+    words = {str(word): word for word in known}
+
+    def parse(text: str) -> Word:
+        if text not in words:
+            near = difflib.get_close_matches(text, words, n=1)
+            hint = f"; did you mean {near[0]}?" if near else "."
+            there = ", ".join(words)
+            raise typer.BadParameter(f"there is no {what} '{text}'{hint} There are {there}.")
+        return words[text]
+
+    return parse
 
 
 class SamplerName(StrEnum):
@@ -91,6 +112,7 @@ SamplerOption = Annotated[
     typer.Option(
         "--sampler",
         metavar="HOW",
+        parser=one_of(SamplerName, "sampler"),
         help="uniform: every valid point is as likely. incremental: one size after another, as "
         "published; it counts nothing.",
     ),

@@ -24,6 +24,7 @@ from liftpy.cli.arguments import (
     SizeOption,
     WhereOption,
     load_program,
+    one_of,
     settings_and_lists,
     sizes,
 )
@@ -45,6 +46,7 @@ from liftpy.explore.replay import replay
 from liftpy.explore.rows import Row
 from liftpy.explore.search import DEFAULT, SEARCHES
 from liftpy.explore.workers import Workers
+from liftpy.rewrite.strategies.families import FAMILIES
 
 INTERRUPTED = 130
 NEAR = 0.05  # of the best time
@@ -68,7 +70,13 @@ def register(app: typer.Typer) -> None:
 
 
 Axis = Annotated[
-    str, typer.Option("--axis", metavar="FIGURE", help=f"The memory figure: {', '.join(AXES)}.")
+    str,
+    typer.Option(
+        "--axis",
+        metavar="FIGURE",
+        parser=one_of(AXES, "memory figure"),
+        help=f"The memory figure: {', '.join(AXES)}.",
+    ),
 ]
 
 
@@ -87,7 +95,12 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
     device: DeviceName = None,
     family: Annotated[
         list[str] | None,
-        typer.Option("--family", metavar="F", help="Only these families; may be repeated."),
+        typer.Option(
+            "--family",
+            metavar="F",
+            parser=one_of(FAMILIES, "family"),
+            help="Only these families; may be repeated.",
+        ),
     ] = None,
     set_: SetOption = None,
     where: WhereOption = None,
@@ -106,7 +119,13 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
         float, typer.Option(metavar="E", min=0, help="Largest relative error of a result.")
     ] = TOLERANCE,
     search: Annotated[
-        str, typer.Option("--search", metavar="NAME", help=f"One of: {', '.join(SEARCHES)}.")
+        str,
+        typer.Option(
+            "--search",
+            metavar="NAME",
+            parser=one_of(SEARCHES, "search"),
+            help=f"One of: {', '.join(SEARCHES)}.",
+        ),
     ] = DEFAULT,
     again: Annotated[
         bool, typer.Option(help="Measure again at the end what may be on the front by noise.")
@@ -150,7 +169,8 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
             fixed={**chosen, **listed},
         )
         space = replace(space, sampler=sampler.value)
-        tell_rehearsal(rehearse(stored, space, search, seed, samples), search, seed, json=json)
+        found = rehearse(stored.on(device), space, search, seed, samples)
+        tell_rehearsal(found, search, seed, json=json)
         return
     crew = None if workers is None else Workers(workers, device, mixed, expect, note=note)
     try:
@@ -227,7 +247,7 @@ def show_fronts(found: Campaign, rows: list[Row], heading: str | None = None) ->
         return
     for device in found.devices:
         mine = [row for row in rows if row.device == device.fingerprint]
-        name = f"{device.platform}: {device.name}"
+        name = device.label
         show(report.front_table(mine, console().width, f"{heading} on {name}" if heading else name))
 
 
@@ -237,7 +257,7 @@ def title(found: Campaign) -> str:
     numbers = ", ".join(f"{name} = {value}" for name, value in given.items())
     return (
         f"{found.identity.program}{f' with {numbers}' if numbers else ''} on "
-        f"{found.device.platform}: {found.device.name}"
+        f"{' and '.join(device.label for device in found.devices)}"
     )
 
 
@@ -255,7 +275,13 @@ def pareto(
     file: Database,
     *,
     format_: Annotated[
-        Format, typer.Option("--format", metavar="F", help=f"One of: {', '.join(Format)}.")
+        Format,
+        typer.Option(
+            "--format",
+            metavar="F",
+            parser=one_of(Format, "format"),
+            help=f"One of: {', '.join(Format)}.",
+        ),
     ] = Format.TABLE,
     axis: Axis = AXES[0],
     memory_limit: Annotated[
@@ -275,13 +301,13 @@ def pareto(
     if json or format_ is Format.JSON:
         show_json(report.front_json(found, rows, axis))
     elif format_ is Format.CSV:
-        say(report.front_csv(rows).rstrip())
+        say(report.front_csv(found, rows).rstrip())
     elif rows:
         say(title(found))
         say(f"{report.candidates_text(len(found.rows))}: {report.outcomes_text(found)}")
         show_fronts(found, rows)
     if not rows:
-        found.best(memory_limit)  # raises, and says why there is none
+        raise campaigns.nothing_within(found, memory_limit)
 
 
 def candidates(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -24,6 +23,7 @@ from liftpy.cli.arguments import (
     device_or_default,
     load_program,
     note_unbound,
+    one_of,
     settings,
     settings_and_lists,
 )
@@ -43,6 +43,7 @@ from liftpy.opencl.run import find_device
 from liftpy.primitives.text import show as program_text
 from liftpy.primitives.text import show_expr
 from liftpy.rewrite.skeleton import Skeleton
+from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.rewrite.strategy import replay, step_json, step_text
 from liftpy.semantics.obligations import obligations
 from liftpy.semantics.sizes import closed
@@ -61,15 +62,6 @@ class Stage(StrEnum):
     MEMORY = "memory"
     VIEWS = "views"
     CODE = "code"
-
-
-def stage_named(word: str) -> Stage:
-    """The stage of that name; a usage error says which there are."""
-    if word not in list(Stage):
-        near = difflib.get_close_matches(word, list(Stage), n=1)
-        hint = f"; did you mean {near[0]}?" if near else "."
-        raise typer.BadParameter(f"there is no stage '{word}'{hint} There are {', '.join(Stage)}.")
-    return Stage(word)
 
 
 def register(app: typer.Typer) -> None:
@@ -105,7 +97,10 @@ def show(
     stage: Annotated[
         Stage,
         typer.Option(
-            "--stage", metavar="STAGE", parser=stage_named, help=f"One of: {', '.join(Stage)}."
+            "--stage",
+            metavar="STAGE",
+            parser=one_of(Stage, "stage"),
+            help=f"One of: {', '.join(Stage)}.",
         ),
     ] = Stage.SOURCE,
     set_: SetOption = None,
@@ -278,7 +273,12 @@ def derive(
     size: SizeOption = None,
     strategy: Annotated[
         str | None,
-        typer.Option("--strategy", metavar="FAMILY", help="A family of strategies; all of them."),
+        typer.Option(
+            "--strategy",
+            metavar="FAMILY",
+            parser=one_of(FAMILIES, "family"),
+            help="A family of strategies; all of them.",
+        ),
     ] = None,
     steps: Annotated[
         bool, typer.Option("--steps", help="Print the expression after each step.")

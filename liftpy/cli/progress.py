@@ -73,9 +73,10 @@ class CampaignView:
             clock(seconds),
             self._pace(now, seconds),
         )
-        if now.best_ns is not None:
-            points = f"{now.front} on the front" if now.front else ""
-            head.add_row("best", f"[bold]{in_time(now.best_ns)}[/]", "", "", points)
+        for one in now.standings:
+            on = f" of {escape(one.device.label)}" if len(now.standings) > 1 else ""
+            points = f"{one.front} on the front{on}"
+            head.add_row("best", f"[bold]{in_time(one.best_ns)}[/]", "", "", points)
         outcomes = Table.grid(padding=(0, 2))
         for kind, count in now.counts.items():
             part = ProgressBar(total=max(1, now.done), completed=count, width=BAR)

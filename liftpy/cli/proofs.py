@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from liftpy.cli.arguments import JsonFlag
+from liftpy.cli.arguments import JsonFlag, one_of
 from liftpy.cli.catalogue import rules_page
 from liftpy.cli.screen import note, say, show, show_json
 from liftpy.errors import LiftError, UnknownName
@@ -66,7 +66,13 @@ def law(rule: Rule) -> str:
 def show_rules(
     *,
     family: Annotated[
-        str | None, typer.Option("--family", metavar="F", help="Only the rules of a family.")
+        str | None,
+        typer.Option(
+            "--family",
+            metavar="F",
+            parser=one_of(dict.fromkeys(rule.family for rule in RULES.values()), "family"),
+            help="Only the rules of a family.",
+        ),
     ] = None,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="The whole catalogue as a page: docs/rules.md.")
@@ -77,9 +83,6 @@ def show_rules(
     if markdown:
         say(rules_page())
         return
-    families = dict.fromkeys(rule.family for rule in RULES.values())
-    if family is not None and family not in families:
-        raise UnknownName(f"there is no family '{family}'; choose one of: {', '.join(families)}")
     rules = [rule for rule in RULES.values() if family in {None, rule.family}]
     if json:
         show_json([rule_json(rule) for rule in rules])

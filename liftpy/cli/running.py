@@ -27,7 +27,7 @@ from liftpy.cli.arguments import (
 )
 from liftpy.cli.screen import note, say, show_json
 from liftpy.compile import compile_candidate
-from liftpy.constraints.device import check_attached
+from liftpy.constraints.device import Device, check_attached
 from liftpy.errors import ArgumentRefused, LiftError, StoreRefused
 from liftpy.explore.campaign import Campaign, space_of
 from liftpy.explore.candidate import Candidate, program_text
@@ -155,7 +155,7 @@ def run(  # noqa: PLR0913  as many options as a run has
         note_unbound(space)
         candidate = space.candidate(settings(set_))
     else:
-        candidate = best_of(db, source, memory_limit)
+        candidate = best_of(db, source, memory_limit, target)
     given = fill(source, taken)
     module = compile_candidate(candidate.skeleton, candidate.assignment)
     done = run_once(module, target, given)
@@ -167,9 +167,13 @@ def run(  # noqa: PLR0913  as many options as a run has
     tell(candidate, module, done, error, json=json)
 
 
-def best_of(db: Path, program: Program, memory_limit: int | None) -> Candidate:
-    """The best candidate of a campaign. StoreRefused if it is one of another program."""
-    row = Campaign.read(db).best(memory_limit)
+def best_of(db: Path, program: Program, memory_limit: int | None, device: Device) -> Candidate:
+    """The best candidate of a campaign. StoreRefused if it is one of another program.
+
+    Of a campaign of several devices, the best on this one.
+    """
+    found = Campaign.read(db)
+    row = found.best(memory_limit, device if len(found.devices) > 1 else None)
     with Reader.read(db) as store:
         if opened := size_ranges(program):
             used = store.identity.settings.get("sizes") or {}

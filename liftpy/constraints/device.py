@@ -61,6 +61,11 @@ class Device:
         identity = json.dumps([self.name, self.driver_version, self.platform])
         return hashlib.sha256(identity.encode()).hexdigest()[:12]
 
+    @property
+    def label(self) -> str:
+        """The device for people: `PLATFORM: NAME`."""
+        return f"{self.platform}: {self.name}"
+
     def to_json(self) -> dict[str, Any]:
         """The device as JSON data, with its fingerprint."""
         data = asdict(self)

@@ -15,6 +15,7 @@ from liftpy.constraints.draw import Sampler
 from liftpy.errors import (
     ArgumentRefused,
     ConstraintRefused,
+    LiftError,
     NothingMeasured,
     UnknownName,
     Unsatisfiable,
@@ -41,7 +42,7 @@ from liftpy.explore.store import Store
 from liftpy.explore.version import VERSION
 from liftpy.explore.workers import Workers, connect
 from liftpy.ir.expr import Program
-from liftpy.opencl.run import find_device
+from liftpy.opencl.run import find_device, those_named
 from liftpy.semantics.sizes import closed
 
 SAMPLES = 100
@@ -91,47 +92,87 @@ class Campaign:
         """How many candidates had each outcome, the kinds that occur only, the good one first."""
         return counts(row.outcome for row in self.rows)
 
+    def apart(self) -> tuple[Campaign, ...]:
+        """For each of its devices what was measured there, as a campaign of that device.
+
+        Times of different devices are in no table, picture or front together.
+        """
+        if len(self.devices) == 1:
+            return (self,)
+        return tuple(
+            replace(
+                self,
+                identity=self.identity.on(device),
+                rows=tuple(row for row in self.rows if row.device == device.fingerprint),
+            )
+            for device in self.devices
+        )
+
+    def on(self, device: Device | str | None = None) -> Campaign:
+        """What was measured on one of its devices, or on the one whose number or name this is.
+
+        Without a name there has to be one device only. UnknownName if it is not clear which.
+        """
+        parts = self.apart()
+        names = [part.device for part in parts]
+        if isinstance(device, Device):
+            fitting = [each for each in names if each.fingerprint == device.fingerprint]
+        else:
+            fitting = names if device is None else those_named(device, names)
+        if len(fitting) != 1:
+            word = device.label if isinstance(device, Device) else device
+            asked = "" if word is None else f", and {len(fitting) or 'none'} is '{word}'"
+            listing = "".join(f"\n  {k}  {each.label}" for k, each in enumerate(names))
+            raise UnknownName(
+                f"{self.path} has times of {len(names)} device{'s' * (len(names) > 1)}{asked}; "
+                f"name one (--device) by its number or a part of its name:{listing}"
+            )
+        return parts[names.index(fitting[0])]
+
     def pareto(self, axis: str = "peak", memory_limit: int | None = None) -> list[Row]:
         """The measured candidates that none clearly beats in time and in the memory figure `axis`.
 
         Of times, intervals are compared (`clear_front`). By rising median time; candidates of equal
         costs all stay, in the order of their ids. With a `memory_limit`, in bytes, only those whose
-        figure is within it count. Times of different devices are not compared: each device has its
-        own front, one after the other.
+        figure is within it count. Each device has its own front, one after the other.
         """
         if axis not in AXES:
             raise UnknownName(
                 f"there is no memory figure '{axis}'; choose one of {', '.join(AXES)}"
             )
+        parts = self.apart()
+        if len(parts) > 1:
+            return [row for part in parts for row in part.pareto(axis, memory_limit)]
         measured = [
             (row.span, int(getattr(row.memory, axis)), row)
             for row in sorted(self.rows, key=lambda row: row.id)
             if row.outcome == "measured" and row.span is not None and row.memory is not None
         ]
         within = [p for p in measured if memory_limit is None or p[1] <= memory_limit]
-        fronts = (
-            clear_front(
-                [p for p in within if p[2].device in (name, None)], costs=lambda p: (p[0], p[1])
-            )
-            for name in (device.fingerprint for device in self.devices)
-        )
-        return [row for each in fronts for _, _, row in each]
+        return [row for _, _, row in clear_front(within, costs=lambda p: (p[0], p[1]))]
 
-    def best(self, memory_limit: int | None = None) -> Row:
-        """The fastest candidate whose peak is within the limit.
+    def best(self, memory_limit: int | None = None, device: Device | str | None = None) -> Row:
+        """The fastest candidate whose peak is within the limit; of several devices, name one.
 
         NothingMeasured if nothing was measured, ConstraintRefused if all of it is larger.
         """
-        rows = self.pareto(memory_limit=memory_limit)
-        if rows:
-            return min(rows, key=lambda row: row.time_ns or 0)
-        if memory_limit is not None and (every := self.pareto()):
-            least = min(every, key=lambda row: row.peak or 0)
-            raise ConstraintRefused(
-                f"no candidate in {self.path} has a peak of {memory_limit} bytes or less; "
-                f"the least is {least.peak} (candidate {least.id})"
-            )
-        raise nothing_measured(self)
+        mine = self.on(device)
+        rows = mine.pareto(memory_limit=memory_limit)
+        if not rows:
+            raise nothing_within(mine, memory_limit)
+        return min(rows, key=lambda row: row.time_ns or 0)
+
+
+def nothing_within(campaign: Campaign, memory_limit: int | None) -> LiftError:
+    """The error that no measured candidate is within a limit, or that nothing was measured."""
+    every = campaign.pareto()
+    if not every:
+        return nothing_measured(campaign)
+    least = min(every, key=lambda row: row.peak or 0)
+    return ConstraintRefused(
+        f"no candidate in {campaign.path} has a peak of {memory_limit} bytes or less; "
+        f"the least is {least.peak} (candidate {least.id})"
+    )
 
 
 def nothing_measured(campaign: Campaign) -> NothingMeasured:
@@ -329,7 +370,7 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
         exhausted = (
             ended
             and sampler == "uniform"
-            and (run.drawn < samples or len(run.done) == space.count())
+            and (run.drawn < samples or len(run.known) == space.count())
         )
         if ended and again and isinstance(pool, Here):
             known = {trial.candidate.key: trial.candidate for trial in run.trials}

@@ -52,13 +52,13 @@ def words(skeleton: Skeleton) -> dict[str, str]:
 class Candidate:
     """A skeleton of `program` with a size for each of its parameters.
 
-    `ordinal` is its place in the drawing order of its seed, from 0.
+    `ordinal` is its place in the drawing order of its seed, from 0; below that it was not drawn.
     """
 
     program: Program
     skeleton: Skeleton
     sizes: tuple[tuple[str, int], ...]
-    ordinal: int = 0
+    ordinal: int = -1
 
     def __repr__(self) -> str:
         return f"<Candidate {self.label}>"

@@ -15,7 +15,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from distributed import Client, Future
+from distributed import Client, Future, fire_and_forget
 from distributed.comm.core import connect
 from distributed.security import Security
 from distributed.utils import LoopRunner
@@ -77,6 +77,8 @@ class Cluster:
         self.events: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self.on_lost: Callable[[Board], None] = lambda _: None
         self.on_described: Callable[[Board], None] = lambda _: None
+        wait = f"{workers.patience:g} s at most"
+        workers.note(f"connecting to the dask scheduler at {workers.address} ({wait})")
         try:
             LoopRunner().run_sync(reach, workers.address, workers.patience)
             self.client = Client(
@@ -131,11 +133,29 @@ class Cluster:
             self.look()
 
     def look(self) -> None:
-        """Takes note of workers that came and went."""
+        """Takes note of workers that came and went.
+
+        While the scheduler is out of reach nothing is known of them: none is taken to be lost.
+        """
         self._looked = time.monotonic()
-        there: dict[str, Any] = {}
-        if self.client.status == "running":
-            there = self.client.scheduler_info(n_workers=-1)["workers"]
+        if self.connected:
+            self._compare(self.client.scheduler_info(n_workers=-1)["workers"])
+        if self.connected and self.boards:
+            self._alone_since = time.monotonic()
+        elif time.monotonic() - self._alone_since > self.workers.patience:
+            raise ClusterRefused(self._why_nobody())
+
+    @property
+    def connected(self) -> bool:
+        """Whether the scheduler can be reached now."""
+        return self.client.status == "running"
+
+    def has(self, one: Board) -> bool:
+        """Whether this is still the worker at its address: one that was lost may come back."""
+        return self.boards.get(one.address) is one
+
+    def _compare(self, there: dict[str, Any]) -> None:
+        """Drops the workers that are there no more, and greets new ones."""
         for address in self.boards.keys() - there.keys():
             self._drop(self.boards.pop(address))
         for address in self.refused.keys() - there.keys():
@@ -143,10 +163,6 @@ class Cluster:
         for address, worker in there.items():
             if address not in self.boards and address not in self.refused:
                 self._greet(Board(address, str(worker["name"])), worker["resources"])
-        if self.fit or self.boards:
-            self._alone_since = time.monotonic()
-        elif time.monotonic() - self._alone_since > self.workers.patience:
-            raise ClusterRefused(self._why_nobody())
 
     @property
     def fit(self) -> list[Board]:
@@ -162,23 +178,30 @@ class Cluster:
         )
         to.future.add_done_callback(lambda future: self.events.put(partial(then, future)))
 
+    def forget(self, one: Board) -> None:
+        """Forgets a worker whose answer is gone: if it is there still it is greeted anew."""
+        if self.has(one):
+            del self.boards[one.address]
+
     def refuse(self, one: Board, why: str) -> None:
         """Lets a worker go, and says why."""
-        self.boards.pop(one.address, None)
+        self.forget(one)
         self.refused[one.address] = why
         self.workers.note(f"worker {one.name} ({one.address}) is not used: {why}")
 
     def dismiss(self, campaign: str) -> None:
-        """Ends the benches of a campaign on the workers that are not busy."""
-        if self.client.status != "running":
+        """Ends the benches of a campaign; on workers that are busy, when they have done."""
+        if not self.connected:
             return
         told: list[Future[Any]] = []
         for one in self.boards.values():
-            if one.future is not None and one.state == "busy":
-                one.future.cancel()
-            else:
-                self.ask(one, lambda _: None, board.dismiss, campaign)
-                told += [] if one.future is None else [one.future]
+            busy, future = one.state in {"busy", "preparing"}, one.future
+            self.ask(one, lambda _: None, board.dismiss, campaign)
+            if one.future is not None:
+                fire_and_forget(one.future)  # it outlives this client, which may leave first
+                told += [] if busy else [one.future]
+            if one.state == "busy" and future is not None:
+                future.cancel()
         end = time.monotonic() + GOODBYE_SECONDS
         while any(not future.done() for future in told) and time.monotonic() < end:
             time.sleep(0.01)
@@ -201,6 +224,11 @@ class Cluster:
         """The devices of the workers, when each has said what it is."""
         end = time.monotonic() + self.workers.patience
         self.look()
+        if not self.boards or len(self.boards) < self.workers.expected:
+            self.workers.note(
+                f"waiting for {self.workers.expected} worker(s) at {self.workers.address} "
+                f"({self.workers.patience:g} s at most); {len(self.boards)} there"
+            )
         while len(self.fit) < self.workers.expected or self._some_are_asked:
             if time.monotonic() > end and self.boards:
                 if len(self.fit) < self.workers.expected:
@@ -239,7 +267,7 @@ class Cluster:
             raise ClusterRefused(self._why_nobody())
 
     def _leave(self) -> None:
-        if self.client.status == "running":
+        if self.connected:
             self.client.unsubscribe_topic("all")
         self.client.close(timeout=GOODBYE_SECONDS)
 
@@ -257,12 +285,12 @@ class Cluster:
         self.ask(one, partial(self._described, one), board.describe, self.workers.device)
 
     def _described(self, one: Board, future: Future[Any]) -> None:
-        if one.address not in self.boards:
+        if not self.has(one):
             return
         try:
             said = heard(future)
         except Gone:
-            del self.boards[one.address]
+            self.forget(one)
             return
         except Failed as failure:
             self.refuse(one, f"it cannot run liftpy {VERSION}: {failure}")
@@ -293,7 +321,7 @@ class Cluster:
 
     def _why_nobody(self) -> str:
         lines = [f"  {address}: {why}" for address, why in self.refused.items()]
-        if self.client.status != "running":
+        if not self.connected:
             return (
                 f"the dask scheduler at {self.workers.address} is gone. What was measured is kept: "
                 "start it and its workers again, and give the same command"

@@ -86,10 +86,14 @@ class Crew:
     def __enter__(self) -> Self:
         self._cluster.on_lost = self._lost
         self._cluster.on_described = self._prepare
-        for one in self._cluster.fit:
-            self._prepare(one)
-        while any(one.state == "preparing" for one in self._cluster.fit):
-            self._cluster.step()
+        try:
+            for one in self._cluster.fit:
+                self._prepare(one)
+            while any(one.state == "preparing" for one in self._cluster.fit):
+                self._cluster.step()
+        except BaseException:
+            self._close()
+            raise
         return self
 
     def __exit__(
@@ -98,6 +102,9 @@ class Crew:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._close()
+
+    def _close(self) -> None:
         self._cluster.dismiss(self._name)
         self._kill_compilers()
         self._threads.shutdown(wait=True, cancel_futures=True)
@@ -181,12 +188,12 @@ class Crew:
             self._cluster.ask(one, partial(self._prepared, one), board.prepare, self._name, setup)
 
     def _prepared(self, one: Board, future: Future[Any]) -> None:
-        if one.address not in self._cluster.boards:
+        if not self._cluster.has(one):
             return
         try:
             why: str | None = heard(future)
         except Gone:
-            self._cluster.boards.pop(one.address)
+            self._cluster.forget(one)
             return
         except Failed as failure:
             why = str(failure)
@@ -196,6 +203,8 @@ class Crew:
             self._cluster.refuse(one, why)
 
     def _dispatch(self) -> None:
+        if not self._cluster.connected:
+            return
         for one in self._cluster.boards.values():
             if not self._ready:
                 return
@@ -221,7 +230,7 @@ class Crew:
         try:
             answer: Doubtful | Outcome | None = heard(future)
         except Gone:
-            self._cluster.boards.pop(one.address, None)
+            self._cluster.forget(one)
             self._ready.appendleft(job)
             return
         except Failed as failure:

@@ -30,7 +30,12 @@ class Setup:
 
 @dataclass(frozen=True)
 class Ready:
-    """The worker has what it needs: skeletons, or a device."""
+    """The worker has what it needs: skeletons, or a device.
+
+    `note` is what its system did not let it do, and it does without.
+    """
+
+    note: str = ""
 
 
 @dataclass(frozen=True)

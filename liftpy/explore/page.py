@@ -21,6 +21,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from liftpy.constraints.device import Device
 from liftpy.errors import LiftError
 from liftpy.explore.campaign import Campaign
 from liftpy.explore.check import TOLERANCE
@@ -65,24 +66,32 @@ def write(campaign: Campaign, axis: str, path: Path) -> None:
 
 def contents(campaign: Campaign, axis: str) -> dict[str, Any]:
     """What the page says."""
-    best = campaign.pareto(axis)
-    measured = [row for row in campaign.rows if row.costs(axis) is not None]
     return {
         "campaign": campaign,
         "identity": campaign.identity,
-        "device": campaign.device,
         "axis": axis,
         "figures": FIGURES,
-        "front": best,
-        "measured": measured,
+        "parts": [part_of(part, axis) for part in campaign.apart()],
+        "measured": campaign.counts.get("measured", 0),
         "command": reproduce(campaign),
-        "scatter": scatter(measured, best, axis) if measured else None,
-        "progress": progress(campaign.rows, axis) if measured else None,
         "outcomes": [(kind, n, n / len(campaign.rows)) for kind, n in campaign.counts.items()],
         "disturbed": disturbed_text(campaign),
         "reasons": reasons(campaign.rows),
+    }
+
+
+def part_of(campaign: Campaign, axis: str) -> dict[str, Any]:
+    """What the page says of one device: all that has to do with time."""
+    best = campaign.pareto(axis)
+    measured = [row for row in campaign.rows if row.costs(axis) is not None]
+    return {
+        "device": campaign.device,
+        "front": best,
+        "measured": measured,
+        "scatter": scatter(measured, best, axis) if measured else None,
+        "progress": progress(campaign.rows, axis) if measured else None,
         "influences": influences(measured),
-        "limits": limits(campaign),
+        "limits": limits(campaign.device),
     }
 
 
@@ -107,8 +116,11 @@ def reproduce(campaign: Campaign) -> str:
             words += ["--set", f"{listed[1]}={listed[2].replace(' ', '')}"]
         else:
             words += ["--where", condition]
-    words += ["--device", campaign.device.name, "--db", "again.db"]
-    return shlex.join(words)
+    if len(campaign.devices) == 1:
+        words += ["--device", campaign.device.name]
+    else:
+        words += ["--workers", "tcp://HOST:8786", "--expect", str(len(campaign.devices)), "--mixed"]
+    return shlex.join([*words, "--db", "again.db"])
 
 
 def moment(seconds: float | None) -> str:
@@ -125,10 +137,10 @@ def in_words(values: dict[str, Any]) -> list[tuple[str, str]]:
     return [(name.replace("_", " "), str(v)) for name, v in flat.items() if v is not None]
 
 
-def limits(campaign: Campaign) -> list[tuple[str, str]]:
-    """What the device says of itself, by name."""
-    device = campaign.identity.device
-    shown = {n: v for n, v in device.items() if n not in ("platform", "name", "driver_version")}
+def limits(device: Device) -> list[tuple[str, str]]:
+    """What a device says of itself, by name."""
+    told = device.to_json()
+    shown = {n: v for n, v in told.items() if n not in ("platform", "name", "driver_version")}
     return [(name.replace("_", " "), json.dumps(v).strip('"')) for name, v in shown.items()]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -22,14 +23,28 @@ MARKERS = "osD^vPX*<>"  # a family each
 
 
 def plot(campaign: Campaign, axis: str, path: Path) -> None:
-    """Writes a picture: all measured candidates in grey, a mark for each family, and the front.
+    """Writes the picture of a campaign. LiftError if the file cannot be written."""
+    try:
+        FigureCanvasAgg(drawn(campaign, axis)).print_figure(path, dpi=144)
+    except (OSError, ValueError) as error:
+        raise LiftError(f"the plot cannot be written to {path}: {error}") from error
+
+
+def drawn(campaign: Campaign, axis: str) -> Figure:
+    """A picture for each device, side by side: each has axes of its own."""
+    parts = campaign.apart()
+    figure = Figure(figsize=(8 * len(parts), 5), layout="constrained")
+    for axes, part in zip(figure.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):
+        draw(axes, part, axis)
+    return figure
+
+
+def draw(axes: Axes, campaign: Campaign, axis: str) -> None:
+    """All that one device measured in grey, a mark for each family, and the front.
 
     Both axes are logarithmic, in the unit that their values ask for.
     """
     measured = [(costs, row) for row in campaign.rows if (costs := row.costs(axis)) is not None]
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    canvas = FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
     if measured:
         times = Scale.of([costs[0] for costs, _ in measured], 0, 1, "time")
         sizes = Scale.of([costs[1] for costs, _ in measured], 0, 1, "bytes")
@@ -61,10 +76,6 @@ def plot(campaign: Campaign, axis: str, path: Path) -> None:
     axes.set_ylim(0, 1)
     axes.grid(alpha=0.3)
     axes.set_title(f"{campaign.identity.program} on {campaign.device.name}")
-    try:
-        canvas.print_figure(path, dpi=144)
-    except (OSError, ValueError) as error:
-        raise LiftError(f"the plot cannot be written to {path}: {error}") from error
 
 
 def mark(axis: Axis, scale: Scale, name: str) -> None:

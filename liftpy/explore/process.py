@@ -9,6 +9,8 @@ prints is its starter's to keep.
 
 from __future__ import annotations
 
+import functools
+import logging
 import os
 import queue
 import signal
@@ -127,6 +129,8 @@ class Worker:
             self.kill()
             raise InternalError(f"the process that {self.does} said {answer!r}")
         self._ready = True
+        if answer.note:
+            _say(answer.note)
         return process
 
     def ask(self, request: Request, seconds: float, limit: float, doing: str) -> Any:
@@ -259,6 +263,12 @@ class Process:
         return f"the process died with {how}: {lines[-1]}\n{heading}{tail}"
 
 
+@functools.cache
+def _say(note: str) -> None:
+    """Logs a note, the first time only: every worker may have it."""
+    logging.getLogger(__name__).warning("%s", note)
+
+
 def _signal_name(number: int) -> str:
     known = {s.value: s.name for s in signal.Signals}
     return known.get(number, str(number))
@@ -283,7 +293,7 @@ def serve(make: Callable[[Setup, Tell], Callable[[Request], Answer]]) -> None:
     What is made may tell its starter of the stages of an answer.
     """
     connection = Connection(int(sys.argv[1]))
-    _first_to_go()
+    note = first_to_go()
     inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(connection, inbox), daemon=True).start()
     try:
@@ -291,7 +301,7 @@ def serve(make: Callable[[Setup, Tell], Callable[[Request], Answer]]) -> None:
     except LiftError as refusal:
         connection.send(Unfit(str(refusal)))
         return
-    connection.send(Ready())
+    connection.send(Ready(note))
     while True:
         connection.send(answer(inbox.get()))
 
@@ -305,8 +315,14 @@ def _listen(connection: Connection, inbox: queue.SimpleQueue[Any]) -> None:
             os._exit(0)
 
 
-def _first_to_go() -> None:
-    """Asks Linux to end this process before all others when memory runs out."""
-    adjust = Path("/proc/self/oom_score_adj")
-    if adjust.exists():
-        adjust.write_text("1000")
+def first_to_go(adjust: Path = Path("/proc/self/oom_score_adj")) -> str:
+    """Asks Linux to end this process before all others when memory runs out; why it cannot."""
+    try:
+        if adjust.exists():
+            adjust.write_text("1000")
+    except OSError as error:
+        return (
+            f"{adjust} cannot be written ({error.strerror}): if memory runs out, the system may "
+            "end another process than the one that measures or compiles a candidate"
+        )
+    return ""

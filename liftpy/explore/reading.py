@@ -127,6 +127,10 @@ class Reader:
         found = self._ask("SELECT candidate, kind FROM outcome")
         return {row["candidate"] for row in found if row["kind"] in KINDS}
 
+    def strangers(self) -> set[str]:
+        """The candidates that were imported, and that the campaign has not drawn itself."""
+        return {row["key"] for row in self._ask('SELECT "key" FROM candidate WHERE ordinal < 0')}
+
     def kinds(self) -> Iterator[str]:
         """The kind of every outcome there is."""
         found = self._ask("SELECT kind FROM outcome")
@@ -142,14 +146,13 @@ class Reader:
         found = self._ask("SELECT fingerprint FROM build WHERE candidate = ?", key)
         return next((row["fingerprint"] for row in found), None)
 
-    def best_ns(self, device: Device | None = None) -> int | None:
-        """The shortest time measured so far, on a device if one is given."""
-        query = "SELECT min(CASE kind WHEN 'measured' THEN time_ns END) AS best FROM outcome"
-        if device is None:
-            (row,) = self._ask(query)
-        else:
-            on = f"{query} JOIN build USING (candidate) WHERE fingerprint = ?"
-            (row,) = self._ask(on, device.fingerprint)
+    def best_ns(self, device: Device) -> int | None:
+        """The shortest time measured so far on a device."""
+        (row,) = self._ask(
+            "SELECT min(CASE kind WHEN 'measured' THEN time_ns END) AS best FROM outcome"
+            " JOIN build USING (candidate) WHERE fingerprint = ?",
+            device.fingerprint,
+        )
         return row["best"]
 
     def points(self) -> dict[str | None, list[tuple[int, int]]]:

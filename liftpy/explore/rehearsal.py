@@ -63,7 +63,11 @@ class Rehearsal:
 
 
 def rehearse(stored: Campaign, space: Space, name: str, seed: int, samples: int) -> Rehearsal:
-    """The first trials of a search among stored candidates. StoreRefused if none is known."""
+    """The first trials of a search among stored candidates, of one device.
+
+    StoreRefused if none is known, UnknownName if they are of several devices (`Campaign.on`).
+    """
+    stored = stored.on()
     kinds = {member.skeleton.key: member.skeleton for member in space.members}
     known: dict[str, Trial] = {}
     for row in stored.rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +43,16 @@ COLOURS: dict[Kind | str, str] = {
 
 
 def front_json(campaign: Campaign, rows: Sequence[Row], axis: str = "peak") -> dict[str, Any]:
-    """A front as JSON data, and the hypervolume that the campaign had after each candidate."""
+    """A front as JSON data; of each device the hypervolume after each of its candidates."""
+    labels = labels_of(campaign)
     return {
         "program": campaign.identity.program,
         "device": campaign.identity.device,
         "devices": [device.to_json() for device in campaign.devices],
-        "front": [_front_row(row) for row in rows],
-        "hypervolume": _hypervolume(campaign, axis),
+        "front": [_front_row(row, labels) for row in rows],
+        "hypervolume": {
+            part.device.fingerprint: _hypervolume(part, axis) for part in campaign.apart()
+        },
     }
 
 
@@ -66,10 +69,20 @@ def _hypervolume(campaign: Campaign, axis: str) -> dict[str, Any] | None:
     return {"value": values[-1], **points, "after_each": values}
 
 
-def _front_row(row: Row) -> dict[str, Any]:
+def labels_of(campaign: Campaign) -> dict[str | None, str]:
+    """The devices for people, by their fingerprints. Of one, rows that lack it are of it as well.
+
+    (A file of format 1 did not say it.)
+    """
+    only = {None: campaign.device.label} if len(campaign.devices) == 1 else {}
+    return only | {device.fingerprint: device.label for device in campaign.devices}
+
+
+def _front_row(row: Row, labels: Mapping[str | None, str]) -> dict[str, Any]:
     return {
         "id": row.id,
         "device": row.device,
+        "device_name": labels.get(row.device, ""),
         "time_ns": row.time_ns,
         "interval_ns": _interval(row),
         **{name: getattr(row.memory, name) for name in FIGURES},
@@ -85,9 +98,12 @@ def _interval(row: Row) -> list[int] | None:
 
 def candidates_json(campaign: Campaign) -> list[dict[str, Any]]:
     """Every candidate as JSON data."""
+    labels = labels_of(campaign)
     return [
         {
             "id": row.id,
+            "device": row.device,
+            "device_name": labels.get(row.device, ""),
             "outcome": row.outcome,
             "reason": row.reason,
             "assignment": row.assignment,
@@ -98,17 +114,21 @@ def candidates_json(campaign: Campaign) -> list[dict[str, Any]]:
     ]
 
 
-def front_csv(rows: Sequence[Row]) -> str:
+def front_csv(campaign: Campaign, rows: Sequence[Row]) -> str:
     """A front as CSV, with a column for each parameter that occurs."""
+    labels = labels_of(campaign)
     names = list(dict.fromkeys(name for row in rows for name in row.assignment))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["id", "device", "time_ns", "low_ns", "high_ns", *FIGURES, *names])
+    writer.writerow(
+        ["id", "device", "device_name", "time_ns", "low_ns", "high_ns", *FIGURES, *names]
+    )
     for row in rows:
         times = [row.time_ns, *(_interval(row) or ("", ""))]
         figures = [getattr(row.memory, name) for name in FIGURES]
         chosen = [row.assignment.get(name, "") for name in names]
-        writer.writerow([row.id, row.device, *times, *figures, *chosen])
+        on = row.device, labels.get(row.device, "")
+        writer.writerow([row.id, *on, *times, *figures, *chosen])
     return text.getvalue()
 
 
@@ -130,19 +150,23 @@ def front_table(rows: Sequence[Row], width: int, title: str | None = None) -> Ta
 def candidates_table(campaign: Campaign, *, full: bool = False) -> Table:
     """Every candidate for people. A reason is cut to `REASON` letters of its first line.
 
-    `full` gives reasons in full. Both texts wrap: whatever their length, no column is lost.
+    `full` gives reasons in full. All texts wrap: whatever their length, no column is lost. Of
+    several devices each row names the one that it was measured on.
     """
+    several = len(campaign.devices) > 1
+    labels = labels_of(campaign)
     table = Table(box=None, pad_edge=False)
     for name in ("id", "outcome"):
         table.add_column(name, no_wrap=True)
     table.add_column("time", justify="right", no_wrap=True)
-    table.add_column("candidate", overflow="fold", ratio=1)
-    table.add_column("reason", overflow="fold", ratio=1)
+    for name in (*(["device"] if several else []), "candidate", "reason"):
+        table.add_column(name, overflow="fold", ratio=1)
     for row in campaign.rows:
         table.add_row(
             row.id,
             f"[{COLOURS.get(row.outcome, 'dim')}]{row.outcome}[/]",
             in_time(row.time_ns),
+            *([escape(labels.get(row.device, ""))] if several else []),
             settings_text(row.assignment),
             escape(row.reason.strip() if full else short(row.reason)),
         )

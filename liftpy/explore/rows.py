@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from liftpy.constraints.device import Device
@@ -34,6 +34,10 @@ class Identity:
         """The devices of the campaign: one, or those of a mixed cluster."""
         several = self.settings.get("devices")
         return tuple(Device.from_json(d) for d in several or (self.device,))
+
+    def on(self, device: Device) -> Identity:
+        """The part of it that is of one of its devices."""
+        return replace(self, device=device.to_json(), settings={**self.settings, "devices": None})
 
 
 @dataclass(frozen=True)

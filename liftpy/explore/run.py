@@ -22,17 +22,27 @@ from liftpy.explore.store import ATTEMPTS, Store
 
 
 @dataclass(frozen=True)
+class Standing:
+    """Of a device, the best time so far and how many are on its front of time and peak."""
+
+    device: Device
+    best_ns: int
+    front: int
+
+
+@dataclass(frozen=True)
 class Progress:
-    """How far a campaign is: sent before a candidate is tried, and after, with its outcome."""
+    """How far a campaign is: sent before a candidate is tried, and after, with its outcome.
+
+    `standings` are of the devices that have measured something.
+    """
 
     done: int
     samples: int
     counts: dict[str, int]
-    best_ns: int | None
+    standings: tuple[Standing, ...] = ()
     candidate: Candidate | None = None
     outcome: Outcome | None = None
-    front: int = 0
-    """How many candidates are on the front of time and peak; of several devices, on all fronts."""
 
 
 def counts(outcomes: Iterable[str]) -> dict[str, int]:
@@ -63,14 +73,21 @@ class Run:
         self.lag = lag
         self.progress = progress
         self.done = store.done()
+        self._strangers = store.strangers()
         self.trials: list[Trial] = []
         self.lessons = Lessons(device)
         self.drawn = 0
         self._limits = store.learned()
+        self._known = store.identity.devices
         self._under_way: set[str] = set()
         self._seen: list[Seen] = []
         self._devices: set[str | None] = set()
         self.tell()
+
+    @property
+    def known(self) -> set[str]:
+        """The candidates with an outcome that the campaign has drawn, not only imported."""
+        return self.done - self._strangers
 
     def follow(self, tried: Iterator[Candidate], pool: Pool, deadline: float | None = None) -> bool:
         """Gives each candidate its outcome; whether they came to an end before the deadline."""
@@ -99,6 +116,9 @@ class Run:
                 if over(deadline):
                     return self._halt(pool)
                 self._give(candidate, pool)
+            elif candidate.key in self._strangers:
+                self.store.place(candidate)
+                self._strangers.discard(candidate.key)
             self.drawn = candidate.ordinal + 1
             window.append(candidate)
         return all(self._settle(candidate, pool, deadline) for candidate in window)
@@ -170,10 +190,18 @@ class Run:
     def tell(self, candidate: Candidate | None = None, outcome: Outcome | None = None) -> None:
         """Reports where the campaign stands."""
         found = counts(self.store.kinds())
-        best = self.store.best_ns()
-        fronts = sum(len(front(of, costs=lambda p: p)) for of in self.store.points().values())
-        done = len(self.done)
-        self.progress(Progress(done, self.samples, found, best, candidate, outcome, fronts))
+        done = len(self.known)
+        self.progress(Progress(done, self.samples, found, self._standings(), candidate, outcome))
+
+    def _standings(self) -> tuple[Standing, ...]:
+        points = self.store.points()
+        if len(self._known) == 1:  # a migrated file may lack some candidates' device
+            points = {self._known[0].fingerprint: list(itertools.chain(*points.values()))}
+        return tuple(
+            Standing(device, min(of)[0], len(front(of, costs=lambda p: p)))
+            for device in self._known
+            if (of := points.get(device.fingerprint))
+        )
 
 
 def over(deadline: float | None) -> bool:

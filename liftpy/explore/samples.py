@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import math
 import statistics
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
+
+T = TypeVar("T")
 
 REPEATS = 6
 """Timed runs of a candidate, at least, unless it is slow: the fewest that bound a median."""
@@ -64,24 +68,43 @@ def span_of(samples: Sequence[float]) -> Span:
     return Span(statistics.median(ordered), ordered[k - 1], ordered[n - k])
 
 
-def enough(totals: Sequence[int], best_ns: int | None, seconds: float) -> bool:
-    """Whether a candidate has been timed often enough.
+def enough(totals: Sequence[int], best_ns: int | None) -> bool:
+    """Whether a candidate has been timed often enough to know its time.
 
-    totals: nanoseconds of its runs. `best_ns` is the best candidate's time, `seconds` what its runs
-    may take together.
+    totals: nanoseconds of its runs. `best_ns` is the best candidate's time.
     """
     if not totals:
         return False
-    spent = sum(totals)
-    if spent + totals[-1] > seconds * 1e9:
-        return True
     if best_ns is not None and min(totals) > SLOW * best_ns:
         return len(totals) >= SLOW_REPEATS
     if len(totals) < REPEATS:
         return False
-    if len(totals) >= MOST_REPEATS or spent >= ENOUGH_SECONDS * 1e9:
+    if len(totals) >= MOST_REPEATS or sum(totals) >= ENOUGH_SECONDS * 1e9:
         return True
     return span_of(totals).width <= TIGHT
+
+
+class Budget:
+    """So many seconds of the clock on the wall, from when this was made.
+
+    A launch may take a thousand times as long as the device needs for what is launched.
+    """
+
+    def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._end = clock() + seconds
+        self._last = 0.0
+
+    def of(self, what: Callable[[], T]) -> T:
+        """Does something, and remembers how long it took."""
+        before = self._clock()
+        done = what()
+        self._last = self._clock() - before
+        return done
+
+    def has(self, more: int = 1) -> bool:
+        """Whether there is time for so many more of what was done last."""
+        return self._clock() + more * self._last <= self._end
 
 
 Row = tuple[int, ...]
@@ -89,23 +112,26 @@ Row = tuple[int, ...]
 
 
 def sample(
-    run: Callable[[], Sequence[int]], best_ns: int | None = None, seconds: float = math.inf
+    run: Callable[[], Sequence[int]],
+    best_ns: int | None = None,
+    seconds: float = math.inf,
+    clock: Callable[[], float] = time.monotonic,
 ) -> tuple[Row, ...]:
     """Times of runs, after some to warm up; a row a run. There is at least one.
 
-    `run` runs once and gives the nanoseconds of each launch.
+    `run` runs once and gives the nanoseconds of each launch. All runs together may take so many
+    seconds, by the `clock`.
     """
-    spent = last = 0
+    budget = Budget(seconds, clock)
+    last = 0
     for _ in range(MOST_WARM_UPS):
-        before, last = last, sum(run())
-        spent += last
+        before, last = last, sum(budget.of(run))
         slow = best_ns is not None and last > SLOW * best_ns
-        if slow or spent + 2 * last > seconds * 1e9 or (before and last > SETTLED * before):
+        if slow or not budget.has(2) or (before and last > SETTLED * before):
             break
-    rows: list[Row] = []
-    left = seconds - spent / 1e9
-    while not enough([sum(row) for row in rows], best_ns, left):
-        rows.append(tuple(run()))
+    rows = [tuple(budget.of(run))]
+    while budget.has() and not enough([sum(row) for row in rows], best_ns):
+        rows.append(tuple(budget.of(run)))
     return tuple(rows)
 
 
@@ -127,10 +153,10 @@ class History:
     def __init__(self) -> None:
         self._times: deque[float] = deque(maxlen=REMEMBERED)
 
-    def take(self, time: float) -> float:
+    def take(self, duration: float) -> float:
         """How many times its usual time the reference takes now; 1 at first."""
-        self._times.append(time)
-        return time / statistics.median(self._times)
+        self._times.append(duration)
+        return duration / statistics.median(self._times)
 
 
 def farthest(ratios: Iterable[float]) -> float:
@@ -148,23 +174,24 @@ def undisturbed(
     look: Callable[[], float],
     seconds: float,
     best_ns: int | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> tuple[tuple[Row, ...], float]:
     """Samples, and how many times its usual time the reference kernel took around them.
 
     `take` takes samples, `look` is the reference now. Where it departs before or after, samples are
-    taken again, `RETAKES` times at most and while that fits into so many seconds, unless the
-    candidate is slow in any case; of all, those with the least departure count.
+    taken again, `RETAKES` times at most and while that fits into so many seconds of the `clock`,
+    unless the candidate is slow in any case; of all, those with the least departure count.
     """
     found: list[tuple[float, tuple[Row, ...]]] = []
-    before, spent = look(), 0.0
+    budget = Budget(seconds, clock)
+    before = look()
     while True:
-        rows = take()
-        spent += sum(map(sum, rows)) / 1e9
+        rows = budget.of(take)
         after = look()
         found.append((farthest((before, after)), rows))
         slow = best_ns is not None and min(map(sum, rows)) > SLOW * best_ns
         calm = not departs(found[-1][0])
-        if calm or slow or len(found) > RETAKES or spent * (1 + 1 / len(found)) > seconds:
+        if calm or slow or len(found) > RETAKES or not budget.has():
             break
         before = after
     ratio, rows = min(found, key=lambda f: max(f[0], 1 / f[0]))

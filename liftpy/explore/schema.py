@@ -47,7 +47,7 @@ CREATE TABLE derivation (
 );
 CREATE TABLE candidate (
     "key"      TEXT PRIMARY KEY,
-    ordinal    INTEGER NOT NULL UNIQUE,  -- its place in the drawing order
+    ordinal    INTEGER NOT NULL UNIQUE,  -- its place in the order; below 0: not drawn
     derivation TEXT NOT NULL REFERENCES derivation (hash),
     assignment TEXT NOT NULL,            -- JSON: words and sizes
     version    TEXT NOT NULL             -- of liftpy

@@ -132,6 +132,15 @@ class Store(Reader):
             )
             db.execute('UPDATE campaign SET "cursor" = max("cursor", ? + 1)', (candidate.ordinal,))
 
+    def place(self, candidate: Candidate) -> None:
+        """Gives a candidate that was imported the place at which the campaign draws it as well."""
+        with self._writing() as db:
+            db.execute(
+                'UPDATE candidate SET ordinal = ? WHERE "key" = ? AND ordinal < 0',
+                (candidate.ordinal, candidate.key),
+            )
+            db.execute('UPDATE campaign SET "cursor" = max("cursor", ? + 1)', (candidate.ordinal,))
+
     def compiled(
         self, candidate: Candidate, module: Module, sha: str, device: Device | None = None
     ) -> None:

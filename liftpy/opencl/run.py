@@ -13,7 +13,7 @@ import time
 import warnings
 import weakref
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from types import TracebackType
@@ -120,11 +120,7 @@ def find_device(selector: str | None = None) -> Device:
         raise DeviceRefused(" ".join(("there is no OpenCL device.", *notes, HOW_TO_GET_A_DEVICE)))
     if selector is None:
         return known[0]
-    fitting = (
-        known[int(selector) : int(selector) + 1]
-        if selector.isdecimal()
-        else tuple(device for device in known if _fits(device, selector.casefold().strip()))
-    )
+    fitting = those_named(selector, known)
     if not fitting:
         listing = [f"  {index}  {d.platform}: {d.name}" for index, d in enumerate(known)]
         refused = f"there is no device '{selector}'; name one by its number or a part of its name:"
@@ -134,6 +130,13 @@ def find_device(selector: str | None = None) -> Device:
         hint = [f"or, for its limits alone, {' or '.join(found)}"] if found else []
         raise UnknownName("\n".join((refused, *listing, *hint, *notes)))
     return fitting[0]
+
+
+def those_named(selector: str, known: Sequence[Device]) -> Sequence[Device]:
+    """Of some devices those that a selector names: by their number, or a part of their name."""
+    if selector.isdecimal():
+        return known[int(selector) : int(selector) + 1]
+    return tuple(device for device in known if _fits(device, selector.casefold().strip()))
 
 
 def _fits(device: Device, word: str) -> bool:

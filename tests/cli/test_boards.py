@@ -38,7 +38,7 @@ def test_a_batch_comes_back_as_a_campaign(liftpy, board):
 
 
 def test_a_campaign_takes_in_what_the_same_device_found(liftpy, board):
-    """A stored candidate keeps its place, others get the one that the seed gives them."""
+    """What is imported has no place until the campaign draws it; then it is not measured."""
     Path("thrice.lift").write_text("def thrice(x: [12]f32) = x |> map(x => x * 3)")
     words = ["thrice.lift", "--device", "pocl", "--seed", "3"]
     explored = liftpy("explore", *words, "--search", "random", "-n", "1", "--db", "c.db")
@@ -52,9 +52,15 @@ def test_a_campaign_takes_in_what_the_same_device_found(liftpy, board):
     assert "two.csv, line 8: candidate" in again.err
     assert Path("c.db").read_bytes() == before
     with Store.read(Path("c.db")) as store:
-        assert [row.ordinal for row in store.rows()] == [0, 1, 2]
+        assert [row.ordinal for row in store.rows()] == [-2, -1, 0]
+        imported = [row.times_ns for row in store.rows()[:2]]
     resumed = liftpy("explore", *words, "--search", "random", "-n", "3", "--db", "c.db")
     assert "3 of 3 candidates" in resumed.out
+    with Store.read(Path("c.db")) as store:
+        assert [row.ordinal for row in store.rows()] == [0, 1, 2]
+        assert [
+            row.times_ns[: len(t)] for row, t in zip(store.rows()[1:], imported, strict=True)
+        ] == imported
 
     id_ = liftpy("candidates", "c.db", "--json").json[0]["id"]
     liftpy("export", "c.db", id_[:6], "-o", "one")

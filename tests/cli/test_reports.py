@@ -1,19 +1,24 @@
 """What commands say of campaigns that are there: tables, pictures, pages."""
 
 import io
+import json
 import re
 import shutil
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from liftpy.cli.progress import CampaignView
+from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.explore import campaign as campaigns
 from liftpy.explore.campaign import Campaign, explore
 from liftpy.explore.outcome import Refused
-from liftpy.explore.run import Progress
+from liftpy.explore.plot import drawn
+from liftpy.explore.run import Progress, Standing
+from liftpy.explore.scale import Scale
 from liftpy.explore.search import SEARCHES
 from tests.cli.said import PROGRAM
 from tests.explore.spaces import small_space
@@ -96,8 +101,12 @@ def test_a_live_view_says_how_far_it_is(colour):
     refused = Refused("the work-group of k1 is too large")
     with CampaignView("tiny", 8, screen) as view:
         counts = {"measured": 3, "refused": 1}
-        view(Progress(4, 8, counts, 1_500_000, candidate, refused, 2))
-        view(Progress(4, 8, counts, 1_500_000, candidate, None, 2))
+        one = Standing(DEFAULT_DEVICE, 1_500_000, 2)
+        other = Standing(replace(DEFAULT_DEVICE, name="fpga"), 7_250_000, 5)
+        view(Progress(4, 8, counts, (one,), candidate, refused))
+        view(Progress(4, 8, counts, (one,), candidate))
+        alone = text.getvalue()
+        view(Progress(4, 8, counts, (one, other), candidate))
     if not colour:
         assert text.getvalue() == ""
         return
@@ -107,6 +116,10 @@ def test_a_live_view_says_how_far_it_is(colour):
         assert part in joined, joined
     assert "1 x refused: the work-group of k1 is too large" in joined
     assert candidate.label in joined
+    assert "of generic" not in alone, "one device needs no name"
+    lines = [" ".join(line.split()) for line in said]
+    assert "best 1.500 ms 2 on the front of generic: generic" in lines
+    assert "best 7.250 ms 5 on the front of generic: fpga" in lines
 
 
 def test_a_search_is_tried_on_what_is_stored(liftpy, db, monkeypatch):
@@ -131,6 +144,91 @@ def test_the_commands_write_a_page_and_a_picture(liftpy, db):
     assert "too &lt;b&gt;large" in page
     assert liftpy("pareto", db, "--plot", "some.png").code == 0
     assert Path("some.png").read_bytes().startswith(b"\x89PNG")
+
+
+OTHER = replace(DEFAULT_DEVICE, name="Other")
+SLOWER = 1000
+
+
+@pytest.fixture
+def mixed(campaign, liftpy):
+    """That campaign, every other measured candidate of it moved to a device that is far slower."""
+    shutil.copy(campaign.path, "mixed.db")
+    moved = [row.id for row in campaign.rows if row.time_ns][1::2]
+    devices = [campaign.device.to_json(), OTHER.to_json()]
+    with sqlite3.connect("mixed.db") as db:
+        db.execute(
+            "UPDATE campaign SET settings = json_set(settings, '$.devices', json(?))",
+            (json.dumps(devices),),
+        )
+        for key in moved:
+            db.execute(
+                "UPDATE build SET fingerprint = ? WHERE candidate = ?", (OTHER.fingerprint, key)
+            )
+            db.execute("UPDATE run SET ns = ns * ? WHERE candidate = ?", (SLOWER, key))
+            db.execute(
+                "UPDATE outcome SET time_ns = time_ns * ? WHERE candidate = ?", (SLOWER, key)
+            )
+    db.close()
+    return Campaign.read(Path("mixed.db"))
+
+
+def test_times_of_several_devices_are_never_in_one_front(liftpy, mixed):
+    one, other = mixed.apart()
+    assert {row.device for row in mixed.pareto()} == {d.fingerprint for d in mixed.devices}
+    for part in (one, other):
+        alone = min(row.time_ns for row in part.rows if row.time_ns)
+        assert alone in [row.time_ns for row in part.pareto()]
+        assert part.best().time_ns == alone == mixed.best(device=part.device).time_ns
+    data = liftpy("pareto", "mixed.db", "--json").json
+    names = {row["id"]: row["device_name"] for row in data["front"]}
+    assert names == {row.id: part.device.label for part in (one, other) for row in part.pareto()}
+    for part in (one, other):
+        volume = data["hypervolume"][part.device.fingerprint]
+        assert len(volume["after_each"]) == len(part.rows)
+        assert volume["ideal"]["time_ns"] == part.best().time_ns
+    lines = liftpy("pareto", "mixed.db", "--format", "csv").out.splitlines()[1:]
+    assert [line.split(",")[2] for line in lines] == [*names.values()]
+    listed = liftpy("candidates", "mixed.db", "--json").json
+    assert {row["device_name"] for row in listed if row["time_ns"]} == set(names.values())
+    assert OTHER.label in " ".join(liftpy("candidates", "mixed.db").out.split())
+
+
+def test_each_device_has_a_picture_of_its_own(mixed):
+    """All that an axis shows fits its scale: with both on one, a factor of 1000 would be there."""
+    figure = drawn(mixed, "peak")
+    assert len(figure.axes) == 2
+    for axes, part in zip(figure.axes, mixed.apart(), strict=True):
+        assert part.device.name in axes.get_title()
+        places = [x for group in axes.collections[:-1] for x, _ in group.get_offsets()]
+        assert len(places) == sum(row.time_ns is not None for row in part.rows)
+        times = [row.time_ns for row in part.rows if row.time_ns]
+        scale = Scale.of(times, 0, 1, "time")
+        assert sorted(places) == pytest.approx(sorted(scale.at(t) for t in times))
+
+
+def test_a_search_is_tried_on_what_one_device_measured(liftpy, mixed):
+    command = (
+        "explore",
+        "tiny.lift",
+        "--family",
+        "plain",
+        "--family",
+        "direct",
+        "--search",
+        "random",
+        "--replay",
+        "mixed.db",
+    )
+    said = liftpy(*command)
+    assert said.code == 1
+    assert "has times of 2 devices; name one (--device)" in said.err
+    for part in mixed.apart():
+        data = liftpy(*command, "--json", "--device", part.device.name).json
+        assert sorted(data["tried"]) == sorted(row.id for row in part.rows)
+        assert data["best_ns"][-1] == part.best().time_ns
+    said = liftpy("run", "tiny.lift", "--db", "mixed.db", "--json")
+    assert said.json["id"] == mixed.apart()[0].best().id, "that of the device it runs on"
 
 
 def test_the_version_is_said(liftpy):

@@ -566,6 +566,14 @@ def best_of_a_tight_limit(folder):
     Campaign.read(stored(folder)).best(memory_limit=39)
 
 
+@case
+def best_of_several_devices(folder):
+    found = Campaign.read(stored(folder))
+    both = [DEFAULT_DEVICE.to_json(), replace(DEFAULT_DEVICE, name="other").to_json()]
+    settings = found.identity.settings | {"devices": both}
+    replace(found, identity=replace(found.identity, settings=settings)).best()
+
+
 CASES |= {
     "database_in_no_folder": lambda folder: Store.open(folder / "none" / "a.db", IDENTITY),
     "database_that_is_a_folder": lambda folder: Store.open(folder, IDENTITY),
@@ -658,8 +666,7 @@ MORE_COMMANDS = {
     "command_on_an_impossible_product": ["show", "matmul/0x1x1"],
     "command_on_open_sizes": ["space", "open.lift"],
     "command_on_a_size_that_cannot_be": ["compile", "open.lift", "--size", "n=7"],
-    "command_derive_other": ["derive", "tiny.lift", "--strategy", "fast"],
-    "command_rules_other": ["rules", "--family", "fast"],
+    "command_derive_other": ["derive", "tiny.lift", "--set", "pad=fast"],
     "command_primitives_other": ["primitives", "spilt"],
     "command_prove_other": ["prove", "map_fussion"],
     "command_compile_into_a_file": ["compile", "tiny.lift", "-o", "tiny.lift"],
@@ -668,6 +675,7 @@ MORE_COMMANDS = {
     "command_run_of_a_campaign_with_open_sizes": ["run", "open.lift", "--db", "tiny.db"],
     "command_run_of_no_parameter": ["run", "open.lift", "--input", "zs=flat.npy"],
     "command_plot_into_nothing": ["pareto", "tiny.db", "--plot", "none/front.png"],
+    "command_front_within_too_little": ["pareto", "tiny.db", "--memory-limit", "1"],
     "command_replay_of_other_kernels": ["replay", "other.db", "KEY"],
     "command_explore_where_nothing_is": [
         *("explore", "tiny.lift", "--family", "direct"),

@@ -17,8 +17,11 @@ def device(name):
 
 
 @contextmanager
-def cluster(*names, resource="DEVICE"):
-    """The address of a scheduler, which is not in the messages of what is raised inside."""
+def cluster(*names, resource="DEVICE", real=False):
+    """The address of a scheduler, which is not in the messages of what is raised inside.
+
+    The devices are pretended ones with these names, or `real` ones of this machine.
+    """
     here = {"host": "127.0.0.1", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
     own = {"nthreads": 1, "resources": {resource: 1}, "preload": ["liftpy.explore.board"]}
     workers = {
@@ -33,7 +36,8 @@ def cluster(*names, resource="DEVICE"):
     with ExitStack() as opened:
         opened.enter_context(warnings.catch_warnings())
         warnings.filterwarnings("ignore", slow, UserWarning)
-        opened.enter_context(mock.patch("liftpy.opencl.run._found", return_value=(known, ())))
+        if not real:
+            opened.enter_context(mock.patch("liftpy.opencl.run._found", return_value=(known, ())))
         scheduler = {"cls": Scheduler, "options": here | {"port": 0}}
         made = opened.enter_context(SpecCluster(workers, scheduler))
         try:

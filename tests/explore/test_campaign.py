@@ -299,4 +299,6 @@ def test_progress_tells_of_each_candidate_before_and_after(device, tmp_path):
         (2, True, True),
     ]
     assert told[-1].counts == {"measured": 2}
-    assert told[-1].best_ns == min(p.outcome.time_ns for p in told if p.outcome)
+    (standing,) = told[-1].standings
+    assert standing.device == device
+    assert standing.best_ns == min(p.outcome.time_ns for p in told if p.outcome)

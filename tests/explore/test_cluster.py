@@ -1,23 +1,36 @@
 """Campaigns on real dask workers on this machine: Intel's runtime and PoCL, killed and refused."""
 
+import asyncio
 import json
 import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
+import psutil
 import pytest
 from distributed import Client
 
 from liftpy.errors import ClusterRefused, DeviceRefused
 from liftpy.explore.campaign import Campaign, explore
-from liftpy.explore.workers import Workers
+from liftpy.explore.candidate import program_text
+from liftpy.explore.crew import Crew
+from liftpy.explore.inputs import Inputs
+from liftpy.explore.meaning import expected
+from liftpy.explore.measure import Limits
+from liftpy.explore.messages import Setup
+from liftpy.explore.version import VERSION
+from liftpy.explore.workers import Workers, connect
 from liftpy.opencl.run import find_device
 from liftpy.workloads import Convolution, convolution
 from tests.conftest import absent
+from tests.explore.clusters import cluster
 
 PROGRAM = convolution(Convolution(3, 6, 7, 4, (3, 3), padding=(1, 1, 1, 1)), "tiny")
 ROOT = Path(__file__).parents[2]
@@ -56,9 +69,11 @@ def scheduler(tmp_path_factory):
         yield json.loads(file.read_text())["address"]
 
 
-def worker(scheduler, folder, device, name=None, resource="DEVICE=1"):
+def worker(
+    scheduler, folder, device, name=None, resource="DEVICE=1", module="liftpy.explore.board"
+):
     """A worker that has a device, with its log beside the database."""
-    preload = ("--preload", "liftpy.explore.board", "--device", device)
+    preload = ("--preload", module, "--device", device)
     return dask(
         *("worker", scheduler, "--nthreads", 1, "--no-nanny", "--no-dashboard"),
         *("--name", name or device, "--resources", resource, *preload),
@@ -144,7 +159,32 @@ def test_without_a_scheduler_the_command_ends_when_it_has_said_so(tmp_path):
     line = [sys.executable, "-m", "liftpy", "explore", "matmul/4x4x4", *options]
     ended = subprocess.run(line, capture_output=True, text=True, timeout=30, check=False)
     assert ended.returncode == 1
-    assert ended.stderr.startswith("error: there is no dask scheduler at localhost")
+    first, second, *_ = ended.stderr.splitlines()
+    assert first == "connecting to the dask scheduler at localhost (30 s at most)"
+    assert second.startswith("error: there is no dask scheduler at localhost")
+
+
+def test_what_is_waited_for_is_said_before_it_is_waited_for():
+    told = []
+
+    def note(text):
+        told.append(text)
+        if len(told) == 2:
+            raise KeyboardInterrupt
+
+    with cluster() as address, pytest.raises(KeyboardInterrupt):
+        connect(Workers(address, expected=3, patience=9, note=note))
+    assert [re.sub(r"tcp\S+", "HOST", text) for text in told] == [
+        "connecting to the dask scheduler at HOST (9 s at most)",
+        "waiting for 3 worker(s) at HOST (9 s at most); 0 there",
+    ]
+
+
+OLD = """
+from liftpy.explore import board
+from liftpy.explore.board import dask_setup
+board.VERSION = "0.0.9"
+"""
 
 
 def rows(path):
@@ -158,9 +198,12 @@ def test_workers_that_do_not_fit_are_refused_and_all_lost_is_said(scheduler, tmp
     with ExitStack() as opened:
         opened.enter_context(worker(scheduler, tmp_path, "intel"))
         opened.enter_context(worker(scheduler, tmp_path, "intel", "mute", "GPU=1"))
+        old = tmp_path / "old.py"
+        old.write_text(OLD)
+        opened.enter_context(worker(scheduler, tmp_path, "pocl", "old", module=old))
         only = opened.enter_context(worker(scheduler, tmp_path, "pocl"))
         with Client(scheduler, set_as_default=False) as client:
-            client.wait_for_workers(3, timeout=SECONDS)
+            client.wait_for_workers(4, timeout=SECONDS)
         asked = Workers(scheduler, "pocl", patience=2, note=notes.append)
 
         def kill(now):
@@ -174,6 +217,7 @@ def test_workers_that_do_not_fit_are_refused_and_all_lost_is_said(scheduler, tmp
         assert "worker intel" in said
         assert "it was started with --device intel, and the campaign asks for pocl" in said
         assert re.search(r"worker mute .*: it offers no DEVICE: start it with dask worker", said)
+        assert re.search(rf"worker old .*: it has liftpy 0.0.9, the campaign has {VERSION}", said)
         assert "lost" in notes[-1]
         assert all(row.outcome in {"measured", "pending"} for row in rows(path))
         opened.enter_context(worker(scheduler, tmp_path, "pocl", "another"))
@@ -189,3 +233,87 @@ def test_workers_that_do_not_fit_are_refused_and_all_lost_is_said(scheduler, tmp
             search="random",
         )
         assert [row.id for row in whole.rows] == [row.id for row in found.rows]
+
+
+def until(true, seconds=20):
+    """Waits until something is so."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_scheduler_out_of_reach_costs_no_candidate_a_worker(monkeypatch):
+    """Its connection breaks twice: only a worker that is really gone counts as lost."""
+    back = threading.Event()
+    again = Client._ensure_connected
+
+    async def connected(self, *args, **kwargs):
+        while not back.is_set():  # noqa: ASYNC110  a thread sets it
+            await asyncio.sleep(0.01)
+        return await again(self, *args, **kwargs)
+
+    lost = []
+    back.set()
+    monkeypatch.setattr(Client, "_ensure_connected", connected)
+    with cluster("one") as address, connect(Workers(address, patience=30)) as made:
+        made.on_lost = lost.append
+        (one,) = made.boards.values()
+        one.state = "busy"
+        for _ in range(2):
+            back.clear()
+            made.client.loop.add_callback(made.client.scheduler_comm.comm.abort)
+            until(lambda: not made.connected)
+            made.look()
+            assert (lost, made.has(one)) == ([], True)
+            back.set()
+            until(lambda: made.connected)
+            made.look()
+            assert (lost, made.has(one)) == ([], True)
+        made.client.retire_workers([one.address])
+        until(lambda: made.look() or not made.boards)
+        assert lost == [one]
+
+
+def test_an_answer_that_was_for_a_lost_worker_says_nothing_of_the_one_at_its_address():
+    with cluster("one") as address, connect(Workers(address, patience=30)) as made:
+        (old,) = made.boards.values()
+        gone = made.client.submit(time.sleep, 0, workers=["nowhere"])
+        gone.cancel()
+        until(gone.done)
+        new = made.boards[old.address] = replace(old)
+        crew = Crew(made, Setup("", old.device, Inputs(()), ()), Limits(1.0), mock.Mock())
+        for told in (made._described, crew._prepared):
+            told(old, gone)
+            assert made.boards == {old.address: new}
+            told(new, gone)
+            assert made.boards == {}
+            made.boards[old.address] = new
+        crew._close()
+
+
+def test_a_campaign_that_does_not_begin_leaves_no_bench_on_its_workers(monkeypatch):
+    devices()
+    given, arrays = Inputs.of(PROGRAM)
+    wanted = expected(PROGRAM, arrays)
+    with cluster("intel", "pocl", real=True) as address:
+        both = Workers(address, mixed=True, expected=2, patience=SECONDS)
+        with connect(both) as made:
+            step, seen = type(made).step, []
+
+            def stopped(self):
+                step(self)
+                seen.extend(benches())
+                if any(one.state == "idle" for one in self.fit):
+                    raise KeyboardInterrupt
+
+            monkeypatch.setattr(type(made), "step", stopped)
+            setup = Setup(program_text(PROGRAM), made.limits, given, wanted)
+            with pytest.raises(KeyboardInterrupt), made.pool(setup, Limits(9.0), mock.Mock()):
+                pass
+            assert seen
+        until(lambda: not benches())
+
+
+def benches():
+    return [p for p in psutil.Process().children() if "liftpy.explore.bench" in p.cmdline()]

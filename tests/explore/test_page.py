@@ -1,8 +1,10 @@
 """The report: what is in it, and that a browser shows it."""
 
 import io
+import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -194,6 +196,31 @@ def test_the_hypervolume_grows_to_that_of_the_front():
     assert values == sorted(values)
     assert values[0] == values[1] < values[2] < values[3] == values[4] < values[5] == 1.0
     assert values[3] == pytest.approx(box.volume(measured[:3]))
+
+
+def test_of_several_devices_each_has_charts_of_its_own(tmp_path):
+    fpga = replace(DEFAULT_DEVICE, name="fpga")
+    near = [replace(row(k, 2000 + k, 4096 << k), device=DEFAULT_DEVICE.fingerprint) for k in (0, 2)]
+    far = [
+        replace(row(k, 7_000_000_000 + k, 4096 << k), device=fpga.fingerprint) for k in (1, 3, 4)
+    ]
+    both = campaign(*sorted([*near, *far], key=lambda r: r.ordinal))
+    devices = [DEFAULT_DEVICE.to_json(), fpga.to_json()]
+    identity = replace(both.identity, settings=SETTINGS | {"devices": devices})
+    text = written(replace(both, identity=identity), tmp_path).read_text(encoding="utf-8")
+    page = Page(text)
+    assert "best time" in page.text
+    for device in (DEFAULT_DEVICE, fpga):
+        assert f"Time and memory on {device.label}" in page.text
+        assert f"Parameters on {device.label}" in page.text
+    assert "--workers tcp://HOST:8786 --expect 2 --mixed" in page.text
+    charts = re.findall(r'<section id="front1?">.*?</section>', text, re.DOTALL)
+    for chart, mine in zip(charts, (near, far), strict=True):
+        assert set(re.findall(r'data-id="(\w+)"', chart)) == {r.id for r in mine}
+        scale = Scale.of([r.time_ns or 0 for r in mine], 70, 700, "time")
+        shown = re.findall(r'<text x="([\d.]+)"[^>]*text-anchor="middle">([^<]*)</text>', chart)
+        assert {text for _, text in scale.ticks} <= {text for _, text in shown}
+        assert f"time, {scale.unit}" in chart
 
 
 def test_every_outcome_is_readable_in_80_columns_and_disturbed_times_are_counted(tmp_path):

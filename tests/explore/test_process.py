@@ -12,7 +12,7 @@ from liftpy.explore.inputs import Inputs
 from liftpy.explore.measure import BENCH
 from liftpy.explore.messages import Measure, Setup
 from liftpy.explore.outcome import Crashed, Defect, TimedOut
-from liftpy.explore.process import STARTS, Worker
+from liftpy.explore.process import STARTS, Worker, first_to_go
 from liftpy.opencl.kernel import Memory, Module
 
 SETUP = Setup("", DEFAULT_DEVICE, Inputs(()), ())
@@ -119,6 +119,19 @@ def test_a_worker_that_raises_when_it_starts_is_a_defect(misbehaving):
     with pytest.raises(InternalError, match="KeyError: 'gid0'"):
         ask(worker)
     assert worker.started == 1
+
+
+def test_where_the_system_forbids_to_go_first_it_is_said_once(misbehaving, tmp_path, caplog):
+    note = first_to_go(tmp_path)  # a folder: nobody, root neither, can write it
+    assert f"{tmp_path} cannot be written (Is a directory)" in note
+    script = f"c.send(Ready({note!r})); c.recv(); c.send('done'); c.recv()"
+    for _ in range(2):
+        worker = misbehaving(script)
+        assert ask(worker) == "done"
+    assert [record.getMessage() for record in caplog.records] == [note]
+    usual = tmp_path / "oom_score_adj"
+    usual.touch()
+    assert (first_to_go(usual), usual.read_text()) == ("", "1000")
 
 
 def test_a_device_that_is_gone_is_said():

@@ -63,6 +63,17 @@ def runs(times):
     return run, made
 
 
+class Wall:
+    """The clock on the wall where runs take their time and an overhead, both in nanoseconds."""
+
+    def __init__(self, made, overhead=0):
+        self.made = made
+        self.overhead = overhead
+
+    def __call__(self):
+        return sum(total + self.overhead for total in self.made) / 1e9
+
+
 def test_steady_times_are_taken_no_more_often_than_needed():
     run, made = runs(itertools.repeat(3 * MS))
     rows = sample(run)
@@ -110,10 +121,29 @@ def test_one_disturbed_run_does_not_make_a_candidate_slow():
 
 def test_samples_keep_within_their_seconds_and_there_is_one():
     run, made = runs(itertools.repeat(100 * MS))
-    assert len(sample(run, seconds=0.35)) == 1
+    assert len(sample(run, seconds=0.35, clock=Wall(made))) == 1
     assert sum(made) <= 350 * MS
     run, made = runs(itertools.repeat(100 * MS))
-    assert len(sample(run, seconds=0.01)) == 1
+    assert len(sample(run, seconds=0.01, clock=Wall(made))) == 1
+
+
+@pytest.mark.parametrize("overhead", [MS, 100 * MS])
+def test_what_launching_takes_counts_for_the_seconds(overhead):
+    """A kernel of a microsecond: what its runs take is what the host needs to launch them."""
+    run, made = runs(500 + np.random.default_rng(5).permutation(1000))  # never known well
+    wall = Wall(made, overhead)
+    rows = sample(run, seconds=0.03, clock=wall)
+    assert wall() <= max(0.03, 2 * overhead / 1e9) + 1e-5, "a warm-up and a run, at least"
+    assert len(rows) < MOST_REPEATS
+    assert len(rows) > REPEATS or overhead > MS
+
+
+def test_samples_are_not_taken_again_when_launching_has_taken_the_time():
+    run, made = runs(itertools.repeat(MS // 1000))
+    wall = Wall(made, 10 * MS)
+    looks = itertools.cycle([2.0])
+    undisturbed(lambda: sample(run, clock=wall), lambda: next(looks), 0.15, clock=wall)
+    assert wall() < 0.15
 
 
 # --- disturbance ----------------------------------------------------------------------------------
@@ -144,8 +174,13 @@ def test_a_device_that_stays_disturbed_is_told_and_the_least_disturbed_samples_k
 
 
 def test_nothing_is_taken_again_when_there_is_no_time():
-    looks = iter([2.0, 2.0])
-    rows, ratio = undisturbed(lambda: ((900 * MS,),), lambda: next(looks), 1.0)
+    looks, made = iter([2.0, 2.0]), []
+
+    def take():
+        made.append(900 * MS)
+        return ((900 * MS,),)
+
+    rows, ratio = undisturbed(take, lambda: next(looks), 1.0, clock=Wall(made))
     assert (rows, ratio) == (((900 * MS,),), 2.0)
 
 

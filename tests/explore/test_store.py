@@ -79,7 +79,7 @@ def test_what_was_noted_can_be_read(path, candidates):
     with Store.read(path) as store:
         assert store.identity == IDENTITY
         measured, refused, running = store.rows()
-        assert store.best_ns() == 25
+        assert store.best_ns(DEFAULT_DEVICE) == 25
         assert store.done() == {measured.id, refused.id}
         assert store.kernels(measured.id) == (MODULE.source, MODULE.manifest_json())
     assert (measured.time_ns, measured.memory, measured.peak) == (25, MEMORY, 40)
@@ -94,7 +94,7 @@ def test_what_is_wrong_when_it_is_measured_again_has_no_figures(path, candidates
     with Store.open(path, IDENTITY) as store:
         store.sharpen(candidates[0].key, WrongResult((0,), 1.0, 2.0))
         assert store.costs(candidates[0].key) == (MEASURED.time_ns, MEMORY.peak)  # for searches
-        assert store.best_ns() is None
+        assert store.best_ns(DEFAULT_DEVICE) is None
         row = store.rows()[0]
     assert (row.outcome, row.time_ns, row.memory, row.span) == ("wrong", None, None, None)
     assert row.costs("peak") is None

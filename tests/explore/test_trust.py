@@ -18,7 +18,7 @@ from tests.explore.killing import TINY as PROGRAM
 from tests.explore.misbehaving import command
 
 FAMILIES = ["plain", "direct"]
-OPTIONS = ["--device", "intel", "--family", "plain", "--family", "direct", "--search", "random"]
+OPTIONS = ["--family", "plain", "--family", "direct", "--search", "random"]
 LIMITS = {"candidate_limit": 7.0, "build_limit": 3.0}
 
 # What candidates do by their place, and what then is to be said of them.
@@ -31,7 +31,10 @@ DOES = {
     7: ("fills", "out_of_memory", "its process held"),
 }
 
-pytestmark = pytest.mark.parametrize("runtime", ["intel"], indirect=True)
+INTEL = pytest.mark.parametrize("runtime", ["intel"], indirect=True)
+BOTH = pytest.mark.parametrize(
+    "runtime", ["intel", pytest.param("pocl", marks=pytest.mark.slow)], indirect=True
+)
 
 
 @pytest.fixture
@@ -79,6 +82,7 @@ def benches():
     return [p for p in psutil.Process().children() if BENCH in " ".join(p.cmdline())]
 
 
+@BOTH
 def test_a_campaign_goes_on_whatever_its_candidates_do(misbehave, runtime, tmp_path, liftpy):
     misbehave({place: does for place, (does, _, _) in DOES.items()})
     killed = []
@@ -100,7 +104,18 @@ def test_a_campaign_goes_on_whatever_its_candidates_do(misbehave, runtime, tmp_p
     assert {row.outcome for row in found.pareto()} == {"measured"}
 
     counts = ", ".join(f"{n} {kind}" for kind, n in found.counts.items())
-    code, said = liftpy("explore", "tiny.lift", "-n", 10, *OPTIONS, "--no-again", "--db", "a.db")
+    code, said = liftpy(
+        "explore",
+        "tiny.lift",
+        "-n",
+        10,
+        *OPTIONS,
+        "--device",
+        runtime.platform,
+        "--no-again",
+        "--db",
+        "a.db",
+    )
     assert (code, f"10 of 10 candidates: {counts}" in said) == (0, True), said
     _, said = liftpy("candidates", "a.db")
     assert f"10 candidates: {counts}" in said
@@ -108,15 +123,19 @@ def test_a_campaign_goes_on_whatever_its_candidates_do(misbehave, runtime, tmp_p
     assert [row["outcome"] for row in json.loads(said)] == kinds
 
 
+@INTEL
 def test_a_campaign_in_which_nothing_is_right_exits_with_3(misbehave, liftpy):
     misbehave({0: "strays", 1: "is wrong"})
-    code, said = liftpy("explore", "tiny.lift", "-n", 2, *OPTIONS, "--db", "a.db")
+    code, said = liftpy(
+        "explore", "tiny.lift", "-n", 2, *OPTIONS, "--device", "intel", "--db", "a.db"
+    )
     assert code == 3
     assert "nothing was measured of tiny, in 2 candidates:" in said
     assert "1 x stray: " in said
     assert "1 x wrong: " in said
 
 
+@INTEL
 @pytest.mark.parametrize("dies", [False, True], ids=["between candidates", "under a candidate"])
 def test_a_campaign_whose_device_is_gone_says_so_and_goes_on_later(
     misbehave, runtime, tmp_path, dies
