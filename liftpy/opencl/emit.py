@@ -31,7 +31,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from liftpy.errors import InternalError, TypeRefused
-from liftpy.ir.expr import Expr, FunCall, Lambda, Literal, Param, Primitive, Tuple, UserFun
+from liftpy.ir.expr import (
+    Expr,
+    FunCall,
+    Get,
+    Lambda,
+    Literal,
+    Param,
+    Primitive,
+    ScalarOp,
+    Tuple,
+    UserFun,
+)
 from liftpy.ir.nat import ZERO, Nat, greatest, least, nat, var
 from liftpy.ir.pull import Known, Parts, Pull, Value, known
 from liftpy.ir.types import ScalarType, TupleType, Type, VectorType
@@ -130,6 +141,20 @@ class Marks:
     uneven: int
 
 
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What the emitter knows of an expression.
+
+    pure: reading it emits no statement, as it has no memory and no accumulator. at_once: a scalar
+    that is made of its parts in one step: equal ones are one term anyway (`AccessReader`).
+    """
+
+    expr: Expr
+    free: tuple[Param, ...]
+    pure: bool
+    at_once: bool
+
+
 @dataclass
 class Emitter(Reading):
     """The state of one kernel's emission."""
@@ -141,12 +166,10 @@ class Emitter(Reading):
     locals: list[Memory] = field(default_factory=list)
     ids: dict[str, str] = field(default_factory=dict)
     uneven: int = 0
-    views: dict[tuple[int, ...], tuple[Expr, tuple[Value, ...], Value]] = field(
-        default_factory=dict
-    )
-    pure: dict[int, tuple[Expr, bool]] = field(default_factory=dict)
+    views: dict[tuple[int, ...], tuple[Expr, list[Value], Value]] = field(default_factory=dict)
+    traits: dict[int, Traits] = field(default_factory=dict)
     folds: dict[int, tuple[ReduceVec, int]] = field(default_factory=dict)
-    used: dict[tuple[int, int], tuple[Lambda, Uses]] = field(default_factory=dict)
+    used: dict[int, tuple[Lambda, list[tuple[Param, Uses]]]] = field(default_factory=dict)
 
     # --- bookkeeping ---
 
@@ -204,26 +227,33 @@ class Emitter(Reading):
 
         A view that stores nothing is worked out once for the same variables (Note [Known views]).
         """
-        if isinstance(expr, Param):
+        if type(expr) is Param:
             return env[expr]
-        used = tuple(env[p] for p in expr.free)
-        if not self.stores_nothing(expr) or not all(map(is_known, used)):
+        traits = self.traits.get(id(expr)) or self.traits_of(expr)
+        if traits.at_once:
             return self.fresh_view(expr, env)
+        if not traits.pure:
+            return self.fresh_view(expr, env)
+        used = [env[p] for p in traits.free]
         key = (id(expr), *map(id, used))
-        if key not in self.views:
-            self.views[key] = (expr, used, known(self.fresh_view(expr, env)))
-        return self.views[key][-1]
+        found = self.views.get(key)
+        if found is not None:
+            return found[-1]
+        if not all(map(is_known, used)):
+            return self.fresh_view(expr, env)
+        value = known(self.fresh_view(expr, env))
+        self.views[key] = (expr, used, value)
+        return value
 
-    def stores_nothing(self, expr: Expr) -> bool:
-        """Whether reading a view emits no statement: it has no memory and no accumulator."""
-        found = self.pure.get(id(expr))
-        if found is None:
-            stores = isinstance(expr, FunCall) and isinstance(
-                expr.fun, MemoryPrimitive | Reduce | Iterate | Scan
-            )
-            pure = not stores and all(map(self.stores_nothing, children(expr)))
-            found = self.pure[id(expr)] = (expr, pure)
-        return found[1]
+    def traits_of(self, expr: Expr) -> Traits:
+        """What there is to know of an expression whenever it is read."""
+        fun = expr.fun if isinstance(expr, FunCall) else None
+        stores = isinstance(fun, MemoryPrimitive | Reduce | Iterate | Scan)
+        parts = (self.traits.get(id(e)) or self.traits_of(e) for e in children(expr))
+        pure = not stores and all(part.pure for part in parts)
+        scalar = isinstance(expr.type, ScalarType) and isinstance(fun, Get | ScalarOp | UserFun)
+        found = self.traits[id(expr)] = Traits(expr, tuple(expr.free), pure, scalar)
+        return found
 
     def fresh_view(self, expr: Expr, env: Env) -> Value:
         """`view`, worked out."""
@@ -287,13 +317,17 @@ class Emitter(Reading):
     def given(self, f: Lambda, values: Sequence[Value], name: Callable[[Term], Term]) -> Env:
         """A function's variables; `name` is done to what is computed and used more than once."""
         env = dict(zip(f.params, values, strict=True))
-        for number, param in enumerate(f.params):
-            if is_computed(param.type):
-                key = id(f), number
-                if key not in self.used:
-                    self.used[key] = f, Uses(f.body, param)
-                env[param] = self.often(env[param], param.type, self.used[key][1], (), name)
+        for param, used in self.uses_of(f):
+            env[param] = self.often(env[param], param.type, used, (), name)
         return env
+
+    def uses_of(self, f: Lambda) -> list[tuple[Param, Uses]]:
+        """The variables of a function that are used more than once, themselves or components."""
+        found = self.used.get(id(f))
+        if found is None:
+            every = [(p, Uses(f.body, p)) for p in f.params if is_computed(p.type)]
+            found = self.used[id(f)] = f, [(p, used) for p, used in every if used.any_often]
+        return found[1]
 
     def often(
         self, value: Value, t: Type, used: Uses, component: Component, name: Callable[[Term], Term]
@@ -305,9 +339,9 @@ class Emitter(Reading):
                     self.often(value[k], e, used, (*component, k), name)
                     for k, e in enumerate(elements)
                 )
-            case VectorType() if is_known(value) and parts(leaf(value)) and used.many(component):
+            case VectorType() if used.many(component) and is_known(value) and parts(leaf(value)):
                 return known(Pull(value.length, lambda i: self.noted(value[i])))
-            case ScalarType() if parts(value) and used.many(component):
+            case ScalarType() if used.many(component) and parts(value):
                 return name(value)
             case _:
                 return value
@@ -357,6 +391,7 @@ class Emitter(Reading):
                     lambda i: self.generate(
                         fun.f.body, {**env, **self.computed(fun.f, source[i])}, dest[i]
                     ),
+                    unroll=loops.is_private(dest),
                 )
             case FunCall(ReduceSeq() | ReduceSeqUnroll() as fun, (init, xs)):
                 self.reduce(fun, init, xs, expr.type, env, dest)
@@ -412,7 +447,11 @@ class Emitter(Reading):
                     for lanes, place in by_component(value, dest):
                         self.store_vector(lanes, place)
                 else:
-                    self.loop(None, int(dest.length), lambda i: self.copy(value[i], dest[i]))
+                    self.sequential(
+                        int(dest.length),
+                        lambda i: self.copy(value[i], dest[i]),
+                        unroll=loops.is_private(dest),
+                    )
             case tuple():
                 for k, part in enumerate(dest):
                     self.copy(value[k], part)
@@ -440,9 +479,11 @@ class Emitter(Reading):
 
     def loop(
         self,
-        fun: MapGlb | MapWrg | MapLcl | MapSeq | None,
+        fun: MapGlb | MapWrg | MapLcl | MapSeq,
         length: int,
         body: Callable[[Nat], None],
+        *,
+        unroll: bool,
     ) -> None:
         """A map's loop: over ids where it is parallel, unrolled if private memory asks for it."""
         match fun:
@@ -464,7 +505,7 @@ class Emitter(Reading):
                 self.parallel(f"lid{fun.dim}", f"get_local_id({fun.dim})", size, length, body)
                 self.uneven -= not even
             case _:
-                self.sequential(length, body, unroll=isinstance(fun, MapSeqUnroll))
+                self.sequential(length, body, unroll=unroll or isinstance(fun, MapSeqUnroll))
 
     def parallel(
         self, name: str, call: str, launched: int, length: int, body: Callable[[Nat], None]
