@@ -43,24 +43,20 @@ from liftpy.ir.expr import (
     Tuple,
     UserFun,
 )
-from liftpy.ir.nat import ZERO, Nat, greatest, least, nat, var
+from liftpy.ir.nat import ZERO, Nat, greatest, least, var
 from liftpy.ir.pull import Known, Parts, Pull, Value, known
 from liftpy.ir.types import ScalarType, TupleType, Type, VectorType
 from liftpy.ir.walk import children
 from liftpy.kernels.chain import Kernel
 from liftpy.opencl import loops
 from liftpy.opencl.c import (
-    Assign,
     Barrier,
     Block,
-    CallC,
-    Do,
     For,
-    Text,
-    vector_type,
 )
 from liftpy.opencl.loops import Vector, memories_of, vectors
-from liftpy.opencl.reading import Access, Reading, UnrollError
+from liftpy.opencl.reading import UnrollError
+from liftpy.opencl.storing import Storing
 from liftpy.opencl.terms import (
     parts,
 )
@@ -156,7 +152,7 @@ class Traits:
 
 
 @dataclass
-class Emitter(Reading):
+class Emitter(Storing):
     """The state of one kernel's emission."""
 
     kernel: Kernel
@@ -207,6 +203,7 @@ class Emitter(Reading):
         self.read.terms.clear()
         self.read.lanes.clear()
         self.shared.clear()
+        self.placed.clear()
 
     def new_private(self, name: str, scalar: ScalarType, length: int) -> Memory:
         """Registers of the work-item."""
@@ -354,6 +351,8 @@ class Emitter(Reading):
         if not isinstance(t, ScalarType):
             message = f"reduceVec folds to a scalar, not to {t}: fold each component by itself"
             raise TypeRefused(message)
+        if r.f.free:  # its step may read what the counter is in
+            self.only_now("a function with variables of its surroundings")
         return Lanes(init, vector[var(lane, 0, width - 1)], lane, width, self.closure(r.f, env), t)
 
     def materialise(self, m: MemoryPrimitive, arg: Expr, env: Env) -> Value:
@@ -468,10 +467,12 @@ class Emitter(Reading):
         if not (is_known(value) and is_known(dest)):
             return False
         source, target = anywhere(value), anywhere(dest)
+        if not (isinstance(source, Load) and isinstance(target, Load)):
+            return False
+        if source.memory == target.memory:
+            self.only_now("what is live")
         return (
-            isinstance(source, Load)
-            and isinstance(target, Load)
-            and source.memory == target.memory
+            source.memory == target.memory
             and source.index == target.index
             and source.alias == self.live.get(source.memory, 0)
             and not (source.alias and self.stored.get((source.alias, source.memory)))
@@ -502,8 +503,10 @@ class Emitter(Reading):
                 size = self.local_size[fun.dim]
                 even = length % size == 0
                 self.uneven += not even
-                self.parallel(f"lid{fun.dim}", f"get_local_id({fun.dim})", size, length, body)
-                self.uneven -= not even
+                try:
+                    self.parallel(f"lid{fun.dim}", f"get_local_id({fun.dim})", size, length, body)
+                finally:
+                    self.uneven -= not even
             case _:
                 self.sequential(length, body, unroll=unroll or isinstance(fun, MapSeqUnroll))
 
@@ -526,7 +529,7 @@ class Emitter(Reading):
         if length == 1:
             body(ZERO)
             return
-        if not unroll:
+        if not unroll and self.step is None:
             marks = self.mark()
             counter = self.fresh("i")
             self.open(counter)
@@ -541,8 +544,7 @@ class Emitter(Reading):
                 if inner.statements:
                     self.put(For(counter, "0", str(length), "1", self.closed(inner)))
                 return
-        for i in range(length):
-            body(nat(i))
+        self.unrolled(length, body, where_needed=not unroll)
 
     def closed(self, body: Block) -> Block:
         """A loop body; where it fills local memory, its end waits for those who still read it."""
@@ -575,6 +577,7 @@ class Emitter(Reading):
     @contextmanager
     def settled(self, dest: Value) -> Generator[None]:
         """While a step's result is read: what the step has stored is its new value, no hazard."""
+        self.only_now("a scan's result")
         keys = [(self.live.get(m, 0), m) for m in memories_of(dest)]
         stored = {key: self.stored.get(key, set[int]()) for key in keys}
         for key in keys:
@@ -591,10 +594,13 @@ class Emitter(Reading):
         before = {m: self.live.get(m, 0) for m in memories}
         alias = self.fresh_alias()
 
-        def body(k: Nat) -> None:
+        def begin() -> None:
             for m in memories:
                 self.live[m] = alias
                 self.stored[alias, m] = set()
+
+        def body(k: Nat) -> None:
+            self.do(begin)
             step(k, renamed(dest, alias))
 
         self.sequential(length, body, unroll=unroll)
@@ -605,63 +611,9 @@ class Emitter(Reading):
 
     def fresh_alias(self) -> int:
         """A name for an accumulator, different from every other."""
+        self.only_now("an accumulator")
         self.counters["#alias"] = self.counters.get("#alias", 0) + 1
         return self.counters["#alias"]
-
-    # --- stores and loads ---
-
-    def store(self, dest: Load, value: Term) -> None:
-        """One scalar."""
-        if isinstance(value, Load) and value.memory == dest.memory and value.index == dest.index:
-            self.check_alias(value, 1)
-            return
-        self.share(value)
-        text = self.scalar(value)
-        self.put(Assign(self.place(dest, 1), text))
-        self.note_store(dest, 1)
-
-    def store_vector(self, value: Vector, dest: Pull) -> None:
-        """All lanes of a vector at once, if the destination allows it."""
-        width = int(dest.length)
-        if width == 1:
-            self.store(dest[ZERO], value[ZERO])
-            return
-        lane = f"store{width}"
-        index = var(lane, 0, width - 1)
-        target, term = dest[index], value[index]
-        if (
-            isinstance(term, Load)
-            and isinstance(target, Load)
-            and term.memory == target.memory
-            and term.index == target.index
-        ):
-            for k in range(width):
-                self.check_alias(value[nat(k)], 1)
-            return
-        if (target.index - index).names().isdisjoint({lane}):
-            self.share(term)
-            c, is_vector = self.vector(term, lane, width)
-            kind = vector_type(target.type.name, width)
-            whole = c if is_vector else CallC(f"({kind})", (c,))
-            start = Load(target.memory, target.index.substitute({lane: 0}), target.alias)
-            if start.memory.space == "private":
-                self.put(Assign(self.place(start, width), whole))
-            else:
-                pointer = Text(f"&{self.cell(start)}")
-                self.put(Do(CallC(f"vstore{width}", (whole, Text("0"), pointer))))
-            self.note_store(start, width)
-            return
-        for k in range(width):
-            self.store(dest[nat(k)], value[nat(k)])
-
-    def note_store(self, dest: Load, width: int) -> None:
-        """Remember a store, for hazards and for `--stage views`."""
-        self.accesses.append(Access(dest.memory, dest.index, width, store=True))
-        self.stores += 1
-        if dest.memory.space == "private":
-            key = self.live.get(dest.memory, 0), dest.memory
-            stored = self.stored.setdefault(key, set())
-            stored.update(range(int(dest.index), int(dest.index) + width))
 
 
 def is_computed(t: Type) -> bool:

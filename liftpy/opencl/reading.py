@@ -96,6 +96,7 @@ class Reading(Scopes):
 
     def variable(self, term: Term) -> Term:
         """A term in a variable, from now on."""
+        self.only_now("a variable")
         self.share(term)
         self.shared.add(term)
         c = self.scalar(term)

@@ -24,6 +24,10 @@ from liftpy.opencl.terms import condition_c, repeated
 from liftpy.views.access import Inside, Term
 
 
+class NotUniformError(Exception):
+    """A step of a loop does more than to store (Note [One step for all]); it never leaves there."""
+
+
 @dataclass
 class Scopes:
     """The open blocks, and the variables that are declared in them."""
@@ -34,9 +38,16 @@ class Scopes:
     shared: set[Term] = field(init=False, default_factory=set)
     guard: tuple[C, ...] = field(init=False, default=())
     stores: int = field(init=False, default=0)
+    step: list[Any] | None = field(init=False, default=None)  # what a step does that is read once
+
+    def only_now(self, what: str) -> None:
+        """Refuse to be part of a step that is read once for all (Note [One step for all])."""
+        if self.step is not None:
+            raise NotUniformError(what)
 
     def fresh(self, stem: str) -> str:
         """A new name, numbered per stem."""
+        self.only_now(stem)
         number = self.counters.get(stem, 0)
         self.counters[stem] = number + 1
         return f"{stem}{number}"
