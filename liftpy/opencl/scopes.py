@@ -84,15 +84,16 @@ class Scopes:
     def find(self, key: object) -> C | None:
         """The variable that already holds a value, if there is one."""
         for block in reversed(self.blocks):
-            if key in block.loads:
-                return block.loads[key]
+            found = block.loads.get(key)
+            if found is not None:
+                return found
         return None
 
-    def named(self, key: object, c: C, kind: str) -> C:
+    def named(self, key: object, compute: Callable[[], C], kind: str) -> C:
         """The variable that holds a value, declared at its first use."""
         found = self.find(key)
         if found is None:
-            found = self.block.loads[key] = self.declare(kind, c)
+            found = self.block.loads[key] = self.declare(kind, compute())
         return found
 
     def share(self, term: Term) -> None:
@@ -113,7 +114,7 @@ class Scopes:
         found = self.find(key)
         if found is None:
             with self.at(max((self.depths.get(n, 0) for n in term.names), default=0)):
-                found = self.named(key, compute(), kind)
+                found = self.named(key, compute, kind)
         return found
 
     @contextmanager

@@ -9,11 +9,10 @@ is emitted, and its steps are read one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from liftpy.errors import InternalError
 from liftpy.ir.nat import ZERO, Nat, nat, var
 from liftpy.ir.pull import Pull
 from liftpy.opencl.c import Assign, CallC, Do, Text, vector_type
@@ -112,10 +111,7 @@ class Storing(Reading):
         """An action at one step of a loop around it."""
         match action:
             case Store(target, term, lane, width):
-                place = self.term_at(target, counter, k)
-                if not isinstance(place, Load):
-                    raise InternalError(f"a store to {place}")
-                return Store(place, self.term_at(term, counter, k), lane, width)
+                return Store(at(target, counter, k), self.term_at(term, counter, k), lane, width)
             case Steps(inner, length, actions):
                 return Steps(inner, length, tuple(self.at_step(a, counter, k) for a in actions))
             case _:
@@ -136,8 +132,8 @@ class Storing(Reading):
     def worked_out_at(self, term: Term, counter: str, k: int) -> Term:
         """`term_at`, worked out."""
         match term:
-            case Load(memory, index, alias):
-                return Load(memory, index.substitute({counter: k}), alias)
+            case Load():
+                return at(term, counter, k)
             case FromIndex(index, t):
                 return FromIndex(index.substitute({counter: k}), t)
             case Apply(op, args, _):
@@ -173,26 +169,19 @@ class Storing(Reading):
     def put_store(self, store: Store) -> None:
         """The statement of a store: none where a value stays where it is."""
         dest, value, lane, width = store.target, store.term, store.lane, store.width
-        stays = isinstance(value, Load) and value.memory == dest.memory
-        if stays and value.index == dest.index:
-            for one, _ in self.lanes_apart(store):
-                self.check_alias(one, 1)
+        if isinstance(value, Load) and value.memory == dest.memory and value.index == dest.index:
+            for k in range(width):
+                self.check_alias(at(value, lane, k), 1)
         elif width == 1:
             self.share(value)
             text = self.scalar(value)
             self.put(Assign(self.place(dest, 1), text))
             self.note_store(dest, 1)
         elif lane in (dest.index - var(lane, 0, width - 1)).names():
-            for one, place in self.lanes_apart(store):
-                self.put_store(Store(place, one))
+            for k in range(width):
+                self.put_store(Store(at(dest, lane, k), at_lane(self.read, value, lane, k)))
         else:
             self.put_vector(store)
-
-    def lanes_apart(self, store: Store) -> Iterator[tuple[Term, Load]]:
-        """Each lane of a store, and where it goes."""
-        for k in range(store.width):
-            place = at_lane(self.read, store.target, store.lane, k)
-            yield at_lane(self.read, store.term, store.lane, k), place
 
     def put_vector(self, store: Store) -> None:
         """The statement of lanes that go one after another."""
@@ -201,7 +190,7 @@ class Storing(Reading):
         c, is_vector = self.vector(value, lane, width)
         kind = vector_type(dest.type.name, width)
         whole = c if is_vector else CallC(f"({kind})", (c,))
-        start = Load(dest.memory, dest.index.substitute({lane: 0}), dest.alias)
+        start = at(dest, lane, 0)
         if start.memory.space == "private":
             self.put(Assign(self.place(start, width), whole))
         else:
@@ -217,6 +206,11 @@ class Storing(Reading):
             key = self.live.get(dest.memory, 0), dest.memory
             stored = self.stored.setdefault(key, set())
             stored.update(range(int(dest.index), int(dest.index) + width))
+
+
+def at(load: Load, name: str, k: int) -> Load:
+    """A load, or a place, where a variable is a number."""
+    return Load(load.memory, load.index.substitute({name: k}).recombined(), load.alias)
 
 
 def indexes(action: Action, counter: str) -> bool:
