@@ -666,9 +666,9 @@ def _single_quotient(n: Nat) -> Quotient | None:
 
 def _cancel(rest: Nat, d: int) -> tuple[Nat, Nat] | None:
     """`(g*p + s) // (g*q)` as `p // q`, and the remainder `g*(p % q) + s`, where `0 <= s < g`."""
-    factors = sorted(
-        {math.gcd(c, d) for m, c in rest.terms.items() if _is_integral(m)} - {1}, reverse=True
-    )
+    whole = [c for m, c in rest.terms.items() if _is_integral(m)]
+    common = math.gcd(d, *whole)  # of all terms, where no term has just this
+    factors = sorted({common, *(math.gcd(c, d) for c in whole)} - {1}, reverse=True)
     for g in factors:
         p = {m: c // g for m, c in rest.terms.items() if c % g == 0 and _is_integral(m)}
         s = Nat({m: c for m, c in rest.terms.items() if c % g != 0 or not _is_integral(m)})
