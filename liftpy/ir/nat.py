@@ -390,12 +390,10 @@ class Nat:
                 or not isinstance(monomial[0][0], Remainder)
             ):
                 continue
-            x, d = monomial[0][0].numerator, monomial[0][0].denominator
-            rows = (x // d) * d * k
-            divided = [m for m in rows.terms if any(isinstance(a, Quotient) for a, _ in m)]
+            rows, divided = _rows(monomial[0][0], k)
             if divided and all(self.terms.get(m) == rows.terms[m] for m in divided):
                 rest = Nat({m: c for m, c in self.terms.items() if m != monomial})
-                return (rest - rows + x * k).recombined()
+                return (rest - rows + monomial[0][0].numerator * k).recombined()
         return self
 
     def atoms(self) -> Iterator[Atom]:
@@ -441,19 +439,26 @@ class Nat:
         return total
 
 
+@lru_cache(maxsize=1 << 12)
+def _rows(remainder: Remainder, k: int) -> tuple[Nat, tuple[Monomial, ...]]:
+    """`k*d*(x // d)` for `x % d`, and its terms in which something is divided."""
+    x, d = remainder.numerator, remainder.denominator
+    rows: Nat = (x // d) * d * k
+    return rows, tuple(m for m in rows.terms if any(isinstance(a, Quotient) for a, _ in m))
+
+
 def _substitute_whole(n: Nat, by: Mapping[str, NatLike]) -> Nat:
     """`substitute` for a natural without exact quotients."""
     kept: dict[Monomial, int] = {}
     changed: dict[Monomial, int] = {}
     for monomial, coefficient in n.terms.items():
-        scale, still, moved = coefficient, list[tuple[Atom, int]](), list[Nat]()
-        replaced = False
+        scale, moved = coefficient, list[Nat]()
+        still: list[tuple[Atom, int]] = []
         for pair in monomial:
             factor, exponent = pair
             if factor.names.isdisjoint(by):
                 still.append(pair)
                 continue
-            replaced = True
             if isinstance(factor, Var):
                 new = nat(by[factor.name])
             else:
@@ -462,7 +467,7 @@ def _substitute_whole(n: Nat, by: Mapping[str, NatLike]) -> Nat:
                 scale *= number**exponent
             else:
                 moved += [new] * exponent
-        if not replaced:
+        if len(still) == len(monomial):
             kept[monomial] = coefficient
             continue
         terms: dict[Monomial, int] = {tuple(still): scale} if scale else {}
@@ -666,9 +671,9 @@ def _single_quotient(n: Nat) -> Quotient | None:
 
 def _cancel(rest: Nat, d: int) -> tuple[Nat, Nat] | None:
     """`(g*p + s) // (g*q)` as `p // q`, and the remainder `g*(p % q) + s`, where `0 <= s < g`."""
-    whole = [c for m, c in rest.terms.items() if _is_integral(m)]
-    common = math.gcd(d, *whole)  # of all terms, where no term has just this
-    factors = sorted({common, *(math.gcd(c, d) for c in whole)} - {1}, reverse=True)
+    factors = sorted(
+        {math.gcd(c, d) for m, c in rest.terms.items() if _is_integral(m)} - {1}, reverse=True
+    )
     for g in factors:
         p = {m: c // g for m, c in rest.terms.items() if c % g == 0 and _is_integral(m)}
         s = Nat({m: c for m, c in rest.terms.items() if c % g != 0 or not _is_integral(m)})

@@ -210,6 +210,8 @@ class Storing(Reading):
 
 def at(load: Load, name: str, k: int) -> Load:
     """A load, or a place, where a variable is a number."""
+    if name not in load.index.names():
+        return load
     return Load(load.memory, load.index.substitute({name: k}).recombined(), load.alias)
 
 
