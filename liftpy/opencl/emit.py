@@ -204,6 +204,8 @@ class Emitter(Storing):
         self.read.lanes.clear()
         self.shared.clear()
         self.placed.clear()
+        self.indices.clear()
+        self.starts.clear()
 
     def new_private(self, name: str, scalar: ScalarType, length: int) -> Memory:
         """Registers of the work-item."""

@@ -83,6 +83,7 @@ class Reading(Scopes):
     accesses: list[Access] = field(init=False, default_factory=list)
     live: dict[Memory, int] = field(init=False, default_factory=dict)
     stored: dict[tuple[int, Memory], set[int]] = field(init=False, default_factory=dict)
+    starts: dict[tuple[Nat, str, int], Nat | None] = field(init=False, default_factory=dict)
 
     # --- values that are held ---
 
@@ -204,8 +205,11 @@ class Reading(Scopes):
 
     def start(self, index: Nat, lane: str, width: int) -> Nat | None:
         """An index at lane 0, if lane `k` is `k` after it."""
-        first = index - var(lane, 0, width - 1)
-        return None if lane in first.names() else first
+        key = index, lane, width
+        if key not in self.starts:
+            first = index - var(lane, 0, width - 1)
+            self.starts[key] = None if lane in first.names() else first
+        return self.starts[key]
 
     def vector(self, term: Term, lane: str, width: int) -> tuple[C, bool]:
         """A term over all lanes as C, and whether that is a vector; else every lane equals it."""

@@ -51,6 +51,7 @@ class Storing(Reading):
     """Stores: now, or as a part of the step that is being read."""
 
     depth: int = field(init=False, default=0)
+    indices: dict[tuple[Nat, str, int], Nat] = field(init=False, default_factory=dict)
     placed: dict[tuple[int, str, int], tuple[Term, Term]] = field(init=False, default_factory=dict)
 
     # --- unrolled loops ---
@@ -111,7 +112,9 @@ class Storing(Reading):
         """An action at one step of a loop around it."""
         match action:
             case Store(target, term, lane, width):
-                return Store(at(target, counter, k), self.term_at(term, counter, k), lane, width)
+                return Store(
+                    self.load_at(target, counter, k), self.term_at(term, counter, k), lane, width
+                )
             case Steps(inner, length, actions):
                 return Steps(inner, length, tuple(self.at_step(a, counter, k) for a in actions))
             case _:
@@ -133,7 +136,7 @@ class Storing(Reading):
         """`term_at`, worked out."""
         match term:
             case Load():
-                return at(term, counter, k)
+                return self.load_at(term, counter, k)
             case FromIndex(index, t):
                 return FromIndex(index.substitute({counter: k}), t)
             case Apply(op, args, _):
@@ -149,6 +152,16 @@ class Storing(Reading):
                 return Lanes(init, vector, lane, width, step, t)
             case _:
                 return term
+
+    def load_at(self, load: Load, name: str, k: int) -> Load:
+        """A load, or a place, where a variable is a number."""
+        if name not in load.index.names():
+            return load
+        key = load.index, name, k
+        index = self.indices.get(key)
+        if index is None:
+            index = self.indices[key] = load.index.substitute({name: k}).recombined()
+        return Load(load.memory, index, load.alias)
 
     # --- stores ---
 
@@ -171,26 +184,27 @@ class Storing(Reading):
         dest, value, lane, width = store.target, store.term, store.lane, store.width
         if isinstance(value, Load) and value.memory == dest.memory and value.index == dest.index:
             for k in range(width):
-                self.check_alias(at(value, lane, k), 1)
+                self.check_alias(self.load_at(value, lane, k), 1)
         elif width == 1:
             self.share(value)
             text = self.scalar(value)
             self.put(Assign(self.place(dest, 1), text))
             self.note_store(dest, 1)
-        elif lane in (dest.index - var(lane, 0, width - 1)).names():
-            for k in range(width):
-                self.put_store(Store(at(dest, lane, k), at_lane(self.read, value, lane, k)))
+        elif (first := self.start(dest.index, lane, width)) is not None:
+            self.put_vector(store, Load(dest.memory, first, dest.alias))
         else:
-            self.put_vector(store)
+            for k in range(width):
+                self.put_store(
+                    Store(self.load_at(dest, lane, k), at_lane(self.read, value, lane, k))
+                )
 
-    def put_vector(self, store: Store) -> None:
-        """The statement of lanes that go one after another."""
+    def put_vector(self, store: Store, start: Load) -> None:
+        """The statement of lanes that go one after another, from `start`."""
         dest, value, lane, width = store.target, store.term, store.lane, store.width
         self.share(value)
         c, is_vector = self.vector(value, lane, width)
         kind = vector_type(dest.type.name, width)
         whole = c if is_vector else CallC(f"({kind})", (c,))
-        start = at(dest, lane, 0)
         if start.memory.space == "private":
             self.put(Assign(self.place(start, width), whole))
         else:
@@ -206,13 +220,6 @@ class Storing(Reading):
             key = self.live.get(dest.memory, 0), dest.memory
             stored = self.stored.setdefault(key, set())
             stored.update(range(int(dest.index), int(dest.index) + width))
-
-
-def at(load: Load, name: str, k: int) -> Load:
-    """A load, or a place, where a variable is a number."""
-    if name not in load.index.names():
-        return load
-    return Load(load.memory, load.index.substitute({name: k}).recombined(), load.alias)
 
 
 def indexes(action: Action, counter: str) -> bool:
