@@ -51,8 +51,8 @@ def compile_program(lowered: Program) -> Compilation:
     (address spaces, launches, lifetimes); each kernel is emitted through views, its barriers
     decided on the index maps; buffers are allocated.
     """
-    cut = chain(lowered)
     with collection_paused():
+        cut = chain(lowered)
         module, kernels = assemble(lowered, cut)
     return Compilation(lowered, cut, kernels, module)
 
@@ -66,4 +66,5 @@ def compile_candidate(skeleton: Skeleton, assignment: Mapping[str, int]) -> Modu
             f"give it with --set {missing[0]}=..."
         )
         raise ConstraintRefused(message)
-    return compile_program(skeleton.at(dict(assignment))).module
+    with collection_paused():
+        return compile_program(skeleton.at(dict(assignment))).module

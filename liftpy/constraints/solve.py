@@ -279,11 +279,14 @@ def table(
     holds = source.function(names, source.condition(clause.constraint))
     outside = [z3.Not(among(variables[n], values[n])) for n in names]
     rows: list[Any] = []
+    written: dict[tuple[int, ...], Any] = {}  # many rows allow the same
     for row in itertools.product(*(values[n] for n in outer)):
-        allowed = [v for v in values[last] if holds(*row, v)]
+        allowed = tuple(v for v in values[last] if holds(*row, v))
         if allowed:
+            if allowed not in written:
+                written[allowed] = among(variables[last], allowed)
             here = [variables[n] == v for n, v in zip(outer, row, strict=True)]
-            rows.append(z3.And(*here, among(variables[last], allowed)))
+            rows.append(z3.And(*here, written[allowed]))
     return z3.Or(*outside, *rows)
 
 

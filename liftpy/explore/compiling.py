@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 from dataclasses import replace
 
@@ -27,6 +28,8 @@ class Compiler:
         self.arrays = setup.inputs.arrays()
         self.program = parse(setup.text)
         self.skeletons = {s.key: s for s in skeletons(self.program)}
+        gc.collect()
+        gc.freeze()  # what is here now stays: no collection has to look at it again
 
     def answer(self, request: Request) -> Answer:
         """The answer to a request."""

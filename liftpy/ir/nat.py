@@ -17,8 +17,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, TypeAlias, Union
+
+from liftpy.ir.lazy import lazy
 
 #: One word in brackets of its own: `(n)//(2)` is read as `n//2`.
 ALONE = re.compile(r"(?<!\w)\((\w+)\)")
@@ -51,17 +53,17 @@ class Atom:
             and self._identity == other._identity  # pyright: ignore[reportAttributeAccessIssue]
         )
 
-    @cached_property
+    @lazy
     def key(self) -> str:
         """The atom as text, by which the factors of a monomial are sorted."""
         raise NotImplementedError
 
-    @cached_property
+    @lazy
     def names(self) -> frozenset[str]:
         """The names of the variables inside."""
         return frozenset[str]().union(*(part.names() for part in self.parts()))
 
-    @cached_property
+    @lazy
     def bounds(self) -> Bounds:
         """Least and largest value; None where unknown."""
         raise NotImplementedError
@@ -106,11 +108,11 @@ class Quotient(Atom):
         self.numerator = numerator
         self.denominator = denominator
 
-    @cached_property
+    @lazy
     def key(self) -> str:
         return f"({self.numerator.key})//({self.denominator.key})"
 
-    @cached_property
+    @lazy
     def bounds(self) -> Bounds:
         (low, high), (least, most) = self.numerator.bounds, self.denominator.bounds
         if least is None or least < 1:
@@ -145,11 +147,11 @@ class Remainder(Atom):
         self.numerator = numerator
         self.denominator = denominator
 
-    @cached_property
+    @lazy
     def key(self) -> str:
         return f"({self.numerator.key})%({self.denominator.key})"
 
-    @cached_property
+    @lazy
     def bounds(self) -> Bounds:
         least, most = self.denominator.bounds
         if least is None or least < 1:
@@ -179,11 +181,11 @@ class Extreme(Atom):
         self.right = right
         self.largest = largest
 
-    @cached_property
+    @lazy
     def key(self) -> str:
         return f"{'max' if self.largest else 'min'}({self.left.key}, {self.right.key})"
 
-    @cached_property
+    @lazy
     def bounds(self) -> Bounds:
         (low, high), (least, most) = self.left.bounds, self.right.bounds
         if self.largest:
@@ -238,12 +240,12 @@ class Nat:
     def __init__(self, terms: dict[Monomial, int]) -> None:
         self.terms = terms
 
-    @cached_property
+    @lazy
     def key(self) -> str:
         """The normal form as text: equal naturals have equal keys."""
         return _show(self)
 
-    @cached_property
+    @lazy
     def constant(self) -> int | None:
         """The value of a natural without variables."""
         if not self.terms:
@@ -252,7 +254,7 @@ class Nat:
             return self.terms[()]
         return None
 
-    @cached_property
+    @lazy
     def bounds(self) -> Bounds:
         """Least and largest value that the ranges of the variables allow; None where unknown."""
         low: int | None = 0
@@ -268,7 +270,7 @@ class Nat:
             return self.constant == other
         return isinstance(other, Nat) and self.terms == other.terms
 
-    @cached_property
+    @lazy
     def _hash(self) -> int:
         return hash(frozenset(self.terms.items()))
 
@@ -363,7 +365,7 @@ class Nat:
         quotient = _polynomial_quotient(self, divisor)
         return self // divisor if quotient is None else quotient
 
-    @cached_property
+    @lazy
     def fractions(self) -> tuple[tuple[Nat, Nat], ...]:
         """The natural as a sum of exact quotients (numerator, denominator), a denominator each.
 
@@ -388,12 +390,10 @@ class Nat:
                 or not isinstance(monomial[0][0], Remainder)
             ):
                 continue
-            x, d = monomial[0][0].numerator, monomial[0][0].denominator
-            rows = (x // d) * d * k
-            divided = [m for m in rows.terms if any(isinstance(a, Quotient) for a, _ in m)]
+            rows, divided = _rows(monomial[0][0], k)
             if divided and all(self.terms.get(m) == rows.terms[m] for m in divided):
                 rest = Nat({m: c for m, c in self.terms.items() if m != monomial})
-                return (rest - rows + x * k).recombined()
+                return (rest - rows + monomial[0][0].numerator * k).recombined()
         return self
 
     def atoms(self) -> Iterator[Atom]:
@@ -404,7 +404,7 @@ class Nat:
                 for part in factor.parts():
                     yield from part.atoms()
 
-    @cached_property
+    @lazy
     def _names(self) -> frozenset[str]:
         return frozenset[str]().union(*(a.names for m in self.terms for a, _ in m))
 
@@ -439,24 +439,43 @@ class Nat:
         return total
 
 
+@lru_cache(maxsize=1 << 12)
+def _rows(remainder: Remainder, k: int) -> tuple[Nat, tuple[Monomial, ...]]:
+    """`k*d*(x // d)` for `x % d`, and its terms in which something is divided."""
+    x, d = remainder.numerator, remainder.denominator
+    rows: Nat = (x // d) * d * k
+    return rows, tuple(m for m in rows.terms if any(isinstance(a, Quotient) for a, _ in m))
+
+
 def _substitute_whole(n: Nat, by: Mapping[str, NatLike]) -> Nat:
     """`substitute` for a natural without exact quotients."""
     kept: dict[Monomial, int] = {}
-    total = ZERO
+    changed: dict[Monomial, int] = {}
     for monomial, coefficient in n.terms.items():
-        if all(factor.names.isdisjoint(by) for factor, _ in monomial):
-            kept[monomial] = coefficient
-            continue
-        term = nat(coefficient)
-        for factor, exponent in monomial:
+        scale, moved = coefficient, list[Nat]()
+        still: list[tuple[Atom, int]] = []
+        for pair in monomial:
+            factor, exponent = pair
+            if factor.names.isdisjoint(by):
+                still.append(pair)
+                continue
             if isinstance(factor, Var):
-                new = nat(by[factor.name]) if factor.name in by else atom(factor)
+                new = nat(by[factor.name])
             else:
                 new = factor.rebuild(tuple(p.substitute(by) for p in factor.parts()))
-            for _ in range(exponent):
-                term = term * new
-        total = total + term
-    return total + Nat(kept)
+            if (number := new.constant) is not None:
+                scale *= number**exponent
+            else:
+                moved += [new] * exponent
+        if len(still) == len(monomial):
+            kept[monomial] = coefficient
+            continue
+        terms: dict[Monomial, int] = {tuple(still): scale} if scale else {}
+        for new in moved:
+            terms = _multiply(terms, new.terms).terms
+        _add_to(changed, terms)
+    _add_to(changed, kept)
+    return Nat(changed)
 
 
 def _evaluate_whole(n: Nat, at: Mapping[str, Any]) -> Any:
@@ -499,13 +518,18 @@ def _scale(bounds: Bounds, by: int) -> Bounds:
 
 def _add(left: dict[Monomial, int], right: dict[Monomial, int]) -> Nat:
     terms = dict(left)
-    for monomial, coefficient in right.items():
+    _add_to(terms, right)
+    return Nat(terms)
+
+
+def _add_to(terms: dict[Monomial, int], more: dict[Monomial, int]) -> None:
+    """Add to the terms of a sum that is being made."""
+    for monomial, coefficient in more.items():
         total = terms.get(monomial, 0) + coefficient
         if total:
             terms[monomial] = total
         else:
             terms.pop(monomial, None)
-    return Nat(terms)
 
 
 def _times(left: Monomial, right: Monomial) -> Monomial:
@@ -700,6 +724,7 @@ def atom(a: Atom) -> Nat:
     return Nat({((a, 1),): 1})
 
 
+@lru_cache(maxsize=1 << 12)
 def var(name: str, low: int | None = 0, high: int | None = None) -> Nat:
     """A variable; `low` and `high` are inclusive, None is unbounded."""
     return atom(Var(name, low, high))

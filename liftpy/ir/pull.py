@@ -38,24 +38,19 @@ class Known(Pull):
     seen: dict[Index, Value] = field(default_factory=dict, compare=False, repr=False)
 
     def __getitem__(self, index: Index) -> Value:
-        if index not in self.seen:
-            self.seen[index] = known(self.at(index))
-        return self.seen[index]
+        found = self.seen.get(index)
+        if found is None:
+            found = self.seen[index] = known(self.at(index))
+        return found
 
 
 def known(value: Value) -> Value:
     """A value whose arrays remember their elements."""
-    match value:
-        case Known():
-            return value
-        case Pull():
-            return Known(value.length, value.__getitem__)
-        case Parts(pairs):
-            return Parts(known(pairs))
-        case tuple():
-            return tuple(known(part) for part in value)
-        case _:
-            return value
+    if isinstance(value, Pull):
+        return value if isinstance(value, Known) else Known(value.length, value.__getitem__)
+    if isinstance(value, tuple):
+        return tuple(map(known, value))
+    return Parts(known(value.pairs)) if isinstance(value, Parts) else value
 
 
 class Reader(Protocol):

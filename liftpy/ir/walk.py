@@ -114,9 +114,12 @@ def replace_at(expr: Expr, path: Path, new: Expr) -> Expr:
 
 def top_down(expr: Expr, path: Path = ()) -> Iterator[tuple[Path, Expr]]:
     """Every part with its path, outermost first."""
-    yield path, expr
-    for position, child in enumerate(children(expr)):
-        yield from top_down(child, (*path, position))
+    waiting = [(path, expr)]
+    while waiting:
+        path, part = waiting.pop()
+        yield path, part
+        parts = children(part)
+        waiting += [((*path, k), parts[k]) for k in reversed(range(len(parts)))]
 
 
 def bottom_up(expr: Expr, path: Path = ()) -> Iterator[tuple[Path, Expr]]:

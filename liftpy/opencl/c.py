@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TypeAlias
 
 from liftpy.errors import InternalError
@@ -372,8 +373,9 @@ def index_c(n: Nat, *, wide: bool = False) -> str:
     return " ".join(parts)
 
 
+@lru_cache(maxsize=1 << 12)
 def atom_c(a: Atom, *, wide: bool) -> str:
-    """A factor of an index as C."""
+    """A factor of an index as C. The indices of one kernel share theirs."""
     match a:
         case Var():
             return f"(long){a.name}" if wide else a.name
@@ -400,13 +402,22 @@ def magnitude(n: Nat) -> int:
     for monomial, coefficient in n.terms.items():
         term = abs(coefficient)
         for a, e in monomial:
-            low, high = a.bounds
-            if low is None or high is None:
+            most, inside = atom_magnitude(a)
+            if most == UNBOUNDED:
                 return UNBOUNDED
-            term *= max(abs(low), abs(high), 1) ** e
-            total = max(total, *(magnitude(part) for part in a.parts()), 0)
+            term *= most**e
+            total = max(total, inside)
         total += term
     return total
+
+
+@lru_cache(maxsize=1 << 12)
+def atom_magnitude(a: Atom) -> tuple[int, int]:
+    """A bound on a factor, and one on the partial results inside it."""
+    low, high = a.bounds
+    if low is None or high is None:
+        return UNBOUNDED, UNBOUNDED
+    return max(abs(low), abs(high), 1), max(map(magnitude, a.parts()), default=0)
 
 
 #: Floor division and its remainder for dividends that may be negative, and positive divisors.

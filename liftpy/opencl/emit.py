@@ -31,25 +31,32 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from liftpy.errors import InternalError, TypeRefused
-from liftpy.ir.expr import Expr, FunCall, Lambda, Literal, Param, Primitive, Tuple, UserFun
-from liftpy.ir.nat import ZERO, Nat, greatest, least, nat, var
+from liftpy.ir.expr import (
+    Expr,
+    FunCall,
+    Get,
+    Lambda,
+    Literal,
+    Param,
+    Primitive,
+    ScalarOp,
+    Tuple,
+    UserFun,
+)
+from liftpy.ir.nat import ZERO, Nat, greatest, least, var
 from liftpy.ir.pull import Known, Parts, Pull, Value, known
 from liftpy.ir.types import ScalarType, TupleType, Type, VectorType
 from liftpy.ir.walk import children
 from liftpy.kernels.chain import Kernel
 from liftpy.opencl import loops
 from liftpy.opencl.c import (
-    Assign,
     Barrier,
     Block,
-    CallC,
-    Do,
     For,
-    Text,
-    vector_type,
 )
 from liftpy.opencl.loops import Vector, memories_of, vectors
-from liftpy.opencl.reading import Access, Reading, UnrollError
+from liftpy.opencl.reading import UnrollError
+from liftpy.opencl.storing import Storing
 from liftpy.opencl.terms import (
     parts,
 )
@@ -130,8 +137,22 @@ class Marks:
     uneven: int
 
 
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What the emitter knows of an expression.
+
+    pure: reading it emits no statement, as it has no memory and no accumulator. at_once: a scalar
+    that is made of its parts in one step: equal ones are one term anyway (`AccessReader`).
+    """
+
+    expr: Expr
+    free: tuple[Param, ...]
+    pure: bool
+    at_once: bool
+
+
 @dataclass
-class Emitter(Reading):
+class Emitter(Storing):
     """The state of one kernel's emission."""
 
     kernel: Kernel
@@ -141,12 +162,10 @@ class Emitter(Reading):
     locals: list[Memory] = field(default_factory=list)
     ids: dict[str, str] = field(default_factory=dict)
     uneven: int = 0
-    views: dict[tuple[int, ...], tuple[Expr, tuple[Value, ...], Value]] = field(
-        default_factory=dict
-    )
-    pure: dict[int, tuple[Expr, bool]] = field(default_factory=dict)
+    views: dict[tuple[int, ...], tuple[Expr, list[Value], Value]] = field(default_factory=dict)
+    traits: dict[int, Traits] = field(default_factory=dict)
     folds: dict[int, tuple[ReduceVec, int]] = field(default_factory=dict)
-    used: dict[tuple[int, int], tuple[Lambda, Uses]] = field(default_factory=dict)
+    used: dict[int, tuple[Lambda, list[tuple[Param, Uses]]]] = field(default_factory=dict)
 
     # --- bookkeeping ---
 
@@ -184,6 +203,9 @@ class Emitter(Reading):
         self.read.terms.clear()
         self.read.lanes.clear()
         self.shared.clear()
+        self.placed.clear()
+        self.indices.clear()
+        self.starts.clear()
 
     def new_private(self, name: str, scalar: ScalarType, length: int) -> Memory:
         """Registers of the work-item."""
@@ -204,26 +226,33 @@ class Emitter(Reading):
 
         A view that stores nothing is worked out once for the same variables (Note [Known views]).
         """
-        if isinstance(expr, Param):
+        if type(expr) is Param:
             return env[expr]
-        used = tuple(env[p] for p in expr.free)
-        if not self.stores_nothing(expr) or not all(map(is_known, used)):
+        traits = self.traits.get(id(expr)) or self.traits_of(expr)
+        if traits.at_once:
             return self.fresh_view(expr, env)
+        if not traits.pure:
+            return self.fresh_view(expr, env)
+        used = [env[p] for p in traits.free]
         key = (id(expr), *map(id, used))
-        if key not in self.views:
-            self.views[key] = (expr, used, known(self.fresh_view(expr, env)))
-        return self.views[key][-1]
+        found = self.views.get(key)
+        if found is not None:
+            return found[-1]
+        if not all(map(is_known, used)):
+            return self.fresh_view(expr, env)
+        value = known(self.fresh_view(expr, env))
+        self.views[key] = (expr, used, value)
+        return value
 
-    def stores_nothing(self, expr: Expr) -> bool:
-        """Whether reading a view emits no statement: it has no memory and no accumulator."""
-        found = self.pure.get(id(expr))
-        if found is None:
-            stores = isinstance(expr, FunCall) and isinstance(
-                expr.fun, MemoryPrimitive | Reduce | Iterate | Scan
-            )
-            pure = not stores and all(map(self.stores_nothing, children(expr)))
-            found = self.pure[id(expr)] = (expr, pure)
-        return found[1]
+    def traits_of(self, expr: Expr) -> Traits:
+        """What there is to know of an expression whenever it is read."""
+        fun = expr.fun if isinstance(expr, FunCall) else None
+        stores = isinstance(fun, MemoryPrimitive | Reduce | Iterate | Scan)
+        parts = (self.traits.get(id(e)) or self.traits_of(e) for e in children(expr))
+        pure = not stores and all(part.pure for part in parts)
+        scalar = isinstance(expr.type, ScalarType) and isinstance(fun, Get | ScalarOp | UserFun)
+        found = self.traits[id(expr)] = Traits(expr, tuple(expr.free), pure, scalar)
+        return found
 
     def fresh_view(self, expr: Expr, env: Env) -> Value:
         """`view`, worked out."""
@@ -287,13 +316,17 @@ class Emitter(Reading):
     def given(self, f: Lambda, values: Sequence[Value], name: Callable[[Term], Term]) -> Env:
         """A function's variables; `name` is done to what is computed and used more than once."""
         env = dict(zip(f.params, values, strict=True))
-        for number, param in enumerate(f.params):
-            if is_computed(param.type):
-                key = id(f), number
-                if key not in self.used:
-                    self.used[key] = f, Uses(f.body, param)
-                env[param] = self.often(env[param], param.type, self.used[key][1], (), name)
+        for param, used in self.uses_of(f):
+            env[param] = self.often(env[param], param.type, used, (), name)
         return env
+
+    def uses_of(self, f: Lambda) -> list[tuple[Param, Uses]]:
+        """The variables of a function that are used more than once, themselves or components."""
+        found = self.used.get(id(f))
+        if found is None:
+            every = [(p, Uses(f.body, p)) for p in f.params if is_computed(p.type)]
+            found = self.used[id(f)] = f, [(p, used) for p, used in every if used.any_often]
+        return found[1]
 
     def often(
         self, value: Value, t: Type, used: Uses, component: Component, name: Callable[[Term], Term]
@@ -305,9 +338,9 @@ class Emitter(Reading):
                     self.often(value[k], e, used, (*component, k), name)
                     for k, e in enumerate(elements)
                 )
-            case VectorType() if is_known(value) and parts(leaf(value)) and used.many(component):
+            case VectorType() if used.many(component) and is_known(value) and parts(leaf(value)):
                 return known(Pull(value.length, lambda i: self.noted(value[i])))
-            case ScalarType() if parts(value) and used.many(component):
+            case ScalarType() if used.many(component) and parts(value):
                 return name(value)
             case _:
                 return value
@@ -320,6 +353,8 @@ class Emitter(Reading):
         if not isinstance(t, ScalarType):
             message = f"reduceVec folds to a scalar, not to {t}: fold each component by itself"
             raise TypeRefused(message)
+        if r.f.free:  # its step may read what the counter is in
+            self.only_now("a function with variables of its surroundings")
         return Lanes(init, vector[var(lane, 0, width - 1)], lane, width, self.closure(r.f, env), t)
 
     def materialise(self, m: MemoryPrimitive, arg: Expr, env: Env) -> Value:
@@ -357,6 +392,7 @@ class Emitter(Reading):
                     lambda i: self.generate(
                         fun.f.body, {**env, **self.computed(fun.f, source[i])}, dest[i]
                     ),
+                    unroll=loops.is_private(dest),
                 )
             case FunCall(ReduceSeq() | ReduceSeqUnroll() as fun, (init, xs)):
                 self.reduce(fun, init, xs, expr.type, env, dest)
@@ -412,7 +448,11 @@ class Emitter(Reading):
                     for lanes, place in by_component(value, dest):
                         self.store_vector(lanes, place)
                 else:
-                    self.loop(None, int(dest.length), lambda i: self.copy(value[i], dest[i]))
+                    self.sequential(
+                        int(dest.length),
+                        lambda i: self.copy(value[i], dest[i]),
+                        unroll=loops.is_private(dest),
+                    )
             case tuple():
                 for k, part in enumerate(dest):
                     self.copy(value[k], part)
@@ -429,10 +469,12 @@ class Emitter(Reading):
         if not (is_known(value) and is_known(dest)):
             return False
         source, target = anywhere(value), anywhere(dest)
+        if not (isinstance(source, Load) and isinstance(target, Load)):
+            return False
+        if source.memory == target.memory:
+            self.only_now("what is live")
         return (
-            isinstance(source, Load)
-            and isinstance(target, Load)
-            and source.memory == target.memory
+            source.memory == target.memory
             and source.index == target.index
             and source.alias == self.live.get(source.memory, 0)
             and not (source.alias and self.stored.get((source.alias, source.memory)))
@@ -440,9 +482,11 @@ class Emitter(Reading):
 
     def loop(
         self,
-        fun: MapGlb | MapWrg | MapLcl | MapSeq | None,
+        fun: MapGlb | MapWrg | MapLcl | MapSeq,
         length: int,
         body: Callable[[Nat], None],
+        *,
+        unroll: bool,
     ) -> None:
         """A map's loop: over ids where it is parallel, unrolled if private memory asks for it."""
         match fun:
@@ -461,10 +505,12 @@ class Emitter(Reading):
                 size = self.local_size[fun.dim]
                 even = length % size == 0
                 self.uneven += not even
-                self.parallel(f"lid{fun.dim}", f"get_local_id({fun.dim})", size, length, body)
-                self.uneven -= not even
+                try:
+                    self.parallel(f"lid{fun.dim}", f"get_local_id({fun.dim})", size, length, body)
+                finally:
+                    self.uneven -= not even
             case _:
-                self.sequential(length, body, unroll=isinstance(fun, MapSeqUnroll))
+                self.sequential(length, body, unroll=unroll or isinstance(fun, MapSeqUnroll))
 
     def parallel(
         self, name: str, call: str, launched: int, length: int, body: Callable[[Nat], None]
@@ -485,7 +531,7 @@ class Emitter(Reading):
         if length == 1:
             body(ZERO)
             return
-        if not unroll:
+        if not unroll and self.step is None:
             marks = self.mark()
             counter = self.fresh("i")
             self.open(counter)
@@ -500,8 +546,7 @@ class Emitter(Reading):
                 if inner.statements:
                     self.put(For(counter, "0", str(length), "1", self.closed(inner)))
                 return
-        for i in range(length):
-            body(nat(i))
+        self.unrolled(length, body, where_needed=not unroll)
 
     def closed(self, body: Block) -> Block:
         """A loop body; where it fills local memory, its end waits for those who still read it."""
@@ -534,6 +579,7 @@ class Emitter(Reading):
     @contextmanager
     def settled(self, dest: Value) -> Generator[None]:
         """While a step's result is read: what the step has stored is its new value, no hazard."""
+        self.only_now("a scan's result")
         keys = [(self.live.get(m, 0), m) for m in memories_of(dest)]
         stored = {key: self.stored.get(key, set[int]()) for key in keys}
         for key in keys:
@@ -550,10 +596,13 @@ class Emitter(Reading):
         before = {m: self.live.get(m, 0) for m in memories}
         alias = self.fresh_alias()
 
-        def body(k: Nat) -> None:
+        def begin() -> None:
             for m in memories:
                 self.live[m] = alias
                 self.stored[alias, m] = set()
+
+        def body(k: Nat) -> None:
+            self.do(begin)
             step(k, renamed(dest, alias))
 
         self.sequential(length, body, unroll=unroll)
@@ -564,63 +613,9 @@ class Emitter(Reading):
 
     def fresh_alias(self) -> int:
         """A name for an accumulator, different from every other."""
+        self.only_now("an accumulator")
         self.counters["#alias"] = self.counters.get("#alias", 0) + 1
         return self.counters["#alias"]
-
-    # --- stores and loads ---
-
-    def store(self, dest: Load, value: Term) -> None:
-        """One scalar."""
-        if isinstance(value, Load) and value.memory == dest.memory and value.index == dest.index:
-            self.check_alias(value, 1)
-            return
-        self.share(value)
-        text = self.scalar(value)
-        self.put(Assign(self.place(dest, 1), text))
-        self.note_store(dest, 1)
-
-    def store_vector(self, value: Vector, dest: Pull) -> None:
-        """All lanes of a vector at once, if the destination allows it."""
-        width = int(dest.length)
-        if width == 1:
-            self.store(dest[ZERO], value[ZERO])
-            return
-        lane = f"store{width}"
-        index = var(lane, 0, width - 1)
-        target, term = dest[index], value[index]
-        if (
-            isinstance(term, Load)
-            and isinstance(target, Load)
-            and term.memory == target.memory
-            and term.index == target.index
-        ):
-            for k in range(width):
-                self.check_alias(value[nat(k)], 1)
-            return
-        if (target.index - index).names().isdisjoint({lane}):
-            self.share(term)
-            c, is_vector = self.vector(term, lane, width)
-            kind = vector_type(target.type.name, width)
-            whole = c if is_vector else CallC(f"({kind})", (c,))
-            start = Load(target.memory, target.index.substitute({lane: 0}), target.alias)
-            if start.memory.space == "private":
-                self.put(Assign(self.place(start, width), whole))
-            else:
-                pointer = Text(f"&{self.cell(start)}")
-                self.put(Do(CallC(f"vstore{width}", (whole, Text("0"), pointer))))
-            self.note_store(start, width)
-            return
-        for k in range(width):
-            self.store(dest[nat(k)], value[nat(k)])
-
-    def note_store(self, dest: Load, width: int) -> None:
-        """Remember a store, for hazards and for `--stage views`."""
-        self.accesses.append(Access(dest.memory, dest.index, width, store=True))
-        self.stores += 1
-        if dest.memory.space == "private":
-            key = self.live.get(dest.memory, 0), dest.memory
-            stored = self.stored.setdefault(key, set())
-            stored.update(range(int(dest.index), int(dest.index) + width))
 
 
 def is_computed(t: Type) -> bool:

@@ -7,7 +7,7 @@ expression, and what it mentions more than once a variable (opencl/scopes.py).
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from liftpy.errors import InternalError, TypeRefused
@@ -83,6 +83,7 @@ class Reading(Scopes):
     accesses: list[Access] = field(init=False, default_factory=list)
     live: dict[Memory, int] = field(init=False, default_factory=dict)
     stored: dict[tuple[int, Memory], set[int]] = field(init=False, default_factory=dict)
+    starts: dict[tuple[Nat, str, int], Nat | None] = field(init=False, default_factory=dict)
 
     # --- values that are held ---
 
@@ -96,6 +97,7 @@ class Reading(Scopes):
 
     def variable(self, term: Term) -> Term:
         """A term in a variable, from now on."""
+        self.only_now("a variable")
         self.share(term)
         self.shared.add(term)
         c = self.scalar(term)
@@ -142,7 +144,7 @@ class Reading(Scopes):
         match term:
             case Load():
                 self.check_alias(term, 1)
-                return self.loaded(term, self.place(term, 1), 1)
+                return self.loaded(term, lambda: self.place(term, 1), 1)
             case Constant(value, t):
                 return literal_c(value, t)
             case FromIndex(index, t):
@@ -152,7 +154,9 @@ class Reading(Scopes):
                     term, 1, lambda: operator_c(op, [self.scalar(a) for a in args], args)
                 )
             case Choice() if term.stable and term not in self.shared:
-                return self.named(term, self.unconditional(term), vector_type(term.type.name, 1))
+                return self.named(
+                    term, lambda: self.unconditional(term), vector_type(term.type.name, 1)
+                )
             case Choice():
                 return self.held(term, 1, lambda: self.unconditional(term))
             case Lanes():
@@ -188,21 +192,24 @@ class Reading(Scopes):
             other = self.unconditional(otherwise)
         return Ternary(condition_c(conditions), inner, other)
 
-    def loaded(self, load: Load, c: C, width: int) -> C:
+    def loaded(self, load: Load, compute: Callable[[], C], width: int) -> C:
         """A load; from memory that the kernel only reads, each address is loaded once per block."""
         self.accesses.append(Access(load.memory, load.index, width, store=False))
         if load.memory.space == "private" or load.memory.writable:
-            return c
+            return compute()
         return self.named(
-            (load.memory.name, load.index, width), c, vector_type(load.type.name, width)
+            (load.memory.name, load.index, width), compute, vector_type(load.type.name, width)
         )
 
     # --- vectors ---
 
     def start(self, index: Nat, lane: str, width: int) -> Nat | None:
         """An index at lane 0, if lane `k` is `k` after it."""
-        first = index - var(lane, 0, width - 1)
-        return None if lane in first.names() else first
+        key = index, lane, width
+        if key not in self.starts:
+            first = index - var(lane, 0, width - 1)
+            self.starts[key] = None if lane in first.names() else first
+        return self.starts[key]
 
     def vector(self, term: Term, lane: str, width: int) -> tuple[C, bool]:
         """A term over all lanes as C, and whether that is a vector; else every lane equals it."""
@@ -234,11 +241,14 @@ class Reading(Scopes):
 
     def chosen_lanes(self, term: Choice, lane: str, width: int) -> C:
         """A guarded vector, in a variable if it may be: others with these lanes are the same."""
-        c = self.vector_unconditional(term, lane, width)[0]
+
+        def compute() -> C:
+            return self.vector_unconditional(term, lane, width)[0]
+
         if not term.stable:
-            return c
+            return compute()
         key = ("choice", *(at_lane(self.read, term, lane, k) for k in range(width)))
-        return self.named(key, c, vector_type(term.type.name, width))
+        return self.named(key, compute, vector_type(term.type.name, width))
 
     def lanes_of(self, term: Term, lane: str, width: int) -> C:
         """All lanes of a load or of an index."""
@@ -251,15 +261,18 @@ class Reading(Scopes):
             self.check_alias(start, width)
             if term.memory.space == "private":
                 return self.place(start, width)
-            pointer = Text(f"&{self.cell(start)}")
-            return self.loaded(start, CallC(f"vload{width}", (Text("0"), pointer)), width)
+            return self.loaded(start, lambda: self.run_of(start, width), width)
         kind = vector_type(term.type.name, width)
         row = self.row(term, (), lane, width) if term.stable else None
         if row is None:
             lanes = (self.scalar(at_lane(self.read, term, lane, k)) for k in range(width))
             return CallC(f"({kind})", tuple(lanes))
         each = CallC(f"({kind})", tuple(self.lanes_behind(term, lane, width)))
-        return self.named(("row", term, width), Ternary(*row, each), kind)
+        return self.named(("row", term, width), lambda: Ternary(*row, each), kind)
+
+    def run_of(self, start: Load, width: int) -> C:
+        """A load of `width` scalars in a row."""
+        return CallC(f"vload{width}", (Text("0"), Text(f"&{self.cell(start)}")))
 
     def row(
         self, term: Term, conditions: Sequence[Inside], lane: str, width: int
@@ -277,7 +290,7 @@ class Reading(Scopes):
         first, tests = found
         start = Load(term.memory, first)
         self.accesses.append(Access(term.memory, first, width, store=False))
-        whole = CallC(f"vload{width}", (Text("0"), Text(f"&{self.cell(start)}")))
+        whole = self.run_of(start, width)
         needed = (*(end for end in ends if end is not None), *tests)
         return All(tuple(dict.fromkeys(needed))), whole
 
@@ -305,9 +318,7 @@ class Reading(Scopes):
             start = self.start(term.index, lane, width)
             if start is not None:
                 self.accesses.append(Access(term.memory, start, width, store=False))
-                return CallC(
-                    f"vload{width}", (Text("0"), Text(f"&{self.cell(Load(term.memory, start))}"))
-                ), True
+                return self.run_of(Load(term.memory, start), width), True
         return CallC(f"({kind})", tuple(self.lanes_behind(term, lane, width))), True
 
     def lanes_behind(self, term: Term, lane: str, width: int) -> Iterator[C]:

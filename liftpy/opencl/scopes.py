@@ -24,6 +24,10 @@ from liftpy.opencl.terms import condition_c, repeated
 from liftpy.views.access import Inside, Term
 
 
+class NotUniformError(Exception):
+    """A step of a loop does more than to store (Note [One step for all]); it never leaves there."""
+
+
 @dataclass
 class Scopes:
     """The open blocks, and the variables that are declared in them."""
@@ -34,9 +38,16 @@ class Scopes:
     shared: set[Term] = field(init=False, default_factory=set)
     guard: tuple[C, ...] = field(init=False, default=())
     stores: int = field(init=False, default=0)
+    step: list[Any] | None = field(init=False, default=None)  # what a step does that is read once
+
+    def only_now(self, what: str) -> None:
+        """Refuse to be part of a step that is read once for all (Note [One step for all])."""
+        if self.step is not None:
+            raise NotUniformError(what)
 
     def fresh(self, stem: str) -> str:
         """A new name, numbered per stem."""
+        self.only_now(stem)
         number = self.counters.get(stem, 0)
         self.counters[stem] = number + 1
         return f"{stem}{number}"
@@ -73,15 +84,16 @@ class Scopes:
     def find(self, key: object) -> C | None:
         """The variable that already holds a value, if there is one."""
         for block in reversed(self.blocks):
-            if key in block.loads:
-                return block.loads[key]
+            found = block.loads.get(key)
+            if found is not None:
+                return found
         return None
 
-    def named(self, key: object, c: C, kind: str) -> C:
+    def named(self, key: object, compute: Callable[[], C], kind: str) -> C:
         """The variable that holds a value, declared at its first use."""
         found = self.find(key)
         if found is None:
-            found = self.block.loads[key] = self.declare(kind, c)
+            found = self.block.loads[key] = self.declare(kind, compute())
         return found
 
     def share(self, term: Term) -> None:
@@ -102,7 +114,7 @@ class Scopes:
         found = self.find(key)
         if found is None:
             with self.at(max((self.depths.get(n, 0) for n in term.names), default=0)):
-                found = self.named(key, compute(), kind)
+                found = self.named(key, compute, kind)
         return found
 
     @contextmanager

@@ -42,6 +42,8 @@ class Uses:
 
     def __init__(self, expr: Expr, param: Param) -> None:
         self.counts = Counter(uses(expr, param))
+        #: Whether the variable, or a part of it, is used more than once.
+        self.any_often = self.counts.total() > 1 and any(map(self.many, self.counts))
 
     def many(self, component: Component) -> bool:
         """Whether a component is used more than once, by itself or within a larger one."""

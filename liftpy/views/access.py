@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from liftpy.errors import InternalError
+from liftpy.ir.lazy import lazy
 from liftpy.ir.nat import ZERO, Nat, NatLike, nat
 from liftpy.ir.pull import Parts, Pull, Value, known
 from liftpy.ir.scalars import operator_type
@@ -31,6 +31,9 @@ class Memory:
     scalar: ScalarType
     length: int
     writable: bool = True
+
+    def __hash__(self) -> int:
+        return hash(self.name)  # no two of a kernel have one name
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +81,12 @@ class Apply:
     args: tuple[Term, ...]
     type: ScalarType
 
-    @cached_property
+    @lazy
     def names(self) -> frozenset[str]:
         """As of a load."""
         return NO_NAMES.union(*(a.names for a in self.args))
 
-    @cached_property
+    @lazy
     def stable(self) -> bool:
         """As of a load."""
         return all(a.stable for a in self.args)
@@ -130,12 +133,12 @@ class Choice:
         """The scalar type."""
         return self.then.type
 
-    @cached_property
+    @lazy
     def names(self) -> frozenset[str]:
         """As of a load."""
         return self.condition.index.names() | self.then.names | self.otherwise.names
 
-    @cached_property
+    @lazy
     def stable(self) -> bool:
         """As of a load."""
         return self.then.stable and self.otherwise.stable
@@ -156,7 +159,7 @@ class Lanes:
     type: ScalarType
     stable: ClassVar = False
 
-    @cached_property
+    @lazy
     def names(self) -> frozenset[str]:
         """As of a load."""
         return self.init.names | self.vector.names

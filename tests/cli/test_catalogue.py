@@ -5,7 +5,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from liftpy.cli.catalogue import rules_page
-from liftpy.cli.main import app
+from liftpy.cli.main import GROUPS, application
 from liftpy.rewrite.rule import hints_of
 from liftpy.rewrite.rules import RULES
 from tests.rewrite.fixtures import sections
@@ -19,7 +19,7 @@ def test_the_page_of_rules_is_up_to_date():
 
 
 def test_the_command_prints_the_page():
-    result = CliRunner().invoke(app, ["rules", "--markdown"])
+    result = CliRunner().invoke(application(), ["rules", "--markdown"])
     assert result.exit_code == 0
     assert result.stdout == rules_page() + "\n"
 
@@ -36,3 +36,10 @@ def test_every_rule_has_its_law_conditions_and_verdict_on_the_page():
 def test_hints_are_what_the_fixtures_give():
     for name, rule in RULES.items():
         assert tuple(sorted(sections(name)["before"].hints)) == hints_of(rule)
+
+
+def test_the_table_of_commands_is_what_the_modules_register():
+    """A command is found by it, without the modules of the others."""
+    for group, commands in GROUPS.items():
+        registered = [command.name for command in application(commands[0]).registered_commands]
+        assert tuple(registered) == commands, group

@@ -34,6 +34,7 @@ OTHERS = {
     "InternalError",
     "Lost",
     "MismatchError",
+    "NotUniformError",
     "NotImplementedError",
     "Open",
     "StrayWrite",

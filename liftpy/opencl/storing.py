@@ -1,0 +1,242 @@
+"""Stores, and the steps of unrolled loops.
+
+Note [One step for all]. The steps of an unrolled loop differ in its counter alone. So the body is
+read once, with the counter as a variable: that gives its stores, as terms. Each step is these terms
+at its number, which costs far less than reading the views again. A body that does more than to
+store (it declares a variable, opens a loop, needs memory) raises `NotUniformError` before anything
+is emitted, and its steps are read one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from liftpy.ir.nat import ZERO, Nat, nat, var
+from liftpy.ir.pull import Pull
+from liftpy.opencl.c import Assign, CallC, Do, Text, vector_type
+from liftpy.opencl.loops import Vector
+from liftpy.opencl.reading import Access, Reading
+from liftpy.opencl.scopes import NotUniformError
+from liftpy.opencl.terms import at_lane, parts
+from liftpy.views.access import Apply, Choice, FromIndex, Lanes, Load, Term
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A value and where it goes; of `width` lanes, which both depend on by the variable `lane`."""
+
+    target: Load
+    term: Term
+    lane: str = ""
+    width: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """An unrolled loop: what each step does, with `counter` for its number."""
+
+    counter: str
+    length: int
+    actions: tuple[Action, ...]
+
+
+#: What a step does; a function is called as it is.
+Action: TypeAlias = Store | Steps | Callable[[], None]
+
+
+@dataclass
+class Storing(Reading):
+    """Stores: now, or as a part of the step that is being read."""
+
+    depth: int = field(init=False, default=0)
+    indices: dict[tuple[Nat, str, int], Nat] = field(init=False, default_factory=dict)
+    placed: dict[tuple[int, str, int], tuple[Term, Term]] = field(init=False, default_factory=dict)
+
+    # --- unrolled loops ---
+
+    def unrolled(
+        self, length: int, body: Callable[[Nat], None], *, where_needed: bool = False
+    ) -> None:
+        """The steps of a loop one after the other (Note [One step for all]).
+
+        where_needed: within a step, only if private memory would be indexed by the counter.
+        """
+        if self.step is not None:
+            steps = self.read_once(length, body)
+            if where_needed and not any(indexes(a, steps.counter) for a in steps.actions):
+                raise NotUniformError("for")
+            self.step.append(steps)
+            return
+        try:
+            steps = self.read_once(length, body)
+        except NotUniformError:
+            for k in range(length):
+                body(nat(k))
+        else:
+            self.perform(steps)
+
+    def read_once(self, length: int, body: Callable[[Nat], None]) -> Steps:
+        """What a step does."""
+        outer, counter = self.step, f"#{self.depth}"
+        self.step = actions = list[Action]()
+        self.depth += 1
+        try:
+            body(var(counter, 0, length - 1))
+        finally:
+            self.step = outer
+            self.depth -= 1
+        return Steps(counter, length, tuple(actions))
+
+    def perform(self, action: Action) -> None:
+        """Emit what was read."""
+        match action:
+            case Store():
+                self.put_store(action)
+            case Steps(counter, length, actions):
+                for k in range(length):
+                    for inner in actions:
+                        self.perform(self.at_step(inner, counter, k))
+            case _:
+                action()
+
+    def do(self, action: Action) -> None:
+        """Perform an action, or note it as a part of the step that is being read."""
+        if self.step is None:
+            self.perform(action)
+        else:
+            self.step.append(action)
+
+    def at_step(self, action: Action, counter: str, k: int) -> Action:
+        """An action at one step of a loop around it."""
+        match action:
+            case Store(target, term, lane, width):
+                return Store(
+                    self.load_at(target, counter, k), self.term_at(term, counter, k), lane, width
+                )
+            case Steps(inner, length, actions):
+                return Steps(inner, length, tuple(self.at_step(a, counter, k) for a in actions))
+            case _:
+                return action
+
+    def term_at(self, term: Term, counter: str, k: int) -> Term:
+        """A term at one step; what of it is held in variables is so there too."""
+        if counter not in term.names:
+            return term
+        key = (id(term), counter, k)
+        found = self.placed.get(key)
+        if found is None:
+            found = self.placed[key] = term, self.worked_out_at(term, counter, k)
+            if parts(term) and term in self.shared:
+                self.shared.add(found[1])
+        return found[1]
+
+    def worked_out_at(self, term: Term, counter: str, k: int) -> Term:
+        """`term_at`, worked out."""
+        match term:
+            case Load():
+                return self.load_at(term, counter, k)
+            case FromIndex(index, t):
+                return FromIndex(index.substitute({counter: k}), t)
+            case Apply(op, args, _):
+                return self.read.operate(op, tuple(self.term_at(a, counter, k) for a in args))
+            case Choice(condition, then, otherwise):
+                index = condition.index.substitute({counter: k})
+                inside = self.read.inside(index, condition.length)
+                return self.read.either(
+                    inside, self.term_at(then, counter, k), self.term_at(otherwise, counter, k)
+                )
+            case Lanes(init, vector, lane, width, step, t):
+                init, vector = self.term_at(init, counter, k), self.term_at(vector, counter, k)
+                return Lanes(init, vector, lane, width, step, t)
+            case _:
+                return term
+
+    def load_at(self, load: Load, name: str, k: int) -> Load:
+        """A load, or a place, where a variable is a number."""
+        if name not in load.index.names():
+            return load
+        key = load.index, name, k
+        index = self.indices.get(key)
+        if index is None:
+            index = self.indices[key] = load.index.substitute({name: k}).recombined()
+        return Load(load.memory, index, load.alias)
+
+    # --- stores ---
+
+    def store(self, dest: Load, value: Term) -> None:
+        """One scalar."""
+        self.do(Store(dest, value))
+
+    def store_vector(self, value: Vector, dest: Pull) -> None:
+        """All lanes of a vector at once, if the destination allows it."""
+        width = int(dest.length)
+        if width == 1:
+            self.store(dest[ZERO], value[ZERO])
+            return
+        lane = f"store{width}"
+        index = var(lane, 0, width - 1)
+        self.do(Store(dest[index], value[index], lane, width))
+
+    def put_store(self, store: Store) -> None:
+        """The statement of a store: none where a value stays where it is."""
+        dest, value, lane, width = store.target, store.term, store.lane, store.width
+        if isinstance(value, Load) and value.memory == dest.memory and value.index == dest.index:
+            for k in range(width):
+                self.check_alias(self.load_at(value, lane, k), 1)
+        elif width == 1:
+            self.share(value)
+            text = self.scalar(value)
+            self.put(Assign(self.place(dest, 1), text))
+            self.note_store(dest, 1)
+        elif (first := self.start(dest.index, lane, width)) is not None:
+            self.put_vector(store, Load(dest.memory, first, dest.alias))
+        else:
+            for k in range(width):
+                self.put_store(
+                    Store(self.load_at(dest, lane, k), at_lane(self.read, value, lane, k))
+                )
+
+    def put_vector(self, store: Store, start: Load) -> None:
+        """The statement of lanes that go one after another, from `start`."""
+        dest, value, lane, width = store.target, store.term, store.lane, store.width
+        self.share(value)
+        c, is_vector = self.vector(value, lane, width)
+        kind = vector_type(dest.type.name, width)
+        whole = c if is_vector else CallC(f"({kind})", (c,))
+        if start.memory.space == "private":
+            self.put(Assign(self.place(start, width), whole))
+        else:
+            pointer = Text(f"&{self.cell(start)}")
+            self.put(Do(CallC(f"vstore{width}", (whole, Text("0"), pointer))))
+        self.note_store(start, width)
+
+    def note_store(self, dest: Load, width: int) -> None:
+        """Remember a store, for hazards and for `--stage views`."""
+        self.accesses.append(Access(dest.memory, dest.index, width, store=True))
+        self.stores += 1
+        if dest.memory.space == "private":
+            key = self.live.get(dest.memory, 0), dest.memory
+            stored = self.stored.setdefault(key, set())
+            stored.update(range(int(dest.index), int(dest.index) + width))
+
+
+def indexes(action: Action, counter: str) -> bool:
+    """Whether an action has private memory indexed by a counter."""
+    match action:
+        case Store(target, term):
+            return is_indexed(target, counter) or is_indexed(term, counter)
+        case Steps(_, _, actions):
+            return any(indexes(a, counter) for a in actions)
+        case _:
+            return False
+
+
+def is_indexed(term: Term, counter: str) -> bool:
+    """Whether a term reads private memory at an index with a counter in it."""
+    if counter not in term.names:
+        return False
+    if isinstance(term, Load):
+        return term.memory.space == "private"
+    return any(is_indexed(part, counter) for part in parts(term))
