@@ -22,11 +22,12 @@ def needed_barriers(accesses: list[Access], local_size: tuple[int, int, int]) ->
         return found
     for memory in dict.fromkeys(a.memory for a in accesses if a.memory.space == "local"):
         touching = list(dict.fromkeys(a for a in accesses if a.memory == memory))
-        for write in (a for a in touching if a.store):
-            for other in touching:
-                collision = find_collision(addresses(write), addresses(other), ids, GROUP_IDS)
-                if collision is not None and memory not in found:
-                    found[memory] = str(collision)
+        pairs = ((write, other) for write in touching if write.store for other in touching)
+        for write, other in pairs:
+            collision = find_collision(addresses(write), addresses(other), ids, GROUP_IDS)
+            if collision is not None:
+                found[memory] = str(collision)
+                break
     return found
 
 

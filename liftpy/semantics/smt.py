@@ -48,15 +48,17 @@ class Answer:
     reason: str = ""
 
 
-def ask(assertions: Iterable[Bool], timeout_ms: int = TIMEOUT_MS) -> Answer:
-    """Whether the assertions can hold together; a fresh solver each time.
+def ask(
+    assertions: Iterable[Bool], timeout_ms: int = TIMEOUT_MS, context: z3.Context | None = None
+) -> Answer:
+    """Whether the assertions, made in a context, can hold together; a fresh solver each time.
 
     Of products of unknowns z3's solver without its pre-processing sometimes knows what the other
     does not, so it is asked second.
     """
     asked, reason = list(assertions), ""
     for make in (z3.Solver, z3.SimpleSolver):
-        solver = make()
+        solver = make(ctx=context)
         solver.set("timeout", timeout_ms)
         solver.add(*asked)
         result = solver.check()
@@ -69,9 +71,13 @@ def ask(assertions: Iterable[Bool], timeout_ms: int = TIMEOUT_MS) -> Answer:
 
 
 class Terms:
-    """Naturals as z3 integers. `facts` are what is known of the terms made so far."""
+    """Naturals as z3 integers. `facts` are what is known of the terms made so far.
 
-    def __init__(self) -> None:
+    In a context of its own, the terms do not depend on what was made before: z3 orders by age.
+    """
+
+    def __init__(self, context: z3.Context | None = None) -> None:
+        self.context = context
         self.facts: list[Bool] = []
         self.atoms: dict[Atom, Int] = {}
         self.quotients: dict[tuple[Nat, Nat], tuple[Int, Int]] = {}
@@ -79,7 +85,7 @@ class Terms:
 
     def nat(self, value: NatLike) -> Int:
         """A natural as a term."""
-        total: Int = z3.IntVal(0)
+        total: Int = z3.IntVal(0, self.context)
         for over, under in nat(value).fractions:
             if under != ONE and len(over.terms) > 1:  # whole only together
                 total = total + self.divide(over, under)[0]
@@ -94,7 +100,7 @@ class Terms:
         under = tuple((a, -e) for a, e in monomial if e < 0)
         if under:
             return self.exact(over, under)
-        product: Int = z3.IntVal(1)
+        product: Int = z3.IntVal(1, self.context)
         for factor, exponent in over:
             for _ in range(exponent):
                 product = product * self.atom(factor)
@@ -119,7 +125,7 @@ class Terms:
         if a not in self.atoms:
             match a:
                 case Var(name=name, low=low, high=high):
-                    term = z3.Int(name)
+                    term = z3.Int(name, self.context)
                     if low is not None:
                         self.facts.append(term >= low)
                     if high is not None:
@@ -132,7 +138,8 @@ class Terms:
                     one, two = self.nat(left), self.nat(right)
                     term = z3.If(one >= two if largest else one <= two, one, two)
                 case Applied(function=name, argument=argument):
-                    term = z3.Function(name, z3.IntSort(), z3.IntSort())(self.nat(argument))
+                    whole = z3.IntSort(self.context)
+                    term = z3.Function(name, whole, whole)(self.nat(argument))
                 case _:
                     raise InternalError(f"no z3 term for {a.key}")
             self.atoms[a] = term
@@ -143,7 +150,7 @@ class Terms:
         pair = numerator, denominator
         if pair not in self.quotients:
             n, d = self.nat(numerator), self.nat(denominator)
-            q, r = z3.FreshInt("q"), z3.FreshInt("r")
+            q, r = z3.FreshInt("q", self.context), z3.FreshInt("r", self.context)
             self.quotients[pair] = q, r
             related = z3.And(n == d * q + r, r >= 0, r < d)
             self.facts.append(z3.Implies(d >= 1, related))
@@ -207,14 +214,14 @@ class Terms:
     def all_stay(self, function: Nat, end: Nat, count: Nat) -> Bool:
         """`inside` for all indices; nothing is assumed of a function that divides."""
         if divides_somewhere(function):
-            return z3.BoolVal(val=True)
+            return z3.BoolVal(val=True, ctx=self.context)
         i = atom(Var(f"i{len(self.atoms)}#", None))
         return z3.ForAll([self.nat(i)], z3.And(self.inside(function, end, count, i)))
 
     def all_undone(self, function: Nat, inverse: Nat, length: Nat) -> Bool:
         """`undone` for all indices; nothing is assumed of functions that divide."""
         if divides_somewhere(function) or divides_somewhere(inverse):
-            return z3.BoolVal(val=True)
+            return z3.BoolVal(val=True, ctx=self.context)
         i = atom(Var(f"i{len(self.atoms)}#", None))
         return z3.ForAll([self.nat(i)], z3.And(self.undone(function, inverse, length, i)))
 
@@ -262,19 +269,21 @@ def find_collision(
     `first` and `second` are the addresses that two accesses touch, over variables with ranges. The
     variables in `local` are the ids of a work-item within its group: the two work-items differ in
     one of them. Those in `shared` (ids of the group, counters of loops around both accesses) are
-    the same for both. All others are each work-item's own.
+    the same for both. All others are each work-item's own. The answer does not depend on earlier
+    ones, and so the same witness is named in the same kernel.
     """
     own: dict[str, Nat] = {}
     ranges = {a.name: a for n in (first, second) for a in n.atoms() if isinstance(a, Var)}
     ids = [name for name in local if name in ranges]
     for name, v in ranges.items():
         own[name] = atom(v) if name in shared else atom(Var(f"{name}'", v.low, v.high))
-    terms = Terms()
+    context = z3.Context()
+    terms = Terms(context)
     here, there = terms.nat(first), terms.nat(second.substitute(own))
     differ = [terms.nat(atom(ranges[name])) != terms.nat(own[name]) for name in ids]
     unseen = len(ids) < len(local)  # work-items may differ in an id that neither address mentions
     goal = [here == there] if unseen else [here == there, z3.Or(differ)]
-    answer = ask([*terms.facts, *goal], timeout_ms)
+    answer = ask([*terms.facts, *goal], timeout_ms, context)
     if answer.status == "unsat":
         return None
     if answer.status == "unknown":

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from liftpy.compile import compile_program
+from liftpy.compile import compile_candidate, compile_program
 from liftpy.constraints.device import Device
 from liftpy.errors import TypeRefused
+from liftpy.explore.campaign import space_of
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.run import Session
 from liftpy.primitives.text import parse
+from liftpy.workloads import workload
 
 SHARED = """
 def shared(xs: [30]f32) =
@@ -53,6 +55,17 @@ def test_what_a_work_item_keeps_to_itself_does_not_wait(runtime: Device) -> None
     assert "barrier" not in module.source
     x = np.arange(35, dtype=np.float32)
     np.testing.assert_array_equal(run(runtime, module, x), 4 * x)
+
+
+def test_a_kernel_has_the_same_text_each_time() -> None:
+    """The witness that a barrier's comment names does not depend on what was compiled before."""
+    space = space_of(workload("vgg16/24"), "profile:desktop-gpu", families=["local"])
+    candidate = space.candidate({"family": "local", "theta": 4})
+    first, *others = (
+        compile_candidate(candidate.skeleton, candidate.assignment).source for _ in range(3)
+    )
+    assert "is touched at" in first
+    assert others == [first, first]
 
 
 def test_a_loop_waits_before_it_fills_the_tile_again(runtime: Device) -> None:
