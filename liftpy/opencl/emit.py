@@ -22,6 +22,10 @@ Note [Values with a name]. A function's body is emitted where its arguments are 
 that it uses more than once is computed there, and the body sees a variable. In a view nothing can
 be computed before it is read, perhaps behind a condition: there the term is noted, and held in a
 variable where it is read (`liftpy.opencl.scopes`).
+
+Note [Places behind a condition]. A result may be written through a layout that has a constant where
+there is no place (`coverOnce`). What would go there is dropped: a store stands behind the condition
+of its place.
 """
 
 from __future__ import annotations
@@ -39,19 +43,25 @@ from liftpy.ir.walk import children
 from liftpy.kernels.chain import Kernel
 from liftpy.opencl import loops
 from liftpy.opencl.c import (
+    All,
     Assign,
     Barrier,
     Block,
     CallC,
     Do,
     For,
+    If,
     Text,
     vector_type,
 )
-from liftpy.opencl.loops import Vector, memories_of, vectors
+from liftpy.opencl.loops import Vector, anywhere, memories_of, vectors
 from liftpy.opencl.reading import Access, Reading, UnrollError
 from liftpy.opencl.terms import (
+    at_all,
+    condition_c,
+    guards,
     parts,
+    tests_of,
 )
 from liftpy.opencl.uses import Component, Uses
 from liftpy.primitives import (
@@ -81,6 +91,9 @@ from liftpy.primitives import (
 )
 from liftpy.primitives.work import computes, is_layout
 from liftpy.views.access import (
+    Choice,
+    Constant,
+    Inside,
     Lanes,
     Load,
     Memory,
@@ -416,7 +429,7 @@ class Emitter(Reading):
             case tuple():
                 for k, part in enumerate(dest):
                     self.copy(value[k], part)
-            case Load():
+            case Load() | Choice() | Constant():
                 self.store(dest, value)
             case _:
                 message = f"no destination in {type(dest).__name__}"
@@ -569,8 +582,16 @@ class Emitter(Reading):
 
     # --- stores and loads ---
 
-    def store(self, dest: Load, value: Term) -> None:
-        """One scalar."""
+    def store(self, dest: Term, value: Term) -> None:
+        """One scalar; nothing where its place is a constant (Note [Places behind a condition])."""
+        if isinstance(dest, Choice):
+            conditions, place, _ = guards(dest)
+            with self.branch() as then:
+                self.store(place, value)
+            self.put(If(condition_c(conditions), then, Block()))
+            return
+        if not isinstance(dest, Load):
+            return
         if isinstance(value, Load) and value.memory == dest.memory and value.index == dest.index:
             self.check_alias(value, 1)
             return
@@ -580,7 +601,10 @@ class Emitter(Reading):
         self.note_store(dest, 1)
 
     def store_vector(self, value: Vector, dest: Pull) -> None:
-        """All lanes of a vector at once, if the destination allows it."""
+        """All lanes of a vector at once, if the destination allows it.
+
+        Behind a condition they are where it holds for all of them, else each lane has its own.
+        """
         width = int(dest.length)
         if width == 1:
             self.store(dest[ZERO], value[ZERO])
@@ -588,6 +612,27 @@ class Emitter(Reading):
         lane = f"store{width}"
         index = var(lane, 0, width - 1)
         target, term = dest[index], value[index]
+        if isinstance(target, Choice):
+            conditions, _, _ = guards(target)
+            shared = [c for c in conditions if lane not in c.index.names()]
+            if shared:
+                with self.branch() as then:
+                    self.store_vector(value, Pull(width, lambda k: without(shared, dest[k])))
+                self.put(If(condition_c(shared), then, Block()))
+                return
+            ends = [at_all(t, lane, 0, width - 1) for c in conditions for t in tests_of(c)]
+            if None in ends:
+                self.store_lanes(value, dest)
+                return
+            with self.branch() as then:
+                self.store_vector(value, Pull(width, lambda k: without(conditions, dest[k])))
+            with self.branch() as otherwise:
+                self.store_lanes(value, dest)
+            tests = tuple(dict.fromkeys(end for end in ends if end is not None))
+            self.put(If(All(tests), then, otherwise))
+            return
+        if not isinstance(target, Load):
+            return
         if (
             isinstance(term, Load)
             and isinstance(target, Load)
@@ -610,7 +655,11 @@ class Emitter(Reading):
                 self.put(Do(CallC(f"vstore{width}", (whole, Text("0"), pointer))))
             self.note_store(start, width)
             return
-        for k in range(width):
+        self.store_lanes(value, dest)
+
+    def store_lanes(self, value: Vector, dest: Pull) -> None:
+        """The lanes of a vector, each to its own place."""
+        for k in range(int(dest.length)):
             self.store(dest[nat(k)], value[nat(k)])
 
     def note_store(self, dest: Load, width: int) -> None:
@@ -630,13 +679,12 @@ def is_computed(t: Type) -> bool:
     return isinstance(t, ScalarType | VectorType)
 
 
-def anywhere(value: Value) -> Value:
-    """The element of a pull array at unknown indices."""
-    depth = 0
-    while isinstance(value, Pull):
-        value = value[var(f"any{depth}", 0, int(value.length) - 1)]
-        depth += 1
-    return value
+def without(held: list[Inside], dest: Term) -> Term:
+    """A place without those of its conditions that hold."""
+    if not isinstance(dest, Choice):
+        return dest
+    inner = without(held, dest.then)
+    return inner if dest.condition in held else Choice(dest.condition, inner, dest.otherwise)
 
 
 def by_component(value: Vector, dest: Pull) -> Iterator[tuple[Vector, Pull]]:
