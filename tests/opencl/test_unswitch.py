@@ -13,7 +13,7 @@ from liftpy.constraints.device import Device
 from liftpy.ir.nat import Nat, greatest, least, var
 from liftpy.opencl.c import All, Assign, Block, For, If, RangeTest, Statement, Ternary, Text
 from liftpy.opencl.terms import in_a_row
-from liftpy.opencl.unswitch import unswitched
+from liftpy.opencl.unswitch import stored_together, unswitched
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from tests.compile.test_programs import agree, lowered
@@ -112,6 +112,20 @@ def guarded(rng: random.Random, counters: dict[str, Nat], number: int) -> Assign
     return Assign(Text("y"), Ternary(All(tuple(tests)), Text(f"then{number}"), Text("otherwise")))
 
 
+def stores(rng: random.Random, counters: dict[str, Nat], number: int) -> list[Statement]:
+    """Stores in a row, some of them behind tests of their places."""
+    made: list[Statement] = []
+    for k in range(rng.randint(1, 3)):
+        condition = guarded(rng, counters, number).value.condition
+        inner = Block([Assign(Text("z"), Text(f"stored{number}.{k}"))])
+        other = Block([Assign(Text("z"), Text("lanes"))] if rng.random() < 0.3 else [])
+        nested = If(condition, inner, other)
+        if rng.random() < 0.3:
+            nested = If(guarded(rng, counters, number).value.condition, Block([nested]), Block())
+        made.append(nested)
+    return made
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_versions_make_the_same_assignments_in_the_same_order(seed: int) -> None:
     rng = random.Random(seed)
@@ -128,7 +142,9 @@ def test_versions_make_the_same_assignments_in_the_same_order(seed: int) -> None
             body.statements.append(guarded(rng, dict(list(counters.items())[:depth]), 10 + depth))
         body = inner
     body.statements += [guarded(rng, counters, k) for k in range(rng.randint(1, 2))]
-    after = unswitched(outer)
+    body.statements += stores(rng, counters, 2)
+    outer.statements += stores(rng, {}, 3)
+    after = unswitched(stored_together(outer))
     for gid0 in range(4):
         at = {"gid0": gid0}
         assert value(after.statements, at) == value(outer.statements, at)
