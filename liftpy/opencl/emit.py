@@ -62,6 +62,7 @@ from liftpy.opencl.terms import (
     guards,
     parts,
     tests_of,
+    where_fails,
 )
 from liftpy.opencl.uses import Component, Uses
 from liftpy.primitives import (
@@ -626,9 +627,10 @@ class Emitter(Reading):
                 return
             with self.branch() as then:
                 self.store_vector(value, Pull(width, lambda k: without(conditions, dest[k])))
-            with self.branch() as otherwise:
-                self.store_lanes(value, dest)
             tests = tuple(dict.fromkeys(end for end in ends if end is not None))
+            known = where_fails(tests[0]) if len(tests) == 1 else {}
+            with self.branch() as otherwise:
+                self.store_lanes(value, Pull(width, lambda k: self.narrowed(dest[k], known)))
             self.put(If(All(tests), then, otherwise))
             return
         if not isinstance(target, Load):
@@ -656,6 +658,13 @@ class Emitter(Reading):
             self.note_store(start, width)
             return
         self.store_lanes(value, dest)
+
+    def narrowed(self, dest: Term, known: dict[str, Nat]) -> Term:
+        """A place behind the conditions that are left where more is known of variables' ranges."""
+        if not isinstance(dest, Choice):
+            return dest
+        inside = self.read.inside(dest.condition.index.substitute(known), dest.condition.length)
+        return self.read.either(inside, self.narrowed(dest.then, known), dest.otherwise)
 
     def store_lanes(self, value: Vector, dest: Pull) -> None:
         """The lanes of a vector, each to its own place."""

@@ -10,9 +10,9 @@ import pytest
 
 from liftpy.compile import compile_program
 from liftpy.constraints.device import Device
-from liftpy.ir.nat import Nat, greatest, least, var
+from liftpy.ir.nat import Nat, greatest, least, nat, var
 from liftpy.opencl.c import All, Assign, Block, For, If, RangeTest, Statement, Ternary, Text
-from liftpy.opencl.terms import in_a_row
+from liftpy.opencl.terms import in_a_row, where_fails
 from liftpy.opencl.unswitch import stored_together, unswitched
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
@@ -148,6 +148,17 @@ def test_versions_make_the_same_assignments_in_the_same_order(seed: int) -> None
     for gid0 in range(4):
         at = {"gid0": gid0}
         assert value(after.statements, at) == value(outer.statements, at)
+
+
+@pytest.mark.parametrize("each", [-3, -2, -1, 1, 2, 3])
+def test_what_is_known_of_a_variable_where_a_test_fails(each: int) -> None:
+    for first, low, high, bound in itertools.product(range(-6, 7), (0, 1), (1, 4), (None, 0, 3)):
+        test = RangeTest(nat(first) + each * var("x", low, high), bound)
+        fails = [x for x in range(low, high + 1) if not holds(All((test,)), {"x": x})]
+        found = where_fails(test)
+        assert ({n: x.bounds for n, x in found.items()}) == (
+            {"x": (min(fails), max(fails))} if fails else {}
+        )
 
 
 STEP, LANE = var("i", 0, 5), var("lane", 0, 3)
