@@ -26,7 +26,7 @@ DRAWS = 6  # of each structural choice
 PROGRAMS: dict[str, Program] = {
     "matrix product": matmul(17, 5, 37),
     "convolution": convolution(Convolution(3, 3, 19, 6, (3, 3), (1, 1), (1, 1, 1, 1)), "layer"),
-    "stencil": workload("jacobi5/19x23"),
+    "stencil": workload("stencil/jacobi5/19x23"),
     "map": parse("def p(xs: [101]f32) = xs |> map(x => x * x + 3 * x)"),
     "rows beside numbers": parse(
         """def p(xs: [19][17]f32, ys: [19]f32) =
