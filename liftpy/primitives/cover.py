@@ -20,30 +20,37 @@ from liftpy.primitives.map import array_of
 from liftpy.primitives.pad import constant_like
 
 
-def chunks(length: Any, size: Any) -> Any:
-    """How many chunks of a size cover a length."""
-    return (length + size - 1) // size
-
-
-def shift(i: Index, length: Any, size: Any) -> Index:
-    """Where chunk `i` begins, from `i * size` on: 0, or less where it would end too late."""
-    return least(0, length - (i + 1) * size)
+def with_repeated(xs: list[Any], m: int) -> Iterator[tuple[list[Any], int]]:
+    """Each chunk, and how many of its first elements the one before it has too."""
+    end = 0
+    while end < len(xs):
+        first = min(end, len(xs) - m)
+        yield xs[first : first + m], end - first
+        end = first + m
 
 
 @dataclass(frozen=True)
 class Cover(Primitive):
     """Chunks of `size` elements; the last one ends where the array does, wherever it begins.
 
-    cover(m) : [a]n -> [[a]m]q        element (i, j) is xs[i*m + j + min(0, n - (i+1)*m)]
+    cover(m) : [a]n -> [[a]m]q        element (i, j) is xs[min(i*m, n - m) + j]
                q = (n + m - 1) / m;  m <= n
     """
 
     name: ClassVar[str] = "cover"
     size: Nat
 
+    def chunks(self, length: Any) -> Any:
+        """How many chunks cover a length."""
+        return (length + self.size - 1) // self.size
+
+    def begin(self, i: Index, length: Any) -> Index:
+        """Where chunk `i` begins: after those before it, or earlier if it would end too late."""
+        return least(i * self.size, length - self.size)
+
     def type_of(self, xs: Type) -> Type:
         known = array_of(self.name, xs)
-        return ArrayType(ArrayType(known.element, self.size), chunks(known.length, self.size))
+        return ArrayType(ArrayType(known.element, self.size), self.chunks(known.length))
 
     def requires(self, xs: Type) -> Iterator[Constraint]:
         yield at_least(1, self.size)
@@ -51,18 +58,10 @@ class Cover(Primitive):
 
     def meaning(self, read: Reader, xs: Pull) -> Value:
         n, m = xs.length, self.size
-        return Pull(chunks(n, m), lambda i: Pull(m, lambda j: xs[i * m + j + shift(i, n, m)]))
+        return Pull(self.chunks(n), lambda i: Pull(m, lambda j: xs[self.begin(i, n) + j]))
 
     def reference(self, xs: list[Any]) -> list[Any]:
-        return [chunk for chunk, _ in self.with_repeated(xs)]
-
-    def with_repeated(self, xs: list[Any]) -> Iterator[tuple[list[Any], int]]:
-        """Each chunk, and how many of its first elements the one before it has too."""
-        m, end = int(self.size), 0
-        while end < len(xs):
-            begin = min(end, len(xs) - m)
-            yield xs[begin : begin + m], end - begin
-            end = begin + m
+        return [chunk for chunk, _ in with_repeated(xs, int(self.size))]
 
 
 @dataclass(frozen=True)
@@ -82,21 +81,22 @@ class CoverOnce(Cover):
 
         def element(i: Index, j: Index) -> Value:
             condition = read.inside(n - (i + 1) * m + j, n)
-            return guarded(read, condition, xs[i * m + j + shift(i, n, m)], self.value)
+            return guarded(read, condition, xs[self.begin(i, n) + j], self.value)
 
-        return Pull(chunks(n, m), lambda i: Pull(m, lambda j: element(i, j)))
+        return Pull(self.chunks(n), lambda i: Pull(m, lambda j: element(i, j)))
 
     def reference(self, xs: list[Any]) -> list[Any]:
         edge = constant_like(xs[0], self.value)
-        return [[edge] * twice + chunk[twice:] for chunk, twice in self.with_repeated(xs)]
+        chunks = with_repeated(xs, int(self.size))
+        return [[edge] * twice + chunk[twice:] for chunk, twice in chunks]
 
 
 @dataclass(frozen=True)
 class Uncover(Primitive):
     """Chunks that cover an array as that array: of two elements, the one in the earlier chunk.
 
-    uncover(n) : [[a]m]q -> [a]n        element k is xss[i][k - i*m - min(0, n - (i+1)*m)]
-                 where i is k / m;  q = (n + m - 1) / m;  m <= n
+    uncover(n) : [[a]m]q -> [a]n        element k is xss[i][k - min(i*m, n - m)] where i is k / m
+                  q = (n + m - 1) / m;  m <= n
     """
 
     name: ClassVar[str] = "uncover"
@@ -112,11 +112,16 @@ class Uncover(Primitive):
         size = array_of(self.name, outer.element).length
         yield at_least(1, size)
         yield at_most(size, self.length)
-        yield equal(outer.length, chunks(self.length, size))
+        yield equal(outer.length, Cover(size).chunks(self.length))
 
     def meaning(self, read: Reader, xss: Pull) -> Value:
         n, m = self.length, xss[0].length
-        return Pull(n, lambda k: xss[k // m][k % m - shift(k // m, n, m)])
+
+        def element(k: Index) -> Value:
+            i = k // m
+            return xss[i][k % m + i * m - Cover(m).begin(i, n)]
+
+        return Pull(n, element)
 
     def reference(self, xss: list[Any]) -> list[Any]:
         *others, last = xss
