@@ -12,6 +12,7 @@ from liftpy.constraints.device import Device
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.space import Space
 from liftpy.ir.expr import Program
+from liftpy.ir.show import show
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.run import find_device
 from liftpy.primitives.text import parse
@@ -141,4 +142,4 @@ def test_lengths_with_good_divisors_have_no_such_choice() -> None:
     uneven = skeletons(workload("matmul/1021x1024x1024"), ("direct",))
     assert {dict(s.choices)["tail"] for s in uneven} == {"none", "overlap"}
     for s in uneven:
-        assert ("cover(sigma)" in str(s.program)) == (("tail", "overlap") in s.choices)
+        assert ("cover(sigma)" in show(s.program)) == (("tail", "overlap") in s.choices)
