@@ -602,10 +602,7 @@ class Emitter(Reading):
         self.note_store(dest, 1)
 
     def store_vector(self, value: Vector, dest: Pull) -> None:
-        """All lanes of a vector at once, if the destination allows it.
-
-        Behind a condition they are where it holds for all of them, else each lane has its own.
-        """
+        """All lanes of a vector at once, if the destination allows it."""
         width = int(dest.length)
         if width == 1:
             self.store(dest[ZERO], value[ZERO])
@@ -614,24 +611,7 @@ class Emitter(Reading):
         index = var(lane, 0, width - 1)
         target, term = dest[index], value[index]
         if isinstance(target, Choice):
-            conditions, _, _ = guards(target)
-            shared = [c for c in conditions if lane not in c.index.names()]
-            if shared:
-                with self.branch() as then:
-                    self.store_vector(value, Pull(width, lambda k: without(shared, dest[k])))
-                self.put(If(condition_c(shared), then, Block()))
-                return
-            ends = [at_all(t, lane, 0, width - 1) for c in conditions for t in tests_of(c)]
-            if None in ends:
-                self.store_lanes(value, dest)
-                return
-            with self.branch() as then:
-                self.store_vector(value, Pull(width, lambda k: without(conditions, dest[k])))
-            tests = tuple(dict.fromkeys(end for end in ends if end is not None))
-            known = where_fails(tests[0]) if len(tests) == 1 else {}
-            with self.branch() as otherwise:
-                self.store_lanes(value, Pull(width, lambda k: self.narrowed(dest[k], known)))
-            self.put(If(All(tests), then, otherwise))
+            self.store_where_placed(value, dest, guards(target)[0], lane)
             return
         if not isinstance(target, Load):
             return
@@ -658,6 +638,29 @@ class Emitter(Reading):
             self.note_store(start, width)
             return
         self.store_lanes(value, dest)
+
+    def store_where_placed(
+        self, value: Vector, dest: Pull, conditions: list[Inside], lane: str
+    ) -> None:
+        """A vector behind conditions: whole where all its lanes have places, else lane by lane."""
+        width = int(dest.length)
+        shared = [c for c in conditions if lane not in c.index.names()]
+        if shared:
+            with self.branch() as then:
+                self.store_vector(value, Pull(width, lambda k: without(shared, dest[k])))
+            self.put(If(condition_c(shared), then, Block()))
+            return
+        ends = [at_all(t, lane, 0, width - 1) for c in conditions for t in tests_of(c)]
+        tests = tuple(dict.fromkeys(end for end in ends if end is not None))
+        if None in ends:
+            self.store_lanes(value, dest)
+            return
+        with self.branch() as then:
+            self.store_vector(value, Pull(width, lambda k: without(conditions, dest[k])))
+        known = where_fails(tests[0]) if len(tests) == 1 else {}
+        with self.branch() as otherwise:
+            self.store_lanes(value, Pull(width, lambda k: self.narrowed(dest[k], known)))
+        self.put(If(All(tests), then, otherwise))
 
     def narrowed(self, dest: Term, known: dict[str, Nat]) -> Term:
         """A place behind the conditions that are left where more is known of variables' ranges."""
