@@ -22,7 +22,7 @@ from tests.compile.test_programs import agree, inputs, lowered, right
 from tests.oclgrind import check_all_under_oclgrind
 from tests.thinned import thinned
 
-DRAWS = 16  # of a program; its structural choices take turns
+DRAWS = 5  # of a program; its structural choices take turns
 
 PROGRAMS: dict[str, Program] = {
     "matrix product": matmul(17, 5, 37),
