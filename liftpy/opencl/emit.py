@@ -615,12 +615,7 @@ class Emitter(Reading):
             return
         if not isinstance(target, Load):
             return
-        if (
-            isinstance(term, Load)
-            and isinstance(target, Load)
-            and term.memory == target.memory
-            and term.index == target.index
-        ):
+        if isinstance(term, Load) and term.memory == target.memory and term.index == target.index:
             for k in range(width):
                 self.check_alias(value[nat(k)], 1)
             return

@@ -80,7 +80,9 @@ def is_private(dest: Value) -> bool:
     match anywhere(dest):
         case Load(memory):
             return memory.space == "private"
-        case Parts() | tuple() as parts:
+        case Parts(pairs):
+            return is_private(pairs)
+        case tuple(parts):
             return all(map(is_private, parts))
         case Choice() | Constant():
             return False
