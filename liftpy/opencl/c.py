@@ -276,8 +276,9 @@ class Printer:
                 case If(condition, then, otherwise):
                     lines.append(f"{pad}if {self.c(condition, inside=True)} {{")
                     lines += self.statements(then, indent + 1)
-                    lines.append(f"{pad}}} else {{")
-                    lines += self.statements(otherwise, indent + 1)
+                    if otherwise.statements:
+                        lines.append(f"{pad}}} else {{")
+                        lines += self.statements(otherwise, indent + 1)
                     lines.append(f"{pad}}}")
         return lines
 

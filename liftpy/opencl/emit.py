@@ -54,12 +54,10 @@ from liftpy.opencl.c import (
     Block,
     For,
 )
-from liftpy.opencl.loops import Vector, memories_of, vectors
+from liftpy.opencl.loops import Vector, anywhere, memories_of, vectors
 from liftpy.opencl.reading import UnrollError
 from liftpy.opencl.storing import Storing
-from liftpy.opencl.terms import (
-    parts,
-)
+from liftpy.opencl.terms import parts
 from liftpy.opencl.uses import Component, Uses
 from liftpy.primitives import (
     LAYOUTS,
@@ -88,6 +86,8 @@ from liftpy.primitives import (
 )
 from liftpy.primitives.work import computes, is_layout
 from liftpy.views.access import (
+    Choice,
+    Constant,
     Lanes,
     Load,
     Memory,
@@ -456,7 +456,7 @@ class Emitter(Storing):
             case tuple():
                 for k, part in enumerate(dest):
                     self.copy(value[k], part)
-            case Load():
+            case Load() | Choice() | Constant():
                 self.store(dest, value)
             case _:
                 message = f"no destination in {type(dest).__name__}"
@@ -623,15 +623,6 @@ def is_computed(t: Type) -> bool:
     if isinstance(t, TupleType):
         return any(map(is_computed, t.elements))
     return isinstance(t, ScalarType | VectorType)
-
-
-def anywhere(value: Value) -> Value:
-    """The element of a pull array at unknown indices."""
-    depth = 0
-    while isinstance(value, Pull):
-        value = value[var(f"any{depth}", 0, int(value.length) - 1)]
-        depth += 1
-    return value
 
 
 def by_component(value: Vector, dest: Pull) -> Iterator[tuple[Vector, Pull]]:

@@ -27,7 +27,7 @@ from liftpy.opencl.kernel import Buffer, Launch, Module, Names, flat
 from liftpy.opencl.memory import Part, figures, parts_of, slots
 from liftpy.opencl.reading import Access, UnrollError
 from liftpy.opencl.scalars import division_helpers
-from liftpy.opencl.unswitch import unswitched
+from liftpy.opencl.unswitch import stored_together, unswitched
 from liftpy.views.access import Allocate, Memory, memory_view, part_name
 
 WORDS = """
@@ -173,7 +173,7 @@ def emit_kernel(kernel: Kernel, names: dict[str, str]) -> EmittedKernel:
     witnesses = needed_barriers(emitter.accesses, local_size)
     keep_barriers(block, witnesses)
 
-    printer = Printer(unswitched(block))
+    printer = Printer(unswitched(stored_together(block)))
     source = kernel_text(emitter, buffers, printer)
     local = sum(m.length * SCALAR_BYTES[m.scalar.name] for m in emitter.locals)
     private = sum(

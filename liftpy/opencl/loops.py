@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from liftpy.errors import InternalError
 from liftpy.ir.expr import Expr
-from liftpy.ir.nat import ZERO, Nat, nat
+from liftpy.ir.nat import ZERO, Nat, nat, var
 from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
 from liftpy.primitives import IterateSeq, ScanSeq, Slide, SlideSeq
 from liftpy.primitives.map import array_of
-from liftpy.views.access import Load, Memory, leaf, memory_view
+from liftpy.views.access import Choice, Constant, Load, Memory, memory_view
 
 if TYPE_CHECKING:
     from liftpy.opencl.emit import Emitter, Env
@@ -66,13 +66,29 @@ def memories_of(value: Value) -> list[Memory]:
             return [value.memory]
 
 
+def anywhere(value: Value) -> Value:
+    """The element of a pull array at unknown indices."""
+    depth = 0
+    while isinstance(value, Pull):
+        value = value[var(f"any{depth}", 0, int(value.length) - 1)]
+        depth += 1
+    return value
+
+
 def is_private(dest: Value) -> bool:
-    """Whether a destination is registers of the work-item."""
-    place = leaf(dest)
-    if not isinstance(place, Load):
-        message = f"no destination in {type(place).__name__}"
-        raise InternalError(message)
-    return place.memory.space == "private"
+    """Whether a destination is registers of the work-item, a place for every scalar."""
+    match anywhere(dest):
+        case Load(memory):
+            return memory.space == "private"
+        case Parts(pairs):
+            return is_private(pairs)
+        case tuple(parts):
+            return all(map(is_private, parts))
+        case Choice() | Constant():
+            return False
+        case place:
+            message = f"no destination in {type(place).__name__}"
+            raise InternalError(message)
 
 
 def accumulate(

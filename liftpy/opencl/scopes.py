@@ -72,6 +72,14 @@ class Scopes:
         block.loads.clear()
         return block
 
+    @contextmanager
+    def branch(self) -> Generator[Block]:
+        """The block of a branch: what is declared in it is not known outside."""
+        block = Block()
+        self.blocks.append(block)
+        yield block
+        self.close()
+
     # --- variables ---
 
     def declare(self, kind: str, c: C) -> Text:

@@ -5,29 +5,45 @@ read once, with the counter as a variable: that gives its stores, as terms. Each
 at its number, which costs far less than reading the views again. A body that does more than to
 store (it declares a variable, opens a loop, needs memory) raises `NotUniformError` before anything
 is emitted, and its steps are read one by one.
+
+Note [Places behind a condition]. A result may be written through a layout that has a constant where
+there is no place (`coverOnce`). What would go there is dropped: a store stands behind the condition
+of its place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from liftpy.ir.nat import ZERO, Nat, nat, var
 from liftpy.ir.pull import Pull
-from liftpy.opencl.c import Assign, CallC, Do, Text, vector_type
+from liftpy.opencl.c import All, Assign, Block, CallC, Do, If, Text, vector_type
 from liftpy.opencl.loops import Vector
 from liftpy.opencl.reading import Access, Reading
 from liftpy.opencl.scopes import NotUniformError
-from liftpy.opencl.terms import at_lane, parts
-from liftpy.views.access import Apply, Choice, FromIndex, Lanes, Load, Term
+from liftpy.opencl.terms import (
+    at_all,
+    at_lane,
+    condition_c,
+    guards,
+    parts,
+    tests_of,
+    where_fails,
+)
+from liftpy.views.access import Apply, Choice, FromIndex, Inside, Lanes, Load, Term
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A value and where it goes; of `width` lanes, which both depend on by the variable `lane`."""
+    """A value and its place; of `width` lanes, which both depend on by the variable `lane`.
 
-    target: Load
+    The place may stand behind conditions, with a constant where they fail (Note [Places behind a
+    condition]).
+    """
+
+    target: Term
     term: Term
     lane: str = ""
     width: int = 1
@@ -113,7 +129,7 @@ class Storing(Reading):
         match action:
             case Store(target, term, lane, width):
                 return Store(
-                    self.load_at(target, counter, k), self.term_at(term, counter, k), lane, width
+                    self.term_at(target, counter, k), self.term_at(term, counter, k), lane, width
                 )
             case Steps(inner, length, actions):
                 return Steps(inner, length, tuple(self.at_step(a, counter, k) for a in actions))
@@ -165,7 +181,7 @@ class Storing(Reading):
 
     # --- stores ---
 
-    def store(self, dest: Load, value: Term) -> None:
+    def store(self, dest: Term, value: Term) -> None:
         """One scalar."""
         self.do(Store(dest, value))
 
@@ -180,8 +196,42 @@ class Storing(Reading):
         self.do(Store(dest[index], value[index], lane, width))
 
     def put_store(self, store: Store) -> None:
-        """The statement of a store: none where a value stays where it is."""
-        dest, value, lane, width = store.target, store.term, store.lane, store.width
+        """The statement of a store; none where there is no place for it."""
+        match store.target:
+            case Choice() as place:
+                self.put_where_placed(place, store)
+            case Load() as place:
+                self.put_at(place, store)
+            case _:
+                return
+
+    def put_where_placed(self, target: Choice, store: Store) -> None:
+        """A store behind conditions; a vector whole where all its lanes have places, else by lane.
+
+        Conditions that are the same for all lanes stand around the others.
+        """
+        lane, width = store.lane, store.width
+        conditions = guards(target)[0]
+        shared = [c for c in conditions if width == 1 or lane not in c.index.names()]
+        if shared:
+            with self.branch() as then:
+                self.put_store(replace(store, target=without(shared, target)))
+            self.put(If(condition_c(shared), then, Block()))
+            return
+        ends = [at_all(t, lane, 0, width - 1) for c in conditions for t in tests_of(c)]
+        tests = tuple(dict.fromkeys(end for end in ends if end is not None))
+        if None in ends:
+            self.put_lanes(store, {})
+            return
+        with self.branch() as then:
+            self.put_store(replace(store, target=without(conditions, target)))
+        with self.branch() as otherwise:
+            self.put_lanes(store, where_fails(tests[0]) if len(tests) == 1 else {})
+        self.put(If(All(tests), then, otherwise))
+
+    def put_at(self, dest: Load, store: Store) -> None:
+        """The statement of a store that has its place: none where a value stays where it is."""
+        value, lane, width = store.term, store.lane, store.width
         if isinstance(value, Load) and value.memory == dest.memory and value.index == dest.index:
             for k in range(width):
                 self.check_alias(self.load_at(value, lane, k), 1)
@@ -193,17 +243,27 @@ class Storing(Reading):
         elif (first := self.start(dest.index, lane, width)) is not None:
             self.put_vector(store, Load(dest.memory, first, dest.alias))
         else:
-            for k in range(width):
-                self.put_store(
-                    Store(self.load_at(dest, lane, k), at_lane(self.read, value, lane, k))
-                )
+            self.put_lanes(store, {})
+
+    def put_lanes(self, store: Store, known: dict[str, Nat]) -> None:
+        """Each lane at its own place, where so much more is known of variables' ranges."""
+        for k in range(store.width):
+            place = self.narrowed(at_lane(self.read, store.target, store.lane, k), known)
+            self.put_store(Store(place, at_lane(self.read, store.term, store.lane, k)))
+
+    def narrowed(self, place: Term, known: dict[str, Nat]) -> Term:
+        """A place behind the conditions that are left where more is known of variables' ranges."""
+        if not (known and isinstance(place, Choice)):
+            return place
+        inside = self.read.inside(place.condition.index.substitute(known), place.condition.length)
+        return self.read.either(inside, self.narrowed(place.then, known), place.otherwise)
 
     def put_vector(self, store: Store, start: Load) -> None:
         """The statement of lanes that go one after another, from `start`."""
-        dest, value, lane, width = store.target, store.term, store.lane, store.width
+        value, lane, width = store.term, store.lane, store.width
         self.share(value)
         c, is_vector = self.vector(value, lane, width)
-        kind = vector_type(dest.type.name, width)
+        kind = vector_type(start.type.name, width)
         whole = c if is_vector else CallC(f"({kind})", (c,))
         if start.memory.space == "private":
             self.put(Assign(self.place(start, width), whole))
@@ -220,6 +280,14 @@ class Storing(Reading):
             key = self.live.get(dest.memory, 0), dest.memory
             stored = self.stored.setdefault(key, set())
             stored.update(range(int(dest.index), int(dest.index) + width))
+
+
+def without(held: list[Inside], place: Term) -> Term:
+    """A place without those of its conditions that hold."""
+    if not isinstance(place, Choice):
+        return place
+    inner = without(held, place.then)
+    return inner if place.condition in held else Choice(place.condition, inner, place.otherwise)
 
 
 def indexes(action: Action, counter: str) -> bool:

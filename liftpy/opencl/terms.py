@@ -105,6 +105,21 @@ def at_all(test: RangeTest, name: str, low: int, high: int) -> RangeTest | None:
     return RangeTest(first if (rise.constant >= 0) == (test.bound is None) else last, test.bound)
 
 
+def where_fails(test: RangeTest) -> dict[str, Nat]:
+    """The one variable of an index in the range that it has where the test does not hold."""
+    room = test.index if test.bound is None else test.bound - 1 - test.index  # 0 or more if it does
+    first, rest = room.terms.get((), 0), [t for t in room.terms.items() if t[0]]
+    match rest:
+        case [(((Var(name=name, low=int(low), high=int(high)), 1),), each)]:
+            if each < 0:
+                low = max(low, first // -each + 1)
+            else:
+                high = min(high, (-first - 1) // each)
+            return {name: var(name, low, high)} if low <= high else {}
+        case _:
+            return {}
+
+
 def in_a_row(index: Nat, lane: str, width: int) -> tuple[Nat, tuple[RangeTest, ...]] | None:
     """Where lane 0 is, if lane `k` is `k` after it, and what has to be tested for that.
 

@@ -20,6 +20,7 @@ A loop with a barrier stays as it is: not all work-items might take the same way
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from liftpy.ir.nat import Nat, Var
@@ -41,6 +42,59 @@ from liftpy.opencl.c import (
     Ternary,
 )
 from liftpy.opencl.terms import at_all
+
+
+def stored_together(block: Block) -> Block:
+    """A block where stores in a row, each behind tests, are made at once where all of these hold.
+
+    if (all tests hold) { the stores } else { each behind its own }
+    """
+    made: list[Statement] = []
+    for tested, run in itertools.groupby(block.statements, lambda s: bool(_decided_by(s))):
+        statements = list(run)
+        if tested and len(statements) > 1:
+            stores, tests = _where_all_hold(statements)
+            made.append(If(All(_strongest(tests)), Block(stores), Block(statements)))
+        else:
+            made += map(_together_inside, statements)
+    return Block(made)
+
+
+def _together_inside(s: Statement) -> Statement:
+    """`stored_together` in a loop."""
+    if not isinstance(s, For):
+        return s
+    return For(s.var, s.start, s.bound, s.step, stored_together(s.body))
+
+
+def _decided_by(s: Statement) -> tuple[RangeTest, ...]:
+    """The tests that a statement is behind."""
+    return s.condition.tests if isinstance(s, If) and isinstance(s.condition, All) else ()
+
+
+def _where_all_hold(statements: list[Statement]) -> tuple[list[Statement], list[RangeTest]]:
+    """What is done where all tests hold that statements are behind, and these tests."""
+    done: list[Statement] = []
+    tests: list[RangeTest] = []
+    for s in statements:
+        if isinstance(s, If) and _decided_by(s):
+            then, more = _where_all_hold(s.then.statements)
+            done += then
+            tests += [*_decided_by(s), *more]
+        else:
+            done.append(s)
+    return done, tests
+
+
+def _strongest(tests: Iterable[RangeTest]) -> tuple[RangeTest, ...]:
+    """Tests without those that follow from another one that differs by a number."""
+    kept: dict[Nat, tuple[int, RangeTest]] = {}
+    for test in tests:
+        room = test.index if test.bound is None else test.bound - 1 - test.index  # 0 or more
+        number = room.terms.get((), 0)
+        if room - number not in kept or number < kept[room - number][0]:
+            kept[room - number] = number, test
+    return tuple(test for _, test in kept.values())
 
 
 def unswitched(block: Block) -> Block:
@@ -187,8 +241,9 @@ def _values(s: Statement) -> tuple[C, ...]:
 
 
 def _tests(block: Block) -> Iterator[RangeTest]:
-    """The tests of all guarded values."""
+    """The tests of all guarded values and stores."""
     for s in block.statements:
+        yield from _decided_by(s)
         for value in _values(s):
             yield from _guards(value)
     for inner in _inner(block):
@@ -232,7 +287,15 @@ def _given(block: Block, known: frozenset[RangeTest]) -> Block:
             case Barrier():
                 return s
 
-    return Block([statement(s) for s in block.statements])
+    def statements(s: Statement) -> list[Statement]:
+        if isinstance(s, If) and isinstance(s.condition, All):
+            left = tuple(t for t in s.condition.tests if t not in known)
+            if not left:
+                return [made for inner in s.then.statements for made in statements(inner)]
+            s = If(All(left), s.then, s.otherwise)
+        return [statement(s)]
+
+    return Block([made for s in block.statements for made in statements(s)])
 
 
 def without(c: C, known: frozenset[RangeTest]) -> C:

@@ -2,6 +2,7 @@
 
 from liftpy.ir.expr import Get, Primitive, ScalarOp
 from liftpy.primitives.concat import Concat, Drop, SplitAt, Take
+from liftpy.primitives.cover import Cover, CoverOnce, Uncover
 from liftpy.primitives.generate import Generate, Repeat
 from liftpy.primitives.iterate import Iterate
 from liftpy.primitives.lowered import (
@@ -42,6 +43,9 @@ LAYOUTS: tuple[type[Primitive], ...] = (
     Slide,
     SlideStrict,
     Unslide,
+    Cover,
+    CoverOnce,
+    Uncover,
     Pad,
     PadClamp,
     PadMirror,
@@ -92,6 +96,8 @@ __all__ = [
     "AsScalar",
     "AsVector",
     "Concat",
+    "Cover",
+    "CoverOnce",
     "Drop",
     "Gather",
     "Generate",
@@ -131,6 +137,7 @@ __all__ = [
     "ToLocal",
     "ToPrivate",
     "Transpose",
+    "Uncover",
     "Unslide",
     "Unzip",
     "Zip",

@@ -5,7 +5,8 @@ C2  every element that the meaning reads is inside its array; a clipped read, wh
     and then the array has an element to clip to
 C3  `reference` agrees with the meaning on distinct elements, at many sizes (tried, not proved)
 C4  `inverse` after the primitive leaves every element where it was, and so does the primitive after
-    `inverse`: what is written through an inverse fills its destination
+    `inverse`: what is written through an inverse fills its destination; a constant that an inverse
+    puts somewhere is no place, and what would be written there leads nowhere
 C5  `requires` can hold for more than 8 elements, and each clause is needed by C1, C2 or C4, or says
     what the primitive is and has its reason in the class (`by_definition`)
 """
@@ -64,6 +65,9 @@ z, x = Param("z", U), Param("x", T)
 xs, ys, zs = array("xs", T, n), array("ys", T, k), array("zs", U, k)
 xss = array("xss", T, n, m)
 f = unknown("f", U)
+
+#: What stands in an inverse for the constant that is no place.
+NOWHERE = ValueVar("nowhere")
 
 #: What a field of a primitive is in its general instance, by the field's type and name.
 UNKNOWN: dict[str, Callable[[str], Any]] = {
@@ -214,10 +218,27 @@ def keep(proof: Proof, primitive: Primitive, params: tuple[Param, ...]) -> None:
         results = tuple(applied) if isinstance(applied.type, TupleType) else (applied,)
         needed = inverse.requires(*(r.type for r in results))
         proof.hypotheses += [proof.terms.assume(condition) for condition in needed]
-        returned = denote(call(inverse, *results), env, proof.reader)
-        original = tuple(env[p] for p in params)
-        proof.agree(returned, original if len(params) > 1 else original[0], (), BACK)
+        values = tuple(env[p] for p in params)
+        original = values if len(params) > 1 else values[0]
+        constants = [f.name for f in fields(inverse) if f.type == "float"]
+        marked = replace(inverse, **dict.fromkeys(constants, NOWHERE))
+        returned = denote(call(marked, *results), env, proof.reader)
+        proof.agree(written(proof, returned, original), original, (), BACK)
         fill(proof, primitive, inverse, results)
+
+
+def written(proof: Proof, returned: Value, original: Value) -> Value:
+    """What an inverse leads back, and the original where that is no place."""
+    match returned:
+        case Pull():
+            return Pull(returned.length, lambda i: written(proof, returned[i], original[i]))
+        case tuple() | Parts():
+            pairs = zip(components(returned), components(original), strict=True)
+            return tuple(written(proof, r, o) for r, o in pairs)
+        case _:
+            value = proof.reader.scalar(returned)
+            nowhere = proof.reader.constant(NOWHERE, value.sort())
+            return z3.If(value == nowhere, proof.reader.scalar(original), value)
 
 
 def fill(proof: Proof, primitive: Primitive, inverse: Primitive, results: tuple[Expr, ...]) -> None:

@@ -2,7 +2,7 @@
 
 A layout at the end of an expression is not computed: its inverse is applied to the destination, and
 the producer below writes through it. The inverse is a primitive, and its meaning is the only index
-law.
+law. Where it has a constant, what is produced has no place and is dropped.
 """
 
 from __future__ import annotations

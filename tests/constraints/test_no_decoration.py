@@ -77,6 +77,7 @@ def derived(source):
 
 CONVOLUTION = convolution(Convolution(2, 6, 6, 4, (3, 3), padding=(1, 1, 1, 1)))
 PRODUCT = lp.workload("matmul/6x4x8")
+UNEVEN = lp.workload("matmul/17x4x19")
 TOTAL = lp.parse("def total(xs: [24]f32) = xs |> reduce(add, 0)")
 
 
@@ -96,6 +97,7 @@ UNROLLED = "staged(coalesce=yes, unroll=yes)"
 PARTIAL = "partial(strided=no)"
 EXAMPLES = {
     "product": lambda: family(PRODUCT, "direct(pad=fused, level=glb)"),
+    "tail": lambda: family(UNEVEN, "direct(pad=fused, level=wrg, tail=overlap)"),
     "direct": lambda: family(CONVOLUTION, "direct(pad=copy, level=wrg)"),
     "local": lambda: family(CONVOLUTION, "local(stage=tile)"),
     "staged": lambda: family(CONVOLUTION, STAGED),

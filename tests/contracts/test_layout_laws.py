@@ -9,8 +9,11 @@ from liftpy.ir.constraint import Constraint, at_least, at_most, divides
 from liftpy.ir.denote import denote
 from liftpy.ir.expr import Expr, Primitive, call
 from liftpy.ir.nat import INDEX, Applied, atom, nat, nats, var
+from liftpy.ir.pull import Pull, guarded
 from liftpy.primitives import (
     Concat,
+    Cover,
+    CoverOnce,
     Drop,
     Gather,
     Join,
@@ -26,6 +29,7 @@ from liftpy.primitives import (
     SplitAt,
     Take,
     Transpose,
+    Uncover,
     Unslide,
 )
 from liftpy.primitives.lang import map, permute, transpose
@@ -246,6 +250,50 @@ def test_writing_overlapping_windows_is_refuted():
     verdict = prove_instance(WrittenUnslide(size, step), (array("xss", T, n, m),))
     assert isinstance(verdict, Refuted)
     assert verdict.obligation == BACK
+
+
+@dataclass(frozen=True)
+class TwiceUncover(Uncover):
+    """Wrong: what two chunks have would be written by both."""
+
+    name: ClassVar[str] = "twiceUncover"
+
+    def inverse(self, xss):
+        return Cover(xss.element.length)
+
+
+@dataclass(frozen=True)
+class EmptyUncover(Uncover):
+    """Wrong: what two chunks have is in place in neither, so that places stay empty."""
+
+    name: ClassVar[str] = "emptyUncover"
+
+    def inverse(self, xss):
+        return Twice(xss.element.length, 0.0)
+
+
+@dataclass(frozen=True)
+class Twice(CoverOnce):
+    """`cover`, with a constant in place of the last chunk wherever it begins early."""
+
+    name: ClassVar[str] = "twice"
+
+    def meaning(self, read, xs):
+        m, whole = self.size, Cover(self.size).meaning(read, xs)
+
+        def chunk(i):
+            return guarded(
+                read, read.inside(xs.length - (i + 1) * m, xs.length), whole[i], self.value
+            )
+
+        return Pull(whole.length, chunk)
+
+
+@pytest.mark.parametrize(("wrong", "why"), [(TwiceUncover, BACK), (EmptyUncover, FORTH)])
+def test_writing_chunks_twice_or_not_at_all_is_refuted(wrong, why):
+    verdict = prove_instance(wrong(var("length", None)), (array("xss", T, n, m),))
+    assert isinstance(verdict, Refuted)
+    assert verdict.obligation == why
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ from liftpy.ir.nat import greatest, least, nat, var
 from liftpy.ir.types import BOOL, ArrayType, Type, scalars
 from liftpy.primitives import (
     Concat,
+    Cover,
+    CoverOnce,
     Drop,
     Gather,
     Join,
@@ -24,6 +26,7 @@ from liftpy.primitives import (
     Split,
     Take,
     Transpose,
+    Uncover,
     Unslide,
     stride,
 )
@@ -78,6 +81,8 @@ def resized(some: Random, t: Type, n: int) -> list[Callable[[Expr], Expr]]:
         PadMirror(nat(min(left, n)), nat(min(right, n))),
         PadWrap(nat(left), nat(right + 1)),
         Gather(nat(length), picked),
+        Cover(nat(size)),
+        CoverOnce(nat(size), value),
         Take(nat(some.randint(1, n))),
         Drop(nat(some.randint(0, n - 1))),
     ]
@@ -107,12 +112,14 @@ def nested(some: Random, t: ArrayType) -> list[Callable[[Expr], Expr]]:
         return []
     inner = t.element
     assert isinstance(inner, ArrayType)
-    size = int(inner.length)
+    rows, size = int(t.length), int(inner.length)
+    covered = some.randint((rows - 1) * size + 1, rows * size) if rows > 1 else size
     axes = some.sample(range(depth), depth)
     return [
         once(Join()),
         once(Transpose()),
         once(Unslide(nat(size), nat(some.randint(1, size)))),
+        once(Uncover(nat(covered))),
         lambda e: transposed(e, swaps(axes)),
     ]
 

@@ -10,10 +10,10 @@ import pytest
 
 from liftpy.compile import compile_program
 from liftpy.constraints.device import Device
-from liftpy.ir.nat import Nat, greatest, least, var
+from liftpy.ir.nat import Nat, greatest, least, nat, var
 from liftpy.opencl.c import All, Assign, Block, For, If, RangeTest, Statement, Ternary, Text
-from liftpy.opencl.terms import in_a_row
-from liftpy.opencl.unswitch import unswitched
+from liftpy.opencl.terms import in_a_row, where_fails
+from liftpy.opencl.unswitch import stored_together, unswitched
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from tests.compile.test_programs import agree, lowered
@@ -112,6 +112,20 @@ def guarded(rng: random.Random, counters: dict[str, Nat], number: int) -> Assign
     return Assign(Text("y"), Ternary(All(tuple(tests)), Text(f"then{number}"), Text("otherwise")))
 
 
+def stores(rng: random.Random, counters: dict[str, Nat], number: int) -> list[Statement]:
+    """Stores in a row, some of them behind tests of their places."""
+    made: list[Statement] = []
+    for k in range(rng.randint(1, 3)):
+        condition = guarded(rng, counters, number).value.condition
+        inner = Block([Assign(Text("z"), Text(f"stored{number}.{k}"))])
+        other = Block([Assign(Text("z"), Text("lanes"))] if rng.random() < 0.3 else [])
+        nested = If(condition, inner, other)
+        if rng.random() < 0.3:
+            nested = If(guarded(rng, counters, number).value.condition, Block([nested]), Block())
+        made.append(nested)
+    return made
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_versions_make_the_same_assignments_in_the_same_order(seed: int) -> None:
     rng = random.Random(seed)
@@ -128,10 +142,23 @@ def test_versions_make_the_same_assignments_in_the_same_order(seed: int) -> None
             body.statements.append(guarded(rng, dict(list(counters.items())[:depth]), 10 + depth))
         body = inner
     body.statements += [guarded(rng, counters, k) for k in range(rng.randint(1, 2))]
-    after = unswitched(outer)
+    body.statements += stores(rng, counters, 2)
+    outer.statements += stores(rng, {}, 3)
+    after = unswitched(stored_together(outer))
     for gid0 in range(4):
         at = {"gid0": gid0}
         assert value(after.statements, at) == value(outer.statements, at)
+
+
+@pytest.mark.parametrize("each", [-3, -2, -1, 1, 2, 3])
+def test_what_is_known_of_a_variable_where_a_test_fails(each: int) -> None:
+    for first, low, high, bound in itertools.product(range(-6, 7), (0, 1), (1, 4), (None, 0, 3)):
+        test = RangeTest(nat(first) + each * var("x", low, high), bound)
+        fails = [x for x in range(low, high + 1) if not holds(All((test,)), {"x": x})]
+        found = where_fails(test)
+        assert ({n: x.bounds for n, x in found.items()}) == (
+            {"x": (min(fails), max(fails))} if fails else {}
+        )
 
 
 STEP, LANE = var("i", 0, 5), var("lane", 0, 3)

@@ -3,6 +3,7 @@
 from liftpy.rewrite.rule import Rule
 from liftpy.rewrite.rules import (
     border,
+    cover,
     fusion,
     interchange,
     lowering,
@@ -22,6 +23,7 @@ FAMILIES = (
     fusion,
     simplify,
     split_join,
+    cover,
     slide,
     pad,
     border,

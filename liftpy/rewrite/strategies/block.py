@@ -18,8 +18,8 @@ from functools import lru_cache
 from liftpy.ir.expr import Expr, FunCall, Get, Param
 from liftpy.ir.nat import NatLike, var
 from liftpy.ir.walk import Path, at, children, top_down
-from liftpy.primitives import Join, Map, Split, Zip
-from liftpy.rewrite.strategies.epilogue import reductions_apart, split_parts
+from liftpy.primitives import Cover, Join, Map, Split, Uncover, Zip
+from liftpy.rewrite.strategies.epilogue import cut_parts, reductions_apart
 from liftpy.rewrite.strategies.lower import (
     clean,
     copy_kernel,
@@ -67,19 +67,43 @@ from liftpy.rewrite.strategy import (
 BLOCK = (var("kappa", 1), var("sigma", 1))  # the sizes of a block, whatever they are
 
 
-def group_maps(inner: Predicate, kappa: NatLike, sigma: NatLike) -> Strategy:
+#: How a map is cut into groups, and how what it reads is: of a size that divides its length, or of
+#: any size, the last group then beginning early.
+CUTS = {
+    "split": ("split_join", "split_of_zip"),
+    "cover": ("cover_join", "cover_of_zip"),
+}
+SPLITS = ("split", "split")
+BLOCKS = range(4, 17)  # how many results of a map a work-item has in registers, most often
+
+
+def is_indivisible(length: int) -> bool:
+    """Whether a length has no divisor that is good for a block: none of `BLOCKS`."""
+    return length > BLOCKS[-1] and not any(length % size == 0 for size in BLOCKS)
+
+
+def cut_of(length: int, tail: str) -> str:
+    """How a map over a length is cut, by the choice of what the last block is."""
+    return "cover" if tail == "overlap" and is_indivisible(length) else "split"
+
+
+def group_maps(
+    inner: Predicate, kappa: NatLike, sigma: NatLike, cuts: tuple[str, str] = SPLITS
+) -> Strategy:
     """`map(x -> map(y -> e))` as groups of sigma by kappa, group pairs outside; `e` is `inner`.
 
-    The result is `join(map(xs -> map(join)(transpose(map(ys -> block)))))`.
+    The result is `join(map(xs -> map(join)(transpose(map(ys -> block)))))`, with `uncover` for
+    `join` where groups cover. `cuts` says how the inner and the outer map are cut (`CUTS`).
     """
+    (cut_inner, inner_zip), (cut_outer, _) = (CUTS[cut] for cut in cuts)
     return seq(
         outermost(
             where(
                 maps_over(inner),
                 seq(
-                    rule("split_join", m=kappa),
+                    rule(cut_inner, m=kappa),
                     # groups of tuples become tuples of groups: their parts can be used apart
-                    attempt(at_path((0,), split_parts)),
+                    attempt(at_path((0,), cut_parts(inner_zip))),
                 ),
                 "inner map",
             )
@@ -88,7 +112,7 @@ def group_maps(inner: Predicate, kappa: NatLike, sigma: NatLike) -> Strategy:
             where(
                 maps_over(is_joined_groups),
                 seq(
-                    rule("split_join", m=sigma),
+                    rule(cut_outer, m=sigma),
                     # join(map(group -> map(x -> join(groups))(group))):
                     # the join goes outside the inner map
                     at_path(
@@ -108,10 +132,10 @@ def group_maps(inner: Predicate, kappa: NatLike, sigma: NatLike) -> Strategy:
 
 
 def is_joined_groups(expr: Expr) -> bool:
-    """What `split_join` leaves: `join(map(group -> map(...)))`."""
+    """What cutting leaves: `join(map(group -> map(...)))`, or `uncover` of that."""
     return (
         isinstance(expr, FunCall)
-        and isinstance(expr.fun, Join)
+        and isinstance(expr.fun, Join | Uncover)
         and maps_over(lambda body: isinstance(body, FunCall) and type(body.fun) is Map)(
             expr.args[0]
         )
@@ -190,24 +214,23 @@ def inward(depth: int) -> tuple[Strategy, Path]:
     ), (0, 0)
 
 
-def pack(size: NatLike) -> Strategy:
-    """An array re-laid with groups of `size` of its outermost dimension innermost, stored that way.
+def pack(cut: Expr) -> Result:
+    """An array that is cut into groups, stored with the places in a group innermost.
 
     `[M][a]...[z]` becomes `[M/size][a]...[z][size]`; the layouts that undo it remain as a view.
     """
-
-    def run(expr: Expr) -> Result:
-        moved, forward = inward(rank(expr.type) - 1)
-        return seq(
-            rule("split_introduction", m=size),
-            at_path(
-                (0,),
-                seq(rule("map_copy"), at_path((1,), moved), rule("map_fission", {"g": forward})),
-            ),
-            at_path((0, 0), copy_kernel()),
-        )(expr)
-
-    return run
+    moved, forward = inward(rank(cut.type) - 2)
+    groups = seq(
+        rule("map_copy"),
+        at_path((1,), moved),
+        rule("map_fission", {"g": forward}),
+        at_path((0,), copy_kernel()),
+    )
+    if isinstance(cut, FunCall) and isinstance(cut.fun, Split):
+        groups = at_path(
+            (0,), seq(rule("split_introduction", m=cut.fun.size), at_path((0,), groups))
+        )
+    return groups(cut)
 
 
 def pack_constants(constants: frozenset[str], size: NatLike) -> Strategy:
@@ -215,7 +238,9 @@ def pack_constants(constants: frozenset[str], size: NatLike) -> Strategy:
 
     def is_cut(expr: Expr) -> bool:
         if not (
-            isinstance(expr, FunCall) and isinstance(expr.fun, Split) and expr.fun.size == size
+            isinstance(expr, FunCall)
+            and isinstance(expr.fun, Split | Cover)
+            and expr.fun.size == size
         ):
             return False
         (array,) = expr.args
@@ -224,7 +249,7 @@ def pack_constants(constants: frozenset[str], size: NatLike) -> Strategy:
 
     def run(expr: Expr) -> Result:
         cut = [path for path, part in top_down(expr) if is_cut(part)]
-        return seq(*(at_path((*path, 0), pack(size)) for path in reversed(cut)))(expr)
+        return seq(*(at_path(path, pack) for path in reversed(cut)))(expr)
 
     return run
 
@@ -260,13 +285,19 @@ def store_padding(part: str) -> Strategy:
 
 @lru_cache(maxsize=8)
 def register_blocks(
-    constants: frozenset[str], kappa: NatLike, sigma: NatLike, width: NatLike, *, level: str
+    constants: frozenset[str],
+    kappa: NatLike,
+    sigma: NatLike,
+    width: NatLike,
+    *,
+    level: str,
+    cuts: tuple[str, str] = SPLITS,
 ) -> Strategy:
     """The register-blocked form (docs/design.md, Rewriting); see the module."""
     return remembered(
         seq(
             nest_reductions(),
-            group_maps(is_folded, kappa, sigma),
+            group_maps(is_folded, kappa, sigma, cuts),
             accumulate_blocks(),
             over_ids(level),
             vectorize_blocks(width),

@@ -177,17 +177,24 @@ def outer_apart(expr: Expr) -> Result:
     return (apart if path else identity)(expr)
 
 
-def split_parts(expr: Expr) -> Result:
-    """`map(f)(split(zip))` as a map over a zip of splits: its parts can be used apart."""
-    return seq(at_path((0,), parts_split), rule("map_fusion"))(expr)
+def cut_parts(law: str) -> Strategy:
+    """`map(f)(cut(zip))` as a map over a zip of cuts: its parts can be used apart.
+
+    law: how the cut of a zip is a zip of cuts, `split_of_zip` or `cover_of_zip`.
+    """
+    return seq(at_path((0,), parts_cut(law)), rule("map_fusion"))
 
 
-def parts_split(expr: Expr) -> Result:
-    """`split` of nested zips as a map over nested zips of splits."""
-    return seq(
-        rule("split_of_zip"),
-        at_path((0, 0), attempt(parts_split)),
-        at_path((0, 1), attempt(parts_split)),
-        attempt(zip_fused(0)),
-        attempt(zip_fused(1)),
-    )(expr)
+def parts_cut(law: str) -> Strategy:
+    """A cut of nested zips as a map over nested zips of cuts."""
+
+    def apply(expr: Expr) -> Result:
+        return seq(
+            rule(law),
+            at_path((0, 0), attempt(apply)),
+            at_path((0, 1), attempt(apply)),
+            attempt(zip_fused(0)),
+            attempt(zip_fused(1)),
+        )(expr)
+
+    return apply

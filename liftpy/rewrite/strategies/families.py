@@ -6,7 +6,7 @@ does not apply why not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -19,7 +19,9 @@ from liftpy.rewrite.skeleton import Parameter, Skeleton
 from liftpy.rewrite.strategies.block import (
     blockable,
     blocked_stage,
+    cut_of,
     in_their_stage,
+    is_indivisible,
     register_blocks,
     store_padding,
 )
@@ -135,6 +137,21 @@ def block_lengths(program: Program) -> tuple[int, int]:
     return outer_length(body_of(block)), outer_length(block)
 
 
+def cuts(program: Program, tail: str) -> tuple[str, str]:
+    """How the inner and the outer map of a block are cut (`block.CUTS`)."""
+    inner, outer = (cut_of(n, tail) for n in block_lengths(program))
+    return inner, outer
+
+
+def tails(lengths: Iterable[int]) -> dict[str, tuple[str, ...]]:
+    """The choice of the last block where a length is `is_indivisible`; none where none is.
+
+    With `none` all blocks are of a size that divides the length, with `overlap` the last one begins
+    early.
+    """
+    return {"tail": ("none", "overlap")} if any(map(is_indivisible, lengths)) else {}
+
+
 def plain_choices(program: Program) -> Iterator[Choices]:
     """What of the padding and of stages is stored, and every legal mapping."""
     for words in product(**apart(program)):
@@ -167,11 +184,12 @@ def direct_parameters(program: Program, _choices: dict[str, str]) -> tuple[Param
 
 
 def direct_choices(program: Program) -> Iterator[Choices]:
-    """What of the padding is stored, the level, and whether what reads the blocks is apart."""
+    """What of the padding is stored, the level, the last block, and what reads the blocks."""
     body = program.body.body
     both = bool(blocked_stage(body)) and blocked_stage(with_epilogues(body)) == ()
     apart = {"stages": ("fused", "stored")} if both else {}
-    yield from product(**apart, pad=stored_views(program), level=("glb", "wrg"))
+    last = tails(block_lengths(program))
+    yield from product(**apart, pad=stored_views(program), level=("glb", "wrg"), **last)
 
 
 def with_epilogues(expr: Expr) -> Expr:
@@ -185,7 +203,14 @@ def direct_strategy(
 ) -> Strategy:
     """`register_blocks`, with the padded input stored, in part, or not."""
     kappa, sigma, width = (sizes[n].nat for n in ("kappa", "sigma", "v"))
-    blocks = register_blocks(program.constants, kappa, sigma, width, level=choices["level"])
+    blocks = register_blocks(
+        program.constants,
+        kappa,
+        sigma,
+        width,
+        level=choices["level"],
+        cuts=cuts(program, choices.get("tail", "none")),
+    )
     inward = fused_inward if choices.get("stages") == "fused" else identity
     return seq(inward, in_their_stage(blocks), store_padding(choices["pad"]))
 
@@ -251,21 +276,31 @@ def tiled_maps(stored: str, flattened: str) -> Strategy:
 
 
 @lru_cache(maxsize=8)
-def tile_steps(stored: str, flattened: str, vector: str, sizes: tuple[Parameter, ...]) -> Strategy:
+def tile_steps(
+    stored: str, flattened: str, vector: str, tail: str, sizes: tuple[Parameter, ...]
+) -> Strategy:
     """`tile`, of one map where two are made one, and in vectors where these are chosen."""
     tiles = tuple(p.nat for p in sizes if p.name != "v")
     vectors = [in_vectors(p.nat) for p in sizes if p.name == "v" and vector == "yes"]
-    return remembered(seq(tiled_maps(stored, flattened), tile(tiles), *vectors))
+    return remembered(seq(tiled_maps(stored, flattened), tile(tiles, tail), *vectors))
 
 
 def tiles_of(choices: dict[str, str], sizes: tuple[Parameter, ...]) -> Strategy:
     """`tile_steps` as chosen."""
-    return tile_steps(stages_of(choices), choices["flat"], choices["vector"], sizes)
+    tail = choices.get("tail", "none")
+    return tile_steps(stages_of(choices), choices["flat"], choices["vector"], tail, sizes)
+
+
+def tilings(program: Program) -> Iterator[Choices]:
+    """How tiles are made: of one map of two, in vectors, and what the last tile is."""
+    for made in product(**apart(program), flat=("no", "yes"), vector=("no", "yes")):
+        lengths = [p.high for p in tiled_parameters(program, dict(made)) if p.name != "v"]
+        yield from ((*made, *rest) for rest in product(**tails(lengths)))
 
 
 def tiled_choices(program: Program) -> Iterator[Choices]:
     """One map of two and vectors where they can be, and each legal mapping with inner ids last."""
-    for made in product(**apart(program), flat=("no", "yes"), vector=("no", "yes")):
+    for made in tilings(program):
         choices = dict(made)
         sizes = tiled_parameters(program, choices)
         result = tiles_of(choices, sizes)(program.body.body)

@@ -9,7 +9,12 @@ from liftpy.ir.nat import Nat
 from liftpy.ir.types import ArrayType, TupleType
 from liftpy.ir.walk import Path, at, children, top_down
 from liftpy.primitives.levels import DIMENSIONS
-from liftpy.rewrite.strategies.block import in_vector_accumulators, reduce_of_maps
+from liftpy.rewrite.strategies.block import (
+    CUTS,
+    cut_of,
+    in_vector_accumulators,
+    reduce_of_maps,
+)
 from liftpy.rewrite.strategies.epilogue import fused_inward
 from liftpy.rewrite.strategies.lower import chain, elementwise, nest_reductions, sequential
 from liftpy.rewrite.strategies.shapes import (
@@ -53,15 +58,17 @@ def tiled_lengths(expr: Expr) -> Iterator[int]:
         yield int(array_type(children(at(expr, path))[0]).length)
 
 
-def tile(sizes: tuple[Nat, ...]) -> Strategy:
+def tile(sizes: tuple[Nat, ...], tail: str = "none") -> Strategy:
     """The maps that make the result in tiles, a size each, innermost first.
 
-    `map(f)` becomes `join(map(map(f))(split))`: both maps can have levels.
+    `map(f)` becomes `join(map(map(f))(split))`: both maps can have levels. `tail` says what the
+    last tile is (`block.cut_of`).
     """
 
     def run(expr: Expr) -> Result:
-        cuts = zip(tiled_maps(expr), sizes, strict=True)
-        return seq(*(at_path(path, rule("split_join", m=size)) for path, size in cuts))(expr)
+        words = [CUTS[cut_of(length, tail)][0] for length in tiled_lengths(expr)]
+        cuts = zip(tiled_maps(expr), words, sizes, strict=True)
+        return seq(*(at_path(path, rule(word, m=size)) for path, word, size in cuts))(expr)
 
     return run
 
