@@ -94,6 +94,7 @@ def _readable(path: Path) -> Generator[sqlite3.Connection]:
     address = path.as_uri()
     if not log.exists():
         with closing(_connect(f"{address}?mode=ro&immutable=1", uri=True)) as db:
+            _check_length(path, db)
             yield db
         return
     with closing(_connect(f"{address}?mode=ro", uri=True)) as db:
@@ -132,6 +133,16 @@ def _check_kind(path: Path, db: sqlite3.Connection) -> None:
             f"{SCHEMA_VERSION}; it was left as it is. Name another file, or read it with the "
             "liftpy that wrote it"
         )
+
+
+def _check_length(path: Path, db: sqlite3.Connection) -> None:
+    """That all pages are there to their ends: SQLite reads zeros for what is missing of the last."""
+    (size,) = db.execute("PRAGMA page_size").fetchone()
+    (count,) = db.execute("PRAGMA page_count").fetchone()
+    length = path.stat().st_size
+    if length % size or length < count * size:
+        message = f"it has {length} bytes, not {count} pages of {size}"
+        raise StoreRefused(_sentence(path, message, sqlite3.SQLITE_CORRUPT))
 
 
 def _check_whole(path: Path, db: sqlite3.Connection) -> None:

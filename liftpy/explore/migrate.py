@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from liftpy.explore.schema import SCHEMA_VERSION, TABLES, digest
 
@@ -32,14 +32,22 @@ def _from_1(db: sqlite3.Connection) -> None:
     for table in old:
         if table in here:
             db.execute(f"ALTER TABLE {table} RENAME TO old_{table}")
-    for statement in filter(str.strip, TABLES.split(";")):
-        db.execute(statement)
-    for statement in filter(str.strip, _MOVE_1.split(";")):
+    for statement in (*_statements(TABLES), *_statements(_MOVE_1)):
         db.execute(statement)
     if "learned" in here:
         db.execute("INSERT INTO learned SELECT * FROM old_learned")
     for table in reversed(old):
         db.execute(f"DROP TABLE IF EXISTS old_{table}")
+
+
+def _statements(script: str) -> Iterator[str]:
+    """The statements of a script, one by one: `executescript` would commit before."""
+    held = ""
+    for piece in script.split(";"):  # not each one ends a statement: comments have them too
+        held += piece + ";"
+        if sqlite3.complete_statement(held):
+            yield held
+            held = ""
 
 
 _MOVE_1 = """

@@ -611,6 +611,13 @@ def database_that_ends_early(folder):
 
 
 @case
+def database_without_its_last_bytes(folder):
+    path = stored(folder)
+    path.write_bytes(path.read_bytes()[:-100])
+    Store.read(path)
+
+
+@case
 def database_with_words_of_garbage(folder):
     with Store.read(changed(folder, "UPDATE candidate SET assignment = '{}'")) as store:
         store.rows()
