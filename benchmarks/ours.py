@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,9 +51,8 @@ class Ours:
 
     def run(self) -> dict[str, float]:
         """Nanoseconds of a run: device events, and on the host until the last one has ended."""
-        start = time.perf_counter_ns()
-        (events,) = self.loaded.profile(1, 0)
-        return {"wall": time.perf_counter_ns() - start, "events": sum(events)}
+        ((events, taken),) = self.loaded.timed(1, 0)
+        return {"wall": taken, "events": sum(events)}
 
     def to_json(self) -> dict[str, Any]:
         """What a reader has to know to run it again."""

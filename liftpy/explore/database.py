@@ -136,7 +136,7 @@ def _check_kind(path: Path, db: sqlite3.Connection) -> None:
 
 
 def _check_length(path: Path, db: sqlite3.Connection) -> None:
-    """That all pages are there to their ends: SQLite reads zeros for what is missing of the last."""
+    """That all pages are there: SQLite reads zeros for what is missing of the last one."""
     (size,) = db.execute("PRAGMA page_size").fetchone()
     (count,) = db.execute("PRAGMA page_count").fetchone()
     length = path.stat().st_size

@@ -458,7 +458,15 @@ class Loaded:
     def profile(self, repeats: int, warmup: int) -> list[list[int]]:
         """Device nanoseconds of each run-phase launch: `repeats` rows, one column a launch.
 
-        Runs on the inputs of the last `run`, after `warmup` runs that are not counted. Uploads are
+        As `timed`, without the time on the host.
+        """
+        return [row for row, _ in self.timed(repeats, warmup)]
+
+    def timed(self, repeats: int, warmup: int) -> list[tuple[list[int], int]]:
+        """For each of `repeats` runs: device nanoseconds of each launch, and nanoseconds in all.
+
+        The latter are the host's, from before the first launch until the last one is over. Runs on
+        the inputs of the last `run`, after `warmup` runs that are not counted. Uploads are
         no part of the times. After a checked run the memory is allocated anew, without zones, and
         prepared again. Raises ArgumentRefused if there was no `run`, ClockRefused for times that
         cannot be.
@@ -474,14 +482,15 @@ class Loaded:
             self._inputs = inputs
         again = {name: self._inputs[name] for name in overwritten(self.module)}
         launches = [launch for launch in self.module.launches if launch.phase == "run"]
-        rows: list[list[int]] = []
+        rows: list[tuple[list[int], int]] = []
         for _ in range(warmup + repeats):
             self._upload(again)
             self._queue.finish()
             start = time.perf_counter_ns()
             row = self._execute("run")
-            check_times(self.module, self._device, launches, row, time.perf_counter_ns() - start)
-            rows.append(row)
+            taken = time.perf_counter_ns() - start
+            check_times(self.module, self._device, launches, row, taken)
+            rows.append((row, taken))
         return rows[warmup:]
 
     def close(self) -> None:
