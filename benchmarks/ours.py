@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from cases import Case
+from turns import turn, turn_about
 
 import liftpy as lp
 from liftpy.compile import compile_candidate
@@ -18,10 +19,10 @@ from liftpy.explore.rows import Row
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.run import Loaded, Session
 
-FINALISTS = 3
-"""How many of a campaign's fastest are timed again, side by side, to choose one."""
+FINALISTS = 5
+"""How many of a campaign's fastest are timed again, turn about, to choose one."""
 
-CHOOSING = 7
+CHOOSING = 9
 """Rounds of that choice; they are no part of what is reported."""
 
 
@@ -81,8 +82,10 @@ def best(case: Case, campaign: lp.Campaign, session: Session) -> Ours:
         loaded = session.load(module)
         error = case.error(run_poisoned(loaded, case.arrays))
         finalists.append(Ours(row, module, loaded, error))
-    times = np.array([[f.run()["wall"] for f in finalists] for _ in range(CHOOSING + 1)])[1:]
-    chosen = finalists[int(np.argmin([statistics.median(column) for column in times.T]))]
+    turns = {str(k): partial(turn, f.run) for k, f in enumerate(finalists)}
+    samples, _ = turn_about(turns, CHOOSING)
+    fastest = min(samples, key=lambda k: statistics.median(samples[k]["wall"]))
+    chosen = finalists[int(fastest)]
     for other in finalists:
         if other is not chosen:
             other.loaded.close()
