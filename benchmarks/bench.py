@@ -4,7 +4,7 @@
 
 For each case: liftpy's campaign (kept in a database of the folder `--out`, so that it goes on, and
 `--skip-search` takes what is there), then its best candidate and every peer in turn, each round in
-another order. In a turn it runs once unmeasured, then until 20 ms are full; the median of the turn
+another order. In a turn it runs for 20 ms unmeasured, then until 20 ms are full; the median of the turn
 is one sample, the median of the rounds is its time. Peers have processes of their own. Every result
 was compared with the program's meaning in float64 before. liftpy is timed twice at once: by device
 events, and on the host from the call to the end of the last kernel. Peers have only the second, and

@@ -3,7 +3,9 @@
 Several of them bring the same libraries in other versions (TBB, OpenMP, LLVM), which harm each
 other in one process; and one that dies takes nobody along. A process is stopped by signal while it
 is not its turn: the threads of some libraries (ONNX Runtime, OpenBLAS) turn in circles for long
-after their last call, and would take the processors of whoever comes next.
+after their last call, and would take the processors of whoever comes next. liftpy's runtime is in
+the benchmark's own process, and its threads sleep: the rests show it, in which none of that is
+stopped.
 """
 
 from __future__ import annotations

@@ -97,14 +97,7 @@ class Store(Reader):
 
         Raises StoreRefused if this place in the drawing order was another candidate's.
         """
-        query = 'SELECT "key" FROM candidate WHERE ordinal = ?'
-        for there in self._ask(query, candidate.ordinal):
-            if there["key"] != candidate.key:
-                raise StoreRefused(
-                    f"{self.path} has {there['key']} as candidate {candidate.ordinal}, this liftpy "
-                    f"draws {candidate.key} ({candidate.label}) there: liftpy was changed since. "
-                    "Name another file with --db"
-                )
+        self._check_place(candidate)
         expression, steps = digest(self._identity.text), steps_text(candidate.skeleton)
         derivation = digest(expression, candidate.skeleton.key, steps)
         chosen = {"words": words(candidate.skeleton), "sizes": candidate.assignment}
@@ -132,8 +125,23 @@ class Store(Reader):
             )
             db.execute('UPDATE campaign SET "cursor" = max("cursor", ? + 1)', (candidate.ordinal,))
 
+    def _check_place(self, candidate: Candidate) -> None:
+        """That no other candidate has its place in the drawing order."""
+        query = 'SELECT "key" FROM candidate WHERE ordinal = ?'
+        for there in self._ask(query, candidate.ordinal):
+            if there["key"] != candidate.key:
+                raise StoreRefused(
+                    f"{self.path} has {there['key']} as candidate {candidate.ordinal}, this liftpy "
+                    f"draws {candidate.key} ({candidate.label}) there: liftpy was changed since. "
+                    "Name another file with --db"
+                )
+
     def place(self, candidate: Candidate) -> None:
-        """Gives a candidate that was imported the place at which the campaign draws it as well."""
+        """Gives a candidate that was imported the place at which the campaign draws it as well.
+
+        Raises StoreRefused if this place was another candidate's.
+        """
+        self._check_place(candidate)
         with self._writing() as db:
             db.execute(
                 'UPDATE candidate SET ordinal = ? WHERE "key" = ? AND ordinal < 0',

@@ -80,6 +80,11 @@ class RangeTest:
     bound: int | None = None
 
     @property
+    def room(self) -> Nat:
+        """What is 0 or more where the test holds."""
+        return self.index if self.bound is None else self.bound - 1 - self.index
+
+    @property
     def text(self) -> str:
         """The test as C."""
         index = index_c(self.index, wide=magnitude(self.index) > MAX_INT)

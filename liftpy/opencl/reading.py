@@ -58,7 +58,7 @@ from liftpy.views.access import (
 
 
 class UnrollError(Exception):
-    """A private memory is indexed by loop variables; never leaves this module."""
+    """A private memory is indexed by loop variables; never leaves `emit_kernel`."""
 
     def __init__(self, names: frozenset[str]) -> None:
         super().__init__(", ".join(sorted(names)))

@@ -77,8 +77,10 @@ class Scopes:
         """The block of a branch: what is declared in it is not known outside."""
         block = Block()
         self.blocks.append(block)
-        yield block
-        self.close()
+        try:
+            yield block
+        finally:
+            self.close()
 
     # --- variables ---
 

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from liftpy.errors import InternalError
 from liftpy.ir.nat import ZERO, Nat, nat, var
 from liftpy.ir.pull import Pull
 from liftpy.opencl.c import All, Assign, Block, CallC, Do, If, Text, vector_type
@@ -32,7 +33,7 @@ from liftpy.opencl.terms import (
     tests_of,
     where_fails,
 )
-from liftpy.views.access import Apply, Choice, FromIndex, Inside, Lanes, Load, Term
+from liftpy.views.access import Apply, Choice, Constant, FromIndex, Inside, Lanes, Load, Term
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +145,8 @@ class Storing(Reading):
         found = self.placed.get(key)
         if found is None:
             found = self.placed[key] = term, self.worked_out_at(term, counter, k)
-            if parts(term) and term in self.shared:
-                self.shared.add(found[1])
+        if parts(term) and term in self.shared:  # it may have become so since it was placed
+            self.shared.add(found[1])
         return found[1]
 
     def worked_out_at(self, term: Term, counter: str, k: int) -> Term:
@@ -202,8 +203,11 @@ class Storing(Reading):
                 self.put_where_placed(place, store)
             case Load() as place:
                 self.put_at(place, store)
-            case _:
+            case Constant():
                 return
+            case target:
+                message = f"no destination in {type(target).__name__}"
+                raise InternalError(message)
 
     def put_where_placed(self, target: Choice, store: Store) -> None:
         """A store behind conditions; a vector whole where all its lanes have places, else by lane.

@@ -107,7 +107,7 @@ def at_all(test: RangeTest, name: str, low: int, high: int) -> RangeTest | None:
 
 def where_fails(test: RangeTest) -> dict[str, Nat]:
     """The one variable of an index in the range that it has where the test does not hold."""
-    room = test.index if test.bound is None else test.bound - 1 - test.index  # 0 or more if it does
+    room = test.room
     first, rest = room.terms.get((), 0), [t for t in room.terms.items() if t[0]]
     match rest:
         case [(((Var(name=name, low=int(low), high=int(high)), 1),), each)]:

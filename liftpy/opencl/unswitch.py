@@ -90,7 +90,7 @@ def _strongest(tests: Iterable[RangeTest]) -> tuple[RangeTest, ...]:
     """Tests without those that follow from another one that differs by a number."""
     kept: dict[Nat, tuple[int, RangeTest]] = {}
     for test in tests:
-        room = test.index if test.bound is None else test.bound - 1 - test.index  # 0 or more
+        room = test.room
         number = room.terms.get((), 0)
         if room - number not in kept or number < kept[room - number][0]:
             kept[room - number] = number, test
@@ -154,13 +154,10 @@ def _passes(s: For, tests: Iterable[RangeTest]) -> tuple[int, int, list[RangeTes
     }
     low, high = 0, int(s.bound)
     for test in own.values():
-        line = _linear(test.index, s.var)
+        line = _linear(test.room, s.var)
         if line is None or not line[1]:
             return None
-        first, each = line
-        # first + each * i >= 0, or first + each * i < bound, that is bound - 1 - ... >= 0
-        if test.bound is not None:
-            first, each = test.bound - 1 - first, -each
+        first, each = line  # it holds where first + each * i >= 0
         if each > 0:
             low = max(low, -(first // each))
         else:

@@ -154,7 +154,7 @@ def reductions_apart(expr: Expr) -> Result:
 
 def inner_apart(expr: Expr) -> Result:
     """`map(f . reduce)` as `map(f)` of `map(reduce)`; lanes can read what else `f` reads."""
-    (path, *_) = outer_reductions(body_of(expr))
+    path = next(iter(outer_reductions(body_of(expr))), ())
     if not path:
         return Success(expr)
     hints = {"g": path}
