@@ -4,11 +4,11 @@
 
 For each case: liftpy's campaign (kept in a database of the folder `--out`, so that it goes on, and
 `--skip-search` takes what is there), then its best candidate and every peer in turn, each round in
-another order. In a turn it runs for 20 ms unmeasured, then until 20 ms are full; the median of the turn
-is one sample, the median of the rounds is its time. Peers have processes of their own. Every result
-was compared with the program's meaning in float64 before. liftpy is timed twice at once: by device
-events, and on the host from the call to the end of the last kernel. Peers have only the second, and
-ratios are of it.
+another order. In a turn it runs for 20 ms unmeasured, then until 20 ms are full; the median of the
+turn is one sample, the median of the rounds is its time. Peers have processes of their own. Every
+result was compared with the program's meaning in float64 before. liftpy is timed twice at once: by
+device events, and on the host from before the first launch to the end of the last kernel. Peers
+have only the second, and ratios are of it.
 
 Raw data go to `--out`, a JSON file a case; `docs/performance.md` gets the tables of all that are
 there. `--strict` makes the exit status 1 where a goal is missed.
