@@ -378,6 +378,7 @@ class Loaded:
         self._kernels = kernels
         self._live: dict[str, cl.Buffer] = {}
         self._zones: dict[str, tuple[cl.Buffer, int]] = {}
+        self._armed: dict[str, Launch] = {}  # whose arguments the kernel of a function has
         self._checking = False
         self._constants: dict[str, np.ndarray] = {}
         self._inputs: dict[str, np.ndarray] | None = None
@@ -501,6 +502,7 @@ class Loaded:
         self._prepared = False
 
     def _release(self, slot: str) -> None:
+        self._armed.clear()
         self._live.pop(slot).release()
         if slot in self._zones:
             self._zones.pop(slot)[0].release()
@@ -609,9 +611,12 @@ class Loaded:
 
     def _launch(self, launch: Launch) -> cl.Event:
         kernel = self._kernels[launch.function]
-        buffers = [self._buffer(self.module.buffer(name)) for name in launch.arguments]
+        if self._armed.get(launch.function) is not launch:
+            buffers = [self._buffer(self.module.buffer(name)) for name in launch.arguments]
+            with _refusal(self._device, f"the arguments of {spell(launch)} of {self.module.name}"):
+                kernel.set_args(*buffers)
+            self._armed[launch.function] = launch
         with _refusal(self._device, f"{spell(launch)} of {self.module.name}"):
-            kernel.set_args(*buffers)
             return cl.enqueue_nd_range_kernel(
                 self._queue, kernel, launch.global_size, launch.local_size
             )
