@@ -6,13 +6,11 @@ python benchmarks/epilogues.py [DEVICE] [ROUNDS]
 from __future__ import annotations
 
 import statistics
-import sys
 
 import numpy as np
-from prefetch import events, numbers
+from prefetch import events, numbers, over
 from turns import turn_about
 
-import liftpy as lp
 from liftpy.compile import compile_candidate, skeletons
 from liftpy.opencl.run import Loaded, Session
 from liftpy.workloads import workload
@@ -52,15 +50,5 @@ def compare(name: str, session: Session, rounds: int) -> None:
         loaded.close()
 
 
-def main() -> None:
-    """Compare on the device named, or the first."""
-    device = lp.find_device(sys.argv[1] if len(sys.argv) > 1 else None)
-    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 15
-    print(device.name, device.platform)
-    with Session(device) as session:
-        for name in CASES:
-            compare(name, session, rounds)
-
-
 if __name__ == "__main__":
-    main()
+    over(CASES, compare)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import statistics
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -138,15 +138,15 @@ def compare(name: str, session: Session, rounds: int) -> None:
         loaded.close()
 
 
-def main() -> None:
-    """Compare on the device named, or the first."""
+def over(cases: Iterable[str], compare: Callable[[str, Session, int], None]) -> None:
+    """Compare each case on the device that the command names, or the first, in so many rounds."""
     device = lp.find_device(sys.argv[1] if len(sys.argv) > 1 else None)
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 15
     print(device.name, device.platform)
     with Session(device) as session:
-        for name in CASES:
+        for name in cases:
             compare(name, session, rounds)
 
 
 if __name__ == "__main__":
-    main()
+    over(CASES, compare)
