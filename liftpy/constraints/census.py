@@ -31,6 +31,7 @@ from liftpy.primitives import (
     ToGlobal,
     ToLocal,
     ToPrivate,
+    ToStreamed,
 )
 from liftpy.rewrite.rule import Rule
 from liftpy.rewrite.rules import RULES
@@ -76,6 +77,7 @@ FORMS: dict[type[Primitive], Asks | Silent] = {
     IterateSeq: Asks((PRIVATE, CODE)),
     SlideSeq: Asks((PRIVATE, CODE)),
     ToGlobal: Asks((LARGEST, TOTAL, MEMORY_LIMIT)),
+    ToStreamed: Asks((LARGEST, TOTAL, MEMORY_LIMIT)),
     ToLocal: Asks((LOCAL,)),
     ToPrivate: Asks((PRIVATE, CODE)),
 }

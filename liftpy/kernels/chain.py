@@ -25,7 +25,7 @@ from liftpy.ir.nat import ZERO, Nat
 from liftpy.ir.types import Type, size_bytes
 from liftpy.ir.walk import bound_names, children, function_of, lambda_of, top_down, with_child
 from liftpy.kernels.launch import PARALLEL, Demand, demand
-from liftpy.primitives import IterateSeq, ToGlobal
+from liftpy.primitives import IterateSeq, ToGlobal, ToStreamed
 from liftpy.primitives.work import computes
 
 Role = Literal["input", "constant", "packed", "temporary", "output"]
@@ -138,10 +138,18 @@ def is_iteration(expr: Expr) -> bool:
 
 
 def unstored(expr: Expr) -> Expr:
-    """A result without the `toGlobal`s around it: it goes to global memory anyway."""
+    """A result without the `toGlobal`s around it: it goes to global memory anyway.
+
+    One `toStreamed` stays: it says how.
+    """
+    streamed = False
     while isinstance(expr, FunCall) and isinstance(expr.fun, ToGlobal):
+        streamed = streamed or isinstance(expr.fun, ToStreamed)
         (expr,) = expr.args
-    return Tuple(tuple(map(unstored, expr.elements))) if isinstance(expr, Tuple) else expr
+    if isinstance(expr, Tuple):
+        parts = (call(ToStreamed(), e) if streamed else e for e in expr.elements)
+        return Tuple(tuple(map(unstored, parts)))
+    return call(ToStreamed(), expr) if streamed else expr
 
 
 def _results(tail: Expr, name: str, cutter: _Cutter) -> tuple[Result, list[tuple[Param, Expr]]]:
@@ -206,6 +214,8 @@ class _Cutter:
         """`cut`, for what a result buffer will hold."""
         if isinstance(expr, Tuple):
             return Tuple(tuple(map(self.tail, expr.elements)))
+        if isinstance(expr, FunCall) and isinstance(expr.fun, ToStreamed):
+            return call(expr.fun, self.tail(expr.args[0]))
         return self.steps(expr, stored=False) if is_iteration(expr) else self.cut(expr)
 
     def steps(self, expr: Expr, *, stored: bool) -> Expr:
@@ -282,7 +292,7 @@ class _Cutter:
         """The buffer that holds a materialised expression; a view stays an expression."""
         if not (isinstance(expr, FunCall) and isinstance(expr.fun, ToGlobal)):
             return expr
-        body = expr.args[0]
+        body = expr if isinstance(expr.fun, ToStreamed) else expr.args[0]
         if body in self.known:
             return self.known[body]
         out = Param(self.fresh(stem), body.type)

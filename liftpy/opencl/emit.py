@@ -80,6 +80,7 @@ from liftpy.primitives import (
     SlideSeq,
     ToGlobal,
     ToLocal,
+    ToStreamed,
 )
 from liftpy.primitives import (
     Memory as MemoryPrimitive,
@@ -360,7 +361,7 @@ class Emitter(Storing):
     def materialise(self, m: MemoryPrimitive, arg: Expr, env: Env) -> Value:
         """Store a value in the memory asked for, and read it from there."""
         if isinstance(m, ToGlobal):
-            message = "toGlobal inside a kernel can only stand where the result goes"
+            message = f"{m.name} inside a kernel can only stand where the result goes"
             raise TypeRefused(message)
         if not isinstance(m, ToLocal):
             value = memory_view(self.fresh("p"), arg.type, self.new_private)
@@ -407,7 +408,8 @@ class Emitter(Storing):
                 self.generate(f.body, {**env, **self.computed(f, *values)}, dest)
             case FunCall(MemoryPrimitive() as m, (arg,)):
                 if isinstance(m, ToGlobal):
-                    self.generate(arg, env, dest)
+                    with self.streaming(streams=isinstance(m, ToStreamed)):
+                        self.generate(arg, env, dest)
                 else:
                     self.copy(self.materialise(m, arg, env), dest)
             case Tuple(elements):

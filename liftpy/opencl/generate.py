@@ -26,7 +26,7 @@ from liftpy.opencl.emit import Emitter, Env
 from liftpy.opencl.kernel import Buffer, Launch, Module, Names, flat
 from liftpy.opencl.memory import Part, figures, parts_of, slots
 from liftpy.opencl.reading import Access, UnrollError
-from liftpy.opencl.scalars import division_helpers
+from liftpy.opencl.scalars import division_helpers, stream_helpers
 from liftpy.opencl.unswitch import stored_together, unswitched
 from liftpy.views.access import Allocate, Memory, memory_view, part_name
 
@@ -43,7 +43,7 @@ sin cos tanh pow floor ceil
 #: Names that the emitter makes, and families of OpenCL's own.
 TAKEN = re.compile(
     r"(v|i|acc|p|l|next|gid|wid|lid|k)\d+\w*|lanes"
-    r"|(u?(char|short|int|long)|float|double|half|bool)\d*|(vload|vstore|convert_|as_|floor_|quotient_|rest_|native_)\w*"
+    r"|(u?(char|short|int|long)|float|double|half|bool)\d*|(vload|vstore|convert_|as_|floor_|quotient_|rest_|native_|stream_)\w*"
 )
 RESERVED = frozenset(WORDS.split())
 
@@ -81,7 +81,7 @@ def assemble(program: Program, cut: Chain) -> tuple[Module, tuple[EmittedKernel,
     header = [f"#pragma OPENCL EXTENSION {extension} : enable" for extension in needed]
     if "floor_div(" in text or "floor_mod(" in text:
         header.append(HELPERS)
-    header += division_helpers(text)
+    header += division_helpers(text) + stream_helpers(text)
     module = Module(
         program.name,
         "\n".join([*header, text]),

@@ -174,3 +174,30 @@ inline {t} rest_{t}({t} a, {t} b) {{
 def division_helpers(text: str) -> list[str]:
     """The definitions of the divisions that a text calls."""
     return [HELPER.format(t=t) for t in sorted(set(DIVISIONS.findall(text)))]
+
+
+# --- stores past the caches ---------------------------------------------------------------------
+
+STREAMS = re.compile(r"\bstream_([a-z]+)(\d+)\(")
+STREAMING = """\
+#ifdef __has_builtin
+#if __has_builtin(__builtin_nontemporal_store)
+#define HAS_STREAMED
+#endif
+#endif
+"""
+STREAM = """\
+inline void stream_{t}{width}({t}{width} value, __global {t}* place) {{
+#ifdef HAS_STREAMED
+  __builtin_nontemporal_store(value, (__global {t}{width}*)place);
+#else
+  vstore{width}(value, 0, place);
+#endif
+}}
+"""
+
+
+def stream_helpers(text: str) -> list[str]:
+    """The definitions of the streamed stores that a text calls."""
+    kinds = sorted(set(STREAMS.findall(text)))
+    return [STREAMING, *(STREAM.format(t=t, width=width) for t, width in kinds)] if kinds else []

@@ -13,7 +13,8 @@ of its place.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -40,6 +41,8 @@ from liftpy.views.access import Apply, Choice, Constant, FromIndex, Inside, Lane
 class Store:
     """A value and its place; of `width` lanes, which both depend on by the variable `lane`.
 
+    A `streamed` one passes the caches by, where it is a whole vector at a multiple of its length.
+
     The place may stand behind conditions, with a constant where they fail (Note [Places behind a
     condition]).
     """
@@ -48,6 +51,7 @@ class Store:
     term: Term
     lane: str = ""
     width: int = 1
+    streamed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,7 @@ class Storing(Reading):
     depth: int = field(init=False, default=0)
     indices: dict[tuple[Nat, str, int], Nat] = field(init=False, default_factory=dict)
     placed: dict[tuple[int, str, int], tuple[Term, Term]] = field(init=False, default_factory=dict)
+    streams: bool = field(init=False, default=False)
 
     # --- unrolled loops ---
 
@@ -128,10 +133,9 @@ class Storing(Reading):
     def at_step(self, action: Action, counter: str, k: int) -> Action:
         """An action at one step of a loop around it."""
         match action:
-            case Store(target, term, lane, width):
-                return Store(
-                    self.term_at(target, counter, k), self.term_at(term, counter, k), lane, width
-                )
+            case Store(target, term):
+                target, term = self.term_at(target, counter, k), self.term_at(term, counter, k)
+                return Store(target, term, action.lane, action.width, action.streamed)
             case Steps(inner, length, actions):
                 return Steps(inner, length, tuple(self.at_step(a, counter, k) for a in actions))
             case _:
@@ -182,6 +186,15 @@ class Storing(Reading):
 
     # --- stores ---
 
+    @contextmanager
+    def streaming(self, *, streams: bool) -> Generator[None]:
+        """Whether stores in between are streamed; they are where those around are."""
+        before, self.streams = self.streams, self.streams or streams
+        try:
+            yield
+        finally:
+            self.streams = before
+
     def store(self, dest: Term, value: Term) -> None:
         """One scalar."""
         self.do(Store(dest, value))
@@ -194,7 +207,7 @@ class Storing(Reading):
             return
         lane = f"store{width}"
         index = var(lane, 0, width - 1)
-        self.do(Store(dest[index], value[index], lane, width))
+        self.do(Store(dest[index], value[index], lane, width, self.streams))
 
     def put_store(self, store: Store) -> None:
         """The statement of a store; none where there is no place for it."""
@@ -273,7 +286,12 @@ class Storing(Reading):
             self.put(Assign(self.place(start, width), whole))
         else:
             pointer = Text(f"&{self.cell(start)}")
-            self.put(Do(CallC(f"vstore{width}", (whole, Text("0"), pointer))))
+            streamed = store.streamed and start.memory.space == "global"
+            if streamed and is_aligned(start.index, width):
+                call = CallC(f"stream_{kind}", (whole, pointer))
+            else:
+                call = CallC(f"vstore{width}", (whole, Text("0"), pointer))
+            self.put(Do(call))
         self.note_store(start, width)
 
     def note_store(self, dest: Load, width: int) -> None:
@@ -284,6 +302,11 @@ class Storing(Reading):
             key = self.live.get(dest.memory, 0), dest.memory
             stored = self.stored.setdefault(key, set())
             stored.update(range(int(dest.index), int(dest.index) + width))
+
+
+def is_aligned(index: Nat, width: int) -> bool:
+    """Whether a vector at an index is aligned as its type is, as its memory begins."""
+    return width & (width - 1) == 0 and index % width == ZERO
 
 
 def without(held: list[Inside], place: Term) -> Term:

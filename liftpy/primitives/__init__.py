@@ -22,6 +22,7 @@ from liftpy.primitives.lowered import (
     ToGlobal,
     ToLocal,
     ToPrivate,
+    ToStreamed,
 )
 from liftpy.primitives.map import Map
 from liftpy.primitives.pad import Pad, PadClamp, PadMirror, PadWrap
@@ -85,6 +86,7 @@ PRIMITIVES: dict[str, type[Primitive]] = {
         IterateSeq,
         SlideSeq,
         ToGlobal,
+        ToStreamed,
         ToLocal,
         ToPrivate,
     )
@@ -136,6 +138,7 @@ __all__ = [
     "ToGlobal",
     "ToLocal",
     "ToPrivate",
+    "ToStreamed",
     "Transpose",
     "Uncover",
     "Unslide",

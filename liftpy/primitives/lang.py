@@ -69,6 +69,7 @@ from liftpy.primitives.lowered import (
     ToGlobal,
     ToLocal,
     ToPrivate,
+    ToStreamed,
 )
 from liftpy.primitives.map import Map
 from liftpy.primitives.pad import Pad
@@ -460,6 +461,11 @@ def reduce_vec(f: Callee, init: Start) -> Section:
 def to_global(x: Expr) -> Expr:
     """The value, stored in global memory."""
     return call(ToGlobal(), x)
+
+
+def to_streamed(x: Expr) -> Expr:
+    """The value, stored in global memory past the caches where the device can."""
+    return call(ToStreamed(), x)
 
 
 def to_local(x: Expr) -> Expr:

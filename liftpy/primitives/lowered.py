@@ -203,7 +203,7 @@ class ReduceVec(Primitive):
 class Memory(Primitive):
     """A value, and the memory it is stored in.
 
-    toGlobal, toLocal, toPrivate : a -> a
+    toGlobal, toStreamed, toLocal, toPrivate : a -> a
     """
 
     unconditional: ClassVar[str] = "the value stays what it is"
@@ -223,6 +223,17 @@ class ToGlobal(Memory):
     """The value is stored in global memory; outside every parallel map it ends a kernel."""
 
     name: ClassVar[str] = "toGlobal"
+
+
+@dataclass(frozen=True)
+class ToStreamed(ToGlobal):
+    """The value is stored in global memory past the caches, where the device has such stores.
+
+    It saves reading the lines that are overwritten, and room in the caches, where nobody reads the
+    value soon. Only whole vectors at places that their length divides are stored so.
+    """
+
+    name: ClassVar[str] = "toStreamed"
 
 
 @dataclass(frozen=True)

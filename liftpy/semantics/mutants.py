@@ -39,6 +39,7 @@ LAWS: dict[str, str] = {
     "transpose_introduction: xss for transpose at the top": UNDONE,
     "map_copy: xs for map at the top": UNDONE,
     "to_global: x for toGlobal at the top": UNDONE,
+    "to_streamed: x for toStreamed at the top": UNDONE,
     "to_local: x for toLocal at the top": UNDONE,
     "to_private: x for toPrivate at the top": UNDONE,
     "reduce_exchange: not transposed at 1.0": UNDONE,

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 from liftpy.ir.expr import Param, call
-from liftpy.primitives import ToGlobal, ToLocal, ToPrivate
+from liftpy.primitives import ToGlobal, ToLocal, ToPrivate, ToStreamed
 from liftpy.rewrite.rule import Rule
 from liftpy.rewrite.rules.notation import T, U, array, fmap, n, unknown
 
 xs, x = array("xs", T, n), Param("x", T)
 f = unknown("f", U)
-SPACES = {"global": ToGlobal(), "local": ToLocal(), "private": ToPrivate()}
+SPACES = {
+    "global": ToGlobal(),
+    "streamed": ToStreamed(),
+    "local": ToLocal(),
+    "private": ToPrivate(),
+}
 
 MAP_COPY = Rule("map_copy", "memory", xs, fmap(lambda x: x, xs))
 
-TO_GLOBAL, TO_LOCAL, TO_PRIVATE = (
+TO_GLOBAL, TO_STREAMED, TO_LOCAL, TO_PRIVATE = (
     Rule(f"to_{space}", "memory", x, call(store, x), proof="definition")
     for space, store in SPACES.items()
 )
 
 #: A value that is not stored is computed where it is used.
-GLOBAL_DROPPED, LOCAL_DROPPED, PRIVATE_DROPPED = (
+GLOBAL_DROPPED, STREAMED_DROPPED, LOCAL_DROPPED, PRIVATE_DROPPED = (
     Rule(f"{space}_dropped", "memory", call(store, x), x, proof="definition")
     for space, store in SPACES.items()
 )
 
 #: Storing an array is storing its elements one by one.
-GLOBAL_OF_MAP, LOCAL_OF_MAP, PRIVATE_OF_MAP = (
+GLOBAL_OF_MAP, STREAMED_OF_MAP, LOCAL_OF_MAP, PRIVATE_OF_MAP = (
     Rule(
         f"{space}_of_map",
         "memory",
@@ -38,12 +43,15 @@ GLOBAL_OF_MAP, LOCAL_OF_MAP, PRIVATE_OF_MAP = (
 RULES = (
     MAP_COPY,
     TO_GLOBAL,
+    TO_STREAMED,
     TO_LOCAL,
     TO_PRIVATE,
     GLOBAL_DROPPED,
+    STREAMED_DROPPED,
     LOCAL_DROPPED,
     PRIVATE_DROPPED,
     GLOBAL_OF_MAP,
+    STREAMED_OF_MAP,
     LOCAL_OF_MAP,
     PRIVATE_OF_MAP,
 )

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from liftpy.errors import RuleRefused
 from liftpy.ir.expr import Expr, FunCall, Lambda, Program, Tuple
+from liftpy.ir.types import ArrayType, size_bytes
 from liftpy.ir.walk import at, top_down
 from liftpy.primitives import Map, Reduce, Slide
 from liftpy.primitives.vector import MAX_LANES
@@ -53,9 +54,10 @@ from liftpy.rewrite.strategies.tile import (
     tiled_lengths,
     windows_in_local,
 )
-from liftpy.rewrite.strategy import Derivation, Failure, Strategy, identity, seq
+from liftpy.rewrite.strategy import Derivation, Failure, Strategy, identity, rule, seq
 
 Choices = tuple[tuple[str, str], ...]
+STREAMED_BYTES = 2**18  # a smaller result may stay in a core's caches until somebody reads it
 MAX_EXTRA = 32  # rows and columns of optimisational padding (specs: lift-convolution, section 6)
 
 
@@ -118,6 +120,23 @@ def stages_of(choices: dict[str, str]) -> str:
 def stored_apart(stored: str) -> Strategy:
     """The stages as chosen."""
     return store_stages(plain()) if stored == "stored" else identity
+
+
+def stores(program: Program) -> dict[str, tuple[str, ...]]:
+    """The choice of how a large result is stored, in vectors; none for a small one.
+
+    `cached` reads a line before it is overwritten, and leaves it in the caches; `streamed` does
+    neither.
+    """
+    t = program.body.body.type
+    if not isinstance(t, ArrayType) or int(size_bytes(t)) < STREAMED_BYTES:
+        return {}
+    return {"stores": ("cached", "streamed")}
+
+
+def stored_so(choices: dict[str, str]) -> Strategy:
+    """The result as chosen of `stores`."""
+    return rule("to_streamed") if choices.get("stores") == "streamed" else identity
 
 
 def outer_length(expr: Expr) -> int:
@@ -189,7 +208,8 @@ def direct_choices(program: Program) -> Iterator[Choices]:
     both = bool(blocked_stage(body)) and blocked_stage(with_epilogues(body)) == ()
     apart = {"stages": ("fused", "stored")} if both else {}
     last = tails(block_lengths(program))
-    yield from product(**apart, pad=stored_views(program), level=("glb", "wrg"), **last)
+    words = {"pad": stored_views(program), "level": ("glb", "wrg")}
+    yield from product(**apart, **words, **last, **stores(program))
 
 
 def with_epilogues(expr: Expr) -> Expr:
@@ -212,7 +232,8 @@ def direct_strategy(
         cuts=cuts(program, choices.get("tail", "none")),
     )
     inward = fused_inward if choices.get("stages") == "fused" else identity
-    return seq(inward, in_their_stage(blocks), store_padding(choices["pad"]))
+    padding = store_padding(choices["pad"])
+    return seq(inward, in_their_stage(blocks), padding, stored_so(choices))
 
 
 def staged_parameters(program: Program, _choices: dict[str, str]) -> tuple[Parameter, ...]:
@@ -306,7 +327,8 @@ def tiled_choices(program: Program) -> Iterator[Choices]:
         result = tiles_of(choices, sizes)(program.body.body)
         if not isinstance(result, Failure):
             words = tuple(map(show_mapping, mappings(result.expr, ordered=True)))
-            rest = product(pad=paddings(program), map=words)
+            streamed = stores(program) if choices["vector"] == "yes" else {}
+            rest = product(pad=paddings(program), map=words, **streamed)
             yield from ((*made, *more) for more in rest)
 
 
@@ -315,7 +337,8 @@ def tiled_strategy(
 ) -> Strategy:
     """`tile`, at the levels of a mapping, with the padded input stored, in part, or not."""
     tiles = tiles_of(choices, tuple(sizes.values()))
-    return seq(tiles, mapped(read_mapping(choices["map"])), store_padding(choices["pad"]))
+    padding = store_padding(choices["pad"])
+    return seq(tiles, mapped(read_mapping(choices["map"])), padding, stored_so(choices))
 
 
 def is_tileable(program: Program) -> bool:

@@ -1,0 +1,137 @@
+"""Stores past the caches: the same numbers, in whole vectors at multiples of their length."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from liftpy.compile import compile_candidate, compile_program, skeletons
+from liftpy.constraints.device import Device
+from liftpy.explore.candidate import Candidate
+from liftpy.explore.space import Space
+from liftpy.opencl.run import find_device
+from liftpy.primitives.text import parse
+from liftpy.rewrite.strategies import families
+from liftpy.semantics.evaluate import evaluate
+from liftpy.workloads import Convolution, convolution, matmul, workload
+from tests.compile.test_programs import agree, inputs, lowered, right
+from tests.oclgrind import check_all_under_oclgrind
+from tests.thinned import thinned
+
+STREAM = re.compile(r"^ .*\bstream_\w+\(", re.MULTILINE)
+STORE = re.compile(r"^ .*\bvstore\d+\(.*\boutput", re.MULTILINE)
+DOUBLED = "asVector({v}) |> mapSeq(mapVec(x => x * {k})) |> asScalar"
+
+#: Programs, with how many stores of their texts are streamed, and how many vectors are not.
+LOWERED = {
+    "a result": (f"xs |> mapGlb(0, r => r |> {DOUBLED.format(v=4, k='2')}) |> toStreamed", 1, 0),
+    "of a part": (f"xs |> mapGlb(0, r => r |> {DOUBLED.format(v=4, k='2')} |> toStreamed)", 1, 0),
+    "of eight": (f"xs |> mapGlb(0, r => r |> {DOUBLED.format(v=8, k='2')} |> toStreamed)", 1, 0),
+    "at an odd place": (
+        (
+            f"xs |> mapGlb(0, r => concat(r |> take(1) |> mapSeq(x => x * 7),"
+            f" r |> {DOUBLED.format(v=4, k='2')})) |> toStreamed"
+        ),
+        0,
+        1,
+    ),
+    "between kernels": (
+        (
+            f"xs |> mapGlb(0, r => r |> {DOUBLED.format(v=4, k='2')}) |> toStreamed"
+            " |> transpose |> mapGlb(0, mapSeq(x => x + 1))"
+        ),
+        1,
+        0,
+    ),
+    "scalars": ("xs |> mapGlb(0, mapSeq(x => x * 2)) |> toStreamed", 0, 0),
+    "stored twice": (
+        f"xs |> mapGlb(0, r => r |> {DOUBLED.format(v=4, k='2')}) |> toStreamed |> toGlobal",
+        1,
+        0,
+    ),
+    "each of two": (
+        (
+            f"(xs |> mapGlb(0, r => r |> {DOUBLED.format(v=4, k='2')}),"
+            f" xs |> mapGlb(0, r => r |> {DOUBLED.format(v=8, k='3')})) |> toStreamed"
+        ),
+        2,
+        0,
+    ),
+    "in registers and in between": (
+        (
+            "xs |> mapGlb(0, r => r |> mapSeq(x => x + 1) |> toPrivate |> asVector(4)"
+            " |> mapSeq(mapVec(x => x * 2)) |> asScalar |> toStreamed)"
+        ),
+        1,
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOWERED)
+def test_whole_vectors_at_multiples_of_their_length_are_streamed(
+    runtime: Device, name: str
+) -> None:
+    expression, streamed, vectors = LOWERED[name]
+    text = f"def p(xs: [5][8]f32) = {expression}"
+    got, arrays = lowered(text, runtime)
+    expected = evaluate(parse(text), *arrays, dtype=np.float64)
+    parts = zip(got, expected, strict=True) if isinstance(got, tuple) else [(got, expected)]
+    for part, meant in parts:
+        agree(part, np.asarray(meant), name)
+    source = compile_program(parse(text)).module.source
+    assert len(set(STREAM.findall(source))) == streamed
+    assert len(STORE.findall(source)) == vectors
+
+
+PROGRAMS = {
+    "matrix product": matmul(12, 5, 24),
+    "convolution": convolution(Convolution(4, 3, 12, 8, (3, 3), (1, 1), (1, 1, 1, 1)), "layer"),
+    "stencil": workload("stencil/jacobi5/12x16"),
+}
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results of any size may be streamed."""
+    monkeypatch.setattr(families, "STREAMED_BYTES", 1)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_families_with_vectors_stream_what_is_large(runtime: Device, name: str) -> None:
+    found = drawn(name)
+    assert any(STREAM.search(right(c, runtime)) for c in thinned(found, runtime))
+
+
+def drawn(name: str) -> list[Candidate]:
+    """Streamed candidates of a program, in vectors of four."""
+    program = PROGRAMS[name]
+    made = skeletons(program, ("direct", "tiled"))
+    streamed = tuple(s for s in made if ("stores", "streamed") in s.choices)
+    space = Space.of(program, find_device(), streamed)
+    members = space.members[:: max(1, len(space.members) // 4)]
+    sizes = ((m, m.first({"v": 4}, 0)) for m in members)
+    return [Candidate(program, m.skeleton, tuple(s.items())) for m, s in sizes if s is not None]
+
+
+def test_a_small_result_has_one_way_of_being_stored() -> None:
+    for program in PROGRAMS.values():
+        for skeleton in skeletons(program, ("direct", "tiled")):
+            assert "stores" not in dict(skeleton.choices)
+
+
+@pytest.mark.oclgrind
+@pytest.mark.usefixtures("small")
+def test_streamed_stores_stay_in_bounds() -> None:
+    candidates = [drawn(name)[0] for name in PROGRAMS]
+    jobs = []
+    for c in candidates:
+        given = zip(c.program.params, inputs(c.program), strict=True)
+        jobs.append((compile_candidate(c.skeleton, c.assignment), {p.name: a for p, a in given}))
+    for (got, complaints), c in zip(check_all_under_oclgrind(jobs), candidates, strict=True):
+        assert not complaints, complaints[:3]
+        expected = evaluate(c.program, *inputs(c.program), dtype=np.float64)
+        agree(got, np.asarray(expected), "under Oclgrind")
