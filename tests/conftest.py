@@ -41,9 +41,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         absent("oclgrind", "no command `oclgrind`: install the Debian package oclgrind")
 
 
-@pytest.fixture(scope="session", params=["intel", "pocl"])
+@pytest.fixture(scope="module", params=["intel", "pocl"])
 def runtime(request: pytest.FixtureRequest):
-    """A device of each OpenCL runtime that liftpy is tested on."""
+    """A device of each OpenCL runtime that liftpy is tested on.
+
+    By module, so that what a module makes for one runtime is still there for the other.
+    """
     try:
         return find_device(request.param)
     except (DeviceRefused, UnknownName) as refusal:

@@ -60,7 +60,7 @@ def run_under_oclgrind(argv: list[str]) -> subprocess.CompletedProcess[str]:
         (Path(vendors) / "oclgrind.icd").write_text(f"{library}\n", encoding="utf-8")
         environment = os.environ | CHECKS | {"OCL_ICD_VENDORS": vendors, "PYTHONPATH": path}
         return subprocess.run(
-            argv, env=environment, capture_output=True, text=True, check=False, timeout=300
+            argv, env=environment, capture_output=True, text=True, check=False, timeout=900
         )
 
 

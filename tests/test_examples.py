@@ -16,13 +16,13 @@ from liftpy.compile import compile_candidate, skeletons
 from liftpy.constraints.device import Device
 from liftpy.explore.space import Space
 from liftpy.ir.expr import Program
-from liftpy.opencl.run import Session
 from liftpy.primitives.text import parse, show
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.sizes import at_arrays, at_sizes
 from liftpy.workloads import FAMILIES, workload
 from liftpy.workloads.family import Family
+from tests.batch import results
 from tests.thinned import thinned
 from tests.workloads.references import CASES, inputs
 
@@ -206,14 +206,11 @@ def test_an_example_is_right(runtime: Device, file: str) -> None:
     space = Space.of(example, runtime, derived(file))
     assert space.families
     draws = 1 if file in BUILT_IN else DRAWS
-    with Session(runtime) as session:
-        drawn = [c for f in space.families for c in space.sample(draws, 2, f)]
-        for candidate in thinned(drawn, runtime):
-            module = compile_candidate(candidate.skeleton, candidate.assignment)
-            with session.load(module) as loaded:
-                loaded.set_constants({n: arrays[n] for n in example.constants})
-                inputs = {n: a for n, a in arrays.items() if n not in example.constants}
-                agrees(loaded.run(inputs, poison=True), expected, candidate)
+    drawn = thinned([c for f in space.families for c in space.sample(draws, 2, f)], runtime)
+    modules = [compile_candidate(c.skeleton, c.assignment) for c in drawn]
+    given = [arrays[p.name] for p in example.params]
+    for candidate, got in zip(drawn, results(runtime, modules, given), strict=True):
+        agrees(got, expected, candidate)
 
 
 def agrees(got: Any, expected: Any, what: object) -> None:

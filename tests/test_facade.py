@@ -42,7 +42,7 @@ def test_an_unknown_name_is_no_attribute():
 
 def run(code):
     return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 
 from liftpy.errors import InternalError
 from liftpy.ir.constraint import Constraint
@@ -75,7 +76,7 @@ def refutation(rule: Rule, suggested: Sizes | None = None) -> Refuted | None:
     allowed: list[Sizes] = []
     if suggested is not None and all(name in suggested for name in names):
         allowed.append({name: suggested[name] for name in names})
-    allowed += [at for at in assignments(variables(rule)) if hold(assumed, at)]
+    allowed += _holding(assumed, tuple(variables(rule)))
     grades: list[list[Sizes]] = [[], [], []]
     for at in allowed:
         grades[grade(at, measured)].append(at)
@@ -86,6 +87,12 @@ def refutation(rule: Rule, suggested: Sizes | None = None) -> Refuted | None:
             named = ", ".join(given)
             return Refuted(obligation, f"{named}: {words}" if named else words)
     return None
+
+
+@lru_cache(maxsize=16)
+def _holding(assumed: tuple[Constraint, ...], names: tuple[Var, ...]) -> tuple[Sizes, ...]:
+    """The sizes to try at which conditions hold; the mutants of a rule have the same."""
+    return tuple(at for at in assignments(list(names)) if hold(assumed, at))
 
 
 def possible(rule: Rule) -> bool:

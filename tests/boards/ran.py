@@ -21,7 +21,7 @@ def run(
     environment = {n: v for n, v in os.environ.items() if n != "OCL_ICD_VENDORS"}
     command = [str(board), "--bundle", str(bundle), "--device", device, *options]
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, env=environment, timeout=60
+        command, capture_output=True, text=True, check=False, env=environment, timeout=300
     )
 
 

@@ -19,7 +19,8 @@ from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from liftpy.rewrite.strategy import Failure
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import Convolution, convolution, workload
-from tests.compile.test_families import direct, run
+from tests.batch import results
+from tests.compile.test_families import direct
 from tests.compile.test_programs import inputs
 
 TIMES = """map(row => b |> transpose |> map(column =>
@@ -83,8 +84,7 @@ def test_an_epilogue_is_part_of_the_kernel(runtime: Device, name: str) -> None:
     assert "acc0_0.s" not in module.source or name == "transposed"
     arrays = inputs(program)
     expected = np.asarray(evaluate(program, *arrays, dtype=np.float64))
-    named = {p.name: a for p, a in zip(program.params, arrays, strict=True)}
-    got = run(runtime, module, named, program.constants)
+    (got,) = results(runtime, [module], arrays)
     np.testing.assert_allclose(got, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
 
 
@@ -112,7 +112,7 @@ def test_a_layer_s_rectifier_takes_no_kernel(
     assert module.memory.scratch == 0 or family == "staged"
     arrays, expected = clipped()
     assert (expected == 0).any()
-    got = run(runtime, module, arrays, program.constants)
+    (got,) = results(runtime, [module], [arrays[p.name] for p in program.params])
     np.testing.assert_allclose(got, expected, rtol=0, atol=1e-5 * expected.max())
 
 
@@ -126,14 +126,14 @@ def test_whether_the_stage_is_stored_is_a_choice(runtime: Device) -> None:
     """Both forms are drawn, and give the same numbers."""
     space = space_of(convolution(LAYER), runtime)
     arrays, _ = clipped()
-    results = []
+    modules = []
     for choice in ("fused", "stored"):
         words = {FAMILY: "direct", "stages": choice, "pad": "fused", "level": "glb"}
         candidate = space.candidate({**words, **SIZES})
         module = compile_candidate(candidate.skeleton, candidate.assignment)
         assert len(module.launches) == (3 if choice == "stored" else 2)
-        results.append(run(runtime, module, arrays, frozenset({"w", "b"})))
-    np.testing.assert_array_equal(*results)
+        modules.append(module)
+    np.testing.assert_array_equal(*results(runtime, modules, [arrays[n] for n in "xwb"]))
 
 
 UNFUSED = {

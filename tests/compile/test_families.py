@@ -15,13 +15,14 @@ from liftpy.explore.candidate import Candidate
 from liftpy.explore.space import Space as Candidates
 from liftpy.ir.expr import Program
 from liftpy.opencl.kernel import Module
-from liftpy.opencl.run import Session
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.rewrite.strategy import replay
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import Convolution, convolution, matmul, workload
+from tests.batch import results
 from tests.oclgrind import check_all_under_oclgrind
+from tests.spaces import derived
 from tests.thinned import thinned
 
 LAYERS: dict[str, Convolution] = {
@@ -68,17 +69,6 @@ def direct(layer: Convolution, x: np.ndarray, w: np.ndarray, b: np.ndarray) -> n
     return out
 
 
-def run(
-    device: Device, module: Module, arrays: dict[str, np.ndarray], constants: frozenset[str]
-) -> np.ndarray:
-    """The module's result in poisoned buffers; its memory figures are what was allocated."""
-    with Session(device) as session, session.load(module) as loaded:
-        loaded.set_constants({n: a for n, a in arrays.items() if n in constants})
-        result = loaded.run({n: a for n, a in arrays.items() if n not in constants}, poison=True)
-        assert loaded.allocated_bytes == module.memory.allocated
-    return result
-
-
 @pytest.mark.parametrize("family", list(FAMILIES))
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_drawn_candidate_is_right(runtime: Device, name: str, family: str) -> None:
@@ -87,16 +77,17 @@ def test_every_drawn_candidate_is_right(runtime: Device, name: str, family: str)
     drawn = candidates(name, runtime, family, DRAWS)
     if family in {"plain", "direct"} or (family == "staged" and name in TILED):
         assert drawn
-    for candidate in thinned(drawn, runtime):
-        module = compile_candidate(candidate.skeleton, candidate.assignment)
-        got = run(runtime, module, arrays, program(name).constants)
+    tried = thinned(drawn, runtime)
+    modules = [compile_candidate(c.skeleton, c.assignment) for c in tried]
+    given = [arrays[p.name] for p in program(name).params]
+    for candidate, got in zip(tried, results(runtime, modules, given), strict=True):
         error = np.abs(got - expected).max() / np.abs(expected).max()
         assert error <= 1e-5, (candidate, error)
 
 
 def candidates(name: str, device: Device, family: str, draws: int) -> list[Candidate]:
     """Drawn candidates of a family; its skeletons take turns."""
-    made = skeletons(program(name), (family,))
+    made = derived(program(name), (family,))
     return Candidates.of(program(name), device, made).sample(draws, seed=11)
 
 

@@ -13,13 +13,14 @@ from liftpy.compile import compile_program
 from liftpy.constraints.device import Device
 from liftpy.errors import TypeRefused
 from liftpy.explore.campaign import space_of
-from liftpy.explore.candidate import Candidate
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from tests.compile.test_families import generic
-from tests.compile.test_programs import agree, convolution, inputs, lowered
-from tests.compile.test_programs import right as run_candidate
+from tests.compile.test_programs import agree, convolution, inputs, lowered, of_each_skeleton
+from tests.compile.test_programs import right as run_candidates
 from tests.oclgrind import check_all_under_oclgrind
+from tests.spaces import space
+from tests.thinned import thinned
 
 XS_YS = "xs: [7]f32, ys: [5]f32"
 XS, XSS, XSSS = "xs: [7]f32", "xss: [3][5]f32", "xsss: [2][3][5]f32"
@@ -223,13 +224,9 @@ PROGRAMS = BORDERS | {
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_form_of_a_program_with_layouts_is_right(runtime: Device, name: str) -> None:
-    program = parse(PROGRAMS[name])
-    space = space_of(program, runtime)
-    assert ("direct" in space.families) == (name in BORDERS or "product" in name)
-    for member in space.members:
-        sizes = member.first({"v": 4} if "v" in member.system.by_name else {}, 0)
-        if sizes is not None:
-            run_candidate(Candidate(program, member.skeleton, tuple(sizes.items())), runtime)
+    found = space(parse(PROGRAMS[name]), runtime)
+    assert ("direct" in found.families) == (name in BORDERS or "product" in name)
+    run_candidates(of_each_skeleton(found, thinned(found.members, runtime)), runtime)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +234,6 @@ def test_every_form_of_a_program_with_layouts_is_right(runtime: Device, name: st
     [("a border of results", 2), ("scattered results", 1), ("two parts, computed apart", 1)],
 )
 def test_only_what_is_read_again_has_a_kernel_of_its_own(name: str, kernels: int) -> None:
-    space = space_of(parse(PROGRAMS[name]), generic())
-    candidate = space.candidate({})
+    candidate = space_of(parse(PROGRAMS[name]), generic()).candidate({})
     source = compile_program(candidate.skeleton.at(candidate.assignment)).module.source
     assert source.count("__kernel") == kernels

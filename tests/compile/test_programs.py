@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
-from liftpy.compile import compile_program
+from liftpy.compile import compile_candidate, compile_program
 from liftpy.constraints.device import Device
 from liftpy.errors import TypeRefused
 from liftpy.explore.campaign import space_of
 from liftpy.explore.candidate import FAMILY, Candidate
-from liftpy.explore.kernel import Kernel, compile_to_kernel
+from liftpy.explore.kernel import compile_to_kernel
+from liftpy.explore.space import Member, Space
 from liftpy.ir.expr import Program
 from liftpy.opencl.run import Session
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import matmul
+from tests.batch import results
 from tests.compile.test_families import generic
 from tests.compile.test_tuples import right_in_every_family
+from tests.spaces import space
 from tests.thinned import thinned
 
 PRODUCT = "xss |> map(row => kss |> map(column => zip(row, column) |> {}))"
@@ -140,34 +144,39 @@ def agree(got: np.ndarray, expected: np.ndarray, what: object) -> None:
     np.testing.assert_allclose(got, expected, rtol=0, atol=tolerance, err_msg=str(what))
 
 
-def right(candidate: Candidate, device: Device) -> str:
-    """The sources of a candidate whose result is that of the program."""
-    arrays = inputs(candidate.program)
-    kernel = Kernel(candidate, device)
-    try:
-        expected = evaluate(candidate.program, *arrays, dtype=np.float64)
-        agree(kernel(*arrays), np.asarray(expected), candidate)
-    finally:
-        kernel.close()
-    return kernel.sources
+def right(candidates: Sequence[Candidate], device: Device) -> None:
+    """Each candidate's result is that of its program, the same for all."""
+    program = candidates[0].program
+    arrays = inputs(program)
+    expected = np.asarray(evaluate(program, *arrays, dtype=np.float64))
+    modules = [compile_candidate(c.skeleton, c.assignment) for c in candidates]
+    for candidate, got in zip(candidates, results(device, modules, arrays), strict=True):
+        agree(got, expected, candidate)
 
 
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_every_form_of_a_program_is_right(runtime: Device, name: str) -> None:
     """One candidate of each skeleton, with vectors of four lanes where it has any."""
     program = parse(PROGRAMS[name])
-    space = space_of(program, runtime)
-    assert space.families[0] == "plain"
-    for member in thinned(space.members, runtime):
-        sizes = member.first({"v": 4} if "v" in member.system.by_name else {}, 0)
-        if sizes is not None:
-            right(Candidate(program, member.skeleton, tuple(sizes.items())), runtime)
+    found = space(program, runtime)
+    assert found.families[0] == "plain"
+    right(of_each_skeleton(found, thinned(found.members, runtime)), runtime)
+
+
+def of_each_skeleton(found: Space, members: Sequence[Member]) -> list[Candidate]:
+    """A candidate of each skeleton that has one, with vectors of four lanes where it has any."""
+    first = [(m, m.first({"v": 4} if "v" in m.system.by_name else {}, 0)) for m in members]
+    return [
+        Candidate(found.program, m.skeleton, tuple(sizes.items()))
+        for m, sizes in first
+        if sizes is not None
+    ]
 
 
 @pytest.mark.parametrize("name", [n for n, text in PROGRAMS.items() if "kss" in text])
 def test_a_product_of_any_type_has_blocks(name: str) -> None:
     """`direct` applies to every program of that shape, and where a sum is compared after it."""
-    assert "direct" in space_of(parse(PROGRAMS[name]), generic()).families
+    assert "direct" in space(parse(PROGRAMS[name]), generic()).families
 
 
 @pytest.mark.parametrize(
@@ -227,7 +236,7 @@ def test_a_parameter_may_have_any_name(
           {xs} |> pad(1, 1, -inf) |> slide(3, 1) |> map(w => zip({ks}, {bs}) |> map((k, b) =>
             zip(w, k) |> reduce((s, q) => s + max(q.0, q.1), b)))""")
     settings = {"v": 2} if family == "direct" else {}
-    right(space_of(program, runtime).candidate({FAMILY: family} | settings), runtime)
+    right([space_of(program, runtime).candidate({FAMILY: family} | settings)], runtime)
 
 
 @pytest.mark.parametrize("family", ["plain", "direct"])
@@ -237,7 +246,7 @@ def test_two_names_may_become_one_in_c(runtime: Device, family: str) -> None:
         def `a-b`(`x-y`: [6][5]f32, const `x+y`: [4][5]f32, const x_y: [4]f32) =
           `x-y` |> map(a => zip(`x+y`, x_y) |> map((b, c) =>
             zip(a, b) |> map((p, q) => p * q) |> reduce(add, c)))""")
-    right(space_of(program, runtime).candidate({FAMILY: family}), runtime)
+    right([space_of(program, runtime).candidate({FAMILY: family})], runtime)
 
 
 @pytest.mark.parametrize("name", ["floor_div", "floor_mod", "xs"])

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import pytest
 
 from liftpy.compile import compile_candidate
 from liftpy.constraints.device import Device
-from liftpy.explore.campaign import space_of
 from liftpy.explore.candidate import FAMILY
 from liftpy.primitives.text import parse
 from tests.compile.test_families import generic
 from tests.compile.test_programs import inputs, right
 from tests.oclgrind import check_all_under_oclgrind
+from tests.spaces import space
 from tests.thinned import thinned
 
 TIMES = (
@@ -67,11 +69,10 @@ BLOCKED = [
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_form_of_some_stages_is_right(runtime: Device, name: str) -> None:
     """Drawn candidates of every family: what the constraints allow compiles and is right."""
-    space = space_of(parse(PROGRAMS[name]), runtime)
-    assert ("direct" in space.families) == (name in BLOCKED)
-    for family in space.families:
-        for candidate in thinned(space.sample(DRAWS, 3, family), runtime):
-            right(candidate, runtime)
+    found = space(parse(PROGRAMS[name]), runtime)
+    assert ("direct" in found.families) == (name in BLOCKED)
+    drawn = [thinned(found.sample(DRAWS, 3, family), runtime) for family in found.families]
+    right(list(chain(*drawn)), runtime)
 
 
 @pytest.mark.parametrize(
@@ -80,10 +81,10 @@ def test_every_form_of_some_stages_is_right(runtime: Device, name: str) -> None:
 )
 def test_a_stage_is_fused_or_stored_by_choice(name: str, fused: int, stored: int) -> None:
     """As many kernels; a stage that is stored is folded once for each element."""
-    space = space_of(parse(PROGRAMS[name]), generic())
+    found = space(parse(PROGRAMS[name]), generic())
     kernels = {}
     for choice in ("fused", "stored"):
-        candidate = space.candidate({FAMILY: "plain", "stages": choice, "pad": "fused"})
+        candidate = found.candidate({FAMILY: "plain", "stages": choice, "pad": "fused"})
         kernels[choice] = len(compile_candidate(candidate.skeleton, candidate.assignment).launches)
     assert kernels == {"fused": fused, "stored": stored}
 
@@ -92,8 +93,8 @@ def test_a_stage_is_fused_or_stored_by_choice(name: str, fused: int, stored: int
 def test_without_a_stage_there_is_no_choice(name: str) -> None:
     """What a `let` names is stored in any case."""
     text = PROGRAMS.get(name, "def p(xs: [7]f32) = xs |> reduce(add, 0)")
-    space = space_of(parse(text), generic())
-    assert not any("stages" in dict(m.skeleton.choices) for m in space.members)
+    found = space(parse(text), generic())
+    assert not any("stages" in dict(m.skeleton.choices) for m in found.members)
 
 
 @pytest.mark.oclgrind
@@ -103,9 +104,9 @@ def test_no_race_and_no_stray_access() -> None:
     for name, text in PROGRAMS.items():
         program = parse(text)
         arrays = dict(zip((p.name for p in program.params), inputs(program), strict=True))
-        space = space_of(program, generic())
-        for family in space.families:
-            for c in space.sample(1, 3, family):
+        found = space(program, generic())
+        for family in found.families:
+            for c in found.sample(1, 3, family):
                 jobs.append((compile_candidate(c.skeleton, c.assignment), arrays))
                 cases.append((name, str(c)))
     for case, (_, complaints) in zip(cases, check_all_under_oclgrind(jobs), strict=True):

@@ -55,8 +55,7 @@ def drawn(name: str) -> list[Candidate]:
 def test_a_prime_length_is_cut_into_blocks_of_any_size(runtime: Device, name: str) -> None:
     candidates = thinned(drawn(name), runtime)
     assert candidates
-    for candidate in candidates:
-        right(candidate, runtime)
+    right(candidates, runtime)
 
 
 @pytest.mark.oclgrind

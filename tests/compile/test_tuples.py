@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from liftpy.compile import compile_program
+from liftpy.compile import compile_candidate, compile_program
 from liftpy.constraints.device import Device
 from liftpy.errors import ArgumentRefused
-from liftpy.explore.campaign import space_of
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.check import Error
 from liftpy.explore.inputs import inputs
@@ -21,7 +20,9 @@ from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.run import Session
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
+from tests.batch import results
 from tests.oclgrind import check_under_oclgrind
+from tests.spaces import space
 
 PROGRAMS = {
     "a result of pairs": """
@@ -51,8 +52,7 @@ PROGRAMS = {
 
 def of_candidates(program: Any, device: Device) -> list[Candidate]:
     """A candidate of each skeleton."""
-    space = space_of(program, device)
-    found = [(m.skeleton, m.first({}, 0)) for m in space.members]
+    found = [(m.skeleton, m.first({}, 0)) for m in space(program, device).members]
     return [Candidate(program, s, tuple(sizes.items())) for s, sizes in found if sizes is not None]
 
 
@@ -62,13 +62,10 @@ def right_in_every_family(program: Any, device: Device) -> None:
     judge = Judge(program, arrays, expected(program, arrays))
     candidates = of_candidates(program, device)
     assert candidates
-    for candidate in candidates:
-        kernel = Kernel(candidate, device)
-        try:
-            got = kernel(*arrays.values())
-        finally:
-            kernel.close()
-        alike(got, evaluate(program, *arrays.values()))
+    meant = evaluate(program, *arrays.values())
+    modules = [compile_candidate(c.skeleton, c.assignment) for c in candidates]
+    for got in results(device, modules, tuple(arrays.values())):
+        alike(got, meant)
         error = judge.judge(got)
         assert isinstance(error, Error), error
 

@@ -762,32 +762,32 @@ def scheduler_that_is_not_there(_folder):
 @case
 def cluster_without_workers(_folder):
     with cluster() as address:
-        connect(Workers(address, patience=0.2))
+        connect(Workers(address, patience=1))
 
 
 @case
 def workers_without_the_resource(_folder):
     with cluster("one", resource="GPU") as address:
-        connect(Workers(address, patience=0.2))
+        connect(Workers(address, patience=1))
 
 
 @case
 def workers_with_different_devices(_folder):
     with cluster("one", "two") as address:
-        connect(Workers(address, expected=2, patience=5))
+        connect(Workers(address, expected=2, patience=60))
 
 
 @case
 def fewer_workers_than_expected(_folder):
     with cluster("one") as address:
-        connect(Workers(address, expected=2, patience=0.2))
+        connect(Workers(address, expected=2, patience=3))
 
 
 @case
 def worker_with_another_device_than_the_campaign(_folder):
     other = replace(DEFAULT_DEVICE, name="other")
     with cluster("one") as address:
-        connect(Workers(address, patience=5), (other, (other,)))
+        connect(Workers(address, patience=1), (other, (other,)))
 
 
 @case

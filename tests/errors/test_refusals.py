@@ -1,6 +1,7 @@
 """Every refusal has a golden message, and every place that makes one has a case."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,35 +37,38 @@ def said(error: BaseException, folder: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def outcomes(tmp_path_factory):
-    """What each case raised, in a folder of its own."""
+def outcome(tmp_path_factory):
+    """What a case raised, in a folder of its own, and where; each is tried once."""
     if not devices():
         pytest.skip("some refusals are a device's, and there is none")
-    found = {}
-    with traced(), pytest.MonkeyPatch.context() as patch:
-        for name, run in CASES.items():
-            folder = tmp_path_factory.mktemp(name)
+
+    @cache
+    def found(name):
+        folder = tmp_path_factory.mktemp(name)
+        with traced(), pytest.MonkeyPatch.context() as patch:
             patch.chdir(folder)
             patch.setattr("sys.excepthook", print)
             try:
-                run(folder)
+                CASES[name](folder)
             except LiftError as error:
-                found[name] = said(error, folder), came_from(error)
+                return said(error, folder), came_from(error)
             except Exception as error:  # noqa: BLE001  its case will fail
-                found[name] = f"{type(error).__name__}: {error}", set()
+                return f"{type(error).__name__}: {error}", set()
+        return None
+
     return found
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_refusal(outcomes, golden, name):
-    assert name in outcomes, "nothing was refused"
-    text, came = outcomes[name]
+def test_refusal(outcome, golden, name):
+    assert outcome(name) is not None, "nothing was refused"
+    text, came = outcome(name)
     assert came, f"no refusal of liftpy: {text}"
     golden(text)
 
 
-def test_every_place_that_refuses_has_a_case(outcomes):
-    hit = set().union(*(came for _, came in outcomes.values()))
+def test_every_place_that_refuses_has_a_case(outcome):
+    hit = set().union(*(found[1] for name in CASES if (found := outcome(name)) is not None))
     with traced():
         for text in TEXTS:
             try:

@@ -20,6 +20,7 @@ from liftpy.explore.candidate import program_text
 from liftpy.explore.outcome import KINDS
 from liftpy.explore.reading import Reader
 from liftpy.workloads import Convolution, convolution
+from tests.processes import runs, until
 
 ROOT = Path(__file__).parents[2]
 TINY = convolution(Convolution(3, 6, 7, 4, (3, 3), padding=(1, 1, 1, 1)), "tiny")
@@ -73,8 +74,9 @@ def kill_after(process, db, done, seconds, victim):
     while process.poll() is None and finished(db) < done:
         time.sleep(0.01)
     time.sleep(seconds)
-    campaign, workers, hit = psutil.Process(process.pid), [], []
+    workers, hit = [], []
     while process.poll() is None and not hit:
+        campaign = psutil.Process(process.pid)  # not waited for, so it is in the list
         workers = campaign.children(recursive=True)
         hit = {"campaign": [campaign], "workers": workers, "both": [*workers, campaign]}[victim]
     for one in hit:
@@ -84,8 +86,7 @@ def kill_after(process, db, done, seconds, victim):
             continue  # it ended just now
     if hit and victim != "workers":
         process.wait(LIMIT)
-        psutil.wait_procs(workers, LIMIT)  # they leave when their campaign is gone
-        assert not any(worker.is_running() for worker in workers)
+        until(lambda: not any(map(runs, workers)))  # they leave when their campaign is gone
     return len(hit)
 
 

@@ -1,13 +1,9 @@
 """Kernels that misbehave, on a real device, through a real bench. They are written by hand."""
 
-import os
-import signal
-import threading
 import time
 from dataclasses import replace
 
 import numpy as np
-import psutil
 import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE
@@ -26,9 +22,10 @@ from liftpy.explore.outcome import (
     TimedOut,
     WrongResult,
 )
-from liftpy.explore.process import Worker
+from liftpy.explore.process import Process, Worker
 from liftpy.opencl.kernel import Buffer, Launch, Memory, Module
 from liftpy.primitives.text import parse
+from tests.processes import started
 
 N = 1021
 GIVEN, ARRAYS = Inputs.of(parse(f"def twice(x: [{N}]f32) = x |> map(v => 2 * v)"))
@@ -204,11 +201,18 @@ def test_a_candidate_that_holds_too_much_of_the_machine_is_ended(device):
     worker.kill()
 
 
-def test_a_runtime_that_dies_costs_its_candidate_only(falls):
-    (child,) = (p for p in psutil.Process().children() if BENCH in " ".join(p.cmdline()))
-    os.kill(child.pid, signal.SIGSTOP)  # so that it takes the request and does nothing
-    threading.Timer(0.5, os.kill, (child.pid, signal.SIGKILL)).start()
-    outcome = measure(falls, twice())
+def test_a_runtime_that_dies_costs_its_candidate_only(falls, monkeypatch):
+    (child,) = started(BENCH)
+    child.suspend()  # so that it does nothing with the request
+    send = Process.send
+
+    def then_kill(self, request):
+        send(self, request)
+        child.kill()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Process, "send", then_kill)
+        outcome = measure(falls, twice())
     assert isinstance(outcome, Crashed)
     assert "signal SIGKILL" in outcome.reason
 

@@ -4,10 +4,8 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from liftpy.errors import (
@@ -25,6 +23,7 @@ from liftpy.explore.reading import Reader
 from liftpy.explore.search.guided import BEGIN
 from liftpy.explore.store import ATTEMPTS, Store
 from liftpy.workloads import Convolution, convolution
+from tests.processes import started
 
 PROGRAM = convolution(Convolution(3, 6, 7, 4, (3, 3), padding=(1, 1, 1, 1)), "tiny")
 TEXT = program_text(PROGRAM)
@@ -149,10 +148,14 @@ def test_a_stopped_campaign_goes_on_as_if_nothing_had_been(whole, device, tmp_pa
 
 
 KILLED = f"""
+import os, signal
 from liftpy.explore.campaign import explore
 from liftpy.primitives.text import parse
+def kill(now):
+    if now.done == 4 and now.outcome is None:
+        os.kill(os.getpid(), signal.SIGKILL)
 explore(parse({TEXT!r}), 12, 0, {{path!r}}, {{device!r}}, families={FAMILIES!r}, again=False,
-        search="random")
+        search="random", progress=kill)
 """
 
 
@@ -163,31 +166,12 @@ def test_a_killed_campaign_goes_on_as_if_nothing_had_been(campaign, runtime, tmp
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     }
-    process = subprocess.Popen([sys.executable, "-c", script], env=environment)
-    wait_for(lambda: path.is_file() and outcomes(path).count("measured") >= 3, process)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    found = outcomes(path)
-    assert 3 <= found.count("measured") < 12
+    ended = subprocess.run([sys.executable, "-c", script], env=environment, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert [row.outcome for row in Campaign.read(path).rows] == 4 * ["measured"]
     resumed = run(path, 12, runtime)
     assert resumed.counts == {"measured": 12}
     assert drawn(resumed) == drawn(campaign)
-
-
-def outcomes(path):
-    try:
-        with Store.read(path) as store:
-            return [row.outcome for row in store.rows()]
-    except StoreRefused:  # it was not made yet
-        return []
-
-
-def wait_for(happened, process, seconds=120):
-    end = time.monotonic() + seconds
-    while not happened():
-        assert process.poll() is None, "the campaign ended before it was killed"
-        assert time.monotonic() < end, "nothing was measured"
-        time.sleep(0.01)
 
 
 def test_a_candidate_that_kills_campaigns_is_given_up(whole, device, tmp_path):
@@ -255,7 +239,7 @@ def test_a_candidate_whose_worker_is_killed_once_is_measured(whole, device, tmp_
 
     def kill(progress):
         if progress.done == 1 and progress.outcome is None and not killed:
-            for worker in psutil.Process().children():
+            for worker in started("liftpy.explore."):
                 killed.append(worker.pid)
                 worker.kill()
 

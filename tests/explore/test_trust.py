@@ -5,7 +5,6 @@ import json
 import sys
 from dataclasses import replace
 
-import psutil
 import pytest
 
 from liftpy.cli import main
@@ -16,6 +15,7 @@ from liftpy.explore.candidate import program_text
 from liftpy.explore.measure import BENCH, Measurer
 from tests.explore.killing import TINY as PROGRAM
 from tests.explore.misbehaving import command
+from tests.processes import started
 
 FAMILIES = ["plain", "direct"]
 OPTIONS = ["--family", "plain", "--family", "direct", "--search", "random"]
@@ -78,10 +78,6 @@ def run(path, samples, device, **options):
     return explore(PROGRAM, samples, 0, path, device, **options)
 
 
-def benches():
-    return [p for p in psutil.Process().children() if BENCH in " ".join(p.cmdline())]
-
-
 @BOTH
 def test_a_campaign_goes_on_whatever_its_candidates_do(misbehave, runtime, tmp_path, liftpy):
     misbehave({place: does for place, (does, _, _) in DOES.items()})
@@ -89,7 +85,7 @@ def test_a_campaign_goes_on_whatever_its_candidates_do(misbehave, runtime, tmp_p
 
     def kill(progress):  # while a candidate that does nothing wrong is under way
         if progress.done == 9 and progress.outcome is None and not killed:
-            killed.extend(benches())
+            killed.extend(started(BENCH))
             for bench in killed:
                 bench.kill()
 

@@ -8,10 +8,9 @@ from math import erf
 import numpy as np
 import pytest
 
-from liftpy.compile import compile_candidate, skeletons
+from liftpy.compile import compile_candidate
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.errors import LiftError
-from liftpy.explore.space import Space
 from liftpy.ir.expr import Program
 from liftpy.ir.types import F32
 from liftpy.opencl.kernel import Module
@@ -23,7 +22,9 @@ from liftpy.workloads import ALEXNET, FAMILIES, MOBILENET, RESNET50, workload, w
 from liftpy.workloads.family import Family, define
 from liftpy.workloads.finance import normal
 from liftpy.workloads.networks import Network
+from tests.batch import results
 from tests.oclgrind import check_all_under_oclgrind
+from tests.spaces import space
 from tests.thinned import thinned
 from tests.workloads.references import CASES, inputs
 
@@ -59,7 +60,7 @@ def agrees(result: np.ndarray | tuple[np.ndarray, ...], expected: np.ndarray, wh
 
 def candidates(program: Program, device: Device, draws: int) -> list[tuple[str, Module]]:
     """Some drawn candidates of every family that applies; skeletons take turns."""
-    whole = Space.of(program, device, skeletons(program))
+    whole = space(program, device)
     drawn = [c for family in whole.families for c in whole.sample(draws, 5, family)]
     return [(f"{program.name} {c}", compile_candidate(c.skeleton, c.assignment)) for c in drawn]
 
@@ -168,27 +169,24 @@ def test_every_family_that_applies_is_right(runtime: Device, name: str) -> None:
     program, arrays, expected = case(name)
     made = candidates(program, runtime, draws=DRAWS)
     assert made
-    with Session(runtime) as session:
-        for what, module in thinned(made, runtime):
-            constants = {b.name for b in module.buffers if b.role == "constant"}
-            with session.load(module) as loaded:
-                loaded.set_constants({n: a for n, a in arrays.items() if n in constants})
-                inputs = {n: a for n, a in arrays.items() if n not in constants}
-                agrees(loaded.run(inputs, poison=True), expected, what)
+    names, modules = zip(*thinned(made, runtime), strict=True)
+    given = [arrays[p.name] for p in program.params]
+    for what, got in zip(names, results(runtime, modules, given), strict=True):
+        agrees(got, expected, what)
 
 
 def test_channels_first_is_stored_in_all_the_ways_of_channels_last(runtime: Device) -> None:
     """An input whose dimensions are moved may be stored padded, in columns, or as windows."""
     name = "convolution/strided:nchw"
     program, arrays, expected = case(name)
-    space = Space.of(program, runtime, skeletons(program)).choosing({"family": "direct"})
+    nchw = space(program, runtime).choosing({"family": "direct"})
     last = workload(small("convolution/strided"))
-    ways = Space.of(last, runtime, skeletons(last)).choosing({"family": "direct"}).choices["pad"]
-    assert space.choices["pad"] == ways
+    ways = space(last, runtime).choosing({"family": "direct"}).choices["pad"]
+    assert nchw.choices["pad"] == ways
     assert set(ways) == {"fused", "columns", "copy", "windows"}
     with Session(runtime) as session:
         for way in ways:
-            chosen = space.candidate({"family": "direct", "pad": way})
+            chosen = nchw.candidate({"family": "direct", "pad": way})
             module = compile_candidate(chosen.skeleton, chosen.assignment)
             with session.load(module) as loaded:
                 loaded.set_constants({n: arrays[n] for n in "wb"})
