@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import logging
 import os
+import pickle
 import queue
 import signal
 import socket
@@ -21,7 +22,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -96,8 +96,7 @@ class Worker:
         ceiling = self.ceiling or int(SHARE * psutil.virtual_memory().available)
         process = self._process = Process(self.command, ceiling)
         self.started += 1
-        with suppress(Lost):  # who waits for its answer is told, too, and of what it died
-            process.send(self.setup)
+        process.send(self.setup)
         return process
 
     def start(self) -> Process:
@@ -186,7 +185,8 @@ class TooLarge(Lost):
 class Process:
     """A process, the socket to it, and the file with what it prints.
 
-    `ceiling` is the memory it may hold, in bytes.
+    `ceiling` is the memory it may hold, in bytes. When the process hangs, a message may stop in the
+    middle, either way: two threads carry messages, so that whoever waits does so with a limit.
     """
 
     def __init__(self, command: Sequence[str], ceiling: int) -> None:
@@ -203,7 +203,15 @@ class Process:
                 env=_environment(),
                 start_new_session=True,  # Ctrl-C is for the campaign, which ends the worker itself
             )
-        self._connection = Connection(ours.detach())
+        self._socket = ours
+        self._outbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._threads = [
+            threading.Thread(target=carry, args=(Connection(os.dup(ours.fileno())),), daemon=True)
+            for carry in (self._carry_out, self._carry_in)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     @property
     def alive(self) -> bool:
@@ -211,23 +219,49 @@ class Process:
         return self._process.poll() is None
 
     def send(self, message: Any) -> None:
-        """Sends a message. Raises Lost if nobody is there."""
-        try:
-            self._connection.send(message)
-        except OSError as error:
-            raise Lost(self._post_mortem()) from error
+        """Has a message sent. If nobody takes it, `receive` tells."""
+        self._outbox.put(pickle.dumps(message))
 
     def receive(self, seconds: float) -> Any:
-        """The next message. Raises Lost if it does not come in time or the process is too large."""
+        """The next message. Raises Lost if it is not there in time or the process is too large."""
         deadline = time.monotonic() + seconds
-        try:
-            while not self._connection.poll(min(LOOK, max(0.0, deadline - time.monotonic()))):
+        while True:
+            left = max(0.0, deadline - time.monotonic())
+            try:
+                came = self._inbox.get(timeout=min(LOOK, left))
+            except queue.Empty:
                 self._weigh()
-                if time.monotonic() >= deadline:
-                    raise TooSlow(f"it said nothing for {seconds:.0f} s")
-            return self._connection.recv()
-        except (EOFError, OSError) as error:
-            raise Lost(self._post_mortem()) from error
+                if left == 0:
+                    raise TooSlow(f"it said nothing for {seconds:.0f} s") from None
+                continue
+            if isinstance(came, EOFError | OSError):
+                raise Lost(self._post_mortem()) from came
+            if isinstance(came, Exception):
+                raise Lost(f"it said what cannot be read: {came}") from came
+            return came
+
+    def _carry_out(self, connection: Connection) -> None:
+        """Sends what is to be sent, until there is no more or nobody is there."""
+        with connection:
+            while (message := self._outbox.get()) is not None:
+                try:
+                    connection.send_bytes(message)
+                except OSError:  # who waits for the answer is told, and of what it died
+                    return
+
+    def _carry_in(self, connection: Connection) -> None:
+        """Receives what the process says, until it says no more: its end is the last message."""
+        with connection:
+            while True:
+                try:
+                    message = connection.recv_bytes()
+                except (EOFError, OSError) as end:
+                    self._inbox.put(end)
+                    return
+                try:
+                    self._inbox.put(pickle.loads(message))  # noqa: S301  our own process
+                except Exception as error:  # noqa: BLE001  whatever bytes may raise
+                    self._inbox.put(error)
 
     def _weigh(self) -> None:
         """Raises TooLarge if the process holds more memory than it may."""
@@ -240,9 +274,13 @@ class Process:
 
     def kill(self) -> None:
         """Ends the process at once."""
-        self._connection.close()
         self._process.kill()
         self._process.wait()
+        self._outbox.put(None)
+        self._socket.shutdown(socket.SHUT_RDWR)  # wakes who reads or writes
+        for thread in self._threads:
+            thread.join()
+        self._socket.close()
         self._log.close()
 
     def _post_mortem(self) -> str:
