@@ -22,6 +22,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -77,21 +78,27 @@ class Worker:
         self.started = 0
         self._process: Process | None = None
         self._ready = False
+        self._lock = threading.RLock()
 
     def kill(self) -> None:
-        """Ends the process at once; the next request gets another."""
-        if self._process is not None:
-            self._process.kill()
-            self._process = None
+        """Ends the process at once, whoever waits for it; the next request gets another."""
+        process, self._process = self._process, None
         self._ready = False
+        if process is not None:
+            process.kill()
 
     def begin(self) -> Process:
         """The process, started if there is none alive; `start` waits until it is ready.
 
         One that died between two requests did not die of a candidate.
         """
-        if self._process is not None and self._process.alive:
-            return self._process
+        with self._lock:
+            return self._begin()
+
+    def _begin(self) -> Process:
+        process = self._process
+        if process is not None and process.alive:
+            return process
         self.kill()
         ceiling = self.ceiling or int(SHARE * psutil.virtual_memory().available)
         process = self._process = Process(self.command, ceiling)
@@ -105,7 +112,11 @@ class Worker:
         Raises WorkerRefused if it cannot work on this machine, or dies `STARTS` times;
         InternalError if it dies of a defect.
         """
-        process, tries = self.begin(), 1
+        with self._lock:
+            return self._start()
+
+    def _start(self) -> Process:
+        process, tries = self._begin(), 1
         if self._ready:
             return process
         while True:
@@ -120,7 +131,7 @@ class Worker:
                     raise WorkerRefused(
                         f"the process that {self.does} cannot be started ({tries} tried): {lost}"
                     ) from lost
-            process, tries = self.begin(), tries + 1
+            process, tries = self._begin(), tries + 1
         if isinstance(answer, Unfit):
             self.kill()
             raise WorkerRefused(answer.message)
@@ -136,9 +147,13 @@ class Worker:
         """The answer to a request, or how the worker was lost; it is killed after so many seconds.
 
         `limit` is the user's, of which `seconds` are left. The worker may announce stages, with
-        limits of their own.
+        limits of their own. Of several threads each waits until it is its turn.
         """
-        process = self.start()
+        with self._lock:
+            return self._ask(request, seconds, limit, doing)
+
+    def _ask(self, request: Request, seconds: float, limit: float, doing: str) -> Any:
+        process = self._start()
         deadline = time.monotonic() + seconds
         stage = Stage(doing)
         try:
@@ -277,7 +292,8 @@ class Process:
         self._process.kill()
         self._process.wait()
         self._outbox.put(None)
-        self._socket.shutdown(socket.SHUT_RDWR)  # wakes who reads or writes
+        with suppress(OSError):  # another thread has closed it
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes who reads or writes
         for thread in self._threads:
             thread.join()
         self._socket.close()
