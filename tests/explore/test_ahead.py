@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import psutil
 import pytest
@@ -19,6 +18,7 @@ from liftpy.explore.pool import ThisMachine
 from liftpy.explore.process import Worker
 from liftpy.explore.reading import Reader
 from liftpy.opencl.kernel import Binary
+from liftpy.opencl.run import find_device
 from tests.explore.killing import ROOT, TINY, Command, content, finished, kill_after
 from tests.explore.misbehaving import command
 from tests.explore.test_bench import ALL, GIVEN, twice
@@ -63,6 +63,7 @@ def test_what_is_built_ahead_is_what_is_built_in_turn(runtime, tmp_path):
     assert not any("built anew" in log for log in logs(ahead)), "the driver takes its binaries"
 
 
+@pytest.mark.slow
 @INTEL
 def test_what_hangs_or_dies_meanwhile_ends_its_candidate_only(runtime, tmp_path, monkeypatch):
     device, db, killed = as_gpu(runtime), tmp_path / "a.db", []
@@ -96,16 +97,11 @@ def test_what_hangs_or_dies_meanwhile_ends_its_candidate_only(runtime, tmp_path,
 class Ahead(Command):
     """A campaign of the tiny convolution on a device that is taken for a GPU."""
 
-    CODE: ClassVar[str] = (
-        "import sys; from tests.explore.test_ahead import *; explore(TINY, int(sys.argv[1]), 0, "
-        "sys.argv[2], as_gpu(find_device('intel')), **OPTIONS)"
-    )
-
     def start(self, db):
         """Its process."""
         with (self.folder / "said.txt").open("ab") as said:
             return subprocess.Popen(
-                [sys.executable, "-c", self.CODE, str(self.samples), str(db)],
+                [sys.executable, "-m", __name__, str(self.samples), str(db)],
                 stdout=said,
                 stderr=said,
                 start_new_session=True,
@@ -113,6 +109,7 @@ class Ahead(Command):
             )
 
 
+@pytest.mark.slow
 @INTEL
 def test_what_is_killed_with_two_under_way_goes_on_with_the_same_one_by_one(runtime, tmp_path):
     campaign, whole, db = Ahead(tmp_path, 6), tmp_path / "whole.db", tmp_path / "a.db"
@@ -158,3 +155,7 @@ def test_a_bench_takes_what_a_builder_built_and_else_builds_itself(workers):
         assert isinstance(found, Measured), found
         assert found.build_log.startswith("built anew") is anew
         assert (found.build_seconds == binary.seconds) is not anew
+
+
+if __name__ == "__main__":
+    explore(TINY, int(sys.argv[1]), 0, sys.argv[2], as_gpu(find_device("intel")), **OPTIONS)
