@@ -47,6 +47,16 @@ SHARE = 0.9
 LOOK = 0.05
 """Seconds between two looks at how much memory a worker holds."""
 
+UNREADABLE = (
+    pickle.UnpicklingError,
+    AttributeError,
+    EOFError,
+    ImportError,
+    IndexError,
+    ValueError,
+)
+"""What Python raises for bytes that are no message."""
+
 TRACEBACK = "Traceback (most recent call last):"
 """What Python prints when it dies of an exception: here that is liftpy's defect."""
 
@@ -220,7 +230,7 @@ class Process:
             )
         self._socket = ours
         self._outbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[bytes | EOFError | OSError] = queue.SimpleQueue()
         self._threads = [
             threading.Thread(target=carry, args=(Connection(os.dup(ours.fileno())),), daemon=True)
             for carry in (self._carry_out, self._carry_in)
@@ -251,9 +261,10 @@ class Process:
                 continue
             if isinstance(came, EOFError | OSError):
                 raise Lost(self._post_mortem()) from came
-            if isinstance(came, Exception):
-                raise Lost(f"it said what cannot be read: {came}") from came
-            return came
+            try:
+                return pickle.loads(came)  # noqa: S301  our own process
+            except UNREADABLE as error:
+                raise Lost(f"it said what cannot be read: {error}") from error
 
     def _carry_out(self, connection: Connection) -> None:
         """Sends what is to be sent, until there is no more or nobody is there."""
@@ -269,14 +280,10 @@ class Process:
         with connection:
             while True:
                 try:
-                    message = connection.recv_bytes()
+                    self._inbox.put(connection.recv_bytes())
                 except (EOFError, OSError) as end:
                     self._inbox.put(end)
                     return
-                try:
-                    self._inbox.put(pickle.loads(message))  # noqa: S301  our own process
-                except Exception as error:  # noqa: BLE001  whatever bytes may raise
-                    self._inbox.put(error)
 
     def _weigh(self) -> None:
         """Raises TooLarge if the process holds more memory than it may."""
