@@ -10,9 +10,11 @@ stopped.
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import signal
+import sys
 from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Self
@@ -75,7 +77,7 @@ class Remote:
             context = multiprocessing.get_context("spawn")
             self._connection, theirs = context.Pipe()
             self._process = context.Process(
-                target=serve, args=(self.name, self.threads, theirs), daemon=True
+                target=serve, args=(self.name, self.threads, theirs, os.getpid()), daemon=True
             )
             self._process.start()
             theirs.close()
@@ -93,8 +95,26 @@ class Remote:
         return answer
 
 
-def serve(name: str, threads: int, connection: Connection) -> None:
+PR_SET_PDEATHSIG = 1
+"""Of Linux' prctl: the signal that this process gets when its starter ends (linux/prctl.h)."""
+
+
+def end_with(starter: int) -> None:
+    """Has the system end this process when its starter ends, however, and even if it is stopped.
+
+    A starter that is killed cannot do that, and a process that is stopped cannot see it.
+    """
+    if sys.platform != "linux":
+        return
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL):
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
+    if os.getppid() != starter:  # it ended before it was asked for
+        os._exit(1)
+
+
+def serve(name: str, threads: int, connection: Connection, starter: int) -> None:
     """Answers until the other side is gone: a case's name makes it ready, None is a turn."""
+    end_with(starter)
     peer = next(p for p in PEERS if p.name == name)
     made = None
     while True:

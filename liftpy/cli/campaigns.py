@@ -133,7 +133,9 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
     replayed: Annotated[
         Path | None,
         typer.Option(
-            "--replay", metavar="FILE", help="Try the search on what FILE holds; no device needed."
+            "--replay",
+            metavar="FILE",
+            help="Try the search on what FILE holds; --device is one of its devices.",
         ),
     ] = None,
     workers: Annotated[

@@ -53,7 +53,7 @@ class Bench:
         deadline = time.monotonic() + request.seconds
         self.tell(Stage("building it", request.build_seconds, "--build-limit"))
         try:
-            with self.session.load(request.module) as loaded:
+            with self.session.load(request.module, request.binary) as loaded:
                 return self._checked(loaded, request.best_ns, deadline)
         except BuildRefused as failure:
             return BuildFailed(str(failure))

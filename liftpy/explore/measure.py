@@ -1,7 +1,11 @@
-"""Measuring candidates on this machine: one worker compiles, another has the device."""
+"""Measuring candidates on this machine: one worker compiles, another has the device.
+
+A third may have the driver's compiler, so that it builds the next one meanwhile.
+"""
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,12 +14,23 @@ from typing import Any, Self
 
 from liftpy.errors import WorkerRefused
 from liftpy.explore.candidate import Candidate
-from liftpy.explore.messages import Compile, Compiled, Doubtful, Measure, Request, Settle, Setup
+from liftpy.explore.messages import (
+    Build,
+    Built,
+    Compile,
+    Compiled,
+    Doubtful,
+    Measure,
+    Request,
+    Settle,
+    Setup,
+)
 from liftpy.explore.outcome import Crashed, Outcome
 from liftpy.explore.process import Worker
 
 COMPILING = "liftpy.explore.compiling"
 BENCH = "liftpy.explore.bench"
+BUILDING = "liftpy.explore.building"
 
 
 @dataclass(frozen=True)
@@ -26,12 +41,25 @@ class Limits:
     build: float | None = None
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """The kernels of a candidate, and what the driver made of them, if it was asked already.
+
+    `seconds` is how long that took, of the candidate's limit.
+    """
+
+    compiled: Compiled
+    built: Built | Outcome | None
+    seconds: float
+
+
 class Measurer:
-    """The two workers of a campaign, each started when first needed and again after each loss.
+    """The workers of a campaign, each started when first needed and again after each loss.
 
     `limit` is the seconds that one candidate may take: to compile, build, check and time it; of
     these `build_limit` are for the driver's compiler. `ceiling` is the memory that the bench may
-    hold, in bytes. Use it in a `with`.
+    hold, in bytes. With `ahead` a third worker builds, so that one thread can prepare a candidate
+    while another measures one. Use it in a `with`.
     """
 
     def __init__(
@@ -41,6 +69,7 @@ class Measurer:
         *,
         build_limit: float | None = None,
         ceiling: int | None = None,
+        ahead: bool = False,
         compiling: Sequence[str] | None = None,
         benching: Sequence[str] | None = None,
     ) -> None:
@@ -48,6 +77,7 @@ class Measurer:
         self.build_limit = build_limit
         self.compiler = Worker("compiles candidates", COMPILING, setup, compiling)
         self.bench = Worker("measures candidates", BENCH, setup, benching, ceiling=ceiling)
+        self.builder = Worker("builds candidates", BUILDING, setup) if ahead else None
 
     def __enter__(self) -> Self:
         return self
@@ -64,54 +94,90 @@ class Measurer:
         """Ends the workers at once; the next candidate gets others."""
         self.compiler.kill()
         self.bench.kill()
+        if self.builder is not None:
+            self.builder.kill()
 
     def start(self) -> None:
         """Starts the workers that are not there, at the same time.
 
         Raises WorkerRefused if one cannot work on this machine, InternalError for a defect.
         """
-        self.compiler.begin()
         self.bench.begin()
+        self._start_preparing()
         self.bench.start()
+
+    def _start_preparing(self) -> None:
+        self.compiler.begin()
+        if self.builder is not None:
+            try:
+                self.builder.start()
+            except WorkerRefused as refusal:  # such as a device that one process may use
+                logging.getLogger(__name__).warning("nothing is built ahead: %s", refusal)
+                self.builder = None
         self.compiler.start()
+
+    def prepare(self, candidate: Candidate) -> Prepared | Outcome:
+        """All that is done before the device is needed."""
+        self._start_preparing()
+        began = time.monotonic()
+        wanted = Compile(candidate.skeleton.key, candidate.assignment)
+        compiled: Compiled | Outcome = self._ask(self.compiler, wanted, began, "compiling it")
+        if not isinstance(compiled, Compiled):
+            return compiled
+        built: Built | Outcome | None = None
+        if self.builder is not None:
+            order = Build(compiled.module, self.build_limit)
+            built = self._ask(self.builder, order, began, "building it")
+        return Prepared(compiled, built, time.monotonic() - began)
+
+    def _ask(self, worker: Worker, request: Request, began: float, doing: str) -> Any:
+        left = max(0.0, began + self.limit - time.monotonic())
+        return worker.ask(request, left, self.limit, doing)
 
     def measure(
         self,
         candidate: Candidate,
         best_ns: int | None = None,
         on_compiled: Callable[[Compiled], None] = lambda _: None,
+        prepared: Callable[[], Prepared | Outcome] | None = None,
     ) -> Outcome:
         """The outcome of a candidate; `on_compiled` is called with its kernels before a launch.
+
+        `prepared` waits for what another thread has prepared.
 
         If a process dies it is measured once more: something else may have killed it, such as a
         system without memory. WorkerRefused if there is no process to begin with.
         """
-        outcome = self._measure(candidate, best_ns, on_compiled)
+        self.start()
+        ready = self.prepare(candidate) if prepared is None else prepared()
+        outcome = self._measure(ready, best_ns, on_compiled)
         if not isinstance(outcome, Crashed):
             return outcome
         try:
-            return self._measure(candidate, best_ns, on_compiled)
+            self.start()
+            return self._measure(self.prepare(candidate), best_ns, on_compiled)
         except WorkerRefused as refusal:
             return Crashed(f"{outcome.how}\nafter that there was no other process: {refusal}")
 
     def _measure(
-        self, candidate: Candidate, best_ns: int | None, on_compiled: Callable[[Compiled], None]
+        self,
+        ready: Prepared | Outcome,
+        best_ns: int | None,
+        on_compiled: Callable[[Compiled], None],
     ) -> Outcome:
-        self.start()
-        deadline = time.monotonic() + self.limit
-
-        def ask(worker: Worker, request: Request, doing: str) -> Any:
-            left = max(0.0, deadline - time.monotonic())
-            return worker.ask(request, left, self.limit, doing)
-
-        wanted = Compile(candidate.skeleton.key, candidate.assignment)
-        compiled: Compiled | Outcome = ask(self.compiler, wanted, "compiling it")
-        if not isinstance(compiled, Compiled):
-            return compiled
-        on_compiled(compiled)
-        left = max(0.0, deadline - time.monotonic())
-        job = Measure(compiled.module, best_ns, left, self.build_limit)
-        found: Doubtful | Outcome = ask(self.bench, job, "measuring it")
+        if not isinstance(ready, Prepared):
+            return ready
+        began = time.monotonic() - ready.seconds
+        on_compiled(ready.compiled)
+        binary = None
+        if isinstance(ready.built, Built):
+            binary = ready.built.binary
+        elif ready.built is not None:
+            return ready.built
+        left = max(0.0, self.limit - ready.seconds)
+        job = Measure(ready.compiled.module, best_ns, left, self.build_limit, binary)
+        found: Doubtful | Outcome = self._ask(self.bench, job, began, "measuring it")
         if not isinstance(found, Doubtful):
             return found
-        return ask(self.compiler, Settle(found), "evaluating its meaning where it is doubtful")
+        doing = "evaluating its meaning where it is doubtful"
+        return self._ask(self.compiler, Settle(found), began, doing)

@@ -12,7 +12,7 @@ from liftpy.constraints.device import Device
 from liftpy.explore.check import Expected, Right
 from liftpy.explore.inputs import Inputs
 from liftpy.explore.outcome import Measured, Outcome
-from liftpy.opencl.kernel import Module
+from liftpy.opencl.kernel import Binary, Module
 
 
 @dataclass(frozen=True)
@@ -79,12 +79,14 @@ class Measure:
     """Asks for the outcome of kernels, in so many seconds; the answer may be `Doubtful`.
 
     `best_ns` is the best time so far. `build_seconds`, if given, bound the driver's compiler alone.
+    `binary` is what it made of the kernels already.
     """
 
     module: Module
     best_ns: int | None
     seconds: float
     build_seconds: float | None = None
+    binary: Binary | None = None
 
 
 @dataclass(frozen=True)
@@ -107,5 +109,23 @@ class Doubtful:
     found: Right
 
 
-Request: TypeAlias = Compile | Settle | Measure
-Answer: TypeAlias = Compiled | Doubtful | Outcome
+# --- to the builder -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Build:
+    """Asks for what the driver makes of kernels; the answer is `Built` or an outcome."""
+
+    module: Module
+    build_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Built:
+    """What the driver made of kernels."""
+
+    binary: Binary
+
+
+Request: TypeAlias = Compile | Settle | Measure | Build
+Answer: TypeAlias = Compiled | Doubtful | Built | Outcome

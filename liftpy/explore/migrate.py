@@ -15,8 +15,8 @@ def migrate(db: sqlite3.Connection) -> None:
         return
     db.execute("BEGIN IMMEDIATE")
     try:
-        for step in range(version, SCHEMA_VERSION):
-            MIGRATIONS[step](db)
+        MIGRATIONS[version](db)
+        db.execute(_DISTURBED)  # formats 1 and 2 told it in words only
         db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         db.commit()
     except BaseException:
@@ -38,6 +38,12 @@ def _from_1(db: sqlite3.Connection) -> None:
         db.execute("INSERT INTO learned SELECT * FROM old_learned")
     for table in reversed(old):
         db.execute(f"DROP TABLE IF EXISTS old_{table}")
+
+
+def _from_2(db: sqlite3.Connection) -> None:
+    """Format 2 had no columns for what disturbed a measurement."""
+    for column in ("disturbed INTEGER", "departure REAL"):
+        db.execute(f"ALTER TABLE outcome ADD COLUMN {column}")
 
 
 def _statements(script: str) -> Iterator[str]:
@@ -68,7 +74,8 @@ INSERT INTO build
            CASE kind WHEN 'build_failed' THEN reason END, build_seconds
     FROM campaign, old_candidate LEFT JOIN old_outcome ON key = candidate
     WHERE source IS NOT NULL;
-INSERT INTO outcome
+INSERT INTO outcome (candidate, kind, reason, attempts, time_ns, prepare_ns, peak, allocated,
+                     scratch, local, private, "prepare", started, finished)
     SELECT candidate, kind, reason, attempts, time_ns, prepare_ns, peak, allocated, scratch, local,
            private, "prepare", started, finished
     FROM old_outcome;
@@ -79,4 +86,12 @@ INSERT INTO verification
     SELECT candidate, error, NULL FROM old_outcome WHERE error IS NOT NULL;
 """
 
-MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _from_1}
+_DISTURBED = """
+UPDATE outcome
+SET disturbed = 1,
+    departure = CAST(substr(reason, instr(reason, 'a fixed kernel took ') + 20) AS REAL)
+WHERE kind = 'measured' AND instr(reason, 'disturbed: a fixed kernel took ')
+"""
+
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _from_1, 2: _from_2}
+"""From a format to the tables of the present one."""

@@ -26,9 +26,6 @@ Kind = Literal[
     "defect",
 ]
 
-DISTURBED = "disturbed: a fixed kernel took"
-"""By these words in its reason a stored candidate is known whose times were disturbed."""
-
 
 @dataclass(frozen=True)
 class Measured:
@@ -38,7 +35,7 @@ class Measured:
     prepare phase, which runs once and is no part of the time. error, rms: the largest difference
     from the meaning and the root of the mean square, relative to the largest value of the meaning.
     build_seconds, build_log: of the driver's compiler. departure: how many times its usual time the
-    reference kernel took around the repeats.
+    reference kernel took around the repeats; None where nobody looked.
     """
 
     kind: ClassVar[Kind] = "measured"
@@ -49,12 +46,12 @@ class Measured:
     rms: float
     build_seconds: float
     build_log: str = ""
-    departure: float = 1.0
+    departure: float | None = None
 
     @property
     def disturbed(self) -> bool:
         """Whether the reference kernel's time departed from its usual one when this was timed."""
-        return departs(self.departure)
+        return self.departure is not None and departs(self.departure)
 
     @property
     def time_ns(self) -> int:
@@ -73,7 +70,8 @@ class Measured:
         found = f"{error}, {len(self.times_ns)} run(s)"
         if not self.disturbed:
             return found
-        return f"{found}, {DISTURBED} {self.departure:.2f} times its usual time"
+        how = f"a fixed kernel took {self.departure:.2f} times its usual time"
+        return f"{found}, disturbed: {how}"
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ The pool here is this machine; that of a cluster is `liftpy.explore.cluster`.
 from __future__ import annotations
 
 from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -14,9 +15,12 @@ from typing import Protocol, Self
 
 from liftpy.constraints.device import Device
 from liftpy.explore.candidate import Candidate
-from liftpy.explore.measure import Limits, Measurer
+from liftpy.explore.measure import Limits, Measurer, Prepared
 from liftpy.explore.messages import Compiled, Setup
 from liftpy.explore.outcome import Outcome
+
+KILLS = 0.1
+"""Seconds between two tries to end the workers of a thread."""
 
 
 class Notes(Protocol):
@@ -32,6 +36,10 @@ class Notes(Protocol):
 
     def best_ns(self, device: Device) -> int | None:
         """The shortest time measured so far on a device."""
+        ...
+
+    def suspect(self, candidate: Candidate) -> bool:
+        """Whether it was under way when an earlier call ended abruptly."""
         ...
 
 
@@ -85,12 +93,24 @@ class Site(Protocol):
         ...
 
 
+def builds_ahead(device: Device) -> bool:
+    """Whether the next candidate is prepared while one is measured.
+
+    Not on a processor: it is what prepares, so that would disturb its clock.
+    """
+    return device.type != "CPU"
+
+
 @dataclass(frozen=True)
 class ThisMachine:
     """One device of this machine."""
 
     limits: Device
-    lag: int = 1
+
+    @property
+    def lag(self) -> int:
+        """One is measured; where that disturbs nobody, another one is prepared."""
+        return 2 if builds_ahead(self.limits) else 1
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -103,15 +123,25 @@ class ThisMachine:
 
 
 class Here:
-    """This machine: one device, one candidate at a time. Use it in a `with`."""
+    """This machine: one device, which measures one candidate at a time. Use it in a `with`.
+
+    Where builds are ahead, the next one is prepared meanwhile, in a thread with workers of its own.
+    One that may have ended an earlier call is alone, so that no other is blamed with it.
+    """
 
     shares_fate = True
 
     def __init__(self, setup: Setup, limits: Limits, notes: Notes) -> None:
         self._device = setup.device
         self._notes = notes
-        self._measurer = Measurer(setup, limits.candidate, build_limit=limits.build)
+        self._ahead = builds_ahead(setup.device)
+        self._measurer = Measurer(
+            setup, limits.candidate, build_limit=limits.build, ahead=self._ahead
+        )
         self._waiting: deque[Candidate] = deque()
+        self._suspects: set[str] = set()
+        self._begun: dict[str, Future[Prepared | Outcome]] = {}
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="liftpy-prepare")
 
     def __enter__(self) -> Self:
         return self
@@ -122,31 +152,48 @@ class Here:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._measurer.kill()
+        while wait(self._begun.values(), timeout=KILLS).not_done:
+            self._measurer.kill()  # it was about to ask, and has started a worker again
         self._measurer.kill()
 
     def submit(self, candidate: Candidate) -> None:
         """Takes a candidate."""
         self._waiting.append(candidate)
+        if self._notes.suspect(candidate):
+            self._suspects.add(candidate.key)
 
     def next(self) -> Finished:
         """Measures the candidate that has waited longest."""
         candidate = self._waiting.popleft()
         self._measurer.start()
-        self._notes.begin(candidate)
-        return Finished(candidate, self._measured(candidate))
+        prepared = self._begin(candidate)
+        following = next(iter(self._waiting), None)
+        if self._ahead and following and not self._suspects & {candidate.key, following.key}:
+            self._begin(following)
+        best_ns = self._notes.best_ns(self._device)
+        note = partial(self._note, candidate)
+        outcome = self._measurer.measure(candidate, best_ns, note, prepared.result)
+        del self._begun[candidate.key]
+        return Finished(candidate, outcome)
+
+    def _begin(self, candidate: Candidate) -> Future[Prepared | Outcome]:
+        """Has a candidate prepared, unless it is."""
+        if candidate.key not in self._begun:
+            self._notes.begin(candidate)
+            promise = self._thread.submit(self._measurer.prepare, candidate)
+            self._begun[candidate.key] = promise
+        return self._begun[candidate.key]
 
     def again(self, candidate: Candidate) -> Outcome:
         """Measures a candidate once more, which has its outcome."""
         return self._measurer.measure(candidate)
 
-    def _measured(self, candidate: Candidate) -> Outcome:
-        best_ns = self._notes.best_ns(self._device)
-        return self._measurer.measure(candidate, best_ns, partial(self._note, candidate))
-
     def _note(self, candidate: Candidate, made: Compiled) -> None:
         self._notes.compiled(candidate, made, self._device)
 
     def halt(self) -> tuple[Candidate, ...]:
-        """Forgets what waits; nothing is under way between two outcomes."""
-        self._waiting.clear()
-        return ()
+        """Forgets what waits and is not being prepared."""
+        self._waiting = deque(one for one in self._waiting if one.key in self._begun)
+        return tuple(self._waiting)

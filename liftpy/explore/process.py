@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import logging
 import os
+import pickle
 import queue
 import signal
 import socket
@@ -46,6 +47,16 @@ SHARE = 0.9
 LOOK = 0.05
 """Seconds between two looks at how much memory a worker holds."""
 
+UNREADABLE = (
+    pickle.UnpicklingError,
+    AttributeError,
+    EOFError,
+    ImportError,
+    IndexError,
+    ValueError,
+)
+"""What Python raises for bytes that are no message."""
+
 TRACEBACK = "Traceback (most recent call last):"
 """What Python prints when it dies of an exception: here that is liftpy's defect."""
 
@@ -77,27 +88,32 @@ class Worker:
         self.started = 0
         self._process: Process | None = None
         self._ready = False
+        self._lock = threading.RLock()
 
     def kill(self) -> None:
-        """Ends the process at once; the next request gets another."""
-        if self._process is not None:
-            self._process.kill()
-            self._process = None
+        """Ends the process at once, whoever waits for it; the next request gets another."""
+        process, self._process = self._process, None
         self._ready = False
+        if process is not None:
+            process.kill()
 
     def begin(self) -> Process:
         """The process, started if there is none alive; `start` waits until it is ready.
 
         One that died between two requests did not die of a candidate.
         """
-        if self._process is not None and self._process.alive:
-            return self._process
+        with self._lock:
+            return self._begin()
+
+    def _begin(self) -> Process:
+        process = self._process
+        if process is not None and process.alive:
+            return process
         self.kill()
         ceiling = self.ceiling or int(SHARE * psutil.virtual_memory().available)
         process = self._process = Process(self.command, ceiling)
         self.started += 1
-        with suppress(Lost):  # who waits for its answer is told, too, and of what it died
-            process.send(self.setup)
+        process.send(self.setup)
         return process
 
     def start(self) -> Process:
@@ -106,7 +122,11 @@ class Worker:
         Raises WorkerRefused if it cannot work on this machine, or dies `STARTS` times;
         InternalError if it dies of a defect.
         """
-        process, tries = self.begin(), 1
+        with self._lock:
+            return self._start()
+
+    def _start(self) -> Process:
+        process, tries = self._begin(), 1
         if self._ready:
             return process
         while True:
@@ -121,7 +141,7 @@ class Worker:
                     raise WorkerRefused(
                         f"the process that {self.does} cannot be started ({tries} tried): {lost}"
                     ) from lost
-            process, tries = self.begin(), tries + 1
+            process, tries = self._begin(), tries + 1
         if isinstance(answer, Unfit):
             self.kill()
             raise WorkerRefused(answer.message)
@@ -137,9 +157,13 @@ class Worker:
         """The answer to a request, or how the worker was lost; it is killed after so many seconds.
 
         `limit` is the user's, of which `seconds` are left. The worker may announce stages, with
-        limits of their own.
+        limits of their own. Of several threads each waits until it is its turn.
         """
-        process = self.start()
+        with self._lock:
+            return self._ask(request, seconds, limit, doing)
+
+    def _ask(self, request: Request, seconds: float, limit: float, doing: str) -> Any:
+        process = self._start()
         deadline = time.monotonic() + seconds
         stage = Stage(doing)
         try:
@@ -186,7 +210,8 @@ class TooLarge(Lost):
 class Process:
     """A process, the socket to it, and the file with what it prints.
 
-    `ceiling` is the memory it may hold, in bytes.
+    `ceiling` is the memory it may hold, in bytes. When the process hangs, a message may stop in the
+    middle, either way: two threads carry messages, so that whoever waits does so with a limit.
     """
 
     def __init__(self, command: Sequence[str], ceiling: int) -> None:
@@ -203,7 +228,15 @@ class Process:
                 env=_environment(),
                 start_new_session=True,  # Ctrl-C is for the campaign, which ends the worker itself
             )
-        self._connection = Connection(ours.detach())
+        self._socket = ours
+        self._outbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[bytes | EOFError | OSError] = queue.SimpleQueue()
+        self._threads = [
+            threading.Thread(target=carry, args=(Connection(os.dup(ours.fileno())),), daemon=True)
+            for carry in (self._carry_out, self._carry_in)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     @property
     def alive(self) -> bool:
@@ -211,23 +244,46 @@ class Process:
         return self._process.poll() is None
 
     def send(self, message: Any) -> None:
-        """Sends a message. Raises Lost if nobody is there."""
-        try:
-            self._connection.send(message)
-        except OSError as error:
-            raise Lost(self._post_mortem()) from error
+        """Has a message sent. If nobody takes it, `receive` tells."""
+        self._outbox.put(pickle.dumps(message))
 
     def receive(self, seconds: float) -> Any:
-        """The next message. Raises Lost if it does not come in time or the process is too large."""
+        """The next message. Raises Lost if it is not there in time or the process is too large."""
         deadline = time.monotonic() + seconds
-        try:
-            while not self._connection.poll(min(LOOK, max(0.0, deadline - time.monotonic()))):
+        while True:
+            left = max(0.0, deadline - time.monotonic())
+            try:
+                came = self._inbox.get(timeout=min(LOOK, left))
+            except queue.Empty:
                 self._weigh()
-                if time.monotonic() >= deadline:
-                    raise TooSlow(f"it said nothing for {seconds:.0f} s")
-            return self._connection.recv()
-        except (EOFError, OSError) as error:
-            raise Lost(self._post_mortem()) from error
+                if left == 0:
+                    raise TooSlow(f"it said nothing for {seconds:.0f} s") from None
+                continue
+            if isinstance(came, EOFError | OSError):
+                raise Lost(self._post_mortem()) from came
+            try:
+                return pickle.loads(came)  # noqa: S301  our own process
+            except UNREADABLE as error:
+                raise Lost(f"it said what cannot be read: {error}") from error
+
+    def _carry_out(self, connection: Connection) -> None:
+        """Sends what is to be sent, until there is no more or nobody is there."""
+        with connection:
+            while (message := self._outbox.get()) is not None:
+                try:
+                    connection.send_bytes(message)
+                except OSError:  # who waits for the answer is told, and of what it died
+                    return
+
+    def _carry_in(self, connection: Connection) -> None:
+        """Receives what the process says, until it says no more: its end is the last message."""
+        with connection:
+            while True:
+                try:
+                    self._inbox.put(connection.recv_bytes())
+                except (EOFError, OSError) as end:
+                    self._inbox.put(end)
+                    return
 
     def _weigh(self) -> None:
         """Raises TooLarge if the process holds more memory than it may."""
@@ -240,9 +296,14 @@ class Process:
 
     def kill(self) -> None:
         """Ends the process at once."""
-        self._connection.close()
         self._process.kill()
         self._process.wait()
+        self._outbox.put(None)
+        with suppress(OSError):  # another thread has closed it
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes who reads or writes
+        for thread in self._threads:
+            thread.join()
+        self._socket.close()
         self._log.close()
 
     def _post_mortem(self) -> str:

@@ -85,6 +85,7 @@ def _front_row(row: Row, labels: Mapping[str | None, str]) -> dict[str, Any]:
         "device_name": labels.get(row.device, ""),
         "time_ns": row.time_ns,
         "interval_ns": _interval(row),
+        "disturbed": row.disturbed,
         **{name: getattr(row.memory, name) for name in FIGURES},
         "assignment": row.assignment,
         "derivation": row.derivation,
@@ -120,29 +121,30 @@ def front_csv(campaign: Campaign, rows: Sequence[Row]) -> str:
     names = list(dict.fromkeys(name for row in rows for name in row.assignment))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(
-        ["id", "device", "device_name", "time_ns", "low_ns", "high_ns", *FIGURES, *names]
-    )
+    costs = ["time_ns", "low_ns", "high_ns", *FIGURES]
+    writer.writerow(["id", "device", "device_name", *costs, "disturbed", *names])
     for row in rows:
         times = [row.time_ns, *(_interval(row) or ("", ""))]
         figures = [getattr(row.memory, name) for name in FIGURES]
         chosen = [row.assignment.get(name, "") for name in names]
         on = row.device, labels.get(row.device, "")
-        writer.writerow([row.id, *on, *times, *figures, *chosen])
+        writer.writerow([row.id, *on, *times, *figures, int(row.disturbed), *chosen])
     return text.getvalue()
 
 
 def front_table(rows: Sequence[Row], width: int, title: str | None = None) -> Table:
-    """A front for people; a narrow one leaves figures out."""
+    """A front for people; a narrow one leaves figures out, and tells disturbed times if any are."""
+    doubted = any(row.disturbed for row in rows)
     shown = FIGURES if width >= WIDE else NARROW_FIGURES
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     table.add_column("id", no_wrap=True)
-    for name in ("time", "95 %", *shown):
+    for name in ("time", "95 %", *(["disturbed"] if doubted else []), *shown):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("candidate", overflow="fold")
     for row in rows:
         figures = [in_bytes(getattr(row.memory, name)) for name in shown]
-        costs = in_time(row.time_ns), in_span(row.span), *figures
+        told = ["yes" if row.disturbed else ""] if doubted else []
+        costs = in_time(row.time_ns), in_span(row.span), *told, *figures
         table.add_row(row.id, *costs, settings_text(row.assignment))
     return table
 

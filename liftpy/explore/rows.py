@@ -10,7 +10,6 @@ from typing import Any
 
 from liftpy.constraints.device import Device
 from liftpy.explore.candidate import Settings
-from liftpy.explore.outcome import DISTURBED
 from liftpy.explore.samples import Span, span_of
 from liftpy.opencl.kernel import Memory
 
@@ -61,7 +60,8 @@ class Row:
 
     `outcome` is a kind of `liftpy.explore.outcome`, or `running` or `pending` where there is none.
     Times in nanoseconds, memory in bytes; `error` and `rms` as in `liftpy.explore.outcome`.
-    `device` is the fingerprint of the device that its kernels were launched on.
+    `device` is the fingerprint of the device that its kernels were launched on. `disturbed` tells
+    that it was measured while the device was slower or faster than usual.
     """
 
     id: str
@@ -79,6 +79,7 @@ class Row:
     rms: float | None
     build_seconds: float | None
     device: str | None = None
+    disturbed: bool = False
 
     @property
     def span(self) -> Span | None:
@@ -86,11 +87,6 @@ class Row:
         if self.time_ns is None or not self.times_ns:
             return None
         return span_of([sum(row) for row in self.times_ns])
-
-    @property
-    def disturbed(self) -> bool:
-        """Whether it was measured while the device was slower or faster than usual."""
-        return self.outcome == "measured" and DISTURBED in self.reason
 
     @property
     def peak(self) -> int | None:
@@ -127,6 +123,7 @@ def to_row(row: sqlite3.Row, times_ns: list[list[int]] | None) -> Row:
         rms=row["rms_error"] if measured else None,
         build_seconds=row["seconds"],
         device=row["fingerprint"] or None,
+        disturbed=measured and bool(row["disturbed"]),
     )
 
 

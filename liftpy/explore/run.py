@@ -187,6 +187,10 @@ class Run:
         """The shortest time so far on a device."""
         return self.store.best_ns(device)
 
+    def suspect(self, candidate: Candidate) -> bool:
+        """Whether a candidate was under way when an earlier call ended abruptly."""
+        return self.store.attempts(candidate.key) > 0
+
     def tell(self, candidate: Candidate | None = None, outcome: Outcome | None = None) -> None:
         """Reports where the campaign stands."""
         found = counts(self.store.kinds())

@@ -11,8 +11,8 @@ import hashlib
 APPLICATION_ID = 0x6C696674
 """Marks an SQLite file as liftpy's: "lift" in ASCII."""
 
-SCHEMA_VERSION = 2
-"""Counts the formats of the database; `migrate.py` leads from each to the next."""
+SCHEMA_VERSION = 3
+"""Counts the formats of the database; `migrate.py` leads from each to the present one."""
 
 TABLES = """
 CREATE TABLE expression (
@@ -77,7 +77,9 @@ CREATE TABLE outcome (                   -- `running` before anything is launche
     private    INTEGER,
     "prepare"  INTEGER,
     started    REAL NOT NULL,
-    finished   REAL
+    finished   REAL,
+    disturbed  INTEGER,                  -- 1: the times may not be its own; NULL: nobody looked
+    departure  REAL                      -- of a fixed kernel: its time over its usual time
 );
 CREATE TABLE run (                       -- every sample
     candidate TEXT NOT NULL REFERENCES candidate ("key"),

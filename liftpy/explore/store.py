@@ -24,6 +24,7 @@ from liftpy.explore.lock import Lock
 from liftpy.explore.outcome import BuildFailed, Measured, Outcome, Refused
 from liftpy.explore.reading import Reader
 from liftpy.explore.rows import Call, Identity
+from liftpy.explore.samples import departs, farthest
 from liftpy.explore.schema import digest
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.run import BUILD_OPTIONS
@@ -213,7 +214,8 @@ class Store(Reader):
     def sharpen(self, key: str, outcome: Outcome) -> None:
         """Notes what a measured candidate gave when it was measured again.
 
-        More samples; or that it is wrong after all. Its first time stays what searches are told.
+        More samples; or that it is wrong after all. Its first time stays what searches are told. Of
+        both measurements, the one that was disturbed more is told.
         """
         if not isinstance(outcome, Measured):
             self.end(key, outcome)
@@ -222,6 +224,10 @@ class Store(Reader):
             query = 'SELECT coalesce(max("repeat") + 1, 0) FROM run WHERE candidate = ?'
             (first,) = db.execute(query, (key,)).fetchone()
             _write_runs(db, key, outcome.times_ns, first)
+            query = "SELECT departure FROM outcome WHERE candidate = ?"
+            (before,) = db.execute(query, (key,)).fetchone()
+            known = [ratio for ratio in (before, outcome.departure) if ratio is not None]
+            _write_departure(db, key, farthest(known) if known else None)
 
     def excuse(self, key: str, why: str = "stopped by the user") -> None:
         """Notes that the candidate under way is not to blame for the end of the campaign."""
@@ -297,6 +303,7 @@ def _write_measured(db: sqlite3.Connection, key: str, measured: Measured) -> Non
         f"UPDATE outcome SET {columns} WHERE candidate = :key",  # noqa: S608  names above
         {**figures, "key": key},
     )
+    _write_departure(db, key, measured.departure)
     _write_runs(db, key, measured.times_ns, 0)
     db.execute(
         "INSERT OR REPLACE INTO verification VALUES (?, ?, ?)", (key, measured.error, measured.rms)
@@ -304,6 +311,14 @@ def _write_measured(db: sqlite3.Connection, key: str, measured: Measured) -> Non
     db.execute(
         "UPDATE build SET log = ?, seconds = ? WHERE candidate = ?",
         (measured.build_log, measured.build_seconds, key),
+    )
+
+
+def _write_departure(db: sqlite3.Connection, key: str, departure: float | None) -> None:
+    disturbed = None if departure is None else departs(departure)
+    db.execute(
+        "UPDATE outcome SET disturbed = ?, departure = ? WHERE candidate = ?",
+        (disturbed, departure, key),
     )
 
 

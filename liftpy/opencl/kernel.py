@@ -111,3 +111,15 @@ class Module:
     def manifest_json(self) -> str:
         """The manifest as text, stable byte for byte."""
         return json.dumps(self.manifest(), indent=2, sort_keys=True) + "\n"
+
+
+@dataclass(frozen=True)
+class Binary:
+    """What a driver made of a module's source, in so many seconds, and what it wrote then.
+
+    `code` is for the same device and driver, and empty where a driver gives none.
+    """
+
+    code: bytes
+    seconds: float
+    log: str

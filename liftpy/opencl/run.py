@@ -46,7 +46,7 @@ from liftpy.opencl.arguments import (
     spell,
     touched_buffers,
 )
-from liftpy.opencl.kernel import Buffer, Launch, Module, Names, Phase, Role
+from liftpy.opencl.kernel import Binary, Buffer, Launch, Module, Names, Phase, Role
 
 _REGISTRATION = runtimes.register()  # before the ICD loader is used, see liftpy/opencl/runtimes.py
 try:
@@ -271,32 +271,70 @@ class Session:
         for loaded in tuple(self._loaded):
             loaded.close()
 
-    def load(self, module: Module) -> Loaded:
-        """Builds a module. No device memory is taken yet.
+    def load(self, module: Module, binary: Binary | None = None) -> Loaded:
+        """Builds a module, or takes what was built of it. No device memory is taken yet.
 
-        Raises BuildFailed if the driver refuses the source, DeviceRefused if the module asks for
-        more memory or larger work-groups than the device has.
+        A binary that the driver does not take is built anew, and the log says so. Raises
+        BuildFailed if the driver refuses the source, DeviceRefused if the module asks for more
+        memory or larger work-groups than the device has.
         """
-        check_module(module)
-        check_extensions(module.name, module.extensions, self.device)
-        check_memory(module, self.device)
-        start = time.perf_counter()
-        program = self._build(module)
-        seconds = time.perf_counter() - start
+        self._check(module)
+        program, seconds, log = self._program(module, binary)
         for launch in module.launches:
             self._check_launch(module, launch, _kernel(program, launch.function))
-        loaded = self._made(module, program, seconds)
+        kernels = {x.function: _kernel(program, x.function) for x in module.launches}
+        alignment = self._handle.mem_base_addr_align // 8  # OpenCL gives it in bits
+        loaded = Loaded(
+            self.device, alignment, self._context, self._queue, module, kernels, seconds, log
+        )
         self._loaded.add(loaded)
         return loaded
 
-    def _made(self, module: Module, program: Any, seconds: float) -> Loaded:
-        """A module whose kernels a built program has."""
-        kernels = {x.function: _kernel(program, x.function) for x in module.launches}
-        log = str(program.get_build_info(self._handle, cl.program_build_info.LOG)).strip()
-        alignment = self._handle.mem_base_addr_align // 8  # OpenCL gives it in bits
-        return Loaded(
-            self.device, alignment, self._context, self._queue, module, kernels, seconds, log
-        )
+    def binary(self, module: Module) -> Binary:
+        """What the driver makes of a module, for another session of the same device to load.
+
+        Raises what `load` raises, except for what is known of built kernels only.
+        """
+        self._check(module)
+        program, seconds, log = self._program(module, None)
+        try:
+            (code,) = program.get_info(cl.program_info.BINARIES)
+        except cl.Error:  # it keeps it to itself: `load` builds anew, and says so
+            code = b""
+        return Binary(bytes(code), seconds, log)
+
+    def _check(self, module: Module) -> None:
+        """Refuses what can be known to fail before it is built."""
+        check_module(module)
+        check_extensions(module.name, module.extensions, self.device)
+        check_memory(module, self.device)
+
+    def _program(self, module: Module, binary: Binary | None) -> tuple[Any, float, str]:
+        """A module's program, the seconds that its source took the driver, and what it wrote."""
+        note = ""
+        if binary is not None:
+            program = self._taken(binary)
+            if program is not None:
+                return program, binary.seconds, binary.log
+            note = "built anew, as the driver did not take what it had built ahead\n"
+        start = time.perf_counter()
+        program = self._build(module)
+        seconds = time.perf_counter() - start
+        log = str(program.get_build_info(self._handle, cl.program_build_info.LOG))
+        return program, seconds, f"{note}{log}".strip()
+
+    def _taken(self, binary: Binary) -> Any:
+        """The program of a binary; None if the driver does not take it."""
+        if not binary.code:
+            return None
+        try:
+            program: Any = cl._Program(self._context, [self._handle], [binary.code])  # noqa: SLF001  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", cl.CompilerWarning)
+                program.build(" ".join(BUILD_OPTIONS).encode(), [self._handle])
+        except cl.Error:
+            return None
+        return program
 
     def _build(self, module: Module) -> Any:
         # `cl.Program` would keep binaries in a cache on disk, add options from the environment,

@@ -462,7 +462,8 @@ def test_a_campaign_is_explored_read_plotted_and_replayed(liftpy):
     assert len(volume["after_each"]) == 4
     row = data["front"][0]
     figures = {"peak", "allocated", "scratch", "local", "private"}
-    rest = {"id", "device", "device_name", "time_ns", "interval_ns", "assignment", "derivation"}
+    rest = {"id", "device", "device_name", "time_ns", "interval_ns", "disturbed"}
+    rest |= {"assignment", "derivation"}
     assert row.keys() == rest | figures
     assert liftpy("pareto", "liftpy.db", "--format", "json").json == data
     assert row["id"] in liftpy("pareto", "liftpy.db").out

@@ -113,6 +113,7 @@ UNTIMED = {
     "prepare_ns": None,
     "build_seconds": None,
     "reason": "",  # how many runs there was time for
+    "disturbed": False,
 }
 
 

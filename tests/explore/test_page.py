@@ -1,5 +1,6 @@
 """The report: what is in it, and that a browser shows it."""
 
+import csv
 import io
 import re
 import shutil
@@ -15,7 +16,7 @@ from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.explore import report
 from liftpy.explore.campaign import Campaign
 from liftpy.explore.hypervolume import Box, growth
-from liftpy.explore.outcome import DISTURBED, KINDS
+from liftpy.explore.outcome import KINDS
 from liftpy.explore.rows import Call, Identity, Row
 from liftpy.explore.scale import Scale
 from liftpy.opencl.kernel import Memory
@@ -224,9 +225,8 @@ def test_of_several_devices_each_has_charts_of_its_own(tmp_path):
 
 
 def test_every_outcome_is_readable_in_80_columns_and_disturbed_times_are_counted(tmp_path):
-    reason = f"right to 1e-7, {DISTURBED} 1.70 times its usual time; imported from a.csv, line 9"
     odd = [row(k, None, None, kind, "a reason " * 30) for k, kind in enumerate(KINDS[1:], 1)]
-    found = campaign(row(0, 1500, 4096, reason=reason), *odd)
+    found = campaign(replace(row(0, 1500, 4096), disturbed=True), *odd)
     console = Console(width=80, file=io.StringIO())
     console.print(report.candidates_table(found))
     lines = console.file.getvalue().splitlines()
@@ -238,3 +238,8 @@ def test_every_outcome_is_readable_in_80_columns_and_disturbed_times_are_counted
         odd
     )
     assert "1 of 1 disturbed" in Page(written(found, tmp_path).read_text(encoding="utf-8")).text
+    console.print(report.front_table(found.pareto(), 80))
+    assert re.search(r"disturbed.*\n.*\byes\b", console.file.getvalue())
+    assert [one["disturbed"] for one in report.front_json(found, found.pareto())["front"]] == [True]
+    (line,) = csv.DictReader(report.front_csv(found, found.pareto()).splitlines())
+    assert line["disturbed"] == "1"

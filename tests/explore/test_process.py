@@ -1,7 +1,9 @@
 """A worker process and its loss. Workers that misbehave are scripts that speak the protocol."""
 
 import sys
+import threading
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -24,7 +26,6 @@ import os, signal, sys, time
 from multiprocessing.connection import Connection
 from liftpy.explore.messages import Ready
 c = Connection(int(sys.argv[1]))
-setup = c.recv()
 def greet():
     c.send(Ready())
     c.recv()
@@ -35,9 +36,9 @@ def greet():
 def misbehaving(tmp_path):
     started = []
 
-    def start(script):
+    def start(script, *, reads=True):
         file = tmp_path / "worker.py"
-        file.write_text(MISBEHAVES + script)
+        file.write_text(f"{MISBEHAVES}{'c.recv()' if reads else ''}\n{script}")
         worker = Worker("measures candidates", BENCH, SETUP, [sys.executable, str(file)])
         started.append(worker)
         return worker
@@ -57,6 +58,45 @@ def test_a_hang_is_cut_short(misbehaving):
     start = time.monotonic()
     assert ask(worker, seconds=0.5) == TimedOut(60.0, "timing it")
     assert time.monotonic() - start < 60
+
+
+HALF = "os.write(c.fileno(), (1000).to_bytes(4, 'big') + b'half'); time.sleep(600)"
+
+
+@pytest.mark.parametrize(
+    ("script", "request_bytes"),
+    [
+        (f"greet(); {HALF}", 0),
+        ("c.send(Ready()); time.sleep(600)", 10_000_000),
+        ("c.send(Ready()); c.recv(); os.kill(os.getpid(), signal.SIGSTOP)", 0),
+    ],
+    ids=["half an answer", "it does not read", "it is stopped"],
+)
+def test_a_hang_within_a_message_is_cut_short(misbehaving, script, request_bytes):
+    worker = misbehaving(script)
+    worker.start()
+    request = replace(REQUEST, module=replace(REQUEST.module, source="x" * request_bytes))
+    start = time.monotonic()
+    assert worker.ask(request, 0.5, 60.0, "timing it") == TimedOut(60.0, "timing it")
+    assert time.monotonic() - start < 10
+    assert [t.name for t in threading.enumerate() if "carry" in t.name] == [], "no thread is left"
+
+
+@pytest.mark.parametrize("script", [HALF, "time.sleep(600)"])
+def test_a_hang_while_it_is_told_what_the_campaign_is_ends_the_start(
+    misbehaving, monkeypatch, script
+):
+    monkeypatch.setattr(sys.modules[Worker.__module__], "START_LIMIT", 1.0)
+    worker = misbehaving(script, reads=False)
+    worker.setup = replace(SETUP, text="x" * 10_000_000)  # no buffer of a socket holds so much
+    with pytest.raises(WorkerRefused, match="it said nothing for 1 s"):
+        worker.start()
+
+
+def test_what_is_no_message_is_a_loss(misbehaving):
+    outcome = ask(misbehaving("greet(); c.send_bytes(b'garbage'); time.sleep(600)"))
+    assert isinstance(outcome, Crashed)
+    assert "while timing it, it said what cannot be read" in outcome.reason
 
 
 def test_a_crash_is_an_outcome_with_what_was_printed(misbehaving):

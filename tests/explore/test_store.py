@@ -15,13 +15,13 @@ from liftpy.explore.environment import environment
 from liftpy.explore.lock import Lock
 from liftpy.explore.outcome import KernelLimit, Measured, Refused, WrongResult
 from liftpy.explore.rows import Call, Identity
-from liftpy.explore.schema import digest
+from liftpy.explore.schema import SCHEMA_VERSION, TABLES, digest
 from liftpy.explore.store import ATTEMPTS, Store
 from liftpy.opencl.kernel import Memory, Module
 from liftpy.opencl.run import BUILD_OPTIONS
 from tests.explore.spaces import small_space
 
-VERSION_1 = Path(__file__).with_name("version_1.sql")
+VERSION_1, VERSION_2 = (Path(__file__).with_name(f"version_{n}.sql") for n in (1, 2))
 IDENTITY = Identity(
     program="twice",
     text="def twice(x: [12]f32) = x |> map(x => x + x)\n",
@@ -167,6 +167,51 @@ def test_a_file_of_format_1_keeps_all_its_rows(path):
     assert refused.assignment == {"family": "staged", "unroll": "no", "theta": 532, "rho": 539}
 
 
+def test_a_file_of_format_2_tells_in_columns_what_was_disturbed(path):
+    with closing(sqlite3.connect(path)) as old:
+        old.executescript(VERSION_2.read_text())
+        kept = list(old.execute("SELECT * FROM outcome ORDER BY candidate"))
+    before = path.read_bytes()
+    with Store.read(path) as store:
+        read = store.rows(), store.calls()
+    assert path.read_bytes() == before, "a reader migrates what is in memory"
+    with Store.open(path, IDENTITY) as store:
+        assert (store.rows(), store.calls()) == read
+    with closing(sqlite3.connect(path)) as new:
+        found = list(new.execute("SELECT * FROM outcome ORDER BY candidate"))
+        assert new.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
+        columns = [column for _, column, *_ in new.execute("PRAGMA table_info(outcome)")]
+    with closing(sqlite3.connect(":memory:")) as fresh:
+        fresh.executescript(TABLES)
+        assert columns == [name for _, name, *_ in fresh.execute("PRAGMA table_info(outcome)")]
+    assert [row[:-2] for row in found] == kept, "every row, as it was"
+    assert [row[-2:] for row in found] == [(None, None)] * 2 + [(1, 1.7)] + [(None, None)]
+    assert [row.disturbed for row in read[0]] == [False, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "told"),
+    [
+        (None, None, (None, None)),
+        (1.1, 1.2, (0, 1.2)),
+        (1.1, 0.5, (1, 0.5)),
+        (1.7, 1.0, (1, 1.7)),
+        (None, 1.7, (1, 1.7)),
+    ],
+)
+def test_what_was_disturbed_has_a_column_however_often_it_was_measured(
+    path, candidates, first, later, told
+):
+    with Store.open(path, IDENTITY) as store:
+        store.begin(candidates[0])
+        store.end(candidates[0].key, replace(MEASURED, departure=first))
+        store.sharpen(candidates[0].key, replace(MEASURED, departure=later))
+        (row,) = store.rows()
+    with closing(sqlite3.connect(path)) as plain:
+        assert plain.execute("SELECT disturbed, departure FROM outcome").fetchone() == told
+    assert row.disturbed is bool(told[0])
+
+
 def test_a_migration_that_fails_leaves_the_file_as_it_was(path):
     with closing(sqlite3.connect(path)) as old:
         old.executescript(VERSION_1.read_text())
@@ -263,7 +308,7 @@ def test_a_database_of_another_format_is_refused(path, candidates):
     with sqlite3.connect(path) as later:
         later.execute("PRAGMA user_version = 99")
     later.close()
-    with pytest.raises(StoreRefused, match="database format 99, this liftpy reads formats up to 2"):
+    with pytest.raises(StoreRefused, match="database format 99, this liftpy reads formats up to 3"):
         Store.read(path)
 
 

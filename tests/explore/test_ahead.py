@@ -1,0 +1,161 @@
+"""Building the next candidate while one is measured: a processor that says it is a GPU."""
+
+import functools
+import itertools
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+
+import psutil
+import pytest
+
+from liftpy.explore.campaign import Campaign, explore, space_of
+from liftpy.explore.measure import BENCH, BUILDING, Measurer
+from liftpy.explore.messages import Build, Built, Measure, Setup
+from liftpy.explore.outcome import KINDS, BuildFailed, Measured
+from liftpy.explore.pool import ThisMachine
+from liftpy.explore.process import Worker
+from liftpy.explore.reading import Reader
+from liftpy.opencl.kernel import Binary
+from liftpy.opencl.run import find_device
+from tests.explore.killing import ROOT, TINY, Command, content, finished, kill_after
+from tests.explore.misbehaving import command
+from tests.explore.test_bench import ALL, GIVEN, twice
+
+INTEL = pytest.mark.parametrize("runtime", ["intel"], indirect=True)
+OPTIONS = {"families": ["plain", "direct"], "search": "random", "again": False}
+
+
+def as_gpu(device):
+    """The same device, which campaigns take for a GPU."""
+    return replace(device, type="GPU")
+
+
+def moments(db):
+    """When each candidate was begun and had its outcome, in the order drawn."""
+    with Reader.read(db) as store:
+        query = "SELECT started, finished FROM outcome JOIN candidate ON key = candidate"
+        return [tuple(row) for row in store._ask(f"{query} ORDER BY ordinal")]
+
+
+def logs(db):
+    with Reader.read(db) as store:
+        return [row["log"] or "" for row in store._ask("SELECT log FROM build")]
+
+
+def overlaps(db):
+    """For each candidate, whether the next one was begun before it had its outcome."""
+    return [one[1] > other[0] for one, other in itertools.pairwise(moments(db))]
+
+
+@pytest.mark.parametrize(
+    "runtime", ["intel", pytest.param("pocl", marks=pytest.mark.slow)], indirect=True
+)
+def test_what_is_built_ahead_is_what_is_built_in_turn(runtime, tmp_path):
+    turn, ahead = tmp_path / "turn.db", tmp_path / "ahead.db"
+    assert (ThisMachine(runtime).lag, ThisMachine(as_gpu(runtime)).lag) == (1, 2)
+    explore(TINY, 4, 0, turn, runtime, **OPTIONS)
+    explore(TINY, 4, 0, ahead, as_gpu(runtime), **OPTIONS)
+    assert content(ahead) == content(turn)
+    assert overlaps(turn) == [False] * 3
+    assert overlaps(ahead) == [True] * 3
+    assert not any("built anew" in log for log in logs(ahead)), "the driver takes its binaries"
+
+
+@pytest.mark.slow
+@INTEL
+def test_what_hangs_or_dies_meanwhile_ends_its_candidate_only(runtime, tmp_path, monkeypatch):
+    device, db, killed = as_gpu(runtime), tmp_path / "a.db", []
+    drawn = space_of(TINY, device, families=OPTIONS["families"]).sample(6, 0)
+    compiling = command([(drawn[1], "loops"), (drawn[2], "builds"), (drawn[3], "dies")])
+    start = Measurer.__init__
+
+    @functools.wraps(start)
+    def init(self, *args, **kwargs):
+        start(self, *args, **kwargs, compiling=compiling)
+
+    def kill(progress):  # the builder, while it builds or is about to
+        if progress.candidate and progress.candidate.ordinal == 5 and progress.outcome is None:
+            for one in psutil.Process().children():
+                if BUILDING in " ".join(one.cmdline()):
+                    one.kill()
+                    killed.append(one)
+
+    monkeypatch.setattr(Measurer, "__init__", init)
+    limits = {"candidate_limit": 5.0, "build_limit": 3.0}
+    found = explore(TINY, 6, 0, db, device, progress=kill, **limits, **OPTIONS)
+    kinds = ["measured", "timed_out", "timed_out", "crashed", "measured", "measured"]
+    assert [row.outcome for row in found.rows] == kinds
+    assert "building it did not end within 3 s (--build-limit)" in found.rows[2].reason
+    (_, looped), (_, built) = moments(db)[1:3]
+    assert built - looped < 2.5, "its 3 s were over while the other one looped"
+    assert killed
+
+
+@dataclass(frozen=True)
+class Ahead(Command):
+    """A campaign of the tiny convolution on a device that is taken for a GPU."""
+
+    def start(self, db):
+        """Its process."""
+        with (self.folder / "said.txt").open("ab") as said:
+            return subprocess.Popen(
+                [sys.executable, "-m", __name__, str(self.samples), str(db)],
+                stdout=said,
+                stderr=said,
+                start_new_session=True,
+                env=os.environ | {"PYTHONPATH": str(ROOT)},
+            )
+
+
+@pytest.mark.slow
+@INTEL
+def test_what_is_killed_with_two_under_way_goes_on_with_the_same_one_by_one(runtime, tmp_path):
+    campaign, whole, db = Ahead(tmp_path, 6), tmp_path / "whole.db", tmp_path / "a.db"
+    explore(TINY, 6, 0, whole, as_gpu(runtime), **OPTIONS)
+    process = campaign.start(db)
+    try:
+        assert kill_after(process, db, 2, 0.0, "campaign") == 1
+    finally:
+        process.kill()
+        process.wait()
+    left = [row.ordinal for row in Campaign.read(db).rows if row.outcome not in KINDS]
+    assert 1 <= len(left) <= 2, "one is measured, one is built"
+    assert finished(db) >= 2
+    campaign.finish(db)
+    assert content(db) == content(whole)
+    after = moments(db)
+    for suspect in left:
+        assert all(
+            other[1] <= after[suspect][0] or other[0] >= after[suspect][1]
+            for k, other in enumerate(after)
+            if k != suspect
+        ), "nobody else is under way with it"
+
+
+@pytest.fixture
+def workers(runtime):
+    setup = Setup("", runtime, GIVEN, (ALL,))
+    made = [Worker("builds", BUILDING, setup), Worker("measures", BENCH, setup)]
+    yield made
+    for worker in made:
+        worker.kill()
+
+
+def test_a_bench_takes_what_a_builder_built_and_else_builds_itself(workers):
+    builder, bench = workers
+    built = builder.ask(Build(twice()), 60.0, 60.0, "building it")
+    assert isinstance(built, Built)
+    broken = builder.ask(Build(twice("nonsense")), 60.0, 60.0, "building it")
+    assert isinstance(broken, BuildFailed)
+    none, foreign = Binary(b"", 7.0, ""), Binary(b"?" * 99, 7.0, "")
+    for binary, anew in ((built.binary, False), (none, True), (foreign, True)):
+        found = bench.ask(Measure(twice(), None, 60.0, None, binary), 60.0, 60.0, "measuring it")
+        assert isinstance(found, Measured), found
+        assert found.build_log.startswith("built anew") is anew
+        assert (found.build_seconds == binary.seconds) is not anew
+
+
+if __name__ == "__main__":
+    explore(TINY, int(sys.argv[1]), 0, sys.argv[2], as_gpu(find_device("intel")), **OPTIONS)
