@@ -73,7 +73,6 @@ class Bench:
     def _checked(self, loaded: Loaded, best_ns: int | None, deadline: float) -> Doubtful | Outcome:
         module = loaded.module
         self.tell(Stage("running it for the first time"))
-        before = self.reference.look()
         result = run_poisoned(loaded, self.arrays)
         if loaded.allocated_bytes != module.memory.allocated:
             return Defect(
@@ -90,7 +89,6 @@ class Bench:
             self.reference.look,
             left,
             best_ns,
-            before=before,
         )
         measured = Measured(
             times,

@@ -202,18 +202,16 @@ def undisturbed(
     seconds: float,
     best_ns: int | None = None,
     clock: Callable[[], float] = time.monotonic,
-    before: float | None = None,
 ) -> tuple[tuple[Row, ...], float]:
     """Samples, and how many times its usual time the reference kernel took around them.
 
     `take` takes samples, `look` is the reference now. Where it departs before or after, samples are
     taken again, `RETAKES` times at most and while that fits into so many seconds of the `clock`,
-    unless the candidate is `FAR` behind; of all, those with the least departure count. `before` is
-    the reference before what `take` counts, where that began earlier than now.
+    unless the candidate is `FAR` behind; of all, those with the least departure count.
     """
     found: list[tuple[float, tuple[Row, ...]]] = []
     budget = Budget(seconds, clock)
-    before = look() if before is None else farthest((before, look()))
+    before = look()
     while True:
         rows = budget.of(take)
         after = look()
