@@ -366,13 +366,17 @@ class Room:
         self._most = device.global_memory // KEPT
         self._held: cl.Buffer | None = None
 
+    @property
+    def held(self) -> int:
+        """Bytes that it has now."""
+        return 0 if self._held is None else int(self._held.size)
+
     def take(self, size: int) -> cl.Buffer | None:
         """So many bytes or more, for the next module; None if the device has no such buffer.
 
         Nothing is held beside what is given. Who asks for the same again has the same again.
         """
-        held = 0 if self._held is None else int(self._held.size)
-        if self._held is not None and held != size and not size < held <= self._most:
+        if self._held is not None and self.held != size and not size < self.held <= self._most:
             self._held.release()
             self._held = None
         if self._held is None and size <= self._largest:
