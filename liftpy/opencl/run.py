@@ -348,7 +348,7 @@ def _kernel(program: Any, function: str) -> cl.Kernel:
 PAGE = 4096
 """Buffers in a room begin at multiples of so many bytes, as large ones do that are alone."""
 
-KEPT = 8
+KEPT = 4
 """A room keeps what a module left if that is at most this part of the device's memory."""
 
 
