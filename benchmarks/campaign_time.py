@@ -17,7 +17,7 @@ import argparse
 import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
@@ -56,7 +56,7 @@ def main() -> int:
     families: list[str] = []
 
     @contextmanager
-    def stage(name: str) -> Iterator[None]:
+    def stage(name: str) -> Generator[None]:
         start = time.perf_counter()
         yield
         spent[name].append(time.perf_counter() - start)
