@@ -6,7 +6,9 @@ The steps of a campaign's worker, one after another in this process, for the fir
 search (seed 0). `derive` and `meaning` are there once for a campaign: skeletons and their counted
 space, and the program in float64 at the points of the check. For each candidate: `choose` (the
 search), `compile` (to OpenCL C), `build` (the driver), `check` (uploads, the prepare phase, a run
-in poisoned buffers, the comparison), `time` (the repeated runs).
+in poisoned buffers, the comparison), `time` (the repeated runs; of a slow candidate the run that
+was checked may be enough). First a row for each stage, then one for each family with the means of
+its candidates. Not in it: messages between processes, the file, samples that are taken again.
 """
 
 from __future__ import annotations
@@ -15,13 +17,15 @@ import argparse
 import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from typing import TypeAlias
 
 from report import table
 
 import liftpy as lp
 from liftpy.compile import compile_candidate
+from liftpy.explore.candidate import FAMILY, words
 from liftpy.explore.check import Error
 from liftpy.explore.inputs import inputs
 from liftpy.explore.meaning import Judge, expected
@@ -32,6 +36,9 @@ from liftpy.opencl.run import Session, find_device
 
 ONCE = ("derive", "meaning")
 EACH = ("choose", "compile", "build", "check", "time")
+
+Spent: TypeAlias = dict[str, list[float]]
+"""Seconds of each stage, a candidate after another."""
 
 
 def main() -> int:
@@ -45,10 +52,11 @@ def main() -> int:
     parser.add_argument("--search", default=DEFAULT, choices=list(SEARCHES))
     parser.add_argument("--device", default=None)
     options = parser.parse_args()
-    spent: dict[str, list[float]] = {stage: [] for stage in (*ONCE, *EACH)}
+    spent: Spent = {stage: [] for stage in (*ONCE, *EACH)}
+    families: list[str] = []
 
     @contextmanager
-    def stage(name: str) -> Iterator[None]:
+    def stage(name: str) -> Generator[None]:
         start = time.perf_counter()
         yield
         spent[name].append(time.perf_counter() - start)
@@ -65,6 +73,7 @@ def main() -> int:
     candidates = named(options.search)(space, 0, trials, everything)
     best: int | None = None
     with Session(device) as session:
+        room = session.room()
         for _ in range(options.samples):
             with stage("choose"):
                 candidate = next(candidates, None)
@@ -73,16 +82,23 @@ def main() -> int:
             with stage("compile"):
                 module = compile_candidate(candidate.skeleton, candidate.assignment)
             with stage("build"):
-                loaded = session.load(module)
+                loaded = session.load(module, room=room)
             with loaded:
                 with stage("check"):
                     error = judge.judge(run_poisoned(loaded, arrays))
                 assert isinstance(error, Error), error
                 with stage("time"):
                     rows = timed(loaded, best)
+            families.append(str(words(candidate.skeleton)[FAMILY]))
             took = round(statistics.median(map(sum, rows)))
             best = took if best is None else min(best, took)
             trials.append(Trial(candidate, took, module.memory.peak))
+    tell(options.program, options.search, spent, families)
+    return 0
+
+
+def tell(program: str, search: str, spent: Spent, families: list[str]) -> None:
+    """Print both tables, and how many candidates a minute that is."""
     each = sum(sum(spent[s]) for s in EACH)
     rows = [[s, f"{sum(spent[s]) * 1e3:.0f}", "", ""] for s in ONCE]
     rows += [
@@ -95,11 +111,28 @@ def main() -> int:
         for s in EACH
     ]
     print(table(["stage", "all ms", "median ms", "share"], rows))
+    columns = ["family", "candidates", *(f"{s} ms" for s in EACH), "all ms", "share"]
+    print(f"\n{table(columns, list(of_families(spent, families)))}")
     print(
-        f"\n{len(trials)} candidates of {options.program}, {options.search}: {each:.1f} s, "
-        f"{len(trials) * 60 / each:.0f} a minute"
+        f"\n{len(families)} candidates of {program}, {search}: {each:.1f} s, "
+        f"{len(families) * 60 / each:.0f} a minute"
     )
-    return 0
+
+
+def of_families(spent: Spent, families: list[str]) -> Iterator[list[str]]:
+    """A row a family: mean ms of each stage, the mean of all, the family's share of the time."""
+    totals = [sum(stages) for stages in zip(*(spent[s] for s in EACH), strict=True)]
+    for family in dict.fromkeys(families):
+        mine = [k for k, name in enumerate(families) if name == family]
+        means = [f"{statistics.mean(spent[s][k] for k in mine) * 1e3:.0f}" for s in EACH]
+        own = sum(totals[k] for k in mine)
+        yield [
+            family,
+            str(len(mine)),
+            *means,
+            f"{own / len(mine) * 1e3:.0f}",
+            f"{own / sum(totals):.0%}",
+        ]
 
 
 if __name__ == "__main__":

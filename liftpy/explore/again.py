@@ -13,7 +13,7 @@ from typing import Protocol
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.outcome import Measured, Outcome, Stray, WrongResult
 from liftpy.explore.rows import Row
-from liftpy.explore.samples import ENOUGH_SECONDS, MOST_REPEATS, TIGHT
+from liftpy.explore.samples import ENOUGH_SECONDS, MOST_REPEATS, REPEATS, TIGHT
 
 MOST_TIMES = 3
 """Of a candidate no more than so many times the samples of one measurement are taken."""
@@ -36,20 +36,30 @@ def settled(row: Row) -> bool:
     if row.span is None or row.times_ns is None:
         return True
     return (
-        row.span.width <= TIGHT
+        (row.span.width <= TIGHT and not few(row))
         or len(row.times_ns) >= MOST_TIMES * MOST_REPEATS
         or sum(map(sum, row.times_ns)) >= MOST_TIMES * ENOUGH_SECONDS * 1e9
     )
 
 
+def few(row: Row) -> bool:
+    """Whether the samples of a candidate are too few to bound its median."""
+    return row.times_ns is not None and len(row.times_ns) < REPEATS
+
+
 def undecided(front: Iterable[Row]) -> list[Row]:
-    """The candidates of a front that it is worth to measure again, the fastest first."""
+    """The candidates of a front that it is worth to measure again, the fastest first.
+
+    Those that may not belong there, and those that were so slow that they were hardly timed.
+    """
     known = [(row, row.span) for row in front if row.span is not None]
     return [
         a
         for a, at in known
         if not settled(a)
-        and any(a is not b and at.low <= to.high and to.low <= at.high for b, to in known)
+        and (
+            few(a) or any(a is not b and at.low <= to.high and to.low <= at.high for b, to in known)
+        )
     ]
 
 

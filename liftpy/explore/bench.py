@@ -40,6 +40,7 @@ class Bench:
         self.session = Session(setup.device)
         self.arrays = setup.inputs.arrays()
         self.checker = Checker(setup.wanted)
+        self.room = self.session.room()
         self.reference = Reference(self.session)
 
     def answer(self, request: Request) -> Answer:
@@ -53,7 +54,7 @@ class Bench:
         deadline = time.monotonic() + request.seconds
         self.tell(Stage("building it", request.build_seconds, "--build-limit"))
         try:
-            with self.session.load(request.module, request.binary) as loaded:
+            with self.session.load(request.module, binary=request.binary, room=self.room) as loaded:
                 return self._checked(loaded, request.best_ns, deadline)
         except BuildRefused as failure:
             return BuildFailed(str(failure))
@@ -76,7 +77,7 @@ class Bench:
         if loaded.allocated_bytes != module.memory.allocated:
             return Defect(
                 f"{module.name} says it allocates {module.memory.allocated} bytes, "
-                f"clCreateBuffer was asked for {loaded.allocated_bytes}"
+                f"the device was asked for {loaded.allocated_bytes}"
             )
         found = self.checker.check(result)
         if isinstance(found, WrongResult):

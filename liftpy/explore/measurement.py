@@ -61,4 +61,4 @@ def timed(loaded: Loaded, best_ns: int | None = None, seconds: float = math.inf)
 
     `best_ns` is the best candidate's time, `seconds` what this may take.
     """
-    return sample(lambda: loaded.profile(1, 0)[0], best_ns, 0.8 * seconds)
+    return sample(lambda: loaded.profile(1, 0)[0], best_ns, 0.8 * seconds, checked=loaded.run_ns)

@@ -26,9 +26,16 @@ TIGHT = 0.02
 """How wide the interval of a median is when it is known well enough, relative to the median."""
 
 SLOW = 5.0
-"""A candidate that is so many times slower than the best so far is run `SLOW_REPEATS` times."""
-
 SLOW_REPEATS = 2
+SLOW_SECONDS = 0.25
+"""A candidate that is `SLOW` times slower than the best so far is run so often, or until so much is
+measured. The run that was checked is one of them."""
+
+BEHIND = 0.2
+"""How wide the interval of a candidate behind the best may be, relative to how far it is behind."""
+
+FAR = 2.0
+"""A candidate so many times slower than the best is not timed again where it was disturbed."""
 
 SETTLED = 0.9
 """Warming up ends with a run that takes more than so much of the time of the one before."""
@@ -75,13 +82,20 @@ def enough(totals: Sequence[int], best_ns: int | None) -> bool:
     """
     if not totals:
         return False
-    if best_ns is not None and min(totals) > SLOW * best_ns:
-        return len(totals) >= SLOW_REPEATS
+    if is_times(SLOW, totals, best_ns):
+        return len(totals) >= SLOW_REPEATS or sum(totals) >= SLOW_SECONDS * 1e9
     if len(totals) < REPEATS:
         return False
     if len(totals) >= MOST_REPEATS or sum(totals) >= ENOUGH_SECONDS * 1e9:
         return True
-    return span_of(totals).width <= TIGHT
+    span = span_of(totals)
+    behind = 0.0 if best_ns is None else BEHIND * (span.middle - best_ns)
+    return span.high - span.low <= max(TIGHT * span.middle, behind)
+
+
+def is_times(factor: float, totals: Sequence[int], best_ns: int | None) -> bool:
+    """Whether every run took so many times as long as the best candidate, if there is one."""
+    return best_ns is not None and min(totals) > factor * best_ns
 
 
 class Budget:
@@ -116,18 +130,31 @@ def sample(
     best_ns: int | None = None,
     seconds: float = math.inf,
     clock: Callable[[], float] = time.monotonic,
+    checked: Row | None = None,
 ) -> tuple[Row, ...]:
     """Times of runs, after some to warm up; a row a run. There is at least one.
 
     `run` runs once and gives the nanoseconds of each launch. All runs together may take so many
-    seconds, by the `clock`.
+    seconds, by the `clock`. `checked` is the run before these, of the same launches, in other
+    memory: of a slow candidate it counts, of others it may have been cold.
     """
     budget = Budget(seconds, clock)
+    if checked is not None and is_times(SLOW, [sum(checked)], best_ns):
+        rows = [checked]
+        while budget.has() and not enough([sum(row) for row in rows], best_ns):
+            rows.append(tuple(budget.of(run)))
+            if not is_times(SLOW, [sum(rows[-1])], best_ns):
+                break
+        else:
+            return tuple(rows)
     last = 0
     for _ in range(MOST_WARM_UPS):
         before, last = last, sum(budget.of(run))
-        slow = best_ns is not None and last > SLOW * best_ns
-        if slow or not budget.has(2) or (before and last > SETTLED * before):
+        if (
+            is_times(SLOW, [last], best_ns)
+            or not budget.has(2)
+            or (before and last > SETTLED * before)
+        ):
             break
     rows = [tuple(budget.of(run))]
     while budget.has() and not enough([sum(row) for row in rows], best_ns):
@@ -180,7 +207,7 @@ def undisturbed(
 
     `take` takes samples, `look` is the reference now. Where it departs before or after, samples are
     taken again, `RETAKES` times at most and while that fits into so many seconds of the `clock`,
-    unless the candidate is slow in any case; of all, those with the least departure count.
+    unless the candidate is `FAR` behind; of all, those with the least departure count.
     """
     found: list[tuple[float, tuple[Row, ...]]] = []
     budget = Budget(seconds, clock)
@@ -189,9 +216,9 @@ def undisturbed(
         rows = budget.of(take)
         after = look()
         found.append((farthest((before, after)), rows))
-        slow = best_ns is not None and min(map(sum, rows)) > SLOW * best_ns
+        far = is_times(FAR, [sum(row) for row in rows], best_ns)
         calm = not departs(found[-1][0])
-        if calm or slow or len(found) > RETAKES or not budget.has():
+        if calm or far or len(found) > RETAKES or not budget.has():
             break
         before = after
     ratio, rows = min(found, key=lambda f: max(f[0], 1 / f[0]))

@@ -271,8 +271,16 @@ class Session:
         for loaded in tuple(self._loaded):
             loaded.close()
 
-    def load(self, module: Module, binary: Binary | None = None) -> Loaded:
-        """Builds a module, or takes what was built of it. No device memory is taken yet.
+    def room(self) -> Room | None:
+        """Memory for modules that are loaded one after another; None where nothing is gained."""
+        return Room(self._context, self.device) if self.device.type == "CPU" else None
+
+    def load(
+        self, module: Module, *, binary: Binary | None = None, room: Room | None = None
+    ) -> Loaded:
+        """Builds a module, or takes what was built of it.
+
+        No device memory is taken yet; then it is taken from `room`, if given.
 
         A binary that the driver does not take is built anew, and the log says so. Raises
         BuildFailed if the driver refuses the source, DeviceRefused if the module asks for more
@@ -287,6 +295,7 @@ class Session:
         loaded = Loaded(
             self.device, alignment, self._context, self._queue, module, kernels, seconds, log
         )
+        loaded.room = room
         self._loaded.add(loaded)
         return loaded
 
@@ -376,14 +385,58 @@ def _kernel(program: Any, function: str) -> cl.Kernel:
         ) from error
 
 
+# --- memory ---------------------------------------------------------------------------------------
+
+PAGE = 4096
+"""Buffers in a room begin at multiples of so many bytes, as large ones do that are alone."""
+
+KEPT = 4
+"""A room keeps what a module left if that is at most this part of the device's memory."""
+
+
+class Room:
+    """Memory that modules are given one after another: one at a time is in it.
+
+    A processor's memory is the system's, which finds a page for each first touch. That takes longer
+    than most kernels work on it. So pages that were touched are kept for the next module, and what
+    they hold is unspecified as it always was: checked runs fill it.
+    """
+
+    def __init__(self, context: cl.Context, device: Device) -> None:
+        self._context = context
+        self._largest = device.largest_buffer
+        self._most = device.global_memory // KEPT
+        self._held: cl.Buffer | None = None
+
+    @property
+    def held(self) -> int:
+        """Bytes that it has now."""
+        return 0 if self._held is None else int(self._held.size)
+
+    def take(self, size: int) -> cl.Buffer | None:
+        """So many bytes or more, for the next module; None if the device has no such buffer.
+
+        Nothing is held beside what is given. Who asks for the same again has the same again.
+        """
+        if self._held is not None and self.held != size and not size < self.held <= self._most:
+            self._held.release()
+            self._held = None
+        if self._held is None and size <= self._largest:
+            try:
+                self._held = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size=size)
+            except cl.MemoryError:  # its pieces, of which not all live at a time, may fit
+                return None
+        return self._held
+
+
 # --- loaded modules -------------------------------------------------------------------------------
 
 
 class Loaded:
     """A module built for a device, with its device memory. `Session.load` makes it.
 
-    `created` lists every (slot, bytes) that was ever asked of clCreateBuffer, in order, less the
-    guard zones; `prepare_ns` is the device time of the last prepare phase; `build_seconds` is the
+    `created` lists every (slot, bytes) that was ever allocated, in order, less the guard zones;
+    `prepare_ns` is the device time of the last prepare phase; `build_seconds` is the
     time that the driver took to build the program (a driver may put work off to the first launch),
     and `build_log` what it wrote.
 
@@ -415,13 +468,17 @@ class Loaded:
         self._queue = queue
         self._kernels = kernels
         self._live: dict[str, cl.Buffer] = {}
-        self._zones: dict[str, tuple[cl.Buffer, int]] = {}
+        self._zones: dict[str, tuple[cl.Buffer, int, int]] = {}  # the whole, where, bytes of a zone
         self._armed: dict[str, Launch] = {}  # whose arguments the kernel of a function has
         self._checking = False
         self._constants: dict[str, np.ndarray] = {}
         self._inputs: dict[str, np.ndarray] | None = None
         self._prepared = False
         self._sizes = module.slots()
+        self.room: Room | None = None
+        self._ran: tuple[list[int], int] = [], 0
+        self._given: cl.Buffer | None = None  # by the room
+        self._used = 0  # bytes of it
 
     def __enter__(self) -> Self:
         return self
@@ -481,7 +538,7 @@ class Loaded:
             self._poison("run", {"temporary", "output"})
         self._upload(given)
         self._inputs = given
-        self._execute("run")
+        self._ran = self._execute_timed()
         return self._fetch(self.module.result)
 
     def _fetch(self, names: Names) -> Any:
@@ -520,30 +577,47 @@ class Loaded:
             self._upload(inputs)
             self._inputs = inputs
         again = {name: self._inputs[name] for name in overwritten(self.module)}
-        launches = [launch for launch in self.module.launches if launch.phase == "run"]
         rows: list[tuple[list[int], int]] = []
         for _ in range(warmup + repeats):
             self._upload(again)
-            self._queue.finish()
-            start = time.perf_counter_ns()
-            row = self._execute("run")
-            taken = time.perf_counter_ns() - start
-            check_times(self.module, self._device, launches, row, taken)
-            rows.append((row, taken))
+            rows.append(self._execute_timed())
+            self._check_times(*rows[-1])
         return rows[warmup:]
+
+    @property
+    def run_ns(self) -> tuple[int, ...]:
+        """Device nanoseconds of each run-phase launch of the last `run`.
+
+        Raises ClockRefused for times that cannot be.
+        """
+        self._check_times(*self._ran)
+        return tuple(self._ran[0])
+
+    def _execute_timed(self) -> tuple[list[int], int]:
+        """Runs the run phase; device nanoseconds of each launch, and the host's in all."""
+        self._queue.finish()
+        start = time.perf_counter_ns()
+        row = self._execute("run")
+        return row, time.perf_counter_ns() - start
+
+    def _check_times(self, row: list[int], taken: int) -> None:
+        launches = [launch for launch in self.module.launches if launch.phase == "run"]
+        check_times(self.module, self._device, launches, row, taken)
 
     def close(self) -> None:
         """Releases the device memory; the constants have to be set again."""
         for slot in tuple(self._live):
             self._release(slot)
+        self._given, self._used = None, 0
         self._inputs = None
         self._prepared = False
 
     def _release(self, slot: str) -> None:
         self._armed.clear()
         self._live.pop(slot).release()
-        if slot in self._zones:
-            self._zones.pop(slot)[0].release()
+        whole = self._zones.pop(slot)[0] if slot in self._zones else None
+        if whole is not None and whole is not self._given:
+            whole.release()
 
     def _prepare_once(self, *, poison: bool) -> None:
         if self._prepared:
@@ -570,16 +644,33 @@ class Loaded:
 
     def _allocate(self, slot: str, size: int) -> cl.Buffer:
         """Device memory; in a checked run the middle of a larger piece, with zones around it."""
-        zone = 0
-        if self._checking:
-            zone = guards.zone(size, self._device.largest_buffer, self._alignment)
-        whole = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size=size + 2 * zone)
-        if not zone:
+        zone = self._zone(size) if self._checking else 0
+        whole, start = self._piece(size + 2 * zone)
+        if zone:
+            self._zones[slot] = whole, start, zone
+            for offset in (start, start + zone + size):
+                cl.enqueue_fill_buffer(self._queue, whole, guards.FILL, offset, zone)
+        elif whole is not self._given:
             return whole
-        self._zones[slot] = whole, zone
-        for offset in (0, zone + size):
-            cl.enqueue_fill_buffer(self._queue, whole, guards.FILL, offset, zone)
-        return whole.get_sub_region(zone, size)
+        return whole.get_sub_region(start + zone, size)
+
+    def _zone(self, size: int) -> int:
+        return guards.zone(size, self._device.largest_buffer, self._alignment)
+
+    def _piece(self, size: int) -> tuple[cl.Buffer, int]:
+        """A buffer, and from which byte on so many are free in it."""
+        if self.room is not None and self._given is None:
+            whole = sum(self._stride(n + 2 * self._zone(n)) for n in self._sizes.values())
+            self._given = self.room.take(whole)
+        if self._given is None:
+            return cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size=size), 0
+        start, self._used = self._used, self._used + self._stride(size)
+        return self._given, start
+
+    def _stride(self, size: int) -> int:
+        """Bytes from the beginning of a piece to that of the next."""
+        unit = max(self._alignment, PAGE)
+        return -(-size // unit) * unit
 
     def _upload(self, arrays: Mapping[str, np.ndarray]) -> None:
         for name, array in arrays.items():
@@ -596,12 +687,12 @@ class Loaded:
             raise StrayWrite(f"{self.module.name}: {stray.sentence}", stray.buffer, stray.first)
 
     def _strays(self, launch: Launch) -> Iterator[guards.Stray]:
-        for slot, (whole, zone) in self._zones.items():
+        for slot, (whole, start, zone) in self._zones.items():
             size = self._sizes[slot]
             names = "/".join(b.name for b in self.module.buffers if b.slot == slot)
             for offset in (0, zone + size):
                 bytes_there = np.empty(zone, np.uint8)
-                cl.enqueue_copy(self._queue, bytes_there, whole, src_offset=offset)
+                cl.enqueue_copy(self._queue, bytes_there, whole, src_offset=start + offset)
                 found = guards.changed(guards.FILL, bytes_there)
                 if found is not None:
                     first, last = (offset - zone + k for k in found)

@@ -86,6 +86,15 @@ def test_who_is_clearly_ahead_or_behind_is_not_measured_again(device):
     assert not {"smallest", "far behind"} & set(device.measured)
 
 
+def test_who_is_on_the_front_by_a_run_or_two_is_measured_again(device):
+    slow = device.rows["smallest"]
+    device.rows["smallest"] = replace(slow, times_ns=device.times("smallest", 1))
+    assert not settled(device.rows["smallest"])
+    again(device)
+    assert "smallest" in device.measured
+    assert "far behind" not in device.measured
+
+
 def test_two_that_are_the_same_are_not_measured_for_ever():
     device = NoisyDevice({"a": (10.0, 5), "b": (10.0, 5)}, noise=0.5)
     again(device)

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from liftpy.explore.samples import (
+    BEHIND,
     ENOUGH_SECONDS,
     MOST_REPEATS,
     REPEATS,
     RETAKES,
     SLOW_REPEATS,
+    SLOW_SECONDS,
     TIGHT,
     History,
     departs,
@@ -114,6 +116,36 @@ def test_a_slow_candidate_is_cut_early():
     assert len(sample(run, best_ns=10 * MS)) == REPEATS
 
 
+def test_the_checked_run_of_a_slow_candidate_is_a_sample():
+    run, made = runs(itertools.repeat(60 * MS))
+    assert sample(run, best_ns=10 * MS, checked=(20 * MS, 50 * MS)) == (
+        (20 * MS, 50 * MS),
+        (15 * MS, 45 * MS),
+    )
+    assert len(made) == SLOW_REPEATS - 1
+    long = (int(SLOW_SECONDS * 1e9),)
+    assert sample(run, best_ns=10 * MS, checked=long) == (long,)
+    assert len(made) == SLOW_REPEATS - 1
+
+
+@pytest.mark.parametrize("best_ns", [None, 10 * MS], ids=["the first", "as fast as the best"])
+def test_the_checked_run_of_others_is_not(best_ns):
+    run, _ = runs(itertools.repeat(10 * MS))
+    rows = sample(run, best_ns=best_ns, checked=(90 * MS,))
+    assert len(rows) == REPEATS
+    assert {sum(row) for row in rows} == {10 * MS}
+
+
+def test_a_candidate_behind_the_best_is_known_as_well_as_it_has_to_be():
+    rng = np.random.default_rng(5)
+    times = [int(t) for t in MS * rng.normal(30, 0.6, 1000)]
+    near, far = (sample(runs(times)[0], best_ns=best * MS) for best in (29, 15))
+    assert len(far) < len(near)
+    span = span_of([sum(row) for row in far])
+    assert span.width > TIGHT
+    assert span.high - span.low <= BEHIND * (span.middle - 15 * MS)
+
+
 def test_one_disturbed_run_does_not_make_a_candidate_slow():
     run, _ = runs(itertools.chain([10 * MS] * 2, [90 * MS], itertools.repeat(10 * MS)))
     assert len(sample(run, best_ns=10 * MS)) >= REPEATS
@@ -184,10 +216,16 @@ def test_nothing_is_taken_again_when_there_is_no_time():
     assert (rows, ratio) == (((900 * MS,),), 2.0)
 
 
-def test_a_slow_candidate_is_not_taken_again():
-    looks = iter([2.0, 2.0])
-    _, ratio = undisturbed(lambda: ((60 * MS,),), lambda: next(looks), 99.0, best_ns=10 * MS)
-    assert ratio == 2.0
+@pytest.mark.parametrize(("ms", "times"), [(21, 1), (19, RETAKES + 1)])
+def test_a_candidate_far_behind_is_not_taken_again(ms, times):
+    made = []
+
+    def take():
+        made.append(ms * MS)
+        return ((ms * MS,),)
+
+    _, ratio = undisturbed(take, lambda: 2.0, 99.0, best_ns=10 * MS)
+    assert (ratio, len(made)) == (2.0, times)
 
 
 def test_a_reference_departs_from_what_was_usual_and_then_that_is_usual():

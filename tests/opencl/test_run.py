@@ -22,7 +22,7 @@ from liftpy.opencl import run
 from liftpy.opencl.arguments import check_launch, check_memory, check_times
 from liftpy.opencl.guards import ZONE, zone
 from liftpy.opencl.kernel import Buffer, Launch, Memory, Module
-from liftpy.opencl.run import Session, device_notes, devices, find_device
+from liftpy.opencl.run import KEPT, Session, device_notes, devices, find_device
 from tests.oclgrind import check_under_oclgrind, oclgrind_complaints
 
 N = 101
@@ -225,6 +225,49 @@ def test_zones_are_aligned_and_as_large_as_a_buffer_may_be():
     assert zone(400, 1400, 128) == 384
     assert zone(400, 500, 128) == 0
     assert zone(400, 300, 128) == 0
+
+
+# --- a room ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def room(session):
+    room = session.room()
+    assert room is not None
+    return room
+
+
+def test_modules_of_a_room_are_checked_in_the_memory_that_another_left(session, room):
+    with session.load(saxpy(), room=room) as loaded:
+        loaded.set_constants({"w": W}, poison=True)
+        np.testing.assert_array_equal(loaded.run({"x": X, "y": Y}, poison=True), EXPECTED)
+        held = room.held
+        loaded.profile(1, 0)
+        assert (loaded.allocated_bytes, room.held) == (4 * 4 * N, held)
+        np.testing.assert_array_equal(loaded.run({"x": X, "y": Y}), EXPECTED)
+    with session.load(single(COPY % "if (i != 7) out[i] = x[i];"), room=room) as loaded:
+        output = loaded.run({"x": X}, poison=True)
+    assert np.flatnonzero(np.isnan(output)).tolist() == [7]
+    assert room.held == held
+
+
+@pytest.mark.parametrize(("at", "buffer"), [("-1", "out"), ("i + 100", "out")])
+def test_a_stray_write_between_the_buffers_of_a_room_is_refused(session, room, at, buffer):
+    source = COPY % f"out[i] = x[i]; if (i == {N - 1}) out[{at}] = 1;"
+    with session.load(single(source), room=room) as loaded:
+        with pytest.raises(StrayWrite) as stray:
+            loaded.run({"x": X}, poison=True)
+        assert stray.value.buffer == buffer
+
+
+def test_a_room_holds_what_one_module_needs_and_keeps_what_is_not_too_much(session, room):
+    most = session.device.global_memory // KEPT
+    for asked, held in [(64, 64), (32, 64), (96, 96), (most + 64, most + 64), (most + 64,) * 2]:
+        given = room.take(asked)
+        assert (given.size, room.held) == (held, held)
+    assert room.take(32).size == 32
+    assert room.take(session.device.largest_buffer + 1) is None
+    assert room.held == 0
 
 
 # --- memory and time ------------------------------------------------------------------------------
