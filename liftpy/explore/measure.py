@@ -102,9 +102,10 @@ class Measurer:
 
         Raises WorkerRefused if one cannot work on this machine, InternalError for a defect.
         """
-        self.bench.begin()
-        self._start_preparing()
+        for worker in filter(None, (self.compiler, self.builder, self.bench)):
+            worker.begin()
         self.bench.start()
+        self._start_preparing()
 
     def _start_preparing(self) -> None:
         self.compiler.begin()
