@@ -109,6 +109,7 @@ def searched(case: Case, device: Device, options: argparse.Namespace) -> lp.Camp
         samples=options.samples,
         time_limit=options.time_limit,
         families=options.families,
+        memory_limit=options.memory and int(options.memory * case.needed),
     )
 
 
@@ -146,6 +147,9 @@ def main() -> int:
     parser.add_argument("--time-limit", type=float, default=None, help="seconds of a campaign")
     parser.add_argument(
         "--families", nargs="*", default=None, help="of the campaigns; all if not given"
+    )
+    parser.add_argument(
+        "--memory", type=float, default=None, help="peak, in times what is given and made, at most"
     )
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--threads", type=int, default=2)

@@ -14,6 +14,7 @@ import liftpy as lp
 from liftpy.explore.inputs import inputs
 from liftpy.explore.meaning import Judge, expected
 from liftpy.explore.outcome import WrongResult
+from liftpy.ir.types import size_bytes
 from liftpy.workloads import ALEXNET, FAMILIES, MOBILENET, RESNET50, VGG16, Convolution
 
 TOLERANCE = 1e-4
@@ -67,6 +68,12 @@ class Case:
         if self.kind == "convolution":
             return self.layer.flops
         return FAMILIES[self.name.rpartition("/")[0]].flops(*self.sizes)  # type: ignore[union-attr]
+
+    @property
+    def needed(self) -> int:
+        """Bytes of what is given and of what is made."""
+        given = sum(int(size_bytes(p.type)) for p in self.program.params)
+        return given + int(size_bytes(self.program.body.body.type))
 
     @cached_property
     def judge(self) -> Judge:

@@ -35,7 +35,7 @@ def result(case: str, group: str, peers: dict[str, float], others: float = 0.0) 
         "group": group,
         "flops": 10**6,
         "outcomes": {"measured": 3},
-        "best": {"skeleton": "direct", "assignment": {"kappa": 4}, "peak": 10**6},
+        "best": {"skeleton": "direct", "assignment": {"kappa": 4}, "peak": 10**6, "scratch": 0},
         "peers": {n: {"computes": n != "copy", "layout": ""} for n in peers},
         "others": others,
         "ns": {
@@ -83,6 +83,14 @@ def test_one_slow_layer_breaks_its_own_goal_and_the_mean() -> None:
     assert slow["VGG-16 but layer 0: each layer"] == "not held"
     assert slow["VGG-16: geometric mean"] == "not held"
     assert slow["VGG-16 layer 0"] == "held"
+
+
+def test_one_layer_with_much_scratch_memory_breaks_the_goal_of_memory() -> None:
+    goal = "VGG-16: what is given and made, of the peak"
+    layers = vgg()
+    assert verdicts(layers)[goal] == "held"
+    layers[3]["best"]["scratch"] = 30_000
+    assert verdicts(layers)[goal] == "not held"
 
 
 def test_what_is_not_measured_is_neither_held_nor_missed() -> None:
