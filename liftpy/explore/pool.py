@@ -154,7 +154,8 @@ class Here:
     ) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)
         self._measurer.kill()
-        while wait(self._begun.values(), timeout=KILLS).not_done:
+        while left := [one for one in self._begun.values() if not one.done()]:
+            wait(left, timeout=KILLS)
             self._measurer.kill()  # it was about to ask, and has started a worker again
         self._measurer.kill()
 

@@ -37,6 +37,10 @@ MODULE = Module(
     Memory(4 * ITEMS, 4 * ITEMS, 0, 0, 0, 0),
 )
 
+WARM = 0.02
+"""Seconds of runs before a look: a thread of the device that slept needs some milliseconds until it
+has a processor again, and a kernel as short as this takes twice its time without it."""
+
 RUNS = 3
 """Runs at a look, of which the shortest counts: one that was interrupted says nothing."""
 
@@ -62,4 +66,7 @@ class Reference:
         """How many times its usual time the kernel takes now; always 1 on a simulator."""
         if not self._used:
             return 1.0
-        return self._history.take(min(sum(row) for row in self._loaded.profile(RUNS, 1)))
+        end = time.perf_counter() + WARM
+        while time.perf_counter() < end:
+            self._loaded.profile(RUNS, 0)
+        return self._history.take(min(sum(row) for row in self._loaded.profile(RUNS, 0)))

@@ -5,13 +5,18 @@ import itertools
 import os
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass, replace
+from unittest import mock
 
 import psutil
 import pytest
 
 from liftpy.explore.campaign import Campaign, explore, space_of
-from liftpy.explore.measure import BENCH, BUILDING, Measurer
+from liftpy.explore.candidate import program_text
+from liftpy.explore.inputs import Inputs
+from liftpy.explore.meaning import expected
+from liftpy.explore.measure import BENCH, BUILDING, Limits, Measurer
 from liftpy.explore.messages import Build, Built, Measure, Setup
 from liftpy.explore.outcome import KINDS, BuildFailed, Measured
 from liftpy.explore.pool import ThisMachine
@@ -61,6 +66,27 @@ def test_what_is_built_ahead_is_what_is_built_in_turn(runtime, tmp_path):
     assert overlaps(turn) == [False] * 3
     assert overlaps(ahead) == [True] * 3
     assert not any("built anew" in log for log in logs(ahead)), "the driver takes its binaries"
+
+
+def test_a_failure_ends_what_waits_to_be_prepared(monkeypatch):
+    """The first is being prepared for ever, the second has not begun, when the third fails."""
+    device, ended = as_gpu(find_device()), threading.Event()
+
+    def failing(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Measurer, "start", lambda _: None)
+    monkeypatch.setattr(Measurer, "prepare", lambda *_: ended.wait())
+    monkeypatch.setattr(Measurer, "measure", failing)
+    monkeypatch.setattr(Measurer, "kill", lambda _: ended.set())
+    given, arrays = Inputs.of(TINY)
+    setup = Setup(program_text(TINY), device, given, expected(TINY, arrays))
+    pool = ThisMachine(device).pool(setup, Limits(9.0), mock.Mock(suspect=lambda _: False))
+    one, other = space_of(TINY, device, families=OPTIONS["families"]).sample(2, 0)
+    pool.submit(one)
+    pool.submit(other)
+    with pytest.raises(KeyboardInterrupt), pool:
+        pool.next()
 
 
 @pytest.mark.slow

@@ -44,7 +44,7 @@ def groups(candidate):
     ]
 
 
-def judged(_measurer, candidate, _best=None, _compiled=None):
+def judged(_measurer, candidate, *_):
     """What a driver says that gives kernels with many private bytes small work-groups only."""
     for name, size, held in groups(candidate):
         if size > ROOM and held >= HELD:
@@ -110,11 +110,11 @@ def test_a_resumed_campaign_tries_what_one_without_a_stop_tries(campaign, tmp_pa
 
 
 def test_a_space_that_is_used_up_by_lessons_is_exhausted(campaign, tmp_path, monkeypatch):
-    def none(_measurer, candidate, _best=None, _compiled=None):
+    def none(_measurer, candidate, *_):
         name, _, _ = groups(candidate)[0]
         return Refused("none", KernelLimit(name, "group", 0))
 
-    def right(_measurer, _candidate, _best=None, _compiled=None):
+    def right(*_):
         return Measured(((1,),), 0, Memory(1, 1, 1, 1, 1, 1), 0.0, 0.0, 0.0)
 
     monkeypatch.setattr(Measurer, "measure", right)

@@ -131,6 +131,8 @@ def stores(program: Program) -> dict[str, tuple[str, ...]]:
     t = program.body.body.type
     if not isinstance(t, ArrayType) or int(size_bytes(t)) < STREAMED_BYTES:
         return {}
+    if int(t.shape[-1]) % 2:  # no vector would be at a multiple of its length
+        return {}
     return {"stores": ("cached", "streamed")}
 
 

@@ -1,0 +1,116 @@
+"""What a structural choice gains: a candidate as chosen and otherwise, turn about, the rest alike.
+
+`stages`: an epilogue in the kernel of its stage, against one of its own. `stores`: a result stored
+past the caches, against through them.
+
+    python benchmarks/choices.py stages|stores [DEVICE] [ROUNDS]
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from prefetch import events, numbers, over
+from turns import turn_about
+
+from liftpy.compile import compile_candidate, skeletons
+from liftpy.opencl.run import Loaded, Session
+from liftpy.workloads import workload
+
+
+@dataclass(frozen=True)
+class Both:
+    """A candidate but for one choice: its other words, of those that its program has, and sizes."""
+
+    program: str
+    words: dict[str, str]
+    sizes: dict[str, int]
+
+
+def blocks(program: str, kappa: int, sigma: int, level: str = "glb") -> Both:
+    """Register blocks, with padding as it is read."""
+    words = {"pad": "fused", "level": level, "stages": "fused"}
+    return Both(program, words, {"kappa": kappa, "sigma": sigma, "v": 16})
+
+
+def tiles(program: str, flat: str, levels: str, *sizes: int) -> Both:
+    """Tiles in vectors."""
+    words = {"flat": flat, "vector": "yes", "pad": "fused", "map": levels}
+    return Both(program, words, dict(zip(("tile0", "tile1", "v"), sizes, strict=True)))
+
+
+CHOICES: dict[str, tuple[tuple[str, str], tuple[Both, ...]]] = {
+    "stages": (
+        ("fused", "stored"),
+        (
+            blocks("vgg16/7:relu", 32, 14),
+            blocks("gemm/1024x1024x1024", 32, 8),
+            blocks("gemm/1024x64x1024", 32, 8),
+            blocks("gemm/256x256x256", 32, 8),
+        ),
+    ),
+    "stores": (
+        ("streamed", "cached"),
+        (
+            blocks("vgg16/0", 16, 16),
+            blocks("vgg16/2", 32, 7, "wrg"),
+            blocks("vgg16/2", 32, 14, "wrg"),
+            blocks("vgg16/5", 32, 8),
+            blocks("vgg16/7", 32, 8),
+            blocks("vgg16/12", 32, 8, "wrg"),
+            blocks("vgg16/17", 32, 7, "wrg"),
+            blocks("vgg16/24", 32, 7, "wrg"),
+            blocks("matmul/1024x1024x1024", 32, 8),
+            tiles("stencil/jacobi5/4096x4096", "no", "glb0.seq.seq.seq", 256, 1, 16),
+            tiles("stencil/jacobi9/4096x4096", "no", "glb0.seq.seq", 64, 4, 16),
+            tiles("stencil/jacobi7/256x256x256", "yes", "glb2.glb1.glb0.seq", 256, 4, 16),
+        ),
+    ),
+}
+"""Of each choice the two words, the one that is to gain first, and what to compare them on."""
+
+
+def has(both: Both, choices: dict[str, str]) -> bool:
+    """Whether choices are those of a candidate, as far as its program has them."""
+    return all(choices.get(name, word) == word for name, word in both.words.items())
+
+
+def compare(choice: str, words: tuple[str, str], both: Both, session: Session, rounds: int) -> None:
+    """Print the time of the first word as a ratio to the second's, and the scratch memory."""
+    program = workload(both.program)
+    arrays = numbers(program)
+    held: dict[str, Loaded] = {}
+    results: dict[str, np.ndarray] = {}
+    scratch: list[int] = []
+    for word in words:
+        wanted = Both(both.program, both.words | {choice: word}, both.sizes)
+        made = (s for s in skeletons(program, ("direct", "tiled")) if has(wanted, dict(s.choices)))
+        module = compile_candidate(next(made), both.sizes)
+        scratch.append(module.memory.scratch)
+        held[word] = session.load(module)
+        held[word].set_constants({n: arrays[n] for n in program.constants})
+        inputs = {n: a for n, a in arrays.items() if n not in program.constants}
+        results[word] = held[word].run(inputs)
+    first, second = words
+    np.testing.assert_array_equal(results[first], results[second])
+    samples, others = turn_about({form: events(loaded) for form, loaded in held.items()}, rounds)
+    ours, theirs = samples[first]["events"], samples[second]["events"]
+    median = statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
+    ratios = f"{min(ours) / min(theirs):.3f} {median:.3f}"
+    times = f"{min(ours) / 1e6:.2f} of {min(theirs) / 1e6:.2f} ms"
+    sizes = " ".join(f"{n}={v}" for n, v in both.sizes.items())
+    level = both.words.get("level") or both.words["map"]
+    what = f"{both.program:28} {level:18} {sizes:28}"
+    print(f"{what} {ratios} {times}; scratch {scratch}; others {others:.0%}", flush=True)
+    for loaded in held.values():
+        loaded.close()
+
+
+if __name__ == "__main__":
+    chosen = sys.argv[1]
+    both_words, cases = CHOICES[chosen]
+    over(cases, partial(compare, chosen, both_words), sys.argv[2:])
