@@ -29,7 +29,7 @@ def results(device: Device, modules: Sequence[Module], arrays: Sequence[Any]) ->
             given = by_buffer(module, tuple(arrays))
             constants = {b.name for b in module.buffers if b.role == "constant"} & given.keys()
             with session.load(module) as loaded:
-                loaded.set_constants({n: given[n] for n in constants})
+                loaded.set_constants({n: given[n] for n in constants}, poison=True)
                 inputs = {n: a for n, a in given.items() if n not in constants}
                 yield loaded.run(inputs, poison=True)
                 assert loaded.allocated_bytes == module.memory.allocated, module.name

@@ -78,7 +78,7 @@ CREATE TABLE outcome (                   -- `running` before anything is launche
     "prepare"  INTEGER,
     started    REAL NOT NULL,
     finished   REAL,
-    disturbed  INTEGER,                  -- 1: the times may not be its own; NULL: nobody looked
+    disturbed  INTEGER,                  -- 1: the times may not be its own; NULL: not known
     departure  REAL                      -- of a fixed kernel: its time over its usual time
 );
 CREATE TABLE run (                       -- every sample

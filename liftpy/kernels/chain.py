@@ -233,7 +233,11 @@ class _Cutter:
         value = self.cut(expr.args[0])
         for left in reversed(range(times)):
             value = unstored(apply(expr.fun.f, value))
-            value = self.cut(call(ToGlobal(), value) if left or stored else value)
+            if left or stored:
+                already = isinstance(value, FunCall) and isinstance(value.fun, ToGlobal)
+                value = self.cut(value if already else call(ToGlobal(), value))
+            else:
+                value = self.tail(value)
         return value
 
     def cut(self, expr: Expr) -> Expr:

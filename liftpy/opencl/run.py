@@ -290,7 +290,7 @@ class Session:
         program, seconds, log = self._program(module, binary)
         for launch in module.launches:
             self._check_launch(module, launch, _kernel(program, launch.function))
-        kernels = {x.function: _kernel(program, x.function) for x in module.launches}
+        kernels = {x: _kernel(program, x.function) for x in module.launches}
         alignment = self._handle.mem_base_addr_align // 8  # OpenCL gives it in bits
         loaded = Loaded(
             self.device, alignment, self._context, self._queue, module, kernels, seconds, log
@@ -453,7 +453,7 @@ class Loaded:
         context: cl.Context,
         queue: cl.CommandQueue,
         module: Module,
-        kernels: Mapping[str, cl.Kernel],
+        kernels: Mapping[Launch, cl.Kernel],
         build_seconds: float,
         build_log: str,
     ) -> None:
@@ -469,7 +469,7 @@ class Loaded:
         self._kernels = kernels
         self._live: dict[str, cl.Buffer] = {}
         self._zones: dict[str, tuple[cl.Buffer, int, int]] = {}  # the whole, where, bytes of a zone
-        self._armed: dict[str, Launch] = {}  # whose arguments the kernel of a function has
+        self._armed: set[Launch] = set()  # whose kernels have their arguments
         self._checking = False
         self._constants: dict[str, np.ndarray] = {}
         self._inputs: dict[str, np.ndarray] | None = None
@@ -477,7 +477,8 @@ class Loaded:
         self._sizes = module.slots()
         self.room: Room | None = None
         self._ran: tuple[list[int], int] = [], 0
-        self._given: cl.Buffer | None = None  # by the room
+        self._asked = False  # the room, which gives all at once or nothing
+        self._given: cl.Buffer | None = None  # by it
         self._used = 0  # bytes of it
 
     def __enter__(self) -> Self:
@@ -621,7 +622,7 @@ class Loaded:
         """Releases the device memory; the constants have to be set again."""
         for slot in tuple(self._live):
             self._release(slot)
-        self._given, self._used = None, 0
+        self._asked, self._given, self._used = False, None, 0
         self._inputs = None
         self._prepared = False
 
@@ -672,7 +673,8 @@ class Loaded:
 
     def _piece(self, size: int) -> tuple[cl.Buffer, int]:
         """A buffer, and from which byte on so many are free in it."""
-        if self.room is not None and self._given is None:
+        if self.room is not None and not self._asked:
+            self._asked = True
             whole = sum(self._stride(n + 2 * self._zone(n)) for n in self._sizes.values())
             self._given = self.room.take(whole)
         if self._given is None:
@@ -753,12 +755,12 @@ class Loaded:
 
     def _kernel(self, launch: Launch) -> cl.Kernel:
         """The kernel of a launch, with its arguments."""
-        kernel = self._kernels[launch.function]
-        if self._armed.get(launch.function) is not launch:
+        kernel = self._kernels[launch]
+        if launch not in self._armed:
             buffers = [self._buffer(self.module.buffer(name)) for name in launch.arguments]
             with _refusal(self._device, f"the arguments of {spell(launch)} of {self.module.name}"):
                 kernel.set_args(*buffers)
-            self._armed[launch.function] = launch
+            self._armed.add(launch)
         return kernel
 
     def _launch(self, launch: Launch) -> cl.Event:

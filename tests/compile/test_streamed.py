@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from liftpy.constraints.device import Device
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.space import Space
 from liftpy.opencl.kernel import Module
-from liftpy.opencl.run import find_device
+from liftpy.opencl.run import Session, find_device
 from liftpy.primitives.text import parse
 from liftpy.rewrite.strategies import families
 from liftpy.semantics.evaluate import evaluate
@@ -21,7 +22,7 @@ from tests.compile.test_programs import agree, inputs, lowered, right
 from tests.oclgrind import check_all_under_oclgrind
 from tests.thinned import thinned
 
-STREAM = re.compile(r"^ .*\bstream_\w+\(", re.MULTILINE)
+STREAM = re.compile(r"^ .*\bstream_\w+\(.*$", re.MULTILINE)
 STORE = re.compile(r"^ .*\bvstore\d+\(.*\boutput", re.MULTILINE)
 DOUBLED = "asVector({v}) |> mapSeq(mapVec(x => x * {k})) |> asScalar"
 
@@ -37,6 +38,14 @@ LOWERED = {
         ),
         0,
         1,
+    ),
+    "each time of an iteration": (
+        (
+            "xs |> iterateSeq(3, ys => ys |> mapGlb(0, r => r |> asVector(4)"
+            " |> mapSeq(mapVec(x => x * 2)) |> asScalar) |> toStreamed)"
+        ),
+        3,
+        0,
     ),
     "between kernels": (
         (
@@ -65,7 +74,7 @@ LOWERED = {
             "xs |> mapGlb(0, r => r |> mapSeq(x => x + 1) |> toPrivate |> asVector(4)"
             " |> mapSeq(mapVec(x => x * 2)) |> asScalar |> toStreamed)"
         ),
-        1,
+        2,
         0,
     ),
 }
@@ -85,6 +94,15 @@ def test_whole_vectors_at_multiples_of_their_length_are_streamed(
     source = compile_program(parse(text)).module.source
     assert len(set(STREAM.findall(source))) == streamed
     assert len(STORE.findall(source)) == vectors
+
+
+def test_both_runtimes_have_such_stores(runtime: Device) -> None:
+    """Else the function that is called would be a plain store, and nothing would be streamed."""
+    expression, *_ = LOWERED["a result"]
+    module = compile_program(parse(f"def p(xs: [5][8]f32) = {expression}")).module
+    there = module.source.replace("#else", "#else\n#error there is none", 1)
+    with Session(runtime) as session, session.load(replace(module, source=there)) as loaded:
+        assert loaded.build_seconds > 0
 
 
 PROGRAMS = {

@@ -150,12 +150,17 @@ def test_a_stopped_campaign_goes_on_as_if_nothing_had_been(whole, device, tmp_pa
 KILLED = f"""
 import os, signal
 from liftpy.explore.campaign import explore
+from liftpy.explore.measure import Measurer
 from liftpy.primitives.text import parse
-def kill(now):
-    if now.done == 4 and now.outcome is None:
+measure, begun = Measurer.measure, []
+def killed(*request):
+    begun.append(request)
+    if len(begun) == 5:
         os.kill(os.getpid(), signal.SIGKILL)
+    return measure(*request)
+Measurer.measure = killed
 explore(parse({TEXT!r}), 12, 0, {{path!r}}, {{device!r}}, families={FAMILIES!r}, again=False,
-        search="random", progress=kill)
+        search="random")
 """
 
 
@@ -168,7 +173,7 @@ def test_a_killed_campaign_goes_on_as_if_nothing_had_been(campaign, runtime, tmp
     }
     ended = subprocess.run([sys.executable, "-c", script], env=environment, check=False)
     assert ended.returncode == -signal.SIGKILL
-    assert [row.outcome for row in Campaign.read(path).rows] == 4 * ["measured"]
+    assert [row.outcome for row in Campaign.read(path).rows] == [*4 * ["measured"], "running"]
     resumed = run(path, 12, runtime)
     assert resumed.counts == {"measured": 12}
     assert drawn(resumed) == drawn(campaign)

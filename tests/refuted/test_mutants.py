@@ -45,7 +45,10 @@ def test_mutant_is_refuted_or_listed(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_proved_mutant_is_true(name):
-    """The prover is asked first here, and what it proves no size refutes."""
-    for mutant in list(mutants_of(RULES[name]))[::6]:
-        if isinstance(prove(mutant.rule, 300), Proved):
+    """The prover is asked first here, and what it proves no size refutes.
+
+    It has little time; what is listed as a law was proved above, with more.
+    """
+    for k, mutant in enumerate(mutants_of(RULES[name])):
+        if mutant.name in LAWS or (k % 6 == 0 and isinstance(prove(mutant.rule, 300), Proved)):
             assert refutation(mutant.rule) is None, mutant.name

@@ -194,13 +194,18 @@ def plain_strategy(
     )
 
 
-def direct_parameters(program: Program, _choices: dict[str, str]) -> tuple[Parameter, ...]:
+def least_width(choices: dict[str, str]) -> int:
+    """The shortest vectors: what is streamed is in vectors."""
+    return 2 if choices.get("stores") == "streamed" else 1
+
+
+def direct_parameters(program: Program, choices: dict[str, str]) -> tuple[Parameter, ...]:
     """kappa, sigma and v of a block."""
     inner, outer = block_lengths(program)
     return (
         Parameter("kappa", 1, inner, "results of the inner map per work-item (kernels)"),
         Parameter("sigma", 1, outer, "results of the outer map per work-item (windows of a row)"),
-        Parameter("v", 1, MAX_LANES, "vector width over the inner map"),
+        Parameter("v", least_width(choices), MAX_LANES, "vector width over the inner map"),
     )
 
 
@@ -287,7 +292,7 @@ def tiled_parameters(program: Program, choices: dict[str, str]) -> tuple[Paramet
         Parameter(f"tile{k}", 1, length, f"results of {which} map in a tile")
         for k, (length, which) in enumerate(zip(maps, words, strict=False))
     )
-    width = Parameter("v", 1, MAX_LANES, "vector width over the innermost map")
+    width = Parameter("v", least_width(choices), MAX_LANES, "vector width over the innermost map")
     return (*tiles, width) if choices["vector"] == "yes" else tiles
 
 
