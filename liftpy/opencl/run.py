@@ -290,14 +290,18 @@ class Session:
         program, seconds, log = self._program(module, binary)
         for launch in module.launches:
             self._check_launch(module, launch, _kernel(program, launch.function))
-        kernels = {x: _kernel(program, x.function) for x in module.launches}
-        alignment = self._handle.mem_base_addr_align // 8  # OpenCL gives it in bits
-        loaded = Loaded(
-            self.device, alignment, self._context, self._queue, module, kernels, seconds, log
-        )
+        loaded = self._made(module, program, seconds, log)
         loaded.room = room
         self._loaded.add(loaded)
         return loaded
+
+    def _made(self, module: Module, program: Any, seconds: float, log: str) -> Loaded:
+        """A module whose kernels a built program has."""
+        kernels = {x: _kernel(program, x.function) for x in module.launches}
+        alignment = self._handle.mem_base_addr_align // 8  # OpenCL gives it in bits
+        return Loaded(
+            self.device, alignment, self._context, self._queue, module, kernels, seconds, log
+        )
 
     def binary(self, module: Module) -> Binary:
         """What the driver makes of a module, for another session of the same device to load.

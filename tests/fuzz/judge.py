@@ -207,7 +207,7 @@ def results(session: Session, cases: list[Case]) -> Iterator[tuple[Case, np.ndar
         yield from results(session, cases[half:])
         return
     for case, module in zip(cases, modules, strict=True):
-        loaded = session._made(module, built, 0.0)
+        loaded = session._made(module, built, 0.0, "")
         given = by_buffer(module, tuple(case.arrays.values()))
         constants = {b.name for b in module.buffers if b.role == "constant"}
         uploaded = {n: a for n, a in given.items() if n in constants}

@@ -1,4 +1,4 @@
-"""2,000 random programs mean on a device what they mean in numpy, whatever the strategy.
+"""Random programs mean on a device what they mean in numpy, whatever the strategy.
 
 `python tests/fuzz/judge.py --count 50000 --start 2000` looks further.
 """
@@ -29,7 +29,7 @@ from tests.fuzz.generator import SHAPED, inputs, make
 from tests.oclgrind import CHECKS, check_under_oclgrind, oclgrind_complaints, run_under_oclgrind
 from tests.thinned import thinned
 
-EACH = 500  # programs on the first runtime, some on the other; judge.py runs any number
+EACH = 250  # programs on the first runtime, some on the other; judge.py runs any number
 WATCHED = 40  # programs under Oclgrind, which is slow
 LARGE = 0.002  # of the forms: unrolled blocks of registers, of which the code is long
 REFUSED = 0.005  # after random rules: vectors of what is stored first
