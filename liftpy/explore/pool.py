@@ -168,7 +168,8 @@ class Here:
     def next(self) -> Finished:
         """Measures the candidate that has waited longest."""
         candidate = self._waiting.popleft()
-        self._measurer.start()
+        if not self._begun:  # else who prepares has them, and is not waited for
+            self._measurer.start()
         prepared = self._begin(candidate)
         following = next(iter(self._waiting), None)
         if self._ahead and following and not self._suspects & {candidate.key, following.key}:

@@ -88,7 +88,8 @@ class Worker:
         self.started = 0
         self._process: Process | None = None
         self._ready = False
-        self._lock = threading.RLock()
+        self.turn = threading.RLock()
+        """Whose turn it is, of several threads: `ask` waits for it, and its holder asks next."""
 
     def kill(self) -> None:
         """Ends the process at once, whoever waits for it; the next request gets another."""
@@ -102,7 +103,7 @@ class Worker:
 
         One that died between two requests did not die of a candidate.
         """
-        with self._lock:
+        with self.turn:
             return self._begin()
 
     def _begin(self) -> Process:
@@ -122,7 +123,7 @@ class Worker:
         Raises WorkerRefused if it cannot work on this machine, or dies `STARTS` times;
         InternalError if it dies of a defect.
         """
-        with self._lock:
+        with self.turn:
             return self._start()
 
     def _start(self) -> Process:
@@ -159,7 +160,7 @@ class Worker:
         `limit` is the user's, of which `seconds` are left. The worker may announce stages, with
         limits of their own. Of several threads each waits until it is its turn.
         """
-        with self._lock:
+        with self.turn:
             return self._ask(request, seconds, limit, doing)
 
     def _ask(self, request: Request, seconds: float, limit: float, doing: str) -> Any:
