@@ -85,10 +85,29 @@ def test_what_is_built_ahead_is_what_is_built_in_turn(runtime, tmp_path, asked):
     explore(TINY, 4, 0, turn, runtime, **OPTIONS)
     assert overlaps(asked) == [False] * 3
     asked.clear()
-    explore(TINY, 4, 0, ahead, as_gpu(runtime), **OPTIONS)
+    told = []
+
+    def progress(now):
+        told.append([candidate.ordinal for candidate in now.under_way])
+
+    explore(TINY, 4, 0, ahead, as_gpu(runtime), progress=progress, **OPTIONS)
     assert content(ahead) == content(turn)
     assert overlaps(asked) == [True] * 3
+    assert told == [[], [0], [0, 1], [1], [1, 2], [2], [2, 3], [3], []], "the oldest first"
     assert not any("built anew" in log for log in logs(ahead)), "the driver takes its binaries"
+
+
+@INTEL
+def test_a_campaign_that_began_without_building_ahead_goes_on_without(
+    runtime, tmp_path, monkeypatch, asked
+):
+    db, device = tmp_path / "a.db", as_gpu(runtime)
+    with monkeypatch.context() as before:
+        before.setattr(ThisMachine, "lag", 1)
+        explore(TINY, 1, 0, db, device, **OPTIONS)
+    found = explore(TINY, 2, 0, db, device, **OPTIONS)
+    assert [row.outcome for row in found.rows] == ["measured"] * 2
+    assert (len(asked[Measure]), asked[Build]) == (2, [])
 
 
 def test_a_failure_ends_what_waits_to_be_prepared(monkeypatch):
