@@ -47,16 +47,6 @@ SHARE = 0.9
 LOOK = 0.05
 """Seconds between two looks at how much memory a worker holds."""
 
-UNREADABLE = (
-    pickle.UnpicklingError,
-    AttributeError,
-    EOFError,
-    ImportError,
-    IndexError,
-    ValueError,
-)
-"""What Python raises for bytes that are no message."""
-
 TRACEBACK = "Traceback (most recent call last):"
 """What Python prints when it dies of an exception: here that is liftpy's defect."""
 
@@ -208,6 +198,11 @@ class TooLarge(Lost):
         self.ceiling = ceiling
 
 
+def unreadable(error: Exception) -> Lost:
+    """The loss of a worker whose bytes are no message."""
+    return Lost(f"it said what cannot be read: {type(error).__name__}: {error}")
+
+
 class Process:
     """A process, the socket to it, and the file with what it prints.
 
@@ -231,7 +226,7 @@ class Process:
             )
         self._socket = ours
         self._outbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._inbox: queue.SimpleQueue[bytes | EOFError | OSError] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[bytes | Exception] = queue.SimpleQueue()
         self._threads = [
             threading.Thread(target=carry, args=(Connection(os.dup(ours.fileno())),), daemon=True)
             for carry in (self._carry_out, self._carry_in)
@@ -262,10 +257,12 @@ class Process:
                 continue
             if isinstance(came, EOFError | OSError):
                 raise Lost(self._post_mortem()) from came
+            if isinstance(came, Exception):
+                raise unreadable(came) from came
             try:
                 return pickle.loads(came)  # noqa: S301  our own process
-            except UNREADABLE as error:
-                raise Lost(f"it said what cannot be read: {error}") from error
+            except Exception as error:  # bytes that are no message may raise anything
+                raise unreadable(error) from error
 
     def _carry_out(self, connection: Connection) -> None:
         """Sends what is to be sent, until there is no more or nobody is there."""
@@ -277,12 +274,12 @@ class Process:
                     return
 
     def _carry_in(self, connection: Connection) -> None:
-        """Receives what the process says, until it says no more: its end is the last message."""
+        """Receives what the process says, until it says no more: why not is the last message."""
         with connection:
             while True:
                 try:
                     self._inbox.put(connection.recv_bytes())
-                except (EOFError, OSError) as end:
+                except Exception as end:  # noqa: BLE001  such as a length that no memory holds
                     self._inbox.put(end)
                     return
 
