@@ -198,9 +198,9 @@ class TooLarge(Lost):
         self.ceiling = ceiling
 
 
-def unreadable(error: Exception) -> Lost:
-    """The loss of a worker whose bytes are no message."""
-    return Lost(f"it said what cannot be read: {type(error).__name__}: {error}")
+def unreadable(error: Exception) -> str:
+    """That bytes are no message, and what Python raised for them."""
+    return f"it said what cannot be read: {type(error).__name__}: {error}"
 
 
 class Process:
@@ -258,11 +258,11 @@ class Process:
             if isinstance(came, EOFError | OSError):
                 raise Lost(self._post_mortem()) from came
             if isinstance(came, Exception):
-                raise unreadable(came) from came
+                raise Lost(unreadable(came)) from came
             try:
                 return pickle.loads(came)  # noqa: S301  our own process
             except Exception as error:  # bytes that are no message may raise anything
-                raise unreadable(error) from error
+                raise Lost(unreadable(error)) from error
 
     def _carry_out(self, connection: Connection) -> None:
         """Sends what is to be sent, until there is no more or nobody is there."""
