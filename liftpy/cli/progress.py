@@ -85,8 +85,7 @@ class CampaignView:
             Text(f"{n} x {kind}: {reason}", style="dim", overflow="ellipsis", no_wrap=True)
             for (kind, reason), n in self._reasons.most_common(REASONS)
         ]
-        under_way = now.candidate is not None and now.outcome is None
-        label = now.candidate.label if now.candidate is not None and under_way else ""
+        label = now.under_way[0].label if now.under_way else ""
         return Group(
             head, outcomes, *why, Text(label, style="dim", overflow="ellipsis", no_wrap=True)
         )

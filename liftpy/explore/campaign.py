@@ -347,7 +347,7 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
             memory_limit=memory_limit,
             sizes=sizes,
             tolerance=tolerance,
-            lag=site.lag if begun is None else begun.settings.get("lag", 1),
+            lag=site.lag if begun is None else lag_of(begun),
             devices=site.devices,
         )
         limits = {
@@ -391,6 +391,11 @@ def begun_in(path: Path) -> Identity | None:
         return there.identity
 
 
+def lag_of(begun: Identity) -> int:
+    """How far behind a campaign's search sees outcomes; the first formats had no other."""
+    return begun.settings.get("lag", 1)
+
+
 def site_of(
     device: Device | str | None, workers: Workers | None, begun: Identity | None
 ) -> AbstractContextManager[Site]:
@@ -398,7 +403,7 @@ def site_of(
     if workers is None:
         target = device if isinstance(device, Device) else find_device(device)
         check_attached(target)
-        return nullcontext(ThisMachine(target))
+        return nullcontext(ThisMachine(target, None if begun is None else lag_of(begun)))
     known = None if begun is None else (Device.from_json(begun.device), begun.devices)
     return connect(workers, known)
 

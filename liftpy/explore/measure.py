@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -94,46 +94,59 @@ class Measurer:
         """Ends the workers at once; the next candidate gets others."""
         self.compiler.kill()
         self.bench.kill()
-        if self.builder is not None:
-            self.builder.kill()
+        builder = self.builder
+        if builder is not None:
+            builder.kill()
 
     def start(self) -> None:
-        """Starts the workers that are not there, at the same time.
+        """Starts the workers that are not there; whoever prepares is waited for.
 
         Raises WorkerRefused if one cannot work on this machine, InternalError for a defect.
         """
-        for worker in filter(None, (self.compiler, self.builder, self.bench)):
-            worker.begin()
-        self.bench.start()
-        self._start_preparing()
-
-    def _start_preparing(self) -> None:
         self.compiler.begin()
-        if self.builder is not None:
+        self.bench.start()
+        builder = self.builder
+        if builder is not None:  # after the bench: the device may be for one process only
             try:
-                self.builder.start()
-            except WorkerRefused as refusal:  # such as a device that one process may use
-                logging.getLogger(__name__).warning("nothing is built ahead: %s", refusal)
-                self.builder = None
+                builder.start()
+            except WorkerRefused as refusal:
+                self._do_without(refusal)
         self.compiler.start()
+
+    def _do_without(self, refusal: WorkerRefused) -> None:
+        """There is no builder any more: the bench builds."""
+        logging.getLogger(__name__).warning("nothing is built ahead: %s", refusal)
+        self.builder = None
 
     def prepare(self, candidate: Candidate) -> Prepared | Outcome:
         """All that is done before the device is needed."""
-        self._start_preparing()
-        began = time.monotonic()
-        wanted = Compile(candidate.skeleton.key, candidate.assignment)
-        compiled: Compiled | Outcome = self._ask(self.compiler, wanted, began, "compiling it")
-        if not isinstance(compiled, Compiled):
-            return compiled
-        built: Built | Outcome | None = None
-        if self.builder is not None:
-            order = Build(compiled.module, self.build_limit)
-            built = self._ask(self.builder, order, began, "building it")
-        return Prepared(compiled, built, time.monotonic() - began)
+        ready = self._compile(candidate)
+        builder = self.builder
+        if builder is None or not isinstance(ready, Prepared):
+            return ready
+        order = Build(ready.compiled.module, self.build_limit)
+        try:
+            built, seconds = self._ask(builder, order, ready.seconds, "building it")
+        except WorkerRefused as refusal:
+            self._do_without(refusal)
+            return ready
+        return replace(ready, built=built, seconds=seconds)
 
-    def _ask(self, worker: Worker, request: Request, began: float, doing: str) -> Any:
-        left = max(0.0, began + self.limit - time.monotonic())
-        return worker.ask(request, left, self.limit, doing)
+    def _compile(self, candidate: Candidate) -> Prepared | Outcome:
+        wanted = Compile(candidate.skeleton.key, candidate.assignment)
+        compiled, seconds = self._ask(self.compiler, wanted, 0.0, "compiling it")
+        return Prepared(compiled, None, seconds) if isinstance(compiled, Compiled) else compiled
+
+    def _ask(self, worker: Worker, request: Request, spent: float, doing: str) -> tuple[Any, float]:
+        """An answer, and the seconds of its limit that a candidate has spent with it.
+
+        What another one asks of the worker, and a new start of it, are not this candidate's time.
+        """
+        with worker.turn:
+            worker.start()
+            began = time.monotonic()
+            answer = worker.ask(request, max(0.0, self.limit - spent), self.limit, doing)
+            return answer, spent + time.monotonic() - began
 
     def measure(
         self,
@@ -144,21 +157,30 @@ class Measurer:
     ) -> Outcome:
         """The outcome of a candidate; `on_compiled` is called with its kernels before a launch.
 
-        `prepared` waits for what another thread has prepared.
+        `prepared` waits for what another thread has prepared: then only the bench is started here,
+        as the other workers may be busy with the next one. Without it nothing is built ahead.
 
         If a process dies it is measured once more: something else may have killed it, such as a
         system without memory. WorkerRefused if there is no process to begin with.
         """
-        self.start()
-        ready = self.prepare(candidate) if prepared is None else prepared()
-        outcome = self._measure(ready, best_ns, on_compiled)
+        if prepared is None:
+            outcome = self._measure_alone(candidate, best_ns, on_compiled)
+        else:
+            self.bench.start()
+            outcome = self._measure(prepared(), best_ns, on_compiled)
         if not isinstance(outcome, Crashed):
             return outcome
         try:
-            self.start()
-            return self._measure(self.prepare(candidate), best_ns, on_compiled)
+            return self._measure_alone(candidate, best_ns, on_compiled)
         except WorkerRefused as refusal:
             return Crashed(f"{outcome.how}\nafter that there was no other process: {refusal}")
+
+    def _measure_alone(
+        self, candidate: Candidate, best_ns: int | None, on_compiled: Callable[[Compiled], None]
+    ) -> Outcome:
+        self.compiler.begin()
+        self.bench.start()
+        return self._measure(self._compile(candidate), best_ns, on_compiled)
 
     def _measure(
         self,
@@ -168,7 +190,6 @@ class Measurer:
     ) -> Outcome:
         if not isinstance(ready, Prepared):
             return ready
-        began = time.monotonic() - ready.seconds
         on_compiled(ready.compiled)
         binary = None
         if isinstance(ready.built, Built):
@@ -177,8 +198,9 @@ class Measurer:
             return ready.built
         left = max(0.0, self.limit - ready.seconds)
         job = Measure(ready.compiled.module, best_ns, left, self.build_limit, binary)
-        found: Doubtful | Outcome = self._ask(self.bench, job, began, "measuring it")
+        found, spent = self._ask(self.bench, job, ready.seconds, "measuring it")
         if not isinstance(found, Doubtful):
             return found
         doing = "evaluating its meaning where it is doubtful"
-        return self._ask(self.compiler, Settle(found), began, doing)
+        settled, _ = self._ask(self.compiler, Settle(found), spent, doing)
+        return settled

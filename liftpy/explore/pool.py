@@ -103,13 +103,19 @@ def builds_ahead(device: Device) -> bool:
 
 @dataclass(frozen=True)
 class ThisMachine:
-    """One device of this machine."""
+    """One device of this machine.
+
+    `begun` is the lag of the campaign that goes on, if one does.
+    """
 
     limits: Device
+    begun: int | None = None
 
     @property
     def lag(self) -> int:
         """One is measured; where that disturbs nobody, another one is prepared."""
+        if self.begun is not None:
+            return self.begun
         return 2 if builds_ahead(self.limits) else 1
 
     @property
@@ -119,22 +125,23 @@ class ThisMachine:
 
     def pool(self, setup: Setup, limits: Limits, notes: Notes) -> Here:
         """One candidate after another."""
-        return Here(setup, limits, notes)
+        return Here(setup, limits, notes, self.lag)
 
 
 class Here:
     """This machine: one device, which measures one candidate at a time. Use it in a `with`.
 
-    Where builds are ahead, the next one is prepared meanwhile, in a thread with workers of its own.
+    Where builds are ahead and the `lag` leaves a next one, that is prepared meanwhile, in a thread
+    with a builder of its own.
     One that may have ended an earlier call is alone, so that no other is blamed with it.
     """
 
     shares_fate = True
 
-    def __init__(self, setup: Setup, limits: Limits, notes: Notes) -> None:
+    def __init__(self, setup: Setup, limits: Limits, notes: Notes, lag: int) -> None:
         self._device = setup.device
         self._notes = notes
-        self._ahead = builds_ahead(setup.device)
+        self._ahead = lag > 1 and builds_ahead(setup.device)
         self._measurer = Measurer(
             setup, limits.candidate, build_limit=limits.build, ahead=self._ahead
         )
@@ -168,7 +175,8 @@ class Here:
     def next(self) -> Finished:
         """Measures the candidate that has waited longest."""
         candidate = self._waiting.popleft()
-        self._measurer.start()
+        if not self._begun:  # else who prepares has them, and is not waited for
+            self._measurer.start()
         prepared = self._begin(candidate)
         following = next(iter(self._waiting), None)
         if self._ahead and following and not self._suspects & {candidate.key, following.key}:

@@ -47,16 +47,6 @@ SHARE = 0.9
 LOOK = 0.05
 """Seconds between two looks at how much memory a worker holds."""
 
-UNREADABLE = (
-    pickle.UnpicklingError,
-    AttributeError,
-    EOFError,
-    ImportError,
-    IndexError,
-    ValueError,
-)
-"""What Python raises for bytes that are no message."""
-
 TRACEBACK = "Traceback (most recent call last):"
 """What Python prints when it dies of an exception: here that is liftpy's defect."""
 
@@ -88,7 +78,8 @@ class Worker:
         self.started = 0
         self._process: Process | None = None
         self._ready = False
-        self._lock = threading.RLock()
+        self.turn = threading.RLock()
+        """Whose turn it is, of several threads: `ask` waits for it, and its holder asks next."""
 
     def kill(self) -> None:
         """Ends the process at once, whoever waits for it; the next request gets another."""
@@ -102,7 +93,7 @@ class Worker:
 
         One that died between two requests did not die of a candidate.
         """
-        with self._lock:
+        with self.turn:
             return self._begin()
 
     def _begin(self) -> Process:
@@ -122,7 +113,7 @@ class Worker:
         Raises WorkerRefused if it cannot work on this machine, or dies `STARTS` times;
         InternalError if it dies of a defect.
         """
-        with self._lock:
+        with self.turn:
             return self._start()
 
     def _start(self) -> Process:
@@ -159,7 +150,7 @@ class Worker:
         `limit` is the user's, of which `seconds` are left. The worker may announce stages, with
         limits of their own. Of several threads each waits until it is its turn.
         """
-        with self._lock:
+        with self.turn:
             return self._ask(request, seconds, limit, doing)
 
     def _ask(self, request: Request, seconds: float, limit: float, doing: str) -> Any:
@@ -207,6 +198,11 @@ class TooLarge(Lost):
         self.ceiling = ceiling
 
 
+def unreadable(error: Exception) -> str:
+    """That bytes are no message, and what Python raised for them."""
+    return f"it said what cannot be read: {type(error).__name__}: {error}"
+
+
 class Process:
     """A process, the socket to it, and the file with what it prints.
 
@@ -230,7 +226,7 @@ class Process:
             )
         self._socket = ours
         self._outbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._inbox: queue.SimpleQueue[bytes | EOFError | OSError] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[bytes | Exception] = queue.SimpleQueue()
         self._threads = [
             threading.Thread(target=carry, args=(Connection(os.dup(ours.fileno())),), daemon=True)
             for carry in (self._carry_out, self._carry_in)
@@ -261,10 +257,12 @@ class Process:
                 continue
             if isinstance(came, EOFError | OSError):
                 raise Lost(self._post_mortem()) from came
+            if isinstance(came, Exception):
+                raise Lost(unreadable(came)) from came
             try:
                 return pickle.loads(came)  # noqa: S301  our own process
-            except UNREADABLE as error:
-                raise Lost(f"it said what cannot be read: {error}") from error
+            except Exception as error:  # bytes that are no message may raise anything
+                raise Lost(unreadable(error)) from error
 
     def _carry_out(self, connection: Connection) -> None:
         """Sends what is to be sent, until there is no more or nobody is there."""
@@ -276,12 +274,12 @@ class Process:
                     return
 
     def _carry_in(self, connection: Connection) -> None:
-        """Receives what the process says, until it says no more: its end is the last message."""
+        """Receives what the process says, until it says no more: why not is the last message."""
         with connection:
             while True:
                 try:
                     self._inbox.put(connection.recv_bytes())
-                except (EOFError, OSError) as end:
+                except Exception as end:  # noqa: BLE001  such as a length that no memory holds
                     self._inbox.put(end)
                     return
 

@@ -34,7 +34,8 @@ class Standing:
 class Progress:
     """How far a campaign is: sent before a candidate is tried, and after, with its outcome.
 
-    `standings` are of the devices that have measured something.
+    `standings` are of the devices that have measured something; of several candidates `under_way`
+    the first has been so longest.
     """
 
     done: int
@@ -43,6 +44,7 @@ class Progress:
     standings: tuple[Standing, ...] = ()
     candidate: Candidate | None = None
     outcome: Outcome | None = None
+    under_way: tuple[Candidate, ...] = ()
 
 
 def counts(outcomes: Iterable[str]) -> dict[str, int]:
@@ -79,7 +81,7 @@ class Run:
         self.drawn = 0
         self._limits = store.learned()
         self._known = store.identity.devices
-        self._under_way: set[str] = set()
+        self._under_way: dict[str, Candidate] = {}
         self._seen: list[Seen] = []
         self._devices: set[str | None] = set()
         self.tell()
@@ -165,7 +167,7 @@ class Run:
 
     def _finish(self, candidate: Candidate, outcome: Outcome) -> None:
         self.store.end(candidate.key, outcome)
-        self._under_way.discard(candidate.key)
+        self._under_way.pop(candidate.key, None)
         self.done.add(candidate.key)
         if isinstance(outcome, Refused) and outcome.limit is not None:
             self._limits[candidate.key] = outcome.limit
@@ -177,7 +179,7 @@ class Run:
         """Notes that a candidate is under way."""
         self.tell(candidate)
         self.store.begin(candidate)
-        self._under_way.add(candidate.key)
+        self._under_way[candidate.key] = candidate
 
     def compiled(self, candidate: Candidate, made: Compiled, device: Device) -> None:
         """Notes the kernels of a candidate, and the device that they are for."""
@@ -195,7 +197,11 @@ class Run:
         """Reports where the campaign stands."""
         found = counts(self.store.kinds())
         done = len(self.known)
-        self.progress(Progress(done, self.samples, found, self._standings(), candidate, outcome))
+        begins = {candidate.key: candidate} if candidate is not None and outcome is None else {}
+        under_way = tuple((self._under_way | begins).values())
+        self.progress(
+            Progress(done, self.samples, found, self._standings(), candidate, outcome, under_way)
+        )
 
     def _standings(self) -> tuple[Standing, ...]:
         points = self.store.points()

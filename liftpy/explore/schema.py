@@ -52,7 +52,7 @@ CREATE TABLE candidate (
     assignment TEXT NOT NULL,            -- JSON: words and sizes
     version    TEXT NOT NULL             -- of liftpy
 );
-CREATE TABLE build (                     -- written before anything is built
+CREATE TABLE build (                     -- written before anything is launched
     candidate   TEXT PRIMARY KEY REFERENCES candidate ("key"),
     fingerprint TEXT NOT NULL,           -- of device, driver and platform
     driver      TEXT NOT NULL,

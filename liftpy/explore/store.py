@@ -153,9 +153,9 @@ class Store(Reader):
     def compiled(
         self, candidate: Candidate, module: Module, sha: str, device: Device | None = None
     ) -> None:
-        """Notes the kernels of a candidate and how they are built, before they are, on a device.
+        """Notes the kernels of a candidate and how they are built, before they are launched.
 
-        Without one, on the campaign's. Given to another device, a candidate is that one's.
+        Without a device, on the campaign's. Given to another one, a candidate is that one's.
         """
         on = self._identity.device if device is None else device.to_json()
         with self._writing() as db:

@@ -8,6 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.processes import runs, until
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 STOPS = """
@@ -35,11 +37,12 @@ def test_a_stopped_peer_ends_with_a_benchmark_that_is_killed(tmp_path):
     with subprocess.Popen(line, stdout=subprocess.PIPE, env=env, text=True) as benchmark:
         peer = psutil.Process(int(benchmark.stdout.readline()))
         try:
-            while peer.status() != psutil.STATUS_STOPPED:
-                assert benchmark.poll() is None
+            until(lambda: peer.status() == psutil.STATUS_STOPPED or benchmark.poll() is not None)
+            assert benchmark.poll() is None
         finally:
             benchmark.send_signal(signal.SIGKILL)
-    gone, alive = psutil.wait_procs([peer], timeout=10)
-    for one in alive:
-        one.kill()
-    assert (gone, alive) == ([peer], [])
+    try:
+        until(lambda: not runs(peer), lambda: "the peer is there still")
+    finally:
+        if runs(peer):
+            peer.kill()

@@ -97,7 +97,7 @@ def test_a_stage_is_shown_as_data(liftpy, stage, key):
 def test_a_live_view_says_how_far_it_is(colour):
     text = io.StringIO()
     screen = Console(file=text, force_terminal=True, width=100, no_color=not colour)
-    candidate = small_space().sample(1, seed=0)[0]
+    candidate, following = small_space().sample(2, seed=0)
     refused = Refused("the work-group of k1 is too large")
     with CampaignView("tiny", 8, screen) as view:
         counts = {"measured": 3, "refused": 1}
@@ -106,7 +106,7 @@ def test_a_live_view_says_how_far_it_is(colour):
         view(Progress(4, 8, counts, (one,), candidate, refused))
         view(Progress(4, 8, counts, (one,), candidate))
         alone = text.getvalue()
-        view(Progress(4, 8, counts, (one, other), candidate))
+        view(Progress(4, 8, counts, (one, other), following, None, (candidate, following)))
     if not colour:
         assert text.getvalue() == ""
         return
@@ -115,7 +115,8 @@ def test_a_live_view_says_how_far_it_is(colour):
     for part in ("4/8", "a minute", "left", "best", "1.500 ms", "2 on the front", "measured"):
         assert part in joined, joined
     assert "1 x refused: the work-group of k1 is too large" in joined
-    assert candidate.label in joined
+    assert candidate.label in joined, "it is measured"
+    assert following.label not in joined, "it is only built"
     assert "of generic" not in alone, "one device needs no name"
     lines = [" ".join(line.split()) for line in said]
     assert "best 1.500 ms 2 on the front of generic: generic" in lines

@@ -1,11 +1,12 @@
 """Building the next candidate while one is measured: a processor that says it is a GPU."""
 
 import functools
-import itertools
 import os
 import subprocess
 import sys
 import threading
+import time
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from unittest import mock
 
@@ -17,7 +18,7 @@ from liftpy.explore.candidate import program_text
 from liftpy.explore.inputs import Inputs
 from liftpy.explore.meaning import expected
 from liftpy.explore.measure import BENCH, BUILDING, Limits, Measurer
-from liftpy.explore.messages import Build, Built, Measure, Setup
+from liftpy.explore.messages import Build, Built, Compile, Measure, Setup
 from liftpy.explore.outcome import KINDS, BuildFailed, Measured
 from liftpy.explore.pool import ThisMachine
 from liftpy.explore.process import Worker
@@ -49,23 +50,64 @@ def logs(db):
         return [row["log"] or "" for row in store._ask("SELECT log FROM build")]
 
 
-def overlaps(db):
-    """For each candidate, whether the next one was begun before it had its outcome."""
-    return [one[1] > other[0] for one, other in itertools.pairwise(moments(db))]
+@pytest.fixture
+def asked(monkeypatch):
+    """When each request was with its worker, from and to, by kind and in the order asked."""
+    ask, intervals = Worker.ask, defaultdict(list)
+
+    @functools.wraps(ask)
+    def timed(self, request, *rest):
+        start = time.monotonic()
+        answer = ask(self, request, *rest)
+        intervals[type(request)].append((start, time.monotonic()))
+        return answer
+
+    monkeypatch.setattr(Worker, "ask", timed)
+    return intervals
+
+
+def overlaps(asked):
+    """For each measurement, whether the next candidate was compiled or built during it."""
+    built = asked[Build] or asked[Compile]
+    preparing = [(one[0], other[1]) for one, other in zip(asked[Compile], built, strict=True)]
+    return [
+        start < until and since < end
+        for (start, end), (since, until) in zip(asked[Measure][:-1], preparing[1:], strict=True)
+    ]
 
 
 @pytest.mark.parametrize(
     "runtime", ["intel", pytest.param("pocl", marks=pytest.mark.slow)], indirect=True
 )
-def test_what_is_built_ahead_is_what_is_built_in_turn(runtime, tmp_path):
+def test_what_is_built_ahead_is_what_is_built_in_turn(runtime, tmp_path, asked):
     turn, ahead = tmp_path / "turn.db", tmp_path / "ahead.db"
     assert (ThisMachine(runtime).lag, ThisMachine(as_gpu(runtime)).lag) == (1, 2)
     explore(TINY, 4, 0, turn, runtime, **OPTIONS)
-    explore(TINY, 4, 0, ahead, as_gpu(runtime), **OPTIONS)
+    assert overlaps(asked) == [False] * 3
+    asked.clear()
+    told = []
+
+    def progress(now):
+        told.append([candidate.ordinal for candidate in now.under_way])
+
+    explore(TINY, 4, 0, ahead, as_gpu(runtime), progress=progress, **OPTIONS)
     assert content(ahead) == content(turn)
-    assert overlaps(turn) == [False] * 3
-    assert overlaps(ahead) == [True] * 3
+    assert overlaps(asked) == [True] * 3
+    assert told == [[], [0], [0, 1], [1], [1, 2], [2], [2, 3], [3], []], "the oldest first"
     assert not any("built anew" in log for log in logs(ahead)), "the driver takes its binaries"
+
+
+@INTEL
+def test_a_campaign_that_began_without_building_ahead_goes_on_without(
+    runtime, tmp_path, monkeypatch, asked
+):
+    db, device = tmp_path / "a.db", as_gpu(runtime)
+    with monkeypatch.context() as before:
+        before.setattr(ThisMachine, "lag", 1)
+        explore(TINY, 1, 0, db, device, **OPTIONS)
+    found = explore(TINY, 2, 0, db, device, **OPTIONS)
+    assert [row.outcome for row in found.rows] == ["measured"] * 2
+    assert (len(asked[Measure]), asked[Build]) == (2, [])
 
 
 def test_a_failure_ends_what_waits_to_be_prepared(monkeypatch):

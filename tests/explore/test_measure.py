@@ -1,6 +1,8 @@
 """The two workers of a campaign, for real."""
 
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -11,9 +13,10 @@ from liftpy.explore.check import Doubt, Error, Expected, Right
 from liftpy.explore.compiling import Compiler
 from liftpy.explore.inputs import Inputs, inputs
 from liftpy.explore.meaning import expected
-from liftpy.explore.measure import Measurer
-from liftpy.explore.messages import Doubtful, Settle, Setup
+from liftpy.explore.measure import Measurer, Prepared
+from liftpy.explore.messages import Built, Doubtful, Settle, Setup
 from liftpy.explore.outcome import Measured, TimedOut, WrongResult
+from liftpy.explore.process import Process
 from liftpy.opencl.kernel import Memory
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
@@ -103,3 +106,45 @@ def test_a_doubt_is_settled_by_the_meaning():
     assert isinstance(wrong, WrongResult)
     assert wrong.where == (7,)
     assert "no work-item wrote" in wrong.reason
+
+
+def test_waiting_for_another_ones_request_is_not_a_candidates_time(device):
+    with Measurer(setup(device), 2.0) as measurer:
+        measurer.start()
+        with ThreadPoolExecutor(1) as thread:
+            with measurer.compiler.turn:
+                found = thread.submit(measurer.prepare, plain())
+                time.sleep(2.5)
+                assert not found.done()
+            ready = found.result(60)
+        assert isinstance(ready, Prepared), ready.reason
+        assert ready.seconds < 2
+
+
+def test_where_a_builder_is_lost_and_cannot_be_started_again_the_bench_builds(device, caplog):
+    with Measurer(setup(device), 60.0, ahead=True) as measurer:
+        measurer.start()
+        ahead = measurer.prepare(plain())
+        assert isinstance(ahead.built, Built), ahead
+        measurer.builder.kill()
+        measurer.builder.command = [sys.executable, "-c", "raise SystemExit('no device')"]
+        ready = measurer.prepare(plain())
+        assert (ready.built, measurer.builder) == (None, None)
+        assert "nothing is built ahead" in caplog.text
+        outcome = measurer.measure(plain(), prepared=lambda: ready)
+    assert isinstance(outcome, Measured), outcome.reason
+
+
+def test_the_bench_has_the_device_before_a_builder_is_started(device, monkeypatch):
+    """It may be one that a single process can use: then the builder is the one to be refused."""
+    with Measurer(setup(device), 60.0, ahead=True) as measurer:
+        benches, start = [], Process.__init__
+
+        def noted(process, command, *rest):
+            if command == measurer.builder.command:
+                benches.append(measurer.bench._ready)
+            start(process, command, *rest)
+
+        monkeypatch.setattr(Process, "__init__", noted)
+        measurer.start()
+        assert benches == [True]

@@ -93,10 +93,20 @@ def test_a_hang_while_it_is_told_what_the_campaign_is_ends_the_start(
         worker.start()
 
 
-def test_what_is_no_message_is_a_loss(misbehaving):
-    outcome = ask(misbehaving("greet(); c.send_bytes(b'garbage'); time.sleep(600)"))
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("c.send_bytes(b'garbage')", "UnpicklingError"),
+        ("c.send_bytes(b'cbuiltins\\nint\\n(Vx\\nVy\\ntR.')", "TypeError"),
+        ("c.send_bytes(b'cbuiltins\\ndivmod\\n(I1\\nI0\\ntR.')", "ZeroDivisionError"),
+        ("os.write(c.fileno(), b'\\xff' * 12)", "OverflowError"),
+    ],
+    ids=["no pickle", "wrong arguments", "any exception", "a length beyond memory"],
+)
+def test_what_is_no_message_is_a_loss(misbehaving, script, why):
+    outcome = ask(misbehaving(f"greet(); {script}; time.sleep(600)"))
     assert isinstance(outcome, Crashed)
-    assert "while timing it, it said what cannot be read" in outcome.reason
+    assert f"while timing it, it said what cannot be read: {why}" in outcome.reason
 
 
 def test_a_crash_is_an_outcome_with_what_was_printed(misbehaving):
