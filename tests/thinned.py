@@ -10,11 +10,11 @@ from liftpy.constraints.device import Device
 from liftpy.opencl.run import find_device
 
 T = TypeVar("T")
-PART = 3
+PART = 6
 
 
 def thinned(many: Iterable[T], device: Device) -> list[T]:
-    """All of them on the first runtime there is, every third on another.
+    """All of them on the first runtime there is, every sixth on another.
 
     The code is the same for every driver; another one shows what of it is not portable, which
     seldom hangs on one candidate.
