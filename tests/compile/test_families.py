@@ -37,7 +37,7 @@ LAYERS: dict[str, Convolution] = {
 PROGRAMS = [*LAYERS, "matmul"]
 WATCHED = 2  # of these, how many are run under Oclgrind
 TILED = {"prime", "stride2", "5x5", "four channels"}  # those that square tiles fit
-DRAWS = 12  # per family and runtime; a campaign's worth is drawn in benchmarks/vgg16.py
+DRAWS = 8  # per family and runtime; a campaign's worth is drawn in benchmarks/vgg16.py
 
 
 @cache

@@ -30,7 +30,7 @@ from tests.oclgrind import CHECKS, check_under_oclgrind, oclgrind_complaints, ru
 from tests.thinned import thinned
 
 EACH = 250  # programs on the first runtime, some on the other; judge.py runs any number
-WATCHED = 40  # programs under Oclgrind, which is slow
+WATCHED = 24  # programs under Oclgrind, which is slow
 LARGE = 0.002  # of the forms: unrolled blocks of registers, of which the code is long
 REFUSED = 0.005  # after random rules: vectors of what is stored first
 #: In how many of 300 programs a primitive stands at least.

@@ -31,7 +31,7 @@ from tests.workloads.references import CASES, inputs
 SIZED = [name for name, family in FAMILIES.items() if isinstance(family, Family)]
 SIZED += [f"{n}:{at}" for n in SIZED for at in getattr(FAMILIES[n], "layouts", ())[1:]]
 
-DRAWS = 3  # of each family; benchmarks/space.py --candidates draws more
+DRAWS = 2  # of each family; benchmarks/space.py --candidates draws more
 
 
 def small(name: str) -> str:
