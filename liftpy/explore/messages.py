@@ -1,4 +1,4 @@
-"""What a campaign and its two workers say to each other, pickled, over sockets of their own.
+"""What a campaign and its workers say to each other, pickled, over sockets of their own.
 
 This module, and all that a bench imports, can be used without z3 and lark.
 """
@@ -17,7 +17,7 @@ from liftpy.opencl.kernel import Binary, Module
 
 @dataclass(frozen=True)
 class Setup:
-    """The first message to either worker: what holds for a whole campaign.
+    """The first message to a worker: what holds for a whole campaign.
 
     The program travels as text: an expression's cached hash is good in one process only.
     """
