@@ -120,10 +120,11 @@ class Declare:
 
 @dataclass(slots=True)
 class Assign:
-    """An assignment to a place."""
+    """An assignment to a place, which changes nothing where one of the tests `idle` fails."""
 
     target: C
     value: C
+    idle: tuple[RangeTest, ...] = ()
 
 
 @dataclass(slots=True)
@@ -180,28 +181,30 @@ def vector_type(scalar: str, width: int) -> str:
     return C_TYPES[scalar] if width == 1 else f"{C_TYPES[scalar]}{width}"
 
 
+def parts(c: C) -> tuple[C, ...]:
+    """The expressions that an expression is made of."""
+    match c:
+        case Infix(_, left, right):
+            return left, right
+        case Prefix(_, arg):
+            return (arg,)
+        case Ternary(condition, then, otherwise):
+            return condition, then, otherwise
+        case CallC(_, args):
+            return args
+        case Text() | Private() | All():
+            return ()
+
+
 def uses(block: Block) -> dict[Memory, set[tuple[int, int]]]:
     """For each private memory, the (index, width) of its uses."""
     found: dict[Memory, set[tuple[int, int]]] = {}
 
     def visit(c: C) -> None:
-        match c:
-            case Private(memory, index, width):
-                found.setdefault(memory, set()).add((index, width))
-            case Infix(_, left, right):
-                visit(left)
-                visit(right)
-            case Prefix(_, arg):
-                visit(arg)
-            case Ternary(a, b, d):
-                visit(a)
-                visit(b)
-                visit(d)
-            case CallC(_, args):
-                for a in args:
-                    visit(a)
-            case Text() | All():
-                pass
+        if isinstance(c, Private):
+            found.setdefault(c.memory, set()).add((c.index, c.width))
+        for part in parts(c):
+            visit(part)
 
     def walk(b: Block) -> None:
         for s in b.statements:

@@ -23,6 +23,7 @@ from liftpy.kernels.chain import Chain, Kernel, Result
 from liftpy.opencl.barriers import needed_barriers
 from liftpy.opencl.c import C_TYPES, HELPERS, Barrier, Block, For, Printer, Statement
 from liftpy.opencl.emit import Emitter, Env
+from liftpy.opencl.idle import skipping
 from liftpy.opencl.kernel import Buffer, Launch, Module, Names, flat
 from liftpy.opencl.memory import Part, figures, parts_of, slots
 from liftpy.opencl.reading import Access, UnrollError
@@ -173,7 +174,7 @@ def emit_kernel(kernel: Kernel, names: dict[str, str]) -> EmittedKernel:
     witnesses = needed_barriers(emitter.accesses, local_size)
     keep_barriers(block, witnesses)
 
-    printer = Printer(unswitched(stored_together(block)))
+    printer = Printer(skipping(unswitched(stored_together(block))))
     source = kernel_text(emitter, buffers, printer)
     local = sum(m.length * SCALAR_BYTES[m.scalar.name] for m in emitter.locals)
     private = sum(

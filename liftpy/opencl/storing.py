@@ -22,6 +22,7 @@ from liftpy.errors import InternalError
 from liftpy.ir.nat import ZERO, Nat, nat, var
 from liftpy.ir.pull import Pull
 from liftpy.opencl.c import All, Assign, Block, CallC, Do, If, Text, vector_type
+from liftpy.opencl.idle import unchanged
 from liftpy.opencl.loops import Vector
 from liftpy.opencl.reading import Access, Reading
 from liftpy.opencl.scopes import NotUniformError
@@ -255,10 +256,10 @@ class Storing(Reading):
         elif width == 1:
             self.share(value)
             text = self.scalar(value)
-            self.put(Assign(self.place(dest, 1), text))
+            self.put(Assign(self.place(dest, 1), text, unchanged(dest, value)))
             self.note_store(dest, 1)
         elif (first := self.start(dest.index, lane, width)) is not None:
-            self.put_vector(store, Load(dest.memory, first, dest.alias))
+            self.put_vector(dest, store, Load(dest.memory, first, dest.alias))
         else:
             self.put_lanes(store, {})
 
@@ -275,15 +276,17 @@ class Storing(Reading):
         inside = self.read.inside(place.condition.index.substitute(known), place.condition.length)
         return self.read.either(inside, self.narrowed(place.then, known), place.otherwise)
 
-    def put_vector(self, store: Store, start: Load) -> None:
-        """The statement of lanes that go one after another, from `start`."""
+    def put_vector(self, dest: Load, store: Store, start: Load) -> None:
+        """The statement of lanes that go to `dest` one after another, from `start`."""
         value, lane, width = store.term, store.lane, store.width
         self.share(value)
         c, is_vector = self.vector(value, lane, width)
         kind = vector_type(start.type.name, width)
         whole = c if is_vector else CallC(f"({kind})", (c,))
         if start.memory.space == "private":
-            self.put(Assign(self.place(start, width), whole))
+            tests = unchanged(dest, value)
+            idle = tuple(t for t in tests if lane not in t.index.names())
+            self.put(Assign(self.place(start, width), whole, idle))
         else:
             pointer = Text(f"&{self.cell(start)}")
             streamed = store.streamed and start.memory.space == "global"

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TypeAlias
 
 from liftpy.ir.nat import Nat, Var
 from liftpy.opencl.c import (
@@ -40,8 +41,13 @@ from liftpy.opencl.c import (
     RangeTest,
     Statement,
     Ternary,
+    parts,
 )
 from liftpy.opencl.terms import at_all
+
+#: Tests of which something is known.
+Known: TypeAlias = frozenset[RangeTest]
+NOTHING: Known = frozenset()
 
 
 def stored_together(block: Block) -> Block:
@@ -54,7 +60,7 @@ def stored_together(block: Block) -> Block:
         statements = list(run)
         if tested and len(statements) > 1:
             stores, tests = _where_all_hold(statements)
-            made.append(If(All(_strongest(tests)), Block(stores), Block(statements)))
+            made.append(If(All(strongest(tests)), Block(stores), Block(statements)))
         else:
             made += map(_together_inside, statements)
     return Block(made)
@@ -86,7 +92,7 @@ def _where_all_hold(statements: list[Statement]) -> tuple[list[Statement], list[
     return done, tests
 
 
-def _strongest(tests: Iterable[RangeTest]) -> tuple[RangeTest, ...]:
+def strongest(tests: Iterable[RangeTest]) -> tuple[RangeTest, ...]:
     """Tests without those that follow from another one that differs by a number."""
     kept: dict[Nat, tuple[int, RangeTest]] = {}
     for test in tests:
@@ -115,7 +121,7 @@ def _versions(s: Statement) -> list[Statement]:
         return [For(s.var, s.start, s.bound, s.step, unswitched(s.body))]
     if passes := _passes(s, tests):
         return _apart(s, *passes)
-    counters = {s.var: int(s.bound), **_counters(s.body)}
+    counters = counters_of(s)
     needed = {t: end for t in tests if (end := _always(t, counters)) is not None}
     if not needed:
         return [s]
@@ -130,14 +136,14 @@ def _splits(s: For) -> bool:
 
 def _known(s: For, tests: Collection[RangeTest]) -> tuple[RangeTest, ...]:
     """The tests that are decided in front of a loop: all, or some if there is no loop in it."""
-    counters = {s.var: int(s.bound), **_counters(s.body)}
+    counters = counters_of(s)
     known = tuple(t for t in tests if counters.keys().isdisjoint(t.index.names()))
     return known if len(known) == len(tests) or len(counters) == 1 else ()
 
 
 def _free(s: For, holding: Iterable[RangeTest]) -> For:
     """A loop where some tests hold."""
-    return For(s.var, s.start, s.bound, s.step, _given(s.body, frozenset(holding)))
+    return For(s.var, s.start, s.bound, s.step, given(s.body, frozenset(holding)))
 
 
 def _passes(s: For, tests: Iterable[RangeTest]) -> tuple[int, int, list[RangeTest]] | None:
@@ -148,7 +154,7 @@ def _passes(s: For, tests: Iterable[RangeTest]) -> tuple[int, int, list[RangeTes
     """
     if s.start != "0" or s.step != "1":
         return None
-    inner = _counters(s.body)
+    inner = _inner_counters(s.body)
     own = {
         t: end for t in tests if (end := _always(t, inner)) and set(end.index.names()) == {s.var}
     }
@@ -200,7 +206,7 @@ def _loops(block: Block) -> Iterator[For]:
     return (s for s in block.statements if isinstance(s, For))
 
 
-def _inner(block: Block) -> Iterator[Block]:
+def blocks_in(block: Block) -> Iterator[Block]:
     """The blocks directly inside a block."""
     for s in block.statements:
         match s:
@@ -213,20 +219,25 @@ def _inner(block: Block) -> Iterator[Block]:
                 pass
 
 
-def _counters(block: Block) -> dict[str, int]:
+def counters_of(s: For) -> dict[str, int]:
+    """The counters of a loop and of all in it, each with its bound."""
+    return {s.var: int(s.bound), **_inner_counters(s.body)}
+
+
+def _inner_counters(block: Block) -> dict[str, int]:
     """The counters of all loops in a block, each with its bound."""
     found = {s.var: int(s.bound) for s in block.statements if isinstance(s, For)}
-    for inner in _inner(block):
-        found |= _counters(inner)
+    for inner in blocks_in(block):
+        found |= _inner_counters(inner)
     return found
 
 
 def _has_barrier(block: Block) -> bool:
     here = any(isinstance(s, Barrier) for s in block.statements)
-    return here or any(map(_has_barrier, _inner(block)))
+    return here or any(map(_has_barrier, blocks_in(block)))
 
 
-def _values(s: Statement) -> tuple[C, ...]:
+def values_of(s: Statement) -> tuple[C, ...]:
     """The expressions of a statement, those of inner blocks apart."""
     match s:
         case Declare(value=value) | Do(value):
@@ -241,74 +252,74 @@ def _tests(block: Block) -> Iterator[RangeTest]:
     """The tests of all guarded values and stores."""
     for s in block.statements:
         yield from _decided_by(s)
-        for value in _values(s):
+        for value in values_of(s):
             yield from _guards(value)
-    for inner in _inner(block):
+    for inner in blocks_in(block):
         yield from _tests(inner)
 
 
 def _guards(c: C) -> Iterator[RangeTest]:
-    match c:
-        case Ternary(condition, then, otherwise):
-            if isinstance(condition, All):
-                yield from condition.tests
-            yield from _guards(then)
-            yield from _guards(otherwise)
-        case Infix(_, left, right):
-            yield from _guards(left)
-            yield from _guards(right)
-        case Prefix(_, arg):
-            yield from _guards(arg)
-        case CallC(_, args):
-            for a in args:
-                yield from _guards(a)
-        case _:
-            pass
+    if isinstance(c, Ternary) and isinstance(c.condition, All):
+        yield from c.condition.tests
+    for part in parts(c):
+        yield from _guards(part)
 
 
-def _given(block: Block, known: frozenset[RangeTest]) -> Block:
-    """A block where some tests hold."""
+def given(block: Block, holding: Known, failing: Known = NOTHING) -> Block:
+    """A block where some tests hold and others fail."""
 
-    def statement(s: Statement) -> Statement:
+    def value(c: C) -> C:
+        return _value_given(c, holding, failing)
+
+    def inner(b: Block) -> Block:
+        return given(b, holding, failing)
+
+    def statements(s: Statement) -> Iterator[Statement]:
         match s:
-            case Declare(kind, name, value):
-                return Declare(kind, name, without(value, known))
-            case Assign(target, value):
-                return Assign(without(target, known), without(value, known))
-            case Do(value):
-                return Do(without(value, known))
+            case Declare(kind, name, held):
+                yield Declare(kind, name, value(held))
+            case Assign(target, stored, idle):
+                if failing.isdisjoint(idle):
+                    left = tuple(t for t in idle if t not in holding)
+                    yield Assign(value(target), value(stored), left)
+            case Do(done):
+                yield Do(value(done))
             case For(var, start, bound, step, body):
-                return For(var, start, bound, step, _given(body, known))
+                yield For(var, start, bound, step, inner(body))
+            case If(All(tests), then, otherwise):
+                if not failing.isdisjoint(tests):
+                    yield from inner(otherwise).statements
+                elif left := tuple(t for t in tests if t not in holding):
+                    yield If(All(left), inner(then), inner(otherwise))
+                else:
+                    yield from inner(then).statements
             case If(condition, then, otherwise):
-                return If(condition, _given(then, known), _given(otherwise, known))
+                yield If(condition, inner(then), inner(otherwise))
             case Barrier():
-                return s
-
-    def statements(s: Statement) -> list[Statement]:
-        if isinstance(s, If) and isinstance(s.condition, All):
-            left = tuple(t for t in s.condition.tests if t not in known)
-            if not left:
-                return [made for inner in s.then.statements for made in statements(inner)]
-            s = If(All(left), s.then, s.otherwise)
-        return [statement(s)]
+                yield s
 
     return Block([made for s in block.statements for made in statements(s)])
 
 
-def without(c: C, known: frozenset[RangeTest]) -> C:
-    """An expression where some tests hold."""
+def _value_given(c: C, holding: Known, failing: Known) -> C:
+    """An expression where some tests hold and others fail."""
+
+    def part(of: C) -> C:
+        return _value_given(of, holding, failing)
+
     match c:
+        case Ternary(All(tests), then, otherwise):
+            if not failing.isdisjoint(tests):
+                return part(otherwise)
+            left = tuple(t for t in tests if t not in holding)
+            return Ternary(All(left), part(then), part(otherwise)) if left else part(then)
         case Ternary(condition, then, otherwise):
-            then, otherwise = without(then, known), without(otherwise, known)
-            if isinstance(condition, All):
-                left = tuple(t for t in condition.tests if t not in known)
-                return Ternary(All(left), then, otherwise) if left else then
-            return Ternary(condition, then, otherwise)
+            return Ternary(condition, part(then), part(otherwise))
         case Infix(op, left, right):
-            return Infix(op, without(left, known), without(right, known))
+            return Infix(op, part(left), part(right))
         case Prefix(op, arg):
-            return Prefix(op, without(arg, known))
+            return Prefix(op, part(arg))
         case CallC(function, args):
-            return CallC(function, tuple(without(a, known) for a in args))
+            return CallC(function, tuple(map(part, args)))
         case _:
             return c

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -11,7 +13,20 @@ import pytest
 from liftpy.compile import compile_program
 from liftpy.constraints.device import Device
 from liftpy.ir.nat import Nat, greatest, least, nat, var
-from liftpy.opencl.c import All, Assign, Block, For, If, RangeTest, Statement, Ternary, Text
+from liftpy.opencl.c import (
+    All,
+    Assign,
+    Block,
+    C,
+    Declare,
+    For,
+    If,
+    RangeTest,
+    Statement,
+    Ternary,
+    Text,
+)
+from liftpy.opencl.idle import skipping
 from liftpy.opencl.terms import in_a_row, where_fails
 from liftpy.opencl.unswitch import stored_together, unswitched
 from liftpy.primitives.text import parse
@@ -74,20 +89,33 @@ def test_a_test_that_a_loop_does_not_change_stands_in_front_of_it() -> None:
     assert source.count("?") == 1
 
 
-def value(statements: list[Statement], at: dict[str, int]) -> list[str]:
-    """What a block assigns, in its order: the trace of a C tree without variables."""
+def value(
+    statements: list[Statement], at: dict[str, int], known: Mapping[str, str] = MappingProxyType({})
+) -> list[str]:
+    """What a block assigns, in its order, but for what changes nothing: the trace of a C tree."""
     trace: list[str] = []
+    names = dict(known)
+
+    def text(c: C) -> str:
+        match c:
+            case Ternary(condition, then, otherwise):
+                return text(then if holds(condition, at) else otherwise)
+            case Text(text=word):
+                return names[word] if word.startswith("v") else word
+        raise AssertionError(c)
+
     for s in statements:
         match s:
             case For(name, start, bound, step, body):
                 for k in range(at[start] if start in at else int(start), int(bound), int(step)):
-                    trace += value(body.statements, {**at, name: k})
+                    trace += value(body.statements, {**at, name: k}, names)
             case If(condition, then, otherwise):
-                trace += value((then if holds(condition, at) else otherwise).statements, at)
-            case Assign(_, Ternary(condition, Text(then), Text(otherwise))):
-                trace.append(f"{sorted(at.items())} {then if holds(condition, at) else otherwise}")
-            case Assign(_, Text(text)):
-                trace.append(f"{sorted(at.items())} {text}")
+                trace += value((then if holds(condition, at) else otherwise).statements, at, names)
+            case Declare(_, name, held):
+                names[name] = text(held)
+            case Assign(_, held, idle):
+                if holds(All(idle), at):
+                    trace.append(f"{sorted(at.items())} {text(held)}")
             case _:
                 raise AssertionError(s)
     return trace
@@ -95,13 +123,17 @@ def value(statements: list[Statement], at: dict[str, int]) -> list[str]:
 
 def holds(condition: object, at: dict[str, int]) -> bool:
     assert isinstance(condition, All)
-    return all(
-        t.index.value(at) >= 0 if t.bound is None else t.index.value(at) < t.bound
-        for t in condition.tests
-    )
+    return all(holds_at(t, at) for t in condition.tests)
+
+
+def holds_at(test: RangeTest, at: dict[str, int]) -> bool:
+    """Whether a test holds."""
+    index = test.index.value(at)
+    return index >= 0 if test.bound is None else index < test.bound
 
 
 def guarded(rng: random.Random, counters: dict[str, Nat], number: int) -> Assign:
+    """An assignment of a guarded value; where some of the tests fail, it may change nothing."""
     tests: list[RangeTest] = []
     for _ in range(rng.randint(1, 3)):
         parts = [rng.choice([-2, -1, 0, 0, 1, 3]) * c for c in counters.values()]
@@ -109,7 +141,15 @@ def guarded(rng: random.Random, counters: dict[str, Nat], number: int) -> Assign
         if counters and rng.random() < 0.2:  # a counter in two places
             index = index + rng.choice(list(counters.values())) // 2
         tests.append(RangeTest(index, rng.choice([None, rng.randint(-1, 8)])))
-    return Assign(Text("y"), Ternary(All(tuple(tests)), Text(f"then{number}"), Text("otherwise")))
+    value = Ternary(All(tuple(tests)), Text(f"then{number}"), Text("otherwise"))
+    return Assign(Text("y"), value, tuple(t for t in tests if rng.random() < 0.6))
+
+
+def held(rng: random.Random, counters: dict[str, Nat], number: int) -> list[Statement]:
+    """A guarded value in a variable, and what is assigned from it."""
+    first, last = guarded(rng, counters, number), guarded(rng, counters, number + 20)
+    value, tests = first.value, (*first.idle, *last.idle[:1])
+    return [Declare("int", f"v{number}", value), Assign(Text("y"), Text(f"v{number}"), tests), last]
 
 
 def stores(rng: random.Random, counters: dict[str, Nat], number: int) -> list[Statement]:
@@ -142,12 +182,17 @@ def test_versions_make_the_same_assignments_in_the_same_order(seed: int) -> None
             body.statements.append(guarded(rng, dict(list(counters.items())[:depth]), 10 + depth))
         body = inner
     body.statements += [guarded(rng, counters, k) for k in range(rng.randint(1, 2))]
-    body.statements += stores(rng, counters, 2)
+    body.statements += held(rng, counters, 5)
+    if rng.random() < 0.5:
+        body.statements += stores(rng, counters, 2)
     outer.statements += stores(rng, {}, 3)
-    after = unswitched(stored_together(outer))
+    versions = unswitched(stored_together(outer))
     for gid0 in range(4):
         at = {"gid0": gid0}
-        assert value(after.statements, at) == value(outer.statements, at)
+        wanted = value(outer.statements, at)
+        assert value(versions.statements, at) == wanted
+        assert value(skipping(versions).statements, at) == wanted
+        assert value(skipping(outer).statements, at) == wanted
 
 
 @pytest.mark.parametrize("each", [-3, -2, -1, 1, 2, 3])
