@@ -122,6 +122,10 @@ class Convolution:
         """An image in the layer's layout as `[rows][columns][channels]`."""
         return image if self.layout == "nhwc" else image >> transpose() >> map(transpose())
 
+    def each_channels_last(self, kernels: Expr) -> Expr:
+        """Kernels, each as `channels_last`: a layout of them all, so that they are packed by it."""
+        return kernels if self.layout == "nhwc" else kernels >> map(self.channels_last)
+
     def in_layout(self, image: Expr) -> Expr:
         """`[rows][columns][channels]` in the layer's layout."""
         return image if self.layout == "nhwc" else image >> map(transpose()) >> transpose()
@@ -162,10 +166,10 @@ def convolution(layer: Convolution, name: str = "convolution") -> Program:
     def conv(x: Expr, w: Expr, b: Expr) -> Expr:
         def output(window: Expr) -> Expr:
             def weigh(kernel: Expr, bias: Expr) -> Expr:
-                weights = layer.channels_last(kernel) >> join() >> join()
+                weights = kernel >> join() >> join()
                 return zip(window >> join() >> join(), weights) >> map(mul) >> reduce(add, bias)
 
-            return zip(w, b) >> map(weigh)
+            return zip(layer.each_channels_last(w), b) >> map(weigh)
 
         return layer.output(windows_of(layer, x) >> map(lambda row: row >> map(output)))
 
@@ -211,10 +215,10 @@ def grouped(layer: Convolution, name: str) -> Program:
         def output(window: Expr) -> Expr:
             def group(part: Expr, weights: Expr, biases: Expr) -> Expr:
                 def weigh(kernel: Expr, bias: Expr) -> Expr:
-                    own = layer.channels_last(kernel) >> join() >> join()
+                    own = kernel >> join() >> join()
                     return zip(part >> join(), own) >> map(mul) >> reduce(add, bias)
 
-                return zip(weights, biases) >> map(weigh)
+                return zip(layer.each_channels_last(weights), biases) >> map(weigh)
 
             parts = window >> join() >> map(split(channels)) >> transpose()
             return zip(parts, w, b) >> map(group) >> join()
