@@ -13,7 +13,8 @@ both versions compute the same values in the same order. Three ways, the first t
 - *Passes apart* (index set splitting: U. Banerjee, 1979). What a guard needs depends on the counter
   alone, so that it holds from one number to another: three loops, the middle one without it.
 - *For all passes*. What a guard needs in every pass is tested in front of the outermost loop, as
-  above: the guard at the pass where its index is least, or largest.
+  above: the guard at the pass where its index is least, or largest. Where loops inside are made
+  anew, this is done as well if it leaves no guard: most blocks lie in the middle of their array.
 
 A loop with a barrier stays as it is: not all work-items might take the same way.
 """
@@ -105,10 +106,10 @@ def strongest(tests: Iterable[RangeTest]) -> tuple[RangeTest, ...]:
 
 def unswitched(block: Block) -> Block:
     """A block whose loops have versions without guards."""
-    return Block([made for s in block.statements for made in _versions(s)])
+    return Block([made for s in block.statements for made in _versions(s, outermost=True)])
 
 
-def _versions(s: Statement) -> list[Statement]:
+def _versions(s: Statement, *, outermost: bool) -> list[Statement]:
     """What stands for a statement."""
     if not isinstance(s, For) or _has_barrier(s.body):
         return [s]
@@ -117,15 +118,21 @@ def _versions(s: Statement) -> list[Statement]:
         return [s]
     if known := _known(s, tests):
         return [If(All(known), Block([_free(s, known)]), Block([s]))]
-    if any(_splits(inner) for inner in _loops(s.body)):
-        return [For(s.var, s.start, s.bound, s.step, unswitched(s.body))]
-    if passes := _passes(s, tests):
-        return _apart(s, *passes)
     counters = counters_of(s)
     needed = {t: end for t in tests if (end := _always(t, counters)) is not None}
+    made = s
+    if any(_splits(inner) for inner in _loops(s.body)):
+        inside = [part for t in s.body.statements for part in _versions(t, outermost=False)]
+        made = For(s.var, s.start, s.bound, s.step, Block(inside))
+        if not outermost or len(needed) < len(tests):
+            return [made]
+    elif passes := _passes(s, tests):
+        return _apart(s, *passes)
     if not needed:
-        return [s]
-    return [If(All(tuple(dict.fromkeys(needed.values()))), Block([_free(s, needed)]), Block([s]))]
+        return [made]
+    return [
+        If(All(tuple(dict.fromkeys(needed.values()))), Block([_free(s, needed)]), Block([made]))
+    ]
 
 
 def _splits(s: For) -> bool:

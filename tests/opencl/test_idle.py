@@ -146,7 +146,7 @@ def test_results_are_right(runtime: Device, name: str) -> None:
 def test_a_loop_outside_is_not_run() -> None:
     source = compile_program(parse(PROGRAMS["a sum of products"])).module.source
     assert source.count("if (gid1 + i0 - 1 >= 0 && gid1 + i0 - 1 < 7)") == 1
-    assert source.count("else") == 0
+    assert source.count("else") == 1  # where a block is not in the middle
 
 
 def test_unlike_zeros_are_added() -> None:
