@@ -30,12 +30,12 @@ from liftpy.opencl.c import (
     For,
     If,
     RangeTest,
+    Simple,
     Statement,
     Text,
-    parts,
 )
 from liftpy.opencl.terms import tests_of
-from liftpy.opencl.unswitch import blocks_in, counters_of, given, strongest, values_of
+from liftpy.opencl.unswitch import blocks_in, counters_of, given, strongest
 from liftpy.views.access import Apply, Choice, Constant, Load, Term
 
 NEUTRAL: dict[str, float] = {"+": 0, "-": 0, "*": 1, "max": -math.inf, "min": math.inf}
@@ -84,16 +84,24 @@ def _unchanged(place: Load, value: Term) -> Tests | None:
                 return dict.fromkeys(tests_of(condition)) | inner
             return _of_all(inner, outer)
         case Apply(op, (left, right), t) if (unit := neutral(op, t)) is not None:
-            found = _of_all(_unchanged(place, left), _equal(right, unit)) or {}
+            found = _one_unchanged(place, left, right, unit)
             if op in COMMUTATIVE:
-                found = found | (_of_all(_unchanged(place, right), _equal(left, unit)) or {})
+                found = found | _one_unchanged(place, right, left, unit)
             return found
         case _:
             return {}
 
 
+def _one_unchanged(place: Load, one: Term, other: Term, unit: float) -> Tests:
+    """The tests of which each, where it fails, makes one term unchanged and the other neutral."""
+    equal = _equal(other, unit)
+    return (_of_all(_unchanged(place, one), equal) or {}) if equal else equal
+
+
 def _equal(term: Term, number: float) -> Tests:
     """The tests of which each, where it fails, makes a term this number."""
+    if not term.parts:
+        return {}
     match term:
         case Choice(condition, then, Constant(value)) if value == number:
             return dict.fromkeys(tests_of(condition)) | _equal(then, number)
@@ -190,7 +198,7 @@ def _doing(block: Block) -> Block:
 
 def names_in(block: Block) -> set[str]:
     """The names that a block mentions."""
-    waiting = [value for s in block.statements for value in values_of(s)]
+    waiting = [value for s in block.statements if isinstance(s, Simple) for value in s.values]
     waiting += [s.condition for s in block.statements if isinstance(s, If)]
     names: set[str] = set()
     while waiting:
@@ -200,7 +208,7 @@ def names_in(block: Block) -> set[str]:
             case All(tests):
                 names |= {name for t in tests for name in t.index.names()}
             case c:
-                waiting += parts(c)
+                waiting += c.parts
     return names.union(*map(names_in, blocks_in(block)))
 
 

@@ -38,7 +38,6 @@ from liftpy.opencl.terms import (
     in_a_row,
     lanes_c,
     number_c,
-    parts,
     repeated,
     tests_of,
 )
@@ -91,7 +90,7 @@ class Reading(Scopes):
         """A value whose scalars are held in variables where they are read."""
         if isinstance(value, tuple):
             return tuple(map(self.noted, value))
-        if parts(value):
+        if value.parts:
             self.shared.add(value)
         return value
 

@@ -31,7 +31,6 @@ from liftpy.opencl.terms import (
     at_lane,
     condition_c,
     guards,
-    parts,
     tests_of,
     where_fails,
 )
@@ -150,7 +149,7 @@ class Storing(Reading):
         found = self.placed.get(key)
         if found is None:
             found = self.placed[key] = term, self.worked_out_at(term, counter, k)
-        if parts(term) and term in self.shared:  # it may have become so since it was placed
+        if term.parts and term in self.shared:  # it may have become so since it was placed
             self.shared.add(found[1])
         return found[1]
 
@@ -337,4 +336,4 @@ def is_indexed(term: Term, counter: str) -> bool:
         return False
     if isinstance(term, Load):
         return term.memory.space == "private"
-    return any(is_indexed(part, counter) for part in parts(term))
+    return any(is_indexed(part, counter) for part in term.parts)
