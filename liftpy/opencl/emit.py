@@ -204,7 +204,8 @@ class Emitter(Storing):
         self.read.lanes.clear()
         self.shared.clear()
         self.placed.clear()
-        self.indices.clear()
+        self.lines.clear()
+        self.sums.clear()
         self.starts.clear()
 
     def new_private(self, name: str, scalar: ScalarType, length: int) -> Memory:

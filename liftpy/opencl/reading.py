@@ -82,6 +82,7 @@ class Reading(Scopes):
     accesses: list[Access] = field(init=False, default_factory=list)
     live: dict[Memory, int] = field(init=False, default_factory=dict)
     stored: dict[tuple[int, Memory], set[int]] = field(init=False, default_factory=dict)
+    sums: dict[Callable[[Term, Term], Term], bool] = field(init=False, default_factory=dict)
     starts: dict[tuple[Nat, str, int], Nat | None] = field(init=False, default_factory=dict)
 
     # --- values that are held ---
@@ -331,11 +332,10 @@ class Reading(Scopes):
         """A fold over lanes: `dot` for a sum of products of up to four lanes, else lane by lane."""
         if term.width == 1:
             return self.scalar(term.step(term.init, at_lane(self.read, term.vector, term.lane, 0)))
-        probe = Variable("probe", term.type, 0), Variable("probe", term.vector.type, 1)
-        adds = term.step(*probe) is self.read.operate("+", probe)
         product = term.vector
         zero = isinstance(term.init, Constant) and term.init.value == 0
-        if adds and isinstance(product, Apply) and product.op == "*" and term.type.name == "f32":
+        multiplies = isinstance(product, Apply) and product.op == "*"
+        if multiplies and term.type.name == "f32" and self.adds(term):
             factors = [self.whole(a, term.lane, term.width) for a in product.args]
             parts: list[C] = [] if zero else [self.scalar(term.init)]
             for start in range(0, term.width, 4):
@@ -350,6 +350,15 @@ class Reading(Scopes):
             if repeated(result):  # nested, the steps would be deeper than Python goes
                 result = self.variable(result)
         return self.scalar(result)
+
+    def adds(self, term: Lanes) -> bool:
+        """Whether a fold over lanes is a sum; all steps of a loop have one function for it."""
+        found = self.sums.get(term.step)
+        if found is None:
+            probe = Variable("probe", term.type, 0), Variable("probe", term.vector.type, 1)
+            adds = term.step(*probe) is self.read.operate("+", probe)
+            found = self.sums[term.step] = adds
+        return found
 
     def whole(self, term: Term, lane: str, width: int) -> Text:
         """A vector in a variable, so that its lanes can be named."""

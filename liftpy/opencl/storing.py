@@ -72,7 +72,7 @@ class Storing(Reading):
     """Stores: now, or as a part of the step that is being read."""
 
     depth: int = field(init=False, default=0)
-    indices: dict[tuple[Nat, str, int], Nat] = field(init=False, default_factory=dict)
+    lines: dict[tuple[Nat, str], tuple[Nat, int] | None] = field(init=False, default_factory=dict)
     placed: dict[tuple[int, str, int], tuple[Term, Term]] = field(init=False, default_factory=dict)
     streams: bool = field(init=False, default=False)
 
@@ -178,10 +178,12 @@ class Storing(Reading):
         """A load, or a place, where a variable is a number."""
         if name not in load.index.names():
             return load
-        key = load.index, name, k
-        index = self.indices.get(key)
-        if index is None:
-            index = self.indices[key] = load.index.substitute({name: k}).recombined()
+        key = load.index, name
+        if key not in self.lines:
+            line = load.index.line(name)
+            self.lines[key] = line and (line[0].recombined(), line[1])
+        line = self.lines[key]
+        index = line[0] + k * line[1] if line else load.index.substitute({name: k}).recombined()
         return Load(load.memory, index, load.alias)
 
     # --- stores ---

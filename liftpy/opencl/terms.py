@@ -181,4 +181,4 @@ def lanes_c(vector: Text, start: int, stop: int, width: int) -> C:
     """Some lanes of a vector variable."""
     if stop - start == width:
         return vector
-    return Text(f"{vector.text}.s{''.join(f'{k:x}' for k in range(start, stop))}")
+    return Text(f"{vector.text}.s{'0123456789abcdef'[start:stop]}")
