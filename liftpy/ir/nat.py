@@ -426,19 +426,14 @@ class Nat:
             )
         return total
 
-    def line(self, name: str) -> tuple[Nat, int] | None:
-        """`a, b` of a natural that is `a + b*name` with nothing of the variable in `a`; else None."""
-        each = 0
-        rest: dict[Monomial, int] = {}
+    def parted(self, name: str) -> tuple[Nat, Nat]:
+        """The sum of the terms without a variable, and that of the others."""
+        still: dict[Monomial, int] = {}
+        moving: dict[Monomial, int] = {}
         for monomial, coefficient in self.terms.items():
-            match monomial:
-                case ((Var(name=found), 1),) if found == name:
-                    each += coefficient  # twice if one knows more of its range than the other
-                case _ if any(name in factor.names for factor, _ in monomial):
-                    return None
-                case _:
-                    rest[monomial] = coefficient
-        return Nat(rest), each
+            moves = any(name in factor.names for factor, _ in monomial)
+            (moving if moves else still)[monomial] = coefficient
+        return Nat(still), Nat(moving)
 
     def value(self, at: Mapping[str, int]) -> int:
         """The number that the natural is at an assignment."""

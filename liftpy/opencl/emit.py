@@ -204,7 +204,7 @@ class Emitter(Storing):
         self.read.lanes.clear()
         self.shared.clear()
         self.placed.clear()
-        self.lines.clear()
+        self.parted.clear()
         self.sums.clear()
         self.starts.clear()
 

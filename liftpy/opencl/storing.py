@@ -72,7 +72,7 @@ class Storing(Reading):
     """Stores: now, or as a part of the step that is being read."""
 
     depth: int = field(init=False, default=0)
-    lines: dict[tuple[Nat, str], tuple[Nat, int] | None] = field(init=False, default_factory=dict)
+    parted: dict[tuple[Nat, str], tuple[Nat, Nat]] = field(init=False, default_factory=dict)
     placed: dict[tuple[int, str, int], tuple[Term, Term]] = field(init=False, default_factory=dict)
     streams: bool = field(init=False, default=False)
 
@@ -179,11 +179,14 @@ class Storing(Reading):
         if name not in load.index.names():
             return load
         key = load.index, name
-        if key not in self.lines:
-            line = load.index.line(name)
-            self.lines[key] = line and (line[0].recombined(), line[1])
-        line = self.lines[key]
-        index = line[0] + k * line[1] if line else load.index.substitute({name: k}).recombined()
+        found = self.parted.get(key)
+        if found is None:
+            still, moving = load.index.parted(name)
+            found = self.parted[key] = still.recombined(), moving
+        still, moving = found[0], found[1].substitute({name: k})
+        index = still + moving
+        if moving.constant is None:  # else it is recombined as `still` is
+            index = index.recombined()
         return Load(load.memory, index, load.alias)
 
     # --- stores ---

@@ -24,7 +24,7 @@ import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
-from liftpy.ir.nat import Nat
+from liftpy.ir.nat import Nat, Var
 from liftpy.opencl.c import (
     All,
     Assign,
@@ -160,10 +160,10 @@ def _passes(s: For, tests: Iterable[RangeTest]) -> tuple[int, int, list[RangeTes
     }
     low, high = 0, int(s.bound)
     for test in own.values():
-        line = test.room.line(s.var)
-        if line is None or line[0].constant is None or not line[1]:
+        line = _linear(test.room, s.var)
+        if line is None or not line[1]:
             return None
-        first, each = line[0].constant, line[1]  # it holds where first + each * i >= 0
+        first, each = line  # it holds where first + each * i >= 0
         if each > 0:
             low = max(low, -(first // each))
         else:
@@ -176,6 +176,20 @@ def _apart(s: For, low: int, high: int, own: list[RangeTest]) -> list[Statement]
     free = _free(s, own)
     parts = ((s, 0, low), (free, low, high), (s, high, int(s.bound)))
     return [For(s.var, str(a), str(b), s.step, loop.body) for loop, a, b in parts if a < b]
+
+
+def _linear(index: Nat, name: str) -> tuple[int, int] | None:
+    """`a, b` of an index `a + b * name`; None if it is not one."""
+    start = each = 0
+    for monomial, coefficient in index.terms.items():
+        match monomial:
+            case ():
+                start = coefficient
+            case ((Var(name=found), 1),) if found == name:
+                each += coefficient  # twice if one knows more of the counter's range than the other
+            case _:
+                return None
+    return start, each
 
 
 def _always(test: RangeTest, counters: Mapping[str, int]) -> RangeTest | None:
