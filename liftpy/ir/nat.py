@@ -294,12 +294,18 @@ class Nat:
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, int):
-            return self if other == 0 else _add(self.terms, {(): other})
+            return self if other == 0 else self._shifted(other)
         if isinstance(other, Nat):
             return _add(self.terms, other.terms)
         return int(self) + other
 
     __radd__ = __add__
+
+    def _shifted(self, by: int) -> Nat:
+        """The natural and a number more: its variables are the same."""
+        shifted = _add(self.terms, {(): by})
+        shifted._names = self._names  # noqa: SLF001
+        return shifted
 
     def __neg__(self) -> Nat:
         return Nat({m: -c for m, c in self.terms.items()})

@@ -7,6 +7,7 @@ width, the registers are vectors; elsewhere they are scalars.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -29,6 +30,7 @@ C_TYPES = {
 INDENT = "  "
 MAX_INT = 2**31 - 1
 UNBOUNDED = 2**63
+WORDS = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,19 @@ class CallC:
 C: TypeAlias = Text | Private | Infix | Prefix | Ternary | All | CallC
 
 
+def names_of(c: C) -> Iterator[str]:
+    """The names that an expression mentions."""
+    match c:
+        case Text(text):
+            yield from WORDS.findall(text)
+        case All(tests):
+            for t in tests:
+                yield from t.index.names()
+        case _:
+            for part in c.parts:
+                yield from names_of(part)
+
+
 def guards(c: C) -> Iterator[RangeTest]:
     """The tests of all guarded values in an expression."""
     if isinstance(c, Ternary) and isinstance(c.condition, All):
@@ -149,6 +164,11 @@ class Simple:
     def values(self) -> tuple[C, ...]:
         """Its expressions."""
         raise NotImplementedError
+
+    @lazy
+    def names(self) -> frozenset[str]:
+        """The names that it mentions."""
+        return frozenset(name for value in self.values for name in names_of(value))
 
     @lazy
     def tests(self) -> tuple[RangeTest, ...]:

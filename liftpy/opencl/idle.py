@@ -16,7 +16,6 @@ that goes through a block of accumulators, those outside.
 from __future__ import annotations
 
 import math
-import re
 from typing import TypeAlias
 
 from liftpy.ir.types import FLOATS, INTEGERS, SCALARS, ScalarType, integer_range
@@ -32,7 +31,7 @@ from liftpy.opencl.c import (
     RangeTest,
     Simple,
     Statement,
-    Text,
+    names_of,
 )
 from liftpy.opencl.terms import tests_of
 from liftpy.opencl.unswitch import blocks_in, counters_of, given, strongest
@@ -44,8 +43,6 @@ NEUTRAL: dict[str, float] = {"+": 0, "-": 0, "*": 1, "max": -math.inf, "min": ma
 COMMUTATIVE = frozenset({"+", "*", "max", "min"})
 KEEPS_ZERO = frozenset({"neg", "abs", "sqrt", "floor", "ceil", *SCALARS})
 """Operators that give 0 for 0."""
-
-WORDS = re.compile(r"[A-Za-z_]\w*")
 
 FEW = 2
 """Tests of a branch whose ways of failing are told apart: each makes the code longer."""
@@ -191,25 +188,18 @@ def _doing(block: Block) -> Block:
                 continue
         if isinstance(done, Declare) and done.name not in read:
             continue
-        read |= names_in(Block([done]))
+        read |= names_in(done)
         kept.append(done)
     return Block(kept[::-1])
 
 
-def names_in(block: Block) -> set[str]:
-    """The names that a block mentions."""
-    waiting = [value for s in block.statements if isinstance(s, Simple) for value in s.values]
-    waiting += [s.condition for s in block.statements if isinstance(s, If)]
-    names: set[str] = set()
-    while waiting:
-        match waiting.pop():
-            case Text(text):
-                names |= set(WORDS.findall(text))
-            case All(tests):
-                names |= {name for t in tests for name in t.index.names()}
-            case c:
-                waiting += c.parts
-    return names.union(*map(names_in, blocks_in(block)))
+def names_in(s: Statement) -> set[str]:
+    """The names that a statement mentions."""
+    if isinstance(s, Simple):
+        return set(s.names)
+    names = set(names_of(s.condition)) if isinstance(s, If) else set[str]()
+    inner = (names_in(part) for block in blocks_in(Block([s])) for part in block.statements)
+    return names.union(*inner)
 
 
 def _idle(block: Block) -> Tests | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from liftpy.errors import InternalError, TypeRefused
 from liftpy.ir.nat import Nat, var
@@ -64,8 +65,7 @@ class UnrollError(Exception):
         self.names = names
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(NamedTuple):
     """One access to a buffer, for `--stage views` and for barriers."""
 
     memory: Memory
@@ -207,8 +207,8 @@ class Reading(Scopes):
         """An index at lane 0, if lane `k` is `k` after it."""
         key = index, lane, width
         if key not in self.starts:
-            first = index - var(lane, 0, width - 1)
-            self.starts[key] = None if lane in first.names() else first
+            first, moving = index.parted(lane)
+            self.starts[key] = first if moving == var(lane, 0, width - 1) else None
         return self.starts[key]
 
     def vector(self, term: Term, lane: str, width: int) -> tuple[C, bool]:

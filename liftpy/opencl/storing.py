@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
 
 from liftpy.errors import InternalError
 from liftpy.ir.nat import ZERO, Nat, nat, var
@@ -37,8 +37,7 @@ from liftpy.opencl.terms import (
 from liftpy.views.access import Apply, Choice, Constant, FromIndex, Inside, Lanes, Load, Term
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
+class Store(NamedTuple):
     """A value and its place; of `width` lanes, which both depend on by the variable `lane`.
 
     A `streamed` one passes the caches by, where it is a whole vector at a multiple of its length.
@@ -54,8 +53,7 @@ class Store:
     streamed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(NamedTuple):
     """An unrolled loop: what each step does, with `counter` for its number."""
 
     counter: str
@@ -183,10 +181,9 @@ class Storing(Reading):
         if found is None:
             still, moving = load.index.parted(name)
             found = self.parted[key] = still.recombined(), moving
-        still, moving = found[0], found[1].substitute({name: k})
-        index = still + moving
-        if moving.constant is None:  # else it is recombined as `still` is
-            index = index.recombined()
+        still, moved = found[0], found[1].substitute({name: k})
+        number = moved.constant  # with a number more, `still` is recombined as it was
+        index = (still + moved).recombined() if number is None else still + number
         return Load(load.memory, index, load.alias)
 
     # --- stores ---
@@ -237,7 +234,7 @@ class Storing(Reading):
         shared = [c for c in conditions if width == 1 or lane not in c.index.names()]
         if shared:
             with self.branch() as then:
-                self.put_store(replace(store, target=without(shared, target)))
+                self.put_store(store._replace(target=without(shared, target)))
             self.put(If(condition_c(shared), then, Block()))
             return
         ends = [at_all(t, lane, 0, width - 1) for c in conditions for t in tests_of(c)]
@@ -246,7 +243,7 @@ class Storing(Reading):
             self.put_lanes(store, {})
             return
         with self.branch() as then:
-            self.put_store(replace(store, target=without(conditions, target)))
+            self.put_store(store._replace(target=without(conditions, target)))
         with self.branch() as otherwise:
             self.put_lanes(store, where_fails(tests[0]) if len(tests) == 1 else {})
         self.put(If(All(tests), then, otherwise))
