@@ -599,9 +599,17 @@ def _is_integral(monomial: Monomial) -> bool:
     return all(exponent > 0 for _, exponent in monomial)
 
 
-@lru_cache(maxsize=1 << 15)
 def _divide(numerator: Nat, denominator: Nat) -> tuple[Nat, Nat]:
-    """Floor quotient and remainder, simplified.
+    """Floor quotient and remainder, simplified."""
+    n, d = numerator.constant, denominator.constant
+    if n is not None and d is not None and d > 0:
+        return nat(n // d), nat(n % d)
+    return _divide_unknown(numerator, denominator)
+
+
+@lru_cache(maxsize=1 << 15)
+def _divide_unknown(numerator: Nat, denominator: Nat) -> tuple[Nat, Nat]:
+    """`_divide` unless both are numbers.
 
     The numerator is cut into a part that the denominator divides term by term and a rest `r`. Where
     ranges show `0 <= r < d`, the quotient is the first part over `d` and the remainder is `r`. For
@@ -611,8 +619,6 @@ def _divide(numerator: Nat, denominator: Nat) -> tuple[Nat, Nat]:
     d = denominator.constant
     if d == 1:
         return numerator, ZERO
-    if d is not None and numerator.constant is not None and d > 0:
-        return nat(numerator.constant // d), nat(numerator.constant % d)
     if d is not None and d > 0 and (nested := _single_quotient(numerator)) is not None:
         inner = nested.numerator // (nested.denominator * d)
         return inner, numerator - inner * d
