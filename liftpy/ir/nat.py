@@ -418,11 +418,16 @@ class Nat:
         """The names of the variables."""
         return self._names
 
+    @lazy
+    def _is_whole(self) -> bool:
+        """Whether there are no exact quotients in it."""
+        return all(map(_is_integral, self.terms))
+
     def substitute(self, by: Mapping[str, NatLike]) -> Nat:
         """The natural with variables replaced, in normal form again."""
         if not by or self._names.isdisjoint(by):
             return self
-        if all(e > 0 for monomial in self.terms for _, e in monomial):
+        if self._is_whole:
             return _substitute_whole(self, by)
         total = ZERO
         for over, under in self.fractions:
@@ -467,12 +472,14 @@ def _substitute_whole(n: Nat, by: Mapping[str, NatLike]) -> Nat:
     kept: dict[Monomial, int] = {}
     changed: dict[Monomial, int] = {}
     for monomial, coefficient in n.terms.items():
-        scale, moved = coefficient, list[Nat]()
-        still: list[tuple[Atom, int]] = []
-        for pair in monomial:
-            factor, exponent = pair
+        still = tuple([pair for pair in monomial if pair[0].names.isdisjoint(by)])
+        if len(still) == len(monomial):
+            kept[monomial] = coefficient
+            continue
+        scale = coefficient
+        moved: list[Nat] = []
+        for factor, exponent in monomial:
             if factor.names.isdisjoint(by):
-                still.append(pair)
                 continue
             if isinstance(factor, Var):
                 new = nat(by[factor.name])
@@ -482,10 +489,7 @@ def _substitute_whole(n: Nat, by: Mapping[str, NatLike]) -> Nat:
                 scale *= number**exponent
             else:
                 moved += [new] * exponent
-        if len(still) == len(monomial):
-            kept[monomial] = coefficient
-            continue
-        terms: dict[Monomial, int] = {tuple(still): scale} if scale else {}
+        terms: dict[Monomial, int] = {still: scale} if scale else {}
         for new in moved:
             terms = _multiply(terms, new.terms).terms
         _add_to(changed, terms)
