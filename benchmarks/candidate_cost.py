@@ -1,13 +1,14 @@
 """What a candidate costs before the driver sees it: processor time, in ms.
 
-    python benchmarks/candidate_cost.py [PROGRAM ...] [--samples 60]
+    python benchmarks/candidate_cost.py [PROGRAM ...] [--samples 60] [--largest 400]
 
 As in a campaign: the program is parsed once; each skeleton is derived once, with its sizes open,
 and its conditions are collected and counted once; every candidate is made from its skeleton and its
 sizes: numbers for sizes in the expression, types, kernels, views, OpenCL C. `first` is what the
 first candidate of a skeleton takes, counting apart, `each` what every one takes. The candidates of
 a family are drawn from all its skeletons; nothing is kept between them that a campaign does not
-keep. Exit status 1 if one takes more than 30 ms.
+keep. With `--largest`, so many are drawn of a family and made once, and of these only those with
+the most statements are timed. Exit status 1 if one takes more than 30 ms.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from liftpy.compile import compile_candidate
@@ -74,6 +75,20 @@ def prepared(family: Family, program: Program, samples: int) -> list[Prepared]:
     return found
 
 
+def largest(shared: list[Prepared], number: int) -> list[Prepared]:
+    """The skeletons with those of their candidates that are among the `number` largest of all."""
+    every = [
+        (compile_candidate(one.skeleton, sizes).source.count(";"), k, sizes)
+        for k, one in enumerate(shared)
+        for sizes in one.sizes
+    ]
+    kept = sorted(every, key=lambda made: made[0], reverse=True)[:number]
+    return [
+        replace(one, sizes=[sizes for _, of, sizes in kept if of == k])
+        for k, one in enumerate(shared)
+    ]
+
+
 def costs(shared: list[Prepared]) -> tuple[list[str], float]:
     """The cells of a family, and its dearest candidate in ms."""
     gc.collect()
@@ -103,7 +118,8 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("programs", nargs="*", default=["vgg16/7"])
-    parser.add_argument("--samples", type=int, default=60, help="candidates of a family")
+    parser.add_argument("--samples", type=int, default=60, help="timed candidates of a family")
+    parser.add_argument("--largest", type=int, default=0, help="draws from which they are chosen")
     options = parser.parse_args()
     print(f"| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}")
     parses: list[float] = []
@@ -116,7 +132,10 @@ def main() -> int:
         for family in FAMILIES.values():
             if not family.applies(program):
                 continue
-            cells, dearest = costs(prepared(family, program, options.samples))
+            shared = prepared(family, program, max(options.samples, options.largest))
+            if options.largest:
+                shared = largest(shared, options.samples)
+            cells, dearest = costs(shared)
             slow += dearest > LIMIT_MS
             print(f"| {name} | {family.name} | {' | '.join(cells)} |", flush=True)
     print(f"\nTo parse a program, once in a campaign: {statistics.median(parses):.1f} ms.")

@@ -294,12 +294,18 @@ class Nat:
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, int):
-            return self if other == 0 else _add(self.terms, {(): other})
+            return self if other == 0 else self._shifted(other)
         if isinstance(other, Nat):
             return _add(self.terms, other.terms)
         return int(self) + other
 
     __radd__ = __add__
+
+    def _shifted(self, by: int) -> Nat:
+        """The natural and a number more: its variables are the same."""
+        shifted = _add(self.terms, {(): by})
+        shifted._names = self._names  # noqa: SLF001
+        return shifted
 
     def __neg__(self) -> Nat:
         return Nat({m: -c for m, c in self.terms.items()})
@@ -412,11 +418,16 @@ class Nat:
         """The names of the variables."""
         return self._names
 
+    @lazy
+    def _is_whole(self) -> bool:
+        """Whether there are no exact quotients in it."""
+        return all(map(_is_integral, self.terms))
+
     def substitute(self, by: Mapping[str, NatLike]) -> Nat:
         """The natural with variables replaced, in normal form again."""
         if not by or self._names.isdisjoint(by):
             return self
-        if all(e > 0 for monomial in self.terms for _, e in monomial):
+        if self._is_whole:
             return _substitute_whole(self, by)
         total = ZERO
         for over, under in self.fractions:
@@ -425,6 +436,15 @@ class Nat:
                 numerator if under == ONE else numerator.exact_div(_substitute_whole(under, by))
             )
         return total
+
+    def parted(self, name: str) -> tuple[Nat, Nat]:
+        """The sum of the terms without a variable, and that of the others."""
+        still: dict[Monomial, int] = {}
+        moving: dict[Monomial, int] = {}
+        for monomial, coefficient in self.terms.items():
+            moves = any(name in factor.names for factor, _ in monomial)
+            (moving if moves else still)[monomial] = coefficient
+        return Nat(still), Nat(moving)
 
     def value(self, at: Mapping[str, int]) -> int:
         """The number that the natural is at an assignment."""
@@ -452,12 +472,14 @@ def _substitute_whole(n: Nat, by: Mapping[str, NatLike]) -> Nat:
     kept: dict[Monomial, int] = {}
     changed: dict[Monomial, int] = {}
     for monomial, coefficient in n.terms.items():
-        scale, moved = coefficient, list[Nat]()
-        still: list[tuple[Atom, int]] = []
-        for pair in monomial:
-            factor, exponent = pair
+        still = tuple([pair for pair in monomial if pair[0].names.isdisjoint(by)])
+        if len(still) == len(monomial):
+            kept[monomial] = coefficient
+            continue
+        scale = coefficient
+        moved: list[Nat] = []
+        for factor, exponent in monomial:
             if factor.names.isdisjoint(by):
-                still.append(pair)
                 continue
             if isinstance(factor, Var):
                 new = nat(by[factor.name])
@@ -467,10 +489,7 @@ def _substitute_whole(n: Nat, by: Mapping[str, NatLike]) -> Nat:
                 scale *= number**exponent
             else:
                 moved += [new] * exponent
-        if len(still) == len(monomial):
-            kept[monomial] = coefficient
-            continue
-        terms: dict[Monomial, int] = {tuple(still): scale} if scale else {}
+        terms: dict[Monomial, int] = {still: scale} if scale else {}
         for new in moved:
             terms = _multiply(terms, new.terms).terms
         _add_to(changed, terms)
@@ -584,9 +603,17 @@ def _is_integral(monomial: Monomial) -> bool:
     return all(exponent > 0 for _, exponent in monomial)
 
 
-@lru_cache(maxsize=1 << 15)
 def _divide(numerator: Nat, denominator: Nat) -> tuple[Nat, Nat]:
-    """Floor quotient and remainder, simplified.
+    """Floor quotient and remainder, simplified."""
+    n, d = numerator.constant, denominator.constant
+    if n is not None and d is not None and d > 0:
+        return nat(n // d), nat(n % d)
+    return _divide_unknown(numerator, denominator)
+
+
+@lru_cache(maxsize=1 << 15)
+def _divide_unknown(numerator: Nat, denominator: Nat) -> tuple[Nat, Nat]:
+    """`_divide` unless both are numbers.
 
     The numerator is cut into a part that the denominator divides term by term and a rest `r`. Where
     ranges show `0 <= r < d`, the quotient is the first part over `d` and the remainder is `r`. For
@@ -596,8 +623,6 @@ def _divide(numerator: Nat, denominator: Nat) -> tuple[Nat, Nat]:
     d = denominator.constant
     if d == 1:
         return numerator, ZERO
-    if d is not None and numerator.constant is not None and d > 0:
-        return nat(numerator.constant // d), nat(numerator.constant % d)
     if d is not None and d > 0 and (nested := _single_quotient(numerator)) is not None:
         inner = nested.numerator // (nested.denominator * d)
         return inner, numerator - inner * d

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from operator import is_
 
 from liftpy.ir.nat import Nat, NatLike, nat
 
@@ -14,7 +15,7 @@ class Type:
     """The base of all types."""
 
     def substitute(self, by: Mapping[str, NatLike]) -> Type:
-        """The type with size variables replaced."""
+        """The type with size variables replaced; itself if it has none of them."""
         return self
 
     def lengths(self) -> Iterator[Nat]:
@@ -51,7 +52,9 @@ class VectorType(Type):
     width: Nat
 
     def substitute(self, by: Mapping[str, NatLike]) -> Type:
-        return VectorType(self.element.substitute(by), self.width.substitute(by))
+        element, width = self.element.substitute(by), self.width.substitute(by)
+        same = element is self.element and width is self.width
+        return self if same else VectorType(element, width)
 
     def lengths(self) -> Iterator[Nat]:
         yield self.width
@@ -68,7 +71,8 @@ class TupleType(Type):
     elements: tuple[Type, ...]
 
     def substitute(self, by: Mapping[str, NatLike]) -> Type:
-        return TupleType(tuple(e.substitute(by) for e in self.elements))
+        elements = tuple(e.substitute(by) for e in self.elements)
+        return self if all(map(is_, elements, self.elements)) else TupleType(elements)
 
     def lengths(self) -> Iterator[Nat]:
         for element in self.elements:
@@ -86,7 +90,9 @@ class ArrayType(Type):
     length: Nat
 
     def substitute(self, by: Mapping[str, NatLike]) -> Type:
-        return ArrayType(self.element.substitute(by), self.length.substitute(by))
+        element, length = self.element.substitute(by), self.length.substitute(by)
+        same = element is self.element and length is self.length
+        return self if same else ArrayType(element, length)
 
     def lengths(self) -> Iterator[Nat]:
         yield self.length

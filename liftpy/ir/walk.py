@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
+from operator import is_
 from typing import Any, TypeAlias
 
 from liftpy.errors import InternalError
@@ -159,15 +160,21 @@ def scalars_in(function: Lambda) -> frozenset[ScalarType]:
 
 
 def substitute_sizes(expr: Expr, by: Mapping[str, NatLike]) -> Expr:
-    """The expression with size variables replaced, in types and in primitives."""
+    """The expression with size variables replaced, in types and in primitives.
+
+    What has none of them is left as it is, and so are its types.
+    """
     match expr:
-        case Param(name, t):
-            return Param(name, t.substitute(by))
+        case Param():
+            return substitute_param(expr, by)
         case Tuple(elements):
-            return Tuple(tuple(substitute_sizes(e, by) for e in elements))
+            parts = tuple(substitute_sizes(e, by) for e in elements)
+            return expr if all(map(is_, parts, elements)) else Tuple(parts)
         case FunCall(fun, args):
-            new = tuple(substitute_sizes(a, by) for a in args)
-            return FunCall(substitute_callee(fun, by), new)
+            parts = tuple(substitute_sizes(a, by) for a in args)
+            callee = substitute_callee(fun, by)
+            same = callee is fun and all(map(is_, parts, args))
+            return expr if same else FunCall(callee, parts)
         case _:
             return expr
 
@@ -188,15 +195,24 @@ def substitute_callee(fun: Function, by: Mapping[str, NatLike]) -> Function:
         known = inner if name in index_fields(type(fun)) else by  # a size may be called like it
         if (new := size.substitute(known)) is not size:
             changes[name] = new
-    if fun.function is not None:
-        changes["f"] = substitute_function(fun.function, by)
+    function = fun.function
+    if function is not None and (f := substitute_function(function, by)) is not function:
+        changes["f"] = f
     return replace(fun, **changes) if changes else fun
 
 
 def substitute_function(function: Lambda, by: Mapping[str, NatLike]) -> Lambda:
     """`substitute_sizes` for a function."""
-    params = tuple(Param(p.name, p.type.substitute(by)) for p in function.params)
-    return Lambda(params, substitute_sizes(function.body, by))
+    params = tuple(substitute_param(p, by) for p in function.params)
+    body = substitute_sizes(function.body, by)
+    same = body is function.body and all(map(is_, params, function.params))
+    return function if same else Lambda(params, body)
+
+
+def substitute_param(param: Param, by: Mapping[str, NatLike]) -> Param:
+    """`substitute_sizes` for a variable."""
+    t = param.type.substitute(by)
+    return param if t is param.type else Param(param.name, t)
 
 
 def constant_fields(primitive: Primitive) -> tuple[Any, ...]:

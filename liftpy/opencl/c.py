@@ -7,12 +7,14 @@ width, the registers are vectors; elsewhere they are scalars.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from liftpy.errors import InternalError
+from liftpy.ir.lazy import lazy
 from liftpy.ir.nat import Atom, Extreme, Nat, Quotient, Remainder, Var
 from liftpy.views.access import Memory
 
@@ -28,6 +30,7 @@ C_TYPES = {
 INDENT = "  "
 MAX_INT = 2**31 - 1
 UNBOUNDED = 2**63
+WORDS = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,7 @@ class Text:
     """An atomic C expression."""
 
     text: str
+    parts: ClassVar[tuple[C, ...]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,7 @@ class Private:
     memory: Memory
     index: int
     width: int
+    parts: ClassVar[tuple[C, ...]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,11 @@ class Infix:
     left: C
     right: C
 
+    @property
+    def parts(self) -> tuple[C, ...]:
+        """The expressions that an expression is made of."""
+        return self.left, self.right
+
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
@@ -61,6 +71,11 @@ class Prefix:
 
     op: str
     arg: C
+
+    @property
+    def parts(self) -> tuple[C, ...]:
+        """As of an infix."""
+        return (self.arg,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +85,11 @@ class Ternary:
     condition: C
     then: C
     otherwise: C
+
+    @property
+    def parts(self) -> tuple[C, ...]:
+        """As of an infix."""
+        return self.condition, self.then, self.otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +116,7 @@ class All:
     """Range tests, all of which must hold."""
 
     tests: tuple[RangeTest, ...]
+    parts: ClassVar[tuple[C, ...]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,33 +126,91 @@ class CallC:
     function: str
     args: tuple[C, ...]
 
+    @property
+    def parts(self) -> tuple[C, ...]:
+        """As of an infix."""
+        return self.args
+
 
 C: TypeAlias = Text | Private | Infix | Prefix | Ternary | All | CallC
 
 
-@dataclass(slots=True)
-class Declare:
+def names_of(c: C) -> Iterator[str]:
+    """The names that an expression mentions."""
+    match c:
+        case Text(text):
+            yield from WORDS.findall(text)
+        case All(tests):
+            for t in tests:
+                yield from t.index.names()
+        case _:
+            for part in c.parts:
+                yield from names_of(part)
+
+
+def guards(c: C) -> Iterator[RangeTest]:
+    """The tests of all guarded values in an expression."""
+    if isinstance(c, Ternary) and isinstance(c.condition, All):
+        yield from c.condition.tests
+    for part in c.parts:
+        if part.parts:
+            yield from guards(part)
+
+
+class Simple:
+    """A statement without statements inside. It is never changed: versions of code share it."""
+
+    @property
+    def values(self) -> tuple[C, ...]:
+        """Its expressions."""
+        raise NotImplementedError
+
+    @lazy
+    def names(self) -> frozenset[str]:
+        """The names that it mentions."""
+        return frozenset(name for value in self.values for name in names_of(value))
+
+    @lazy
+    def tests(self) -> tuple[RangeTest, ...]:
+        """The tests of its guarded values."""
+        return tuple(test for value in self.values if value.parts for test in guards(value))
+
+
+@dataclass
+class Declare(Simple):
     """A constant local variable."""
 
     type: str
     name: str
     value: C
 
+    @property
+    def values(self) -> tuple[C, ...]:
+        return (self.value,)
 
-@dataclass(slots=True)
-class Assign:
+
+@dataclass
+class Assign(Simple):
     """An assignment to a place, which changes nothing where one of the tests `idle` fails."""
 
     target: C
     value: C
     idle: tuple[RangeTest, ...] = ()
 
+    @property
+    def values(self) -> tuple[C, ...]:
+        return self.target, self.value
 
-@dataclass(slots=True)
-class Do:
+
+@dataclass
+class Do(Simple):
     """An expression for its effect, such as `vstore4`."""
 
     value: C
+
+    @property
+    def values(self) -> tuple[C, ...]:
+        return (self.value,)
 
 
 @dataclass(slots=True)
@@ -181,21 +260,6 @@ def vector_type(scalar: str, width: int) -> str:
     return C_TYPES[scalar] if width == 1 else f"{C_TYPES[scalar]}{width}"
 
 
-def parts(c: C) -> tuple[C, ...]:
-    """The expressions that an expression is made of."""
-    match c:
-        case Infix(_, left, right):
-            return left, right
-        case Prefix(_, arg):
-            return (arg,)
-        case Ternary(condition, then, otherwise):
-            return condition, then, otherwise
-        case CallC(_, args):
-            return args
-        case Text() | Private() | All():
-            return ()
-
-
 def uses(block: Block) -> dict[Memory, set[tuple[int, int]]]:
     """For each private memory, the (index, width) of its uses."""
     found: dict[Memory, set[tuple[int, int]]] = {}
@@ -203,17 +267,15 @@ def uses(block: Block) -> dict[Memory, set[tuple[int, int]]]:
     def visit(c: C) -> None:
         if isinstance(c, Private):
             found.setdefault(c.memory, set()).add((c.index, c.width))
-        for part in parts(c):
+        for part in c.parts:
             visit(part)
 
     def walk(b: Block) -> None:
         for s in b.statements:
             match s:
-                case Declare(value=value) | Do(value=value):
-                    visit(value)
-                case Assign(target, value):
-                    visit(target)
-                    visit(value)
+                case Simple():
+                    for value in s.values:
+                        visit(value)
                 case For(body=body):
                     walk(body)
                 case If(condition, then, otherwise):

@@ -57,7 +57,6 @@ from liftpy.opencl.c import (
 from liftpy.opencl.loops import Vector, anywhere, memories_of, vectors
 from liftpy.opencl.reading import UnrollError
 from liftpy.opencl.storing import Storing
-from liftpy.opencl.terms import parts
 from liftpy.opencl.uses import Component, Uses
 from liftpy.primitives import (
     LAYOUTS,
@@ -205,7 +204,8 @@ class Emitter(Storing):
         self.read.lanes.clear()
         self.shared.clear()
         self.placed.clear()
-        self.indices.clear()
+        self.parted.clear()
+        self.sums.clear()
         self.starts.clear()
 
     def new_private(self, name: str, scalar: ScalarType, length: int) -> Memory:
@@ -339,9 +339,9 @@ class Emitter(Storing):
                     self.often(value[k], e, used, (*component, k), name)
                     for k, e in enumerate(elements)
                 )
-            case VectorType() if used.many(component) and is_known(value) and parts(leaf(value)):
+            case VectorType() if used.many(component) and is_known(value) and leaf(value).parts:
                 return known(Pull(value.length, lambda i: self.noted(value[i])))
-            case ScalarType() if used.many(component) and parts(value):
+            case ScalarType() if used.many(component) and value.parts:
                 return name(value)
             case _:
                 return value

@@ -78,7 +78,8 @@ def assemble(program: Program, cut: Chain) -> tuple[Module, tuple[EmittedKernel,
         for k, e in zip(cut.kernels, emitted, strict=True)
     )
     text = "\n".join(e.source for e in emitted)
-    needed = tuple(e for t, e in EXTENSIONS.items() if t in scalars_in(program.body))
+    scalars = scalars_in(program.body)
+    needed = tuple(extension for t, extension in EXTENSIONS.items() if t in scalars)
     header = [f"#pragma OPENCL EXTENSION {extension} : enable" for extension in needed]
     if "floor_div(" in text or "floor_mod(" in text:
         header.append(HELPERS)

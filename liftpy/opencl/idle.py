@@ -16,7 +16,6 @@ that goes through a block of accumulators, those outside.
 from __future__ import annotations
 
 import math
-import re
 from typing import TypeAlias
 
 from liftpy.ir.types import FLOATS, INTEGERS, SCALARS, ScalarType, integer_range
@@ -30,12 +29,12 @@ from liftpy.opencl.c import (
     For,
     If,
     RangeTest,
+    Simple,
     Statement,
-    Text,
-    parts,
+    names_of,
 )
 from liftpy.opencl.terms import tests_of
-from liftpy.opencl.unswitch import blocks_in, counters_of, given, strongest, values_of
+from liftpy.opencl.unswitch import blocks_in, counters_of, given, strongest
 from liftpy.views.access import Apply, Choice, Constant, Load, Term
 
 NEUTRAL: dict[str, float] = {"+": 0, "-": 0, "*": 1, "max": -math.inf, "min": math.inf}
@@ -44,8 +43,6 @@ NEUTRAL: dict[str, float] = {"+": 0, "-": 0, "*": 1, "max": -math.inf, "min": ma
 COMMUTATIVE = frozenset({"+", "*", "max", "min"})
 KEEPS_ZERO = frozenset({"neg", "abs", "sqrt", "floor", "ceil", *SCALARS})
 """Operators that give 0 for 0."""
-
-WORDS = re.compile(r"[A-Za-z_]\w*")
 
 FEW = 2
 """Tests of a branch whose ways of failing are told apart: each makes the code longer."""
@@ -84,16 +81,24 @@ def _unchanged(place: Load, value: Term) -> Tests | None:
                 return dict.fromkeys(tests_of(condition)) | inner
             return _of_all(inner, outer)
         case Apply(op, (left, right), t) if (unit := neutral(op, t)) is not None:
-            found = _of_all(_unchanged(place, left), _equal(right, unit)) or {}
+            found = _one_unchanged(place, left, right, unit)
             if op in COMMUTATIVE:
-                found = found | (_of_all(_unchanged(place, right), _equal(left, unit)) or {})
+                found = found | _one_unchanged(place, right, left, unit)
             return found
         case _:
             return {}
 
 
+def _one_unchanged(place: Load, one: Term, other: Term, unit: float) -> Tests:
+    """The tests of which each, where it fails, makes one term unchanged and the other neutral."""
+    equal = _equal(other, unit)
+    return (_of_all(_unchanged(place, one), equal) or {}) if equal else equal
+
+
 def _equal(term: Term, number: float) -> Tests:
     """The tests of which each, where it fails, makes a term this number."""
+    if not term.parts:
+        return {}
     match term:
         case Choice(condition, then, Constant(value)) if value == number:
             return dict.fromkeys(tests_of(condition)) | _equal(then, number)
@@ -183,25 +188,18 @@ def _doing(block: Block) -> Block:
                 continue
         if isinstance(done, Declare) and done.name not in read:
             continue
-        read |= names_in(Block([done]))
+        read |= names_in(done)
         kept.append(done)
     return Block(kept[::-1])
 
 
-def names_in(block: Block) -> set[str]:
-    """The names that a block mentions."""
-    waiting = [value for s in block.statements for value in values_of(s)]
-    waiting += [s.condition for s in block.statements if isinstance(s, If)]
-    names: set[str] = set()
-    while waiting:
-        match waiting.pop():
-            case Text(text):
-                names |= set(WORDS.findall(text))
-            case All(tests):
-                names |= {name for t in tests for name in t.index.names()}
-            case c:
-                waiting += parts(c)
-    return names.union(*map(names_in, blocks_in(block)))
+def names_in(s: Statement) -> set[str]:
+    """The names that a statement mentions."""
+    if isinstance(s, Simple):
+        return set(s.names)
+    names = set(names_of(s.condition)) if isinstance(s, If) else set[str]()
+    inner = (names_in(part) for block in blocks_in(Block([s])) for part in block.statements)
+    return names.union(*inner)
 
 
 def _idle(block: Block) -> Tests | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from liftpy.errors import InternalError, TypeRefused
 from liftpy.ir.nat import Nat, var
@@ -38,7 +39,6 @@ from liftpy.opencl.terms import (
     in_a_row,
     lanes_c,
     number_c,
-    parts,
     repeated,
     tests_of,
 )
@@ -65,8 +65,7 @@ class UnrollError(Exception):
         self.names = names
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(NamedTuple):
     """One access to a buffer, for `--stage views` and for barriers."""
 
     memory: Memory
@@ -83,6 +82,7 @@ class Reading(Scopes):
     accesses: list[Access] = field(init=False, default_factory=list)
     live: dict[Memory, int] = field(init=False, default_factory=dict)
     stored: dict[tuple[int, Memory], set[int]] = field(init=False, default_factory=dict)
+    sums: dict[Callable[[Term, Term], Term], bool] = field(init=False, default_factory=dict)
     starts: dict[tuple[Nat, str, int], Nat | None] = field(init=False, default_factory=dict)
 
     # --- values that are held ---
@@ -91,7 +91,7 @@ class Reading(Scopes):
         """A value whose scalars are held in variables where they are read."""
         if isinstance(value, tuple):
             return tuple(map(self.noted, value))
-        if parts(value):
+        if value.parts:
             self.shared.add(value)
         return value
 
@@ -207,8 +207,8 @@ class Reading(Scopes):
         """An index at lane 0, if lane `k` is `k` after it."""
         key = index, lane, width
         if key not in self.starts:
-            first = index - var(lane, 0, width - 1)
-            self.starts[key] = None if lane in first.names() else first
+            first, moving = index.parted(lane)
+            self.starts[key] = first if moving == var(lane, 0, width - 1) else None
         return self.starts[key]
 
     def vector(self, term: Term, lane: str, width: int) -> tuple[C, bool]:
@@ -332,11 +332,10 @@ class Reading(Scopes):
         """A fold over lanes: `dot` for a sum of products of up to four lanes, else lane by lane."""
         if term.width == 1:
             return self.scalar(term.step(term.init, at_lane(self.read, term.vector, term.lane, 0)))
-        probe = Variable("probe", term.type, 0), Variable("probe", term.vector.type, 1)
-        adds = term.step(*probe) is self.read.operate("+", probe)
         product = term.vector
         zero = isinstance(term.init, Constant) and term.init.value == 0
-        if adds and isinstance(product, Apply) and product.op == "*" and term.type.name == "f32":
+        multiplies = isinstance(product, Apply) and product.op == "*"
+        if multiplies and term.type.name == "f32" and self.adds(term):
             factors = [self.whole(a, term.lane, term.width) for a in product.args]
             parts: list[C] = [] if zero else [self.scalar(term.init)]
             for start in range(0, term.width, 4):
@@ -351,6 +350,15 @@ class Reading(Scopes):
             if repeated(result):  # nested, the steps would be deeper than Python goes
                 result = self.variable(result)
         return self.scalar(result)
+
+    def adds(self, term: Lanes) -> bool:
+        """Whether a fold over lanes is a sum; all steps of a loop have one function for it."""
+        found = self.sums.get(term.step)
+        if found is None:
+            probe = Variable("probe", term.type, 0), Variable("probe", term.vector.type, 1)
+            adds = term.step(*probe) is self.read.operate("+", probe)
+            found = self.sums[term.step] = adds
+        return found
 
     def whole(self, term: Term, lane: str, width: int) -> Text:
         """A vector in a variable, so that its lanes can be named."""

@@ -173,6 +173,8 @@ inline {t} rest_{t}({t} a, {t} b) {{
 
 def division_helpers(text: str) -> list[str]:
     """The definitions of the divisions that a text calls."""
+    if "quotient_" not in text and "rest_" not in text:  # quicker to find
+        return []
     return [HELPER.format(t=t) for t in sorted(set(DIVISIONS.findall(text)))]
 
 
@@ -199,5 +201,5 @@ inline void stream_{t}{width}({t}{width} value, __global {t}* place) {{
 
 def stream_helpers(text: str) -> list[str]:
     """The definitions of the streamed stores that a text calls."""
-    kinds = sorted(set(STREAMS.findall(text)))
+    kinds = sorted(set(STREAMS.findall(text))) if "stream_" in text else []
     return [STREAMING, *(STREAM.format(t=t, width=width) for t, width in kinds)] if kinds else []

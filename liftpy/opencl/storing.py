@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
 
 from liftpy.errors import InternalError
 from liftpy.ir.nat import ZERO, Nat, nat, var
@@ -31,15 +31,13 @@ from liftpy.opencl.terms import (
     at_lane,
     condition_c,
     guards,
-    parts,
     tests_of,
     where_fails,
 )
 from liftpy.views.access import Apply, Choice, Constant, FromIndex, Inside, Lanes, Load, Term
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
+class Store(NamedTuple):
     """A value and its place; of `width` lanes, which both depend on by the variable `lane`.
 
     A `streamed` one passes the caches by, where it is a whole vector at a multiple of its length.
@@ -55,8 +53,7 @@ class Store:
     streamed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(NamedTuple):
     """An unrolled loop: what each step does, with `counter` for its number."""
 
     counter: str
@@ -73,7 +70,7 @@ class Storing(Reading):
     """Stores: now, or as a part of the step that is being read."""
 
     depth: int = field(init=False, default=0)
-    indices: dict[tuple[Nat, str, int], Nat] = field(init=False, default_factory=dict)
+    parted: dict[tuple[Nat, str], tuple[Nat, Nat]] = field(init=False, default_factory=dict)
     placed: dict[tuple[int, str, int], tuple[Term, Term]] = field(init=False, default_factory=dict)
     streams: bool = field(init=False, default=False)
 
@@ -150,7 +147,7 @@ class Storing(Reading):
         found = self.placed.get(key)
         if found is None:
             found = self.placed[key] = term, self.worked_out_at(term, counter, k)
-        if parts(term) and term in self.shared:  # it may have become so since it was placed
+        if term.parts and term in self.shared:  # it may have become so since it was placed
             self.shared.add(found[1])
         return found[1]
 
@@ -179,10 +176,14 @@ class Storing(Reading):
         """A load, or a place, where a variable is a number."""
         if name not in load.index.names():
             return load
-        key = load.index, name, k
-        index = self.indices.get(key)
-        if index is None:
-            index = self.indices[key] = load.index.substitute({name: k}).recombined()
+        key = load.index, name
+        found = self.parted.get(key)
+        if found is None:
+            still, moving = load.index.parted(name)
+            found = self.parted[key] = still.recombined(), moving
+        still, moved = found[0], found[1].substitute({name: k})
+        number = moved.constant  # with a number more, `still` is recombined as it was
+        index = (still + moved).recombined() if number is None else still + number
         return Load(load.memory, index, load.alias)
 
     # --- stores ---
@@ -233,7 +234,7 @@ class Storing(Reading):
         shared = [c for c in conditions if width == 1 or lane not in c.index.names()]
         if shared:
             with self.branch() as then:
-                self.put_store(replace(store, target=without(shared, target)))
+                self.put_store(store._replace(target=without(shared, target)))
             self.put(If(condition_c(shared), then, Block()))
             return
         ends = [at_all(t, lane, 0, width - 1) for c in conditions for t in tests_of(c)]
@@ -242,7 +243,7 @@ class Storing(Reading):
             self.put_lanes(store, {})
             return
         with self.branch() as then:
-            self.put_store(replace(store, target=without(conditions, target)))
+            self.put_store(store._replace(target=without(conditions, target)))
         with self.branch() as otherwise:
             self.put_lanes(store, where_fails(tests[0]) if len(tests) == 1 else {})
         self.put(If(All(tests), then, otherwise))
@@ -337,4 +338,4 @@ def is_indexed(term: Term, counter: str) -> bool:
         return False
     if isinstance(term, Load):
         return term.memory.space == "private"
-    return any(is_indexed(part, counter) for part in parts(term))
+    return any(is_indexed(part, counter) for part in term.parts)

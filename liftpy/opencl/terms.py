@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from liftpy.ir.nat import Atom, Extreme, Nat, Remainder, Var, atom, nat, product, var
 from liftpy.ir.types import ScalarType
 from liftpy.opencl.c import C_TYPES, MAX_INT, All, C, CallC, RangeTest, Text, index_c, magnitude
@@ -18,27 +20,14 @@ from liftpy.views.access import (
 )
 
 
-def parts(term: Term) -> tuple[Term, ...]:
-    """The terms that a term is computed from."""
-    match term:
-        case Apply(_, args, _):
-            return args
-        case Choice(_, then, otherwise):
-            return then, otherwise
-        case Lanes(init=init, vector=vector):
-            return init, vector
-        case _:
-            return ()
-
-
 def repeated(term: Term) -> set[Term]:
     """What is computed inside a term and mentioned more than once."""
     seen: set[Term] = set()
     again: set[Term] = set()
     waiting = [term]
     while waiting:
-        for part in parts(waiting.pop()):
-            if not parts(part):
+        for part in waiting.pop().parts:
+            if not part.parts:
                 continue
             if part in seen:
                 again.add(part)
@@ -90,10 +79,11 @@ def condition_c(conditions: list[Inside]) -> C:
     return All(tuple(dict.fromkeys(test for c in conditions for test in tests_of(c))))
 
 
-def tests_of(inside: Inside) -> list[RangeTest]:
+@lru_cache(maxsize=1 << 12)
+def tests_of(inside: Inside) -> tuple[RangeTest, ...]:
     """The range tests of a condition that are needed."""
-    low = [RangeTest(inside.index)] if inside.test_low else []
-    return [*low, RangeTest(inside.index, int(inside.length))] if inside.test_high else low
+    low = (RangeTest(inside.index),) if inside.test_low else ()
+    return (*low, RangeTest(inside.index, int(inside.length))) if inside.test_high else low
 
 
 def at_all(test: RangeTest, name: str, low: int, high: int) -> RangeTest | None:
@@ -191,4 +181,4 @@ def lanes_c(vector: Text, start: int, stop: int, width: int) -> C:
     """Some lanes of a vector variable."""
     if stop - start == width:
         return vector
-    return Text(f"{vector.text}.s{''.join(f'{k:x}' for k in range(start, stop))}")
+    return Text(f"{vector.text}.s{'0123456789abcdef'[start:stop]}")

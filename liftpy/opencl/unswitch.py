@@ -40,9 +40,9 @@ from liftpy.opencl.c import (
     Infix,
     Prefix,
     RangeTest,
+    Simple,
     Statement,
     Ternary,
-    parts,
 )
 from liftpy.opencl.terms import at_all
 
@@ -244,32 +244,15 @@ def _has_barrier(block: Block) -> bool:
     return here or any(map(_has_barrier, blocks_in(block)))
 
 
-def values_of(s: Statement) -> tuple[C, ...]:
-    """The expressions of a statement, those of inner blocks apart."""
-    match s:
-        case Declare(value=value) | Do(value):
-            return (value,)
-        case Assign(target, value):
-            return target, value
-        case _:
-            return ()
-
-
 def _tests(block: Block) -> Iterator[RangeTest]:
     """The tests of all guarded values and stores."""
     for s in block.statements:
-        yield from _decided_by(s)
-        for value in values_of(s):
-            yield from _guards(value)
+        if isinstance(s, Simple):
+            yield from s.tests
+        else:
+            yield from _decided_by(s)
     for inner in blocks_in(block):
         yield from _tests(inner)
-
-
-def _guards(c: C) -> Iterator[RangeTest]:
-    if isinstance(c, Ternary) and isinstance(c.condition, All):
-        yield from c.condition.tests
-    for part in parts(c):
-        yield from _guards(part)
 
 
 def given(block: Block, holding: Known, failing: Known = NOTHING) -> Block:
@@ -283,12 +266,18 @@ def given(block: Block, holding: Known, failing: Known = NOTHING) -> Block:
 
     def statements(s: Statement) -> Iterator[Statement]:
         match s:
-            case Declare(kind, name, held):
-                yield Declare(kind, name, value(held))
-            case Assign(target, stored, idle):
+            case Assign(target, stored, idle) if idle:
                 if failing.isdisjoint(idle):
                     left = tuple(t for t in idle if t not in holding)
-                    yield Assign(value(target), value(stored), left)
+                    if s.tests:
+                        target, stored = value(target), value(stored)
+                    yield Assign(target, stored, left)
+            case Simple(tests=()):
+                yield s
+            case Declare(kind, name, held):
+                yield Declare(kind, name, value(held))
+            case Assign(target, stored):
+                yield Assign(value(target), value(stored))
             case Do(done):
                 yield Do(value(done))
             case For(var, start, bound, step, body):

@@ -46,6 +46,7 @@ class Load:
     memory: Memory
     index: Nat
     alias: int = 0
+    parts: ClassVar[tuple[Term, ...]] = ()
 
     @property
     def type(self) -> ScalarType:
@@ -69,6 +70,7 @@ class Constant:
 
     value: float | bool
     type: ScalarType
+    parts: ClassVar[tuple[Term, ...]] = ()
     names: ClassVar = NO_NAMES
     stable: ClassVar = True
 
@@ -80,6 +82,11 @@ class Apply:
     op: str
     args: tuple[Term, ...]
     type: ScalarType
+
+    @property
+    def parts(self) -> tuple[Term, ...]:
+        """The terms that it is computed from."""
+        return self.args
 
     @lazy
     def names(self) -> frozenset[str]:
@@ -112,6 +119,7 @@ class FromIndex:
 
     index: Nat
     type: ScalarType
+    parts: ClassVar[tuple[Term, ...]] = ()
     stable: ClassVar = True
 
     @property
@@ -127,6 +135,11 @@ class Choice:
     condition: Inside
     then: Term
     otherwise: Term
+
+    @property
+    def parts(self) -> tuple[Term, ...]:
+        """As of an operator."""
+        return self.then, self.otherwise
 
     @property
     def type(self) -> ScalarType:
@@ -159,6 +172,11 @@ class Lanes:
     type: ScalarType
     stable: ClassVar = False
 
+    @property
+    def parts(self) -> tuple[Term, ...]:
+        """As of an operator."""
+        return self.init, self.vector
+
     @lazy
     def names(self) -> frozenset[str]:
         """As of a load."""
@@ -172,6 +190,7 @@ class Variable:
     name: str
     type: ScalarType
     lane: int | None = None
+    parts: ClassVar[tuple[Term, ...]] = ()
     stable: ClassVar = True
 
     @property

@@ -107,6 +107,23 @@ def test_substitution_of_a_natural_keeps_the_value(term, name, by, at):
     assert replaced.value(at) == number(term, {**at, name: at[by] * 2 + 1})
 
 
+@given(terms, st.sampled_from(["a", "c"]))
+def test_what_a_variable_is_not_in_is_set_apart(term, name):
+    whole = natural(term)
+    still, moving = whole.parted(name)
+    assert still + moving == whole
+    assert name not in still.names()
+    assert all(any(name in a.names for a, _ in monomial) for monomial in moving.terms)
+
+
+@given(terms, terms, divisors, st.integers(1, 9), st.integers(-9, 9))
+def test_a_number_more_is_no_reason_to_recombine(one, two, by, k, more):
+    x, d = natural(one), natural(by)
+    together = natural(two) + k * d * (x // d) + k * (x % d)
+    assert (together + more).recombined() == together.recombined() + more
+    assert (together + more).names() == together.names()
+
+
 @given(terms, terms)
 def test_adding_and_taking_away_again_changes_nothing(one, two):
     assert natural(one) + natural(two) - natural(two) == natural(one)
