@@ -33,7 +33,7 @@ from liftpy.explore.rows import Identity
 from liftpy.explore.run import Run
 from liftpy.explore.store import Store
 from liftpy.explore.workers import Workers, connect
-from liftpy.opencl.run import find_device
+from liftpy.opencl.devices import find_device
 from liftpy.workloads import Convolution, convolution
 
 PROGRAM = convolution(Convolution(16, 28, 28, 16, (3, 3), padding=(1, 1, 1, 1)), "layer")

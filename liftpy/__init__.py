@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # what each name is, for those who read the types; _HOMES say
     from liftpy.ir.types import I32 as i32
     from liftpy.ir.types import I64 as i64
     from liftpy.ir.types import Type
-    from liftpy.opencl.run import devices, find_device
+    from liftpy.opencl.devices import devices, find_device
     from liftpy.primitives.lang import (
         ASSOCIATIVE,
         COMMUTATIVE,
@@ -246,14 +246,14 @@ _HOMES = {
     "at_sizes": "liftpy.semantics.sizes:at_sizes",
     "boolean": "liftpy.ir.types:BOOL",
     "compile": "liftpy.explore.kernel:compile_to_kernel",
-    "devices": "liftpy.opencl.run:devices",
+    "devices": "liftpy.opencl.devices:devices",
     "evaluate": "liftpy.semantics.evaluate:evaluate",
     "evaluate_at": "liftpy.semantics.evaluate:evaluate_at",
     "explore": "liftpy.explore.campaign:explore",
     "f16": "liftpy.ir.types:F16",
     "f32": "liftpy.ir.types:F32",
     "f64": "liftpy.ir.types:F64",
-    "find_device": "liftpy.opencl.run:find_device",
+    "find_device": "liftpy.opencl.devices:find_device",
     "i8": "liftpy.ir.types:I8",
     "i32": "liftpy.ir.types:I32",
     "i64": "liftpy.ir.types:I64",

@@ -22,7 +22,7 @@ from liftpy.explore.campaign import space_of
 from liftpy.explore.candidate import Settings
 from liftpy.explore.space import Space
 from liftpy.ir.expr import Program
-from liftpy.opencl.run import devices, find_device
+from liftpy.opencl.devices import devices, find_device
 from liftpy.semantics.sizes import at_sizes, parse
 from liftpy.workloads import workload
 

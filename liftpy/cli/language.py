@@ -38,8 +38,8 @@ from liftpy.explore.space import Member, Space
 from liftpy.ir.expr import Expr, FunCall, Primitive, Program
 from liftpy.ir.show import show_type, size_ranges
 from liftpy.ir.walk import children
+from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
-from liftpy.opencl.run import find_device
 from liftpy.primitives.text import show as program_text
 from liftpy.primitives.text import show_expr
 from liftpy.rewrite.skeleton import Skeleton

@@ -42,8 +42,8 @@ from liftpy.explore.report import in_bytes, in_time
 from liftpy.ir.expr import Program
 from liftpy.ir.show import size_ranges
 from liftpy.ir.types import components
+from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
-from liftpy.opencl.run import find_device
 from liftpy.semantics.sizes import at_arrays
 
 SOURCE_FILE = "kernels.cl"

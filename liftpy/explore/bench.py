@@ -26,7 +26,8 @@ from liftpy.explore.outcome import (
 from liftpy.explore.process import Tell, serve
 from liftpy.explore.reference import Reference
 from liftpy.explore.samples import undisturbed
-from liftpy.opencl.run import Loaded, Session
+from liftpy.opencl.loaded import Loaded
+from liftpy.opencl.session import Session
 
 
 class Bench:

@@ -42,7 +42,7 @@ from liftpy.explore.store import Store
 from liftpy.explore.version import VERSION
 from liftpy.explore.workers import Workers, connect
 from liftpy.ir.expr import Program
-from liftpy.opencl.run import find_device, those_named
+from liftpy.opencl.devices import find_device, those_named
 from liftpy.semantics.sizes import closed
 
 SAMPLES = 100

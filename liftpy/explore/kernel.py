@@ -15,8 +15,9 @@ from liftpy.explore.candidate import FAMILY, Candidate
 from liftpy.explore.space import Space
 from liftpy.ir.expr import Program
 from liftpy.opencl.arguments import by_buffer
+from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Memory
-from liftpy.opencl.run import Session, find_device
+from liftpy.opencl.session import Session
 from liftpy.rewrite.skeleton import skeleton_of
 from liftpy.rewrite.strategy import Strategy
 

@@ -16,7 +16,7 @@ from liftpy.explore.candidate import FAMILY, Candidate
 from liftpy.explore.kernel import compile_to_kernel
 from liftpy.explore.space import Member, Space
 from liftpy.ir.expr import Program
-from liftpy.opencl.run import Session
+from liftpy.opencl.session import Session
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import matmul

@@ -41,7 +41,8 @@ from liftpy.ir.expr import FunCall, Lambda, Literal, Param, Program, ScalarOp
 from liftpy.ir.nat import var
 from liftpy.ir.types import TupleType
 from liftpy.opencl.arguments import check_launch, check_memory, check_times
-from liftpy.opencl.run import Session, find_device
+from liftpy.opencl.devices import find_device
+from liftpy.opencl.session import Session
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.skeleton import skeleton_of
 from liftpy.rewrite.strategy import (
@@ -71,7 +72,7 @@ from tests.errors import boards
 from tests.explore.clusters import cluster
 from tests.explore.spaces import small_space
 from tests.explore.test_store import IDENTITY, filled
-from tests.opencl.test_run import COPY, SOURCE, W, X, Y, saxpy, single
+from tests.opencl.modules import COPY, SOURCE, W, X, Y, saxpy, single
 from tests.refuted.test_false_twins import FALSE
 
 Case = Callable[[Path], object]
@@ -357,7 +358,7 @@ CASES |= {
 
 def with_devices(*known: object):
     """As if these were the devices of this machine."""
-    return mock.patch("liftpy.opencl.run._found", return_value=(known, ()))
+    return mock.patch("liftpy.opencl.devices._found", return_value=(known, ()))
 
 
 @case

@@ -23,8 +23,8 @@ from liftpy.explore.outcome import KINDS, BuildFailed, Measured
 from liftpy.explore.pool import ThisMachine
 from liftpy.explore.process import Worker
 from liftpy.explore.reading import Reader
+from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Binary
-from liftpy.opencl.run import find_device
 from tests.explore.killing import ROOT, TINY, Command, content, finished, kill_after
 from tests.explore.misbehaving import command
 from tests.explore.test_bench import ALL, GIVEN, twice

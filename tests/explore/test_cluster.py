@@ -26,7 +26,7 @@ from liftpy.explore.measure import BENCH, Limits
 from liftpy.explore.messages import Setup
 from liftpy.explore.version import VERSION
 from liftpy.explore.workers import Workers, connect
-from liftpy.opencl.run import find_device
+from liftpy.opencl.devices import find_device
 from liftpy.workloads import Convolution, convolution
 from tests.conftest import absent
 from tests.explore.clusters import cluster

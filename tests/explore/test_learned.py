@@ -23,7 +23,7 @@ from liftpy.explore.store import Store
 from liftpy.ir.nat import product
 from liftpy.kernels.chain import chain
 from liftpy.opencl.kernel import Memory
-from liftpy.opencl.run import Session
+from liftpy.opencl.session import Session
 from tests.cli.said import PROGRAM
 from tests.explore.test_campaign import TEXT, drawn
 
@@ -158,7 +158,7 @@ def test_a_worker_says_which_kernel_and_how_much(device, figure, said):
     )
     module = compile_candidate(candidate.skeleton, candidate.assignment)
     bench = Bench(Setup(TEXT, device, Inputs.of(PROGRAM)[0], ()))
-    check = "liftpy.opencl.run.check_launch"
+    check = "liftpy.opencl.session.check_launch"
 
     def answered(module, launch, on, **_):
         from liftpy.opencl.arguments import check_launch  # noqa: PLC0415
