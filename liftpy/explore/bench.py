@@ -23,9 +23,9 @@ from liftpy.explore.outcome import (
     Untimed,
     WrongResult,
 )
-from liftpy.explore.process import Tell, serve
 from liftpy.explore.reference import Reference
 from liftpy.explore.samples import undisturbed
+from liftpy.explore.serving import Tell, serve
 from liftpy.opencl.loaded import Loaded
 from liftpy.opencl.session import Session
 

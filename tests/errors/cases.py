@@ -324,6 +324,11 @@ loaded(
     lambda m: m.run({"x": X[:21]}),
     lambda: single(SIZED, local=(3,), n=21),
 )
+loaded(
+    "argument_that_the_driver_refuses",
+    lambda m: m.run({"x": X}),
+    lambda: single((COPY % "out[i] = x;").replace("global const float* x", "float x")),
+)
 CASES |= {
     "work_group_too_large": lambda _: check_launch(
         LOCAL, LAUNCH, DEFAULT_DEVICE, group=32, local=0
