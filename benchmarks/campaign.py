@@ -21,7 +21,8 @@ from pathlib import Path
 
 import psutil
 
-from liftpy.explore.campaign import Campaign, explore
+from liftpy.explore.campaign import Campaign
+from liftpy.explore.exploring import explore
 from liftpy.explore.outcome import Measured
 from liftpy.explore.run import Progress
 from liftpy.explore.search import SEARCHES

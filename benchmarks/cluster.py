@@ -20,10 +20,11 @@ from distributed import LocalCluster
 
 from liftpy.compile import compile_candidate
 from liftpy.explore import board, crew
-from liftpy.explore.campaign import Campaign, explore, space_of
+from liftpy.explore.campaign import Campaign
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.check import TOLERANCE
 from liftpy.explore.compiling import source_sha
+from liftpy.explore.exploring import explore, space_of
 from liftpy.explore.inputs import Inputs
 from liftpy.explore.meaning import expected
 from liftpy.explore.measure import Limits

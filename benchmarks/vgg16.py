@@ -26,7 +26,7 @@ import numpy as np
 
 from liftpy.compile import compile_candidate
 from liftpy.errors import BuildFailed, DeviceRefused
-from liftpy.explore.campaign import space_of
+from liftpy.explore.exploring import space_of
 from liftpy.explore.search import SEARCHES, Search, Trial, named
 from liftpy.explore.space import everything
 from liftpy.opencl.devices import find_device

@@ -32,8 +32,8 @@ from liftpy.cli.screen import show as show_table
 from liftpy.compile import Compilation, compile_program, skeletons
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ConstraintRefused, UnknownName
-from liftpy.explore.campaign import space_of
 from liftpy.explore.candidate import FAMILY, Settings
+from liftpy.explore.exploring import space_of
 from liftpy.explore.space import Member, Space
 from liftpy.ir.expr import Expr, FunCall, Primitive, Program
 from liftpy.ir.show import show_type, size_ranges

@@ -25,7 +25,8 @@ from liftpy.constraints.explain import explain
 from liftpy.constraints.profile import FOLDER
 from liftpy.constraints.system import Clause, ConstraintSystem
 from liftpy.errors import WorkerRefused
-from liftpy.explore.campaign import Campaign, space_of
+from liftpy.explore.campaign import Campaign
+from liftpy.explore.exploring import space_of
 from liftpy.explore.inputs import Inputs
 from liftpy.explore.measure import Measurer
 from liftpy.explore.messages import Setup

@@ -13,8 +13,9 @@ from unittest import mock
 import psutil
 import pytest
 
-from liftpy.explore.campaign import Campaign, explore, space_of
+from liftpy.explore.campaign import Campaign
 from liftpy.explore.candidate import program_text
+from liftpy.explore.exploring import explore, space_of
 from liftpy.explore.inputs import Inputs
 from liftpy.explore.meaning import expected
 from liftpy.explore.measure import BENCH, BUILDING, Limits, Measurer

@@ -17,9 +17,10 @@ import pytest
 from distributed import Client
 
 from liftpy.errors import ClusterRefused, DeviceRefused
-from liftpy.explore.campaign import Campaign, explore
+from liftpy.explore.campaign import Campaign
 from liftpy.explore.candidate import program_text
 from liftpy.explore.crew import Crew
+from liftpy.explore.exploring import explore
 from liftpy.explore.inputs import Inputs
 from liftpy.explore.meaning import expected
 from liftpy.explore.measure import BENCH, Limits

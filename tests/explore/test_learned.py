@@ -9,10 +9,10 @@ import pytest
 from liftpy.compile import compile_candidate
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import KernelRefused
-from liftpy.explore import campaign as campaigns
+from liftpy.explore import exploring
 from liftpy.explore.bench import Bench
-from liftpy.explore.campaign import explore, space_of
 from liftpy.explore.candidate import Candidate
+from liftpy.explore.exploring import explore, space_of
 from liftpy.explore.inputs import Inputs
 from liftpy.explore.learned import Lessons
 from liftpy.explore.measure import Measurer
@@ -66,7 +66,7 @@ def campaign(monkeypatch):
     def space(*_, where=(), **__):
         return staged().asking(where, {})
 
-    monkeypatch.setattr(campaigns, "space_of", space)
+    monkeypatch.setattr(exploring, "space_of", space)
     monkeypatch.setattr(Measurer, "start", lambda _: None)
     monkeypatch.setattr(Measurer, "measure", judged)
 
