@@ -62,7 +62,8 @@ def scheduler(tmp_path_factory):
     file = folder / "scheduler.json"
     options = ("--host", "127.0.0.1", "--port", 0, "--no-dashboard", "--scheduler-file", file)
     with dask("scheduler", *options, log=folder / "log"):
-        until(file.exists, (folder / "log").read_text)
+        written = lambda: file.exists() and file.read_text().rstrip().endswith("}")
+        until(written, (folder / "log").read_text)
         yield json.loads(file.read_text())["address"]
 
 
