@@ -83,7 +83,7 @@ def _fits(device: Device, word: str) -> bool:
 
 
 def handle_of(device: Device) -> cl.Device:
-    """Pyopencl's device. Raises DeviceRefused if this machine does not have it."""
+    """What pyopencl has of a device. Raises DeviceRefused if this machine does not have it."""
     wanted = (device.fingerprint, device.ordinal)
     handle = next((h for d, h in _found()[0] if (d.fingerprint, d.ordinal) == wanted), None)
     if handle is None:

@@ -75,20 +75,24 @@ class Launcher:
     def _refused(
         self, launches: Sequence[Launch], events: Sequence[cl.Event], error: cl.Error
     ) -> DeviceRefused:
-        """The error of the launch that failed: the first whose event says so, or has none."""
+        """The error of the launch that failed: the first whose event says so, or that has none."""
         for launch, event in zip(launches, events, strict=False):
             try:
-                event.wait()
                 _nanoseconds(event)
             except cl.Error as own:
                 return refused(self._device, self._spell(launch), own)
-        of = launches[len(events) :] or launches  # all were taken, and no event says which failed
-        return refused(self._device, " or ".join(map(self._spell, of)), error)
+        if len(events) < len(launches):
+            return refused(self._device, self._spell(launches[len(events)]), error)
+        return refused(self._device, " or ".join(map(self._spell, launches)), error)
 
     def _spell(self, launch: Launch) -> str:
         return f"{spell(launch)} of {self._module.name}"
 
 
 def _nanoseconds(event: cl.Event) -> int:
-    """How long a launch took, by the device's clock."""
+    """How long a launch took, by the device's clock, when it is over.
+
+    Of a failed one Intel's `finish` says nothing and its profile is wrong: only `wait` tells.
+    """
+    event.wait()
     return int(event.profile.end - event.profile.start)
