@@ -40,7 +40,8 @@ from turns import Figures, turn, turn_about
 import liftpy as lp
 from liftpy.constraints.device import Device
 from liftpy.errors import LiftError
-from liftpy.opencl.run import Session, find_device
+from liftpy.opencl.devices import find_device
+from liftpy.opencl.session import Session
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "performance.md"

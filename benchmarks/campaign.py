@@ -21,11 +21,12 @@ from pathlib import Path
 
 import psutil
 
-from liftpy.explore.campaign import Campaign, explore
+from liftpy.explore.campaign import Campaign
+from liftpy.explore.exploring import explore
 from liftpy.explore.outcome import Measured
 from liftpy.explore.run import Progress
 from liftpy.explore.search import SEARCHES
-from liftpy.opencl.run import find_device
+from liftpy.opencl.devices import find_device
 from liftpy.workloads import workload
 
 GROWTH = 1.5

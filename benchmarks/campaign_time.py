@@ -32,7 +32,8 @@ from liftpy.explore.meaning import Judge, expected
 from liftpy.explore.measurement import run_poisoned, timed
 from liftpy.explore.search import DEFAULT, SEARCHES, Trial, named
 from liftpy.explore.space import everything
-from liftpy.opencl.run import Session, find_device
+from liftpy.opencl.devices import find_device
+from liftpy.opencl.session import Session
 
 ONCE = ("derive", "meaning")
 EACH = ("choose", "compile", "build", "check", "time")

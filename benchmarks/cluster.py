@@ -20,10 +20,11 @@ from distributed import LocalCluster
 
 from liftpy.compile import compile_candidate
 from liftpy.explore import board, crew
-from liftpy.explore.campaign import Campaign, explore, space_of
+from liftpy.explore.campaign import Campaign
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.check import TOLERANCE
 from liftpy.explore.compiling import source_sha
+from liftpy.explore.exploring import explore, space_of
 from liftpy.explore.inputs import Inputs
 from liftpy.explore.meaning import expected
 from liftpy.explore.measure import Limits
@@ -33,7 +34,7 @@ from liftpy.explore.rows import Identity
 from liftpy.explore.run import Run
 from liftpy.explore.store import Store
 from liftpy.explore.workers import Workers, connect
-from liftpy.opencl.run import find_device
+from liftpy.opencl.devices import find_device
 from liftpy.workloads import Convolution, convolution
 
 PROGRAM = convolution(Convolution(16, 28, 28, 16, (3, 3), padding=(1, 1, 1, 1)), "layer")

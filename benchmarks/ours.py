@@ -17,7 +17,8 @@ from liftpy.constraints.device import Device
 from liftpy.explore.measurement import run_poisoned
 from liftpy.explore.rows import Row
 from liftpy.opencl.kernel import Module
-from liftpy.opencl.run import Loaded, Session
+from liftpy.opencl.loaded import Loaded
+from liftpy.opencl.session import Session
 
 FINALISTS = 5
 """How many of a campaign's fastest are timed again, turn about, to choose one."""

@@ -24,7 +24,8 @@ from liftpy.compile import compile_candidate, skeletons
 from liftpy.errors import LiftError
 from liftpy.ir.expr import Program
 from liftpy.opencl.kernel import Module
-from liftpy.opencl.run import Loaded, Session
+from liftpy.opencl.loaded import Loaded
+from liftpy.opencl.session import Session
 from liftpy.workloads import workload
 
 CASES: dict[str, tuple[dict[str, str], dict[str, int]]] = {

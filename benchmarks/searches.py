@@ -19,7 +19,8 @@ import tempfile
 from pathlib import Path
 
 import liftpy as lp
-from liftpy.explore.campaign import Campaign, space_of
+from liftpy.explore.campaign import Campaign
+from liftpy.explore.exploring import space_of
 from liftpy.explore.rehearsal import Rehearsal, rehearse
 from liftpy.explore.search import SEARCHES
 from liftpy.workloads import Convolution, convolution

@@ -48,7 +48,7 @@ from liftpy.explore.space import Space
 from liftpy.ir.constraint import divides
 from liftpy.ir.expr import Program
 from liftpy.ir.nat import var
-from liftpy.opencl.run import Session
+from liftpy.opencl.session import Session
 from liftpy.primitives.text import parse
 from liftpy.workloads import FAMILIES, Convolution, convolution, workloads
 from liftpy.workloads.family import Family

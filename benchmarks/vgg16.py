@@ -26,11 +26,13 @@ import numpy as np
 
 from liftpy.compile import compile_candidate
 from liftpy.errors import BuildFailed, DeviceRefused
-from liftpy.explore.campaign import space_of
+from liftpy.explore.exploring import space_of
 from liftpy.explore.search import SEARCHES, Search, Trial, named
 from liftpy.explore.space import everything
+from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
-from liftpy.opencl.run import Loaded, Session, find_device
+from liftpy.opencl.loaded import Loaded
+from liftpy.opencl.session import Session
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.workloads import VGG16, Convolution, workload
 

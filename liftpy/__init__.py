@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what each name is, for those who read the types; _HOMES says it at run time
     from liftpy.errors import LiftError
-    from liftpy.explore.campaign import Campaign, explore
-    from liftpy.explore.campaign import space_of as space
+    from liftpy.explore.campaign import Campaign
+    from liftpy.explore.exploring import explore
+    from liftpy.explore.exploring import space_of as space
     from liftpy.explore.kernel import Kernel
     from liftpy.explore.kernel import compile_to_kernel as compile
     from liftpy.explore.space import Space
@@ -36,7 +37,7 @@ if TYPE_CHECKING:  # what each name is, for those who read the types; _HOMES say
     from liftpy.ir.types import I32 as i32
     from liftpy.ir.types import I64 as i64
     from liftpy.ir.types import Type
-    from liftpy.opencl.run import devices, find_device
+    from liftpy.opencl.devices import devices, find_device
     from liftpy.primitives.lang import (
         ASSOCIATIVE,
         COMMUTATIVE,
@@ -246,14 +247,14 @@ _HOMES = {
     "at_sizes": "liftpy.semantics.sizes:at_sizes",
     "boolean": "liftpy.ir.types:BOOL",
     "compile": "liftpy.explore.kernel:compile_to_kernel",
-    "devices": "liftpy.opencl.run:devices",
+    "devices": "liftpy.opencl.devices:devices",
     "evaluate": "liftpy.semantics.evaluate:evaluate",
     "evaluate_at": "liftpy.semantics.evaluate:evaluate_at",
-    "explore": "liftpy.explore.campaign:explore",
+    "explore": "liftpy.explore.exploring:explore",
     "f16": "liftpy.ir.types:F16",
     "f32": "liftpy.ir.types:F32",
     "f64": "liftpy.ir.types:F64",
-    "find_device": "liftpy.opencl.run:find_device",
+    "find_device": "liftpy.opencl.devices:find_device",
     "i8": "liftpy.ir.types:I8",
     "i32": "liftpy.ir.types:I32",
     "i64": "liftpy.ir.types:I64",
@@ -262,7 +263,7 @@ _HOMES = {
     "rules": "liftpy.rewrite.rules:RULES",
     "show": "liftpy.semantics.sizes:show",
     "size": "liftpy.ir.nat:var",
-    "space": "liftpy.explore.campaign:space_of",
+    "space": "liftpy.explore.exploring:space_of",
     "strategy": "liftpy.rewrite.strategy",
     "stride": "liftpy.primitives.transpose:stride",
     "var": "liftpy.ir.nat:var",

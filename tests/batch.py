@@ -11,7 +11,7 @@ from typing import Any
 from liftpy.constraints.device import Device
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.kernel import Module
-from liftpy.opencl.run import Session
+from liftpy.opencl.session import Session
 
 MOST = 24
 """Modules in one program."""

@@ -12,7 +12,7 @@ from hypothesis import settings
 
 from liftpy.boards.bundle import HOST
 from liftpy.errors import DeviceRefused, UnknownName
-from liftpy.opencl.run import find_device
+from liftpy.opencl.devices import find_device
 
 TESTS = Path(__file__).parent
 

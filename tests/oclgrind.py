@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
-from liftpy.opencl.run import Session, find_device
+from liftpy.opencl.session import Session
 
 ROOT = Path(__file__).parents[1]
 

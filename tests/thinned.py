@@ -7,7 +7,7 @@ from functools import cache
 from typing import TypeVar
 
 from liftpy.constraints.device import Device
-from liftpy.opencl.run import find_device
+from liftpy.opencl.devices import find_device
 
 T = TypeVar("T")
 PART = 6

@@ -33,7 +33,7 @@ from liftpy.explore.reading import Reader
 from liftpy.explore.replay import stored_candidate
 from liftpy.explore.rows import Identity
 from liftpy.ir.types import components
-from liftpy.opencl.run import BUILD_OPTIONS
+from liftpy.opencl.session import BUILD_OPTIONS
 from liftpy.primitives.text import parse
 
 HOST = sorted(Path(__file__).with_name("host").glob("*"))

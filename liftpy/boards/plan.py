@@ -22,7 +22,7 @@ from liftpy.explore.store import ATTEMPTS
 from liftpy.ir.types import EXTENSIONS
 from liftpy.opencl.arguments import DTYPES, POISON, overwritten, touched_buffers
 from liftpy.opencl.kernel import Launch, Module, flat
-from liftpy.opencl.run import BUILD_OPTIONS
+from liftpy.opencl.session import BUILD_OPTIONS
 
 FORMAT = "liftpy-plan 1"
 WARMUP = 1

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from liftpy.cli.screen import note
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.errors import ArgumentRefused, LiftError, UnknownName
-from liftpy.explore.campaign import space_of
 from liftpy.explore.candidate import Settings
+from liftpy.explore.exploring import space_of
 from liftpy.explore.space import Space
 from liftpy.ir.expr import Program
-from liftpy.opencl.run import devices, find_device
+from liftpy.opencl.devices import devices, find_device
 from liftpy.semantics.sizes import at_sizes, parse
 from liftpy.workloads import workload
 

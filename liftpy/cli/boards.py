@@ -26,10 +26,9 @@ from liftpy.cli.arguments import (
 )
 from liftpy.cli.screen import note, say, show_json
 from liftpy.errors import UnknownName, Unsatisfiable
-from liftpy.explore import campaign as campaigns
-from liftpy.explore import report
-from liftpy.explore.campaign import identity_of, space_of
+from liftpy.explore import exploring, report
 from liftpy.explore.candidate import Fixed
+from liftpy.explore.exploring import identity_of, space_of
 
 
 def register(app: typer.Typer) -> None:
@@ -77,7 +76,7 @@ def export(  # noqa: PLR0913  as many options as there are to choose candidates
             if value:
                 raise typer.BadParameter("CANDIDATE names what is exported", param_hint=name)
         bundle = Bundle.stored(Path(what), candidates)
-    elif Path(what).suffix == campaigns.DATABASE.suffix:
+    elif Path(what).suffix == exploring.DATABASE.suffix:
         raise UnknownName(
             f"{what} is a campaign: name its candidates, as `liftpy export {what} CANDIDATE -o "
             f"{output}`; `liftpy candidates {what}` lists them"

@@ -37,9 +37,8 @@ from liftpy.errors import (
     TypeRefused,
     unsatisfiable,
 )
-from liftpy.explore import campaign as campaigns
-from liftpy.explore import report
-from liftpy.explore.campaign import AXES, Campaign
+from liftpy.explore import exploring, report
+from liftpy.explore.campaign import AXES, Campaign, nothing_within
 from liftpy.explore.check import TOLERANCE
 from liftpy.explore.rehearsal import Rehearsal, rehearse
 from liftpy.explore.replay import replay
@@ -86,12 +85,12 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
     size: SizeOption = None,
     samples: Annotated[
         int, typer.Option("--samples", "-n", metavar="N", min=1, help="Candidates to draw.")
-    ] = campaigns.SAMPLES,
+    ] = exploring.SAMPLES,
     seed: SeedOption = 0,
     sampler: SamplerOption = SamplerName.UNIFORM,
     db: Annotated[
         Path, typer.Option("--db", metavar="FILE", help="Where everything is kept.")
-    ] = campaigns.DATABASE,
+    ] = exploring.DATABASE,
     device: DeviceName = None,
     family: Annotated[
         list[str] | None,
@@ -110,7 +109,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
     ] = None,
     candidate_limit: Annotated[
         float, typer.Option(metavar="SECONDS", min=0, help="For one candidate.")
-    ] = campaigns.CANDIDATE_LIMIT,
+    ] = exploring.CANDIDATE_LIMIT,
     build_limit: Annotated[
         float | None,
         typer.Option(metavar="SECONDS", min=0, help="Of these, for the driver's compiler."),
@@ -161,7 +160,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
     chosen, listed = settings_and_lists(set_)
     if replayed is not None:
         stored = Campaign.read(replayed)
-        space = campaigns.space_of(
+        space = exploring.space_of(
             load_program(program),
             stored.device,
             families=family,
@@ -178,7 +177,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
     try:
         source, numbers = load_program(program), sizes(size)
         with CampaignView(source.name, samples) as progress:
-            found = campaigns.explore(
+            found = exploring.explore(
                 source,
                 samples,
                 seed,
@@ -309,7 +308,7 @@ def pareto(
         say(f"{report.candidates_text(len(found.rows))}: {report.outcomes_text(found)}")
         show_fronts(found, rows)
     if not rows:
-        raise campaigns.nothing_within(found, memory_limit)
+        raise nothing_within(found, memory_limit)
 
 
 def candidates(

@@ -32,14 +32,14 @@ from liftpy.cli.screen import show as show_table
 from liftpy.compile import Compilation, compile_program, skeletons
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ConstraintRefused, UnknownName
-from liftpy.explore.campaign import space_of
 from liftpy.explore.candidate import FAMILY, Settings
+from liftpy.explore.exploring import space_of
 from liftpy.explore.space import Member, Space
 from liftpy.ir.expr import Expr, FunCall, Primitive, Program
 from liftpy.ir.show import show_type, size_ranges
 from liftpy.ir.walk import children
+from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
-from liftpy.opencl.run import find_device
 from liftpy.primitives.text import show as program_text
 from liftpy.primitives.text import show_expr
 from liftpy.rewrite.skeleton import Skeleton

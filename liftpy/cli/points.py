@@ -31,7 +31,7 @@ from liftpy.explore.candidate import Candidate
 from liftpy.explore.report import in_bytes
 from liftpy.explore.space import Space
 from liftpy.ir.types import EXTENSIONS
-from liftpy.opencl.run import device_notes, devices, find_device
+from liftpy.opencl.devices import device_notes, devices, find_device
 
 VALUES_SHOWN = 12  # of a size, where they are named one by one
 

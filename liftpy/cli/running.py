@@ -29,9 +29,10 @@ from liftpy.cli.screen import note, say, show_json
 from liftpy.compile import compile_candidate
 from liftpy.constraints.device import Device, check_attached
 from liftpy.errors import ArgumentRefused, LiftError, StoreRefused
-from liftpy.explore.campaign import Campaign, space_of
+from liftpy.explore.campaign import Campaign
 from liftpy.explore.candidate import Candidate, program_text
 from liftpy.explore.check import Error
+from liftpy.explore.exploring import space_of
 from liftpy.explore.inputs import inputs
 from liftpy.explore.meaning import Judge, expected
 from liftpy.explore.measurement import Run, run_once
@@ -42,8 +43,8 @@ from liftpy.explore.report import in_bytes, in_time
 from liftpy.ir.expr import Program
 from liftpy.ir.show import size_ranges
 from liftpy.ir.types import components
+from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
-from liftpy.opencl.run import find_device
 from liftpy.semantics.sizes import at_arrays
 
 SOURCE_FILE = "kernels.cl"

@@ -23,10 +23,11 @@ from liftpy.explore.outcome import (
     Untimed,
     WrongResult,
 )
-from liftpy.explore.process import Tell, serve
 from liftpy.explore.reference import Reference
 from liftpy.explore.samples import undisturbed
-from liftpy.opencl.run import Loaded, Session
+from liftpy.explore.serving import Tell, serve
+from liftpy.opencl.loaded import Loaded
+from liftpy.opencl.session import Session
 
 
 class Bench:

@@ -23,7 +23,7 @@ from liftpy.explore import bench, process
 from liftpy.explore.messages import Doubtful, Measure, Setup
 from liftpy.explore.outcome import Outcome
 from liftpy.explore.version import VERSION
-from liftpy.opencl.run import find_device
+from liftpy.opencl.devices import find_device
 
 IDLE_SECONDS = 600.0
 """A bench that was not used for so long is ended when another campaign comes."""

@@ -6,8 +6,8 @@ from liftpy.errors import BuildFailed as BuildRefused
 from liftpy.errors import InternalError, LiftError
 from liftpy.explore.messages import Answer, Build, Built, Request, Setup, Stage
 from liftpy.explore.outcome import BuildFailed, Refused
-from liftpy.explore.process import Tell, serve
-from liftpy.opencl.run import Session
+from liftpy.explore.serving import Tell, serve
+from liftpy.opencl.session import Session
 
 
 class Builder:

@@ -11,7 +11,7 @@ from liftpy.errors import InternalError, LiftError, a_few
 from liftpy.explore.meaning import settled
 from liftpy.explore.messages import Answer, Compile, Compiled, Request, Settle, Setup
 from liftpy.explore.outcome import Defect, Outcome, Refused, WrongResult
-from liftpy.explore.process import serve
+from liftpy.explore.serving import serve
 from liftpy.primitives.text import parse
 
 

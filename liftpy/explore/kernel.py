@@ -10,13 +10,14 @@ import numpy as np
 from liftpy.compile import compile_candidate
 from liftpy.constraints.device import Device
 from liftpy.errors import ArgumentRefused
-from liftpy.explore.campaign import space_of
 from liftpy.explore.candidate import FAMILY, Candidate
+from liftpy.explore.exploring import space_of
 from liftpy.explore.space import Space
 from liftpy.ir.expr import Program
 from liftpy.opencl.arguments import by_buffer
+from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Memory
-from liftpy.opencl.run import Session, find_device
+from liftpy.opencl.session import Session
 from liftpy.rewrite.skeleton import skeleton_of
 from liftpy.rewrite.strategy import Strategy
 

@@ -12,7 +12,8 @@ from liftpy.constraints.device import Device
 from liftpy.explore.samples import sample
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.kernel import Module
-from liftpy.opencl.run import Loaded, Session
+from liftpy.opencl.loaded import Loaded
+from liftpy.opencl.session import Session
 
 Rows = tuple[tuple[int, ...], ...]
 """Nanoseconds: a row a run, a column a launch of the run phase."""

@@ -1,10 +1,7 @@
 """A worker process and its loss: a hang or a crash costs that process only.
 
-    python -m MODULE FD        FD: a socket to the process that started it
-
-The worker is told a `Setup` first and says that it is `Ready`; then it answers requests, one after
-another. It leaves when its starter does, even from within a hanging kernel. What it or a driver
-prints is its starter's to keep.
+This is the end of who starts it; its own is liftpy/explore/serving.py. What it or a driver prints
+is kept here.
 """
 
 from __future__ import annotations
@@ -21,16 +18,16 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import psutil
 
-from liftpy.errors import InternalError, LiftError, WorkerRefused
-from liftpy.explore.messages import Answer, Ready, Request, Setup, Stage, Unfit
+from liftpy.errors import InternalError, WorkerRefused
+from liftpy.explore.messages import Ready, Request, Setup, Stage, Unfit
 from liftpy.explore.outcome import Crashed, Defect, OutOfMemory, TimedOut
 
 START_LIMIT = 300.0
@@ -38,6 +35,9 @@ START_LIMIT = 300.0
 
 STARTS = 3
 """How often a worker is started that dies before it is ready: something else may have killed it."""
+
+END_LIMIT = 10.0
+"""Seconds that the system may take to end a process that was killed, or has said its last."""
 
 LOG_LINES = 12
 
@@ -49,9 +49,6 @@ LOOK = 0.05
 
 TRACEBACK = "Traceback (most recent call last):"
 """What Python prints when it dies of an exception: here that is liftpy's defect."""
-
-
-# --- the starter's end ----------------------------------------------------------------------------
 
 
 class Worker:
@@ -82,11 +79,17 @@ class Worker:
         """Whose turn it is, of several threads: `ask` waits for it, and its holder asks next."""
 
     def kill(self) -> None:
-        """Ends the process at once, whoever waits for it; the next request gets another."""
+        """Ends the process at once, whoever waits for it; the next request gets another.
+
+        One that the system does not end is left behind, and the log says so.
+        """
         process, self._process = self._process, None
         self._ready = False
-        if process is not None:
-            process.kill()
+        if process is not None and (why := process.kill()):
+            _say(
+                f"the process that {self.does} {why}. Another one takes its place; this one may "
+                "keep memory and the device, and disturb times, until it is gone"
+            )
 
     def begin(self) -> Process:
         """The process, started if there is none alive; `start` waits until it is ready.
@@ -292,10 +295,12 @@ class Process:
         if held > self._ceiling:
             raise TooLarge(held, self._ceiling)
 
-    def kill(self) -> None:
-        """Ends the process at once."""
+    def kill(self) -> str:
+        """Ends the process at once; what is to be said if the system does not within END_LIMIT."""
         self._process.kill()
-        self._process.wait()
+        held = self._held() if self._code() is None else ""
+        if held:  # nobody waits for it but a thread, lest it stay a zombie when it ends after all
+            threading.Thread(target=self._process.wait, daemon=True).start()
         self._outbox.put(None)
         with suppress(OSError):  # another thread has closed it
             self._socket.shutdown(socket.SHUT_RDWR)  # wakes who reads or writes
@@ -303,23 +308,41 @@ class Process:
             thread.join()
         self._socket.close()
         self._log.close()
+        return held
+
+    def _code(self) -> int | None:
+        """With what it ended; None if it does not within END_LIMIT."""
+        with suppress(subprocess.TimeoutExpired):
+            return self._process.wait(END_LIMIT)
+        return None
+
+    def _held(self) -> str:
+        """That it was killed and is there, and what the system is doing with it."""
+        pid = self._process.pid
+        try:
+            state = psutil.Process(pid).status()
+        except psutil.NoSuchProcess:  # it has ended just now
+            return ""
+        return (
+            f"(process {pid}, state {state}) was killed and has not ended in {END_LIMIT:.0f} s: "
+            "a driver or a debugger may hold it"
+        )
 
     def _post_mortem(self) -> str:
         """Of what the process died, with the end of what it printed."""
-        try:
-            code = self._process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
+        code = self._code()
+        if code is None:
             self._process.kill()
-            code = self._process.wait()
-        how = f"exit code {code}" if code >= 0 else f"signal {_signal_name(-code)}"
+            code = self._code()
+        how = f"the process {_died(code)}"
         self._log.seek(0)
         printed = self._log.read().decode(errors="replace").strip()
         lines = printed.splitlines()
         if not lines:
-            return f"the process died with {how}"
+            return how
         heading = f"{TRACEBACK}\n" if TRACEBACK in printed else ""
         tail = "\n".join(lines[-LOG_LINES:])
-        return f"the process died with {how}: {lines[-1]}\n{heading}{tail}"
+        return f"{how}: {lines[-1]}\n{heading}{tail}"
 
 
 @functools.cache
@@ -328,9 +351,14 @@ def _say(note: str) -> None:
     logging.getLogger(__name__).warning("%s", note)
 
 
-def _signal_name(number: int) -> str:
+def _died(code: int | None) -> str:
+    """How a process ended, by its code."""
+    if code is None:
+        return "closed its connection, was killed, and does not end"
+    if code >= 0:
+        return f"died with exit code {code}"
     known = {s.value: s.name for s in signal.Signals}
-    return known.get(number, str(number))
+    return f"died with signal {known.get(-code, str(-code))}"
 
 
 def _environment() -> dict[str, str]:
@@ -338,50 +366,3 @@ def _environment() -> dict[str, str]:
     root = str(Path(__file__).parents[2])
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     return {**os.environ, "PYTHONPATH": path}
-
-
-# --- the worker's end -----------------------------------------------------------------------------
-
-
-Tell: TypeAlias = Callable[[Stage], None]
-
-
-def serve(make: Callable[[Setup, Tell], Callable[[Request], Answer]]) -> None:
-    """Makes what answers requests, and answers them until the connection closes.
-
-    What is made may tell its starter of the stages of an answer.
-    """
-    connection = Connection(int(sys.argv[1]))
-    note = first_to_go()
-    inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(connection, inbox), daemon=True).start()
-    try:
-        answer = make(inbox.get(), connection.send)
-    except LiftError as refusal:
-        connection.send(Unfit(str(refusal)))
-        return
-    connection.send(Ready(note))
-    while True:
-        connection.send(answer(inbox.get()))
-
-
-def _listen(connection: Connection, inbox: queue.SimpleQueue[Any]) -> None:
-    """Passes on what arrives; ends the process at once when the other side is gone."""
-    while True:
-        try:
-            inbox.put(connection.recv())
-        except (EOFError, OSError):
-            os._exit(0)
-
-
-def first_to_go(adjust: Path = Path("/proc/self/oom_score_adj")) -> str:
-    """Asks Linux to end this process before all others when memory runs out; why it cannot."""
-    try:
-        if adjust.exists():
-            adjust.write_text("1000")
-    except OSError as error:
-        return (
-            f"{adjust} cannot be written ({error.strerror}): if memory runs out, the system may "
-            "end another process than the one that measures or compiles a candidate"
-        )
-    return ""

@@ -10,7 +10,7 @@ import time
 
 from liftpy.explore.samples import History
 from liftpy.opencl.kernel import Buffer, Launch, Memory, Module
-from liftpy.opencl.run import Session
+from liftpy.opencl.session import Session
 
 ITEMS = 4096
 STEPS = 256

@@ -27,7 +27,7 @@ from liftpy.explore.rows import Call, Identity
 from liftpy.explore.samples import departs, farthest
 from liftpy.explore.schema import digest
 from liftpy.opencl.kernel import Module
-from liftpy.opencl.run import BUILD_OPTIONS
+from liftpy.opencl.session import BUILD_OPTIONS
 
 ATTEMPTS = 2
 """How often a candidate may be under way when its campaign ends abruptly, before it is to blame."""

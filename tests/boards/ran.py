@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from liftpy.boards.bundle import Bundle, write
-from liftpy.explore.campaign import identity_of, space_of
+from liftpy.explore.exploring import identity_of, space_of
 from liftpy.ir.expr import Program
 from liftpy.workloads import Convolution, convolution
 

@@ -6,8 +6,9 @@ from liftpy.boards.bundle import Bundle, write
 from liftpy.boards.importing import import_results
 from liftpy.boards.results import read_results
 from liftpy.compile import compile_candidate
-from liftpy.explore.campaign import Campaign, explore, identity_of, space_of
+from liftpy.explore.campaign import Campaign
 from liftpy.explore.compiling import source_sha
+from liftpy.explore.exploring import explore, identity_of, space_of
 from liftpy.explore.outcome import Refused
 from liftpy.explore.store import Store
 from liftpy.primitives.text import parse

@@ -5,7 +5,7 @@ import statistics
 from pathlib import Path
 
 from liftpy.explore.store import Store
-from liftpy.opencl.run import find_device
+from liftpy.opencl.devices import find_device
 from tests.boards.ran import run
 
 

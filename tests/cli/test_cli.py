@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from liftpy.explore.campaign import explore, space_of
 from liftpy.explore.candidate import program_text
+from liftpy.explore.exploring import explore, space_of
 from liftpy.explore.inputs import inputs
 from liftpy.explore.schema import digest
 from liftpy.primitives import PRIMITIVES

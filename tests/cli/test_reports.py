@@ -13,8 +13,9 @@ from rich.console import Console
 
 from liftpy.cli.progress import CampaignView
 from liftpy.constraints.device import DEFAULT_DEVICE
-from liftpy.explore import campaign as campaigns
-from liftpy.explore.campaign import Campaign, explore
+from liftpy.explore import exploring
+from liftpy.explore.campaign import Campaign
+from liftpy.explore.exploring import explore
 from liftpy.explore.outcome import Refused
 from liftpy.explore.plot import drawn
 from liftpy.explore.run import Progress, Standing
@@ -125,7 +126,7 @@ def test_a_live_view_says_how_far_it_is(colour):
 
 def test_a_search_is_tried_on_what_is_stored(liftpy, db, monkeypatch):
     """No device is asked for, nothing is measured, and only stored candidates are drawn."""
-    monkeypatch.setattr(campaigns, "find_device", None)
+    monkeypatch.setattr(exploring, "find_device", None)
     rows = {row.id: row for row in Campaign.read(Path(db)).rows}
     command = ("explore", "tiny.lift", "--family", "plain", "--family", "direct", "--replay", db)
     for search in SEARCHES:

@@ -9,8 +9,8 @@ import pytest
 
 from liftpy.compile import compile_candidate, skeletons
 from liftpy.constraints.device import Device
-from liftpy.explore.campaign import space_of
 from liftpy.explore.candidate import FAMILY
+from liftpy.explore.exploring import space_of
 from liftpy.ir.expr import Program
 from liftpy.opencl.kernel import Module
 from liftpy.primitives.text import parse

@@ -12,7 +12,7 @@ import pytest
 from liftpy.compile import compile_program
 from liftpy.constraints.device import Device
 from liftpy.errors import TypeRefused
-from liftpy.explore.campaign import space_of
+from liftpy.explore.exploring import space_of
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from tests.compile.test_families import generic

@@ -8,7 +8,7 @@ from liftpy.compile import compile_program
 from liftpy.constraints.device import Device
 from liftpy.explore.inputs import inputs
 from liftpy.opencl.arguments import by_buffer
-from liftpy.opencl.run import Session
+from liftpy.opencl.session import Session
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from tests.compile.test_tuples import alike

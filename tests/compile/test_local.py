@@ -8,9 +8,9 @@ import pytest
 from liftpy.compile import compile_candidate, compile_program
 from liftpy.constraints.device import Device
 from liftpy.errors import TypeRefused
-from liftpy.explore.campaign import space_of
+from liftpy.explore.exploring import space_of
 from liftpy.opencl.kernel import Module
-from liftpy.opencl.run import Session
+from liftpy.opencl.session import Session
 from liftpy.primitives.text import parse
 from liftpy.workloads import workload
 

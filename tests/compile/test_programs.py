@@ -11,12 +11,12 @@ import pytest
 from liftpy.compile import compile_candidate, compile_program
 from liftpy.constraints.device import Device
 from liftpy.errors import TypeRefused
-from liftpy.explore.campaign import space_of
 from liftpy.explore.candidate import FAMILY, Candidate
+from liftpy.explore.exploring import space_of
 from liftpy.explore.kernel import compile_to_kernel
 from liftpy.explore.space import Member, Space
 from liftpy.ir.expr import Program
-from liftpy.opencl.run import Session
+from liftpy.opencl.session import Session
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import matmul

@@ -10,11 +10,11 @@ import pytest
 from liftpy.compile import compile_program
 from liftpy.constraints.device import Device
 from liftpy.errors import DeviceRefused
-from liftpy.explore.campaign import space_of
+from liftpy.explore.exploring import space_of
 from liftpy.ir.scalars import FLOAT_OPERATORS, LOGICAL
 from liftpy.ir.types import EXTENSIONS, FLOATS, INTEGERS, SCALARS, integer_range
 from liftpy.opencl.arguments import DTYPES, by_buffer
-from liftpy.opencl.run import Session
+from liftpy.opencl.session import Session
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from tests.oclgrind import check_under_oclgrind

@@ -12,7 +12,7 @@ from liftpy.errors import TypeRefused
 from liftpy.explore.inputs import inputs
 from liftpy.kernels.chain import chain
 from liftpy.opencl.arguments import by_buffer
-from liftpy.opencl.run import Session
+from liftpy.opencl.session import Session
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from tests.compile.test_tuples import alike, right_in_every_family

@@ -12,8 +12,9 @@ from liftpy.compile import compile_candidate, compile_program, skeletons
 from liftpy.constraints.device import Device
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.space import Space
+from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
-from liftpy.opencl.run import Session, find_device
+from liftpy.opencl.session import Session
 from liftpy.primitives.text import parse
 from liftpy.rewrite.strategies import families
 from liftpy.semantics.evaluate import evaluate

@@ -13,8 +13,8 @@ from liftpy.explore.candidate import Candidate
 from liftpy.explore.space import Space
 from liftpy.ir.expr import Program
 from liftpy.ir.show import show
+from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
-from liftpy.opencl.run import find_device
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import Convolution, convolution, matmul, workload

@@ -17,7 +17,7 @@ from liftpy.explore.kernel import Kernel
 from liftpy.explore.meaning import Judge, expected
 from liftpy.explore.outcome import WrongResult
 from liftpy.opencl.arguments import by_buffer
-from liftpy.opencl.run import Session
+from liftpy.opencl.session import Session
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from tests.batch import results
@@ -116,7 +116,7 @@ def test_tuples_are_stored_in_every_memory(runtime: Device, text: str) -> None:
         got = loaded.run(by_buffer(module, arrays), poison=True)
         alike(got, evaluate(program, *arrays))
         assert loaded.allocated_bytes == module.memory.allocated
-        assert sum(size for _, size in loaded.created) == module.memory.allocated
+        assert sum(size for _, size in loaded.memory.created) == module.memory.allocated
 
 
 def test_memory_figures_count_every_component() -> None:

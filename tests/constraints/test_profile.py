@@ -10,7 +10,8 @@ import liftpy as lp
 from liftpy.constraints.device import DEFAULT_DEVICE, PROFILE
 from liftpy.constraints.profile import FOLDER, LIMITS, profile, profiles, read
 from liftpy.errors import DeviceRefused, LiftError, SyntaxRefused, UnknownName
-from liftpy.opencl.run import Session, find_device
+from liftpy.opencl.devices import find_device
+from liftpy.opencl.session import Session
 from tests.cli.said import PROGRAM
 
 TEXT = (FOLDER / "mali-g72.toml").read_text(encoding="utf-8")

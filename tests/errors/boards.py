@@ -13,9 +13,9 @@ from liftpy.boards.importing import import_results
 from liftpy.boards.results import COLUMNS, FORMAT, read_results
 from liftpy.compile import compile_candidate
 from liftpy.constraints.device import DEFAULT_DEVICE
-from liftpy.explore.campaign import identity_of, space_of
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.compiling import source_sha
+from liftpy.explore.exploring import identity_of, space_of
 from liftpy.explore.schema import digest
 from liftpy.explore.store import Store
 

@@ -25,7 +25,8 @@ from liftpy.constraints.explain import explain
 from liftpy.constraints.profile import FOLDER
 from liftpy.constraints.system import Clause, ConstraintSystem
 from liftpy.errors import WorkerRefused
-from liftpy.explore.campaign import Campaign, space_of
+from liftpy.explore.campaign import Campaign
+from liftpy.explore.exploring import space_of
 from liftpy.explore.inputs import Inputs
 from liftpy.explore.measure import Measurer
 from liftpy.explore.messages import Setup
@@ -41,7 +42,8 @@ from liftpy.ir.expr import FunCall, Lambda, Literal, Param, Program, ScalarOp
 from liftpy.ir.nat import var
 from liftpy.ir.types import TupleType
 from liftpy.opencl.arguments import check_launch, check_memory, check_times
-from liftpy.opencl.run import Session, find_device
+from liftpy.opencl.devices import find_device
+from liftpy.opencl.session import Session
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.skeleton import skeleton_of
 from liftpy.rewrite.strategy import (
@@ -71,7 +73,7 @@ from tests.errors import boards
 from tests.explore.clusters import cluster
 from tests.explore.spaces import small_space
 from tests.explore.test_store import IDENTITY, filled
-from tests.opencl.test_run import COPY, SOURCE, W, X, Y, saxpy, single
+from tests.opencl.modules import COPY, SOURCE, W, X, Y, saxpy, single
 from tests.refuted.test_false_twins import FALSE
 
 Case = Callable[[Path], object]
@@ -323,6 +325,11 @@ loaded(
     lambda m: m.run({"x": X[:21]}),
     lambda: single(SIZED, local=(3,), n=21),
 )
+loaded(
+    "argument_that_the_driver_refuses",
+    lambda m: m.run({"x": X}),
+    lambda: single((COPY % "out[i] = x;").replace("global const float* x", "float x")),
+)
 CASES |= {
     "work_group_too_large": lambda _: check_launch(
         LOCAL, LAUNCH, DEFAULT_DEVICE, group=32, local=0
@@ -357,7 +364,7 @@ CASES |= {
 
 def with_devices(*known: object):
     """As if these were the devices of this machine."""
-    return mock.patch("liftpy.opencl.run._found", return_value=(known, ()))
+    return mock.patch("liftpy.opencl.devices._found", return_value=(known, ()))
 
 
 @case

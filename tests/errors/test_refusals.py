@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from liftpy.errors import BuildFailed, LiftError
-from liftpy.opencl.run import devices
+from liftpy.opencl.devices import devices
 from liftpy.semantics.sizes import parse
 from tests.errors.cases import CASES
 from tests.errors.sites import came_from, sites, traced

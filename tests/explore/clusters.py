@@ -37,7 +37,9 @@ def cluster(*names, resource="DEVICE", real=False):
         opened.enter_context(warnings.catch_warnings())
         warnings.filterwarnings("ignore", slow, UserWarning)
         if not real:
-            opened.enter_context(mock.patch("liftpy.opencl.run._found", return_value=(known, ())))
+            opened.enter_context(
+                mock.patch("liftpy.opencl.devices._found", return_value=(known, ()))
+            )
         scheduler = {"cls": Scheduler, "options": here | {"port": 0}}
         made = opened.enter_context(SpecCluster(workers, scheduler))
         try:

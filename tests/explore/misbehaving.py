@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from liftpy.explore.compiling import Compiler
 from liftpy.explore.messages import Compile, Compiled
-from liftpy.explore.process import serve
+from liftpy.explore.serving import serve
 from liftpy.opencl.kernel import Buffer
 
 MORE = 600 << 20

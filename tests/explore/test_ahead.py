@@ -13,8 +13,9 @@ from unittest import mock
 import psutil
 import pytest
 
-from liftpy.explore.campaign import Campaign, explore, space_of
+from liftpy.explore.campaign import Campaign
 from liftpy.explore.candidate import program_text
+from liftpy.explore.exploring import explore, space_of
 from liftpy.explore.inputs import Inputs
 from liftpy.explore.meaning import expected
 from liftpy.explore.measure import BENCH, BUILDING, Limits, Measurer
@@ -23,8 +24,8 @@ from liftpy.explore.outcome import KINDS, BuildFailed, Measured
 from liftpy.explore.pool import ThisMachine
 from liftpy.explore.process import Worker
 from liftpy.explore.reading import Reader
+from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Binary
-from liftpy.opencl.run import find_device
 from tests.explore.killing import ROOT, TINY, Command, content, finished, kill_after
 from tests.explore.misbehaving import command
 from tests.explore.test_bench import ALL, GIVEN, twice

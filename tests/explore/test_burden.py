@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
-from liftpy.explore.campaign import space_of
 from liftpy.explore.candidate import Candidate
+from liftpy.explore.exploring import space_of
 from liftpy.explore.search import Trial, named
 from liftpy.explore.search.burden import GUESS, Trend, figures
 from liftpy.explore.space import Space, everything

@@ -16,8 +16,9 @@ from liftpy.errors import (
     UnknownName,
 )
 from liftpy.explore.again import undecided
-from liftpy.explore.campaign import Campaign, explore, space_of
+from liftpy.explore.campaign import Campaign
 from liftpy.explore.candidate import program_text
+from liftpy.explore.exploring import explore, space_of
 from liftpy.explore.pareto import dominates
 from liftpy.explore.reading import Reader
 from liftpy.explore.search.guided import BEGIN
@@ -149,7 +150,7 @@ def test_a_stopped_campaign_goes_on_as_if_nothing_had_been(whole, device, tmp_pa
 
 KILLED = f"""
 import os, signal
-from liftpy.explore.campaign import explore
+from liftpy.explore.exploring import explore
 from liftpy.explore.measure import Measurer
 from liftpy.primitives.text import parse
 measure, begun = Measurer.measure, []

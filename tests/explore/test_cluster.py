@@ -17,16 +17,17 @@ import pytest
 from distributed import Client
 
 from liftpy.errors import ClusterRefused, DeviceRefused
-from liftpy.explore.campaign import Campaign, explore
+from liftpy.explore.campaign import Campaign
 from liftpy.explore.candidate import program_text
 from liftpy.explore.crew import Crew
+from liftpy.explore.exploring import explore
 from liftpy.explore.inputs import Inputs
 from liftpy.explore.meaning import expected
 from liftpy.explore.measure import BENCH, Limits
 from liftpy.explore.messages import Setup
 from liftpy.explore.version import VERSION
 from liftpy.explore.workers import Workers, connect
-from liftpy.opencl.run import find_device
+from liftpy.opencl.devices import find_device
 from liftpy.workloads import Convolution, convolution
 from tests.conftest import absent
 from tests.explore.clusters import cluster
@@ -61,7 +62,8 @@ def scheduler(tmp_path_factory):
     file = folder / "scheduler.json"
     options = ("--host", "127.0.0.1", "--port", 0, "--no-dashboard", "--scheduler-file", file)
     with dask("scheduler", *options, log=folder / "log"):
-        until(file.exists, (folder / "log").read_text)
+        written = lambda: file.exists() and file.read_text().rstrip().endswith("}")
+        until(written, (folder / "log").read_text)
         yield json.loads(file.read_text())["address"]
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from liftpy.errors import DeviceRefused, UnknownName
-from liftpy.opencl.run import find_device
+from liftpy.opencl.devices import find_device
 from tests.explore.killing import Command, content, dice_of, front_with_times_of, moment
 
 SAMPLES = 6

@@ -9,10 +9,10 @@ import pytest
 from liftpy.compile import compile_candidate
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import KernelRefused
-from liftpy.explore import campaign as campaigns
+from liftpy.explore import exploring
 from liftpy.explore.bench import Bench
-from liftpy.explore.campaign import explore, space_of
 from liftpy.explore.candidate import Candidate
+from liftpy.explore.exploring import explore, space_of
 from liftpy.explore.inputs import Inputs
 from liftpy.explore.learned import Lessons
 from liftpy.explore.measure import Measurer
@@ -23,7 +23,7 @@ from liftpy.explore.store import Store
 from liftpy.ir.nat import product
 from liftpy.kernels.chain import chain
 from liftpy.opencl.kernel import Memory
-from liftpy.opencl.run import Session
+from liftpy.opencl.session import Session
 from tests.cli.said import PROGRAM
 from tests.explore.test_campaign import TEXT, drawn
 
@@ -66,7 +66,7 @@ def campaign(monkeypatch):
     def space(*_, where=(), **__):
         return staged().asking(where, {})
 
-    monkeypatch.setattr(campaigns, "space_of", space)
+    monkeypatch.setattr(exploring, "space_of", space)
     monkeypatch.setattr(Measurer, "start", lambda _: None)
     monkeypatch.setattr(Measurer, "measure", judged)
 
@@ -158,7 +158,7 @@ def test_a_worker_says_which_kernel_and_how_much(device, figure, said):
     )
     module = compile_candidate(candidate.skeleton, candidate.assignment)
     bench = Bench(Setup(TEXT, device, Inputs.of(PROGRAM)[0], ()))
-    check = "liftpy.opencl.run.check_launch"
+    check = "liftpy.opencl.session.check_launch"
 
     def answered(module, launch, on, **_):
         from liftpy.opencl.arguments import check_launch  # noqa: PLC0415

@@ -1,5 +1,7 @@
 """A worker process and its loss. Workers that misbehave are scripts that speak the protocol."""
 
+import os
+import signal
 import sys
 import threading
 import time
@@ -13,9 +15,10 @@ from liftpy.explore.inputs import Inputs
 from liftpy.explore.measure import BENCH
 from liftpy.explore.messages import Measure, Setup
 from liftpy.explore.outcome import Crashed, Defect, TimedOut
-from liftpy.explore.process import STARTS, Worker, first_to_go
+from liftpy.explore.process import STARTS, Worker
+from liftpy.explore.serving import first_to_go
 from liftpy.opencl.kernel import Memory, Module
-from tests.processes import started
+from tests.processes import started, until
 
 SETUP = Setup("", DEFAULT_DEVICE, Inputs(()), ())
 REQUEST = Measure(Module("m", "", (), (), (), "out", Memory(0, 0, 0, 0, 0, 0)), None, 20.0)
@@ -184,6 +187,64 @@ def test_where_the_system_forbids_to_go_first_it_is_said_once(misbehaving, tmp_p
     usual = tmp_path / "oom_score_adj"
     usual.touch()
     assert (first_to_go(usual), usual.read_text()) == ("", "1000")
+
+
+# A debugger, the worker's child, is attached to it: the system hands over the end of a traced
+# process to its tracer, and to nobody else before that has seen it. This one never looks.
+TRACED = """
+import ctypes
+def hold():
+    libc = ctypes.CDLL(None)
+    seen, say = os.pipe()
+    libc.prctl(0x59616d61, ctypes.c_ulong(-1), 0, 0, 0)  # PR_SET_PTRACER: any process may
+    if (tracer := os.fork()) == 0:
+        c.close()
+        holds = libc.ptrace(0x4206, os.getppid(), None, None) == 0  # PTRACE_SEIZE
+        os.write(say, b"y" if holds else b"n")
+        time.sleep(600 * holds)
+        os._exit(0)
+    if os.read(seen, 1) == b"n":
+        sys.exit("not traced")
+    open({folder!r} + "/tracer", "w").write(str(tracer))
+if os.path.exists({folder!r} + "/tracer"):  # the second worker
+    greet(); c.send("done"); c.recv()
+hold()
+greet()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ptrace as Linux has it")
+@pytest.mark.parametrize(
+    ("then", "outcome", "how"),
+    [
+        ("time.sleep(600)", TimedOut, "timing it did not end within 60 s"),
+        ("c.close(); time.sleep(600)", Crashed, "closed its connection, was killed, and does not"),
+    ],
+    ids=["it hangs", "it says no more"],
+)
+def test_a_process_that_the_system_does_not_end_is_left_behind_and_said(
+    misbehaving, monkeypatch, tmp_path, caplog, then, outcome, how
+):
+    monkeypatch.setattr(sys.modules[Worker.__module__], "END_LIMIT", 0.5)
+    worker = misbehaving(TRACED.format(folder=str(tmp_path)) + then)
+    try:
+        try:
+            process = worker.start()._process
+        except WorkerRefused as refusal:
+            pytest.skip(f"a process may not trace another here: {refusal}")
+        lost = ask(worker, seconds=2.0)
+        assert isinstance(lost, outcome)
+        assert how in lost.reason
+        (record,) = caplog.records
+        assert record.getMessage().startswith(
+            f"the process that measures candidates (process {process.pid}, state zombie) was killed"
+        )
+        assert process.returncode is None
+        assert ask(worker) == "done"
+    finally:
+        if (tracer := tmp_path / "tracer").exists():
+            os.kill(int(tracer.read_text()), signal.SIGKILL)
+    until(lambda: process.returncode == -signal.SIGKILL)
 
 
 def test_a_device_that_is_gone_is_said():

@@ -16,8 +16,8 @@ from liftpy.constraints import draw
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.dice import Dice
 from liftpy.errors import ConstraintRefused, UnknownName
-from liftpy.explore.campaign import space_of
 from liftpy.explore.candidate import Candidate
+from liftpy.explore.exploring import space_of
 from liftpy.explore.hypervolume import Box, Costs
 from liftpy.explore.search import SEARCHES, Search, Trial, named
 from liftpy.explore.search.local import FIRST, neighbour

@@ -18,7 +18,7 @@ from liftpy.explore.rows import Call, Identity
 from liftpy.explore.schema import SCHEMA_VERSION, TABLES, digest
 from liftpy.explore.store import ATTEMPTS, Store
 from liftpy.opencl.kernel import Memory, Module
-from liftpy.opencl.run import BUILD_OPTIONS
+from liftpy.opencl.session import BUILD_OPTIONS
 from tests.explore.spaces import small_space
 
 VERSION_1, VERSION_2 = (Path(__file__).with_name(f"version_{n}.sql") for n in (1, 2))

@@ -10,8 +10,9 @@ import pytest
 from liftpy.cli import main
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import WorkerRefused
-from liftpy.explore.campaign import Campaign, explore, space_of
+from liftpy.explore.campaign import Campaign
 from liftpy.explore.candidate import program_text
+from liftpy.explore.exploring import explore, space_of
 from liftpy.explore.measure import BENCH, Measurer
 from tests.explore.killing import TINY as PROGRAM
 from tests.explore.misbehaving import command

@@ -29,9 +29,11 @@ from liftpy.ir.expr import FunCall, Lambda, Primitive, Program
 from liftpy.ir.walk import top_down
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.c import HELPERS
+from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
-from liftpy.opencl.run import Loaded, Session, find_device
+from liftpy.opencl.loaded import Loaded
 from liftpy.opencl.scalars import division_helpers
+from liftpy.opencl.session import Session
 from liftpy.primitives.text import show
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.strategies.families import FAMILIES, Family, derived

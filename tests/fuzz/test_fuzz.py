@@ -19,7 +19,8 @@ import pytest
 from liftpy.constraints.device import Device
 from liftpy.ir.expr import Program
 from liftpy.ir.types import ArrayType, TupleType, Type, scalars
-from liftpy.opencl.run import Session, find_device
+from liftpy.opencl.devices import find_device
+from liftpy.opencl.session import Session
 from liftpy.primitives.text import parse, show
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.semantics.evaluate import evaluate

@@ -13,11 +13,11 @@ from liftpy.opencl import runtimes
 INTEL = runtimes.installed("intel-opencl-rt", runtimes.INTEL)
 REPORT = """
 import json, os
-from liftpy.opencl import run
+from liftpy.opencl.devices import device_notes, devices
 print(json.dumps({
     "vendors": os.environ.get("OCL_ICD_VENDORS"),
-    "platforms": [device.platform for device in run.devices()],
-    "notes": run.device_notes(),
+    "platforms": [device.platform for device in devices()],
+    "notes": device_notes(),
 }))
 """
 

@@ -14,7 +14,7 @@ from liftpy.errors import LiftError
 from liftpy.ir.expr import Program
 from liftpy.ir.types import F32
 from liftpy.opencl.kernel import Module
-from liftpy.opencl.run import Session
+from liftpy.opencl.session import Session
 from liftpy.primitives import lang
 from liftpy.primitives.text import parse, show
 from liftpy.semantics.evaluate import evaluate

@@ -1,0 +1,293 @@
+"""A call of `explore`: what decides it, where it measures, and its end, a `Campaign`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from liftpy.compile import compile_candidate, skeletons
+from liftpy.constraints.device import Device, check_attached
+from liftpy.constraints.draw import Sampler
+from liftpy.errors import ArgumentRefused, ConstraintRefused, Unsatisfiable
+from liftpy.explore import search as searches
+from liftpy.explore.again import measure_again
+from liftpy.explore.campaign import Campaign, nothing_measured
+from liftpy.explore.candidate import FAMILY, Fixed, program_text
+from liftpy.explore.check import TOLERANCE
+from liftpy.explore.database import saying
+from liftpy.explore.environment import command_line, environment
+from liftpy.explore.inputs import INPUT_SEED, Inputs
+from liftpy.explore.loss import resumable
+from liftpy.explore.meaning import POINTS, expected
+from liftpy.explore.measure import Limits
+from liftpy.explore.messages import Setup
+from liftpy.explore.outcome import Outcome
+from liftpy.explore.pool import Here, Site, ThisMachine
+from liftpy.explore.reading import Reader
+from liftpy.explore.rows import Call, Identity, Row
+from liftpy.explore.run import Progress, Run, over
+from liftpy.explore.space import Space
+from liftpy.explore.store import Store
+from liftpy.explore.version import VERSION
+from liftpy.explore.workers import Workers, connect
+from liftpy.ir.expr import Program
+from liftpy.opencl.devices import find_device
+from liftpy.semantics.sizes import closed
+
+SAMPLES = 100
+DATABASE = Path("liftpy.db")
+CANDIDATE_LIMIT = 60.0
+
+
+def space_of(
+    program: Program,
+    device: Device | str | None = None,
+    *,
+    families: Sequence[str] | None = None,
+    memory_limit: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    where: Sequence[str] = (),
+    fixed: Fixed | None = None,
+) -> Space:
+    """The space of a program on a device (a `Device`, or what `find_device` takes).
+
+    `families` keeps some families, `memory_limit` the candidates whose peak is within it, in bytes.
+    `sizes` gives numbers for the program's open sizes. `where` has conditions on what is chosen,
+    such as `"kappa*sigma <= 64"`; `fixed` has settings with the value, or the values, that they may
+    have: `{"pad": "copy", "kappa": [8, 16]}`. TypeRefused for a program without kernels.
+    """
+    program = closed(program, sizes)
+    target = device if isinstance(device, Device) else find_device(device)
+    derived = skeletons(program)
+    for skeleton in derived:
+        if not skeleton.parameters:  # what has no kernels in its simplest form has no space
+            compile_candidate(skeleton, {})
+            break
+    space = Space.of(program, target, derived, memory_limit=memory_limit, where=where, fixed=fixed)
+    if families is None:
+        return space
+    if isinstance(families, str):  # one family, not its letters
+        families = (families,)
+    if not families:
+        raise ConstraintRefused(
+            f"no family is named: give at least one of {', '.join(space.families)}, or None for all"
+        )
+    each = dict.fromkeys(families)
+    kept = [member for family in each for member in space.choosing({FAMILY: family}).members]
+    return replace(space, members=tuple(kept))
+
+
+def identity_of(  # noqa: PLR0913  as many settings as decide what is drawn
+    space: Space,
+    seed: int,
+    *,
+    search: str,
+    families: Sequence[str] | None = None,
+    memory_limit: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    tolerance: float = TOLERANCE,
+    lag: int = 1,
+    devices: Sequence[Device] = (),
+) -> Identity:
+    """What a campaign over a space is: all that decides what is drawn, and how it is judged.
+
+    With `lag`, a search has not seen the outcomes of so many candidates (`run.py`). `devices` are
+    those that it is measured on, if they are several.
+    """
+    return Identity(
+        program=space.program.name,
+        text=program_text(space.program),
+        device=space.device.to_json(),
+        version=VERSION,
+        seed=seed,
+        settings={
+            "families": None if families is None else list(families),
+            "memory_limit": memory_limit,
+            "sampler": space.sampler,
+            "sizes": dict(sizes) if sizes else None,
+            "conditions": list(space.asked) or None,
+            "tolerance": tolerance,
+            "points": POINTS,
+            "input_seed": INPUT_SEED,
+            "search": search,
+            "lag": lag,
+            "devices": [device.to_json() for device in devices] if len(devices) > 1 else None,
+        },
+    )
+
+
+def explore(  # noqa: PLR0913  as many settings as a campaign has
+    program: Program,
+    samples: int = SAMPLES,
+    seed: int = 0,
+    db: Path | str = DATABASE,
+    device: Device | str | None = None,
+    *,
+    families: Sequence[str] | None = None,
+    memory_limit: int | None = None,
+    time_limit: float | None = None,
+    candidate_limit: float = CANDIDATE_LIMIT,
+    build_limit: float | None = None,
+    tolerance: float = TOLERANCE,
+    search: str = searches.DEFAULT,
+    progress: Callable[[Progress], None] = lambda _: None,
+    sizes: Mapping[str, int] | None = None,
+    where: Sequence[str] = (),
+    fixed: Fixed | None = None,
+    sampler: Sampler = "uniform",
+    again: bool = True,
+    workers: Workers | None = None,
+) -> Campaign:
+    """A campaign: the first `samples` candidates of a search, each compiled, checked and timed.
+
+    `search` names one of `liftpy.explore.search`; `seed` decides what it draws.
+
+    The same call again goes on where the last one ended, however that was: a campaign that was
+    stopped and resumed has the same candidates as one that was not. Larger `samples` extend it.
+    `time_limit` ends this call after so many seconds, between two candidates; `candidate_limit`
+    is for each, of which `build_limit` is for the driver's compiler.
+    `tolerance` bounds the error of a result, relative to its largest value. `sizes`
+    gives numbers for the program's open sizes, `where` and `fixed` bound what is drawn (as in
+    `space_of`): with others it is another campaign. `sampler` says how candidates are drawn:
+    uniformly, or as published (`incremental`), for comparison.
+
+    When all are measured, those that may be on the front by noise are measured `again`, within the
+    time limit (`again.py`).
+
+    With `workers` they are measured on a dask cluster, whose workers have the devices (docs/
+    cluster.md); `device` is then not used, as `workers` names it, and nothing is measured `again`.
+
+    A limit that the driver gives a built kernel holds for its skeleton from then on (`learned.py`).
+
+    Raises ArgumentRefused for limits that leave nothing to do, StoreRefused if `db` holds another
+    campaign or cannot be written, Unsatisfiable if there is no candidate, NothingMeasured if none
+    was right.
+    """
+    start, started = time.monotonic(), time.time()
+    _check_limits(samples, time_limit, candidate_limit, build_limit, tolerance)
+    deadline = None if time_limit is None else start + time_limit
+    program = closed(program, sizes)
+    candidates = searches.named(search)
+    with ExitStack() as opened:
+        begun = begun_in(Path(db))
+        site = opened.enter_context(site_of(device, workers, begun))
+        space = space_of(
+            program,
+            site.limits,
+            families=families,
+            memory_limit=memory_limit,
+            where=where,
+            fixed=fixed,
+        )
+        space = replace(space, sampler=sampler)
+        if not space.possible:
+            raise Unsatisfiable(space.why_empty(memory_limit))
+        identity = identity_of(
+            space,
+            seed,
+            search=search,
+            families=space.families if families is not None else None,
+            memory_limit=memory_limit,
+            sizes=sizes,
+            tolerance=tolerance,
+            lag=site.lag if begun is None else lag_of(begun),
+            devices=site.devices,
+        )
+        limits = {
+            "samples": samples,
+            "time_limit": time_limit,
+            "candidate_limit": candidate_limit,
+            "build_limit": build_limit,
+            "workers": None if workers is None else workers.address,
+        }
+        store = opened.enter_context(Store.open(Path(db), identity))
+        store.note(Call(command_line(), limits, environment(space.device), started))
+        run = Run(store, space.device, samples, identity.settings["lag"], progress)
+        given, arrays = Inputs.of(program)
+        wanted = expected(program, arrays, points=POINTS, tolerance=tolerance)
+        setup = Setup(identity.text, space.device, given, wanted)
+        opened.enter_context(resumable(store))
+        pool = opened.enter_context(site.pool(setup, Limits(candidate_limit, build_limit), run))
+        tried = candidates(space, seed, run.trials, run.lessons.allows)
+        ended = run.follow(tried, pool, deadline)
+        exhausted = (
+            ended
+            and sampler == "uniform"
+            and (run.drawn < samples or len(run.known) == space.count())
+        )
+        if ended and again and isinstance(pool, Here):
+            known = {trial.candidate.key: trial.candidate for trial in run.trials}
+            measure_again(Explored(store), known, pool.again, lambda: not over(deadline))
+        rows, calls = tuple(store.rows()), tuple(store.calls())
+        campaign = Campaign(store.path, identity, rows, exhausted, calls)
+    if not campaign.pareto():
+        raise nothing_measured(campaign)
+    return campaign
+
+
+def begun_in(path: Path) -> Identity | None:
+    """What a file belongs to, if it has a campaign; nothing of it is changed."""
+    with saying(path):
+        if not path.is_file() or not path.stat().st_size:
+            return None
+    with Reader.read(path) as there:
+        return there.identity
+
+
+def lag_of(begun: Identity) -> int:
+    """How far behind a campaign's search sees outcomes; the first formats had no other."""
+    return begun.settings.get("lag", 1)
+
+
+def site_of(
+    device: Device | str | None, workers: Workers | None, begun: Identity | None
+) -> AbstractContextManager[Site]:
+    """Where a campaign measures: on this machine, or on the workers of a cluster."""
+    if workers is None:
+        target = device if isinstance(device, Device) else find_device(device)
+        check_attached(target)
+        return nullcontext(ThisMachine(target, None if begun is None else lag_of(begun)))
+    known = None if begun is None else (Device.from_json(begun.device), begun.devices)
+    return connect(workers, known)
+
+
+@dataclass(frozen=True)
+class Explored:
+    """A campaign that has its candidates, for `measure_again`."""
+
+    store: Store
+
+    def front(self) -> list[Row]:
+        """The front as it is now."""
+        return Campaign(self.store.path, self.store.identity, tuple(self.store.rows())).pareto()
+
+    def sharpen(self, key: str, outcome: Outcome) -> None:
+        """Takes in what a measured candidate gave when it was measured again."""
+        self.store.sharpen(key, outcome)
+
+
+def _check_limits(
+    samples: int,
+    time_limit: float | None,
+    candidate_limit: float,
+    build_limit: float | None,
+    tolerance: float,
+) -> None:
+    """Refuses limits under which no candidate can be measured."""
+    wanted = {
+        "samples": (samples, samples >= 1, "a whole number from 1"),
+        "time_limit": (time_limit, time_limit is None or time_limit >= 0, "0 s or more, or None"),
+        "candidate_limit": (candidate_limit, candidate_limit > 0, "more than 0 s"),
+        "build_limit": (
+            build_limit,
+            build_limit is None or build_limit > 0,
+            "more than 0 s, or None",
+        ),
+        "tolerance": (tolerance, tolerance >= 0, "0 or more"),
+    }
+    for name, (value, fits, range_) in wanted.items():
+        if not fits:
+            raise ArgumentRefused(f"a campaign cannot have {name}={value}: give {range_}")

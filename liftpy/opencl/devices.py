@@ -1,0 +1,161 @@
+"""The OpenCL devices of this machine: which there are, in order, and which one a name means."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from liftpy.constraints.device import PROFILE, Device, Kind
+from liftpy.constraints.profile import profile, profiles
+from liftpy.errors import DeviceRefused, UnknownName
+from liftpy.ir.types import EXTENSIONS
+from liftpy.opencl.driver import cl, no_loader, reason, registration
+
+HOW_TO_GET_A_DEVICE = (
+    "Install an OpenCL runtime: `pip install 'liftpy[cpu]'` on x86-64 (no root needed), "
+    "Debian's `pocl-opencl-icd` on other processors, or the driver of the GPU's vendor."
+)
+
+# A selector that is one of these words means the runtime, not a processor of that make.
+_RUNTIMES = {
+    "intel": "intel(r) opencl",
+    "pocl": "portable computing language",
+    "oclgrind": "oclgrind",
+}
+
+
+def devices() -> tuple[Device, ...]:
+    """The OpenCL devices of this machine, in an order that does not change.
+
+    GPUs first, then accelerators, then processors (Intel's runtime before the others), simulators
+    (Oclgrind) last. Empty if there is none; `find_device` then says what to install.
+    """
+    return tuple(device for device, _ in _found()[0])
+
+
+def device_notes() -> tuple[str, ...]:
+    """Sentences about runtimes that are installed and cannot be used."""
+    return _found()[1]
+
+
+def find_device(selector: str | None = None) -> Device:
+    """The device that a selector names.
+
+    None is the first device, a number the one with that index in `devices()`, and anything else
+    a part of "PLATFORM DEVICE TYPE" in any case: "portable", "nvidia", "cpu". The words "intel",
+    "pocl" and "oclgrind" mean these runtimes. "profile:NAME" is a device that is not attached
+    (liftpy/constraints/profile.py): nothing runs on it.
+
+    Raises DeviceRefused if there is no device at all, UnknownName if none fits.
+    """
+    if selector is not None and selector.startswith(PROFILE):
+        return profile(selector.removeprefix(PROFILE)).device
+    known, notes = devices(), device_notes()
+    if not known:
+        raise DeviceRefused(" ".join(("there is no OpenCL device.", *notes, HOW_TO_GET_A_DEVICE)))
+    if selector is None:
+        return known[0]
+    fitting = those_named(selector, known)
+    if not fitting:
+        listing = [f"  {index}  {d.platform}: {d.name}" for index, d in enumerate(known)]
+        refused = f"there is no device '{selector}'; name one by its number or a part of its name:"
+        word = selector.casefold().strip()
+        named = bool(word) and not word.isdecimal()
+        found = [f"{PROFILE}{p.name}" for p in profiles() if named and word in p.name]
+        hint = [f"or, for its limits alone, {' or '.join(found)}"] if found else []
+        raise UnknownName("\n".join((refused, *listing, *hint, *notes)))
+    return fitting[0]
+
+
+def those_named(selector: str, known: Sequence[Device]) -> Sequence[Device]:
+    """Of some devices those that a selector names: by their number, or a part of their name."""
+    if selector.isdecimal():
+        return known[int(selector) : int(selector) + 1]
+    return tuple(device for device in known if _fits(device, selector.casefold().strip()))
+
+
+def _fits(device: Device, word: str) -> bool:
+    if word in _RUNTIMES:
+        return _RUNTIMES[word] in device.platform.casefold()
+    return bool(word) and word in f"{device.platform} {device.name} {device.type}".casefold()
+
+
+def handle_of(device: Device) -> cl.Device:
+    """What pyopencl has of a device. Raises DeviceRefused if this machine does not have it."""
+    wanted = (device.fingerprint, device.ordinal)
+    handle = next((h for d, h in _found()[0] if (d.fingerprint, d.ordinal) == wanted), None)
+    if handle is None:
+        here = ", ".join(f"{d.platform}: {d.name}" for d in devices()) or "none"
+        raise DeviceRefused(
+            f"This machine has no device {device.platform}: {device.name} with driver "
+            f"{device.driver_version}; it has: {here}. {HOW_TO_GET_A_DEVICE}"
+        )
+    return handle
+
+
+@functools.cache
+def _found() -> tuple[tuple[tuple[Device, cl.Device], ...], tuple[str, ...]]:
+    """Devices with their handles, in order, and notes on what cannot be used."""
+    notes = list(registration.notes)
+    if no_loader is not None:
+        return (), (*notes, no_loader)
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error as error:
+        if error.code != cl.status_code.PLATFORM_NOT_FOUND_KHR:
+            notes.append(f"The OpenCL loader failed: {reason(error)}.")
+        return (), tuple(notes)
+    handles: list[tuple[Device, cl.Device]] = []
+    for platform in platforms:
+        try:
+            handles += [(_describe(platform, handle), handle) for handle in platform.get_devices()]
+        except cl.Error as error:
+            notes.append(f"The platform {platform.name.strip()} failed: {reason(error)}.")
+    handles.sort(key=lambda pair: _rank(pair[0]))
+    return tuple(_numbered(handles)), tuple(notes)
+
+
+def _describe(platform: cl.Platform, handle: cl.Device) -> Device:
+    sizes = tuple(int(size) for size in handle.max_work_item_sizes[:3])
+    return Device(
+        name=handle.name.strip(),
+        vendor=handle.vendor.strip(),
+        platform=platform.name.strip(),
+        driver_version=handle.driver_version.strip(),
+        opencl_c=handle.opencl_c_version.strip(),
+        type=_kind(handle.type),
+        compute_units=handle.max_compute_units,
+        max_work_group_size=handle.max_work_group_size,
+        max_work_item_sizes=(sizes[0], sizes[1], sizes[2]),
+        local_memory=handle.local_mem_size,
+        largest_buffer=handle.max_mem_alloc_size,
+        global_memory=handle.global_mem_size,
+        vector_width=handle.native_vector_width_float,  # preferred is 1 where it vectorises itself
+        extensions=tuple(e for e in EXTENSIONS.values() if e in handle.extensions.split()),
+    )
+
+
+def _kind(bits: int) -> Kind:
+    """The type of a device; a simulator, which claims every type, counts as a processor."""
+    if bits & cl.device_type.CPU:
+        return "CPU"
+    return "GPU" if bits & cl.device_type.GPU else "ACCELERATOR"
+
+
+def _rank(device: Device) -> tuple[int, bool, str, str, str]:
+    """Where a device stands in the order; the loader's own order is that of a directory."""
+    kind = {"GPU": 0, "ACCELERATOR": 1, "CPU": 2}[device.type]
+    rank = 3 if _fits(device, "oclgrind") else kind
+    return rank, not _fits(device, "intel"), device.platform, device.name, device.driver_version
+
+
+def _numbered(
+    handles: Iterable[tuple[Device, cl.Device]],
+) -> Iterator[tuple[Device, cl.Device]]:
+    """Gives equal devices their ordinals."""
+    seen: Counter[str] = Counter()
+    for device, handle in handles:
+        yield replace(device, ordinal=seen[device.fingerprint]), handle
+        seen[device.fingerprint] += 1

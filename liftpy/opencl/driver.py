@@ -1,0 +1,78 @@
+"""The door to pyopencl: its one import, a device that is open, and how its errors are told."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from liftpy.constraints.device import Device
+from liftpy.errors import DeviceRefused
+from liftpy.opencl import runtimes
+
+registration = runtimes.register()  # before the ICD loader is used, see liftpy/opencl/runtimes.py
+no_loader: str | None = None
+"""Why pyopencl cannot be imported: no ICD loader, or a broken one. Then there is no `cl`."""
+
+if TYPE_CHECKING:
+    import pyopencl as cl
+else:
+    try:
+        import pyopencl as cl
+    except ImportError as failure:  # said when a device is asked for
+        cl, no_loader = None, f"pyopencl cannot be imported: {failure}."
+
+_REMEDIES = {
+    "MEM_OBJECT_ALLOCATION_FAILURE": "Choose a candidate or a problem with smaller buffers.",
+    "OUT_OF_HOST_MEMORY": "Choose a candidate or a problem with smaller buffers.",
+    "OUT_OF_RESOURCES": "Choose smaller work-groups, less local memory or smaller buffers.",
+    "INVALID_WORK_GROUP_SIZE": "Choose a local size that the device allows and that divides the "
+    "global size.",
+    "INVALID_WORK_ITEM_SIZE": "Choose a local size within the device's limit in each dimension.",
+}
+
+
+@dataclass(frozen=True)
+class OpenDevice:
+    """A device of this machine, with its context and an in-order queue that notes times."""
+
+    device: Device
+    handle: cl.Device
+    context: cl.Context
+    queue: cl.CommandQueue
+
+    @classmethod
+    def of(cls, device: Device, handle: cl.Device) -> OpenDevice:
+        """Opens a device. Raises DeviceRefused if its driver gives no context."""
+        with refusal(device, "a context"):
+            context = cl.Context([handle])
+            profiling = cl.command_queue_properties.PROFILING_ENABLE
+            return cls(device, handle, context, cl.CommandQueue(context, properties=profiling))
+
+    @property
+    def alignment(self) -> int:
+        """What the place of a sub-buffer is a multiple of, in bytes."""
+        return self.handle.mem_base_addr_align // 8  # OpenCL gives it in bits
+
+
+def reason(error: cl.Error) -> str:
+    """Which function of OpenCL failed, and its code."""
+    return f"{error.routine} returned {cl.status_code.to_string(error.code)}"
+
+
+def refused(device: Device, of: str, error: cl.Error) -> DeviceRefused:
+    """An OpenCL error as the sentence that the device refused something."""
+    remedy = _REMEDIES.get(cl.status_code.to_string(error.code), "")
+    return DeviceRefused(
+        f"{device.name} ({device.platform}) refused {of}: {reason(error)}. {remedy}".rstrip()
+    )
+
+
+@contextmanager
+def refusal(device: Device, of: str) -> Generator[None]:
+    """Turns an OpenCL error into DeviceRefused."""
+    try:
+        yield
+    except cl.Error as error:
+        raise refused(device, of, error) from error

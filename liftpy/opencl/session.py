@@ -1,0 +1,183 @@
+"""A session on a device: what is built there, and what is refused before and after it is built.
+
+A `Session` has the device's context and queue; `Session.load` builds a `Module` and gives what runs
+it (liftpy/opencl/loaded.py).
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+import weakref
+from types import TracebackType
+from typing import Any, Self
+
+from liftpy.constraints.device import Device, check_attached, check_extensions
+from liftpy.errors import BuildFailed, InternalError
+from liftpy.opencl.allocations import Allocations, Room
+from liftpy.opencl.arguments import check_launch, check_memory, check_module
+from liftpy.opencl.devices import handle_of
+from liftpy.opencl.driver import OpenDevice, cl, reason, refusal
+from liftpy.opencl.kernel import Binary, Launch, Module
+from liftpy.opencl.launching import Launcher
+from liftpy.opencl.loaded import Loaded
+
+BUILD_OPTIONS = ("-cl-std=CL1.2", "-cl-mad-enable", "-cl-no-signed-zeros")
+"""How every kernel is built, on every device.
+
+Contraction to fused multiply-adds is allowed and zeros lose their sign; sums are not reassociated,
+and NaN and infinity stay what they are (so that poison shows). A result differs from another
+device's by rounding only.
+"""
+
+
+class Session:
+    """The context and the in-order, profiling queue of one device; use it in a `with`.
+
+    Raises DeviceRefused if this machine does not have the device, or its driver gives no context.
+    """
+
+    def __init__(self, device: Device) -> None:
+        check_attached(device)
+        self.device = device
+        self._open = OpenDevice.of(device, handle_of(device))
+        self._loaded: weakref.WeakSet[Loaded] = weakref.WeakSet()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Releases the device memory of everything that was loaded."""
+        for loaded in tuple(self._loaded):
+            loaded.close()
+
+    def room(self) -> Room | None:
+        """Memory for modules that are loaded one after another; None where nothing is gained."""
+        return Room(self._open) if self.device.type == "CPU" else None
+
+    def load(
+        self, module: Module, *, binary: Binary | None = None, room: Room | None = None
+    ) -> Loaded:
+        """Builds a module, or takes what was built of it.
+
+        No device memory is taken yet; then it is taken from `room`, if given.
+
+        A binary that the driver does not take is built anew, and the log says so. Raises
+        BuildFailed if the driver refuses the source, DeviceRefused if the module asks for more
+        memory or larger work-groups than the device has.
+        """
+        self._check(module)
+        program, seconds, log = self._program(module, binary)
+        loaded = self._made(module, program, seconds, log, room)
+        self._loaded.add(loaded)
+        return loaded
+
+    def binary(self, module: Module) -> Binary:
+        """What the driver makes of a module, for another session of the same device to load.
+
+        Raises what `load` raises, except for what is known of built kernels only.
+        """
+        self._check(module)
+        program, seconds, log = self._program(module, None)
+        try:
+            (code,) = program.get_info(cl.program_info.BINARIES)
+        except cl.Error:  # it keeps it to itself: `load` builds anew, and says so
+            code = b""
+        return Binary(bytes(code), seconds, log)
+
+    def _check(self, module: Module) -> None:
+        """Refuses what can be known to fail before it is built."""
+        check_module(module)
+        check_extensions(module.name, module.extensions, self.device)
+        check_memory(module, self.device)
+
+    def _program(self, module: Module, binary: Binary | None) -> tuple[Any, float, str]:
+        """A module's program, the seconds that its source took the driver, and what it wrote."""
+        note = ""
+        if binary is not None:
+            program = self._taken(binary)
+            if program is not None:
+                return program, binary.seconds, binary.log
+            note = "built anew, as the driver did not take what it had built ahead\n"
+        start = time.perf_counter()
+        program = self._build(module)
+        seconds = time.perf_counter() - start
+        log = self._log(program)
+        return program, seconds, f"{note}{log}".strip()
+
+    # `cl.Program` would keep binaries in a cache on disk, add options from the environment, and
+    # leave a file behind for each failure; the class below it, `cl._Program`, does none of that.
+
+    def _taken(self, binary: Binary) -> Any:
+        """The program of a binary; None if the driver does not take it."""
+        if not binary.code:
+            return None
+        try:
+            program: Any = cl._Program(self._open.context, [self._open.handle], [binary.code])  # noqa: SLF001  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
+            self._finish(program)
+        except cl.Error:
+            return None
+        return program
+
+    def _build(self, module: Module) -> Any:
+        """The program of a module's source."""
+        program: Any = cl._Program(self._open.context, module.source)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
+        try:
+            self._finish(program)
+        except cl.Error as error:
+            source = "\n".join(
+                f"{number:4}  {line}" for number, line in enumerate(module.source.split("\n"), 1)
+            )
+            raise BuildFailed(
+                f"The driver of {self.device.name} ({self.device.platform}) does not compile "
+                f"{module.name} with {' '.join(BUILD_OPTIONS)}: {reason(error)}.",
+                source,
+                self._log(program).strip(),
+            ) from error
+        return program
+
+    def _finish(self, program: Any) -> None:
+        """Has the driver build a program; its warnings are in the log."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cl.CompilerWarning)
+            program.build(" ".join(BUILD_OPTIONS).encode(), [self._open.handle])
+
+    def _log(self, program: Any) -> str:
+        """What the driver wrote when it built a program."""
+        return str(program.get_build_info(self._open.handle, cl.program_build_info.LOG))
+
+    def _made(
+        self, module: Module, program: Any, seconds: float, log: str, room: Room | None = None
+    ) -> Loaded:
+        """A module whose kernels a built program has; refused where the device cannot run one."""
+        kernels = {launch: _kernel(program, launch.function) for launch in module.launches}
+        for launch, kernel in kernels.items():
+            self._check_launch(module, launch, kernel)
+        memory = Allocations(self._open, module, room)
+        launcher = Launcher(self._open, module, kernels, memory)
+        return Loaded(self._open, module, memory, launcher, seconds, log)
+
+    def _check_launch(self, module: Module, launch: Launch, kernel: cl.Kernel) -> None:
+        """Refuses a launch that the device cannot hold, by what the driver says of the kernel."""
+        with refusal(self.device, f"to describe kernel {launch.function} of {module.name}"):
+            info = cl.kernel_work_group_info
+            most = kernel.get_work_group_info(info.WORK_GROUP_SIZE, self._open.handle)
+            local = kernel.get_work_group_info(info.LOCAL_MEM_SIZE, self._open.handle)
+        check_launch(module, launch, self.device, group=most, local=local)
+
+
+def _kernel(program: Any, function: str) -> cl.Kernel:
+    try:
+        return cl.Kernel(program, function)
+    except cl.Error as error:
+        raise InternalError(
+            f"a launch names the kernel {function}, which the source does not have: {reason(error)}"
+        ) from error

@@ -1,0 +1,63 @@
+"""What is built, and what is refused before and after it is built."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from liftpy.errors import BuildFailed, DeviceRefused, InternalError
+from liftpy.opencl.session import Session
+from tests.opencl.modules import COPY, SOURCE, N, W, X, Y, saxpy, single
+
+
+def test_closing_the_session_releases_everything(runtime):
+    with Session(runtime) as session:
+        loaded = session.load(saxpy())
+        loaded.set_constants({"w": W})
+        loaded.run({"x": X, "y": Y})
+    assert loaded.allocated_bytes == 0
+
+
+def test_the_build_options_keep_nan_and_infinity(session):
+    with session.load(single(COPY % "out[i] = x[i] - x[i];")) as loaded:
+        assert np.isnan(loaded.run({"x": np.full(N, np.inf, np.float32)})).all()
+
+
+def test_a_failed_build_says_program_device_and_place(session):
+    source = SOURCE.replace("t[i] + y[i]", "t[i] + nobody")
+    with pytest.raises(BuildFailed, match="does not compile saxpy with -cl-std") as refusal:
+        session.load(saxpy(source))
+    assert session.device.name in str(refusal.value)
+    assert "nobody" in refusal.value.log
+    assert "nobody" in str(refusal.value)
+    assert "  12    out[i] = t[i] + nobody;" in refusal.value.source
+
+
+def test_a_warning_of_the_driver_is_no_failure(session):
+    source = "#warning careful\n" + COPY % "int unused; out[i] = x[i];"
+    with session.load(single(source)) as loaded:
+        np.testing.assert_array_equal(loaded.run({"x": X}), X)
+
+
+def test_a_launch_of_a_kernel_that_is_not_there_is_our_defect(session):
+    with pytest.raises(InternalError, match="names the kernel k"):
+        session.load(single(SOURCE))
+
+
+def test_a_buffer_that_is_too_short_is_our_defect(session):
+    module = single(COPY % "")
+    short = replace(module.buffers[0], bytes=8)
+    with pytest.raises(InternalError, match=r"buffer x of f32\[101\] has 8 bytes"):
+        session.load(replace(module, buffers=(short, module.buffers[1])))
+
+
+def test_a_work_group_that_is_too_large_is_refused(session):
+    size = 2 * session.device.max_work_group_size
+    with pytest.raises(DeviceRefused, match=rf"work-groups of {size} work-items; .* at most \d+"):
+        session.load(single(COPY % "out[i] = x[i];", local=(size,), n=size))
+
+
+def test_a_buffer_larger_than_the_device_allows_is_refused_before_it_is_asked_for(session):
+    n = session.device.largest_buffer // 4 + 1
+    with pytest.raises(DeviceRefused, match=rf"buffer of {4 * n} bytes for w; .* at most \d+"):
+        session.load(saxpy(n=n))
