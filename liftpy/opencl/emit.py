@@ -49,11 +49,7 @@ from liftpy.ir.types import ScalarType, TupleType, Type, VectorType
 from liftpy.ir.walk import children
 from liftpy.kernels.chain import Kernel
 from liftpy.opencl import loops
-from liftpy.opencl.c import (
-    Barrier,
-    Block,
-    For,
-)
+from liftpy.opencl.c import Barrier, Block, For
 from liftpy.opencl.loops import Vector, anywhere, memories_of, vectors
 from liftpy.opencl.reading import UnrollError
 from liftpy.opencl.storing import Storing

@@ -21,11 +21,13 @@ from liftpy.ir.types import (
 from liftpy.ir.walk import scalars_in
 from liftpy.kernels.chain import Chain, Kernel, Result
 from liftpy.opencl.barriers import needed_barriers
-from liftpy.opencl.c import C_TYPES, HELPERS, Barrier, Block, For, Printer, Statement
+from liftpy.opencl.c import C_TYPES, Barrier, Block, For, Statement
 from liftpy.opencl.emit import Emitter, Env
 from liftpy.opencl.idle import skipping
+from liftpy.opencl.indices import HELPERS
 from liftpy.opencl.kernel import Buffer, Launch, Module, Names, flat
 from liftpy.opencl.memory import Part, figures, parts_of, slots
+from liftpy.opencl.printer import Printer
 from liftpy.opencl.reading import Access, UnrollError
 from liftpy.opencl.scalars import division_helpers, stream_helpers
 from liftpy.opencl.unswitch import stored_together, unswitched

@@ -9,25 +9,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from liftpy.errors import InternalError, TypeRefused
 from liftpy.ir.nat import Nat, var
 from liftpy.ir.pull import Value
 from liftpy.ir.types import FLOATS
-from liftpy.opencl.c import (
-    MAX_INT,
-    All,
-    C,
-    CallC,
-    Infix,
-    Private,
-    Ternary,
-    Text,
-    index_c,
-    magnitude,
-    vector_type,
-)
+from liftpy.opencl.c import All, C, CallC, Infix, Private, Ternary, Text, vector_type
+from liftpy.opencl.indices import MAX_INT, index_c, magnitude
 from liftpy.opencl.loops import HazardError
 from liftpy.opencl.scalars import INFIX, literal_c, operator_c
 from liftpy.opencl.scopes import Scopes
@@ -65,7 +53,8 @@ class UnrollError(Exception):
         self.names = names
 
 
-class Access(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Access:
     """One access to a buffer, for `--stage views` and for barriers."""
 
     memory: Memory
@@ -334,13 +323,13 @@ class Reading(Scopes):
             return self.scalar(term.step(term.init, at_lane(self.read, term.vector, term.lane, 0)))
         product = term.vector
         zero = isinstance(term.init, Constant) and term.init.value == 0
-        multiplies = isinstance(product, Apply) and product.op == "*"
-        if multiplies and term.type.name == "f32" and self.adds(term):
-            factors = [self.whole(a, term.lane, term.width) for a in product.args]
+        factors = product.args if isinstance(product, Apply) and product.op == "*" else ()
+        if factors and term.type.name == "f32" and self.adds(term):
+            vectors = [self.whole(a, term.lane, term.width) for a in factors]
             parts: list[C] = [] if zero else [self.scalar(term.init)]
             for start in range(0, term.width, 4):
                 stop = min(start + 4, term.width)
-                part = CallC("dot", tuple(lanes_c(f, start, stop, term.width) for f in factors))
+                part = CallC("dot", tuple(lanes_c(v, start, stop, term.width) for v in vectors))
                 parts.append(part)
             return functools.reduce(lambda total, part: Infix("+", total, part), parts)
         name = self.whole(term.vector, term.lane, term.width).text

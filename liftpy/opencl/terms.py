@@ -6,7 +6,8 @@ from functools import lru_cache
 
 from liftpy.ir.nat import Atom, Extreme, Nat, Remainder, Var, atom, nat, product, var
 from liftpy.ir.types import ScalarType
-from liftpy.opencl.c import C_TYPES, MAX_INT, All, C, CallC, RangeTest, Text, index_c, magnitude
+from liftpy.opencl.c import C_TYPES, All, C, CallC, RangeTest, Text
+from liftpy.opencl.indices import MAX_INT, index_c, magnitude
 from liftpy.opencl.scalars import literal_c
 from liftpy.views.access import (
     AccessReader,

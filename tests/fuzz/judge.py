@@ -28,8 +28,8 @@ from liftpy.errors import BuildFailed, LiftError
 from liftpy.ir.expr import FunCall, Lambda, Primitive, Program
 from liftpy.ir.walk import top_down
 from liftpy.opencl.arguments import by_buffer
-from liftpy.opencl.c import HELPERS
 from liftpy.opencl.devices import find_device
+from liftpy.opencl.indices import HELPERS
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.loaded import Loaded
 from liftpy.opencl.scalars import division_helpers
