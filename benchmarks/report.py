@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +54,13 @@ def of(result: Result, name: str) -> float | None:
 def against_best(result: Result) -> float | None:
     """The time of the fastest peer divided by liftpy's."""
     return min((t for n in rivals(result) if (t := of(result, n)) is not None), default=None)
+
+
+def against_layout(result: Result) -> float | None:
+    """The time of the fastest peer of the case's own layout divided by liftpy's; convolutions."""
+    own = "nchw" if result["case"].endswith(":nchw") else "nhwc"
+    same = [n for n in rivals(result) if result["peers"][n].get("layout") == own]
+    return min((t for n in same if (t := of(result, n)) is not None), default=None)
 
 
 def geomean(ratios: Iterable[float]) -> float:
@@ -160,18 +167,22 @@ def order(result: Result) -> list[int]:
 def group_table(results: list[Result]) -> str:
     """The times of a group in ms, and the ratios."""
     peers = list(dict.fromkeys(n for r in results for n in r["ns"] if n != "liftpy"))
-    copies = "copy" in peers
-    heads = ["case", "liftpy, events", "liftpy, host", *peers, "best peer / liftpy"]
+    more: dict[str, Callable[[Result], float | None]] = {}
+    if any(against_layout(r) for r in results):
+        more["best of its layout / liftpy"] = against_layout
+    if "copy" in peers:
+        more["copy / liftpy"] = lambda r: of(r, "copy")
+    heads = ["case", "liftpy, events", "liftpy, host", *peers, "best peer / liftpy", *more]
     rows = []
     for r in sorted(results, key=order):
         name = r["case"] + (" (busy)" if r["others"] > BUSY else "")
         cells = [name, ms(median(r, "liftpy", "events")), ms(median(r, "liftpy"))]
         cells += [ms(median(r, n)) for n in peers]
-        cells.append(ratio(against_best(r)))
-        rows.append([*cells, ratio(of(r, "copy"))] if copies else cells)
+        cells += [ratio(figure(r)) for figure in (against_best, *more.values())]
+        rows.append(cells)
     found = [t for r in results if (t := against_best(r)) is not None]
     mean = f"\n\nGeometric mean of best peer / liftpy: {geomean(found):.2f}." if found else ""
-    return table([*heads, "copy / liftpy"] if copies else heads, rows) + mean
+    return table(heads, rows) + mean
 
 
 def choice_table(results: list[Result]) -> str:

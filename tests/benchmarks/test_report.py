@@ -135,3 +135,12 @@ def test_everybody_has_a_turn_in_each_round() -> None:
     assert [len(samples[n]["wall"]) for n in "ab"] == [3, 3]
     assert min(samples["a"]["wall"] + samples["b"]["wall"]) > 2
     assert 0 <= others <= 1
+
+
+def test_peers_of_the_same_layout_have_a_column_of_their_own() -> None:
+    first = result("vgg16/0:nchw", "vgg16:nchw", {"A": 0.5, "B": 2.0})
+    first["peers"]["A"]["layout"], first["peers"]["B"]["layout"] = "nhwc", "nchw"
+    assert report.against_best(first) == 0.5
+    assert report.against_layout(first) == 2.0
+    assert "| 0.50 | 2.00 |" in report.group_table([first])
+    assert "its layout" not in report.group_table([result("dot/16", "dot", {"A": 1.0})])
