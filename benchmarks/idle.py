@@ -16,7 +16,8 @@ from turns import turn_about
 
 from liftpy.compile import compile_candidate, skeletons
 from liftpy.opencl import generate
-from liftpy.opencl.run import Loaded, Session
+from liftpy.opencl.loaded import Loaded
+from liftpy.opencl.session import Session
 from liftpy.workloads import workload
 
 CASES = (

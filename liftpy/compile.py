@@ -23,7 +23,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 FRAME = 1 << 14
-"""Operands of a frame, 8 bytes each: several times what all frames of the compiler hold."""
+"""Operands of a frame, 8 bytes each: 128 KiB and some, for which CPython takes a chunk of 256 KiB.
+
+What it leaves of the chunk is for the frames above: several times what the compiler's need.
+"""
 
 
 @dataclass(frozen=True)

@@ -323,6 +323,8 @@ class Process:
             state = psutil.Process(pid).status()
         except psutil.NoSuchProcess:  # it has ended just now
             return ""
+        if self._process.poll() is not None:  # likewise
+            return ""
         return (
             f"(process {pid}, state {state}) was killed and has not ended in {END_LIMIT:.0f} s: "
             "a driver or a debugger may hold it"

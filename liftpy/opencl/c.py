@@ -167,7 +167,7 @@ class Simple:
         return tuple(test for value in self.values if value.parts for test in guards(value))
 
 
-@dataclass
+@dataclass(frozen=True)
 class Declare(Simple):
     """A constant local variable."""
 
@@ -180,7 +180,7 @@ class Declare(Simple):
         return (self.value,)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Assign(Simple):
     """An assignment to a place, which changes nothing where one of the tests `idle` fails."""
 
@@ -193,7 +193,7 @@ class Assign(Simple):
         return self.target, self.value
 
 
-@dataclass
+@dataclass(frozen=True)
 class Do(Simple):
     """An expression for its effect, such as `vstore4`."""
 

@@ -3,8 +3,8 @@
 A fold over a padded array takes in, for each place outside, what stands there: a sum of products
 adds 0 times something. Such a step changes nothing, by the laws of its operators: 0 is neutral to
 `+` and absorbing to `*`, and -inf neutral to `max`. (Floats count as real numbers here, as in the
-rules: 0 times an infinite number is 0.) An assignment knows the tests of which each, where it
-fails, makes it change nothing (`unchanged`); so in front of a loop
+rules: 0 times NaN is left out as well, and -inf beside NaN.) An assignment knows the tests of which
+each, where it fails, makes it change nothing (`unchanged`); so in front of a loop
 
     if (tests) { the loop, where they hold }
 
@@ -177,7 +177,7 @@ def _may_both_fail(first: RangeTest, second: RangeTest) -> bool:
 
 
 def _doing(block: Block) -> Block:
-    """A block without variables that nobody reads, and without loops that do nothing."""
+    """A block without variables that nobody reads, and without loops and branches of nothing."""
     kept: list[Statement] = []
     read: set[str] = set()
     for s in reversed(block.statements):
@@ -185,6 +185,10 @@ def _doing(block: Block) -> Block:
         if isinstance(s, For):
             done = For(s.var, s.start, s.bound, s.step, _doing(s.body))
             if not done.body.statements:
+                continue
+        if isinstance(s, If):
+            done = If(s.condition, _doing(s.then), _doing(s.otherwise))
+            if not (done.then.statements or done.otherwise.statements):
                 continue
         if isinstance(done, Declare) and done.name not in read:
             continue

@@ -40,12 +40,13 @@ class Launcher:
         """Runs launches to the end: device nanoseconds of each, and the host's of all.
 
         The latter are from before the first launch until the last one is over.
-        Raises DeviceRefused, of the launch that failed.
+        Raises DeviceRefused, of the launch that failed, or of what was under way before.
         """
         armed = [(self._kernel(x), x.global_size, x.local_size) for x in launches]
         queue = self._queue
         events: list[cl.Event] = []
-        queue.finish()
+        with refusal(self._device, f"what came before the launches of {self._module.name}"):
+            queue.finish()
         # After a kernel the caches hold nothing of the host's code, so each line of it here takes
         # microseconds: the clock stands around no more than there has to be.
         try:

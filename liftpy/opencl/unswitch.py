@@ -310,7 +310,7 @@ def _value_given(c: C, holding: Known, failing: Known) -> C:
             left = tuple(t for t in tests if t not in holding)
             return Ternary(All(left), part(then), part(otherwise)) if left else part(then)
         case Ternary(condition, then, otherwise):
-            return Ternary(condition, part(then), part(otherwise))
+            return Ternary(part(condition), part(then), part(otherwise))
         case Infix(op, left, right):
             return Infix(op, part(left), part(right))
         case Prefix(op, arg):

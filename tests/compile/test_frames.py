@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import resource
+import sys
 from collections.abc import Callable
 
-from liftpy.compile import in_one_chunk
+import pytest
+
+from liftpy.compile import FRAME, compile_candidate, compile_program, in_one_chunk
 
 CALLS = 500
 DEPTHS = 300  # more than a chunk holds
@@ -39,6 +42,13 @@ def most_faults(work: Callable[[], None]) -> int:
 def test_no_call_asks_the_system_for_memory() -> None:
     """Without it, there is a depth at which every call of a loop does."""
     assert most_faults(in_one_chunk(many_calls)) < CALLS / 5
+    if sys.implementation.cache_tag == "cpython-311":  # later ones may keep their chunks
+        assert most_faults(many_calls) > CALLS / 2
+
+
+@pytest.mark.parametrize("function", [compile_candidate, compile_program])
+def test_the_compiler_is_called_in_one_chunk(function: Callable[..., object]) -> None:
+    assert function.__code__.co_stacksize == FRAME
 
 
 def test_a_function_in_one_chunk_is_the_function() -> None:

@@ -82,6 +82,15 @@ def test_a_kernel_with_versions_is_right(runtime: Device, name: str) -> None:
     agree(got, np.asarray(evaluate(parse(text), *arrays)), text)
 
 
+def test_a_guard_in_a_condition_is_known_too() -> None:
+    text = """def p(xss: [5][16]f32) = xss |> mapWrg(0, row => row
+      |> mapLcl(0, x => x + 1) |> toLocal |> pad(1, 1, 0) |> slide(3, 1)
+      |> mapLcl(0, w => w |> reduceSeq((a, x) => select(x > 3, a + 1, a), 0)))"""
+    source = compile_program(parse(text)).module.source
+    free, guarded = source.split("} else {")[:2]
+    assert free.count("?") + 1 == guarded.count("?")
+
+
 def test_a_test_that_a_loop_does_not_change_stands_in_front_of_it() -> None:
     text = "def p(xs: [4][8]f32) = xs |> pad2d(1, 0, 0, 0, 9) |> mapGlb(0, mapSeq(x => x + 1))"
     source = compile_program(parse(text)).module.source
