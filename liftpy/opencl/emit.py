@@ -202,6 +202,7 @@ class Emitter(Storing):
         self.placed.clear()
         self.parted.clear()
         self.sums.clear()
+        self.idle.equals.clear()
         self.starts.clear()
 
     def new_private(self, name: str, scalar: ScalarType, length: int) -> Memory:

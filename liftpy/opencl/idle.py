@@ -4,7 +4,7 @@ A fold over a padded array takes in, for each place outside, what stands there: 
 adds 0 times something. Such a step changes nothing, by the laws of its operators: 0 is neutral to
 `+` and absorbing to `*`, and -inf neutral to `max`. (Floats count as real numbers here, as in the
 rules: 0 times NaN is left out as well, and -inf beside NaN.) An assignment knows the tests of which
-each, where it fails, makes it change nothing (`unchanged`); so in front of a loop
+each, where it fails, makes it change nothing (`Idle`); so in front of a loop
 
     if (tests) { the loop, where they hold }
 
@@ -16,6 +16,7 @@ that goes through a block of accumulators, those outside.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from liftpy.ir.types import FLOATS, INTEGERS, SCALARS, ScalarType, integer_range
@@ -65,55 +66,69 @@ def neutral(op: str, t: ScalarType) -> float | None:
 Tests: TypeAlias = dict[RangeTest, None]
 
 
-def unchanged(place: Load, value: Term) -> tuple[RangeTest, ...]:
-    """The tests of which each, where it fails, makes a value what its place holds already."""
-    return tuple(_unchanged(place, value) or ())
+@dataclass
+class Idle:
+    """Where terms change nothing. A term may be a part of many: what was found is kept."""
 
+    equals: dict[tuple[Term, float], Tests] = field(default_factory=dict)
 
-def _unchanged(place: Load, value: Term) -> Tests | None:
-    """As `unchanged`; None for a value that always is what its place holds."""
-    match value:
-        case Load():
-            return None if (value.memory, value.index) == (place.memory, place.index) else {}
-        case Choice(condition, then, otherwise):
-            inner, outer = _unchanged(place, then), _unchanged(place, otherwise)
-            if outer is None and inner is not None:
-                return dict.fromkeys(tests_of(condition)) | inner
-            return _of_all(inner, outer)
-        case Apply(op, (left, right), t) if (unit := neutral(op, t)) is not None:
-            found = _one_unchanged(place, left, right, unit)
-            if op in COMMUTATIVE:
-                found = found | _one_unchanged(place, right, left, unit)
-            return found
-        case _:
+    def unchanged(self, place: Load, value: Term) -> tuple[RangeTest, ...]:
+        """The tests of which each, where it fails, makes a value what its place holds already."""
+        return tuple(self._unchanged(place, value, {}) or ())
+
+    def _unchanged(self, place: Load, value: Term, found: dict[Term, Tests | None]) -> Tests | None:
+        """As `unchanged`; None for a value that always is what its place holds."""
+        if value not in found:
+            found[value] = self._find_unchanged(place, value, found)
+        return found[value]
+
+    def _find_unchanged(
+        self, place: Load, value: Term, found: dict[Term, Tests | None]
+    ) -> Tests | None:
+        match value:
+            case Load():
+                return None if (value.memory, value.index) == (place.memory, place.index) else {}
+            case Choice(condition, then, otherwise):
+                inner = self._unchanged(place, then, found)
+                outer = self._unchanged(place, otherwise, found)
+                if outer is None and inner is not None:
+                    return dict.fromkeys(tests_of(condition)) | inner
+                return _of_all(inner, outer)
+            case Apply(op, (left, right), t) if (unit := neutral(op, t)) is not None:
+                tests: Tests = {}
+                for one, other in ((left, right), (right, left)):
+                    equal = self.equal(other, unit)
+                    if equal and (one is left or op in COMMUTATIVE):
+                        tests |= _of_all(self._unchanged(place, one, found), equal) or {}
+                return tests
+            case _:
+                return {}
+
+    def equal(self, term: Term, number: float) -> Tests:
+        """The tests of which each, where it fails, makes a term this number."""
+        if not term.parts:
             return {}
+        key = term, number
+        if key not in self.equals:
+            self.equals[key] = self._find_equal(term, number)
+        return self.equals[key]
 
-
-def _one_unchanged(place: Load, one: Term, other: Term, unit: float) -> Tests:
-    """The tests of which each, where it fails, makes one term unchanged and the other neutral."""
-    equal = _equal(other, unit)
-    return (_of_all(_unchanged(place, one), equal) or {}) if equal else equal
-
-
-def _equal(term: Term, number: float) -> Tests:
-    """The tests of which each, where it fails, makes a term this number."""
-    if not term.parts:
-        return {}
-    match term:
-        case Choice(condition, then, Constant(value)) if value == number:
-            return dict.fromkeys(tests_of(condition)) | _equal(then, number)
-        case Choice(_, then, otherwise):
-            return _both(_equal(then, number), _equal(otherwise, number))
-        case Apply("*", (left, right)) if number == 0:
-            return _equal(left, number) | _equal(right, number)
-        case Apply("+" | "-", (left, right)) if number == 0:
-            return _both(_equal(left, number), _equal(right, number))
-        case Apply("min" | "max", (left, right)):
-            return _both(_equal(left, number), _equal(right, number))
-        case Apply(op, (arg,)) if number == 0 and op in KEEPS_ZERO:
-            return _equal(arg, number)
-        case _:
-            return {}
+    def _find_equal(self, term: Term, number: float) -> Tests:
+        match term:
+            case Choice(condition, then, Constant(value)) if value == number:
+                return dict.fromkeys(tests_of(condition)) | self.equal(then, number)
+            case Choice(_, then, otherwise):
+                return _both(self.equal(then, number), self.equal(otherwise, number))
+            case Apply("*", (left, right)) if number == 0:
+                return self.equal(left, number) | self.equal(right, number)
+            case Apply("+" | "-", (left, right)) if number == 0:
+                return _both(self.equal(left, number), self.equal(right, number))
+            case Apply("min" | "max", (left, right)):
+                return _both(self.equal(left, number), self.equal(right, number))
+            case Apply(op, (arg,)) if number == 0 and op in KEEPS_ZERO:
+                return self.equal(arg, number)
+            case _:
+                return {}
 
 
 def _both(left: Tests, right: Tests) -> Tests:

@@ -22,7 +22,7 @@ from liftpy.errors import InternalError
 from liftpy.ir.nat import ZERO, Nat, nat, var
 from liftpy.ir.pull import Pull
 from liftpy.opencl.c import All, Assign, Block, CallC, Do, If, Text, vector_type
-from liftpy.opencl.idle import unchanged
+from liftpy.opencl.idle import Idle
 from liftpy.opencl.loops import Vector
 from liftpy.opencl.reading import Access, Reading
 from liftpy.opencl.scopes import NotUniformError
@@ -71,6 +71,7 @@ class Storing(Reading):
 
     depth: int = field(init=False, default=0)
     parted: dict[tuple[Nat, str], tuple[Nat, Nat]] = field(init=False, default_factory=dict)
+    idle: Idle = field(init=False, default_factory=Idle)
     placed: dict[tuple[int, str, int], tuple[Term, Term]] = field(init=False, default_factory=dict)
     streams: bool = field(init=False, default=False)
 
@@ -257,7 +258,7 @@ class Storing(Reading):
         elif width == 1:
             self.share(value)
             text = self.scalar(value)
-            self.put(Assign(self.place(dest, 1), text, unchanged(dest, value)))
+            self.put(Assign(self.place(dest, 1), text, self.idle.unchanged(dest, value)))
             self.note_store(dest, 1)
         elif (first := self.start(dest.index, lane, width)) is not None:
             self.put_vector(dest, store, Load(dest.memory, first, dest.alias))
@@ -285,7 +286,7 @@ class Storing(Reading):
         kind = vector_type(start.type.name, width)
         whole = c if is_vector else CallC(f"({kind})", (c,))
         if start.memory.space == "private":
-            tests = unchanged(dest, value)
+            tests = self.idle.unchanged(dest, value)
             idle = tuple(t for t in tests if lane not in t.index.names())
             self.put(Assign(self.place(start, width), whole, idle))
         else:

@@ -12,7 +12,7 @@ from liftpy.compile import compile_program
 from liftpy.constraints.device import Device
 from liftpy.ir.nat import nat, var
 from liftpy.ir.types import FLOATS, I32, INTEGERS, ScalarType, integer_range
-from liftpy.opencl.idle import COMMUTATIVE, KEEPS_ZERO, NEUTRAL, neutral, unchanged
+from liftpy.opencl.idle import COMMUTATIVE, KEEPS_ZERO, NEUTRAL, Idle, neutral
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.operations import DTYPES, OPERATIONS, convert
@@ -59,13 +59,14 @@ def test_zero_stays_zero(t: ScalarType) -> None:
 # --- terms ----------------------------------------------------------------------------------------
 
 PLACE = Load(Memory("acc", "private", I32, 1), nat(0))
+X = Memory("x", "global", I32, 9)
 
 
 def term(rng: random.Random, read: AccessReader, depth: int) -> Term:
     """A term of whole numbers that may read the place, behind conditions or not."""
     if depth == 0 or rng.random() < 0.1:
         constant = read.literal(rng.choice([0, 0, 1, 5, *integer_range(I32)]), I32)
-        return rng.choice([PLACE, constant, Load(Memory("x", "global", I32, 9), var("i", 0, 8))])
+        return rng.choice([PLACE, constant, Load(X, var("i", 0, 8))])
     if rng.random() < 0.4:
         index = rng.choice([1, 1, -1]) * var(rng.choice("ij"), 0, 8) + rng.randint(-4, 4)
         inside = read.inside(index, rng.randint(1, 8))
@@ -98,13 +99,23 @@ def test_a_value_is_unchanged_where_a_test_fails() -> None:
     rng, found = random.Random(3), 0
     for _ in range(2000):
         value = term(rng, AccessReader(), 4)
-        tests = unchanged(PLACE, value)
+        tests = Idle().unchanged(PLACE, value)
         for test, i, j in itertools.product(tests, range(9), range(9)):
             at = {"i": i, "j": j}
             if not holds_at(test, at):
                 found += 1
                 assert all(number(value, at, held) == held for held in (-9, 0, 1, 13))
     assert found > 1000
+
+
+def test_a_term_that_is_part_of_many_is_looked_at_once() -> None:
+    read = AccessReader()
+    guarded = read.either(read.inside(var("i", 0, 8) - 1, 9), Load(X, nat(0)), read.literal(0, I32))
+    value = sums = guarded
+    for _ in range(200):  # twice as many paths with each
+        sums = read.operate("+", (sums, sums))
+        value = read.operate("+", (value, sums))
+    assert len(Idle().unchanged(PLACE, read.operate("+", (PLACE, value)))) == 1
 
 
 # --- kernels --------------------------------------------------------------------------------------
