@@ -18,6 +18,8 @@ from prefetch import events, numbers, over
 from turns import turn_about
 
 from liftpy.compile import compile_candidate, skeletons
+from liftpy.ir.expr import Program
+from liftpy.opencl.kernel import Module
 from liftpy.opencl.loaded import Loaded
 from liftpy.opencl.session import Session
 from liftpy.workloads import workload
@@ -30,6 +32,17 @@ class Both:
     program: str
     words: dict[str, str]
     sizes: dict[str, int]
+
+    @property
+    def numbers(self) -> str:
+        """The sizes as text."""
+        return " ".join(f"{n}={v}" for n, v in self.sizes.items())
+
+    def module(self, choice: str, word: str) -> Module:
+        """The candidate with a word for the choice that is compared."""
+        wanted = self.words | {choice: word}
+        made = skeletons(workload(self.program), ("direct", "tiled"))
+        return compile_candidate(next(s for s in made if has(wanted, dict(s.choices))), self.sizes)
 
 
 def blocks(program: str, kappa: int, sigma: int, level: str = "glb") -> Both:
@@ -75,40 +88,43 @@ CHOICES: dict[str, tuple[tuple[str, str], tuple[Both, ...]]] = {
 """Of each choice the two words, the one that is to gain first, and what to compare them on."""
 
 
-def has(both: Both, choices: dict[str, str]) -> bool:
+def has(words: dict[str, str], choices: dict[str, str]) -> bool:
     """Whether choices are those of a candidate, as far as its program has them."""
-    return all(choices.get(name, word) == word for name, word in both.words.items())
+    return all(choices.get(name, word) == word for name, word in words.items())
 
 
 def compare(choice: str, words: tuple[str, str], both: Both, session: Session, rounds: int) -> None:
     """Print the time of the first word as a ratio to the second's, and the scratch memory."""
-    program = workload(both.program)
+    modules: dict[str, Module] = {}
+    for word in words:
+        modules[word] = both.module(choice, word)
+    scratch = [module.memory.scratch for module in modules.values()]
+    level = both.words.get("level") or both.words["map"]
+    print(f"{both.program:28} {level:18} {both.numbers:28}", end=" ")
+    print(f"{turns_of(workload(both.program), modules, session, rounds)}; scratch {scratch}")
+
+
+def turns_of(program: Program, modules: dict[str, Module], session: Session, rounds: int) -> str:
+    """The first module's time as a ratio to the second's, of the least and the median, as text.
+
+    Their results must be equal.
+    """
     arrays = numbers(program)
     held: dict[str, Loaded] = {}
-    results: dict[str, np.ndarray] = {}
-    scratch: list[int] = []
-    for word in words:
-        wanted = Both(both.program, both.words | {choice: word}, both.sizes)
-        made = (s for s in skeletons(program, ("direct", "tiled")) if has(wanted, dict(s.choices)))
-        module = compile_candidate(next(made), both.sizes)
-        scratch.append(module.memory.scratch)
-        held[word] = session.load(module)
-        held[word].set_constants({n: arrays[n] for n in program.constants})
+    results: list[np.ndarray] = []
+    for form, module in modules.items():
+        held[form] = session.load(module)
+        held[form].set_constants({n: arrays[n] for n in program.constants})
         inputs = {n: a for n, a in arrays.items() if n not in program.constants}
-        results[word] = held[word].run(inputs)
-    first, second = words
-    np.testing.assert_array_equal(results[first], results[second])
+        results.append(held[form].run(inputs))
+    np.testing.assert_array_equal(*results)
     samples, others = turn_about({form: events(loaded) for form, loaded in held.items()}, rounds)
-    ours, theirs = samples[first]["events"], samples[second]["events"]
+    ours, theirs = (samples[form]["events"] for form in modules)
     median = statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
-    ratios = f"{min(ours) / min(theirs):.3f} {median:.3f}"
-    times = f"{min(ours) / 1e6:.2f} of {min(theirs) / 1e6:.2f} ms"
-    sizes = " ".join(f"{n}={v}" for n, v in both.sizes.items())
-    level = both.words.get("level") or both.words["map"]
-    what = f"{both.program:28} {level:18} {sizes:28}"
-    print(f"{what} {ratios} {times}; scratch {scratch}; others {others:.0%}", flush=True)
     for loaded in held.values():
         loaded.close()
+    ratios = f"{min(ours) / min(theirs):.3f} {median:.3f}"
+    return f"{ratios} {min(ours) / 1e6:.2f} of {min(theirs) / 1e6:.2f} ms; others {others:.0%}"
 
 
 if __name__ == "__main__":
