@@ -9,18 +9,26 @@ LIMIT  ?= 180
 DB     ?= vgg16-$(LAYER)-seed$(SEED).db
 PYTEST ?= -n auto --dist worksteal
 CASES  ?= '*'
+# What needs no device and starts no process, and the doctests.
+QUICK  ?= tests/ir tests/primitives tests/rewrite tests/semantics tests/constraints \
+          tests/benchmarks tests/errors/test_messages.py liftpy
+PROGRAMS ?= 3000
+FIRST  ?= 0
 
 VENV := .venv
 BIN  := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup explore format lint check test prove docs bench clean
+.PHONY: help setup explore format lint check quick test soak prove docs bench clean
 .DELETE_ON_ERROR:
+# Tests start some hundred processes, each of which would compile liftpy anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  explore takes LAYER=$(LAYER) SAMPLES=$(SAMPLES) SEED=$(SEED) LIMIT=$(LIMIT) (seconds) DB=$(DB)"
+	@echo "  soak takes PROGRAMS=$(PROGRAMS) FIRST=$(FIRST), a seed"
 	@echo "  bench takes CASES=$(CASES), patterns of names such as 'vgg16/*'"
 	@echo "  test and check take PYTEST=\"$(PYTEST)\"; set-up takes PYTHON=$(PYTHON)"
 
@@ -41,11 +49,18 @@ lint: $(VENV)/.dev
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
-check: lint ## format, lint, types, imports, and the tests that take seconds
-	$(BIN)/pytest $(PYTEST) -m "not slow"
+# What judges the types runs on one core, beside the tests.
+check: $(VENV)/.dev ## for each edit: format, lint, types, imports, and the tests without a device
+	@$(MAKE) --no-print-directory -j 2 lint quick
+
+quick: $(VENV)/.dev
+	$(BIN)/pytest $(PYTEST) -m "not slow" $(QUICK)
 
 test: lint ## format, lint, types, imports, and all tests
 	$(BIN)/pytest $(PYTEST)
+
+soak: $(VENV)/.dev ## 3,000 random programs with names in each other on both runtimes; tests/fuzz/soak.json
+	PYTHONPATH=. $(BIN)/python tests/fuzz/soak.py --count $(PROGRAMS) --start $(FIRST)
 
 prove: $(VENV)/.dev ## proves every primitive and every rule, now
 	$(BIN)/liftpy prove

@@ -25,7 +25,6 @@ from report import table
 
 import liftpy as lp
 from liftpy.compile import compile_candidate
-from liftpy.explore.candidate import FAMILY, words
 from liftpy.explore.check import Error
 from liftpy.explore.inputs import inputs
 from liftpy.explore.meaning import Judge, expected
@@ -90,7 +89,7 @@ def main() -> int:
                 assert isinstance(error, Error), error
                 with stage("time"):
                     rows = timed(loaded, best)
-            families.append(str(words(candidate.skeleton)[FAMILY]))
+            families.append(candidate.skeleton.family)
             took = round(statistics.median(map(sum, rows)))
             best = took if best is None else min(best, took)
             trials.append(Trial(candidate, took, module.memory.peak))

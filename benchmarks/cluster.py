@@ -94,7 +94,7 @@ def prepared(count: int) -> list[Candidate]:
     for candidate in candidates:
         module = compile_candidate(candidate.skeleton, candidate.assignment)
         made = Compiled(module, source_sha(module.source))
-        MADE[candidate.skeleton.key, str(candidate.assignment)] = made
+        MADE[candidate.skeleton.key, str(candidate.point)] = made
     return candidates
 
 
@@ -107,7 +107,7 @@ def simulated(
 ) -> tuple[float, int]:
     """A campaign on so many workers; wall seconds, and the most tasks that the scheduler held."""
     for candidate, taken in zip(candidates, seconds, strict=True):
-        made = MADE[candidate.skeleton.key, str(candidate.assignment)]
+        made = MADE[candidate.skeleton.key, str(candidate.point)]
         SECONDS[made.sha] = taken
     held = []
     cluster = LocalCluster(
@@ -117,8 +117,9 @@ def simulated(
         threads_per_worker=1,
         resources={"DEVICE": 1},
         memory_limit=0,  # all of them are one process here
-        dashboard_address=None,
-        worker_dashboard_address=None,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        worker_dashboard_address="127.0.0.1:0",
     )
     given, arrays = Inputs.of(PROGRAM)
     wanted = expected(PROGRAM, arrays, tolerance=TOLERANCE)
@@ -146,7 +147,7 @@ def messages(candidates: list[Candidate]) -> None:
     given, arrays = Inputs.of(PROGRAM)
     setup = Setup("", DEVICE, given, expected(PROGRAM, arrays, tolerance=TOLERANCE))
     there = [
-        len(pickle.dumps(Measure(MADE[c.skeleton.key, str(c.assignment)].module, 1, 60.0)))
+        len(pickle.dumps(Measure(MADE[c.skeleton.key, str(c.point)].module, 1, 60.0)))
         for c in candidates
     ]
     answer = Sleeper().ask(Measure(next(iter(MADE.values())).module, 1, 60.0))

@@ -194,7 +194,7 @@ def draws(total: int, seed: int) -> list[str]:
             owed -= 1
             drawn[device] += 1
             system = members[candidate.skeleton.key].system
-            point = candidate.assignment
+            point = candidate.point
             inside = all(p.low <= point[p.name] <= p.high for p in system.parameters)
             conditions += len(system.clauses)
             broken = [str(c) for c in system.clauses if not c.constraint.holds(point)]

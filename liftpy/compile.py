@@ -15,9 +15,10 @@ from liftpy.kernels.chain import Chain, chain
 from liftpy.opencl.generate import EmittedKernel, assemble
 from liftpy.opencl.kernel import Module
 from liftpy.rewrite.skeleton import Skeleton
+from liftpy.rewrite.strategies.families import skeleton as skeleton_named
 from liftpy.rewrite.strategies.families import skeletons
 
-__all__ = ["Compilation", "compile_candidate", "compile_program", "skeletons"]
+__all__ = ["Compilation", "compile_candidate", "compile_program", "skeleton_named", "skeletons"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -86,8 +87,20 @@ def compile_program(lowered: Program) -> Compilation:
 
 
 @in_one_chunk
-def compile_candidate(skeleton: Skeleton, assignment: Mapping[str, int]) -> Module:
-    """The kernels of one point of a space."""
+def compile_candidate(skeleton: Skeleton, assignment: Mapping[str, str | int]) -> Module:
+    """The kernels of one point of a space.
+
+    `assignment` has a number for each size of the skeleton, and may name its structural choices
+    too. ConstraintRefused if it lacks a size, or makes another choice than the skeleton does.
+    """
+    chosen = skeleton.words
+    other = [n for n, word in assignment.items() if n in chosen and str(word) != chosen[n]]
+    if other:
+        message = (
+            f"{skeleton.key} is not what the assignment says: it has {other[0]}="
+            f"{chosen[other[0]]}, not {assignment[other[0]]}; compile the skeleton that has"
+        )
+        raise ConstraintRefused(message)
     missing = sorted({p.name for p in skeleton.parameters} - set(assignment))
     if missing:
         message = (
@@ -96,4 +109,5 @@ def compile_candidate(skeleton: Skeleton, assignment: Mapping[str, int]) -> Modu
         )
         raise ConstraintRefused(message)
     with collection_paused():
-        return compile_program(skeleton.at(dict(assignment))).module
+        point = {p.name: int(assignment[p.name]) for p in skeleton.parameters}
+        return compile_program(skeleton.at(point)).module

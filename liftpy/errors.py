@@ -3,6 +3,7 @@
     LiftError                    the user's: exit code 1
       SyntaxRefused              a text that is not a program, with a caret
       TypeRefused                an expression whose types or sizes do not fit
+        NoSuchAttribute          an attribute that an expression does not have, such as `xs.shape`
       RuleRefused                a rule that is not proved, or does not apply where it was asked to
       ConstraintRefused          an assignment that breaks conditions, or a space without points
       UnknownName                a workload, primitive, rule, device, candidate nobody knows
@@ -16,6 +17,8 @@
       StoreRefused               a database of another program, version or device
       ResultsRefused             what a board printed is not whole, or of something else
       Unsatisfiable              conditions that no choice satisfies; `explore` exits with 3
+      MemoryRefused              arrays that this machine cannot hold
+      TimeUp                     a time limit ended in the middle of something
     NothingMeasured              a campaign in which nothing valid was measured: exit code 3
     InternalError                ours: exit code 70
       StrayWrite                 a kernel wrote outside of a buffer, or into one it may only read
@@ -32,6 +35,8 @@ class LiftError(Exception):
     """An error of the user's program, text, choice or machine."""
 
     exit_code = 1
+    #: Whether the message says where in a Python function the refusal is.
+    located = False
 
 
 class SyntaxRefused(LiftError):
@@ -40,6 +45,10 @@ class SyntaxRefused(LiftError):
 
 class TypeRefused(LiftError):
     """Types or sizes do not fit."""
+
+
+class NoSuchAttribute(TypeRefused, AttributeError):
+    """What an expression does not have, such as `xs.shape`: `hasattr` and its like say no."""
 
 
 class RuleRefused(LiftError):
@@ -116,6 +125,14 @@ def unsatisfiable(error: BaseException) -> bool:
     """Whether an error says that no choice satisfies the conditions, or is raised from one."""
     cause = error.__cause__
     return isinstance(error, Unsatisfiable) or (cause is not None and unsatisfiable(cause))
+
+
+class MemoryRefused(LiftError):
+    """Arrays are larger than the memory that is free; the message has their size."""
+
+
+class TimeUp(LiftError):
+    """A time limit ended; the message says in the middle of what."""
 
 
 class NothingMeasured(LiftError):

@@ -1,18 +1,26 @@
-"""What all tests share: Hypothesis profiles, OpenCL runtimes, golden files."""
+"""What all tests share: Hypothesis profiles, OpenCL runtimes, golden files, and what is left."""
 
+import gc
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from liftpy.boards.bundle import HOST
-from liftpy.errors import DeviceRefused, UnknownName
-from liftpy.opencl.devices import find_device
+# Tests start processes that would each compile liftpy anew; pytest would, every test file.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+from liftpy.boards.bundle import HOST  # noqa: E402
+from liftpy.errors import DeviceRefused, UnknownName  # noqa: E402
+from liftpy.explore.process import Process  # noqa: E402
+from liftpy.opencl.devices import find_device  # noqa: E402
+from tests import processes, shared  # noqa: E402
 
 TESTS = Path(__file__).parent
 
@@ -34,6 +42,50 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write the golden files anew; look at the diff before you commit it",
     )
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Has the garbage collector leave alone what is there to stay: modules, tests, z3."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_is_left_running() -> Iterator[None]:
+    """No process outlives the module whose tests started it, nor the processes in between."""
+    yield
+    left = processes.of_these_tests()
+    processes.until(
+        lambda: not any(map(processes.runs, left)),
+        lambda: f"left running: {[p.as_dict(['pid', 'cmdline']) for p in left]}",
+    )
+
+
+@pytest.fixture(scope="module")
+def derived_once() -> Iterator[None]:
+    """Programs of one text are derived once, for all runtimes and modules (tests/shared.py)."""
+    with shared.deriving_once():
+        yield
+
+
+@pytest.fixture(scope="module")
+def in_one_process(derived_once, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Commands and campaigns of the module make once what they have in common (tests/shared.py)."""
+    with shared.in_one_process(of_all_workers(tmp_path_factory, "binaries")):
+        yield
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where draws are kept (tests/draws.py)."""
+    return of_all_workers(tmp_path_factory, "draws")
+
+
+@pytest.fixture
+def processes_of_its_own(in_one_process, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test in such a module whose campaigns have real processes all the same."""
+    monkeypatch.setattr(sys.modules[Process.__module__], "Process", Process)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -83,8 +135,6 @@ def board(pocl, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = subprocess.run(
         [make, f"CFLAGS={C99}"], cwd=folder, capture_output=True, text=True, check=False
     )
-    if "CL/cl.h" in made.stderr or "-lOpenCL" in made.stderr:
-        absent("opencl-dev", "install opencl-headers and ocl-icd-opencl-dev")
     assert made.returncode == 0, made.stderr
     return folder / "board"
 
@@ -108,6 +158,14 @@ def golden(request: pytest.FixtureRequest) -> Callable[..., None]:
         assert text == file.read_text(encoding="utf-8"), f"differs from {file} (--update-golden)"
 
     return compare
+
+
+def of_all_workers(tmp_path_factory: pytest.TempPathFactory, name: str) -> Path:
+    """A folder of this run of the tests, the same for all workers of pytest-xdist."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 def absent(runtime: str, reason: str) -> None:

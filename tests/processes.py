@@ -4,6 +4,7 @@ A process may end between two looks at it, and an ended one stays in the system'
 without a command line, until its starter has waited for it: neither is there any more.
 """
 
+import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -28,6 +29,23 @@ def started(word: str) -> list[psutil.Process]:
         with suppress(psutil.NoSuchProcess):  # of which ZombieProcess is a kind
             if word in " ".join(child.cmdline()):
                 found.append(child)
+    return found
+
+
+MARK = "LIFTPY_TESTS_OF"
+"""What is started has this in its environment: the process that runs the tests."""
+
+os.environ[MARK] = str(os.getpid())
+
+
+def of_these_tests() -> list[psutil.Process]:
+    """What the tests of this process have started that runs, also if its starter is gone."""
+    found, me = [], os.getpid()
+    for process in psutil.process_iter():
+        with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            own = process.pid != me and process.environ().get(MARK) == str(me)
+            if own and runs(process):
+                found.append(process)
     return found
 
 

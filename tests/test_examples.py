@@ -52,6 +52,15 @@ def convolution(x: Array, w: Array, b: Array) -> Array:
     return np.einsum("ijckl,mklc->ijm", windows(wide(x, 2, "constant"), 3, 3), w) + b
 
 
+def attention(q: Array, k: Array, v: Array) -> Array:
+    scores = np.exp(np.einsum("hid,hjd->hij", q, k) * 0.125)
+    return scores / scores.sum(-1, keepdims=True) @ v
+
+
+def perceptron(x: Array, w: Array, u: Array, last: Array) -> Array:
+    return np.maximum(np.maximum(x @ w.T, 0) @ u.T, 0) @ last.T
+
+
 #: The examples that are built-in programs of these names, written as text.
 BUILT_IN: dict[str, str] = {
     "acoustic.lift": "stencil/acoustic/5x7x3",
@@ -100,16 +109,23 @@ BUILT_IN: dict[str, str] = {
 
 #: The references of the others, in float64.
 REFERENCES: dict[str, Callable[..., Any]] = {
+    "attention.lift": attention,
     "blur.py": lambda x: windows(wide(x, 2, "constant"), 3, 3).mean((2, 3)),
     "box_blur.lift": lambda x: windows(wide(x, 2), 3, 3).mean((3, 4)),
     "complex_dot.lift": complex_dot,
     "convolution.py": convolution,
     "heat.lift": lambda x: windows(wide(x, 3), 3, 3, 3).mean((3, 4, 5)),
+    "perceptron.lift": perceptron,
 }
 
 
 #: Numbers for the sizes that these leave open.
-SIZES = {"box_blur.lift": {"h": 19, "w": 23}, "complex_dot.lift": {"n": 1001}}
+SIZES = {
+    "attention.lift": {"heads": 3, "n": 7, "d": 5},
+    "box_blur.lift": {"h": 19, "w": 23},
+    "complex_dot.lift": {"n": 1001},
+    "perceptron.lift": {"batch": 7, "inputs": 13, "hidden": 11, "outputs": 3},
+}
 
 FILES = sorted((*REFERENCES, *BUILT_IN))
 

@@ -20,7 +20,12 @@ def thinned(many: Iterable[T], device: Device) -> list[T]:
     seldom hangs on one candidate.
     """
     found = list(many)
-    return found if device == first() else found[::PART]
+    return found if is_first(device) else found[::PART]
+
+
+def is_first(device: Device) -> bool:
+    """Whether it is that device; its limits may have changed (PoCL's follow the free memory)."""
+    return device.fingerprint == first().fingerprint
 
 
 @cache

@@ -1,10 +1,11 @@
 """A bundle: a folder that builds and runs candidates with a C compiler and an OpenCL driver only.
 
 kernels/ID.cl      the text of each candidate's kernels
-inputs/N-NAME.bin  the inputs, as they lie in memory, low bytes first
+inputs/N-NAME.bin  the inputs, as they lie in memory, low bytes first (liftpy.files.naming)
 expected/N.bin     points of each component of the result: an index (u64), and the value there (f64,
                    of whole numbers i64)
 plan.txt           what `board` reads (liftpy/boards/plan.py)
+library.txt        where the machine that made the bundle has its OpenCL library
 manifest.json      the same for people and programs, with the SHA-256 of every file
 *.c *.h Makefile   the program `board`
 """
@@ -13,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ import numpy as np
 
 from liftpy.boards.plan import Part, Wanted, plan_text
 from liftpy.compile import compile_candidate
+from liftpy.constraints.device import Device
 from liftpy.errors import LiftError, StoreRefused
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.check import Expected
@@ -32,7 +33,10 @@ from liftpy.explore.meaning import expected
 from liftpy.explore.reading import Reader
 from liftpy.explore.replay import stored_candidate
 from liftpy.explore.rows import Identity
+from liftpy.files.naming import file_names
+from liftpy.files.writing import write_files
 from liftpy.ir.types import components
+from liftpy.opencl.runtimes import libraries
 from liftpy.opencl.session import BUILD_OPTIONS
 from liftpy.primitives.text import parse
 
@@ -70,7 +74,7 @@ class Bundle:
             candidates = [stored_candidate(store, row) for row in rows]
             for row, candidate in zip(rows, candidates, strict=True):
                 source, _ = store.kernels(row.id)
-                now = compile_candidate(candidate.skeleton, candidate.assignment).source
+                now = compile_candidate(candidate.skeleton, candidate.point).source
                 if candidate.key != row.id or source not in {None, now}:
                     raise StoreRefused(
                         f"candidate {row.id} of {path} has kernels that this liftpy does not make "
@@ -80,27 +84,27 @@ class Bundle:
 
 
 def write(bundle: Bundle, folder: Path) -> None:
-    """Writes a bundle into a new folder. LiftError if it has something, or cannot be written."""
+    """Writes a bundle into a new folder: all of it, or nothing.
+
+    LiftError if the folder has something, or cannot be written.
+    """
     try:
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise LiftError(
-                f"{folder} is not empty, and was left as it is: results may lie there. Name a new "
-                "folder with -o"
-            )
-        files = dict(_files(bundle))
-        for name, content in files.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes(content)
-        for path in HOST:
-            shutil.copyfile(path, folder / path.name)
-    except OSError as error:
+        used = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    except (OSError, ValueError) as error:
         raise LiftError(f"{folder} cannot be written: {error}") from error
+    if used:
+        raise LiftError(
+            f"{folder} is not empty, and was left as it is: results may lie there. Name a new "
+            "folder with -o"
+        )
+    write_files(folder, {**dict(_files(bundle)), **{p.name: p.read_bytes() for p in HOST}})
 
 
 def _files(bundle: Bundle) -> Iterator[tuple[str, bytes]]:
     """The files of a bundle but for the program, the manifest last."""
     program = parse(bundle.identity.text)
     settings = bundle.identity.settings
+    device = Device.from_json(bundle.identity.device)
     arrays = inputs(program, settings["input_seed"])
     sums: dict[str, str] = {}
 
@@ -108,7 +112,8 @@ def _files(bundle: Bundle) -> Iterator[tuple[str, bytes]]:
         sums[name] = hashlib.sha256(content).hexdigest()
         return name, content
 
-    for name, array in _arrays(arrays):
+    each = list(_arrays(arrays))
+    for name, (_, array) in zip(file_names(name for name, _ in each), each, strict=True):
         yield summed(f"inputs/{len(sums)}-{name}.bin", little(array).tobytes())
     given = list(sums.items())
     wanted: list[Wanted] = []
@@ -122,11 +127,12 @@ def _files(bundle: Bundle) -> Iterator[tuple[str, bytes]]:
         wanted.append(Wanted(str(part.scalar), total, count, mean.tolerance, file, sums[file]))
     parts: list[Part] = []
     for candidate in bundle.candidates:
-        module = compile_candidate(candidate.skeleton, candidate.assignment)
+        module = compile_candidate(candidate.skeleton, candidate.point)
         file = f"kernels/{candidate.key}.cl"
         yield summed(file, module.source.encode())
         parts.append(Part(candidate, module, file, source_sha(module.source)))
-    yield summed("plan.txt", plan_text(bundle.campaign, given, wanted, parts).encode())
+    yield summed("plan.txt", plan_text(bundle.campaign, device, given, wanted, parts).encode())
+    yield summed("library.txt", "".join(f"{line}\n" for line in libraries()).encode())
     for path in HOST:
         summed(path.name, path.read_bytes())
     yield "manifest.json", _manifest(bundle, parts, sums).encode()
@@ -142,7 +148,7 @@ def _manifest(bundle: Bundle, parts: Sequence[Part], sums: Mapping[str, str]) ->
         "candidates": [
             {
                 "id": part.candidate.key,
-                "assignment": part.candidate.settings,
+                "assignment": part.candidate.assignment,
                 "kernels": part.file,
                 "manifest": part.module.manifest(),
             }
@@ -157,7 +163,7 @@ def _arrays(values: Mapping[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
     """Arrays by name, those of a tuple one by one."""
     for name, value in values.items():
         if isinstance(value, tuple):
-            yield from _arrays({f"{name}.{k}": part for k, part in enumerate(value)})
+            yield from _arrays({f"{name}_{k}": part for k, part in enumerate(value)})
         else:
             yield name, value
 

@@ -12,18 +12,20 @@ from pathlib import Path
 from typing import Any
 
 from liftpy.boards.judgement import Judgement
-from liftpy.boards.results import Result, Results, refusal
+from liftpy.boards.results import AGAIN, Result, Results, refusal
+from liftpy.boards.schema import CampaignFields, checked
 from liftpy.compile import compile_candidate, skeletons
 from liftpy.errors import LiftError, a_few
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.compiling import source_sha
-from liftpy.explore.outcome import KINDS, Outcome
+from liftpy.explore.outcome import KINDS, Outcome, counts
 from liftpy.explore.reading import Reader
 from liftpy.explore.replay import alike
 from liftpy.explore.rows import Identity
-from liftpy.explore.run import counts
 from liftpy.explore.store import Store
 from liftpy.explore.version import VERSION
+from liftpy.ir.expr import Program
+from liftpy.ir.show import size_ranges
 from liftpy.opencl.kernel import Module
 from liftpy.primitives.text import parse
 from liftpy.rewrite.skeleton import Skeleton
@@ -50,7 +52,7 @@ def import_results(path: Path, results: Results) -> dict[str, int]:
     """
     there = _campaign(path, results)
     identity = _identity(results)
-    judge = Judgement(parse(identity.text), identity.settings)
+    judge = Judgement(_program(results, identity), identity.settings)
     if there is not None:
         _check_same(path, results, there, identity)
         identity = replace(there, device=identity.device)
@@ -80,17 +82,18 @@ def _campaign(path: Path, results: Results) -> Identity | None:
 def _identity(results: Results) -> Identity:
     """The campaign that results are of, on the device that they are from."""
     line, data = results.lines["campaign"], results.campaign
-    missing = {"program", "text", "version", "seed", "settings"} - data.keys()
-    missing |= set(JUDGED_BY) - data.get("settings", {}).keys()
-    if missing:
-        raise refusal(results.path, line, f"the campaign lacks {', '.join(sorted(missing))}")
-    if data["version"] != VERSION:
+    if data.get("version", VERSION) != VERSION:  # whose campaigns may have other fields
         raise refusal(
             results.path,
             line,
-            f"liftpy {data['version']} made the bundle, this is {VERSION}, which may make other "
-            "kernels: import with that version, or export again",
+            f"liftpy {data['version']!s:.100} made the bundle, this is {VERSION}, which may make "
+            "other kernels: import with that version, or export again",
         )
+    try:
+        checked(CampaignFields, data)
+    except ValueError as error:
+        what = f"the campaign is none that a bundle has ({error}). {AGAIN}"
+        raise refusal(results.path, line, what) from error
     return Identity(
         program=data["program"],
         text=data["text"],
@@ -99,6 +102,23 @@ def _identity(results: Results) -> Identity:
         seed=data["seed"],
         settings=data["settings"],
     )
+
+
+def _program(results: Results, identity: Identity) -> Program:
+    """The program of a campaign, which has a number for every size."""
+    line = results.lines["campaign"]
+    try:
+        program = parse(identity.text)
+    except LiftError as error:
+        raise refusal(results.path, line, f"the text is no program: {error}") from error
+    if program.name != identity.program or size_ranges(program):
+        raise refusal(
+            results.path,
+            line,
+            f"the text is not one that a bundle has: it defines {program.name}, the campaign is of "
+            f"{identity.program}, and its sizes are numbers. {AGAIN}",
+        )
+    return program
 
 
 def _check_same(path: Path, results: Results, there: Identity, here: Identity) -> None:
@@ -164,7 +184,7 @@ def _taken(results: Results, row: Result, known: Mapping[str, Skeleton], judge: 
             f"there is no candidate {row.candidate}: {candidate.label} is {candidate.key}",
         )
     try:
-        module = compile_candidate(skeleton, candidate.assignment)
+        module = compile_candidate(skeleton, candidate.point)
     except LiftError as error:
         what = f"candidate {row.candidate} has no kernels: {error}"
         raise refusal(results.path, row.line, what) from error
@@ -193,7 +213,7 @@ def _taken(results: Results, row: Result, known: Mapping[str, Skeleton], judge: 
         )
     try:
         outcome = judge.outcome(row, module)
-    except (KeyError, ValueError, IndexError) as error:
+    except (KeyError, ValueError, IndexError, OverflowError) as error:
         what = f"the detail of a {row.outcome} result does not fit: {error!r}"
         raise refusal(results.path, row.line, what) from error
     origin = (

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from liftpy.boards.results import Result
+from liftpy.boards.results import Result, natural
 from liftpy.explore.check import Expected, differences
 from liftpy.explore.inputs import inputs
 from liftpy.explore.meaning import expected, meaning_at
@@ -56,8 +56,7 @@ class Judgement:
             case "build_failed":
                 return BuildFailed(row.reason)
             case "refused" if row.detail:
-                limit = KernelLimit(said["kernel"], said["figure"], int(said["number"]))
-                return Refused(row.reason, limit)
+                return Refused(row.reason, limit_of(said, module))
             case "refused":
                 return Refused(row.reason)
             case _:
@@ -69,7 +68,7 @@ class Judgement:
         for name, value in row.detail:
             part, element, got = value.split(":")
             where, meant, path = self.meant(part, element)
-            wanted = self.wanted[int(part)]
+            wanted = self.wanted[natural(part)]
             (far,) = differences(np.array([float(got)]), np.array([meant]), wanted)
             if name != "suspect":
                 raise ValueError(f"nobody knows {name}")
@@ -82,9 +81,20 @@ class Judgement:
 
     def meant(self, part: str, element: str) -> tuple[tuple[int, ...], Any, tuple[int, ...]]:
         """Of an element of a component its index, its meaning, and the path of the component."""
-        component = components(self.program.type)[int(part)]
+        component = components(self.program.type)[natural(part)]
         shape = tuple(map(int, component.shape))
-        where = tuple(int(i) for i in np.unravel_index(int(element), shape or (1,)))[: len(shape)]
+        where = tuple(int(i) for i in np.unravel_index(natural(element), shape or (1,)))[
+            : len(shape)
+        ]
         points = np.array([where], np.int64).reshape(1, len(shape))
         value = meaning_at(self.program, self.arrays, points, component.path)
         return where, value[0], component.path
+
+
+def limit_of(said: Mapping[str, str], module: Module) -> KernelLimit:
+    """What a driver said of a kernel. ValueError for a kernel or a figure that there is not."""
+    if said["kernel"] not in {launch.function for launch in module.launches}:
+        raise ValueError(f"there is no kernel {said['kernel']}")
+    if said["figure"] not in {"group", "local"}:
+        raise ValueError(f"nobody knows the figure {said['figure']}")
+    return KernelLimit(said["kernel"], said["figure"], natural(said["number"]))

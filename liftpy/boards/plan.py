@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.samples import ENOUGH_SECONDS, MOST_REPEATS, REPEATS
 from liftpy.explore.store import ATTEMPTS
@@ -67,14 +68,21 @@ def second_poison(scalar: str) -> np.ndarray:
 
 def plan_text(
     campaign: dict[str, Any],
+    device: Device,
     inputs: Sequence[tuple[str, str]],
     wanted: Sequence[Wanted],
     parts: Sequence[Part],
 ) -> str:
-    """The table. `inputs` are files with their hashes, in the order of the parameters."""
+    """The table. `inputs` are files with their hashes, in the order of the parameters.
+
+    `device` is the one that the candidates are for: its platform is known if it was attached.
+    """
+    named = device != DEFAULT_DEVICE
     lines = [
         FORMAT,
         f"campaign {json.dumps(campaign, sort_keys=True)}",
+        *([f"device {device.name}"] if named else []),
+        *([f"platform {device.platform}"] if named and not device.profile else []),
         f"options {' '.join(BUILD_OPTIONS)}",
         f"timing {WARMUP} {REPEATS} {MOST_REPEATS} {round(ENOUGH_SECONDS * 1e9)}",
         f"attempts {ATTEMPTS}",

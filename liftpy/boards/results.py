@@ -10,13 +10,17 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
+from liftpy.boards.outcomes import OUTCOMES
+from liftpy.boards.schema import DeviceFields, RowFields, checked, table
 from liftpy.constraints.device import Device
 from liftpy.errors import ResultsRefused
+from liftpy.files.reading import MIB, read_text
 
 FORMAT = "# liftpy-results 1"
 COLUMNS: tuple[str, ...] = (
@@ -37,7 +41,9 @@ COLUMNS: tuple[str, ...] = (
     "times_ns",
     "detail",
 )
-OUTCOMES = ("measured", "refused", "build_failed", "wrong", "crashed")
+MOST = 64 * MIB
+"""Bytes of a file of results that are read: a row of a hundred runs takes some thousand."""
+
 AGAIN = "Copy the file again"
 
 T = TypeVar("T")
@@ -91,13 +97,7 @@ def read_results(path: Path, *, partial: bool = False) -> Results:
     `partial` takes a file that breaks off: its whole rows. ResultsRefused, with the line, for what
     is no output of `board`, or not all of it.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ResultsRefused(f"{path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ResultsRefused(f"{path} is no UTF-8 text ({error.reason}). {AGAIN}") from error
-    return Reader(path, text, partial=partial).read()
+    return Reader(path, read_text(path, MOST, ResultsRefused), partial=partial).read()
 
 
 class Reader:
@@ -233,7 +233,7 @@ class Reader:
         result = Result(
             line=line,
             candidate=row["candidate"],
-            ordinal=number("ordinal", int),
+            ordinal=number("ordinal", whole),
             skeleton=row["skeleton"],
             sizes=number("sizes", sizes),
             source=row["source"],
@@ -247,6 +247,10 @@ class Reader:
             times_ns=number("times_ns", times) if measured else (),
             detail=number("detail", detail),
         )
+        said = {f.name: getattr(result, f.name) for f in fields(result) if f.name != "line"}
+        if not measured:
+            said |= {"error": None, "rms": None}
+        self._read(line, "the row", row["candidate"], lambda _: checked(RowFields, said))
         if measured and len({len(run) for run in result.times_ns}) != 1:
             raise refusal(
                 self.path, line, f"the runs of times_ns '{row['times_ns']}' are not of one length"
@@ -270,26 +274,29 @@ class Reader:
         if needed - data.keys():
             lacking = ", ".join(sorted(needed - data.keys()))
             raise refusal(self.path, line, f"the device lacks {lacking}. {AGAIN}")
+        self._read(line, "# device", json.dumps(data), lambda _: checked(DeviceFields, data))
         return Device.from_json(data)
 
 
 def sizes(text: str) -> dict[str, int]:
     """The sizes `kappa=2 sigma=3`."""
-    return {name: int(value) for name, value in detail(text)}
-
-
-def table(text: str) -> dict[str, Any]:
-    """JSON data with names."""
-    if not text.startswith("{"):
-        raise ValueError("it is no JSON object")
-    return json.loads(text)
+    pairs = detail(text)
+    found = {name: natural(value) for name, value in pairs}
+    if len(found) < len(pairs):
+        raise ValueError("a size has two values")
+    return found
 
 
 def natural(text: str) -> int:
-    """A whole number."""
-    if not text.isdecimal():
-        raise ValueError("it is no whole number")
+    """A whole number from 0."""
+    if not re.fullmatch("[0-9]{1,19}", text):
+        raise ValueError("it is no whole number from 0, of 19 digits at most")
     return int(text)
+
+
+def whole(text: str) -> int:
+    """A whole number with its sign."""
+    return -natural(text[1:]) if text.startswith("-") else natural(text)
 
 
 def detail(text: str) -> tuple[tuple[str, str], ...]:
@@ -308,6 +315,8 @@ def times(text: str) -> tuple[tuple[int, ...], ...]:
 
 def finite(text: str) -> float:
     """A number that is one."""
+    if not re.fullmatch(r"-?[0-9]{1,30}(\.[0-9]{1,30})?(e[+-]?[0-9]{1,3})?", text):
+        raise ValueError("it is no finite number")
     number = float(text)
     if not math.isfinite(number):
         raise ValueError("it is not finite")

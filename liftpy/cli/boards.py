@@ -11,7 +11,8 @@ import typer
 from liftpy.boards.bundle import Bundle, write
 from liftpy.boards.importing import import_results
 from liftpy.boards.results import read_results
-from liftpy.cli.arguments import (
+from liftpy.cli.arguments import load_program
+from liftpy.cli.options import (
     JsonFlag,
     LimitsName,
     MemoryLimit,
@@ -19,16 +20,15 @@ from liftpy.cli.arguments import (
     SetOption,
     SizeOption,
     WhereOption,
-    device_or_default,
-    load_program,
     settings_and_lists,
     sizes,
 )
 from liftpy.cli.screen import note, say, show_json
+from liftpy.cli.spaces import device_or_default
 from liftpy.errors import UnknownName, Unsatisfiable
 from liftpy.explore import exploring, report
-from liftpy.explore.candidate import Fixed
 from liftpy.explore.exploring import identity_of, space_of
+from liftpy.explore.settings import Fixed
 
 
 def register(app: typer.Typer) -> None:
@@ -88,7 +88,9 @@ def export(  # noqa: PLR0913  as many options as there are to choose candidates
         show_json(
             {
                 "bundle": str(output),
-                "candidates": [{"id": c.key, "assignment": c.settings} for c in bundle.candidates],
+                "candidates": [
+                    {"id": c.key, "assignment": c.assignment} for c in bundle.candidates
+                ],
             }
         )
         return

@@ -1,16 +1,17 @@
-"""explore, pareto, candidates, replay: campaigns and what they found."""
+"""explore, replay: campaigns, and their candidates again."""
 
 from __future__ import annotations
 
 import shlex
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from liftpy.cli.arguments import (
+from liftpy.cli.arguments import load_program
+from liftpy.cli.fronts import show_fronts, title
+from liftpy.cli.options import (
     CandidateId,
     Database,
     DeviceName,
@@ -23,13 +24,13 @@ from liftpy.cli.arguments import (
     SetOption,
     SizeOption,
     WhereOption,
-    load_program,
     one_of,
     settings_and_lists,
     sizes,
 )
 from liftpy.cli.progress import CampaignView
-from liftpy.cli.screen import console, note, say, show, show_json
+from liftpy.cli.pulse import pulse
+from liftpy.cli.screen import StoppedAndSaid, note, say, show, show_json
 from liftpy.errors import (
     ConstraintRefused,
     LiftError,
@@ -38,11 +39,11 @@ from liftpy.errors import (
     unsatisfiable,
 )
 from liftpy.explore import exploring, report
-from liftpy.explore.campaign import AXES, Campaign, nothing_within
+from liftpy.explore.campaign import AXES, Campaign
 from liftpy.explore.check import TOLERANCE
+from liftpy.explore.pareto import rule
 from liftpy.explore.rehearsal import Rehearsal, rehearse
 from liftpy.explore.replay import replay
-from liftpy.explore.rows import Row
 from liftpy.explore.search import DEFAULT, SEARCHES
 from liftpy.explore.workers import Workers
 from liftpy.rewrite.strategies.families import FAMILIES
@@ -51,32 +52,10 @@ INTERRUPTED = 130
 NEAR = 0.05  # of the best time
 
 
-class Format(StrEnum):
-    """How a front is printed."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-
-
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
     app.command("explore")(explore)
-    app.command("pareto")(pareto)
-    app.command("candidates")(candidates)
-    app.command("report")(report_page)
     app.command("replay")(replay_candidate)
-
-
-Axis = Annotated[
-    str,
-    typer.Option(
-        "--axis",
-        metavar="FIGURE",
-        parser=one_of(AXES, "memory figure"),
-        help=f"The memory figure: {', '.join(AXES)}.",
-    ),
-]
 
 
 def explore(  # noqa: PLR0913  as many options as a campaign has
@@ -175,6 +154,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
         return
     crew = None if workers is None else Workers(workers, device, mixed, expect, note=note)
     try:
+        pulse.doing = "reading the program"
         source, numbers = load_program(program), sizes(size)
         with CampaignView(source.name, samples) as progress:
             found = exploring.explore(
@@ -197,6 +177,9 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
                 fixed={**chosen, **listed},
                 sampler=sampler.value,
                 workers=crew,
+                note=note,
+                began=pulse.began,
+                phase=progress.phase,
             )
     except (TypeRefused, ConstraintRefused) as refusal:
         if not unsatisfiable(refusal):
@@ -204,13 +187,16 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
         raise NothingMeasured(str(refusal)) from refusal
     except KeyboardInterrupt:
         note(f"stopped; everything so far is in {db}. The same command again goes on")
-        raise typer.Exit(INTERRUPTED) from None
+        raise StoppedAndSaid(INTERRUPTED) from None
     if json:
         show_json(report.front_json(found, found.pareto()))
         return
     say(title(found))
     say(f"{progress_text(found, samples)}: {report.outcomes_text(found)}")
+    if found.stopped:
+        note(f"{found.stopped}; the same command again goes on")
     show_fronts(found, found.pareto(), "front of time and peak memory")
+    say(rule(AXES[0]))
     say(f"again: liftpy pareto {shlex.quote(str(db))}")
 
 
@@ -241,27 +227,6 @@ def tell_rehearsal(found: Rehearsal, search: str, seed: int, *, json: bool) -> N
     show(report.curve_table(found.fastest, found.volumes))
 
 
-def show_fronts(found: Campaign, rows: list[Row], heading: str | None = None) -> None:
-    """The front of a campaign; of several devices, that of each under its name."""
-    if len(found.devices) == 1:
-        show(report.front_table(rows, console().width, heading))
-        return
-    for device in found.devices:
-        mine = [row for row in rows if row.device == device.fingerprint]
-        name = device.label
-        show(report.front_table(mine, console().width, f"{heading} on {name}" if heading else name))
-
-
-def title(found: Campaign) -> str:
-    """The program of a campaign, with the numbers given for its sizes, and the device."""
-    given = found.identity.settings.get("sizes") or {}
-    numbers = ", ".join(f"{name} = {value}" for name, value in given.items())
-    return (
-        f"{found.identity.program}{f' with {numbers}' if numbers else ''} on "
-        f"{' and '.join(device.label for device in found.devices)}"
-    )
-
-
 def progress_text(found: Campaign, samples: int) -> str:
     """How many candidates a campaign has, of those asked for or of all there are."""
     done = len(found.rows)
@@ -272,77 +237,10 @@ def progress_text(found: Campaign, samples: int) -> str:
     return f"{done} of {report.candidates_text(samples)}"
 
 
-def pareto(
-    file: Database,
-    *,
-    format_: Annotated[
-        Format,
-        typer.Option(
-            "--format",
-            metavar="F",
-            parser=one_of(Format, "format"),
-            help=f"One of: {', '.join(Format)}.",
-        ),
-    ] = Format.TABLE,
-    axis: Axis = AXES[0],
-    memory_limit: Annotated[
-        int | None, typer.Option(metavar="BYTES", help="Only what stays within it.")
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE.png", help="Draws it, with all others.")
-    ] = None,
-    json: JsonFlag = False,
-) -> None:
-    """The front of time versus memory."""
-    found = Campaign.read(file)
-    rows = found.pareto(axis, memory_limit)
-    if plot is not None:
-        report.plot(found, axis, plot)
-        note(f"drawn in {plot}")
-    if json or format_ is Format.JSON:
-        show_json(report.front_json(found, rows, axis))
-    elif format_ is Format.CSV:
-        say(report.front_csv(found, rows).rstrip())
-    elif rows:
-        say(title(found))
-        say(f"{report.candidates_text(len(found.rows))}: {report.outcomes_text(found)}")
-        show_fronts(found, rows)
-    if not rows:
-        raise nothing_within(found, memory_limit)
-
-
-def candidates(
-    file: Database,
-    *,
-    full: Annotated[bool, typer.Option("--full", help="Print reasons in full.")] = False,
-    json: JsonFlag = False,
-) -> None:
-    """Every candidate with its outcome and reason."""
-    found = Campaign.read(file)
-    if json:
-        show_json(report.candidates_json(found))
-        return
-    show(report.candidates_table(found, full=full))
-    say(f"{report.candidates_text(len(found.rows))}: {report.outcomes_text(found)}")
-
-
-def report_page(
-    file: Database,
-    *,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE.html", help="Where the page goes.")
-    ] = Path("report.html"),
-    axis: Axis = AXES[0],
-) -> None:
-    """A campaign as one HTML page: front, outcomes, progress, parameters, how to do it again."""
-    report.page(Campaign.read(file), axis, output)
-    say(f"written to {output}")
-
-
 def replay_candidate(file: Database, candidate: CandidateId, *, json: JsonFlag = False) -> None:
-    """Re-derives a stored candidate; says whether its kernels are byte for byte the stored ones.
+    """Re-derives a stored candidate; compares its kernels with the stored ones byte for byte.
 
-    Exit code 1 if they are not.
+    Exit code 1 if they differ.
     """
     again = replay(file, candidate)
     made = again.candidate

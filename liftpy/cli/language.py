@@ -1,203 +1,112 @@
-"""workloads, show, derive: programs, their stages, their derivations."""
+"""derive, and the stages of show that need the compiler."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
-from liftpy.cli.arguments import (
+from liftpy.cli.arguments import load_program
+from liftpy.cli.options import (
     ChoiceOption,
     JsonFlag,
     LimitsName,
-    MemoryLimit,
     ProgramName,
-    SetOption,
     SizeOption,
     WhereOption,
-    device_or_default,
-    load_program,
-    note_unbound,
     one_of,
     settings,
-    settings_and_lists,
 )
 from liftpy.cli.screen import say, show_json
 from liftpy.cli.screen import show as show_table
+from liftpy.cli.spaces import device_or_default, note_unbound
 from liftpy.compile import Compilation, compile_program, skeletons
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ConstraintRefused, UnknownName
-from liftpy.explore.candidate import FAMILY, Settings
 from liftpy.explore.exploring import space_of
+from liftpy.explore.settings import Settings
 from liftpy.explore.space import Member, Space
-from liftpy.ir.expr import Expr, FunCall, Primitive, Program
-from liftpy.ir.show import show_type, size_ranges
-from liftpy.ir.walk import children
+from liftpy.ir.expr import Expr, Program
+from liftpy.ir.show import size_ranges
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
 from liftpy.primitives.text import show as program_text
 from liftpy.primitives.text import show_expr
-from liftpy.rewrite.skeleton import Skeleton
+from liftpy.rewrite.skeleton import FAMILY, Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.rewrite.strategy import replay, step_json, step_text
 from liftpy.semantics.obligations import obligations
 from liftpy.semantics.sizes import closed
-from liftpy.workloads import workloads
 
 EXPRESSION_WIDTH = 100
 
 
-class Stage(StrEnum):
-    """The stages that `show` knows."""
-
-    SOURCE = "source"
-    TYPES = "types"
-    LOWERED = "lowered"
-    CONSTRAINTS = "constraints"
-    MEMORY = "memory"
-    VIEWS = "views"
-    CODE = "code"
-
-
 def register(app: typer.Typer) -> None:
-    """Adds the commands."""
-    app.command("workloads")(show_workloads)
-    app.command("show")(show)
+    """Adds the command."""
     app.command("derive")(derive)
 
 
-def show_workloads(*, json: JsonFlag = False) -> None:
-    """Built-in programs, with sizes and flop counts."""
-    if json:
-        show_json([asdict(w) for w in workloads()])
-        return
-    table = Table(box=None, pad_edge=False)
-    table.add_column("name", no_wrap=True)
-    table.add_column("computes")
-    table.add_column("Mflop", justify="right")
-    for w in workloads():
-        table.add_row(w.name, escape(w.summary), f"{w.flops / 1e6:,.1f}")
-    show_table(table)
-    forms = dict.fromkeys(w.form for w in workloads())
-    say("Other sizes too: " + ", ".join(forms))
+# --- show: the stages that need the compiler ------------------------------------------------------
 
 
-# --- show -----------------------------------------------------------------------------------------
-
-
-def show(
-    program: ProgramName,
+def show_stage(
+    source: Program,
+    stage: str,
+    given: Settings,
+    device: str | None,
+    bounds: Mapping[str, Any],
+    tell: Callable[[dict[str, Any], Iterable[str]], None],
     *,
-    size: SizeOption = None,
-    stage: Annotated[
-        Stage,
-        typer.Option(
-            "--stage",
-            metavar="STAGE",
-            parser=one_of(Stage, "stage"),
-            help=f"One of: {', '.join(Stage)}.",
-        ),
-    ] = Stage.SOURCE,
-    set_: SetOption = None,
-    where: WhereOption = None,
-    memory_limit: MemoryLimit = None,
-    device: LimitsName = None,
-    json: JsonFlag = False,
+    json: bool,
 ) -> None:
-    """The program at a stage of the compiler, for the candidate that --set names."""
-    source = load_program(program, size)
-    given, listed = settings_and_lists(set_)
+    """A later stage of a program, for the candidate that has the given settings.
 
-    def tell(data: dict[str, Any], lines: Iterable[str]) -> None:
-        if json:
-            show_json({"program": source.name, "stage": stage.value, **data})
-        else:
-            for line in lines:
-                say(line)
+    bounds: of its space, as `space_of` takes them. `tell` prints JSON data, or lines.
+    """
 
     def tell_text(data: dict[str, Any], text: str) -> None:
         tell({**data, "text": text}, [text.rstrip()])
 
-    if stage is Stage.SOURCE:
-        tell_text({}, program_text(source))
+    conditions = [*map(str, obligations(source))] if stage == "constraints" else []
+    if stage == "constraints" and size_ranges(source):
+        tell({"obligations": conditions, "skeletons": []}, conditions)
         return
-    if stage is Stage.TYPES:
-        typed = [*typed_parts(source)]
-        tell({"types": [asdict(part) for part in typed]}, map(str, typed))
-        return
-    asked = [*map(str, obligations(source))] if stage is Stage.CONSTRAINTS else []
-    if stage is Stage.CONSTRAINTS and size_ranges(source):
-        tell({"obligations": asked, "skeletons": []}, asked)
-        return
-    space = space_of(
-        source,
-        device_or_default(device),
-        memory_limit=memory_limit,
-        where=where or (),
-        fixed=listed,
-    )
-    if stage is Stage.CONSTRAINTS:
+    space = space_of(source, device_or_default(device), **bounds)
+    if stage == "constraints":
         choices = {name: value for name, value in given.items() if name in space.choices}
         chosen = space.choosing(choices)
         tell(
-            {"obligations": asked, "skeletons": [constraints_json(m) for m in chosen.members]},
-            (*asked, *constraint_lines(chosen)),
+            {
+                "obligations": conditions,
+                "skeletons": [constraints_json(m) for m in chosen.members],
+            },
+            (*conditions, *constraint_lines(chosen)),
         )
         return
     candidate = space.candidate(given)
-    lowered = candidate.skeleton.at(candidate.assignment)
-    which = {"candidate": candidate.key, "assignment": candidate.settings}
+    lowered = candidate.skeleton.at(candidate.point)
+    which = {"candidate": candidate.key, "assignment": candidate.assignment}
     if not json:
         say(f"# {candidate.label}")
-    if stage is Stage.LOWERED:
+    if stage == "lowered":
         tell_text(which, program_text(lowered))
         return
     compilation = compile_program(lowered)
     match stage:
-        case Stage.MEMORY if json:
+        case "memory" if json:
             module = compilation.module
             buffers = [asdict(buffer) for buffer in module.buffers]
             tell({**which, "buffers": buffers, "memory": asdict(module.memory)}, ())
-        case Stage.MEMORY:
+        case "memory":
             show_memory(compilation.module)
-        case Stage.VIEWS:
+        case "views":
             views = [*kernel_views(compilation)]
             tell({**which, "kernels": [asdict(view) for view in views]}, map(str, views))
         case _:
             tell_text(which, compilation.module.source)
-
-
-@dataclass(frozen=True)
-class TypedPart:
-    """A parameter or a primitive, the type of its value, and how deep it stands in functions."""
-
-    what: str
-    type: str
-    depth: int = 0
-
-    def __str__(self) -> str:
-        return f"{'  ' * self.depth}{self.what} : {self.type}"
-
-
-def typed_parts(program: Program) -> Iterator[TypedPart]:
-    """Each parameter, then each primitive in the order of the data, with the type of its result."""
-    for p in program.params:
-        const = "const " if p.name in program.constants else ""
-        yield TypedPart(p.name, f"{const}{show_type(p.type)}")
-    yield from _typed(program.body.body, 0)
-
-
-def _typed(expr: Expr, depth: int) -> Iterator[TypedPart]:
-    for child in children(expr):
-        inside = isinstance(expr, FunCall) and child not in expr.args
-        yield from _typed(child, depth + inside)
-    if isinstance(expr, FunCall) and isinstance(expr.fun, Primitive):
-        yield TypedPart(str(expr.fun), show_type(expr.type), depth)
 
 
 def constraints_json(member: Member) -> dict[str, Any]:

@@ -1,104 +1,109 @@
-"""The command `liftpy`: its commands, and what an error becomes."""
+"""The command `liftpy`: it can be stopped from its first moment to its last.
+
+Nothing else is imported here before signals have their handlers: what a command needs comes after.
+"""
 
 from __future__ import annotations
 
-import gc
-import importlib
-import inspect
 import os
+import signal
 import sys
-import traceback
+import threading
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Annotated
+from types import FrameType
 
-import typer
+from liftpy.cli.loading import load
 
-from liftpy.errors import InternalError, LiftError
+PATIENCE = 5.0
+"""Seconds that a command has to tidy up; what is native does not see a signal before it returns."""
 
-INTERNAL = InternalError.exit_code
-
-#: The modules of this package that have the commands, and which, in the order of the help.
-GROUPS = {
-    "points": ("devices", "space", "explain"),
-    "language": ("workloads", "show", "derive"),
-    "primitives": ("primitives",),
-    "proofs": ("rules", "prove"),
-    "running": ("compile", "run"),
-    "campaigns": ("explore", "pareto", "candidates", "report", "replay"),
-    "boards": ("export", "import"),
-}
+SENTENCES = {signal.SIGINT: "stopped", signal.SIGTERM: "stopped: the system asked for it"}
 
 
-def options(
-    *,
-    version: Annotated[
-        bool, typer.Option("--version", is_eager=True, help="Print the version and exit.")
-    ] = False,
-) -> None:
-    """Write a computation once; get a space of proved, measured OpenCL programs."""
-    if version:
-        from liftpy.explore.version import VERSION  # noqa: PLC0415  it looks at what is installed
+class Stop:
+    """What Ctrl-C and SIGTERM do to a command.
 
-        typer.echo(f"liftpy {VERSION}")
-        raise typer.Exit
-
-
-def application(command: str | None = None) -> typer.Typer:
-    """The command line: all commands, or those of the module that has the given one.
-
-    A module is imported for its commands alone, so that a command waits for nothing of the others.
+    While it is at work, the first of them is a KeyboardInterrupt, so that it can tidy up and say
+    what is kept. Before and after that, at the second one, and where nobody heeds the first one for
+    `PATIENCE` seconds, the process ends at once.
     """
-    app = typer.Typer(
-        name="liftpy",
-        no_args_is_help=True,
-        invoke_without_command=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-    app.callback()(options)
-    having = [group for group, commands in GROUPS.items() if command in commands]
-    for group in having or GROUPS:
-        importlib.import_module(f"liftpy.cli.{group}").register(app)
-    for registered in app.registered_commands:  # listed whole; what is worked out is cut
-        registered.short_help = (inspect.getdoc(registered.callback) or "").partition("\n\n")[0]
-    return app
+
+    def __init__(self) -> None:
+        self.came: signal.Signals | None = None
+        self.at_work = False
+        self.said = False
+
+    def install(self) -> None:
+        """Takes over both signals."""
+        for number in SENTENCES:
+            signal.signal(number, self.heed)
+        sys.unraisablehook = self._unraisable
+        # Python calls `heed` between two instructions of the main thread, which may be far inside a
+        # library; what the system writes here tells another thread at once.
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+        threading.Thread(target=self._watch, args=(reading,), daemon=True).start()
+
+    def heed(self, number: int, _frame: FrameType | None) -> None:
+        """Called by Python for a signal."""
+        first, self.came = self.came is None, signal.Signals(number)
+        if first and self.at_work:
+            raise KeyboardInterrupt
+        self.leave()
+
+    def leave(self) -> None:
+        """Ends the process, with a sentence if there was none. Its workers end when it does."""
+        came = self.came or signal.SIGINT
+        if not self.said:
+            self.said = True
+            os.write(2, f"{SENTENCES[came]}\n".encode())
+        os._exit(128 + came)
+
+    def _watch(self, reading: int) -> None:
+        """Ends a command that does not heed a signal."""
+        while (number := os.read(reading, 1)[0]) not in SENTENCES:
+            continue
+        threading.Event().wait(PATIENCE)
+        self.came = self.came or signal.Signals(number)
+        self.leave()
+
+    def _unraisable(self, what: sys.UnraisableHookArgs) -> None:
+        """A KeyboardInterrupt in a destructor goes nowhere else."""
+        if self.came is not None and issubclass(what.exc_type, KeyboardInterrupt):
+            self.leave()
+        sys.__unraisablehook__(what)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs a command and exits: 0 done, 1 refused, 2 usage, 3 nothing measured, 70 a defect."""
-    sys.excepthook = report_defect
-    given = sys.argv[1:] if arguments is None else list(arguments)
-    gc.disable()  # what is imported stays: there is nothing to collect, nor to look at again
-    app = application(given[0] if given else None)
-    gc.freeze()
-    gc.enable()
-    try:
-        typer.main.get_command(app)(args=given, prog_name="liftpy")
-    except (LiftError, InternalError) as error:
-        typer.echo(f"error: {error}", err=True)
-        sys.exit(error.exit_code)
+    """Runs a command and exits: 0 done, 1 refused, 2 usage, 3 nothing measured, 70 a defect.
 
-
-def report_defect(
-    kind: type[BaseException], error: BaseException, trace: TracebackType | None
-) -> None:
-    """Says whose an exception is that nobody foresaw, and exits: the user's file's, or ours."""
-    from liftpy.cli.arguments import user_code  # noqa: PLC0415  as late as the commands
-
-    traceback.print_exception(kind, error, trace)
-    if user_code.path is not None:
-        typer.echo(f"error: {user_code.path} raised {kind.__name__}: {error}", err=True)
-        code = LiftError.exit_code
+    130 after Ctrl-C, 143 after SIGTERM; of commands that are given as `arguments`, from Python,
+    signals are the caller's.
+    """
+    if arguments is not None:
+        load("application").run(list(arguments))
+        return
+    stop = Stop()
+    stop.install()
+    if sys.argv[1:2] == ["explore"]:  # it takes long, its imports too: it says so at once
+        with load("pulse").of_this_process():
+            work(stop)
     else:
-        typer.echo(
-            "error: this is a defect of liftpy: please report it with the traceback above and the "
-            "program and command that led here",
-            err=True,
-        )
-        code = INTERNAL
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)  # the interpreter itself would exit with 1
+        work(stop)
+
+
+def work(stop: Stop) -> None:
+    """Runs the command of this process."""
+    application = load("application")
+    try:
+        stop.at_work = True
+        application.run(sys.argv[1:])
+    except BaseException as end:
+        stop.at_work = False
+        if stop.came is None:
+            raise
+        stop.said = isinstance(end, application.StoppedAndSaid)
+        sys.stdout.flush()
+        stop.leave()
+    stop.at_work = False

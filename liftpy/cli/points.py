@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from liftpy.cli.arguments import (
+from liftpy.cli.options import (
     JsonFlag,
     LimitsName,
     MemoryLimit,
@@ -20,9 +20,9 @@ from liftpy.cli.arguments import (
     SetOption,
     SizeOption,
     WhereOption,
-    asked_space,
 )
 from liftpy.cli.screen import note, say, show, show_json
+from liftpy.cli.spaces import asked_space
 from liftpy.constraints.device import DEFAULT_DEVICE, PROFILE, Device
 from liftpy.constraints.profile import profiles as all_profiles
 from liftpy.errors import LiftError
@@ -147,7 +147,7 @@ def show_space(  # noqa: PLR0913  as many options as there are to narrow and to 
     census: CensusOption = False,
     json: JsonFlag = False,
 ) -> None:
-    """Parameters, ranges, constraints with who asked for each, the exact number of valid points.
+    """Parameters, constraints with who asked for each, the exact number of valid points.
 
     With --draw, candidates are drawn instead: as `explore --search random` of the same seed would.
     """
@@ -193,6 +193,8 @@ def show_space(  # noqa: PLR0913  as many options as there are to narrow and to 
         sizes.add_row(key, f"{mine:,}")
     show(sizes)
     say(f"valid points: {count:,} (derived and counted in {seconds:.2f} s)")
+    if (only := space.only_one()) is not None:
+        say(only)
     if not count:
         say(whole.explain(chosen).text)
 
@@ -273,7 +275,7 @@ def show_draws(drawn: list[Candidate], *, more: bool, json: bool) -> None:
     """Drawn candidates, one a line, and where the next draw goes on."""
     if json:
         show_json(
-            [{"ordinal": c.ordinal, "id": c.key, "settings": c.settings} for c in drawn],
+            [{"ordinal": c.ordinal, "id": c.key, "assignment": c.assignment} for c in drawn],
         )
         return
     for candidate in drawn:

@@ -14,34 +14,44 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from liftpy.cli.pulse import MINUTE, Pulse, clock
+from liftpy.cli.pulse import pulse as beating
 from liftpy.cli.screen import console
 from liftpy.explore.report import COLOURS, in_time, short
 from liftpy.explore.run import Progress
 
 BAR = 24  # letters
 REASONS = 3  # why candidates were not measured, the most frequent ones
-MINUTE = 60
 
 
 class CampaignView:
     """Done and left, the best time, the size of the front, outcomes with reasons; on a terminal.
 
-    Nothing in a pipe or with NO_COLOR. It is drawn between measurements, never during one: on a
-    processor it would take time from what is being timed.
+    In a pipe or with NO_COLOR the same in a line, every few seconds (liftpy/cli/pulse.py). On a
+    terminal it is drawn between measurements, never during one: on a processor it would take time
+    from what is being timed. Before them the clock runs, beside the name of the phase.
     """
 
-    def __init__(self, name: str, samples: int, screen: Console | None = None) -> None:
+    def __init__(
+        self, name: str, samples: int, screen: Console | None = None, pulse: Pulse = beating
+    ) -> None:
         screen = screen or console(stderr=True)
         self._name = name
         self._samples = samples
         self._shown = screen.is_terminal and not screen.no_color
         self._live = Live(console=screen, auto_refresh=False, transient=False)
-        self._start = time.monotonic()
         self._tried = 0
         self._reasons: Counter[tuple[str, str]] = Counter()
+        self._start = time.monotonic() if pulse.began is None else pulse.began
+        self._now = Progress(0, samples, {})
+        self._phase = ""
+        self._pulse = pulse
 
     def __enter__(self) -> Self:
+        self._pulse.doing = self.line
         if self._shown:
+            self._pulse.erase()
+            self._pulse.draw = self._tick
             self._live.start()
         return self
 
@@ -51,10 +61,35 @@ class CampaignView:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._pulse.doing = "ending"
+        self._pulse.draw = lambda: None
         self._live.stop()
+
+    def phase(self, doing: str) -> None:
+        """Takes note of what is done before and between measurements, and draws it."""
+        self._phase = doing
+        if self._shown and not self._tried:
+            self._tick()
+
+    def _tick(self) -> None:
+        """Draws the clock of a phase; nothing while candidates are measured."""
+        if self._phase and self._shown:
+            self._live.update(self.drawn(self._now), refresh=True)
+
+    def line(self) -> str:
+        """Where the campaign stands, in a line."""
+        now = self._now
+        doing = self._phase or (now.under_way[0].label if now.under_way else "")
+        best = [f"best {in_time(one.best_ns)}" for one in now.standings]
+        counts = [f"{count} {kind}" for kind, count in now.counts.items()]
+        stands = ", ".join([f"{self._name} {now.done}/{self._samples}", *counts, *best])
+        return f"{stands}: {doing}" if doing else stands
 
     def __call__(self, now: Progress) -> None:
         """Draws it anew."""
+        self._now = now
+        if now.under_way or now.outcome is not None:
+            self._phase = ""
         if now.outcome is not None:
             self._tried += 1
             if now.outcome.kind != "measured":
@@ -85,7 +120,7 @@ class CampaignView:
             Text(f"{n} x {kind}: {reason}", style="dim", overflow="ellipsis", no_wrap=True)
             for (kind, reason), n in self._reasons.most_common(REASONS)
         ]
-        label = now.under_way[0].label if now.under_way else ""
+        label = self._phase or (now.under_way[0].label if now.under_way else "")
         return Group(
             head, outcomes, *why, Text(label, style="dim", overflow="ellipsis", no_wrap=True)
         )
@@ -97,10 +132,3 @@ class CampaignView:
         rate = self._tried / seconds
         left = max(0, self._samples - now.done) / rate
         return f"{MINUTE * rate:.0f} a minute, {clock(left)} left"
-
-
-def clock(seconds: float) -> str:
-    """A duration as h:mm:ss."""
-    minutes, rest = divmod(round(seconds), MINUTE)
-    hours, minutes = divmod(minutes, MINUTE)
-    return f"{hours}:{minutes:02}:{rest:02}"

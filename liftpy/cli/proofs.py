@@ -1,24 +1,20 @@
-"""rules, prove: the laws, and whether they hold."""
+"""prove: whether the laws hold."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
-from liftpy.cli.arguments import JsonFlag, one_of
-from liftpy.cli.catalogue import rules_page
+from liftpy.cli.options import JsonFlag
 from liftpy.cli.screen import note, say, show, show_json
 from liftpy.errors import LiftError, UnknownName
 from liftpy.primitives import PRIMITIVES
-from liftpy.primitives.text import show_expr
-from liftpy.rewrite.ledger import is_proved, recorded
-from liftpy.rewrite.rule import Rule
 from liftpy.rewrite.rules import RULES
 from liftpy.semantics.contract import prove_primitive
 from liftpy.semantics.ledger import certify
@@ -39,69 +35,8 @@ class Result:
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the commands."""
-    app.command("rules")(show_rules)
+    """Adds the command."""
     app.command("prove")(prove_rules)
-
-
-def rule_json(rule: Rule) -> dict[str, Any]:
-    """A rule as JSON data, with its recorded verdict."""
-    entry = recorded().get(rule.name, {})
-    return {
-        "name": rule.name,
-        "family": rule.family,
-        "law": law(rule),
-        "where": [str(condition) for condition in rule.where],
-        "assuming": [str(assumption) for assumption in rule.assuming],
-        "verdict": "proved" if is_proved(rule) else "not proved as it stands",
-        "seconds": entry.get("seconds"),
-    }
-
-
-def law(rule: Rule) -> str:
-    """A rule as an equation."""
-    return f"{show_expr(rule.left)} = {show_expr(rule.right)}"
-
-
-def show_rules(
-    *,
-    family: Annotated[
-        str | None,
-        typer.Option(
-            "--family",
-            metavar="F",
-            parser=one_of(dict.fromkeys(rule.family for rule in RULES.values()), "family"),
-            help="Only the rules of a family.",
-        ),
-    ] = None,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="The whole catalogue as a page: docs/rules.md.")
-    ] = False,
-    json: JsonFlag = False,
-) -> None:
-    """Every rule: law, conditions, verdict of its recorded proof."""
-    if markdown:
-        say(rules_page())
-        return
-    rules = [rule for rule in RULES.values() if family in {None, rule.family}]
-    if json:
-        show_json([rule_json(rule) for rule in rules])
-        return
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("rule", "family", "law", "where", "verdict"):
-        table.add_column(name, overflow="fold", ratio=3 if name == "law" else None)
-    for data in map(rule_json, rules):
-        conditions = "\n".join([*data["where"], *data["assuming"]])
-        verdict = data["verdict"]
-        colour = "green" if verdict == "proved" else "red"
-        table.add_row(
-            data["name"],
-            data["family"],
-            escape(data["law"]),
-            conditions,
-            f"[{colour}]{verdict}[/]",
-        )
-    show(table)
 
 
 def prove_rules(
@@ -111,14 +46,23 @@ def prove_rules(
     ] = None,
     *,
     record: Annotated[
-        bool, typer.Option("--record", help="Note the proofs: a noted rule may be used.")
+        bool,
+        typer.Option(
+            "--record",
+            help="Prove the rules without a valid recorded proof, and record the proofs: "
+            "recorded rules may be used.",
+        ),
     ] = False,
     mutants: Annotated[
         bool, typer.Option("--mutants", help="Change the rules instead: how many are refuted.")
     ] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Proves primitives' contracts and rules now. Exit code 1 unless every verdict is proved."""
+    """Proves primitives' contracts and rules now. Exit code 1 unless every verdict is proved.
+
+    With --record, only the rules without a valid recorded proof are proved; those that fail are not
+    recorded.
+    """
     if mutants:
         score_mutants(names, json=json)
         return
@@ -126,10 +70,13 @@ def prove_rules(
         raise typer.BadParameter(
             "it notes the proofs of all rules: name none", param_hint="--record"
         )
-    results = [judge(name) for name in chosen(names)]
+    if record:
+        done = write_ledger(RULES.values())
+        note(f"{done.kept} proofs hold, {len(done.verdicts)} made anew; noted in {done.path}")
+        results = [Result(n, "rule", v, done.seconds[n]) for n, v in done.verdicts.items()]
+    else:
+        results = [judge(name) for name in chosen(names)]
     good = all(isinstance(r.verdict, Proved) for r in results)
-    if record and good:
-        note(f"noted in {write_ledger(RULES.values())}")
     if json:
         show_json(
             [
@@ -143,7 +90,7 @@ def prove_rules(
                 for r in results
             ]
         )
-    else:
+    elif results:
         table = Table(box=None, pad_edge=False)
         for name in ("name", "kind", "seconds", "verdict"):
             table.add_column(name, overflow="fold")

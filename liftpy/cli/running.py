@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +11,8 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from liftpy.cli.arguments import (
+from liftpy.cli.arguments import arrays, load_program
+from liftpy.cli.options import (
     DeviceName,
     JsonFlag,
     LimitsName,
@@ -19,19 +21,16 @@ from liftpy.cli.arguments import (
     SetOption,
     SizeOption,
     WhereOption,
-    arrays,
-    asked_space,
-    load_program,
-    note_unbound,
     settings,
 )
 from liftpy.cli.screen import note, say, show_json
+from liftpy.cli.spaces import asked_space, note_unbound
 from liftpy.compile import compile_candidate
 from liftpy.constraints.device import Device, check_attached
 from liftpy.errors import ArgumentRefused, LiftError, StoreRefused
 from liftpy.explore.campaign import Campaign
 from liftpy.explore.candidate import Candidate, program_text
-from liftpy.explore.check import Error
+from liftpy.explore.check import Error, all_nan
 from liftpy.explore.exploring import space_of
 from liftpy.explore.inputs import inputs
 from liftpy.explore.meaning import Judge, expected
@@ -40,6 +39,8 @@ from liftpy.explore.outcome import WrongResult
 from liftpy.explore.reading import Reader
 from liftpy.explore.replay import stored_candidate
 from liftpy.explore.report import in_bytes, in_time
+from liftpy.explore.rows import Row
+from liftpy.files.writing import write_file, write_files
 from liftpy.ir.expr import Program
 from liftpy.ir.show import size_ranges
 from liftpy.ir.types import components
@@ -79,7 +80,7 @@ def compile_program(
     """
     space, chosen = asked_space(program, size, device, set_, where, memory_limit)
     candidate = space.candidate(chosen)
-    module = compile_candidate(candidate.skeleton, candidate.assignment)
+    module = compile_candidate(candidate.skeleton, candidate.point)
     if output is not None:
         write(output, module)
         note(f"{candidate.label}: {output / SOURCE_FILE}, {output / MANIFEST_FILE}")
@@ -87,7 +88,7 @@ def compile_program(
         show_json(
             {
                 "id": candidate.key,
-                "assignment": candidate.settings,
+                "assignment": candidate.assignment,
                 "source": module.source,
                 "manifest": module.manifest(),
             }
@@ -99,14 +100,8 @@ def compile_program(
 
 def write(folder: Path, module: Module) -> None:
     """Writes kernels and manifest."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / SOURCE_FILE).write_text(module.source, encoding="utf-8")
-        (folder / MANIFEST_FILE).write_text(module.manifest_json(), encoding="utf-8")
-    except OSError as error:
-        raise LiftError(
-            f"{folder} cannot be written: {error.strerror}; --output names a folder"
-        ) from error
+    files = {SOURCE_FILE: module.source, MANIFEST_FILE: module.manifest_json()}
+    write_files(folder, {name: text.encode() for name, text in files.items()})
 
 
 def run(  # noqa: PLR0913  as many options as a run has
@@ -154,22 +149,27 @@ def run(  # noqa: PLR0913  as many options as a run has
     if db is None:
         space = space_of(source, target, memory_limit=memory_limit, where=where or ())
         note_unbound(space)
-        candidate = space.candidate(settings(set_))
+        candidate, stored = space.candidate(settings(set_)), None
     else:
-        candidate = best_of(db, source, memory_limit, target)
+        candidate, stored = best_of(db, source, memory_limit, target)
     given = fill(source, taken)
-    module = compile_candidate(candidate.skeleton, candidate.assignment)
+    module = compile_candidate(candidate.skeleton, candidate.point)
     done = run_once(module, target, given)
     error = Judge(source, given, expected(source, given)).judge(done.result)
     if isinstance(error, WrongResult):
         raise LiftError(f"{candidate.label} is wrong: {error.reason}")
     if output is not None:
         save(output, done.result)
-    tell(candidate, module, done, error, json=json)
+    tell(candidate, module, done, error, stored, json=json)
+    for name, value in (*given.items(), ("the result", done.result)):
+        for said in all_nan(name, value):
+            note(f"note: {said}")
 
 
-def best_of(db: Path, program: Program, memory_limit: int | None, device: Device) -> Candidate:
-    """The best candidate of a campaign. StoreRefused if it is one of another program.
+def best_of(
+    db: Path, program: Program, memory_limit: int | None, device: Device
+) -> tuple[Candidate, Row]:
+    """The best candidate of a campaign, as stored. StoreRefused if it is one of another program.
 
     Of a campaign of several devices, the best on this one.
     """
@@ -188,7 +188,7 @@ def best_of(db: Path, program: Program, memory_limit: int | None, device: Device
                 f"{db} is a campaign of {store.identity.program}, not of this {program.name}; name "
                 "that program, or another file with --db"
             )
-        return stored_candidate(store, row)
+        return stored_candidate(store, row), row
 
 
 def at_inputs(program: Program, given: Mapping[str, NDArray[Any]]) -> Program:
@@ -232,14 +232,9 @@ def save(path: Path, result: Any) -> None:
         for k, part in enumerate(result):
             save(path.with_name(f"{path.stem}.{k}{path.suffix}"), part)
         return
-    try:
-        with path.open("wb") as file:
-            np.save(file, result)
-    except OSError as error:
-        missing = (
-            "" if path.parent.is_dir() else f"; there is no folder {path.parent}, make it first"
-        )
-        raise LiftError(f"{path} cannot be written: {error.strerror}{missing}") from error
+    file = io.BytesIO()
+    np.save(file, result)
+    write_file(path, file.getvalue())
 
 
 def shape(result: Any) -> list[Any]:
@@ -247,17 +242,28 @@ def shape(result: Any) -> list[Any]:
     return list(map(shape, result)) if isinstance(result, tuple) else list(result.shape)
 
 
-def tell(candidate: Candidate, module: Module, done: Run, error: Error, *, json: bool) -> None:
-    """Prints what a run found."""
+def tell(
+    candidate: Candidate,
+    module: Module,
+    done: Run,
+    error: Error,
+    stored: Row | None,
+    *,
+    json: bool,
+) -> None:
+    """Prints what a run found, beside what is stored of its candidate."""
     memory = module.memory
     if json:
         show_json(
             {
                 "id": candidate.key,
-                "assignment": candidate.settings,
+                "assignment": candidate.assignment,
                 "device": done.device.to_json(),
                 "shape": shape(done.result),
                 "time_ns": done.time_ns,
+                "stored_ns": None if stored is None else stored.time_ns,
+                "disturbed": done.disturbed,
+                "departure": done.departure,
                 "prepare_ns": done.prepare_ns,
                 "kernels_ns": done.kernels_ns,
                 "error": error.largest,
@@ -275,5 +281,18 @@ def tell(candidate: Candidate, module: Module, done: Run, error: Error, *, json:
     for name, nanoseconds in done.kernels_ns.items():
         say(f"  {name:24} {in_time(nanoseconds):>12}")
     say(f"time    {in_time(done.time_ns)} (prepare {in_time(done.prepare_ns)})")
+    if stored is not None:
+        say(f"stored  {in_time(stored.time_ns)} ({beside(done.time_ns, stored)})")
+    if done.disturbed:
+        say(
+            f"disturbed: a fixed kernel took {done.departure:.2f} times its usual time around the "
+            "runs; this time cannot be trusted, run it again when nothing else runs"
+        )
     say(f"memory  peak {in_bytes(memory.peak)}, scratch {in_bytes(memory.scratch)}")
     say(f"result  {shape(done.result)}, error {error.largest:.1e} (rms {error.rms:.1e})")
+
+
+def beside(time_ns: int, stored: Row) -> str:
+    """How a time compares with the stored one of the same candidate."""
+    how = f"this run took {time_ns / (stored.time_ns or 1):.2f} times as long"
+    return f"disturbed when it was measured; {how}" if stored.disturbed else how

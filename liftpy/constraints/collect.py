@@ -6,14 +6,16 @@ limits. Here they are only gathered, each with who asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
 from typing import TypeAlias
 
 from liftpy.constraints.device import Device, check_extensions
+from liftpy.constraints.length import length
 from liftpy.constraints.system import MEMORY_LIMIT, Clause, ConstraintSystem
 from liftpy.ir.constraint import Constraint, at_most
 from liftpy.ir.expr import Expr, FunCall, Primitive, Program
-from liftpy.ir.nat import ONE, ZERO, Nat, product
+from liftpy.ir.nat import ONE, ZERO, Atom, Monomial, Nat, product
 from liftpy.ir.place import asker
 from liftpy.ir.types import (
     EXTENSIONS,
@@ -49,6 +51,13 @@ Loops over private arrays are unrolled by the emitter. Drivers take minutes to c
 many thousand statements, and accumulators of more than sixty vectors are spilled.
 """
 
+CODE_LIMIT = 8192
+"""Statements that the code of a kernel may have, all together (`liftpy.constraints.length`).
+
+Twice what the largest blocks within `UNROLL_LIMIT` take that are of any use. The emitter stops
+beyond (`liftpy.opencl.scopes`), which no valid point can reach.
+"""
+
 
 def collect(
     skeleton: Skeleton, device: Device, *, memory_limit: int | None = None
@@ -69,7 +78,7 @@ def collect(
     for constraint, who in (
         *asked_by_primitives(skeleton.program),
         *asked_by_rules(skeleton.derivation),
-        *asked_by_device(cut, device),
+        *asked_by_device(cut, device, ranges),
         *asked_by_memory_limit(cut, memory_limit),
     ):
         ranged = constraint.substitute(ranges)
@@ -96,10 +105,10 @@ def asked_by_rules(derivation: Derivation) -> Iterator[Asked]:
             yield condition, f"rule {step.rule} (step {number})"
 
 
-def asked_by_device(cut: Chain, device: Device) -> Iterator[Asked]:
+def asked_by_device(cut: Chain, device: Device, ranges: Mapping[str, Nat]) -> Iterator[Asked]:
     """What a device asks of the kernels' launches and of the buffers."""
     for kernel in cut.kernels:
-        yield from asked_of_launch(kernel, device)
+        yield from asked_of_launch(kernel, device, ranges)
     for buffer in cut.buffers:
         for part in components(buffer.type):
             name = "".join([buffer.param.name, *(f".{k}" for k in part.path)])
@@ -109,7 +118,7 @@ def asked_by_device(cut: Chain, device: Device) -> Iterator[Asked]:
     yield at_most(total, device.global_memory), "device global memory: all buffers"
 
 
-def asked_of_launch(kernel: Kernel, device: Device) -> Iterator[Asked]:
+def asked_of_launch(kernel: Kernel, device: Device, ranges: Mapping[str, Nat]) -> Iterator[Asked]:
     """What a device asks of one kernel."""
     demand = kernel.demand
     if demand.groups:
@@ -123,7 +132,11 @@ def asked_of_launch(kernel: Kernel, device: Device) -> Iterator[Asked]:
     yield at_most(demand.local, device.local_memory), who
     yield at_most(demand.private, device.private_memory), f"private memory of kernel {kernel.name}"
     who = f"code size of kernel {kernel.name}"
-    yield at_most(statements(kernel.body), UNROLL_LIMIT), who
+    unrolled = statements(kernel.body)
+    yield at_most(unrolled, UNROLL_LIMIT), who
+    every = length(kernel)
+    if not follows(every.substitute(ranges), unrolled.substitute(ranges)):
+        yield at_most(every, CODE_LIMIT), f"{who}, all statements"
 
 
 def asked_by_memory_limit(cut: Chain, memory_limit: int | None) -> Iterator[Asked]:
@@ -136,8 +149,44 @@ def asked_by_memory_limit(cut: Chain, memory_limit: int | None) -> Iterator[Aske
 # --- code size ------------------------------------------------------------------------------------
 
 
+def follows(every: Nat, unrolled: Nat) -> bool:
+    """Whether `every <= CODE_LIMIT` wherever `unrolled <= UNROLL_LIMIT`, in the variables' ranges.
+
+    Each product of the one is compared with that of the other which it exceeds by the least factor.
+    Such a condition would tell nothing, and z3 would take seconds to see it.
+    """
+    sums = all(count > 0 for count in unrolled.terms.values())
+    most = Fraction(0)
+    for monomial, count in every.terms.items():
+        bounds = [largest(monomial, ())]
+        if sums:
+            others = ((largest(monomial, m), c) for m, c in unrolled.terms.items())
+            bounds += [b if b is None else b * UNROLL_LIMIT / c for b, c in others]
+        known = [b for b in bounds if b is not None]
+        if not known:
+            return False
+        most += max(count, 0) * min(known)
+    return most <= CODE_LIMIT
+
+
+def largest(over: Monomial, under: Monomial) -> Fraction | None:
+    """The most that the quotient of two products may be; None where that is not known."""
+    exponents: dict[Atom, int] = dict(over)
+    for factor, exponent in under:
+        exponents[factor] = exponents.get(factor, 0) - exponent
+    most = Fraction(1)
+    for factor, exponent in exponents.items():
+        low, high = factor.bounds
+        if exponent and (low is None or low < (exponent < 0)):
+            return None
+        if exponent > 0 and high is None:
+            return None
+        most *= Fraction((high if exponent > 0 else low) or 0) ** exponent if exponent else 1
+    return most
+
+
 def statements(expr: Expr, *, ends_step: bool = False) -> Nat:
-    """An estimate of the statements that the loops over private memory unroll to.
+    """An estimate of the statements that update what the loops over private memory hold.
 
     A reduction initialises its accumulator and updates it in its step; a reduction that ends the
     step of another is that update. `reduceSeqUnroll` repeats its step. A private copy is a

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 import z3
 
 from liftpy.constraints.system import Assignment, Clause, ConstraintSystem
+from liftpy.deadline import seconds_left
 
 #: A point of a system, or None; and whether that is certain.
 Search = Callable[[ConstraintSystem], tuple[Assignment | None, bool]]
@@ -29,7 +30,7 @@ def smallest(
     """
     if len(clash) <= 1:
         return tuple(clash), True
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds_left(seconds)
     clauses = system.clauses
     groups: list[frozenset[int]] = []
     while (left := deadline - time.monotonic()) > 0:

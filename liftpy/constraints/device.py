@@ -181,3 +181,25 @@ def check_extensions(what: str, needed: Iterable[str], device: Device) -> None:
                 f"{what} computes in {types[extension]}; {device.name} ({device.platform}) has no "
                 f"{types[extension]}, as it lacks {extension}. Use f32, or a device that has it."
             )
+
+
+# A selector that is one of these words means the runtime, not a processor of that make.
+_RUNTIMES = {
+    "intel": "intel(r) opencl",
+    "pocl": "portable computing language",
+    "oclgrind": "oclgrind",
+}
+
+
+def those_named(selector: str, known: Sequence[Device]) -> Sequence[Device]:
+    """Of some devices those that a selector names: by their number, or a part of their name."""
+    if selector.isdecimal():
+        return known[int(selector) : int(selector) + 1]
+    return tuple(device for device in known if fits(device, selector.casefold().strip()))
+
+
+def fits(device: Device, word: str) -> bool:
+    """Whether a word, in small letters, is part of what a device is called, or its runtime."""
+    if word in _RUNTIMES:
+        return _RUNTIMES[word] in device.platform.casefold()
+    return bool(word) and word in f"{device.platform} {device.name} {device.type}".casefold()

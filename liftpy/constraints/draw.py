@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeAlias
 from liftpy.constraints.dice import Dice, shuffled
 from liftpy.constraints.levels import Levels
 from liftpy.constraints.system import Assignment, ConstraintSystem, after, cheapest_order
+from liftpy.deadline import check
 from liftpy.errors import ConstraintRefused
 from liftpy.rewrite.skeleton import Parameter
 
@@ -64,6 +65,7 @@ class Graph:
 
     def node(self, given: tuple[int, ...]) -> Node | None:
         """The class of a partial assignment; None where it has no continuation."""
+        check()
         k = len(given)
         if k == len(self.order):
             return END
@@ -135,6 +137,7 @@ class Completer:
 
     def complete(self, given: tuple[int, ...]) -> tuple[int, ...] | None:
         """The first completion of the first values; None where none is found."""
+        check()
         k = len(given)
         if k == len(self.levels.order):
             return given

@@ -24,7 +24,7 @@ from liftpy.errors import ConstraintRefused
 NEAREST = 3  # values suggested for a parameter
 WIDTH = 120  # characters shown of a condition
 EFFORT = 300_000  # values tried to see whether a condition is missed
-SECONDS = 1.0  # for z3 to narrow down a clash, before every condition is tried in turn
+STEPS = 2_000_000  # for z3 to narrow down a clash, before every condition is tried in turn
 SMALLEST_SECONDS = 2.0  # to look for a clash of fewer conditions, or to see that there is none
 UNKNOWN = f"whether fewer do was not known within {SMALLEST_SECONDS:g} s"
 
@@ -219,7 +219,7 @@ def clash(system: ConstraintSystem, given: Mapping[str, int]) -> tuple[tuple[Cla
     def empty(clauses: list[Clause]) -> bool:
         return search(ConstraintSystem(fixed.parameters, tuple(clauses)), EFFORT) == (None, True)
 
-    verdict = feasible(system, given, seconds=SECONDS)
+    verdict = feasible(system, given, steps=STEPS)
     core = verdict.core if isinstance(verdict, Infeasible) else system.clauses
     needed = [c for c in system.clauses if c in core]
     for part in ConstraintSystem(fixed.parameters, tuple(needed)).components:
@@ -238,7 +238,7 @@ def clash(system: ConstraintSystem, given: Mapping[str, int]) -> tuple[tuple[Cla
         size //= 2
     few, fewest = smallest(fixed, needed, lambda part: search(part, EFFORT), SMALLEST_SECONDS)
     needed = list(few)
-    verdict = feasible(ConstraintSystem(system.parameters, tuple(needed)), given, seconds=SECONDS)
+    verdict = feasible(ConstraintSystem(system.parameters, tuple(needed)), given, steps=STEPS)
     free = {n for c in needed for n in c.names} - given.keys()
     bounds = [c for p in system.parameters if p.name in free for c in ranges(p)]
     if isinstance(verdict, Infeasible):

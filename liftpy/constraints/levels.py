@@ -19,6 +19,7 @@ from liftpy.constraints.system import (
     formulas,
     infix,
 )
+from liftpy.deadline import MANY, checked
 from liftpy.ir.constraint import AtMost, Constraint, Divides, Equal, OneOf, Unequal
 from liftpy.ir.nat import Atom, Monomial, Nat, Var, atom, nat
 from liftpy.rewrite.skeleton import Parameter
@@ -27,14 +28,14 @@ from liftpy.rewrite.skeleton import Parameter
 def divisors(number: int, low: int, high: int) -> list[int]:
     """The divisors of a number within a range, ascending; everything divides 0."""
     if number == 0:
-        return list(range(max(low, 1), high + 1))
+        return list(checked(range(max(low, 1), high + 1)))
     return [d for d in all_divisors(abs(number)) if low <= d <= high]
 
 
 @lru_cache(maxsize=1 << 16)
 def all_divisors(number: int) -> tuple[int, ...]:
     """Every divisor of a positive number, ascending."""
-    small = [d for d in range(1, isqrt(number) + 1) if number % d == 0]
+    small = [d for d in checked(range(1, isqrt(number) + 1)) if number % d == 0]
     large = [number // d for d in reversed(small) if d * d != number]
     return (*small, *large)
 
@@ -49,7 +50,7 @@ def ratio(*numbers: int) -> tuple[int, ...]:
 def source_of(parameters: tuple[Parameter, ...]) -> Source:
     """The source that all systems over the same parameters share, with what steps call."""
     source = Source(parameters)
-    source.scope |= {"divisors": divisors, "range": range, "ratio": ratio}
+    source.scope |= {"divisors": divisors, "range": range, "ratio": ratio, "checked": checked}
     return source
 
 
@@ -110,6 +111,8 @@ def _values(
     x = source.variables[parameter.name]
     domain = f"range({parameter.low}, {parameter.high + 1})"
     tried = parameter.high + 1 - parameter.low
+    if tried > MANY:
+        domain = f"checked({domain})"
     for constraint in ending:
         whole = divided(constraint, parameter.name)
         if whole is not None and whole.names() <= early:

@@ -12,10 +12,12 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from reprlib import repr as short
 from typing import Any, TypeAlias, cast, get_args
 
 from liftpy.constraints.device import PROFILE, Device, Kind
-from liftpy.errors import LiftError, SyntaxRefused, UnknownName
+from liftpy.errors import SyntaxRefused, UnknownName
+from liftpy.files.reading import MIB, read_text
 from liftpy.ir.source import Place, Source
 
 FOLDER = Path(__file__).with_name("profiles")
@@ -39,6 +41,9 @@ LIMITS = (*NUMBERS, SIZES, EXTENSIONS)
 
 ASSUMED = "assumed"
 """How the source of a limit begins that nobody is known to have said."""
+
+MOST = MIB
+"""Bytes of a profile that are read; the ones that liftpy brings along have some thousand."""
 
 Problem: TypeAlias = tuple[Place, str, str]
 
@@ -84,11 +89,7 @@ def profile(name: str) -> Profile:
                 f"there is no profile '{name}'{hint}\n  there are {', '.join(known)}; a file of "
                 f"your own is named by its path, as {PROFILE}./board{SUFFIX}"
             )
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else f"no UTF-8 text ({error.reason})"
-        raise LiftError(f"the profile {path} cannot be read: {why}") from error
+    text = read_text(path, MOST, what=f"the profile {path}")
     return read(text, path.stem if path.parent == FOLDER else name)
 
 
@@ -101,6 +102,12 @@ def read(text: str, name: str) -> Profile:
         reason, at = located(source, str(error))
         what = f"the profile {name} is no TOML file"
         raise source.refusal(SyntaxRefused, what, at, reason) from error
+    except (RecursionError, ValueError) as error:  # brackets in brackets, a number of 5000 digits
+        what = f"the profile {name} cannot be read: it is nested too deeply, or a number too long"
+        why = (
+            f"a limit is a table with a `value` and a `source`, such as `value = {example(SIZES)}`"
+        )
+        raise source.refusal(SyntaxRefused, what, Place(0, 1), why) from error
     for at, what, why in problems(source, data):
         raise source.refusal(SyntaxRefused, f"the profile {name}: {what}", at, why)
     limits = {key: data[key]["value"] for key in LIMITS}
@@ -157,7 +164,7 @@ def problems_of_limit(source: Source, key: str, table: Any) -> Iterator[Problem]
         if part not in {"value", "source"}:
             yield place_of(source, key, part), f"`{part}` is nothing of a limit", f"write {shape}"
     if "value" in parts and not fits(key, parts["value"]):
-        what = f"the value of `{key}` cannot be {parts['value']!r}"
+        what = f"the value of `{key}` cannot be {short(parts['value'])}"
         yield place_of(source, key, "value"), what, f"write {wanted(key)}, as {example(key)}"
     if "source" in parts and not (isinstance(parts["source"], str) and parts["source"].strip()):
         why = 'say who says so; where nobody does, `source = "assumed: ..."` with the reason'
@@ -175,15 +182,15 @@ def fits(key: str, value: Any) -> bool:
 
 
 def positive(value: Any) -> bool:
-    """Whether a value is a whole number above 0; `true` is none."""
-    return type(value) is int and value >= 1
+    """Whether a value is a whole number above 0 that fits into 63 bits; `true` is none."""
+    return type(value) is int and 1 <= value < 2**63
 
 
 def wanted(key: str) -> str:
     """What the value of a limit is, in words."""
     if key == EXTENSIONS:
         return "the extensions that it has, in brackets"
-    return "three whole numbers above 0" if key == SIZES else "a whole number above 0"
+    return f"{'three whole numbers' if key == SIZES else 'a whole number'} from 1 to 2^63 - 1"
 
 
 def example(key: str) -> str:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import itertools
 import operator
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import ceil, prod
 from typing import Any, TypeAlias
 
 import z3
@@ -29,12 +28,14 @@ from liftpy.constraints.system import (
     ranges,
     terms,
 )
+from liftpy.deadline import check, seconds_left
 from liftpy.errors import InternalError
 from liftpy.ir.constraint import AtMost, at_most
 from liftpy.ir.nat import nat, var
 from liftpy.rewrite.skeleton import Parameter
 
-SECONDS = 5.0  # for one query
+STEPS = 10_000_000  # of z3, for one query: some 2 million are a second, the same on every machine
+A_MONTH = 30 * 86_400  # seconds, where a call has no time limit
 TABLE = 40_000  # assignments of a condition's parameters up to which it becomes a table
 SLOW_TABLE = 1000  # the same where the condition has no formula: checking it takes long
 
@@ -84,38 +85,36 @@ def build(operator_: str, left: Any, right: Any) -> Any:
 
 
 def feasible(
-    system: ConstraintSystem, given: Mapping[str, int] | None = None, *, seconds: float = SECONDS
+    system: ConstraintSystem, given: Mapping[str, int] | None = None, *, steps: int = STEPS
 ) -> Verdict:
     """Whether the system has a point in which the given parameters have the given values.
 
     The given values are no conditions: a core does not have them.
     """
-    return ask(system, given or {}, None, seconds)
+    return ask(system, given or {}, None, steps)
 
 
-def implied(system: ConstraintSystem, clause: Clause, *, seconds: float = SECONDS) -> Verdict:
+def implied(system: ConstraintSystem, clause: Clause, *, steps: int = STEPS) -> Verdict:
     """Whether a condition follows from those of a system: whether no point breaks it.
 
     `Infeasible` where it does: its core is what it follows from. `Feasible` gives a point that
     breaks it and no condition of the system.
     """
-    return ask(system, {}, clause, seconds)
+    return ask(system, {}, clause, steps)
 
 
-def redundant(system: ConstraintSystem, *, seconds: float = SECONDS) -> dict[Clause, Verdict]:
+def redundant(system: ConstraintSystem, *, steps: int = STEPS) -> dict[Clause, Verdict]:
     """The conditions that the others make true, each with what it follows from.
 
     One after another, the last asked first; one that follows is taken away before the next is
-    looked at, so that those that are not in the answer are enough. `seconds` is for each; where z3
+    looked at, so that those that are not in the answer are enough. `steps` is for each; where z3
     gives up, the condition stays and the answer has its `Unknown`.
     """
     kept = list(system.clauses)
     found: dict[Clause, Verdict] = {}
     for clause in reversed(system.clauses):
         others = [c for c in kept if c is not clause]
-        verdict = implied(
-            ConstraintSystem(system.parameters, tuple(others)), clause, seconds=seconds
-        )
+        verdict = implied(ConstraintSystem(system.parameters, tuple(others)), clause, steps=steps)
         if isinstance(verdict, Infeasible):
             kept = others
         if not isinstance(verdict, Feasible):
@@ -132,21 +131,20 @@ class Tightened:
 
 
 def tightened(
-    system: ConstraintSystem, name: str, *, seconds: float = SECONDS
+    system: ConstraintSystem, name: str, *, steps: int = STEPS
 ) -> Tightened | Infeasible | Unknown:
     """The range that the conditions leave of a parameter's; `Infeasible` where there is no point.
 
-    Bisected from points: a query asks for a point in the half that is further out.
+    Bisected from points: a query asks for a point in the half that is further out. `steps` is for
+    each.
     """
-    deadline = time.monotonic() + seconds
     parameter = system.by_name[name]
 
     def between(low: int, high: int) -> Verdict:
         size = var(name, None, None)
         bounds = (at_most(nat(low), size), at_most(size, nat(high)))
         clauses = (*system.clauses, *(Clause(b, (f"{RANGE}{name}",)) for b in bounds))
-        left = max(deadline - time.monotonic(), 0.001)
-        return feasible(ConstraintSystem(system.parameters, clauses), seconds=left)
+        return feasible(ConstraintSystem(system.parameters, clauses), steps=steps)
 
     found = between(parameter.low, parameter.high)
     if not isinstance(found, Feasible):
@@ -168,14 +166,14 @@ def tightened(
 
 
 def ask(
-    system: ConstraintSystem, given: Mapping[str, int], denied: Clause | None, seconds: float
+    system: ConstraintSystem, given: Mapping[str, int], denied: Clause | None, steps: int
 ) -> Verdict:
     """Whether there is a point with the given values that breaks the denied condition.
 
     Each query has a context of its own: an answer does not depend on earlier ones. A solver that
-    gives up is `Unknown`: never a yes, never a no. The seconds count translation too.
+    gives up is `Unknown`: never a yes, never a no. Where the time limit of a call ends meanwhile,
+    there is no answer, but TimeUp.
     """
-    deadline = time.monotonic() + seconds
     context = z3.Context()
     solver = z3.Solver(ctx=context)
     solver.set("random_seed", 0)
@@ -197,12 +195,9 @@ def ask(
         if formula is None:
             return Unknown(f"z3 has no words for: {denied.constraint}")
         solver.add(z3.Not(formula))
-    left = deadline - time.monotonic()
-    if left <= 0:
-        return Unknown(
-            f"z3 gave up within {seconds:g} s: the conditions took all of it to translate"
-        )
-    solver.set("timeout", max(1, int(left * 1000)))
+    check()
+    solver.set("rlimit", steps)
+    solver.set("timeout", ceil(1000 * seconds_left(A_MONTH)) + 1)
     answer = solver.check()
     if answer == z3.sat:
         model: Any = solver.model()
@@ -214,7 +209,8 @@ def ask(
         return Feasible(found)
     if answer == z3.unsat:
         return Infeasible(tuple(asked[str(label)] for label in solver.unsat_core()))
-    return Unknown(f"z3 gave up within {seconds:g} s: {solver.reason_unknown()}")
+    check()
+    return Unknown(f"z3 gave up within {steps:,} steps: {solver.reason_unknown()}")
 
 
 def domains(system: ConstraintSystem) -> dict[str, Sequence[int]]:

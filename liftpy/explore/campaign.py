@@ -6,13 +6,12 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from liftpy.constraints.device import Device
+from liftpy.constraints.device import Device, those_named
 from liftpy.errors import ConstraintRefused, LiftError, NothingMeasured, UnknownName
+from liftpy.explore.outcome import counts
 from liftpy.explore.pareto import clear_front
 from liftpy.explore.reading import Reader
 from liftpy.explore.rows import Call, Identity, Row
-from liftpy.explore.run import counts
-from liftpy.opencl.devices import those_named
 
 AXES = ("peak", "allocated", "scratch", "local", "private", "prepare")
 """The memory figures that a front can be drawn over; the first is the default."""
@@ -51,6 +50,11 @@ class Campaign:
     def devices(self) -> tuple[Device, ...]:
         """The devices that it ran on."""
         return self.identity.devices
+
+    @property
+    def stopped(self) -> str:
+        """Why its last call ended before the campaign did; empty where it did not."""
+        return self.calls[-1].stopped if self.calls else ""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -97,9 +101,10 @@ class Campaign:
     def pareto(self, axis: str = "peak", memory_limit: int | None = None) -> list[Row]:
         """The measured candidates that none clearly beats in time and in the memory figure `axis`.
 
-        Of times, intervals are compared (`clear_front`). By rising median time; candidates of equal
-        costs all stay, in the order of their ids. With a `memory_limit`, in bytes, only those whose
-        figure is within it count. Each device has its own front, one after the other.
+        Of times, intervals are compared (`liftpy.explore.pareto.rule` says it in a sentence). By
+        rising median time; candidates of equal costs all stay, in the order of their ids. With a
+        `memory_limit`, in bytes, only those whose figure is within it count. Each device has its
+        own front, one after the other.
         """
         if axis not in AXES:
             raise UnknownName(
@@ -148,7 +153,8 @@ def nothing_measured(campaign: Campaign) -> NothingMeasured:
     lines = [f"  {n} x {reason}" for reason, n in reasons.most_common(REASONS_SHOWN)]
     if len(reasons) > REASONS_SHOWN:
         lines.append(f"  and {len(reasons) - REASONS_SHOWN} other reasons")
-    why = lines or ["  no candidate was tried: the time limit ended before the first"]
+    stopped = [f"  {campaign.stopped}"] if campaign.stopped else []
+    why = [*lines, *stopped] or ["  no candidate was tried"]
     tried = f"{len(campaign.rows)} candidate{'' if len(campaign.rows) == 1 else 's'}"
     return NothingMeasured(
         "\n".join(

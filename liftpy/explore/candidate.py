@@ -5,27 +5,14 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
+from liftpy.explore.settings import Settings
 from liftpy.explore.version import VERSION
 from liftpy.ir.expr import Program
 from liftpy.primitives.text import show
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategy import step_json
-
-Settings = dict[str, str | int]
-"""What `--set` takes: structural choices with their words, sizes with their numbers."""
-
-Choice: TypeAlias = str | int | Sequence[str | int]
-"""A value, or several of which one is to be chosen."""
-
-Fixed: TypeAlias = Mapping[str, Choice]
-"""Settings, some with several values: `{"family": "direct", "kappa": [8, 16]}`."""
-
-FAMILY = "family"
-"""The structural choice that every skeleton makes."""
 
 KEY_DIGITS = 12
 
@@ -33,7 +20,7 @@ KEY_DIGITS = 12
 @functools.cache
 def program_text(program: Program) -> str:
     """The text of a program, computed once."""
-    return show(program)
+    return show(program, canonical=True)
 
 
 @functools.cache
@@ -41,11 +28,6 @@ def steps_text(skeleton: Skeleton) -> str:
     """The derivation of a skeleton as JSON text, the same for equal derivations."""
     steps = [step_json(step) for step in skeleton.derivation.steps]
     return json.dumps(steps, sort_keys=True, separators=(",", ":"))
-
-
-def words(skeleton: Skeleton) -> dict[str, str]:
-    """The structural choices of a skeleton, its family first."""
-    return {FAMILY: skeleton.family, **dict(skeleton.choices)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,14 +46,17 @@ class Candidate:
         return f"<Candidate {self.label}>"
 
     @property
-    def assignment(self) -> dict[str, int]:
-        """The sizes by name."""
+    def point(self) -> dict[str, int]:
+        """The sizes by name: a point of its skeleton."""
         return dict(self.sizes)
 
     @property
-    def settings(self) -> Settings:
-        """Everything that tells this candidate from others: structural choices, then sizes."""
-        return {**words(self.skeleton), **self.assignment}
+    def assignment(self) -> Settings:
+        """Everything that tells this candidate from others: structural choices, then sizes.
+
+        `lp.compile` makes the same candidate of it, and a stored row has the same one.
+        """
+        return {**self.skeleton.words, **self.point}
 
     @functools.cached_property
     def key(self) -> str:
@@ -88,7 +73,7 @@ class Candidate:
     @property
     def label(self) -> str:
         """A line for people: `direct(pad=copy) kappa=32 sigma=14`."""
-        return label(self.skeleton.key, self.assignment)
+        return label(self.skeleton.key, self.point)
 
 
 def label(skeleton: str, sizes: dict[str, int]) -> str:

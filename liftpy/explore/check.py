@@ -9,8 +9,9 @@ settles. So this module needs numpy only.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -174,3 +175,26 @@ def _unwritten(result: Array) -> NDArray[np.bool_]:
     if result.dtype.kind == "f":
         return np.isnan(result)
     return result == POISON[f"i{8 * result.dtype.itemsize}"]
+
+
+def all_nan(name: str, value: Any) -> Iterator[str]:
+    """A sentence for an array that is NaN everywhere, or for each such part of a tuple.
+
+    >>> list(all_nan("x", np.array([np.nan, np.nan])))
+    ['x is NaN in all of its 2 elements']
+    """
+    if isinstance(value, tuple):
+        for k, part in enumerate(cast("tuple[Any, ...]", value)):
+            yield from all_nan(f"{name}.{k}", part)
+        return
+    array = np.asarray(value)
+    if array.dtype.kind == "f" and array.size and bool(np.isnan(array).all()):
+        yield f"{name} is NaN in all of its {array.size} elements"
+
+
+def nothing_compared(wanted: Sequence[Expected]) -> Iterator[str]:
+    """A sentence for each component whose meaning is NaN wherever it would be compared."""
+    for part in wanted:
+        name = ".".join(["the meaning of the result", *map(str, part.component)])
+        for said in all_nan(name, part.values):
+            yield f"{said} that are compared: that a candidate is right says nothing there"

@@ -6,6 +6,8 @@ put in a queue and taken in the campaign's thread, so that nothing is shared bet
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import queue
 import time
 from collections.abc import Callable
@@ -77,6 +79,7 @@ class Cluster:
         self.events: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self.on_lost: Callable[[Board], None] = lambda _: None
         self.on_described: Callable[[Board], None] = lambda _: None
+        logging.getLogger("distributed.client").addFilter(is_news)
         wait = f"{workers.patience:g} s at most"
         workers.note(f"connecting to the dask scheduler at {workers.address} ({wait})")
         try:
@@ -334,6 +337,15 @@ class Cluster:
             )
         reasons = "\n".join(lines)
         return f"no worker at {self.workers.address} can measure for this campaign:\n{reasons}"
+
+
+def is_news(record: logging.LogRecord) -> bool:
+    """Whether a campaign does not say itself what dask's client has to say.
+
+    A connection that is lost is a traceback there, and here a sentence with what to do.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, OSError | CancelledError | asyncio.CancelledError)
 
 
 class Gone(Exception):

@@ -6,13 +6,14 @@ import gc
 import hashlib
 from dataclasses import replace
 
-from liftpy.compile import compile_candidate, skeletons
+from liftpy.compile import compile_candidate, skeleton_named, skeletons
 from liftpy.errors import InternalError, LiftError, a_few
 from liftpy.explore.meaning import settled
 from liftpy.explore.messages import Answer, Compile, Compiled, Request, Settle, Setup
 from liftpy.explore.outcome import Defect, Outcome, Refused, WrongResult
 from liftpy.explore.serving import serve
 from liftpy.primitives.text import parse
+from liftpy.rewrite.skeleton import Skeleton
 
 
 def source_sha(source: str) -> str:
@@ -21,13 +22,13 @@ def source_sha(source: str) -> str:
 
 
 class Compiler:
-    """A program and its skeletons."""
+    """A program, and those of its skeletons that were asked for."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
         self.arrays = setup.inputs.arrays()
         self.program = parse(setup.text)
-        self.skeletons = {s.key: s for s in skeletons(self.program)}
+        self.skeletons: dict[str, Skeleton] = {}
         gc.collect()
         gc.freeze()  # what is here now stays: no collection has to look at it again
 
@@ -43,10 +44,13 @@ class Compiler:
 
     def compile(self, request: Compile) -> Compiled | Outcome:
         """The kernels of a candidate, or why there are none."""
-        skeleton = self.skeletons.get(request.skeleton)
+        skeleton = self.skeletons.get(request.skeleton) or skeleton_named(
+            self.program, request.skeleton
+        )
         if skeleton is None:
-            known = a_few(self.skeletons)
+            known = a_few(s.key for s in skeletons(self.program))
             return Defect(f"the worker derived no skeleton {request.skeleton}; it has: {known}")
+        self.skeletons[request.skeleton] = skeleton
         try:
             module = compile_candidate(skeleton, request.sizes)
         except LiftError as refusal:

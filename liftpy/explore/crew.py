@@ -7,6 +7,7 @@ still say is not listened to.
 
 from __future__ import annotations
 
+import math
 import os
 import queue
 import time
@@ -25,12 +26,23 @@ from distributed import Future
 from liftpy.explore import board
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.cluster import Board, Cluster, Failed, Gone, heard
-from liftpy.explore.measure import COMPILING, Limits
-from liftpy.explore.messages import Answer, Compile, Compiled, Doubtful, Measure, Settle, Setup
+from liftpy.explore.measure import COMPILING, Allowance, Limits
+from liftpy.explore.messages import (
+    Answer,
+    Compile,
+    Compiled,
+    Doubtful,
+    Measure,
+    Request,
+    Settle,
+    Setup,
+)
 from liftpy.explore.outcome import Crashed, Outcome
 from liftpy.explore.pool import Finished, Notes
 from liftpy.explore.process import Worker
 from liftpy.explore.store import ATTEMPTS
+
+UNBOUNDED = Allowance(math.inf)
 
 
 @dataclass
@@ -43,6 +55,7 @@ class Job:
     candidate: Candidate
     began: float
     made: Compiled | None = None
+    allowed: Allowance = UNBOUNDED
     lost: tuple[str, ...] = ()
     noted: bool = False
     crashed: bool = False
@@ -66,13 +79,13 @@ class Crew:
     ) -> None:
         self._cluster = cluster
         self._setup = replace(setup, text="")  # a bench does not need it
-        self._limit = limits.candidate
-        self._build_limit = limits.build
+        self._limits = limits
         self._notes = notes
         self._name = uuid.uuid4().hex
         self._compilers: queue.LifoQueue[Worker] = queue.LifoQueue()  # as few as suffice start
         self._all_compilers = [
-            Worker("compiles candidates", COMPILING, setup) for _ in range(compilers)
+            Worker("compiles candidates", COMPILING, setup, deadline=limits.deadline)
+            for _ in range(compilers)
         ]
         for made in self._all_compilers:
             self._compilers.put(made)
@@ -90,6 +103,7 @@ class Crew:
             for one in self._cluster.fit:
                 self._prepare(one)
             while any(one.state == "preparing" for one in self._cluster.fit):
+                self._limits.deadline.refuse_if_over("workers were getting ready")
                 self._cluster.step()
         except BaseException:
             self._close()
@@ -123,15 +137,16 @@ class Crew:
     def next(self) -> Finished:
         """The next candidate that has its outcome."""
         while not self._finished:
+            self._limits.deadline.refuse_if_over("candidates were compiled and measured")
             self._cluster.step()
             self._dispatch()
         return self._finished.popleft()
 
-    def halt(self) -> tuple[Candidate, ...]:
-        """Begins no further candidate."""
+    def halt(self) -> tuple[Finished, ...]:
+        """Begins no further candidate; those that came in and were not asked for."""
         self._halted = True
-        self._ready = deque(job for job in self._ready if job.noted)
-        return (*(f.candidate for f in self._finished), *self._begun.values())
+        self._ready.clear()
+        return tuple(self._finished)
 
     # --- compiling --------------------------------------------------------------------------------
 
@@ -157,8 +172,12 @@ class Crew:
         self._in_thread(self._compile, job, self._compiled)
 
     def _compile(self, worker: Worker, job: Job) -> Answer:
-        skeleton, sizes = job.candidate.skeleton.key, job.candidate.assignment
-        return worker.ask(Compile(skeleton, sizes), self._limit, self._limit, "compiling it")
+        skeleton, sizes = job.candidate.skeleton.key, job.candidate.point
+        return self._asked(worker, Compile(skeleton, sizes), "compiling it")
+
+    def _asked(self, worker: Worker, request: Request, doing: str) -> Answer:
+        allowed = self._limits.allowance()
+        return allowed.said(worker.ask(request, allowed.seconds, allowed.seconds, doing))
 
     def _compiled(self, job: Job, answer: Any) -> None:
         if self._halted:
@@ -217,11 +236,13 @@ class Crew:
         self._begin(job)
         self._notes.compiled(job.candidate, job.made, one.device)
         best_ns = self._notes.best_ns(one.device)
-        request = Measure(job.made.module, best_ns, self._limit, self._build_limit)
+        allowed = self._limits.allowance()
+        request = Measure(job.made.module, best_ns, allowed.seconds, self._limits.build)
         one.state = "busy"
         self._jobs[one.address] = job
+        job.allowed = allowed
         then = partial(self._measured, one, job)
-        self._cluster.ask(one, then, board.measure, self._name, request, self._limit)
+        self._cluster.ask(one, then, board.measure, self._name, request, allowed.seconds)
 
     def _measured(self, one: Board, job: Job, future: Future[Any]) -> None:
         if self._jobs.get(one.address) is not job:
@@ -244,7 +265,7 @@ class Crew:
         elif isinstance(answer, Doubtful):
             self._in_thread(partial(self._settle, answer), job, self._answered)
         else:
-            self._answered(job, answer)
+            self._answered(job, job.allowed.said(answer))
 
     def _answered(self, job: Job, outcome: Outcome) -> None:
         if self._once(job, outcome):
@@ -260,7 +281,7 @@ class Crew:
 
     def _settle(self, answer: Doubtful, worker: Worker, _job: Job) -> Answer:
         doing = "evaluating its meaning where it is doubtful"
-        return worker.ask(Settle(answer), self._limit, self._limit, doing)
+        return self._asked(worker, Settle(answer), doing)
 
     def _lost(self, one: Board) -> None:
         job = self._jobs.pop(one.address, None)

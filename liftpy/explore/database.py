@@ -9,12 +9,16 @@ from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from liftpy.errors import StoreRefused
+from liftpy.errors import StoreRefused, a_few
 from liftpy.explore.migrate import migrate
 from liftpy.explore.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
+from liftpy.explore.seals import broken, seal
 
 BUSY_SECONDS = 30.0
 """How long to wait for another process that has the file for a moment."""
+
+MOST = 4 << 30
+"""Bytes of a database that are read: whoever reads one holds a copy of it in memory."""
 
 Seed = tuple[str, tuple[object, ...]]
 """A statement and its values."""
@@ -36,6 +40,7 @@ def snapshot(path: Path) -> sqlite3.Connection:
     with saying(path):
         _check_whole(path, held)
         migrate(held)
+        _check_seals(path, held)
     return held
 
 
@@ -51,6 +56,7 @@ def create(path: Path, seeds: list[Seed]) -> None:
                 db.executescript(f"BEGIN; {SCHEMA}")
                 for statement, values in seeds:
                     db.execute(statement, values)
+                seal(db)
                 db.commit()
                 db.execute("PRAGMA journal_mode = WAL")
             new.replace(path)
@@ -151,6 +157,13 @@ def _check_whole(path: Path, db: sqlite3.Connection) -> None:
         raise StoreRefused(
             _sentence(path, "PRAGMA quick_check finds broken pages", sqlite3.SQLITE_CORRUPT)
         )
+
+
+def _check_seals(path: Path, db: sqlite3.Connection) -> None:
+    if changed := broken(db):
+        whose = a_few(f"candidate {key}" if key else "the campaign" for key in changed)
+        message = f"the rows of {whose} are not those that were written"
+        raise StoreRefused(_sentence(path, message, sqlite3.SQLITE_CORRUPT))
 
 
 # --- what SQLite says -----------------------------------------------------------------------------

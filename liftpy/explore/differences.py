@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from liftpy.explore.rows import Identity
 
-BEFORE = {"search": "random", "sampler": "uniform", "lag": 1}
+BEFORE = {"search": "random", "sampler": "uniform", "lag": 1, "first": None}
 """Settings that older files do not have, and what they were then."""
 
 

@@ -6,35 +6,46 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from liftpy.compile import compile_candidate, skeletons
 from liftpy.constraints.device import Device, check_attached
 from liftpy.constraints.draw import Sampler
-from liftpy.errors import ArgumentRefused, ConstraintRefused, Unsatisfiable
+from liftpy.deadline import Deadline
+from liftpy.errors import (
+    ArgumentRefused,
+    ConstraintRefused,
+    NothingMeasured,
+    TimeUp,
+    Unsatisfiable,
+)
 from liftpy.explore import search as searches
 from liftpy.explore.again import measure_again
 from liftpy.explore.campaign import Campaign, nothing_measured
-from liftpy.explore.candidate import FAMILY, Fixed, program_text
-from liftpy.explore.check import TOLERANCE
+from liftpy.explore.candidate import program_text
+from liftpy.explore.check import TOLERANCE, Expected, nothing_compared
 from liftpy.explore.database import saying
 from liftpy.explore.environment import command_line, environment
-from liftpy.explore.inputs import INPUT_SEED, Inputs
+from liftpy.explore.inputs import INPUT_SEED, Inputs, require_inputs
 from liftpy.explore.loss import resumable
 from liftpy.explore.meaning import POINTS, expected
 from liftpy.explore.measure import Limits
 from liftpy.explore.messages import Setup
 from liftpy.explore.outcome import Outcome
+from liftpy.explore.plainest import PLAIN, begun_with, plainest
 from liftpy.explore.pool import Here, Site, ThisMachine
 from liftpy.explore.reading import Reader
 from liftpy.explore.rows import Call, Identity, Row
-from liftpy.explore.run import Progress, Run, over
+from liftpy.explore.run import Progress, Run
+from liftpy.explore.settings import Fixed
 from liftpy.explore.space import Space
 from liftpy.explore.store import Store
 from liftpy.explore.version import VERSION
 from liftpy.explore.workers import Workers, connect
 from liftpy.ir.expr import Program
 from liftpy.opencl.devices import find_device
+from liftpy.rewrite.skeleton import FAMILY
 from liftpy.semantics.sizes import closed
 
 SAMPLES = 100
@@ -90,12 +101,14 @@ def identity_of(  # noqa: PLR0913  as many settings as decide what is drawn
     sizes: Mapping[str, int] | None = None,
     tolerance: float = TOLERANCE,
     lag: int = 1,
+    first: str | None = None,
     devices: Sequence[Device] = (),
 ) -> Identity:
     """What a campaign over a space is: all that decides what is drawn, and how it is judged.
 
-    With `lag`, a search has not seen the outcomes of so many candidates (`run.py`). `devices` are
-    those that it is measured on, if they are several.
+    With `lag`, a search has not seen the outcomes of so many candidates (`run.py`). `first` says
+    which one has the first place, if it is not the search's (`plainest.py`). `devices` are those
+    that it is measured on, if they are several.
     """
     return Identity(
         program=space.program.name,
@@ -114,12 +127,13 @@ def identity_of(  # noqa: PLR0913  as many settings as decide what is drawn
             "input_seed": INPUT_SEED,
             "search": search,
             "lag": lag,
+            "first": first,
             "devices": [device.to_json() for device in devices] if len(devices) > 1 else None,
         },
     )
 
 
-def explore(  # noqa: PLR0913  as many settings as a campaign has
+def explore(  # noqa: PLR0913, PLR0915  as many settings and steps as a campaign has
     program: Program,
     samples: int = SAMPLES,
     seed: int = 0,
@@ -140,6 +154,9 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     sampler: Sampler = "uniform",
     again: bool = True,
     workers: Workers | None = None,
+    note: Callable[[str], None] = lambda _: None,
+    began: float | None = None,
+    phase: Callable[[str], None] = lambda _: None,
 ) -> Campaign:
     """A campaign: the first `samples` candidates of a search, each compiled, checked and timed.
 
@@ -147,8 +164,13 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
 
     The same call again goes on where the last one ended, however that was: a campaign that was
     stopped and resumed has the same candidates as one that was not. Larger `samples` extend it.
-    `time_limit` ends this call after so many seconds, between two candidates; `candidate_limit`
-    is for each, of which `build_limit` is for the driver's compiler.
+
+    The plainest candidate is the first (`plainest.py`), the search has the places after it.
+
+    `time_limit` ends this call so many seconds after it began, or after `began`, of the clock
+    `time.monotonic`, whatever it is doing: a candidate that is under way is tried in the next call.
+    `candidate_limit` is for each, of which `build_limit` is for the driver's compiler; of the time
+    that is left none has more than half, or 10 s if that is more. `phase` is told what is done.
     `tolerance` bounds the error of a result, relative to its largest value. `sizes`
     gives numbers for the program's open sizes, `where` and `fixed` bound what is drawn (as in
     `space_of`): with others it is another campaign. `sampler` says how candidates are drawn:
@@ -156,6 +178,9 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
 
     When all are measured, those that may be on the front by noise are measured `again`, within the
     time limit (`again.py`).
+
+    `note` is told what a user should know of the campaign: that its meaning is NaN everywhere, that
+    its space has one candidate only.
 
     With `workers` they are measured on a dask cluster, whose workers have the devices (docs/
     cluster.md); `device` is then not used, as `workers` names it, and nothing is measured `again`.
@@ -166,34 +191,26 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
     campaign or cannot be written, Unsatisfiable if there is no candidate, NothingMeasured if none
     was right.
     """
-    start, started = time.monotonic(), time.time()
+    started = time.time()
     _check_limits(samples, time_limit, candidate_limit, build_limit, tolerance)
-    deadline = None if time_limit is None else start + time_limit
-    program = closed(program, sizes)
+    deadline = Deadline.after(time_limit, began, phase)
     candidates = searches.named(search)
     with ExitStack() as opened:
+        phase("looking for devices")
+        program = closed(program, sizes)
+        require_inputs(program)
         begun = begun_in(Path(db))
-        site = opened.enter_context(site_of(device, workers, begun))
-        space = space_of(
-            program,
-            site.limits,
-            families=families,
-            memory_limit=memory_limit,
-            where=where,
-            fixed=fixed,
-        )
-        space = replace(space, sampler=sampler)
-        if not space.possible:
-            raise Unsatisfiable(space.why_empty(memory_limit))
-        identity = identity_of(
-            space,
-            seed,
+        site = opened.enter_context(site_of(device, workers, begun, deadline))
+        lag, first = (site.lag, PLAIN) if begun is None else (lag_of(begun), first_of(begun))
+        identity = partial(
+            identity_of,
+            seed=seed,
             search=search,
-            families=space.families if families is not None else None,
             memory_limit=memory_limit,
             sizes=sizes,
             tolerance=tolerance,
-            lag=site.lag if begun is None else lag_of(begun),
+            lag=lag,
+            first=first,
             devices=site.devices,
         )
         limits = {
@@ -203,35 +220,79 @@ def explore(  # noqa: PLR0913  as many settings as a campaign has
             "build_limit": build_limit,
             "workers": None if workers is None else workers.address,
         }
-        store = opened.enter_context(Store.open(Path(db), identity))
-        store.note(Call(command_line(), limits, environment(space.device), started))
-        run = Run(store, space.device, samples, identity.settings["lag"], progress)
-        given, arrays = Inputs.of(program)
-        wanted = expected(program, arrays, points=POINTS, tolerance=tolerance)
-        setup = Setup(identity.text, space.device, given, wanted)
+        call = Call(command_line(), limits, environment(site.limits), started)
+        try:
+            with deadline.phase("deriving the program's forms"):
+                space = space_of(
+                    program,
+                    site.limits,
+                    families=families,
+                    memory_limit=memory_limit,
+                    where=where,
+                    fixed=fixed,
+                )
+                space = replace(space, sampler=sampler)
+                if not space.possible:
+                    raise Unsatisfiable(space.why_empty(memory_limit))
+        except TimeUp as end:
+            if not (families or where or fixed):  # else what the campaign is needs the space
+                nothing = Space(program, site.limits, (), sampler=sampler)
+                opened.enter_context(noted(Path(db), identity(nothing), call)).stop(str(end))
+            raise NothingMeasured(
+                f"nothing was measured of {program.name}: {end}. Give a longer limit, or none"
+            ) from end
+        mine = identity(space, families=None if families is None else space.families)
+        store = opened.enter_context(noted(Path(db), mine, call))
+        exhausted, run = False, Run(store, space.device, samples, lag, progress, deadline)
         opened.enter_context(resumable(store))
-        pool = opened.enter_context(site.pool(setup, Limits(candidate_limit, build_limit), run))
-        tried = candidates(space, seed, run.trials, run.lessons.allows)
-        ended = run.follow(tried, pool, deadline)
-        exhausted = (
-            ended
-            and sampler == "uniform"
-            and (run.drawn < samples or len(run.known) == space.count())
-        )
-        if ended and again and isinstance(pool, Here):
-            known = {trial.candidate.key: trial.candidate for trial in run.trials}
-            measure_again(Explored(store), known, pool.again, lambda: not over(deadline))
+        try:
+            with deadline.phase("making the inputs"):
+                given, arrays = Inputs.of(program)
+            with deadline.phase("evaluating the program's meaning"):
+                wanted = expected(program, arrays, points=POINTS, tolerance=tolerance)
+            with deadline.phase("counting and drawing candidates"):
+                tell(note, wanted, space)
+            setup = Setup(mine.text, space.device, given, wanted)
+            pool = opened.enter_context(
+                site.pool(setup, Limits(candidate_limit, build_limit, deadline), run)
+            )
+            tried = candidates(space, seed, run.trials, run.lessons.allows)
+            run.follow(begun_with(None if first is None else plainest(space), tried), pool)
+            with deadline.phase("counting the candidates"):
+                exhausted = sampler == "uniform" and (
+                    run.drawn < samples or len(run.known) == space.count()
+                )
+            if again and isinstance(pool, Here):
+                known = {trial.candidate.key: trial.candidate for trial in run.trials}
+                measure_again(Explored(store), known, pool.again, lambda: not deadline.over)
+        except TimeUp as end:
+            store.stop(str(end))
         rows, calls = tuple(store.rows()), tuple(store.calls())
-        campaign = Campaign(store.path, identity, rows, exhausted, calls)
+        campaign = Campaign(store.path, store.identity, rows, exhausted, calls)
     if not campaign.pareto():
         raise nothing_measured(campaign)
     return campaign
 
 
+def noted(path: Path, identity: Identity, call: Call) -> Store:
+    """The file of a campaign, with a call in it."""
+    store = Store.open(path, identity)
+    store.note(call)
+    return store
+
+
+def tell(note: Callable[[str], None], wanted: tuple[Expected, ...], space: Space) -> None:
+    """Tells what of a result cannot be compared, and that there is nothing to choose."""
+    for said in nothing_compared(wanted):
+        note(f"note: {said}")
+    if space.sampler == "uniform" and (said := space.only_one()):
+        note(f"note: {said}")
+
+
 def begun_in(path: Path) -> Identity | None:
     """What a file belongs to, if it has a campaign; nothing of it is changed."""
     with saying(path):
-        if not path.is_file() or not path.stat().st_size:
+        if not path.exists() or path.is_dir() or (path.is_file() and not path.stat().st_size):
             return None
     with Reader.read(path) as there:
         return there.identity
@@ -242,8 +303,16 @@ def lag_of(begun: Identity) -> int:
     return begun.settings.get("lag", 1)
 
 
+def first_of(begun: Identity) -> str | None:
+    """Which candidate has a campaign's first place; the first formats had none but the search's."""
+    return begun.settings.get("first")
+
+
 def site_of(
-    device: Device | str | None, workers: Workers | None, begun: Identity | None
+    device: Device | str | None,
+    workers: Workers | None,
+    begun: Identity | None,
+    deadline: Deadline,
 ) -> AbstractContextManager[Site]:
     """Where a campaign measures: on this machine, or on the workers of a cluster."""
     if workers is None:
@@ -251,7 +320,8 @@ def site_of(
         check_attached(target)
         return nullcontext(ThisMachine(target, None if begun is None else lag_of(begun)))
     known = None if begun is None else (Device.from_json(begun.device), begun.devices)
-    return connect(workers, known)
+    patience = min(workers.patience, deadline.left)
+    return connect(replace(workers, patience=patience), known)
 
 
 @dataclass(frozen=True)

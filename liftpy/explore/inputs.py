@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from liftpy.deadline import check
 from liftpy.errors import LiftError
 from liftpy.ir.expr import Program
-from liftpy.ir.types import components
+from liftpy.ir.types import FLOATS, components
+from liftpy.memory import require
 from liftpy.opencl.arguments import DTYPES
 
 Array = NDArray[Any]
@@ -21,6 +23,7 @@ Array = NDArray[Any]
 INPUT_SEED = 20240229
 """What the inputs are made from: the same arrays in every campaign."""
 
+BLOCK = 1 << 20  # elements, or bytes, that are made or hashed between two looks at the clock
 DISTINCT = 1 << 22  # numbers between -1 and 1 that f32 tells apart, with room to spare
 
 
@@ -50,7 +53,9 @@ class Inputs:
         """The inputs of a program, and the arrays: numbers of both signs, no two equal in one.
 
         An array of tuples is a tuple of arrays. A number by itself is not 0: it may be a factor.
+        MemoryRefused if this machine has no room for them.
         """
+        require_inputs(program)
         parameters = tuple(
             (
                 p.name,
@@ -83,6 +88,24 @@ class Inputs:
         }
 
 
+def require_inputs(program: Program) -> None:
+    """MemoryRefused where a program's inputs, and their copies in float64, are too large.
+
+    Those are what the meaning is evaluated on; whole numbers are made in 64 bits.
+    """
+    parts = [part for p in program.params for part in components(p.type)]
+    counts = [(math.prod(map(int, part.shape)), part.scalar) for part in parts]
+    kept = sum(count * DTYPES[str(scalar)].itemsize for count, scalar in counts)
+    copies = sum(8 * count for count, scalar in counts if scalar in FLOATS)
+    making = max((8 * count for count, scalar in counts if scalar not in FLOATS), default=0)
+    arrays = ", ".join(f"{p.name}: {p.type}" for p in program.params)
+    require(
+        kept + max(copies, making),
+        f"evaluating the meaning of {program.name} on inputs ({arrays})",
+        "give its arrays smaller sizes, or take a machine with more memory",
+    )
+
+
 def inputs(program: Program, seed: int = INPUT_SEED) -> dict[str, Any]:
     """An array for each parameter, from a seed."""
     return Inputs.of(program, seed)[1]
@@ -92,7 +115,10 @@ def digest(arrays: dict[str, Any]) -> str:
     """A hash of arrays: their numbers, in order."""
     found = hashlib.sha256()
     for array in _flat(tuple(arrays.values())):
-        found.update(np.ascontiguousarray(array).view(np.uint8).data)
+        numbers = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        for start in range(0, len(numbers), BLOCK):
+            check()
+            found.update(numbers[start : start + BLOCK].data)
     return found.hexdigest()
 
 
@@ -128,6 +154,16 @@ def _numbers(scalar: str, shape: tuple[int, ...], rng: np.random.Generator) -> A
             if not shape:
                 return np.asarray(rng.uniform(0.5, 1), dtype)
             if count > DISTINCT:
-                return rng.uniform(-0.5, 1, shape).astype(dtype)
+                return _uniform(rng, count, dtype).reshape(shape)
             steps = (2 * rng.permutation(count) + 1 - count) / max(count, 1)
             return (0.75 * steps + 0.25).astype(dtype).reshape(shape)  # a sum is not zero
+
+
+def _uniform(rng: np.random.Generator, count: int, dtype: Any) -> Array:
+    """What `rng` draws at once, block by block."""
+    found = np.empty(count, dtype)
+    for start in range(0, count, BLOCK):
+        check()
+        block = found[start : start + BLOCK]
+        block[:] = rng.uniform(-0.5, 1, len(block))
+    return found

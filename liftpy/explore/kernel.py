@@ -10,15 +10,16 @@ import numpy as np
 from liftpy.compile import compile_candidate
 from liftpy.constraints.device import Device
 from liftpy.errors import ArgumentRefused
-from liftpy.explore.candidate import FAMILY, Candidate
+from liftpy.explore.candidate import Candidate
 from liftpy.explore.exploring import space_of
+from liftpy.explore.settings import Settings
 from liftpy.explore.space import Space
 from liftpy.ir.expr import Program
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Memory
 from liftpy.opencl.session import Session
-from liftpy.rewrite.skeleton import skeleton_of
+from liftpy.rewrite.skeleton import FAMILY, skeleton_of
 from liftpy.rewrite.strategy import Strategy
 
 
@@ -30,9 +31,9 @@ class Kernel:
 
     def __init__(self, candidate: Candidate, device: Device) -> None:
         self.program = candidate.program
-        self.assignment = candidate.settings
+        self.assignment = candidate.assignment
         self.device = device
-        self.module = compile_candidate(candidate.skeleton, candidate.assignment)
+        self.module = compile_candidate(candidate.skeleton, candidate.point)
         self._session = Session(device)
         self._loaded = self._session.load(self.module)
         self._constants: dict[str, np.ndarray] | None = None
@@ -100,15 +101,21 @@ def compile_to_kernel(
     """Compile a program for a device; `sizes` gives numbers for its open sizes.
 
     strategy: a family (docs/design.md, Rewriting), or a strategy of one's own that lowers the
-    program (docs/strategies.md). assignment: values for its sizes and words for its structural
-    choices. What both leave open is the first skeleton that fits, and sizes drawn with seed 0.
+    program (docs/strategies.md). assignment: the words of its structural choices and the numbers of
+    its sizes, all in one, as a row of a campaign has them and a candidate of `lp.space`:
+    `lp.compile(program, campaign.best().assignment)`. ConstraintRefused where it does not say
+    one candidate.
 
-    Without either that is `plain`: loops in one kernel, right and slow. A fast candidate is found
-    by `explore`; its settings are an assignment: `lp.compile(program, campaign.best().assignment)`.
+    Without an assignment it is the first skeleton (of the family), and sizes drawn with seed 0;
+    without either `plain`: loops in one kernel, right and slow. `explore` finds fast ones.
     """
     target = device if isinstance(device, Device) else find_device(device)
     if callable(strategy):
-        own = Space.of(program, target, [skeleton_of(program, strategy)])
-        return Kernel(own.candidate(dict(assignment or {})), target)
-    settings = dict(assignment or {}) | ({} if strategy is None else {FAMILY: strategy})
-    return Kernel(space_of(program, target, sizes=sizes).candidate(settings), target)
+        space = Space.of(program, target, [skeleton_of(program, strategy)])
+        family: Settings = {}
+    else:
+        space = space_of(program, target, sizes=sizes)
+        family = {} if strategy is None else {FAMILY: strategy}
+    if assignment:
+        return Kernel(space.exactly({**assignment, **family}), target)
+    return Kernel(space.candidate(family), target)

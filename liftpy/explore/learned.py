@@ -42,7 +42,7 @@ class Lessons:
         """Takes in the limit of a kernel of a candidate."""
         kernels = {kernel.name: kernel for kernel in chain(candidate.skeleton.program).kernels}
         demand = kernels[limit.kernel].demand
-        lesson = self._lesson(demand, candidate.assignment, limit)
+        lesson = self._lesson(demand, candidate.point, limit)
         self._lessons.setdefault(candidate.skeleton.key, []).append(lesson)
 
     def allows(self, skeleton: Skeleton, sizes: Sizes) -> bool:

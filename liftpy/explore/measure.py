@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
+from liftpy.deadline import Deadline
 from liftpy.errors import WorkerRefused
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.messages import (
@@ -25,59 +26,95 @@ from liftpy.explore.messages import (
     Settle,
     Setup,
 )
-from liftpy.explore.outcome import Crashed, Outcome
-from liftpy.explore.process import Worker
+from liftpy.explore.outcome import Crashed, Outcome, TimedOut
+from liftpy.explore.process import NEVER, Worker
 
 COMPILING = "liftpy.explore.compiling"
 BENCH = "liftpy.explore.bench"
 BUILDING = "liftpy.explore.building"
 
 
+SHARE = 0.5
+"""Of the time that a campaign has left, what one candidate may take."""
+
+LEAST_SHARE = 10.0
+"""Seconds that a share has at least: close to a campaign's end all candidates would be slow."""
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """The seconds that a candidate may take, and the option that says so."""
+
+    seconds: float
+    option: str = "--candidate-limit"
+
+    def said(self, outcome: Outcome) -> Outcome:
+        """The outcome; that the allowance was used up says which one that was."""
+        if isinstance(outcome, TimedOut) and outcome.option == TimedOut.option:
+            return replace(outcome, limit=self.seconds, option=self.option)
+        return outcome
+
+
 @dataclass(frozen=True)
 class Limits:
-    """The seconds that a candidate may take, and of these the driver's compiler."""
+    """The seconds that a candidate may take, of these the driver's compiler; the campaign's end.
+
+    A candidate that is under way at the deadline has no outcome (TimeUp). One that takes a whole
+    share of what was left when it began is too slow.
+    """
 
     candidate: float
     build: float | None = None
+    deadline: Deadline = NEVER
+
+    def allowance(self) -> Allowance:
+        """What a candidate that begins now may take."""
+        share = max(SHARE * self.deadline.left, LEAST_SHARE)
+        if share < self.candidate:
+            return Allowance(share, "its share of --time-limit")
+        return Allowance(self.candidate)
 
 
 @dataclass(frozen=True)
 class Prepared:
     """The kernels of a candidate, and what the driver made of them, if it was asked already.
 
-    `seconds` is how long that took, of the candidate's limit.
+    `seconds` is how long that took, of what it is allowed.
     """
 
     compiled: Compiled
     built: Built | Outcome | None
     seconds: float
+    allowed: Allowance
 
 
 class Measurer:
     """The workers of a campaign, each started when first needed and again after each loss.
 
-    `limit` is the seconds that one candidate may take: to compile, build, check and time it; of
-    these `build_limit` are for the driver's compiler. `ceiling` is the memory that the bench may
-    hold, in bytes. With `ahead` a third worker builds, so that one thread can prepare a candidate
+    `limits` has the seconds that one candidate may take: to compile, build, check and time it; a
+    number is those of a campaign that has no end. `ceiling` is the memory that the bench may hold,
+    in bytes. With `ahead` a third worker builds, so that one thread can prepare a candidate
     while another measures one. Use it in a `with`.
     """
 
     def __init__(
         self,
         setup: Setup,
-        limit: float,
+        limits: Limits | float,
         *,
-        build_limit: float | None = None,
         ceiling: int | None = None,
         ahead: bool = False,
         compiling: Sequence[str] | None = None,
         benching: Sequence[str] | None = None,
     ) -> None:
-        self.limit = limit
-        self.build_limit = build_limit
-        self.compiler = Worker("compiles candidates", COMPILING, setup, compiling)
-        self.bench = Worker("measures candidates", BENCH, setup, benching, ceiling=ceiling)
-        self.builder = Worker("builds candidates", BUILDING, setup) if ahead else None
+        self.limits = limits if isinstance(limits, Limits) else Limits(limits)
+        end = self.limits.deadline
+        self.compiler = Worker("compiles candidates", COMPILING, setup, compiling, deadline=end)
+        self.bench = Worker(
+            "measures candidates", BENCH, setup, benching, ceiling=ceiling, deadline=end
+        )
+        builder = Worker("builds candidates", BUILDING, setup, deadline=end)
+        self.builder = builder if ahead else None
 
     def __enter__(self) -> Self:
         return self
@@ -124,28 +161,34 @@ class Measurer:
         builder = self.builder
         if builder is None or not isinstance(ready, Prepared):
             return ready
-        order = Build(ready.compiled.module, self.build_limit)
+        order = Build(ready.compiled.module, self.limits.build)
         try:
-            built, seconds = self._ask(builder, order, ready.seconds, "building it")
+            built, seconds = self._ask(builder, order, ready.seconds, ready.allowed, "building it")
         except WorkerRefused as refusal:
             self._do_without(refusal)
             return ready
         return replace(ready, built=built, seconds=seconds)
 
     def _compile(self, candidate: Candidate) -> Prepared | Outcome:
-        wanted = Compile(candidate.skeleton.key, candidate.assignment)
-        compiled, seconds = self._ask(self.compiler, wanted, 0.0, "compiling it")
-        return Prepared(compiled, None, seconds) if isinstance(compiled, Compiled) else compiled
+        wanted = Compile(candidate.skeleton.key, candidate.point)
+        allowed = self.limits.allowance()
+        compiled, seconds = self._ask(self.compiler, wanted, 0.0, allowed, "compiling it")
+        if not isinstance(compiled, Compiled):
+            return compiled
+        return Prepared(compiled, None, seconds, allowed)
 
-    def _ask(self, worker: Worker, request: Request, spent: float, doing: str) -> tuple[Any, float]:
-        """An answer, and the seconds of its limit that a candidate has spent with it.
+    def _ask(
+        self, worker: Worker, request: Request, spent: float, allowed: Allowance, doing: str
+    ) -> tuple[Any, float]:
+        """An answer, and the seconds of its allowance that a candidate has spent with it.
 
         What another one asks of the worker, and a new start of it, are not this candidate's time.
         """
         with worker.turn:
             worker.start()
             began = time.monotonic()
-            answer = worker.ask(request, max(0.0, self.limit - spent), self.limit, doing)
+            left = max(0.0, allowed.seconds - spent)
+            answer = allowed.said(worker.ask(request, left, allowed.seconds, doing))
             return answer, spent + time.monotonic() - began
 
     def measure(
@@ -196,11 +239,11 @@ class Measurer:
             binary = ready.built.binary
         elif ready.built is not None:
             return ready.built
-        left = max(0.0, self.limit - ready.seconds)
-        job = Measure(ready.compiled.module, best_ns, left, self.build_limit, binary)
-        found, spent = self._ask(self.bench, job, ready.seconds, "measuring it")
+        left = max(0.0, min(ready.allowed.seconds - ready.seconds, self.limits.deadline.left))
+        job = Measure(ready.compiled.module, best_ns, left, self.limits.build, binary)
+        found, spent = self._ask(self.bench, job, ready.seconds, ready.allowed, "measuring it")
         if not isinstance(found, Doubtful):
             return found
         doing = "evaluating its meaning where it is doubtful"
-        settled, _ = self._ask(self.compiler, Settle(found), spent, doing)
+        settled, _ = self._ask(self.compiler, Settle(found), spent, ready.allowed, doing)
         return settled

@@ -9,11 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from liftpy.constraints.device import Device
-from liftpy.explore.samples import sample
+from liftpy.explore.reference import Reference
+from liftpy.explore.samples import departs, sample, undisturbed
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.loaded import Loaded
 from liftpy.opencl.session import Session
+
+AGAIN_SECONDS = 5.0
+"""Seconds in which disturbed runs are made again."""
 
 Rows = tuple[tuple[int, ...], ...]
 """Nanoseconds: a row a run, a column a launch of the run phase."""
@@ -23,7 +27,8 @@ Rows = tuple[tuple[int, ...], ...]
 class Run:
     """A result and its times. `kernels_ns` has the median of each launch, in their order.
 
-    The result is an array, or a tuple of them.
+    The result is an array, or a tuple of them. `departure` is how many times its usual time a fixed
+    kernel took around the runs (`liftpy.explore.reference`).
     """
 
     device: Device
@@ -31,18 +36,25 @@ class Run:
     time_ns: int
     prepare_ns: int
     kernels_ns: dict[str, int]
+    departure: float = 1.0
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether the device was slower or faster than usual meanwhile."""
+        return departs(self.departure)
 
 
 def run_once(module: Module, device: Device, arrays: Mapping[str, Any]) -> Run:
     """Loads a module, runs it on arrays in the order of its parameters, and times it."""
     with Session(device) as session, session.load(module) as loaded:
+        reference = Reference(session)
         result = run_poisoned(loaded, arrays)
-        rows = timed(loaded)
+        rows, departure = undisturbed(lambda: timed(loaded), reference.look, AGAIN_SECONDS)
         functions = [x.function for x in module.launches if x.phase == "run"]
         columns = [round(statistics.median(column)) for column in zip(*rows, strict=True)]
         total = round(statistics.median(map(sum, rows)))
         kernels = dict(zip(functions, columns, strict=True))
-        return Run(device, result, total, loaded.prepare_ns, kernels)
+        return Run(device, result, total, loaded.prepare_ns, kernels, departure)
 
 
 def run_poisoned(loaded: Loaded, arrays: Mapping[str, Any]) -> Any:

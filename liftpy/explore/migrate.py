@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 
 from liftpy.explore.schema import SCHEMA_VERSION, TABLES, digest
+from liftpy.explore.seals import seal
 
 
 def migrate(db: sqlite3.Connection) -> None:
@@ -16,7 +17,9 @@ def migrate(db: sqlite3.Connection) -> None:
     db.execute("BEGIN IMMEDIATE")
     try:
         MIGRATIONS[version](db)
-        db.execute(_DISTURBED)  # formats 1 and 2 told it in words only
+        if version < 3:  # they told it in words only
+            db.execute(_DISTURBED)
+        seal(db)
         db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         db.commit()
     except BaseException:
@@ -44,6 +47,12 @@ def _from_2(db: sqlite3.Connection) -> None:
     """Format 2 had no columns for what disturbed a measurement."""
     for column in ("disturbed INTEGER", "departure REAL"):
         db.execute(f"ALTER TABLE outcome ADD COLUMN {column}")
+    _from_3(db)
+
+
+def _from_3(db: sqlite3.Connection) -> None:
+    """Format 3 had no checksums."""
+    db.execute('CREATE TABLE seal ("key" TEXT PRIMARY KEY, hash TEXT NOT NULL)')
 
 
 def _statements(script: str) -> Iterator[str]:
@@ -93,5 +102,5 @@ SET disturbed = 1,
 WHERE kind = 'measured' AND instr(reason, 'disturbed: a fixed kernel took ')
 """
 
-MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _from_1, 2: _from_2}
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _from_1, 2: _from_2, 3: _from_3}
 """From a format to the tables of the present one."""

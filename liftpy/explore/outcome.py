@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias, get_args
 
@@ -154,7 +156,7 @@ class Stray:
 
 @dataclass(frozen=True)
 class TimedOut:
-    """It took longer than a limit, in seconds, that `option` sets."""
+    """It took longer than a limit, in seconds; `option` says which."""
 
     kind: ClassVar[Kind] = "timed_out"
     limit: float
@@ -239,3 +241,10 @@ Outcome: TypeAlias = (
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """Every kind of outcome, the good one first."""
+
+
+def counts(outcomes: Iterable[str]) -> dict[str, int]:
+    """How often each outcome occurs, the good one first."""
+    found = Counter(outcomes)
+    order = (*KINDS, *sorted(found.keys() - set(KINDS)))
+    return {kind: found[kind] for kind in order if found[kind]}

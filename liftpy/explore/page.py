@@ -13,7 +13,7 @@ import re
 import shlex
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,11 +22,11 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from liftpy.constraints.device import Device
-from liftpy.errors import LiftError
 from liftpy.explore.campaign import Campaign
 from liftpy.explore.check import TOLERANCE
 from liftpy.explore.hypervolume import Box, growth
-from liftpy.explore.pareto import front
+from liftpy.explore.labels import Rectangle, beside, leader, short_ids
+from liftpy.explore.pareto import front, rule
 from liftpy.explore.report import (
     FIGURES,
     disturbed_text,
@@ -38,10 +38,13 @@ from liftpy.explore.report import (
 )
 from liftpy.explore.rows import Row
 from liftpy.explore.scale import Scale
+from liftpy.files.writing import write_file
 
 REASONS = 12  # of candidates that were not measured
 VALUES = 16  # of a parameter
-LABEL = 60  # how far from the first the last point of a front is labelled, too
+LEFT = 88  # where charts begin: the marks of the vertical axis stand before it
+MARK = 7  # how far the mark of a point on the front reaches
+LETTER, LINE = 12.5, 22  # how wide and how high letters of a chart are at most, on a narrow screen
 COMMON = {"search": "guided", "sampler": "uniform", "tolerance": TOLERANCE}
 
 
@@ -58,20 +61,19 @@ def write(campaign: Campaign, axis: str, path: Path) -> None:
     filters |= {"time": in_time, "bytes": in_bytes, "settings": settings_text}
     filters |= {"span": in_span, "moment": moment, "words": in_words}
     text = environment.get_template("report.html").render(contents(campaign, axis))
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise LiftError(f"the report cannot be written to {path}: {error}") from error
+    write_file(path, text.encode(errors="replace"))
 
 
 def contents(campaign: Campaign, axis: str) -> dict[str, Any]:
     """What the page says."""
+    names = short_ids(campaign.rows)
     return {
         "campaign": campaign,
         "identity": campaign.identity,
         "axis": axis,
+        "rule": rule(axis),
         "figures": FIGURES,
-        "parts": [part_of(part, axis) for part in campaign.apart()],
+        "parts": [part_of(part, axis, names) for part in campaign.apart()],
         "measured": campaign.counts.get("measured", 0),
         "command": reproduce(campaign),
         "outcomes": [(kind, n, n / len(campaign.rows)) for kind, n in campaign.counts.items()],
@@ -80,15 +82,16 @@ def contents(campaign: Campaign, axis: str) -> dict[str, Any]:
     }
 
 
-def part_of(campaign: Campaign, axis: str) -> dict[str, Any]:
+def part_of(campaign: Campaign, axis: str, names: Mapping[str, str]) -> dict[str, Any]:
     """What the page says of one device: all that has to do with time."""
     best = campaign.pareto(axis)
     measured = [row for row in campaign.rows if row.costs(axis) is not None]
     return {
         "device": campaign.device,
         "front": best,
+        "least": min((costs[1] for row in best if (costs := row.costs(axis))), default=None),
         "measured": measured,
-        "scatter": scatter(measured, best, axis) if measured else None,
+        "scatter": scatter(measured, best, axis, names) if measured else None,
         "progress": progress(campaign.rows, axis) if measured else None,
         "influences": influences(measured),
         "limits": limits(campaign.device),
@@ -156,13 +159,18 @@ class Mark:
     row: Row
 
 
-def scatter(measured: Sequence[Row], best: Sequence[Row], axis: str) -> dict[str, Any]:
-    """Where each candidate stands between time and memory, and the front as a staircase."""
+def scatter(
+    measured: Sequence[Row], best: Sequence[Row], axis: str, names: Mapping[str, str]
+) -> dict[str, Any]:
+    """Where each candidate stands between time and memory, and the front with its names.
+
+    The staircase goes through the medians of the front that no other one beats.
+    """
     costs = [costs for row in measured if (costs := row.costs(axis)) is not None]
-    x = Scale.of([c[0] for c in costs], 70, 700, "time")
+    x = Scale.of([c[0] for c in costs], LEFT, 700, "time")
     y = Scale.of([c[1] for c in costs], 330, 20, "bytes")
     marks = [Mark(x.at(a), y.at(b), row) for row, (a, b) in zip(measured, costs, strict=True)]
-    stairs = front(set(costs), costs=lambda c: c)
+    stairs = front({c for row in best if (c := row.costs(axis)) is not None}, costs=lambda c: c)
     path = f"M{x.at(stairs[0][0])},{y.end}"
     for a, b in stairs:
         path += f"H{x.at(a)}V{y.at(b)}"
@@ -173,9 +181,29 @@ def scatter(measured: Sequence[Row], best: Sequence[Row], axis: str) -> dict[str
         "y": y,
         "others": list(place.values()),
         "front": along,
-        "labelled": along[:1] + [mark for mark in along[-1:] if mark.x - along[0].x > LABEL],
+        "labelled": labelled(along, names, Rectangle(x.start, y.end, x.end, y.start)),
         "path": f"{path}H{x.end}",
     }
+
+
+def labelled(
+    front: Sequence[Mark], names: Mapping[str, str], frame: Rectangle
+) -> list[dict[str, Any]]:
+    """The names of the front's marks that there is room for, each with its place."""
+    points = [(mark.x, mark.y) for mark in front]
+    sizes = [(LETTER * len(names[mark.row.id]), LINE) for mark in front]
+    return [
+        {
+            "mark": mark,
+            "name": names[mark.row.id],
+            "x": place.left if place.right > mark.x else place.right,
+            "y": place.bottom - LINE / 4,
+            "anchor": "start" if place.right > mark.x else "end",
+            "leader": leader((mark.x, mark.y), place, MARK),
+        }
+        for mark, place in zip(front, beside(points, sizes, frame, MARK), strict=True)
+        if place is not None
+    ]
 
 
 def progress(rows: Sequence[Row], axis: str) -> dict[str, Any]:
@@ -184,7 +212,7 @@ def progress(rows: Sequence[Row], axis: str) -> dict[str, Any]:
     known = [c for c in tried if c is not None]
     box = Box.around(known)
     values = growth(tried, box)
-    x = Scale.linear(0, max(1, len(rows)), 70, 700)
+    x = Scale.linear(0, max(1, len(rows)), LEFT, 700)
     volume = Scale.linear(0, 1, 200, 20)
     fastest = list(itertools.accumulate((c[0] if c else math.inf for c in tried), min))
     seen = [int(t) for t in fastest if t < math.inf]
@@ -234,6 +262,8 @@ def influences(measured: Sequence[Row]) -> list[dict[str, Any]]:
                     "name": name,
                     "explained": explained(list(groups.values())),
                     "boxes": boxes[:VALUES],
+                    "left": 20
+                    + 9 * max(len(f"{b['value']} ({b['count']})") for b in boxes[:VALUES]),
                     "more": len(boxes) - VALUES,
                     "scale": scale,
                 }

@@ -1,4 +1,8 @@
-"""The front of two costs: the points that no other point beats, or none clearly."""
+"""The front of two costs: the points that no other point beats, or none clearly.
+
+A campaign's front is that of `clear_front`, everywhere: `Campaign.pareto` computes it, and what
+prints, draws or counts it says its `rule` beside it.
+"""
 
 from __future__ import annotations
 
@@ -48,6 +52,18 @@ def clear_front(points: Iterable[T], costs: Callable[[T], tuple[Span, float]]) -
         least = min([least, *(span.high for span, _, _ in alike)])
         kept += [point for span, _, point in alike if span.low <= least]
     return sorted(kept, key=lambda point: (costs(point)[0].middle, costs(point)[1]))
+
+
+def rule(axis: str) -> str:
+    """What puts a candidate on the front of time and a memory figure, in a sentence.
+
+    >>> rule("peak")[:64]
+    'On the front: every measured candidate, unless another one of no'
+    """
+    return (
+        f"On the front: every measured candidate, unless another one of no more {axis} is clearly "
+        "faster, which is where the 95 % intervals of their median times do not overlap."
+    )
 
 
 def _second(found: tuple[Span, float, T]) -> float:

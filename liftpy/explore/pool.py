@@ -65,8 +65,8 @@ class Pool(Protocol):
         """The next candidate that has its outcome; waits for it. One must have been submitted."""
         ...
 
-    def halt(self) -> tuple[Candidate, ...]:
-        """Begins no further candidate; those that are under way."""
+    def halt(self) -> tuple[Finished, ...]:
+        """Begins no further candidate; those that have their outcome and were not asked for."""
         ...
 
 
@@ -142,12 +142,11 @@ class Here:
         self._device = setup.device
         self._notes = notes
         self._ahead = lag > 1 and builds_ahead(setup.device)
-        self._measurer = Measurer(
-            setup, limits.candidate, build_limit=limits.build, ahead=self._ahead
-        )
+        self._measurer = Measurer(setup, limits, ahead=self._ahead)
         self._waiting: deque[Candidate] = deque()
         self._suspects: set[str] = set()
         self._begun: dict[str, Future[Prepared | Outcome]] = {}
+        self._under_way: set[Future[Prepared | Outcome]] = set()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="liftpy-prepare")
 
     def __enter__(self) -> Self:
@@ -161,7 +160,7 @@ class Here:
     ) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)
         self._measurer.kill()
-        while left := [one for one in self._begun.values() if not one.done()]:
+        while left := self._under_way.copy():
             wait(left, timeout=KILLS)
             self._measurer.kill()  # it was about to ask, and has started a worker again
         self._measurer.kill()
@@ -192,6 +191,8 @@ class Here:
         if candidate.key not in self._begun:
             self._notes.begin(candidate)
             promise = self._thread.submit(self._measurer.prepare, candidate)
+            self._under_way.add(promise)
+            promise.add_done_callback(self._under_way.discard)
             self._begun[candidate.key] = promise
         return self._begun[candidate.key]
 
@@ -202,7 +203,7 @@ class Here:
     def _note(self, candidate: Candidate, made: Compiled) -> None:
         self._notes.compiled(candidate, made, self._device)
 
-    def halt(self) -> tuple[Candidate, ...]:
-        """Forgets what waits and is not being prepared."""
-        self._waiting = deque(one for one in self._waiting if one.key in self._begun)
-        return tuple(self._waiting)
+    def halt(self) -> tuple[Finished, ...]:
+        """Forgets what waits; none has its outcome before it is asked for."""
+        self._waiting.clear()
+        return ()

@@ -26,6 +26,7 @@ from typing import Any
 
 import psutil
 
+from liftpy.deadline import Deadline
 from liftpy.errors import InternalError, WorkerRefused
 from liftpy.explore.messages import Ready, Request, Setup, Stage, Unfit
 from liftpy.explore.outcome import Crashed, Defect, OutOfMemory, TimedOut
@@ -51,11 +52,15 @@ TRACEBACK = "Traceback (most recent call last):"
 """What Python prints when it dies of an exception: here that is liftpy's defect."""
 
 
+NEVER = Deadline()
+
+
 class Worker:
     """A worker that is started when first needed, and again after each loss.
 
     `does` says what for, `module` which code it runs; `command` may start something else. `ceiling`
-    bounds its resident memory, in bytes. (A limit of the operating system on its address space
+    bounds its resident memory, in bytes. Nobody waits for it beyond `deadline`: it is killed then,
+    and TimeUp is raised. (A limit of the operating system on its address space
     would count what a runtime maps and never touches; and who exceeds that dies of anything.)
     """
 
@@ -67,11 +72,13 @@ class Worker:
         command: Sequence[str] | None = None,
         *,
         ceiling: int | None = None,
+        deadline: Deadline = NEVER,
     ) -> None:
         self.does = does
         self.setup = setup
         self.command = command or (sys.executable, "-m", module)
         self.ceiling = ceiling
+        self.deadline = deadline
         self.started = 0
         self._process: Process | None = None
         self._ready = False
@@ -125,10 +132,11 @@ class Worker:
             return process
         while True:
             try:
-                answer = process.receive(START_LIMIT)
+                answer = process.receive(min(START_LIMIT, self.deadline.left))
                 break
             except Lost as lost:
                 self.kill()
+                self.deadline.refuse_if_over(f"the process that {self.does} was starting")
                 if TRACEBACK in str(lost):
                     raise InternalError(f"the process that {self.does}: {lost}") from lost
                 if tries == STARTS or isinstance(lost, TooSlow | TooLarge):
@@ -158,7 +166,7 @@ class Worker:
 
     def _ask(self, request: Request, seconds: float, limit: float, doing: str) -> Any:
         process = self._start()
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + min(seconds, self.deadline.left)
         stage = Stage(doing)
         try:
             process.send(request)
@@ -172,6 +180,7 @@ class Worker:
                 stage = answer
         except TooSlow:
             self.kill()
+            self.deadline.refuse_if_over(stage.doing)
             if stage.seconds is not None and time.monotonic() < deadline:
                 return TimedOut(stage.seconds, stage.doing, stage.option)
             return TimedOut(limit, stage.doing)

@@ -11,10 +11,12 @@ from typing import Any, Self
 
 from liftpy.constraints.device import Device
 from liftpy.errors import StoreRefused, UnknownName
-from liftpy.explore.database import saying, snapshot, understanding
+from liftpy.explore.database import MOST, saying, snapshot, understanding
 from liftpy.explore.outcome import KINDS, KernelLimit
 from liftpy.explore.rows import Call, Identity, Row, to_row
+from liftpy.explore.samples import Span, span_of
 from liftpy.explore.schema import digest
+from liftpy.files.reading import check
 
 
 class Reader:
@@ -28,11 +30,13 @@ class Reader:
     def read(path: Path) -> Reader:
         """A campaign as it is now, which may be running. StoreRefused if there is none."""
         with saying(path):
-            there = path.is_file()
+            there = path.exists()
         if not there:
             raise StoreRefused(
                 f"there is no campaign {path}: `liftpy explore PROGRAM --db {path}` makes one"
             )
+        with saying(path):
+            check(path, path.stat(), MOST, StoreRefused)
         return Reader(path, snapshot(path))
 
     def close(self) -> None:
@@ -155,15 +159,19 @@ class Reader:
         )
         return row["best"]
 
-    def points(self) -> dict[str | None, list[tuple[int, int]]]:
-        """Time in ns and peak in bytes of all that was measured, by the device's fingerprint."""
-        found: dict[str | None, list[tuple[int, int]]] = {}
-        for row in self._ask(
-            "SELECT fingerprint, time_ns, peak FROM outcome LEFT JOIN build USING (candidate)"
-            " WHERE kind = 'measured'"
-        ):
-            found.setdefault(row["fingerprint"], []).append((row["time_ns"], row["peak"]))
-        return found
+    def points(self) -> dict[str, tuple[str | None, int]]:
+        """The device's fingerprint and the peak in bytes of all that was measured, by candidate."""
+        query = (
+            "SELECT candidate, fingerprint, peak FROM outcome LEFT JOIN build USING (candidate)"
+            " WHERE kind = 'measured' AND peak IS NOT NULL"
+        )
+        return {row["candidate"]: (row["fingerprint"], row["peak"]) for row in self._ask(query)}
+
+    def span(self, key: str) -> Span | None:
+        """The median time of a candidate in ns and its interval; None without samples."""
+        query = 'SELECT sum(ns) AS ns FROM run WHERE candidate = ? GROUP BY "repeat"'
+        samples = [row["ns"] for row in self._ask(query, key)]
+        return span_of(samples) if samples else None
 
     def costs(self, key: str) -> tuple[int | None, int | None]:
         """Time in ns and peak in bytes of a candidate; None where it was not measured."""

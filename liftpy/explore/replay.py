@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from liftpy.compile import compile_candidate, skeletons
+from liftpy.compile import compile_candidate, skeleton_named, skeletons
 from liftpy.errors import StoreRefused, a_few
 from liftpy.explore.candidate import Candidate, steps_text
 from liftpy.explore.reading import Reader
@@ -50,13 +50,13 @@ def stored_candidate(store: Reader, row: Row) -> Candidate:
     Raises StoreRefused if this liftpy no longer derives its skeleton.
     """
     program = parse(store.identity.text)
-    known = {skeleton.key: skeleton for skeleton in skeletons(program)}
-    if row.skeleton not in known:
+    skeleton = skeleton_named(program, row.skeleton)
+    if skeleton is None:
+        known = [other.key for other in skeletons(program)]
         raise StoreRefused(
             f"candidate {row.id} of {store.path} has the skeleton {row.skeleton}, which this "
             f"liftpy does not derive; it derives: {a_few(alike(row.skeleton, known))}"
         )
-    skeleton = known[row.skeleton]
     sizes = {p.name: row.assignment.get(p.name) for p in skeleton.parameters}
     missing = [name for name, value in sizes.items() if not isinstance(value, int)]
     if missing:
@@ -86,7 +86,7 @@ def replay(path: Path, id_: str) -> Replay:
     derivation = candidate.skeleton.derivation
     for _ in replay_steps(derivation.start, derivation.steps):
         pass
-    module = compile_candidate(candidate.skeleton, candidate.assignment)
+    module = compile_candidate(candidate.skeleton, candidate.point)
     old = [*source.splitlines(), *manifest.splitlines()]
     new = [*module.source.splitlines(), *module.manifest_json().splitlines()]
     lines = list(difflib.unified_diff(old, new, "stored", "replayed", lineterm=""))

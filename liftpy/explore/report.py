@@ -12,12 +12,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from liftpy.explore.campaign import Campaign
-from liftpy.explore.candidate import Settings
 from liftpy.explore.extras import needing
 from liftpy.explore.hypervolume import Box, growth
 from liftpy.explore.outcome import Kind
+from liftpy.explore.pareto import rule
 from liftpy.explore.rows import Row
 from liftpy.explore.samples import Span
+from liftpy.explore.settings import Settings
 
 FIGURES = ("peak", "allocated", "scratch", "local", "private")
 NARROW_FIGURES = ("peak", "scratch")
@@ -49,6 +50,7 @@ def front_json(campaign: Campaign, rows: Sequence[Row], axis: str = "peak") -> d
         "program": campaign.identity.program,
         "device": campaign.identity.device,
         "devices": [device.to_json() for device in campaign.devices],
+        "rule": rule(axis),
         "front": [_front_row(row, labels) for row in rows],
         "hypervolume": {
             part.device.fingerprint: _hypervolume(part, axis) for part in campaign.apart()

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from liftpy.constraints.device import Device
-from liftpy.explore.candidate import Settings
 from liftpy.explore.samples import Span, span_of
+from liftpy.explore.settings import Settings
 from liftpy.opencl.kernel import Memory
 
 
@@ -52,6 +52,11 @@ class Call:
     environment: dict[str, Any]
     started: float
     ended: float | None = None
+
+    @property
+    def stopped(self) -> str:
+        """Why it ended before the campaign did; empty where it did not."""
+        return str(self.limits.get("stopped", ""))
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,7 @@ def to_row(row: sqlite3.Row, times_ns: list[list[int]] | None) -> Row:
     """A candidate from the tables about it, joined; its samples are given apart."""
     chosen = json.loads(row["assignment"])
     figures = {name: row[name] for name in Memory.__dataclass_fields__}
+    _check_figures(row["key"], {n: row[n] for n in ("time_ns", "prepare_ns")} | figures, times_ns)
     measured = (
         row["kind"] == "measured"
     )  # what was wrong when it was measured again has figures too
@@ -125,6 +131,17 @@ def to_row(row: sqlite3.Row, times_ns: list[list[int]] | None) -> Row:
         device=row["fingerprint"] or None,
         disturbed=measured and bool(row["disturbed"]),
     )
+
+
+def _check_figures(
+    key: str, figures: dict[str, int | None], times_ns: list[list[int]] | None
+) -> None:
+    """ValueError or TypeError for a figure that nobody can have measured."""
+    for name, value in figures.items():
+        if value is not None and value < 0:
+            raise ValueError(f"the {name} of {key} is {value}")
+    if least := [ns for launches in times_ns or () for ns in launches if ns < 0]:
+        raise ValueError(f"a time of {key} is {least[0]} ns")
 
 
 def _median(times_ns: list[list[int]] | None) -> int | None:

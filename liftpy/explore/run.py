@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import itertools
 import statistics
-import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from liftpy.constraints.device import Device
-from liftpy.errors import LiftError
+from liftpy.deadline import Deadline
+from liftpy.errors import LiftError, TimeUp
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.learned import Lessons
 from liftpy.explore.messages import Compiled
-from liftpy.explore.outcome import KINDS, Crashed, Outcome, Refused
-from liftpy.explore.pareto import front
+from liftpy.explore.outcome import Crashed, Outcome, Refused, counts
+from liftpy.explore.pareto import clear_front
 from liftpy.explore.pool import Pool
+from liftpy.explore.samples import Span
 from liftpy.explore.search import Trial
 from liftpy.explore.store import ATTEMPTS, Store
+
+NEVER = Deadline()
 
 
 @dataclass(frozen=True)
@@ -47,13 +50,6 @@ class Progress:
     under_way: tuple[Candidate, ...] = ()
 
 
-def counts(outcomes: Iterable[str]) -> dict[str, int]:
-    """How often each outcome occurs, the good one first."""
-    found = Counter(outcomes)
-    order = (*KINDS, *sorted(found.keys() - set(KINDS)))
-    return {kind: found[kind] for kind in order if found[kind]}
-
-
 class Run:
     """What is done, what is under way, and what the search may know.
 
@@ -69,11 +65,13 @@ class Run:
         samples: int,
         lag: int,
         progress: Callable[[Progress], None],
+        deadline: Deadline = NEVER,
     ) -> None:
         self.store = store
         self.samples = samples
         self.lag = lag
         self.progress = progress
+        self.deadline = deadline
         self.done = store.done()
         self._strangers = store.strangers()
         self.trials: list[Trial] = []
@@ -84,6 +82,7 @@ class Run:
         self._under_way: dict[str, Candidate] = {}
         self._seen: list[Seen] = []
         self._devices: set[str | None] = set()
+        self._spans: dict[str, Span | None] = {}
         self.tell()
 
     @property
@@ -91,45 +90,45 @@ class Run:
         """The candidates with an outcome that the campaign has drawn, not only imported."""
         return self.done - self._strangers
 
-    def follow(self, tried: Iterator[Candidate], pool: Pool, deadline: float | None = None) -> bool:
-        """Gives each candidate its outcome; whether they came to an end before the deadline."""
+    def follow(self, tried: Iterator[Candidate], pool: Pool) -> None:
+        """Gives each candidate its outcome. TimeUp if the deadline comes before their end.
+
+        What is under way then has no outcome, and is not to blame.
+        """
         try:
-            return self._follow(tried, pool, deadline)
+            self._follow(tried, pool)
         except (KeyboardInterrupt, LiftError) as end:
+            if isinstance(end, TimeUp):
+                for finished in pool.halt():
+                    self._finish(finished.candidate, finished.outcome)
             why = "stopped by the user" if isinstance(end, KeyboardInterrupt) else str(end)
             for key in self._under_way:
                 self.store.excuse_if_possible(key, why.splitlines()[0])
             raise
 
-    def _follow(self, tried: Iterator[Candidate], pool: Pool, deadline: float | None) -> bool:
+    def _follow(self, tried: Iterator[Candidate], pool: Pool) -> None:
         if not pool.shares_fate:  # then no candidate is to blame for the end of an earlier call
             for key in self.store.under_way():
                 self.store.excuse(key, "the campaign ended before its outcome came")
         window: deque[Candidate] = deque()
         candidates = itertools.islice(tried, self.samples)
         while True:
-            full = len(window) == self.lag
-            if full and not self._settle(window.popleft(), pool, deadline):
-                return False
-            candidate = next(candidates, None)
+            if len(window) == self.lag:
+                self._settle(window.popleft(), pool)
+            with self.deadline.phase("counting and drawing candidates"):
+                candidate = next(candidates, None)
             if candidate is None:
                 break
             if candidate.key not in self.done:
-                if over(deadline):
-                    return self._halt(pool)
+                self.deadline.refuse_if_over("candidates were measured")
                 self._give(candidate, pool)
             elif candidate.key in self._strangers:
                 self.store.place(candidate)
                 self._strangers.discard(candidate.key)
             self.drawn = candidate.ordinal + 1
             window.append(candidate)
-        return all(self._settle(candidate, pool, deadline) for candidate in window)
-
-    def _halt(self, pool: Pool) -> bool:
-        """Takes what is under way and begins nothing more: the campaign did not come to its end."""
-        for _ in pool.halt():
-            self._take(pool)
-        return False
+        for candidate in window:
+            self._settle(candidate, pool)
 
     def _give(self, candidate: Candidate, pool: Pool) -> None:
         attempts = self.store.attempts(candidate.key)
@@ -144,14 +143,9 @@ class Run:
         finished = pool.next()
         self._finish(finished.candidate, finished.outcome)
 
-    def _settle(self, candidate: Candidate, pool: Pool, deadline: float | None) -> bool:
-        """Shows the search the outcome of the oldest candidate that it has not seen.
-
-        False if the deadline came before it.
-        """
+    def _settle(self, candidate: Candidate, pool: Pool) -> None:
+        """Shows the search the outcome of the oldest candidate that it has not seen."""
         while candidate.key not in self.done:
-            if over(deadline):
-                return self._halt(pool)
             self._take(pool)
         time_ns, peak = self.store.costs(candidate.key)
         seen = Seen(candidate, time_ns, peak, self.store.device_of(candidate.key))
@@ -163,7 +157,6 @@ class Run:
             self.trials.append(Trial(candidate, time_ns, peak))
         if candidate.key in self._limits:
             self.lessons.learn(candidate, self._limits[candidate.key])
-        return True
 
     def _finish(self, candidate: Candidate, outcome: Outcome) -> None:
         self.store.end(candidate.key, outcome)
@@ -204,19 +197,23 @@ class Run:
         )
 
     def _standings(self) -> tuple[Standing, ...]:
-        points = self.store.points()
+        points: dict[str | None, list[tuple[Span, int]]] = {}
+        for key, (device, peak) in self.store.points().items():
+            if key not in self._spans:
+                self._spans[key] = self.store.span(key)
+            if (span := self._spans[key]) is not None:
+                points.setdefault(device, []).append((span, peak))
         if len(self._known) == 1:  # a migrated file may lack some candidates' device
             points = {self._known[0].fingerprint: list(itertools.chain(*points.values()))}
         return tuple(
-            Standing(device, min(of)[0], len(front(of, costs=lambda p: p)))
+            Standing(
+                device,
+                round(min(span.middle for span, _ in of)),
+                len(clear_front(of, costs=lambda p: p)),
+            )
             for device in self._known
             if (of := points.get(device.fingerprint))
         )
-
-
-def over(deadline: float | None) -> bool:
-    """Whether a time has come, of the clock `time.monotonic`."""
-    return deadline is not None and time.monotonic() > deadline
 
 
 @dataclass(frozen=True)

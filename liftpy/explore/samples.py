@@ -29,7 +29,8 @@ SLOW = 5.0
 SLOW_REPEATS = 2
 SLOW_SECONDS = 0.25
 """A candidate that is `SLOW` times slower than the best so far is run so often, or until so much is
-measured. The run that was checked is one of them."""
+measured, as is the first one of all if a run of it takes `ENOUGH_SECONDS`. The run that
+was checked is one of them."""
 
 BEHIND = 0.2
 """How wide the interval of a candidate behind the best may be, relative to how far it is behind."""
@@ -75,6 +76,17 @@ def span_of(samples: Sequence[float]) -> Span:
     return Span(statistics.median(ordered), ordered[k - 1], ordered[n - k])
 
 
+def is_slow(totals: Sequence[int], best_ns: int | None) -> bool:
+    """Whether a candidate is `SLOW` times slower than the best; the first one, whether it is long.
+
+    Who begins a campaign says how fast the device is about. More samples of it can wait until it is
+    known that it is on the front (`again.py`).
+    """
+    if best_ns is None:
+        return statistics.median(totals) >= ENOUGH_SECONDS * 1e9
+    return is_times(SLOW, totals, best_ns)
+
+
 def enough(totals: Sequence[int], best_ns: int | None) -> bool:
     """Whether a candidate has been timed often enough to know its time.
 
@@ -82,7 +94,7 @@ def enough(totals: Sequence[int], best_ns: int | None) -> bool:
     """
     if not totals:
         return False
-    if is_times(SLOW, totals, best_ns):
+    if is_slow(totals, best_ns):
         return len(totals) >= SLOW_REPEATS or sum(totals) >= SLOW_SECONDS * 1e9
     if len(totals) < REPEATS:
         return False
@@ -139,22 +151,18 @@ def sample(
     memory: of a slow candidate it counts, of others it may have been cold.
     """
     budget = Budget(seconds, clock)
-    if checked is not None and is_times(SLOW, [sum(checked)], best_ns):
+    if checked is not None and is_slow([sum(checked)], best_ns):
         rows = [checked]
         while budget.has() and not enough([sum(row) for row in rows], best_ns):
             rows.append(tuple(budget.of(run)))
-            if not is_times(SLOW, [sum(rows[-1])], best_ns):
+            if not is_slow([sum(rows[-1])], best_ns):
                 break
         else:
             return tuple(rows)
     last = 0
     for _ in range(MOST_WARM_UPS):
         before, last = last, sum(budget.of(run))
-        if (
-            is_times(SLOW, [last], best_ns)
-            or not budget.has(2)
-            or (before and last > SETTLED * before)
-        ):
+        if is_slow([last], best_ns) or not budget.has(2) or (before and last > SETTLED * before):
             break
     rows = [tuple(budget.of(run))]
     while budget.has() and not enough([sum(row) for row in rows], best_ns):

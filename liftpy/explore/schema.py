@@ -11,7 +11,7 @@ import hashlib
 APPLICATION_ID = 0x6C696674
 """Marks an SQLite file as liftpy's: "lift" in ASCII."""
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Counts the formats of the database; `migrate.py` leads from each to the present one."""
 
 TABLES = """
@@ -98,6 +98,10 @@ CREATE TABLE learned (                   -- what drivers said of built kernels
     kernel    TEXT NOT NULL,
     figure    TEXT NOT NULL,
     number    INTEGER NOT NULL
+);
+CREATE TABLE seal (                      -- checksums (liftpy/explore/seals.py)
+    "key" TEXT PRIMARY KEY,              -- of a candidate; '' is the campaign
+    hash  TEXT NOT NULL                  -- sha256 of its rows
 );
 """
 

@@ -16,12 +16,14 @@ from liftpy.constraints.draw import Space as Points
 from liftpy.constraints.explain import Explanation, explain, least_memory, out_of_range
 from liftpy.constraints.system import ConstraintSystem
 from liftpy.constraints.user import Wish, asked_too, wishes
+from liftpy.deadline import check
 from liftpy.errors import ConstraintRefused, UnknownName, a_few
-from liftpy.explore.candidate import FAMILY, Candidate, Choice, Fixed, Settings, program_text, words
+from liftpy.explore.candidate import Candidate, program_text
+from liftpy.explore.settings import Choice, Fixed, Settings
 from liftpy.ir.expr import Program
 from liftpy.primitives.text import parse
 from liftpy.rewrite.origin import origins
-from liftpy.rewrite.skeleton import Skeleton
+from liftpy.rewrite.skeleton import FAMILY, Skeleton
 
 Allows: TypeAlias = Callable[[Skeleton, Mapping[str, int]], bool]
 
@@ -51,7 +53,7 @@ class Member:
     @cached_property
     def words(self) -> dict[str, str]:
         """Its structural choices, the family first."""
-        return words(self.skeleton)
+        return self.skeleton.words
 
     @property
     def family(self) -> str:
@@ -60,7 +62,7 @@ class Member:
 
     def fits(self, settings: Mapping[str, str | int]) -> bool:
         """Whether it makes these choices and has these sizes."""
-        mine = words(self.skeleton)
+        mine = self.words
         return all(
             mine[name] == str(value) if name in mine else name in self.system.by_name
             for name, value in settings.items()
@@ -87,6 +89,16 @@ class Member:
             return sizes if self.system.holds(sizes) else None
         fixed = self.at(settings)
         return None if fixed is None else next(fixed.points.draws(seed), None)
+
+    def agreeing(self, settings: Mapping[str, str | int]) -> Iterator[tuple[tuple[str, int], ...]]:
+        """All points that agree with settings."""
+        sizes = self.sizes(settings)
+        if sizes.keys() == self.system.by_name.keys():
+            names = (p.name for p in self.system.parameters)
+            if self.system.holds(sizes):
+                yield tuple((name, sizes[name]) for name in names)
+        elif (fixed := self.at(settings)) is not None:
+            yield from (tuple(point.items()) for point in fixed.points.draws(0))
 
 
 @dataclass(frozen=True)
@@ -134,10 +146,10 @@ class Space:
         `memory_limit` bounds `peak`, in bytes. `where` are conditions on sizes (liftpy/constraints/
         user.py), `fixed` has settings with the value, or the values, that they may have.
         """
-        members = [
-            Member(skeleton, collect(skeleton, device, memory_limit=memory_limit))
-            for skeleton in skeletons
-        ]
+        members: list[Member] = []
+        for skeleton in skeletons:
+            check()
+            members.append(Member(skeleton, collect(skeleton, device, memory_limit=memory_limit)))
         return cls(program, device, tuple(members)).asking(where, fixed or {})
 
     def __repr__(self) -> str:
@@ -152,7 +164,7 @@ class Space:
         """The structural choices and the words each has, the family first."""
         found: dict[str, list[str]] = {}
         for member in self.members:
-            for name, word in words(member.skeleton).items():
+            for name, word in member.words.items():
                 if word not in found.setdefault(name, []):
                     found[name].append(word)
         return found
@@ -213,6 +225,24 @@ class Space:
     def count(self) -> int:
         """The exact number of candidates."""
         return sum(member.points.count() for member in self.members)
+
+    def only_one(self) -> str | None:
+        """That there is one candidate only, in a sentence that names it; None if there are others.
+
+        As few skeletons are counted as that takes.
+        """
+        found = 0
+        for member in self.members:
+            found += member.points.count()
+            if found > 1:
+                return None
+        if not found:
+            return None
+        (only,) = self.sample(1, 0)
+        return (
+            f"{self.program.name} has one candidate on {self.device.name}, {only.label}: there is "
+            "nothing to choose, and no front to find"
+        )
 
     def counts(self) -> dict[str, int]:
         """The number of candidates of each skeleton."""
@@ -312,6 +342,33 @@ class Space:
                 return Candidate(self.program, member.skeleton, tuple(sizes.items()))
         raise ConstraintRefused(self.explain(settings).text)
 
+    def exactly(self, assignment: Mapping[str, str | int]) -> Candidate:
+        """The one candidate that an assignment says.
+
+        ConstraintRefused if several have these settings, or none.
+        """
+        fitting = self._fitting(assignment)
+        whole = [m for m in fitting if {*m.words, *m.system.by_name} == {*assignment}]
+        meant = whole or fitting
+        points = ((m, point) for m in meant for point in m.agreeing(assignment))
+        found = [
+            Candidate(self.program, m.skeleton, point) for m, point in itertools.islice(points, 2)
+        ]
+        if not found:
+            raise ConstraintRefused(self.explain(assignment).text)
+        if len(found) == 1:
+            return found[0]
+        names = dict.fromkeys(n for m in meant for n in (*m.words, *m.system.by_name))
+        left = [name for name in names if name not in assignment]
+        keys = [m.skeleton.key for m in meant]
+        raise ConstraintRefused(
+            f"an assignment of {self.program.name} says one candidate, and {_spell(assignment)} "
+            f"does not: {', '.join(left)} {'is' if len(left) == 1 else 'are'} left open "
+            f"in {a_few(keys)}, so it could be {found[0].label}, or {found[1].label}; give all of "
+            "them, as `assignment` of a campaign's row and of a candidate of "
+            "`lp.space(program).sample(1, seed=0)` does"
+        )
+
     def explain(self, settings: Mapping[str, str | int]) -> Answer:
         """Whether some candidate has these settings; if none, what clashes and what would work.
 
@@ -405,9 +462,7 @@ class Space:
         lines: list[str] = []
         for family in self.families:
             mine = [m for m in self.members if m.family == family]
-            names = dict.fromkeys(
-                name for m in mine for name in (*words(m.skeleton), *m.system.by_name)
-            )
+            names = dict.fromkeys(name for m in mine for name in (*m.words, *m.system.by_name))
             named = ", ".join(n for n in names if n != FAMILY)
             lines.append(f"  {family}: {named or 'nothing to choose'}")
         return "\n".join(lines)
@@ -484,7 +539,7 @@ def _by_word(members: Iterable[Member], name: str) -> Iterator[list[Member]]:
     """The members that make each choice of one name, words in the order met."""
     groups: dict[str | None, list[Member]] = {}
     for member in members:
-        groups.setdefault(words(member.skeleton).get(name), []).append(member)
+        groups.setdefault(member.words.get(name), []).append(member)
     yield from groups.values()
 
 
@@ -495,7 +550,7 @@ def _turns(members: list[Member], how: Drawing) -> Iterator[Draw]:
     on. The next turn is that of the group which has had the fewest for its weight; equals are told
     apart by the seed, so that short samples with other seeds see other skeletons.
     """
-    apart = (name for name in words(members[0].skeleton) if len([*_by_word(members, name)]) > 1)
+    apart = (name for name in members[0].words if len([*_by_word(members, name)]) > 1)
     name = next(apart, None)
     if name is None:
         for member in members:

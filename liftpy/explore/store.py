@@ -17,8 +17,8 @@ from typing import Any
 
 from liftpy.constraints.device import Device
 from liftpy.errors import StoreRefused
-from liftpy.explore.candidate import Candidate, steps_text, words
-from liftpy.explore.database import Seed, create, saying, writable
+from liftpy.explore.candidate import Candidate, steps_text
+from liftpy.explore.database import MOST, Seed, create, saying, writable
 from liftpy.explore.differences import differences
 from liftpy.explore.lock import Lock
 from liftpy.explore.outcome import BuildFailed, Measured, Outcome, Refused
@@ -26,6 +26,8 @@ from liftpy.explore.reading import Reader
 from liftpy.explore.rows import Call, Identity
 from liftpy.explore.samples import departs, farthest
 from liftpy.explore.schema import digest
+from liftpy.explore.seals import CAMPAIGN, seal
+from liftpy.files.reading import check
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.session import BUILD_OPTIONS
 
@@ -55,8 +57,11 @@ class Store(Reader):
         with saying(path):
             target = path.resolve()  # by whatever name: one file, one lock
             is_folder, has_folder = path.is_dir(), path.parent.is_dir()
+            there = target.exists()
         if is_folder:
             raise StoreRefused(f"{path} is a folder: name a file, such as {path / 'liftpy.db'}")
+        if there:
+            check(path, target.stat(), MOST, StoreRefused)
         if not has_folder:
             raise StoreRefused(f"{path} cannot be created: there is no folder {path.parent}")
         lock = Lock(target)
@@ -73,17 +78,25 @@ class Store(Reader):
     def note(self, call: Call) -> None:
         """Notes a call that starts or resumes the campaign; closing the store notes its end."""
         values = (call.started, call.command, _json(call.limits), _json(call.environment))
-        with self._writing() as db:
+        with self._writing(CAMPAIGN) as db:
             self._call = db.execute(
                 "INSERT INTO call (started, command, limits, environment) VALUES (?, ?, ?, ?)",
                 values,
             ).lastrowid
 
+    def stop(self, why: str) -> None:
+        """Notes why the call ends before the campaign does."""
+        with self._writing(CAMPAIGN) as db:
+            db.execute(
+                "UPDATE call SET limits = json_set(limits, '$.stopped', ?) WHERE id = ?",
+                (why, self._call),
+            )
+
     def close(self) -> None:
         """Closes the file, and lets others run the campaign."""
         try:
             if self._call is not None:
-                with self._writing() as db:
+                with self._writing(CAMPAIGN) as db:
                     ended = (time.time(), self._call)
                     db.execute("UPDATE call SET ended = ? WHERE id = ?", ended)
                 self._call = None
@@ -101,8 +114,8 @@ class Store(Reader):
         self._check_place(candidate)
         expression, steps = digest(self._identity.text), steps_text(candidate.skeleton)
         derivation = digest(expression, candidate.skeleton.key, steps)
-        chosen = {"words": words(candidate.skeleton), "sizes": candidate.assignment}
-        with self._writing() as db:
+        chosen = {"words": candidate.skeleton.words, "sizes": candidate.point}
+        with self._writing(candidate.key) as db:
             db.execute(
                 "INSERT INTO derivation VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
                 (derivation, expression, candidate.skeleton.key, steps),
@@ -143,7 +156,7 @@ class Store(Reader):
         Raises StoreRefused if this place was another candidate's.
         """
         self._check_place(candidate)
-        with self._writing() as db:
+        with self._writing(candidate.key) as db:
             db.execute(
                 'UPDATE candidate SET ordinal = ? WHERE "key" = ? AND ordinal < 0',
                 (candidate.ordinal, candidate.key),
@@ -158,7 +171,7 @@ class Store(Reader):
         Without a device, on the campaign's. Given to another one, a candidate is that one's.
         """
         on = self._identity.device if device is None else device.to_json()
-        with self._writing() as db:
+        with self._writing(candidate.key) as db:
             db.execute(
                 "INSERT OR REPLACE INTO build VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
                 (
@@ -191,7 +204,7 @@ class Store(Reader):
         """
         reason = f"{outcome.reason}; {origin}" if origin else outcome.reason
         try:
-            with self._writing() as db:
+            with self._writing(key) as db:
                 db.execute(
                     "UPDATE outcome SET kind = ?, reason = ?, finished = ? WHERE candidate = ?",
                     (outcome.kind, reason, time.time(), key),
@@ -220,7 +233,7 @@ class Store(Reader):
         if not isinstance(outcome, Measured):
             self.end(key, outcome)
             return
-        with self._writing() as db:
+        with self._writing(key) as db:
             query = 'SELECT coalesce(max("repeat") + 1, 0) FROM run WHERE candidate = ?'
             (first,) = db.execute(query, (key,)).fetchone()
             _write_runs(db, key, outcome.times_ns, first)
@@ -231,7 +244,7 @@ class Store(Reader):
 
     def excuse(self, key: str, why: str = "stopped by the user") -> None:
         """Notes that the candidate under way is not to blame for the end of the campaign."""
-        with self._writing() as db:
+        with self._writing(key) as db:
             db.execute(
                 "UPDATE outcome SET kind = 'pending', reason = ?, attempts = attempts - 1"
                 " WHERE candidate = ? AND kind = 'running'",
@@ -251,13 +264,18 @@ class Store(Reader):
             self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     @contextmanager
-    def _writing(self) -> Generator[sqlite3.Connection]:
-        """A transaction; StoreRefused if it cannot be written, and then nothing of it is."""
+    def _writing(self, *keys: str) -> Generator[sqlite3.Connection]:
+        """A transaction about some candidates, or about `CAMPAIGN`, whose rows are sealed after it.
+
+        StoreRefused if it cannot be written, and then nothing of it is.
+        """
         if self._together:  # the outer one is the transaction
             yield self._db
+            seal(self._db, keys)
             return
         with saying(self.path), self._db:
             yield self._db
+            seal(self._db, keys)
 
 
 def _seeds(identity: Identity) -> list[Seed]:

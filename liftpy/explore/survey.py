@@ -10,7 +10,7 @@ from liftpy.constraints.solve import Infeasible, Tightened, redundant, tightened
 from liftpy.constraints.system import ConstraintSystem
 from liftpy.explore.space import Member, Space
 
-SECONDS = 2.0  # for z3 to tighten one range, or to see whether one condition follows from others
+STEPS = 2_000_000  # for z3 to answer one query: whether a point is further out, what follows
 
 
 def distinct(space: Space) -> Iterator[tuple[ConstraintSystem, list[Member]]]:
@@ -24,14 +24,14 @@ def distinct(space: Space) -> Iterator[tuple[ConstraintSystem, list[Member]]]:
         yield members[0].system, members
 
 
-def implied(space: Space, seconds: float = SECONDS) -> dict[str, list[str]]:
+def implied(space: Space, steps: int = STEPS) -> dict[str, list[str]]:
     """Conditions that follow from others, by their text: the skeletons in which they do.
 
-    z3 proves it; what it gives up on within `seconds` is not in the answer.
+    z3 proves it; what it gives up on within `steps` is not in the answer.
     """
     found: dict[str, list[str]] = {}
     for system, members in distinct(space):
-        answers = redundant(system, seconds=seconds).items()
+        answers = redundant(system, steps=steps).items()
         follows = {str(c.constraint) for c, v in answers if isinstance(v, Infeasible)}
         for text in sorted(follows):
             found.setdefault(text, []).extend(m.skeleton.key for m in members)
@@ -50,17 +50,17 @@ class Left:
     unknown: int = 0
 
 
-def uncounted(space: Space, seconds: float = SECONDS) -> dict[str, Left]:
+def uncounted(space: Space, steps: int = STEPS) -> dict[str, Left]:
     """What the conditions leave of each size's range, by z3: nothing is counted.
 
-    `seconds` is for a size in a system. Without unknowns, some candidates have the ends.
+    `steps` is for a query. Without unknowns, some candidates have the ends.
     """
     ends: dict[str, list[int]] = {}
     unknown: dict[str, int] = {}
     for system, members in distinct(space):
         for p in system.parameters:
             mine = ends.setdefault(p.name, [])
-            verdict = tightened(system, p.name, seconds=seconds)
+            verdict = tightened(system, p.name, steps=steps)
             if isinstance(verdict, Tightened):
                 mine += [verdict.low, verdict.high]
             elif not isinstance(verdict, Infeasible):

@@ -24,12 +24,12 @@ def denote(expr: Expr, env: Environment, read: Reader) -> Value:
             values = [denote(a, env, read) for a in args]
             match fun:
                 case Lambda() | UserFun():
-                    body = fun.body
-                    return denote(body, {**env, **dict(zip(fun.params, values, strict=True))}, read)
+                    bound = [read.bound(v, a, env) for v, a in zip(values, args, strict=True)]
+                    inside = {**env, **dict(zip(fun.params, bound, strict=True))}
+                    return denote(fun.body, inside, read)
                 case Primitive():
-                    if fun.function is not None:
-                        return fun.meaning(read, closure(fun.function, env, read), *values)
-                    return fun.meaning(read, *values)
+                    run = () if fun.function is None else (closure(fun.function, env, read),)
+                    return read.made(fun, values, fun.meaning(read, *run, *values))
                 case FunVar():
                     return read.unknown(fun, tuple(values))
                 case _:
@@ -42,6 +42,10 @@ def denote(expr: Expr, env: Environment, read: Reader) -> Value:
 
 def closure(function: Lambda, env: Environment, read: Reader) -> Callable[..., Value]:
     """A function of values."""
-    return lambda *values: denote(
-        function.body, {**env, **dict(zip(function.params, values, strict=True))}, read
-    )
+
+    def called(*values: Value) -> Value:
+        handed = read.handed(function, values)
+        inside = {**env, **dict(zip(function.params, handed, strict=True))}
+        return denote(function.body, inside, read)
+
+    return called

@@ -12,100 +12,87 @@ included.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, lru_cache
-from typing import Any, ClassVar, Protocol
+from operator import is_
+from typing import Any, ClassVar, Protocol, TypeVar
 
-from liftpy.errors import TypeRefused, Unsatisfiable
+from liftpy.errors import ArgumentRefused, TypeRefused, Unsatisfiable
+from liftpy.ir.caller import here
 from liftpy.ir.constraint import Constraint, Equal
+from liftpy.ir.holes import Holes
 from liftpy.ir.nat import Nat
+from liftpy.ir.operand import Operand, at_place, is_number, plain, refusal, shown, stage_or
 from liftpy.ir.pull import Reader, Value
-from liftpy.ir.scalars import REFERENCE_OPERATORS, cast_literal, type_of_operator
+from liftpy.ir.scalars import (
+    FLOAT_OPERATORS,
+    REFERENCE_OPERATORS,
+    cast_literal,
+    type_of_operator,
+)
 from liftpy.ir.source import Spans
-from liftpy.ir.types import BOOL, F32, INTEGERS, TupleType, Type, same_shape
+from liftpy.ir.trace import TRACE, compared_by_user
+from liftpy.ir.types import (
+    BOOL,
+    F32,
+    INTEGERS,
+    SCALARS,
+    OpenType,
+    ScalarType,
+    TupleType,
+    Type,
+    same_shape,
+)
+
+T = TypeVar("T")
 
 NO_PARAMS: frozenset[Param] = frozenset()
 
 
-class Expr:
+class Expr(Operand):
     """A typed expression. `free` are the variables it does not bind."""
 
     type: Type
     free: frozenset[Param]
 
+    @staticmethod
+    def operate(op: str, *args: Any) -> Expr:
+        return operate(op, *args)
+
+    def literal(self, value: float) -> Expr:
+        return constant_like(value, self)
+
     def __rshift__(self, function: Callable[[Expr], Expr]) -> Expr:
-        """`xs >> f` is `f(xs)`."""
-        return function(self)
+        """`xs >> f` is `f(xs)`; a word that needs no arguments may stand without parentheses."""
+        if not callable(function):
+            what = f"`>>` needs a function, not {function!r}"
+            raise refusal(what, "xs >> f is f(xs)", "write xs >> lp.map(f), xs >> lp.join()")
+        return stage_or(function)(self)
 
-    def __getitem__(self, index: int) -> Expr:
-        """Component `index` of a tuple."""
-        return FunCall(Get(index), (self,))
 
-    def __iter__(self) -> Iterator[Expr]:
-        """The components of a tuple, so that `x, y = pair` works in embedded programs."""
-        if not isinstance(self.type, TupleType):
-            message = f"only a tuple can be taken apart, this is {self.type}"
-            raise TypeRefused(message)
-        return iter([self[i] for i in range(len(self.type.elements))])
+def compared(cls: type[T]) -> type[T]:
+    """Equality by how expressions are built; to a function that is being traced, `==` is a word."""
+    alike = cls.__eq__
 
-    def __bool__(self) -> bool:
-        message = "an expression has no truth value in Python: use select, minimum or maximum"
-        raise TypeRefused(message)
+    def __eq__(self: Any, other: object) -> Any:  # noqa: N807
+        if TRACE.get() is not None and compared_by_user():
+            return self.scalar("==", self, other)
+        if self is other:
+            return True
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return hash(self) == hash(other) and alike(self, other)
 
-    def __add__(self, other: Expr | float) -> Expr:
-        return operate("+", self, other)
+    def __ne__(self: Any, other: object) -> Any:  # noqa: N807
+        if TRACE.get() is not None and compared_by_user():
+            return self.scalar("!=", self, other)
+        same = __eq__(self, other)
+        return same if same is NotImplemented else not same
 
-    def __radd__(self, other: float) -> Expr:
-        return operate("+", constant_like(other, self), self)
-
-    def __sub__(self, other: Expr | float) -> Expr:
-        return operate("-", self, other)
-
-    def __rsub__(self, other: float) -> Expr:
-        return operate("-", constant_like(other, self), self)
-
-    def __mul__(self, other: Expr | float) -> Expr:
-        return operate("*", self, other)
-
-    def __rmul__(self, other: float) -> Expr:
-        return operate("*", constant_like(other, self), self)
-
-    def __truediv__(self, other: Expr | float) -> Expr:
-        return operate("/", self, other)
-
-    def __rtruediv__(self, other: float) -> Expr:
-        return operate("/", constant_like(other, self), self)
-
-    def __mod__(self, other: Expr | float) -> Expr:
-        return operate("%", self, other)
-
-    def __rmod__(self, other: float) -> Expr:
-        return operate("%", constant_like(other, self), self)
-
-    def __and__(self, other: Expr | bool) -> Expr:
-        return operate("and", self, other)
-
-    def __or__(self, other: Expr | bool) -> Expr:
-        return operate("or", self, other)
-
-    def __invert__(self) -> Expr:
-        return operate("not", self)
-
-    def __neg__(self) -> Expr:
-        return operate("neg", self)
-
-    def __lt__(self, other: Expr | float) -> Expr:
-        return operate("<", self, other)
-
-    def __le__(self, other: Expr | float) -> Expr:
-        return operate("<=", self, other)
-
-    def __gt__(self, other: Expr | float) -> Expr:
-        return operate("<", constant_like(other, self), self)
-
-    def __ge__(self, other: Expr | float) -> Expr:
-        return operate("<=", constant_like(other, self), self)
+    cls.__eq__, cls.__ne__ = __eq__, __ne__
+    return cls
 
 
 @lru_cache(maxsize=1 << 12)
@@ -114,12 +101,18 @@ def interned(t: Type) -> Type:
     return t
 
 
+@compared
 @dataclass(frozen=True)
 class Param(Expr):
-    """A variable."""
+    """A variable.
+
+    parts: what its components were called, where a text takes it apart: `(a, b) => a * b`. They say
+    how it is printed, and nothing of what it is.
+    """
 
     name: str
     type: Type
+    parts: tuple[str, ...] = field(default=(), compare=False, repr=False)
     free: frozenset[Param] = field(init=False, compare=False, repr=False)
     hashed: int = field(init=False, compare=False, repr=False)
 
@@ -132,6 +125,7 @@ class Param(Expr):
         return self.hashed
 
 
+@compared
 @dataclass(frozen=True)
 class Literal(Expr):
     """A scalar constant."""
@@ -141,6 +135,7 @@ class Literal(Expr):
     free: frozenset[Param] = field(init=False, compare=False, repr=False, default=NO_PARAMS)
 
 
+@compared
 @dataclass(frozen=True)
 class Tuple(Expr):
     """A tuple of expressions."""
@@ -172,21 +167,31 @@ class Function(Protocol):
         ...
 
 
+@compared
 @dataclass(frozen=True)
 class FunCall(Expr):
-    """A function applied to arguments."""
+    """A function applied to arguments.
+
+    `parts` are the arguments, and the body of the function that runs, where it has one.
+    """
 
     fun: Function
     args: tuple[Expr, ...]
     type: Type = field(init=False, compare=False, repr=False)
     free: frozenset[Param] = field(init=False, compare=False, repr=False)
+    parts: tuple[Expr, ...] = field(init=False, compare=False, repr=False)
     hashed: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "type", self.fun.result(*(a.type for a in self.args)))
+        function = function_of(self.fun)
+        parts = self.args if function is None else (*self.args, function.body)
+        object.__setattr__(self, "parts", parts)
         free = union(self.args)
         object.__setattr__(self, "free", free | self.fun.free if self.fun.free else free)
         object.__setattr__(self, "hashed", hash((self.fun, self.args)))
+        if (trace := TRACE.get()) is not None:
+            trace.bear(self)
 
     def __hash__(self) -> int:
         return self.hashed
@@ -284,8 +289,34 @@ class UserFun:
         """The declared law of that name."""
         return next((law for law in self.laws if law.name == name), None)
 
-    def __call__(self, *args: Expr) -> Expr:
-        return FunCall(self, args)
+    def __call__(self, *args: Expr | float) -> Expr:
+        """A call; numbers take the types of the parameters."""
+        return at_place(self.applied, *args)
+
+    def applied(self, *args: Expr | float) -> Expr:
+        """A call, its place not said where it is refused."""
+        types = [p.type for p in self.params]
+        if len(args) != len(types):
+            names = ", ".join(f"{p.name}: {p.type}" for p in self.params)
+            message = (
+                f"{self.name} takes {len(types)} argument(s), got {len(args)}\n"
+                f"  it is defined as {self.name}({names})\n  give it one value for each"
+            )
+            raise TypeRefused(message)
+        values = [constant_like(a, Literal(0, t)) for a, t in zip(args, types, strict=True)]
+        return FunCall(self, agreeing(values, types))
+
+
+@dataclass(frozen=True)
+class OpenFun(UserFun):
+    """A user function of numbers whose type is not known yet, with what it may become."""
+
+    variants: Mapping[ScalarType, UserFun] = field(
+        default_factory=dict[ScalarType, UserFun], compare=False, repr=False
+    )
+
+    def __hash__(self) -> int:
+        return self.hashed
 
 
 def check_arguments(what: str, expected: tuple[Type, ...], got: tuple[Type, ...]) -> None:
@@ -407,6 +438,13 @@ class Primitive:
         return f"{self.name}({', '.join(shown)})" if shown else self.name
 
 
+def function_of(fun: Function) -> Lambda | None:
+    """The function with a body that a call runs: a primitive's `f`, or a let's."""
+    if isinstance(fun, Primitive):
+        return fun.function
+    return fun if isinstance(fun, Lambda) else None
+
+
 def sizes_agree(a: Type, b: Type) -> Iterator[Constraint]:
     """That two types have the same sizes; TypeRefused if they can never be the same type."""
     pairs = same_shape(a, b)
@@ -460,37 +498,48 @@ def fresh(name: str, avoid: frozenset[str] | set[str]) -> str:
     return f"{stem}{number}"
 
 
-def substitute(expr: Expr, by: dict[Param, Expr]) -> Expr:
-    """Replace free variables; bound variables are renamed where they would capture."""
-    by = {p: e for p, e in by.items() if e != p}
+def substitute(expr: Expr, by: dict[Param, Expr], done: dict[int, Expr] | None = None) -> Expr:
+    """Replace free variables; bound variables are renamed where they would capture.
+
+    Parts that are one object stay one: `done` has what became of them so far.
+    """
+    if done is None:
+        by, done = {p: e for p, e in by.items() if e != p}, {}
     if not by or expr.free.isdisjoint(by):
         return expr
+    if (known := done.get(id(expr))) is not None:
+        return known
+    new = expr
     match expr:
         case Param():
-            return by.get(expr, expr)
+            new = by.get(expr, expr)
         case Tuple(elements):
-            return Tuple(tuple(substitute(e, by) for e in elements))
+            new = Tuple(tuple(substitute(e, by, done) for e in elements))
         case FunCall(fun, args):
-            new = tuple(substitute(a, by) for a in args)
+            values = tuple(substitute(a, by, done) for a in args)
             if isinstance(fun, Lambda):
-                return call(substitute_lambda(fun, by), *new)
-            if (
+                fun = substitute_lambda(fun, by, done)
+            elif (
                 isinstance(fun, Primitive)
                 and fun.function is not None
                 and not fun.free.isdisjoint(by)
             ):
-                fun = replace(fun, f=substitute_lambda(fun.function, by))
-            return call(fun, *new)
+                fun = replace(fun, f=substitute_lambda(fun.function, by, done))
+            new = call(fun, *values)
         case _:
-            return expr
+            pass
+    done[id(expr)] = new
+    return new
 
 
-def substitute_lambda(function: Lambda, by: dict[Param, Expr]) -> Lambda:
-    """`substitute` under a binder."""
-    by = {p: e for p, e in by.items() if p in function.free}
-    if not by:
+def substitute_lambda(
+    function: Lambda, by: dict[Param, Expr], done: dict[int, Expr] | None = None
+) -> Lambda:
+    """`substitute` under a binder; `done` is of the surroundings."""
+    within = {p: e for p, e in by.items() if p in function.free}
+    if not within:
         return function
-    entering = union(tuple(by.values()))
+    entering = union(tuple(within.values()))
     taken = {p.name for p in entering}
     if any(p.name in taken for p in function.params):
         avoid = taken | {p.name for p in function.body.free}
@@ -502,8 +551,10 @@ def substitute_lambda(function: Lambda, by: dict[Param, Expr]) -> Lambda:
         renaming: dict[Param, Expr] = {
             p: q for p, q in zip(function.params, params, strict=True) if p != q
         }
-        return Lambda(tuple(params), substitute(function.body, {**renaming, **by}))
-    return Lambda(function.params, substitute(function.body, by))
+        return Lambda(tuple(params), substitute(function.body, {**renaming, **within}))
+    if done is None or not by.keys().isdisjoint(function.params):
+        return Lambda(function.params, substitute(function.body, within))
+    return Lambda(function.params, substitute(function.body, by, done))
 
 
 def apply(function: Lambda, *args: Expr) -> Expr:
@@ -570,11 +621,35 @@ class ScalarOp(Primitive):
         return self.op
 
 
-def constant_like(value: Expr | float, other: Expr) -> Expr:
+def constant_like(value: Any, other: Expr) -> Expr:
     """A number as a literal of another expression's type."""
-    return (
-        value if isinstance(value, Expr) else Literal(cast_literal(value, other.type), other.type)
-    )
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, Nat):
+        message = (
+            f"the size {value} is no value\n  sizes are known to types, not to kernels\n"
+            "  write the number, or give the program one more parameter"
+        )
+        raise TypeRefused(message)
+    if not is_number(value):
+        message = (
+            f"{shown(value)} is neither an expression nor a number: "
+            "arrays are parameters of the program"
+        )
+        raise TypeRefused(message)
+    if isinstance(plain(value), bool):
+        return Literal(plain(value), BOOL)
+    return Literal(cast_literal(plain(value), other.type), other.type)
+
+
+def open_literal(value: float) -> Literal:
+    """A number that stands beside nothing typed: where it goes says its type, else it is an f32."""
+    trace = TRACE.get()
+    if isinstance(value, bool):
+        return Literal(value, BOOL)
+    if trace is None:
+        return Literal(cast_literal(value, F32), F32)
+    return Literal(value, trace.holes.open(here()))
 
 
 def check_divisor(op: str, args: tuple[Expr, ...]) -> None:
@@ -586,19 +661,125 @@ def check_divisor(op: str, args: tuple[Expr, ...]) -> None:
             raise TypeRefused(message)
 
 
-def operate(op: str, *args: Expr | float) -> Expr:
-    """A scalar operator applied; Python numbers take the type of the first expression, else f32."""
-    like = next(
-        (
-            a
-            for a in args
-            if (isinstance(a, Expr) and a.type != BOOL) or (isinstance(a, Expr) and op != "select")
-        ),
-        Literal(0.0, F32),
-    )
+def operate(op: str, *args: Any) -> Expr:
+    """A scalar operator applied; numbers take the type of an expression beside them."""
+    beside = args[1:] if op == "select" else args
+    like = next((a for a in beside if isinstance(a, Expr)), None)
+    if like is None and op in SCALARS:
+        like = Literal(0, SCALARS[op])
+    if like is None and beside and is_number(beside[0]):
+        like = open_literal(plain(beside[0]))
+    if like is None or (isinstance(like.type, OpenType) and op in FLOAT_OPERATORS):
+        like = Literal(0.0, F32)
+    if op == "select" and isinstance(args[0], bool):
+        message = f"`select` has the condition {args[0]}: it is known now, so write `if` in Python"
+        raise TypeRefused(message)
     operands = tuple(constant_like(a, like) for a in args)
+    values = operands[-len(beside) :]
+    operands = (*operands[: -len(beside)], *agreeing(values, [like.type] * len(values)))
+    trace = TRACE.get()
+    if trace is not None and op == "select":
+        note_guess(trace.holes, operands)
     check_divisor(op, operands)
     return FunCall(ScalarOp(op), operands)
+
+
+def agreeing(values: Sequence[Expr], types: Sequence[Type]) -> tuple[Expr, ...]:
+    """Values that have to be of these types: what is open in either is decided."""
+    trace = TRACE.get()
+    if trace is None or not trace.holes.places:
+        return tuple(values)
+    for value, t in zip(values, types, strict=False):
+        trace.holes.unify(value.type, t)
+    return tuple(typed(v, trace.holes) for v in values)
+
+
+def typed(expr: Expr, holes: Holes[Any]) -> Expr:
+    """The expression, `settle`d where its own type is decided by now."""
+    return expr if holes.resolve(expr.type) is expr.type else settle(expr, holes)
+
+
+def settle(expr: Expr, holes: Holes[Any]) -> Expr:
+    """The expression with the types of numbers that are decided; parts that are one stay one."""
+    version = len(holes.decided)
+    known = holes.settled.get(id(expr))
+    if known is not None and known[2] == version:
+        return known[1]
+    if known is not None and known[1] is not expr:
+        new = settle(known[1], holes)
+    else:
+        new = settled(expr, holes)
+    holes.settled[id(expr)] = expr, new, version
+    return new
+
+
+def settled(expr: Expr, holes: Holes[Any]) -> Expr:
+    """`settle` for one part."""
+    match expr:
+        case Param(name, t):
+            return expr if (found := holes.resolve(t)) is t else Param(name, found)
+        case Literal(value, t):
+            found = holes.resolve(t)
+            return expr if found is t else Literal(cast_literal(value, found), found)
+        case Tuple(elements):
+            parts = tuple(settle(e, holes) for e in elements)
+            return expr if all(map(is_, parts, elements)) else Tuple(parts)
+        case FunCall(fun, args):
+            parts = tuple(settle(a, holes) for a in args)
+            callee = settled_callee(fun, holes)
+            same = callee is fun and all(map(is_, parts, args))
+            return expr if same else FunCall(callee, parts)
+        case _:
+            return expr
+
+
+def settled_callee(fun: Function, holes: Holes[Any]) -> Function:
+    """`settle` for what is called."""
+    if isinstance(fun, OpenFun):
+        found = holes.resolve(fun.params[0].type)
+        return fun.variants.get(found, fun) if isinstance(found, ScalarType) else fun
+    own = fun.function if isinstance(fun, Primitive) else fun
+    if not isinstance(own, Lambda):
+        return fun
+    params = tuple(Param(p.name, holes.resolve(p.type)) for p in own.params)
+    body = settle(own.body, holes)
+    if body is own.body and params == own.params:
+        return fun
+    inner = Lambda(params, body)
+    return replace(fun, f=inner) if isinstance(fun, Primitive) else inner
+
+
+def note_guess(holes: Holes[Any], operands: tuple[Expr, ...]) -> None:
+    """Note a `select` of two numbers where integers are compared: an f32 would be a guess."""
+    condition, *values = operands
+    if not all(map(is_whole, values)):
+        return
+    found = integers_in(condition)
+    if found is not None:
+        for value in values:
+            if isinstance(value.type, OpenType):
+                holes.guesses[value.type.number] = found
+
+
+def is_whole(value: Expr) -> bool:
+    """Whether an expression is a number that is written without a fraction."""
+    return isinstance(value, Literal) and value.type != BOOL and float(value.value).is_integer()
+
+
+def integers_in(condition: Expr) -> Type | None:
+    """A type of whole numbers that a condition compares, if it does."""
+    waiting, seen = [condition], set[int]()
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen:  # a part that is used twice has twice as many ways to it, and so on
+            continue
+        seen.add(id(part))
+        if isinstance(part, FunCall) and isinstance(part.fun, ScalarOp):
+            found = next((a.type for a in part.args if a.type in INTEGERS), None)
+            if found is not None:
+                return found
+            waiting += part.args
+    return None
 
 
 @dataclass(frozen=True, repr=False)
@@ -614,6 +795,20 @@ class Program:
     body: Lambda
     constants: frozenset[str] = frozenset()
     spans: Spans | None = field(default=None, compare=False, repr=False)
+
+    def __call__(self, *arrays: Any, sizes: Mapping[str, int] | None = None, **named: Any) -> Any:
+        """What the program gives for arrays: its meaning, computed in numpy (`lp.evaluate`)."""
+        if any(isinstance(a, Expr) for a in (*arrays, *named.values())):
+            raise refusal(
+                f"the program {self.name} is given an expression",
+                "a program is called with arrays, and computes",
+                "write a function of Python without @lp.program, and use it in both programs",
+            )
+        if named:
+            order = ", ".join(p.name for p in self.params)
+            what = f"the program {self.name} is given {', '.join(named)} by name"
+            raise ArgumentRefused(f"{what}\n  write {self.name}({order}): arrays in this order")
+        return sys.modules["liftpy"].evaluate(self, *arrays, sizes=sizes)
 
     @property
     def params(self) -> tuple[Param, ...]:

@@ -18,8 +18,10 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from operator import index
 from typing import Any, TypeAlias, Union
 
+from liftpy.errors import TypeRefused
 from liftpy.ir.lazy import lazy
 
 #: One word in brackets of its own: `(n)//(2)` is read as `n//2`.
@@ -40,7 +42,7 @@ class Atom:
     """
 
     def __init__(self, *identity: object) -> None:
-        self._identity = identity
+        self.identity = identity
         self._hash = hash(identity)
 
     def __hash__(self) -> int:
@@ -50,7 +52,7 @@ class Atom:
         return self is other or (
             type(self) is type(other)
             and self._hash == other._hash  # pyright: ignore[reportAttributeAccessIssue]
-            and self._identity == other._identity  # pyright: ignore[reportAttributeAccessIssue]
+            and self.identity == other.identity  # pyright: ignore[reportAttributeAccessIssue]
         )
 
     @lazy
@@ -763,10 +765,20 @@ def nats(names: str) -> tuple[Nat, ...]:
 _SMALL: dict[int, Nat] = {}
 
 
+def whole(value: Any) -> int:
+    """A whole number that is none of Python's, such as one of numpy; TypeRefused for others."""
+    if getattr(value, "type", None) is None and hasattr(value, "__index__"):
+        return index(value)
+    message = f"{value!s} is no size: a size is a whole number, or a variable such as lp.size('n')"
+    raise TypeRefused(message)
+
+
 def nat(value: NatLike) -> Nat:
     """An int or a Nat as a Nat."""
     if isinstance(value, Nat):
         return value
+    if type(value) is not int:
+        value = whole(value)
     if (known := _SMALL.get(value)) is None:
         known = Nat({(): value} if value else {})
         if -1024 < value < 1 << 16:

@@ -6,18 +6,19 @@ What the names mean is not known here: `liftpy.primitives.text` elaborates the t
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedToken
 
 from liftpy.errors import SyntaxRefused
 from liftpy.ir.source import Place, Source
 from liftpy.ir.types import BOOL, SCALARS
+from liftpy.ir.walk import DEPTH
 
 #: What a number may end with.
 NUMBERS = tuple(name for name in SCALARS if name != BOOL.name)
@@ -264,8 +265,6 @@ def mentions(node: object, name: str, bound: int = 0) -> Iterator[Name]:
 # --- refusals -----------------------------------------------------------------------------------
 
 
-Branch: TypeAlias = Tree[Token]
-
 #: How a message speaks of what the grammar calls by these names.
 WORDS = {
     "NAME": "a name",
@@ -273,9 +272,15 @@ WORDS = {
     "PROJECTION": "a component such as `.0`",
     "$END": "the end of the text",
 }
-#: How deep a text may be nested. Who walks an expression goes a few Python calls deeper for each
-#: level, and Python allows a thousand in all.
-DEPTH = 120
+#: More symbols than this wait in the parser only where a text is nested deeper than `DEPTH`: the
+#: longest beginning of a level, `let x = a, y: type =`, is shorter than ten.
+PENDING = 10 * DEPTH
+#: How many words and signs a text may have, and how many letters a word: what comes after the count
+#: takes a time in proportion to it.
+MOST_WORDS = 50_000
+LONGEST_WORD = 200
+#: What is counted: words, names in backquotes, signs; not blanks and comments.
+COUNTED = re.compile(r"\w+|`[^`\n]*`?|[^\w\s#]|(?P<skipped>(?:\s+|#[^\n]*)+)")
 #: Sets of terminals that have one name together, the larger ones first.
 KINDS = (
     ({"NAME", "NUMBER", "OPEN", "MINUS", "LET", "NOT", "TRUE", "FALSE"}, "an expression"),
@@ -311,6 +316,7 @@ def grammar() -> Lark:
         lexer="basic",
         start=["start", "expression"],
         propagate_positions=True,
+        tree_class=Branch,
         maybe_placeholders=True,
     )
 
@@ -337,34 +343,83 @@ def allowed(terminals: set[str]) -> str:
     return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} or {said[-1]}"
 
 
-def tree(source: Source, start: Literal["start", "expression"]) -> Tree[Token]:
+class Branch(Tree[Token]):
+    """A node of lark's tree, which is refused while it is made where it is too high.
+
+    So a text that is nested too deeply is read no further than to the place where it is.
+    """
+
+    def __init__(self, data: str, children: list[Any], meta: Any = None) -> None:
+        super().__init__(data, children, meta)
+        # What lark makes of a repetition gives its children away, and is made anew for each more.
+        inner = [] if data.startswith("_") else branches(self)
+        self.height: int = 1 + max((child.height for child in inner), default=0)
+        if self.height > DEPTH:
+            raise TooDeep(place(inner[-1]).start)
+
+
+class TooDeep(Exception):
+    """A text is nested too deeply at this offset."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__(at)
+        self.at = at
+
+
+def tree(source: Source, start: Literal["start", "expression"]) -> Branch:
     """What lark makes of a text."""
+    refuse_long(source)
+    reading = grammar().parse_interactive(source.text, start)
     try:
-        made = grammar().parse(source.text, start=start)
+        for token in reading.iter_parse():
+            check_pending(len(reading.parser_state.state_stack), token)
+        return reading.feed_eof()
     except UnexpectedCharacters as error:
         raise stray(source, error.pos_in_stream) from error
     except UnexpectedToken as error:
-        raise unexpected(source, error) from error
-    refuse_deep(source, made)
-    return made
+        raise unexpected(source, error, reading.accepts()) from error
+    except TooDeep as error:
+        raise deep(source, error.at) from error
 
 
-def refuse_deep(source: Source, made: Tree[Token]) -> None:
-    """SyntaxRefused where a text is nested deeper than `DEPTH`."""
-    level: list[Branch] = [made]
-    for depth in itertools.count():
-        if depth > DEPTH:
-            where = Place(place(level[0]).start, place(level[0]).start + 1)
+def check_pending(waiting: int, token: Token) -> None:
+    """TooDeep where so many symbols wait in the parser as only a deeper text has."""
+    if waiting > PENDING:
+        raise TooDeep(token.start_pos or 0)
+
+
+def refuse_long(source: Source) -> None:
+    """SyntaxRefused for a text of too many words, or with a word of too many letters."""
+    words = (found for found in COUNTED.finditer(source.text) if found.lastgroup is None)
+    for count, word in enumerate(words, 1):
+        start, end = word.span()
+        if end - start > LONGEST_WORD:
             raise source.refusal(
                 SyntaxRefused,
-                f"the text is nested more than {DEPTH} levels deep",
-                where,
-                "a parenthesis, an operator, a stage and an argument are a level each",
-                "name parts with `let` or `fun`, or use a reduction for a long sum",
+                f"a word of {end - start} letters",
+                Place(start, end),
+                f"a name, and a number, has at most {LONGEST_WORD}",
+                "give it a shorter name; write a long number with an exponent, such as 1e30",
             )
-        if not level:
-            return
-        level = [child for node in level for child in branches(node)]
+        if count > MOST_WORDS:
+            raise source.refusal(
+                SyntaxRefused,
+                f"the text has more than {MOST_WORDS} words and signs",
+                Place(start, end),
+                "a program of that length is not written by hand, and nothing could compile it",
+                "say what repeats with `map`, `reduce`, `iterate` or `fun`",
+            )
+
+
+def deep(source: Source, at: int) -> SyntaxRefused:
+    """The refusal of a text that is nested too deeply at an offset."""
+    return source.refusal(
+        SyntaxRefused,
+        f"the text is nested more than {DEPTH} levels deep",
+        Place(at, at + 1),
+        "a parenthesis, an operator, a stage and an argument are a level each",
+        "name parts with `let` or `fun`, or use a reduction for a long sum",
+    )
 
 
 def stray(source: Source, at: int) -> SyntaxRefused:
@@ -387,7 +442,7 @@ def stray(source: Source, at: int) -> SyntaxRefused:
     )
 
 
-def unexpected(source: Source, error: UnexpectedToken) -> SyntaxRefused:
+def unexpected(source: Source, error: UnexpectedToken, accepts: set[str]) -> SyntaxRefused:
     """The refusal of a word that the grammar does not allow where it stands."""
     token = error.token
     if token.type == "$END":
@@ -408,9 +463,7 @@ def unexpected(source: Source, error: UnexpectedToken) -> SyntaxRefused:
         before = source.text[:at].rstrip()
         hints = [HABITS.get(source.text[at - 1 : at + 1], "")]
         hints += [HABITS["lambda"]] if before.endswith("lambda") else []
-    return source.refusal(
-        SyntaxRefused, found, place, f"allowed: {allowed(set(error.accepts))}", *hints
-    )
+    return source.refusal(SyntaxRefused, found, place, f"allowed: {allowed(accepts)}", *hints)
 
 
 # --- from lark's tree to ours -------------------------------------------------------------------
@@ -446,7 +499,7 @@ def parse_expr(source: Source) -> Syntax:
 
 def branches(node: Branch) -> list[Branch]:
     """The children of a node that has only nodes below it; what is left out is skipped."""
-    return [child for child in node.children if isinstance(child, Tree)]
+    return [child for child in node.children if isinstance(child, Branch)]
 
 
 def tokens(node: Branch) -> list[str]:
@@ -494,12 +547,13 @@ class Builder:
 
     def range(self, node: Branch) -> tuple[int | None, int | None]:
         """`low..high`, either left out."""
-        low, high = (self.bound(child) for child in node.children)
+        ends = (child if isinstance(child, Branch) else None for child in node.children)
+        low, high = (self.bound(end) for end in ends)
         return low, high
 
-    def bound(self, node: Branch | Token | None) -> int | None:
-        """An integer with its sign."""
-        if not isinstance(node, Tree):
+    def bound(self, node: Branch | None) -> int | None:
+        """An integer with its sign; None where it is left out."""
+        if node is None:
             return None
         value = self.signed(node)
         if not value.is_integer():
@@ -548,16 +602,18 @@ class Builder:
         self.distinct(formals)
         return tuple(formals)
 
-    def distinct(self, formals: list[Formal]) -> None:
+    def distinct(self, formals: Sequence[Formal]) -> None:
         """Refuses a name that is bound twice at once."""
-        for k, formal in enumerate(formals):
-            if any(other.name == formal.name for other in formals[:k]):
+        bound: set[str] = set()
+        for formal in formals:
+            if formal.name in bound:
                 raise self.source.refusal(
                     SyntaxRefused,
                     f"`{formal.name}` is bound twice",
                     formal.place,
                     "give each parameter a name of its own",
                 )
+            bound.add(formal.name)
 
     def name(self, node: Branch) -> Name:
         """A name, plain or in backquotes."""

@@ -6,7 +6,7 @@ the prover reads z3 terms, the views read OpenCL index text, the evaluator reads
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -95,6 +95,34 @@ class Reader(Protocol):
     def scan(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Pull:
         """The values of a fold after each of its steps: `prefixes`, or the same in another way."""
         ...
+
+    def bound(self, value: Value, meant: Any, env: Mapping[Any, Value]) -> Value:
+        """The value of a `let`'s variable: of the expression `meant` where variables are `env`."""
+        ...
+
+    def handed(self, function: Any, values: tuple[Value, ...]) -> tuple[Value, ...]:
+        """The values of the parameters of a primitive's function, at one of its calls."""
+        ...
+
+    def made(self, fun: Any, values: list[Value], result: Value) -> Value:
+        """What a primitive means of values."""
+        ...
+
+
+class ByName:
+    """A reader to which a variable is its expression: an element is pulled at every mention."""
+
+    def bound(self, value: Value, meant: Any, env: Mapping[Any, Value]) -> Value:
+        """The value itself."""
+        return value
+
+    def handed(self, function: Any, values: tuple[Value, ...]) -> tuple[Value, ...]:
+        """The values themselves."""
+        return values
+
+    def made(self, fun: Any, values: list[Value], result: Value) -> Value:
+        """The result itself."""
+        return result
 
 
 def prefixes(

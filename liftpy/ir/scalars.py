@@ -13,6 +13,7 @@ from liftpy.ir.types import (
     FLOATS,
     INTEGERS,
     SCALARS,
+    OpenType,
     ScalarType,
     Type,
     integer_range,
@@ -96,7 +97,7 @@ def bounds(t: Type) -> str:
 
 def misfit(value: float, t: Type) -> str | None:
     """Why a number is none of a type; None if it is, rounded where that is a float."""
-    if not isinstance(t, ScalarType) or t == BOOL:
+    if not isinstance(t, ScalarType) or t == BOOL or isinstance(t, OpenType):
         return None
     if t in INTEGERS:
         low, high = integer_range(t)
@@ -116,6 +117,8 @@ def cast_literal(value: float, t: Type) -> float | bool:
         raise TypeRefused(f"{value} is no {t}: {why}; {bounds(t)}")
     if t == BOOL:
         return bool(value)
+    if isinstance(t, OpenType):
+        return value
     return int(value) if t in INTEGERS else float(value)
 
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import Field, dataclass, fields
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from liftpy.errors import InternalError, TypeRefused
 from liftpy.ir.expr import (
@@ -30,7 +30,10 @@ from liftpy.ir.expr import (
     ScalarOp,
     Tuple,
     UserFun,
+    function_of,
     index_fields,
+    integers_in,
+    is_whole,
 )
 from liftpy.ir.nat import INDEX, Applied, Atom, Extreme, Nat, Quotient, Remainder, Var
 from liftpy.ir.types import (
@@ -43,6 +46,7 @@ from liftpy.ir.types import (
     VectorType,
     scalars,
 )
+from liftpy.ir.walk import top_down
 
 #: How tight something binds.
 ANY, PIPE, OR, AND, NOT, COMPARISON, SUM, TERM, UNARY, POSTFIX = range(10)
@@ -323,10 +327,16 @@ def is_component(expr: Expr) -> bool:
 
 
 class Printer:
-    """Lays expressions out; `words` are the names that user functions cannot have unquoted."""
+    """Lays expressions out; `words` are the names that user functions cannot have unquoted.
 
-    def __init__(self, words: Collection[str]) -> None:
+    Unless it is `canonical`, a tuple that was taken apart is printed so. `apart` has those around
+    the expression that is being printed, with the names of their components.
+    """
+
+    def __init__(self, words: Collection[str], *, canonical: bool = False) -> None:
         self.words = RESERVED.union(words)
+        self.canonical = canonical
+        self.apart: dict[Param, tuple[str, ...]] = {}
 
     def expr(self, expr: Expr, scope: tuple[Param, ...], level: int = ANY) -> Doc:
         """An expression where binders `scope` are around it, in parentheses where it must be."""
@@ -368,6 +378,8 @@ class Printer:
             case UserFun(name) | FunVar(name):
                 args = [self.expr(a, scope) for a in expr.args]
                 return POSTFIX, (show_name(name, self.words), listed(args))
+            case Get(index) if (names := self.apart.get(cast("Param", expr.args[0]))) is not None:
+                return POSTFIX, show_name(names[index])
             case Get(index) if is_component(expr):
                 return POSTFIX, (self.expr(expr.args[0], scope, POSTFIX), f".{index}")
             case Primitive() if is_stage(expr):
@@ -419,7 +431,10 @@ class Printer:
         if op == "not":
             return NOT, ("not ", self.expr(args[0], scope, NOT))
         if op not in INFIX:
-            return POSTFIX, (op, listed([self.expr(a, scope) for a in args]))
+            docs = [self.expr(a, scope) for a in args]
+            if op == "select" and isinstance(args[1], Literal) and all(map(is_whole, args[1:])):
+                docs[1] = self.literal(args[1], suffixed=integers_in(args[0]) is not None)
+            return POSTFIX, (op, listed(docs))
         own, left, right = INFIX[op]
         first, second = args
         doc = (self.expr(first, scope, left), LINE, f"{op} ", self.expr(second, scope, right))
@@ -494,6 +509,8 @@ class Printer:
             return name
         if inferred and is_section(fun):
             return self.section(fun, scope)
+        if inferred and (doc := self.taken_apart(fun, scope)) is not None:
+            return doc
         body = Nest((LINE, self.expr(fun.body, (*scope, *fun.params))))
         params = [
             show_name(p.name) + ("" if p.type == t else f": {show_type(p.type)}")
@@ -501,6 +518,36 @@ class Printer:
         ]
         head = params[0] if len(params) == 1 and inferred else f"({', '.join(params)})"
         return (head, " =>", body)
+
+    def taken_apart(self, fun: Lambda, scope: tuple[Param, ...]) -> Doc | None:
+        """`(a, b) => body`, for a function of a tuple that was written so.
+
+        None where the text would not read back as the same: where the tuple is used whole, or one
+        of the names means something else around or inside.
+        """
+        pair = fun.params[0]
+        if self.canonical or not pair.parts or len(fun.params) != 1:
+            return None
+        names = {*pair.parts, pair.name}
+        nodes = [node for _, node in top_down(fun.body)]
+        inner = [function_of(n.fun) for n in nodes if isinstance(n, FunCall)]
+        binders = [f.params for f in inner if f is not None and self.user_function(f) is None]
+        others = {p.name for params in (fun.free, *binders) for p in params}
+        others |= {p.name for p in scope if p.name == pair.name}
+        whole = sum(node == pair for node in nodes)
+        parts = [n for n in nodes if isinstance(n, FunCall) and isinstance(n.fun, Get)]
+        if (
+            pair.name != "".join(pair.parts)
+            or names & others
+            or whole != sum(part.args[0] == pair for part in parts)
+        ):
+            return None
+        self.apart[pair] = pair.parts
+        body = self.expr(fun.body, (*scope, pair))
+        del self.apart[pair]
+        if pair.name in re.findall(r"\w+", render(body, None)):
+            return None
+        return (f"({', '.join(map(show_name, pair.parts))}) =>", Nest((LINE, body)))
 
     def user_function(self, fun: Lambda) -> str | None:
         """The name of the user function that a function is, if it is one."""
@@ -654,9 +701,11 @@ def show(
     known: Mapping[str, UserFun] | None = None,
     words: Collection[str] = (),
     width: int = WIDTH,
+    *,
+    canonical: bool = False,
 ) -> str:
     """A program as text. `known` functions need no definition; `words` are names of primitives."""
-    printer = Printer(words)
+    printer = Printer(words, canonical=canonical)
     lines = show_sizes(program)
     defined: dict[str, UserFun] = {}
     for fun in functions(program.body.body):

@@ -15,6 +15,17 @@ LINE = 120  # characters shown of a line, and of those before the place that is 
 BEFORE = 60
 
 
+def clipped(line: str, at: int, carets: int) -> tuple[str, int, int]:
+    """A line that is short enough to show, where the carets under it begin, and how many."""
+    if len(line) <= LINE:
+        return line, at, carets
+    cut = max(0, min(at - BEFORE, len(line) - LINE))
+    head = "... " if cut else ""
+    tail = " ..." if cut + LINE < len(line) else ""
+    shown, at = head + line[cut : cut + LINE] + tail, at - cut + len(head)
+    return shown, at, max(1, min(carets, len(shown) - len(tail) - at))
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """A stretch of the text: the offsets of its first character and past its last."""
@@ -48,12 +59,7 @@ class Source:
         shown = self.text[begin : len(self.text) if end < 0 else end].rstrip().replace("\t", " ")
         carets = max(1, min(place.end, begin + len(shown)) - start)
         at = start - begin
-        if len(shown) > LINE:
-            cut = max(0, min(at - BEFORE, len(shown) - LINE))
-            head = "... " if cut else ""
-            tail = " ..." if cut + LINE < len(shown) else ""
-            shown, at = head + shown[cut : cut + LINE] + tail, at - cut + len(head)
-            carets = max(1, min(carets, len(shown) - len(tail) - at))
+        shown, at, carets = clipped(shown, at, carets)
         label = f"  line {line} | "
         gap = " " * (len(label) - 2) + "| "
         lines = [what, label + shown, gap + " " * at + "^" * carets]

@@ -34,6 +34,16 @@ class ScalarType(Type):
 
 
 @dataclass(frozen=True)
+class OpenType(ScalarType):
+    """The type of a number that is written without one, while it is not known (`ir.holes`)."""
+
+    number: int
+
+    def __str__(self) -> str:
+        return "a number without a type"
+
+
+@dataclass(frozen=True)
 class TypeVar(Type):
     """An unknown type, in rules only; a `scalar` one stands for scalars and tuples of scalars."""
 

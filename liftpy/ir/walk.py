@@ -22,6 +22,7 @@ from liftpy.ir.expr import (
     Tuple,
     UserFun,
     call,
+    function_of,
     index_fields,
     nat_fields,
 )
@@ -30,12 +31,9 @@ from liftpy.ir.types import ScalarType, scalars
 
 Path: TypeAlias = tuple[int, ...]
 
-
-def function_of(fun: Function) -> Lambda | None:
-    """The function with a body that a call runs: a primitive's `f`, or a let's."""
-    if isinstance(fun, Lambda):
-        return fun
-    return fun.function if isinstance(fun, Primitive) else None
+#: How deep a text or an expression may be nested. Who walks an expression goes a few Python calls
+#: deeper for each level, and Python allows a thousand in all.
+DEPTH = 120
 
 
 def lambda_of(fun: Function) -> Lambda:
@@ -50,8 +48,7 @@ def lambda_of(fun: Function) -> Lambda:
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct parts of an expression."""
     if isinstance(expr, FunCall):
-        function = function_of(expr.fun)
-        return expr.args if function is None else (*expr.args, function.body)
+        return expr.parts
     return expr.elements if isinstance(expr, Tuple) else ()
 
 
@@ -120,7 +117,8 @@ def top_down(expr: Expr, path: Path = ()) -> Iterator[tuple[Path, Expr]]:
         path, part = waiting.pop()
         yield path, part
         parts = children(part)
-        waiting += [((*path, k), parts[k]) for k in reversed(range(len(parts)))]
+        for k in range(len(parts) - 1, -1, -1):
+            waiting.append(((*path, k), parts[k]))  # noqa: PERF401  most have one or none
 
 
 def bottom_up(expr: Expr, path: Path = ()) -> Iterator[tuple[Path, Expr]]:
@@ -128,6 +126,23 @@ def bottom_up(expr: Expr, path: Path = ()) -> Iterator[tuple[Path, Expr]]:
     for position, child in enumerate(children(expr)):
         yield from bottom_up(child, (*path, position))
     yield path, expr
+
+
+def height(expr: Expr) -> int:
+    """How deep an expression is nested. A part that stands in several places is looked at once."""
+    found: dict[int, int] = {}
+    waiting = [(expr, False)]
+    while waiting:
+        part, seen = waiting.pop()
+        if id(part) in found:
+            continue
+        inner = children(part)
+        if seen:
+            found[id(part)] = 1 + max((found[id(child)] for child in inner), default=0)
+        else:
+            waiting.append((part, True))
+            waiting += [(child, False) for child in inner]
+    return found[id(expr)]
 
 
 def map_sizes(expr: Expr, change: Callable[[Nat], Nat]) -> Expr:
@@ -212,7 +227,7 @@ def substitute_function(function: Lambda, by: Mapping[str, NatLike]) -> Lambda:
 def substitute_param(param: Param, by: Mapping[str, NatLike]) -> Param:
     """`substitute_sizes` for a variable."""
     t = param.type.substitute(by)
-    return param if t is param.type else Param(param.name, t)
+    return param if t is param.type else replace(param, type=t)
 
 
 def constant_fields(primitive: Primitive) -> tuple[Any, ...]:

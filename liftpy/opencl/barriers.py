@@ -1,36 +1,171 @@
-"""Which local memories need barriers: decided by z3 on the index maps of their accesses.
+"""Which barriers a kernel needs: decided by z3 on the index maps of its accesses.
 
-A barrier is needed where two work-items of a group may touch one address and one of them writes.
-What the solver cannot decide counts as needed.
+A barrier is needed where two work-items of a group may touch one address of local memory, one
+before it and one after it, one of them writes, and no other barrier stands between. The emitter
+puts one wherever it may be needed (after local memory was filled, and at the end of a loop in which
+it is); those that no two accesses need are taken out one after the other. What the solver cannot
+decide counts as needed.
+
+Note [Between two accesses]. Work-items run through the same text, each at its own speed up to the
+next barrier. From an access to a later one the text in between is passed; from an access in a loop
+to one in a later pass, if anybody makes two, the rest of the body and its beginning. Whoever goes
+past a loop with a barrier meets it, for the loop has a pass at least; only of a loop over groups a
+group may make none, and no memory is touched both inside and outside of such a loop (rule 7,
+kernels/launch.py). Two work-items that were not kept apart are in the same pass of a loop around
+both accesses, but for the one of which the second is in a later pass, and those inside that.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from liftpy.ir.constraint import Constraint, equal
 from liftpy.ir.nat import Nat, var
-from liftpy.opencl.reading import Access
-from liftpy.semantics.smt import find_collision
-from liftpy.views.access import Memory
+from liftpy.opencl.c import Barrier
+from liftpy.opencl.trace import Access, Entered, Event, Left
+from liftpy.semantics.smt import Collision, Side, Undecided, find_collision
 
 GROUP_IDS = ("wid0", "wid1", "wid2")
+LOCAL_IDS = ("lid0", "lid1", "lid2")
 
 
-def needed_barriers(accesses: list[Access], local_size: tuple[int, int, int]) -> dict[Memory, str]:
-    """The local memories that two work-items of a group share, each with a witness in words."""
-    ids = tuple(f"lid{d}" for d, size in enumerate(local_size) if size > 1)
-    found: dict[Memory, str] = {}
-    if not ids:
-        return found
-    for memory in dict.fromkeys(a.memory for a in accesses if a.memory.space == "local"):
-        touching = list(dict.fromkeys(a for a in accesses if a.memory == memory))
-        pairs = ((write, other) for write in touching if write.store for other in touching)
-        for write, other in pairs:
-            collision = find_collision(addresses(write), addresses(other), ids, GROUP_IDS)
-            if collision is not None:
-                found[memory] = str(collision)
-                break
+@dataclass(eq=False, slots=True)
+class Loop:
+    """A loop of the trace, and how many barriers stand before its beginning and its end."""
+
+    entered: Entered
+    begin: int
+    end: int = 0
+
+    @property
+    def own(self) -> bool:
+        """Whether the passes are shared out among the work-items of a group."""
+        return self.entered.start in LOCAL_IDS
+
+    @property
+    def once(self) -> bool:
+        """Whether nobody makes a second pass: the launch has as many ids as there are passes."""
+        return self.entered.length <= self.entered.step
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """An access to local memory: how many barriers stand before it, and the loops around it."""
+
+    access: Access
+    place: int
+    loops: tuple[Loop, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a work-item comes from one access to another, past some barriers.
+
+    `again` is the loop of which it begins a new pass, if it does.
+    """
+
+    barriers: frozenset[int]
+    again: Loop | None = None
+
+
+def needed_barriers(
+    trace: Sequence[Event], local_size: tuple[int, int, int]
+) -> dict[int, tuple[Access, str]]:
+    """The numbers of the barriers of a trace that are needed, in its order.
+
+    With one of the accesses that need it, and two work-items that collide in words.
+    """
+    group = {name: size for name, size in zip(LOCAL_IDS, local_size, strict=True) if size > 1}
+    if not group:
+        return {}
+    touches, count = touches_of(trace)
+    pairs = [
+        (one, two, way)
+        for one in touches
+        for two in touches
+        if one.access.memory == two.access.memory and (one.access.store or two.access.store)
+        for way in ways(one, two)
+    ]
+    kept = set(range(count))
+    found: dict[int, tuple[Access, str]] = {}
+    for number in range(count):
+        for one, two, way in pairs:
+            if kept.intersection(way.barriers) == {number}:
+                collision = collide(one, two, way, group)
+                if collision is not None:
+                    found[number] = one.access, str(collision)
+                    break
+        else:
+            kept.remove(number)
     return found
 
 
-def addresses(access: Access) -> Nat:
-    """The addresses of an access, each lane of a vector included."""
-    return access.index if access.width == 1 else access.index + var("lane", 0, access.width - 1)
+def touches_of(trace: Sequence[Event]) -> tuple[list[Touch], int]:
+    """The accesses to local memory, equal ones in a place once; and the number of barriers."""
+    touches: dict[Touch, None] = {}
+    place = 0
+    loops: list[Loop] = []
+    for event in trace:
+        match event:
+            case Access(memory) if memory.space == "local":
+                touches[Touch(event, place, tuple(loops))] = None
+            case Entered():
+                loops.append(Loop(event, place))
+            case Left():
+                loops.pop().end = place
+            case Barrier():
+                place += 1
+            case _:
+                pass
+    return list(touches), place
+
+
+def ways(one: Touch, two: Touch) -> Iterator[Way]:
+    """How a work-item may come from one access to the other (Note [Between two accesses])."""
+    if one.place < two.place:
+        yield Way(frozenset(range(one.place, two.place)))
+    for loop in common(one, two):
+        if loop.once:
+            continue
+        rest, beginning = range(one.place, loop.end), range(loop.begin, two.place)
+        yield Way(frozenset((*rest, *beginning)), loop)
+
+
+def common(one: Touch, two: Touch) -> Iterator[Loop]:
+    """The loops around both accesses, the outermost first."""
+    for here, there in zip(one.loops, two.loops, strict=False):
+        if here is not there:
+            return
+        yield here
+
+
+def collide(
+    one: Touch, two: Touch, way: Way, group: Mapping[str, int]
+) -> Collision | Undecided | None:
+    """Whether two different work-items of a group may touch one address on a way."""
+    shared: list[str] = [*GROUP_IDS]
+    for loop in common(one, two):
+        if loop is way.again:
+            break
+        if not loop.own:
+            shared.append(loop.entered.counter)
+    later = () if way.again is None or way.again.own else (way.again.entered.counter,)
+    return find_collision(side(one), side(two), group, shared, later)
+
+
+def side(touch: Touch) -> Side:
+    """The addresses of an access, each lane of a vector included, and which work-items make it."""
+    access = touch.access
+    index = access.index
+    if access.width > 1:
+        index = index + var("lane", 0, access.width - 1)
+    return Side(index, tuple(passes(loop.entered for loop in touch.loops if loop.own)))
+
+
+def passes(loops: Iterable[Entered]) -> Iterator[Constraint]:
+    """Which passes of loops over ids a work-item makes."""
+    for k, loop in enumerate(loops):
+        most = (loop.length - 1) // loop.step
+        made: Nat = var(loop.start, 0, loop.step - 1) + loop.step * var(f"pass{k}", 0, most)
+        yield equal(var(loop.counter, 0, loop.length - 1), made)

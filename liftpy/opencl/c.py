@@ -204,11 +204,11 @@ class Do(Simple):
         return (self.value,)
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class Barrier:
-    """All work-items of the group meet; `memory` is what makes it necessary."""
+    """All work-items of the group meet; `memory` is the local one that makes it necessary."""
 
-    memory: Memory
+    memory: str = ""
     witness: str = ""
 
 

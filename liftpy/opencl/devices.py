@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from liftpy.constraints.device import PROFILE, Device, Kind
+from liftpy.constraints.device import PROFILE, Device, Kind, fits, those_named
 from liftpy.constraints.profile import profile, profiles
 from liftpy.errors import DeviceRefused, UnknownName
 from liftpy.ir.types import EXTENSIONS
@@ -17,13 +17,6 @@ HOW_TO_GET_A_DEVICE = (
     "Install an OpenCL runtime: `pip install 'liftpy[cpu]'` on x86-64 (no root needed), "
     "Debian's `pocl-opencl-icd` on other processors, or the driver of the GPU's vendor."
 )
-
-# A selector that is one of these words means the runtime, not a processor of that make.
-_RUNTIMES = {
-    "intel": "intel(r) opencl",
-    "pocl": "portable computing language",
-    "oclgrind": "oclgrind",
-}
 
 
 def devices() -> tuple[Device, ...]:
@@ -67,19 +60,6 @@ def find_device(selector: str | None = None) -> Device:
         hint = [f"or, for its limits alone, {' or '.join(found)}"] if found else []
         raise UnknownName("\n".join((refused, *listing, *hint, *notes)))
     return fitting[0]
-
-
-def those_named(selector: str, known: Sequence[Device]) -> Sequence[Device]:
-    """Of some devices those that a selector names: by their number, or a part of their name."""
-    if selector.isdecimal():
-        return known[int(selector) : int(selector) + 1]
-    return tuple(device for device in known if _fits(device, selector.casefold().strip()))
-
-
-def _fits(device: Device, word: str) -> bool:
-    if word in _RUNTIMES:
-        return _RUNTIMES[word] in device.platform.casefold()
-    return bool(word) and word in f"{device.platform} {device.name} {device.type}".casefold()
 
 
 def handle_of(device: Device) -> cl.Device:
@@ -147,8 +127,8 @@ def _kind(bits: int) -> Kind:
 def _rank(device: Device) -> tuple[int, bool, str, str, str]:
     """Where a device stands in the order; the loader's own order is that of a directory."""
     kind = {"GPU": 0, "ACCELERATOR": 1, "CPU": 2}[device.type]
-    rank = 3 if _fits(device, "oclgrind") else kind
-    return rank, not _fits(device, "intel"), device.platform, device.name, device.driver_version
+    rank = 3 if fits(device, "oclgrind") else kind
+    return rank, not fits(device, "intel"), device.platform, device.name, device.driver_version
 
 
 def _numbered(

@@ -46,14 +46,15 @@ from liftpy.ir.expr import (
 from liftpy.ir.nat import ZERO, Nat, greatest, least, var
 from liftpy.ir.pull import Known, Parts, Pull, Value, known
 from liftpy.ir.types import ScalarType, TupleType, Type, VectorType
+from liftpy.ir.uses import Component, Uses
 from liftpy.ir.walk import children
 from liftpy.kernels.chain import Kernel
 from liftpy.opencl import loops
-from liftpy.opencl.c import Barrier, Block, For
+from liftpy.opencl.c import For
 from liftpy.opencl.loops import Vector, anywhere, memories_of, vectors
 from liftpy.opencl.reading import UnrollError
 from liftpy.opencl.storing import Storing
-from liftpy.opencl.uses import Component, Uses
+from liftpy.opencl.trace import Entered
 from liftpy.primitives import (
     LAYOUTS,
     Concat,
@@ -80,6 +81,7 @@ from liftpy.primitives import (
 from liftpy.primitives import (
     Memory as MemoryPrimitive,
 )
+from liftpy.primitives.output import through
 from liftpy.primitives.work import computes, is_layout
 from liftpy.views.access import (
     Choice,
@@ -91,7 +93,6 @@ from liftpy.views.access import (
     leaf,
     memory_view,
 )
-from liftpy.views.output import through
 
 Env = dict[Param, Value]
 CHOOSING = frozenset((Pad, Concat))  # layouts that read an array beside its ends, and then choose
@@ -127,7 +128,8 @@ class Marks:
     blocks: list[tuple[int, int]]
     privates: int
     locals: int
-    accesses: int
+    trace: int
+    emitted: int
     live: dict[Memory, int]
     stored: dict[tuple[int, Memory], set[int]]
     uneven: int
@@ -172,7 +174,8 @@ class Emitter(Storing):
             [(len(b.statements), len(b.loads)) for b in self.blocks],
             len(self.privates),
             len(self.locals),
-            len(self.accesses),
+            len(self.trace),
+            self.emitted,
             dict(self.live),
             {k: set(v) for k, v in self.stored.items()},
             self.uneven,
@@ -188,7 +191,8 @@ class Emitter(Storing):
                 block.loads.popitem()
         del self.privates[marks.privates :]
         del self.locals[marks.locals :]
-        del self.accesses[marks.accesses :]
+        del self.trace[marks.trace :]
+        self.emitted = marks.emitted
         self.live = dict(marks.live)
         self.stored = {k: set(v) for k, v in marks.stored.items()}
         self.uneven = marks.uneven
@@ -370,11 +374,9 @@ class Emitter(Storing):
                 "make the mapLcl around it even"
             )
             raise TypeRefused(message)
-        before = len(self.locals)
         value = memory_view(self.fresh("l"), arg.type, self.new_local)
         self.generate(arg, env, value)
-        for memory in self.locals[before:]:
-            self.put(Barrier(memory))
+        self.wait()
         return value
 
     # --- statements ---
@@ -520,10 +522,9 @@ class Emitter(Storing):
             body(var(name, 0, length - 1) if length > 1 else ZERO)
             return
         counter = self.fresh("i")
-        self.open(counter)
+        self.open(Entered(counter, name, length, launched))
         body(var(counter, 0, length - 1))
-        inner = self.close()
-        self.put(For(counter, name, str(length), str(launched), self.closed(inner)))
+        self.put(For(counter, name, str(length), str(launched), self.end()))
 
     def sequential(self, length: int, body: Callable[[Nat], None], *, unroll: bool = False) -> None:
         """A loop of one work-item."""
@@ -533,7 +534,7 @@ class Emitter(Storing):
         if not unroll and self.step is None:
             marks = self.mark()
             counter = self.fresh("i")
-            self.open(counter)
+            self.open(Entered(counter, "0", length, 1))
             try:
                 body(var(counter, 0, length - 1))
             except UnrollError as error:
@@ -541,17 +542,11 @@ class Emitter(Storing):
                 if counter not in error.names:
                     raise
             else:
-                inner = self.close()
+                inner = self.end()
                 if inner.statements:
-                    self.put(For(counter, "0", str(length), "1", self.closed(inner)))
+                    self.put(For(counter, "0", str(length), "1", inner))
                 return
         self.unrolled(length, body, where_needed=not unroll)
-
-    def closed(self, body: Block) -> Block:
-        """A loop body; where it fills local memory, its end waits for those who still read it."""
-        filled = [s.memory for s in body.statements if isinstance(s, Barrier)]
-        body.statements += [Barrier(memory) for memory in filled]
-        return body
 
     def reduce(
         self, fun: ReduceSeq | ReduceSeqUnroll, init: Expr, xs: Expr, t: Type, env: Env, dest: Value

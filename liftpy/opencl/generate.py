@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.expr import Param, Program
+from liftpy.ir.expr import FunCall, Param, Program
 from liftpy.ir.nat import Nat
+from liftpy.ir.place import asker
 from liftpy.ir.types import (
     EXTENSIONS,
     SCALAR_BYTES,
@@ -18,19 +19,22 @@ from liftpy.ir.types import (
     VectorType,
     components,
 )
-from liftpy.ir.walk import scalars_in
+from liftpy.ir.walk import scalars_in, top_down
 from liftpy.kernels.chain import Chain, Kernel, Result
 from liftpy.opencl.barriers import needed_barriers
-from liftpy.opencl.c import C_TYPES, Barrier, Block, For, Statement
+from liftpy.opencl.c import C_TYPES, Barrier, Block, For
 from liftpy.opencl.emit import Emitter, Env
 from liftpy.opencl.idle import skipping
 from liftpy.opencl.indices import HELPERS
 from liftpy.opencl.kernel import Buffer, Launch, Module, Names, flat
 from liftpy.opencl.memory import Part, figures, parts_of, slots
 from liftpy.opencl.printer import Printer
-from liftpy.opencl.reading import Access, UnrollError
+from liftpy.opencl.reading import UnrollError
 from liftpy.opencl.scalars import division_helpers, stream_helpers
-from liftpy.opencl.unswitch import stored_together, unswitched
+from liftpy.opencl.scopes import MOST_STATEMENTS, TooLongError
+from liftpy.opencl.trace import Access, Event
+from liftpy.opencl.unswitch import blocks_in, stored_together, unswitched
+from liftpy.primitives import MapSeqUnroll, ReduceSeqUnroll
 from liftpy.views.access import Allocate, Memory, memory_view, part_name
 
 WORDS = """
@@ -49,6 +53,7 @@ TAKEN = re.compile(
     r"|(u?(char|short|int|long)|float|double|half|bool)\d*|(vload|vstore|convert_|as_|floor_|quotient_|rest_|native_|stream_)\w*"
 )
 RESERVED = frozenset(WORDS.split())
+UNROLLED = (MapSeqUnroll, ReduceSeqUnroll)
 
 
 @dataclass(frozen=True)
@@ -61,10 +66,12 @@ class EmittedKernel:
     private: int
     global_size: tuple[int, int, int]
     local_size: tuple[int, int, int] | None
+    statements: int  # before loops get versions without guards
 
 
 def assemble(program: Program, cut: Chain) -> tuple[Module, tuple[EmittedKernel, ...]]:
     """The module, and the kernels it is made of with their accesses."""
+    check_unrolled(program)
     names = c_names([b.param for b in cut.buffers])
     emitted = tuple(emit_kernel(k, names) for k in cut.kernels)
     parts = parts_of(cut.buffers)
@@ -97,6 +104,22 @@ def assemble(program: Program, cut: Chain) -> tuple[Module, tuple[EmittedKernel,
         needed,
     )
     return module, emitted
+
+
+def check_unrolled(program: Program) -> None:
+    """Refuses what would be unrolled to more steps than a kernel may have statements."""
+    for path, part in top_down(program.body.body):
+        if not (isinstance(part, FunCall) and isinstance(part.fun, UNROLLED)):
+            continue
+        xs = part.args[-1].type
+        steps = int(xs.length) if isinstance(xs, ArrayType) else 0
+        if steps > MOST_STATEMENTS:
+            raise TypeRefused(
+                f"{asker(program, path)} cannot be unrolled: it is over {steps} elements, and a "
+                f"kernel may have {MOST_STATEMENTS} statements. Use "
+                f"{part.fun.name.removesuffix('Unroll')}, or split the array into parts of at most "
+                f"{MOST_STATEMENTS}"
+            )
 
 
 def c_names(params: list[Param]) -> dict[str, str]:
@@ -172,10 +195,17 @@ def emit_kernel(kernel: Kernel, names: dict[str, str]) -> EmittedKernel:
             "use toLocal for what work-items share"
         )
         raise TypeRefused(message) from error
+    except TooLongError as error:
+        message = (
+            f"the code of kernel {kernel.name} gets too long: {error}; it may have "
+            f"{MOST_STATEMENTS} statements. Choose smaller blocks or tiles, or store with toGlobal "
+            "what its loops hold in registers"
+        )
+        raise TypeRefused(message) from error
     emitter.clear()
     (block,) = emitter.blocks
-    witnesses = needed_barriers(emitter.accesses, local_size)
-    keep_barriers(block, witnesses)
+    keep_barriers(block, emitter.trace, local_size)
+    length = statements(block)
 
     printer = Printer(skipping(unswitched(stored_together(block))))
     source = kernel_text(emitter, buffers, printer)
@@ -186,11 +216,12 @@ def emit_kernel(kernel: Kernel, names: dict[str, str]) -> EmittedKernel:
     )
     return EmittedKernel(
         source,
-        tuple(emitter.accesses),
+        tuple(event for event in emitter.trace if isinstance(event, Access)),
         local,
         private,
         global_size,
         local_size if demand.groups else None,
+        length,
     )
 
 
@@ -212,21 +243,29 @@ def kernel_text(emitter: Emitter, buffers: list[Memory], printer: Printer) -> st
     return "\n".join([head, *lines]) + "\n}\n"
 
 
+def statements(block: Block) -> int:
+    """How many statements a block has, those inside of others too."""
+    return len(block.statements) + sum(map(statements, blocks_in(block)))
+
+
 def numbers(sizes: tuple[Nat, Nat, Nat]) -> tuple[int, int, int]:
     """An NDRange as numbers."""
     x, y, z = sizes
     return int(x), int(y), int(z)
 
 
-def keep_barriers(block: Block, witnesses: dict[Memory, str]) -> None:
+def keep_barriers(block: Block, trace: list[Event], local_size: tuple[int, int, int]) -> None:
     """Drop the barriers that no two work-items need; note a witness at those that stay."""
-    kept: list[Statement] = []
+    barriers = [event for event in trace if isinstance(event, Barrier)]
+    for number, (access, witness) in needed_barriers(trace, local_size).items():
+        barriers[number].memory, barriers[number].witness = access.memory.name, witness
+    _keep_witnessed(block)
+
+
+def _keep_witnessed(block: Block) -> None:
     for s in block.statements:
         if isinstance(s, For):
-            keep_barriers(s.body, witnesses)
-        if isinstance(s, Barrier):
-            if s.memory not in witnesses:
-                continue
-            s.witness = witnesses[s.memory]
-        kept.append(s)
-    block.statements = kept
+            _keep_witnessed(s.body)
+    block.statements = [
+        s for s in block.statements if not (isinstance(s, Barrier) and not s.witness)
+    ]

@@ -174,6 +174,7 @@ def slide(emitter: Emitter, fun: SlideSeq, xs: Expr, env: Env, dest: Pull) -> No
     windows = Slide(fun.size, fun.step).meaning(emitter.read, emitter.view(xs, env))
     element = array_of(fun.name, xs.type).element
     size, shared = int(fun.size), int(fun.size) - int(fun.step)
+    emitter.check_steps(size)
     held = memory_view(emitter.fresh("p"), ArrayType(element, fun.size), emitter.new_private)
 
     def load(i: Nat, j: int) -> None:

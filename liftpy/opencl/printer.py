@@ -107,11 +107,7 @@ class Printer:
                 case Do(value):
                     lines.append(f"{pad}{self.c(value)};")
                 case Barrier(memory, witness):
-                    flag = (
-                        "CLK_LOCAL_MEM_FENCE" if memory.space == "local" else "CLK_GLOBAL_MEM_FENCE"
-                    )
-                    note = f" // {memory.name}: {witness}" if witness else ""
-                    lines.append(f"{pad}barrier({flag});{note}")
+                    lines.append(f"{pad}barrier(CLK_LOCAL_MEM_FENCE); // {memory}: {witness}")
                 case For(var, start, bound, step, body):
                     advance = f"{var}++" if step == "1" else f"{var} += {step}"
                     lines.append(f"{pad}for (int {var} = {start}; {var} < {bound}; {advance}) {{")

@@ -30,6 +30,7 @@ from liftpy.opencl.terms import (
     repeated,
     tests_of,
 )
+from liftpy.opencl.trace import Access
 from liftpy.views.access import (
     AccessReader,
     Apply,
@@ -53,22 +54,11 @@ class UnrollError(Exception):
         self.names = names
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """One access to a buffer, for `--stage views` and for barriers."""
-
-    memory: Memory
-    index: Nat
-    width: int
-    store: bool
-
-
 @dataclass
 class Reading(Scopes):
     """The accesses of a kernel so far, and which private memory holds what under which name."""
 
     read: AccessReader = field(init=False, default_factory=AccessReader)
-    accesses: list[Access] = field(init=False, default_factory=list)
     live: dict[Memory, int] = field(init=False, default_factory=dict)
     stored: dict[tuple[int, Memory], set[int]] = field(init=False, default_factory=dict)
     sums: dict[Callable[[Term, Term], Term], bool] = field(init=False, default_factory=dict)
@@ -157,7 +147,7 @@ class Reading(Scopes):
         """A term behind a condition: nothing of it may be moved in front."""
         if isinstance(term, Load):
             self.check_alias(term, 1)
-            self.accesses.append(Access(term.memory, term.index, 1, store=False))
+            self.trace.append(Access(term.memory, term.index, 1, store=False))
             return self.place(term, 1)
         match term:
             case Apply(op, args, _):
@@ -183,7 +173,7 @@ class Reading(Scopes):
 
     def loaded(self, load: Load, compute: Callable[[], C], width: int) -> C:
         """A load; from memory that the kernel only reads, each address is loaded once per block."""
-        self.accesses.append(Access(load.memory, load.index, width, store=False))
+        self.trace.append(Access(load.memory, load.index, width, store=False))
         if load.memory.space == "private" or load.memory.writable:
             return compute()
         return self.named(
@@ -278,7 +268,7 @@ class Reading(Scopes):
             return None
         first, tests = found
         start = Load(term.memory, first)
-        self.accesses.append(Access(term.memory, first, width, store=False))
+        self.trace.append(Access(term.memory, first, width, store=False))
         whole = self.run_of(start, width)
         needed = (*(end for end in ends if end is not None), *tests)
         return All(tuple(dict.fromkeys(needed))), whole
@@ -306,7 +296,7 @@ class Reading(Scopes):
         if isinstance(term, Load) and term.memory.space != "private":
             start = self.start(term.index, lane, width)
             if start is not None:
-                self.accesses.append(Access(term.memory, start, width, store=False))
+                self.trace.append(Access(term.memory, start, width, store=False))
                 return self.run_of(Load(term.memory, start), width), True
         return CallC(f"({kind})", tuple(self.lanes_behind(term, lane, width))), True
 

@@ -82,6 +82,26 @@ def register() -> Registration:
     return Registration(folder, ())
 
 
+def libraries() -> list[str]:
+    """What a program of C has to load for the devices that liftpy finds here, a line each.
+
+    `needs PATH`: libraries that a runtime needs, in their order; `vendors FOLDER`: the ICD files;
+    `library PATH`: the ICD loader that Intel's runtime brings. (That of pyopencl's wheel crashes in
+    programs whose heap lies above 4 GiB, as that of a position-independent one does.)
+    """
+    register()
+    vendors = os.environ.get(VENDORS)  # of `register`, or named by the user or a parent process
+    needed: list[Path | None] = []
+    if vendors and _names_intel(Path(vendors)):
+        needed = [installed(distribution, name) for name, distribution in NEEDED]
+    loader = installed("intel-opencl-rt", "libOpenCL.so.1")
+    return [
+        *(f"needs {path}" for path in needed if path is not None),
+        *([f"vendors {vendors}"] if vendors else []),
+        *([f"library {loader}"] if loader is not None else []),
+    ]
+
+
 def installed(distribution: str, name: str) -> Path | None:
     """The file of that name that an installed distribution brought, or None.
 

@@ -18,10 +18,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from liftpy.opencl.c import Block, C, Declare, Infix, Prefix, Ternary, Text, vector_type
+from liftpy.opencl.c import Barrier, Block, C, Declare, Infix, Prefix, Ternary, Text, vector_type
 from liftpy.opencl.scalars import literal_c
 from liftpy.opencl.terms import condition_c, repeated
+from liftpy.opencl.trace import Entered, Event, Left
 from liftpy.views.access import Inside, Term
+
+MOST_STATEMENTS = 10_000
+"""Statements of a kernel, beyond which no code is made: drivers take minutes for fewer."""
+
+
+class TooLongError(Exception):
+    """The code of a kernel gets too long; never leaves `emit_kernel`."""
 
 
 class NotUniformError(Exception):
@@ -34,11 +42,13 @@ class Scopes:
 
     counters: dict[str, int] = field(init=False, default_factory=dict)
     blocks: list[Block] = field(init=False, default_factory=lambda: [Block()])
+    trace: list[Event] = field(init=False, default_factory=list)
     depths: dict[str, int] = field(init=False, default_factory=dict)
     shared: set[Term] = field(init=False, default_factory=set)
     guard: tuple[C, ...] = field(init=False, default=())
     stores: int = field(init=False, default=0)
     step: list[Any] | None = field(init=False, default=None)  # what a step does that is read once
+    emitted: int = field(init=False, default=0)
 
     def only_now(self, what: str) -> None:
         """Refuse to be part of a step that is read once for all (Note [One step for all])."""
@@ -59,18 +69,40 @@ class Scopes:
 
     def put(self, statement: Any) -> None:
         """Append a statement."""
+        self.emitted += 1
+        if self.emitted > MOST_STATEMENTS:
+            raise TooLongError("there are more when its loops over registers are unrolled")
         self.block.statements.append(statement)
 
-    def open(self, counter: str) -> None:
+    def check_steps(self, length: int) -> None:
+        """Refuse to unroll a loop of more steps than a kernel may have statements."""
+        if length > MOST_STATEMENTS:
+            raise TooLongError(f"a loop over registers would be unrolled to {length} steps")
+
+    def open(self, loop: Entered) -> None:
         """Begin the block of a loop."""
-        self.depths[counter] = len(self.blocks)
+        self.depths[loop.counter] = len(self.blocks)
         self.blocks.append(Block())
+        self.trace.append(loop)
+
+    def end(self) -> Block:
+        """End the block of a loop; one that fills local memory waits for its readers."""
+        if any(isinstance(s, Barrier) for s in self.block.statements):
+            self.wait()
+        self.trace.append(Left())
+        return self.close()
 
     def close(self) -> Block:
         """End the innermost block."""
         block = self.blocks.pop()
         block.loads.clear()
         return block
+
+    def wait(self) -> None:
+        """A place for a barrier."""
+        barrier = Barrier()
+        self.put(barrier)
+        self.trace.append(barrier)
 
     @contextmanager
     def branch(self) -> Generator[Block]:

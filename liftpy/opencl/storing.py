@@ -24,7 +24,7 @@ from liftpy.ir.pull import Pull
 from liftpy.opencl.c import All, Assign, Block, CallC, Do, If, Text, vector_type
 from liftpy.opencl.idle import Idle
 from liftpy.opencl.loops import Vector
-from liftpy.opencl.reading import Access, Reading
+from liftpy.opencl.reading import Reading
 from liftpy.opencl.scopes import NotUniformError
 from liftpy.opencl.terms import (
     at_all,
@@ -34,6 +34,7 @@ from liftpy.opencl.terms import (
     tests_of,
     where_fails,
 )
+from liftpy.opencl.trace import Access
 from liftpy.views.access import Apply, Choice, Constant, FromIndex, Inside, Lanes, Load, Term
 
 
@@ -93,6 +94,7 @@ class Storing(Reading):
         try:
             steps = self.read_once(length, body)
         except NotUniformError:
+            self.check_steps(length)
             for k in range(length):
                 body(nat(k))
         else:
@@ -116,6 +118,7 @@ class Storing(Reading):
             case Store():
                 self.put_store(action)
             case Steps(counter, length, actions):
+                self.check_steps(length)
                 for k in range(length):
                     for inner in actions:
                         self.perform(self.at_step(inner, counter, k))
@@ -301,7 +304,7 @@ class Storing(Reading):
 
     def note_store(self, dest: Load, width: int) -> None:
         """Remember a store, for hazards and for `--stage views`."""
-        self.accesses.append(Access(dest.memory, dest.index, width, store=True))
+        self.trace.append(Access(dest.memory, dest.index, width, store=True))
         self.stores += 1
         if dest.memory.space == "private":
             key = self.live.get(dest.memory, 0), dest.memory

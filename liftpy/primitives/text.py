@@ -12,15 +12,23 @@ from __future__ import annotations
 
 import difflib
 import functools
-import inspect
 import itertools
 import math
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import TypeAlias, TypeVar
 
-from liftpy.errors import InternalError, LiftError, SyntaxRefused, TypeRefused, UnknownName
+from liftpy.errors import (
+    InternalError,
+    LiftError,
+    SyntaxRefused,
+    TypeRefused,
+    UnknownName,
+    a_few,
+)
 from liftpy.ir import show as printing
 from liftpy.ir.expr import (
     Expr,
@@ -40,7 +48,10 @@ from liftpy.ir.expr import (
     cast_literal,
     check_divisor,
     fresh,
+    note_guess,
+    settle,
 )
+from liftpy.ir.holes import Holes
 from liftpy.ir.nat import INDEX, Nat, greatest, least, nat, var
 from liftpy.ir.parse import (
     ArraySyntax,
@@ -71,7 +82,7 @@ from liftpy.ir.parse import (
     parse_expr,
     parse_program,
 )
-from liftpy.ir.scalars import OPERATORS, bounds, misfit
+from liftpy.ir.scalars import FLOAT_OPERATORS, OPERATORS, bounds, misfit
 from liftpy.ir.source import Place, Source, Spans
 from liftpy.ir.types import (
     BOOL,
@@ -80,6 +91,7 @@ from liftpy.ir.types import (
     INTEGERS,
     SCALARS,
     ArrayType,
+    OpenType,
     ScalarType,
     TupleType,
     Type,
@@ -88,16 +100,12 @@ from liftpy.ir.types import (
 from liftpy.ir.walk import top_down
 from liftpy.primitives import PRIMITIVES, Iterate
 from liftpy.primitives.compositions import ABBREVIATIONS, COMPOSITIONS, permuted
-from liftpy.primitives.lang import (
-    PRELUDE,
-    accumulators,
-    component_types,
-    eta,
-    first_that_fits,
-    fixed_times,
-    keeps_type,
-)
+from liftpy.primitives.folds import accumulators, component_types, first_that_fits
+from liftpy.primitives.functions import eta
+from liftpy.primitives.prelude import OPERATIONS, PRELUDE
 from liftpy.primitives.remedies import broken_condition, sizes_that_work, values_that_work
+from liftpy.primitives.stages import WRITTEN_OUT, fixed_times, keeps_type
+from liftpy.primitives.usage import arguments, law, usage
 
 #: What the names in sight mean, the nearest binder last.
 Scope: TypeAlias = Mapping[str, tuple[Expr, ...]]
@@ -118,12 +126,17 @@ def parse_expression(text: str, params: Iterable[Param] = (), sizes: Iterable[st
     """The expression that a text is, over free variables and sizes of any value."""
     source = Source(text)
     elaborator = Elaborator(source, {name: var(name) for name in sizes})
-    return elaborator.value(parse_expr(source), {p.name: (p,) for p in params})
+    body = elaborator.value(parse_expr(source), {p.name: (p,) for p in params})
+    return elaborator.closed(body)
 
 
-def show(program: Program) -> str:
-    """The text of a program: `parse(show(program)) == program`."""
-    return printing.show(program, PRELUDE, WORDS)
+def show(program: Program, *, canonical: bool = False) -> str:
+    """The text of a program: `parse(show(program)) == program`.
+
+    A `canonical` one is the same for equal programs: a tuple that was written as `(a, b) => ...` is
+    one variable there.
+    """
+    return printing.show(program, PRELUDE, WORDS, canonical=canonical)
 
 
 def show_expr(expr: Expr, width: int | None = None) -> str:
@@ -149,36 +162,11 @@ def expand(node: T, by: Mapping[str, Syntax], place: Place) -> T:
     return node
 
 
-@cache
-def law(cls: type[Primitive]) -> tuple[str, ...]:
-    """The law of a primitive: the indented lines of its docstring, or its base's."""
-    for owner in cls.__mro__:
-        lines = inspect.cleandoc(owner.__doc__ or "").splitlines()
-        found = [f"  {line}" for line in lines if " : " in line or line.startswith("  ")]
-        if found and owner is not Primitive:
-            return ("its law:", *found)
-    return ()
+#: The largest number that a size may be.
+MOST = 2**63 - 1
 
-
-def usage(cls: type[Primitive]) -> str:
-    """How a primitive is written."""
-    names = arguments(cls)
-    if printing.is_called(cls):
-        arrays = ("xs, ys, ...",) if printing.operands(cls) is None else ()
-        return f"{cls.name}({', '.join((*names, *arrays))})"
-    return f"xs |> {cls.name}({', '.join(names)})" if names else f"xs |> {cls.name}"
-
-
-@cache
-def arguments(cls: type[Primitive]) -> tuple[str, ...]:
-    """What stands in a primitive's parentheses: fields, function, operands but a stage's last."""
-    names = [f.name for f in printing.statics(cls)]
-    names += [f.name for f in fields(cls) if f.name == "f"]
-    operands = list(inspect.signature(cls.type_of).parameters)[1:]
-    if not printing.is_called(cls):
-        operands.pop()
-    return (*names, *(operands if printing.operands(cls) is not None else ()))
-
+#: How many of the names in sight a message lists.
+KNOWN = 40
 
 AGAIN = "leave one out, or give it another name"
 
@@ -195,6 +183,10 @@ class Elaborator:
     functions: dict[str, UserFun] = field(default_factory=lambda: dict(PRELUDE))
     #: The calls made so far with their places, by identity: the call is kept, so it stays its own.
     placed: dict[int, tuple[Expr, Place]] = field(default_factory=dict[int, tuple[Expr, Place]])
+    #: The stages so far whose functions are written out, once for each time.
+    written: list[Node] = field(default_factory=list[Node])
+    #: Numbers whose types are found out from where they go.
+    holes: Holes[Number | Minus] = field(default_factory=Holes["Number | Minus"])
 
     # refusals
 
@@ -211,7 +203,7 @@ class Elaborator:
         if near:
             why = (f"did you mean {' or '.join(f'`{n}`' for n in near)}?", *why)
         elif names:
-            why = (f"known here: {', '.join(names)}", *why)
+            why = (f"known here: {a_few(names, KNOWN)}", *why)
         return self.refuse(UnknownName, f"no {what} is named `{name}`", node, *why)
 
     def built(
@@ -238,6 +230,53 @@ class Elaborator:
         }
         return Spans(self.source, calls, {p.name: p.place for p in node.params})
 
+    # numbers without a type
+
+    def agree(self, values: Iterable[Expr], types: Iterable[Type]) -> tuple[Expr, ...]:
+        """Values that have to be of these types: what is open in either is decided."""
+        given = tuple(values)
+        if not self.holes.places:
+            return given
+        for value, t in zip(given, types, strict=False):
+            self.holes.unify(value.type, t)
+        return tuple(map(self.typed, given))
+
+    def typed(self, expr: Expr) -> Expr:
+        """The expression, with the types that are decided where its own is."""
+        return expr if self.holes.resolve(expr.type) is expr.type else self.settled(expr)
+
+    def settled(self, expr: Expr) -> Expr:
+        """The expression with all types that are decided; a number that its type lacks is refused.
+
+        Its parts keep their places.
+        """
+        if not self.holes.places:
+            return expr
+        try:
+            return settle(expr, self.holes)
+        except TypeRefused:
+            for number, node in enumerate(self.holes.places):
+                t = self.holes.resolve(OpenType("number", number))
+                if not isinstance(t, OpenType):
+                    self.literal(node, t)
+            raise
+
+    def closed(self, expr: Expr) -> Expr:
+        """A whole body: what nothing says is an f32, and refused where that would be a guess."""
+        if (guess := self.holes.close(F32)) is not None:
+            other, node = self.holes.guesses[guess], self.holes.places[guess]
+            digits = self.source.text[node.place.start : node.place.end]
+            why = (
+                f"the condition compares {other}, and nothing says what the result is",
+                f"write `{digits}{other}` or `{digits}f32`",
+            )
+            raise self.refuse(TypeRefused, f"`{digits}` could be {other} or f32", node, *why)
+        made = self.settled(expr)
+        for old, became, _ in list(self.holes.settled.values()):
+            if id(old) in self.placed:
+                self.placed[id(became)] = became, self.placed[id(old)][1]
+        return made
+
     # declarations
 
     def program(self, node: ProgramSyntax) -> Program:
@@ -248,7 +287,7 @@ class Elaborator:
             self.define(fun)
         params = tuple(self.param(p) for p in node.params)
         scope: Scope = {p.name: (p,) for p in params}
-        body = Lambda(params, self.value(node.body, scope))
+        body = Lambda(params, self.closed(self.value(node.body, scope)))
         constants = frozenset(p.name for p in node.params if p.constant)
         return Program(node.name, body, constants, self.spans(node, body.body))
 
@@ -276,7 +315,7 @@ class Elaborator:
                 what = f"`{p.name}` cannot be constant"
                 raise self.refuse(SyntaxRefused, what, p, "only parameters of `def` can be")
         params = tuple(self.param(p) for p in node.params)
-        body = self.value(node.body, {p.name: (p,) for p in params})
+        body = self.closed(self.value(node.body, {p.name: (p,) for p in params}))
         laws: list[Law] = []
         for declared in node.laws:
             if declared.name not in {"associative", "commutative", "neutral"}:
@@ -318,11 +357,11 @@ class Elaborator:
 
     def nat(self, node: Syntax, index: Mapping[str, Nat] | None = None) -> Nat:
         """A size, which may mention the variables of `index`."""
-        known = {**self.sizes, **(index or {})}
         match node:
             case Number() if node.digits.isdigit() and not node.suffix:
-                return nat(int(node.digits))
+                return self.bounded(nat(int(node.digits)), node)
             case Name():
+                known = ChainMap(dict(index or {}), self.sizes)
                 if node.name not in known or node.outer:
                     hint = f"declare it before `def`: size {node.name}: 1..64"
                     raise self.unknown("size", node.name, node, known, hint)
@@ -332,7 +371,7 @@ class Elaborator:
             case Minus():
                 return -self.nat(node.value, index)
             case Infix():
-                return self.arithmetic(node, index)
+                return self.bounded(self.arithmetic(node, index), node)
             case Call(name=Name(name=("min" | "max") as word), args=(left, right)) if index:
                 choose = least if word == "min" else greatest
                 return choose(self.nat(left, index), self.nat(right, index))
@@ -340,6 +379,14 @@ class Elaborator:
                 what = "this is not a size"
                 why = "a size is made of whole numbers, declared sizes and + - * // % /^"
                 raise self.refuse(SyntaxRefused, what, node, why)
+
+    def bounded(self, size: Nat, node: Node) -> Nat:
+        """A size, refused where it is a number that no index can be."""
+        if size.constant is not None and abs(size.constant) > MOST:
+            what = "a size beyond 2^63"
+            why = f"indices are computed in 64 bits, and a size is at most {MOST}"
+            raise self.refuse(TypeRefused, what, node, why)
+        return size
 
     def arithmetic(self, node: Infix, index: Mapping[str, Nat] | None) -> Nat:
         """An operator between sizes."""
@@ -464,7 +511,13 @@ class Elaborator:
             raise InternalError(message)
         wanted = t if isinstance(t, ScalarType) and t != BOOL else F32
         kind = SCALARS[number.suffix] if number.suffix else wanted
+        if not number.suffix and (t is None or isinstance(t, OpenType)):
+            kind = self.holes.open(node)
+            self.holes.unify(kind, t or kind)
         sign = -1 if isinstance(node, Minus) else 1
+        if isinstance(kind, OpenType):
+            digits = number.digits
+            return Literal(sign * (int(digits) if digits.isdigit() else float(digits)), kind)
         if kind in INTEGERS:
             if not number.digits.isdigit():
                 what = f"`{number.digits}` is not an {kind}"
@@ -482,9 +535,11 @@ class Elaborator:
         """Values of one type: plain numbers take the type of the first that is not one."""
         known = [None if is_number(n) else self.value(n, scope) for n in nodes]
         t = next((e.type for e in known if e is not None), None)
-        return tuple(
-            self.numeric(n, t, scope) if e is None else e for n, e in zip(nodes, known, strict=True)
-        )
+        values: list[Expr] = []
+        for n, e in zip(nodes, known, strict=True):
+            values.append(self.numeric(n, t, scope) if e is None else e)
+            t = values[0].type if t is None else t
+        return self.agree(values, [t or F32] * len(values))
 
     def numeric(self, node: Syntax, t: Type | None, scope: Scope) -> Expr:
         """A value; a plain number takes type `t`."""
@@ -512,10 +567,13 @@ class Elaborator:
             raise self.refuse(SyntaxRefused, what, node, f"write {op}({', '.join('abc'[:arity])})")
         if op == "select":
             args = (self.value(nodes[0], scope), *self.beside(nodes[1:], scope))
+            note_guess(self.holes, args)
         elif op in SCALARS:
             args = (self.numeric(nodes[0], SCALARS[op], scope),)
         else:
             args = self.beside(nodes, scope)
+            if op in FLOAT_OPERATORS and isinstance(args[0].type, OpenType):
+                args = self.agree(args, [F32] * len(args))
         hint = "`f32(x)` converts; a number may end with its type: `2i32`, `1.5f64`"
         types = {a.type for a in args[1:]} if op == "select" else {a.type for a in args}
         scalars = all(isinstance(t, ScalarType) for t in types)
@@ -530,28 +588,50 @@ class Elaborator:
     def let(self, node: Let, scope: Scope) -> Expr:
         """`let`: a value may use the names before it; those that do not are bound together."""
         groups: list[tuple[list[Formal], list[Param], list[Expr]]] = [([], [], [])]
+        inner, together = dict(scope), set[Param]()
         for formal, syntax in zip(node.names, node.values, strict=True):
-            value = self.value(syntax, scope)
-            if not value.free.isdisjoint(groups[-1][1]):
+            value = self.value(syntax, inner)
+            if not self.variables(together).isdisjoint(self.variables(value.free)):
                 groups.append(([], [], []))
+                together.clear()
             (param,) = self.bound((formal,), (value.type,))
+            (value,) = self.agree((value,), (param.type,))
             for part, new in zip(groups[-1], (formal, param, value), strict=True):
                 part.append(new)  # pyright: ignore[reportArgumentType]
-            scope = entered(scope, (param,))
-        body = self.value(node.body, scope)
+            together.add(param)
+            inner[param.name] = (*inner.get(param.name, ()), param)
+        body = self.value(node.body, inner)
         for formals, params, values in reversed(groups):
-            function = Lambda(tuple(params), body)
+            values = [self.typed(value) for value in values]  # noqa: PLW2901
+            function = self.resolved(Lambda(tuple(params), body))
             exact = any(formal.type is not None for formal in formals)
             make = functools.partial(applied, function, tuple(values), exact=exact)
             body = self.built(node, make, no_remedies)
         return body
 
+    def variables(self, params: AbstractSet[Param]) -> AbstractSet[Param]:
+        """Variables with the types that are decided."""
+        if not self.holes.decided:
+            return params
+        return {Param(p.name, self.holes.resolve(p.type)) for p in params}
+
+    def resolved(self, function: Lambda) -> Lambda:
+        """A function whose parameters have the types that are decided."""
+        if not self.holes.places:
+            return function
+        params = tuple(Param(p.name, self.holes.resolve(p.type)) for p in function.params)
+        if params == function.params:
+            return function
+        return Lambda(params, self.settled(function.body))
+
     def bound(self, formals: tuple[Formal, ...], types: tuple[Type, ...]) -> tuple[Param, ...]:
         """Parameters of what they will be given, or of the types that are written."""
-        return tuple(
-            Param(formal.name, t if formal.type is None else self.type(formal.type))
-            for formal, t in zip(formals, types, strict=True)
-        )
+        params: list[Param] = []
+        for formal, t in zip(formals, types, strict=True):
+            written = t if formal.type is None else self.type(formal.type)
+            self.holes.unify(written, t)
+            params.append(Param(formal.name, self.holes.resolve(written)))
+        return tuple(params)
 
     def call(self, node: Call, scope: Scope) -> Expr:
         """`name(args)` as a value."""
@@ -566,9 +646,15 @@ class Elaborator:
         if len(fun.params) != len(node.args):
             what = f"`{name}` takes {len(fun.params)} value(s), not {len(node.args)}"
             raise self.refuse(TypeRefused, what, node, signature(fun))
-        args = tuple(
-            self.numeric(arg, p.type, scope) for arg, p in zip(node.args, fun.params, strict=True)
-        )
+        if self.is_operation(node.name):
+            values = self.beside(node.args, scope)
+            fun = OPERATIONS[name].fitting([v.type for v in values])
+        else:
+            values = tuple(
+                self.numeric(arg, p.type, scope)
+                for arg, p in zip(node.args, fun.params, strict=True)
+            )
+        args = self.agree(values, [p.type for p in fun.params])
         return self.built(node, lambda: FunCall(fun, args), lambda: (signature(fun),))
 
     def called(self, cls: type[Primitive], node: Call, scope: Scope) -> Expr:
@@ -587,6 +673,11 @@ class Elaborator:
         bare = cls(f=NO_FUNCTION, **static)  # pyright: ignore[reportCallIssue]
         function, exact = self.function(rest[0], bare.parameter_types(), scope)
         return self.apply(replace(bare, f=function), (), node, exact=exact)
+
+    def is_operation(self, node: Name) -> bool:
+        """Whether a name is that of a function for numbers of each type, as `add`."""
+        name = node.name
+        return name in OPERATIONS and self.functions.get(name) is PRELUDE[name]
 
     def user_function(self, node: Name) -> UserFun:
         """A user function by name."""
@@ -611,8 +702,9 @@ class Elaborator:
                 return self.stage(node.stage, self.stage(node.value, operand, scope), scope)
             case Group(items=(Arrow() as arrow,)):
                 function, exact = self.function(arrow, (operand.type,), scope)
+                (value,) = self.agree((operand,), (function.params[0].type,))
                 return self.built(
-                    node, lambda: applied(function, (operand,), exact=exact), no_remedies
+                    node, lambda: applied(function, (value,), exact=exact), no_remedies
                 )
             case Group(items=(item,)):
                 return self.stage(item, operand, scope)
@@ -632,7 +724,8 @@ class Elaborator:
                 what = f"`{word}` cannot be a stage with {len(args)} other value(s)"
                 why = signature(fun), f"call it: {word}({', '.join(p.name for p in fun.params)})"
                 raise self.refuse(TypeRefused, what, node, *why)
-            return self.built(node, lambda: FunCall(fun, (operand,)), lambda: (signature(fun),))
+            (value,) = self.agree((operand,), [p.type for p in fun.params])
+            return self.built(node, lambda: FunCall(fun, (value,)), lambda: (signature(fun),))
         if word in PRIMITIVES:
             return self.primitive(PRIMITIVES[word], args, operand, node, scope)
         if word in ABBREVIATIONS:
@@ -690,12 +783,19 @@ class Elaborator:
             types = tuple(o.type for o in operands)
             wanted = self.built(node, lambda: bare.parameter_types(*types), lambda: law(cls))
             function, exact = self.function(rest[0], wanted, scope)
+            if self.holes.places:
+                if len(operands) > 1 or cls is Iterate:
+                    self.holes.unify(function.body.type, operands[0].type)
+                function = self.resolved(Lambda(function.params, self.typed(function.body)))
+                operands = tuple(map(self.typed, operands))
             if cls is Iterate and not keeps_type(function):
                 return self.iterated(rest[0], self.nat(args[0]), operand, node, scope)
             return self.apply(replace(bare, f=function), operands, node, exact=exact)
 
         possible = itertools.product(*(self.starts(a, operand.type, scope) for a in rest[1:]))
-        return first_that_fits(functools.partial(attempt, starts) for starts in possible)
+        return first_that_fits(
+            (functools.partial(attempt, starts) for starts in possible), self.holes
+        )
 
     def iterated(self, f: Syntax, times: Nat, x: Expr, node: Node, scope: Scope) -> Expr:
         """A function that changes the type, applied one time after the other."""
@@ -704,6 +804,11 @@ class Elaborator:
             node, lambda: fixed_times(times, x.type, function.body.type), no_remedies
         )
         for _ in range(count):
+            self.written.append(node)
+            if len(self.written) > WRITTEN_OUT:
+                what = f"functions that change the type are written out {WRITTEN_OUT} times in all"
+                why = "an `iterate` in an `iterate` repeats all that is in it"
+                raise self.refuse(TypeRefused, what, node, why, "iterate fewer times")
             function, exact = self.function(f, (x.type,), scope)
             make = functools.partial(applied, function, (x,), exact=exact)
             x = self.built(node, make, no_remedies)
@@ -744,6 +849,10 @@ class Elaborator:
         exact: bool = False,
     ) -> Expr:
         """A call of a primitive; `exact` keeps the parameter types that are written."""
+        if self.holes.places:
+            if primitive.called and primitive.name == "concat":
+                self.agree(operands, [o.type for o in operands[:1]] * len(operands))
+            operands = tuple(map(self.typed, operands))
 
         def remedies() -> tuple[str, ...]:
             return (
@@ -789,8 +898,11 @@ class Elaborator:
                 user = isinstance(node, Name) and (node.quoted or name not in WORDS)
                 if isinstance(node, Name) and user:
                     fun = self.user_function(node)
+                    if self.is_operation(node):
+                        fun = OPERATIONS[node.name].fitting(types)
+                    given = self.given(types, tuple(p.type for p in fun.params))
                     return self.built(
-                        node, lambda: eta(fun, types), lambda: (signature(fun),)
+                        node, lambda: eta(fun, given), lambda: (signature(fun),)
                     ), False
                 return self.section(node, types, scope), False
             case _:
@@ -799,6 +911,13 @@ class Elaborator:
                     "write `x => body`, a section such as `split(4) |> join`, or a function's name"
                 )
                 raise self.refuse(SyntaxRefused, what, node, why)
+
+    def given(self, types: tuple[Type, ...], wanted: tuple[Type, ...]) -> tuple[Type, ...]:
+        """The types that a user function is given, what is open decided by its own."""
+        one = types[0] if len(types) == 1 else None
+        whole = isinstance(one, TupleType) and len(wanted) > 1
+        self.holes.unify(TupleType(types), TupleType((TupleType(wanted),) if whole else wanted))
+        return tuple(map(self.holes.resolve, types))
 
     def section(self, node: Syntax, types: tuple[Type, ...], scope: Scope) -> Lambda:
         """A pipeline without a head, as a function of `_`."""
@@ -818,12 +937,13 @@ class Elaborator:
         if len(node.params) == len(types):
             params = self.bound(node.params, types)
             body = self.value(node.body, entered(scope, params))
-            return Lambda(params, body), any(p.type is not None for p in node.params)
+            function = self.resolved(Lambda(params, body))
+            return function, any(p.type is not None for p in node.params)
         one = types[0] if len(types) == 1 else None
         if isinstance(one, TupleType) and len(one.elements) == len(node.params):
             names = [p.name for p in node.params]
             taken = {*scope, *names, *(n.name for n in names_in(node.body)), *binders(node.body)}
-            pair = Param(fresh("".join(names), taken), one)
+            pair = Param(fresh("".join(names), taken), one, tuple(names))
             parts = dict(zip(names, pair, strict=True))
             inner = {**scope, **{n: (*scope.get(n, ()), part) for n, part in parts.items()}}
             return Lambda((pair,), self.value(node.body, inner)), False

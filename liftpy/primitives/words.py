@@ -15,23 +15,83 @@ from dataclasses import MISSING
 from typing import Any
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.expr import Expr, Primitive, call
+from liftpy.ir.caller import here, locate, raised_at
+from liftpy.ir.expr import Expr, Function, Primitive, agreeing, call, typed
 from liftpy.ir.nat import INDEX, Nat, nat, var
+from liftpy.ir.operand import is_stage, refusal, shown, stage_or
 from liftpy.ir.show import is_called, statics
-from liftpy.primitives import LAYOUTS
+from liftpy.ir.trace import TRACE
+from liftpy.primitives import LAYOUTS, documented
+from liftpy.primitives.remedies import sizes_that_work, values_that_work
+from liftpy.primitives.usage import law
 
 
 class Section:
-    """A function from an expression to an expression: a primitive waiting for its array."""
+    """A function from an expression to an expression: a primitive waiting for its array.
+
+    Its refusals stand where it was written.
+    """
+
+    #: An array of numpy is given whole to `>>`, not element by element.
+    __array_ufunc__ = None
 
     def __init__(self, build: Callable[[Expr], Expr]) -> None:
         self.build = build
+        self.spot = here()
 
-    def __call__(self, xs: Expr) -> Expr:
-        return self.build(xs)
+    def __call__(self, xs: Any) -> Expr:
+        if not isinstance(xs, Expr):
+            message = f"a stage is given {xs!r}: it needs an expression, as in xs >> lp.join()"
+            raise TypeRefused(message)
+        try:
+            return self.build(xs)
+        except TypeRefused as error:
+            if raised_at(error.__traceback__) is None:
+                locate(error, self.spot)
+            raise
+
+    def __repr__(self) -> str:
+        return "a stage"
 
     def __rshift__(self, after: Callable[[Expr], Expr]) -> Section:
-        return Section(lambda xs: after(self.build(xs)))
+        then = stage_or(after)
+        return Section(lambda xs: then(self(xs)))
+
+    def __rrshift__(self, before: Any) -> Section:
+        """`lp.join >> lp.map(f)`: a word that needs no arguments may stand without parentheses."""
+        if is_stage(before):
+            return before() >> self
+        what = f"{shown(before)} cannot be given to a stage"
+        raise refusal(what, "an array of the program is", "arrays are parameters: program(array)")
+
+
+def expression_of(value: Any) -> Expr:
+    """An operand, which is an expression."""
+    if isinstance(value, Expr):
+        return value
+    message = (
+        f"{shown(value)} is no array\n  words are applied to expressions\n"
+        "  write lp.full(n, value) for an array of one value; other arrays are parameters"
+    )
+    raise TypeRefused(message)
+
+
+def applied(primitive: Function, *given: Any) -> Expr:
+    """A call of a primitive; its refusal says which sizes and values would do, and the law."""
+    operands = tuple(expression_of(o) for o in given)
+    trace = TRACE.get()
+    if trace is not None and trace.holes.places:
+        operands = tuple(typed(o, trace.holes) for o in operands)
+    try:
+        return call(primitive, *operands)
+    except TypeRefused as error:
+        if error.located or "\n" in str(error) or not isinstance(primitive, Primitive):
+            raise
+        what, _, why = str(error).partition(": ")
+        works = (*sizes_that_work(primitive, operands), *values_that_work(primitive, operands))
+        lines = [what, *(f"  {line}" for line in (why, *works, *law(type(primitive))) if line)]
+        error.args = ("\n".join(lines),)
+        raise
 
 
 def snake(name: str) -> str:
@@ -53,6 +113,62 @@ CASTS: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
+#: What a parameter is said to be, by the type of its field.
+ANNOTATIONS: Mapping[str, str] = {
+    "Nat": "NatLike",
+    "IndexFunction": "Index",
+    "float": "float",
+    "int": "int",
+}
+#: An example of each word that is made from its class.
+EXAMPLES: Mapping[str, str] = {
+    word: "\n".join(f">>> {code}\n{said}" for code, said in lines)
+    for word, lines in {
+        "slide_strict": [
+            ("lp.evaluate(lp.iota(5) >> lp.slide_strict(3, 2)).tolist()", "[[0, 1, 2], [2, 3, 4]]")
+        ],
+        "unslide": [
+            (
+                "lp.evaluate(lp.iota(5) >> lp.slide(3, 2) >> lp.unslide(3, 2)).tolist()",
+                "[0, 1, 2, 3, 4]",
+            )
+        ],
+        "cover": [("lp.evaluate(lp.iota(5) >> lp.cover(3)).tolist()", "[[0, 1, 2], [2, 3, 4]]")],
+        "cover_once": [
+            ("lp.evaluate(lp.iota(5) >> lp.cover_once(3, 9)).tolist()", "[[0, 1, 2], [9, 3, 4]]")
+        ],
+        "uncover": [
+            ("lp.evaluate(lp.iota(5) >> lp.cover(3) >> lp.uncover(5)).tolist()", "[0, 1, 2, 3, 4]")
+        ],
+        "pad_clamp": [
+            ("lp.evaluate(lp.iota(3) >> lp.pad_clamp(1, 2)).tolist()", "[0, 0, 1, 2, 2, 2]")
+        ],
+        "pad_mirror": [
+            ("lp.evaluate(lp.iota(3) >> lp.pad_mirror(1, 2)).tolist()", "[0, 0, 1, 2, 2, 1]")
+        ],
+        "pad_wrap": [
+            ("lp.evaluate(lp.iota(3) >> lp.pad_wrap(1, 2)).tolist()", "[2, 0, 1, 2, 0, 1]")
+        ],
+        "concat": [("lp.evaluate(lp.concat(lp.iota(2), lp.iota(3))).tolist()", "[0, 1, 0, 1, 2]")],
+        "split_at": [
+            (
+                "[part.tolist() for part in lp.evaluate(lp.iota(5) >> lp.split_at(2))]",
+                "[[0, 1], [2, 3, 4]]",
+            )
+        ],
+        "take": [("lp.evaluate(lp.iota(5) >> lp.take(2)).tolist()", "[0, 1]")],
+        "drop": [("lp.evaluate(lp.iota(5) >> lp.drop(2)).tolist()", "[2, 3, 4]")],
+        "gather": [
+            (
+                "lp.evaluate(lp.iota(5) >> lp.gather(5, lambda i: 4 - i)).tolist()",
+                "[4, 3, 2, 1, 0]",
+            )
+        ],
+        "repeat": [("lp.evaluate(lp.iota(2) >> lp.repeat(2)).tolist()", "[[0, 1], [0, 1]]")],
+    }.items()
+}
+
+
 def word(cls: type[Primitive]) -> Callable[..., Any]:
     """The embedded word of a layout."""
     own = statics(cls)
@@ -61,32 +177,33 @@ def word(cls: type[Primitive]) -> Callable[..., Any]:
             f.name,
             inspect.Parameter.POSITIONAL_OR_KEYWORD,
             default=inspect.Parameter.empty if f.default is MISSING else f.default,
+            annotation=ANNOTATIONS[str(f.type)],
         )
         for f in own
     ]
     if is_called(cls):
         arrays = list(inspect.signature(cls.type_of).parameters.values())[1:]
         parameters += [inspect.Parameter(p.name, p.kind) for p in arrays]
-    signature = inspect.Signature(parameters)
+    gives = "Expr" if is_called(cls) else "Section"
+    signature = inspect.Signature(parameters, return_annotation=gives)
     name = snake(cls.name)
 
     def build(*args: Any, **named: Any) -> Any:
-        try:
-            bound = signature.bind(*args, **named)
-        except TypeError as error:
-            message = f"{name}{signature}: {error}"
-            raise TypeRefused(message) from error
+        bound = signature.bind(*args, **named)
         bound.apply_defaults()
         values = {f.name: CASTS[str(f.type)](bound.arguments[f.name]) for f in own}
         primitive = cls(**values)
         if is_called(cls):
-            return call(primitive, *bound.args[len(own) :])
-        return Section(lambda xs: call(primitive, xs))
+            arrays = bound.args[len(own) :]
+            return applied(primitive, *agreeing(arrays, [a.type for a in arrays[:1]] * len(arrays)))
+        return Section(lambda xs: applied(primitive, xs))
 
     build.__name__ = build.__qualname__ = name
-    build.__doc__ = inspect.cleandoc(cls.__doc__ or "")
+    example = EXAMPLES.get(name, "")
+    summary = inspect.cleandoc(cls.__doc__ or "").partition("\n\n")[0]
+    build.__doc__ = f"{summary}\n\n{example}".rstrip()
     build.__signature__ = signature
-    return build
+    return documented.word(cls)(build)
 
 
 #: Every layout's word that its class says all of.

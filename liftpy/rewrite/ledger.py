@@ -1,73 +1,261 @@
 """The ledger of proved rules: a rule may be applied when its law, as it stands, has been proved.
 
-`proofs.json` holds the fingerprint of each proved rule. A fingerprint covers the law, its
-conditions, the ranges of its sizes and the source text of the meanings of every primitive in it:
-change one and the proof is void until `liftpy prove --record` has run again. Proving a rule
-(`semantics/prove.py`) admits it for the session.
+`proofs.json` holds two hashes for each proved rule: of the *law*, with its conditions and the
+ranges of its sizes; and of what its proof *rests on*: the source of the meanings of the primitives
+in it, of the prover and of the matcher, with all helpers (`sources`). Change either, and the proof
+is void until `liftpy prove --record` has run again. Proving a rule (`semantics/prove.py`) admits it
+for the session.
+
+The ledger also holds a hash of each file that was read to know what proofs rest on. Where all files
+are as they were, nothing has to be read again; else the hash of what a proof rests on is made anew.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import inspect
 import json
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import resources
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
-from liftpy.ir import denote, pull
-from liftpy.ir.expr import Primitive
-from liftpy.primitives import PRIMITIVES
-from liftpy.rewrite.rule import Rule, sizes_of
+from liftpy.ir.nat import Atom, Nat
+from liftpy.rewrite.rule import Rule, ValueVar, sizes_of
+from liftpy.rewrite.sources import Closure, Item, Sources, Texts
 
 LEDGER = "proofs.json"
-_session: set[str] = set()
+PACKAGE = "liftpy"
+
+#: Where all proofs begin: the prover, what applies a rule, and what puts its result in place.
+ROOTS: tuple[Item, ...] = (
+    ("liftpy.semantics.prove", "prove"),
+    ("liftpy.rewrite.strategy.apply", "rule"),
+    ("liftpy.ir.walk", "replace_at"),
+)
+
+#: What proofs do not rest on although these mention it, each with the reason.
+BEYOND: dict[str, str] = {
+    "liftpy.deadline": "can only end",
+    "liftpy.errors": "says what is refused",
+    "liftpy.ir.caller": "says where a user's function asks",
+    "liftpy.ir.indexing": "builds programs as they are written",
+    "liftpy.ir.operand": "builds programs as they are written",
+    "liftpy.ir.show": "prints",
+    "liftpy.ir.source": "prints",
+    "liftpy.ir.place": "prints",
+    "liftpy.primitives.remedies": "says what would be accepted",
+    "liftpy.rewrite.rules": "each rule is hashed as the value that it is",
+    "liftpy.rewrite.ledger": "compares what the proofs rest on; it is no part of them",
+    "liftpy.rewrite.strategy.result": "carries what was applied, for derivations",
+    "liftpy.semantics.refute.refutation": "can only refuse",
+    "liftpy.semantics.refute.tried": "can only refuse",
+    "liftpy.ir.expr.Expr.__*": "builds programs as they are written; rules are values",
+    "liftpy.ir.expr.UserFun.__call__": "builds programs as they are written",
+}
+
+#: What says on which definitions a proof rests: where these change, all is read again.
+READING = ("liftpy.rewrite.ledger", "liftpy.rewrite.sources")
+
+#: Modules in which what is printed has a meaning: names of sorts and of constants in z3.
+PRINTED = ("liftpy.ir.types", "liftpy.rewrite.rule")
+
+_session: set[tuple[str, frozenset[type]]] = set()
+
+
+# --- what is recorded ----------------------------------------------------------------------------
 
 
 @cache
+def ledger() -> dict[str, Any]:
+    """The file that ships with liftpy: `files` by name, `rules` by name."""
+    file = resources.files("liftpy.rewrite").joinpath(LEDGER)
+    if not file.is_file():
+        return {"files": {}, "rules": {}}
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
 def recorded() -> dict[str, Any]:
     """The proofs that ship with liftpy, by rule name."""
-    file = resources.files("liftpy.rewrite").joinpath(LEDGER)
-    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return ledger()["rules"]
 
 
 @cache
-def meanings() -> str:
-    """The source text of every meaning, type, condition and helper: what all proofs rest on."""
-    laws = [
-        inspect.getsource(method)
-        for p in PRIMITIVES.values()
-        for base in p.__mro__
-        if issubclass(base, Primitive) and base is not Primitive
-        for name, method in vars(base).items()
-        if inspect.isfunction(method) and name != "reference" and not name.startswith("__")
-    ]
-    return "\n".join([*laws, *map(inspect.getsource, (denote, pull))])
+def is_unchanged() -> bool:
+    """Whether all files that proofs rest on are as they were when the ledger was written."""
+    files: dict[str, str] = ledger()["files"]
+    return bool(files) and all(hash_of_file(name) == known for name, known in files.items())
+
+
+def hash_of_file(module: str) -> str | None:
+    """A hash of the file of a module; None if there is none."""
+    text = text_of(module)
+    return None if text is None else hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @cache
-def fingerprint(rule: Rule) -> str:
-    """A hash of the law and of every meaning that it rests on."""
-    law = repr(
-        (rule.name, rule.left, rule.right, rule.where, rule.assuming, rule.tunes, rule.proof)
-    )
-    parts = [law, str(ranges(rule)), meanings()]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+def package_folder() -> Path:
+    """Where the package is installed."""
+    return Path(str(resources.files(PACKAGE)))
 
 
-def ranges(rule: Rule) -> list[tuple[str, int | None, int | None]]:
-    """The sizes of a rule with the ranges that its proof may use."""
-    return [(v.name, v.low, v.high) for v in sizes_of(rule)]
+def text_of(module: str, folder: Path | None = None) -> str | None:
+    """The text of a module of the package; None for any other."""
+    first, *rest = module.split(".")
+    if first != PACKAGE:
+        return None
+    place = (folder or package_folder()).joinpath(*rest)
+    for file in ([place.with_suffix(".py")] if rest else []) + [place / "__init__.py"]:
+        if file.is_file():
+            return file.read_text(encoding="utf-8")
+    return None
+
+
+# --- what a proof rests on -----------------------------------------------------------------------
+
+
+class Grounds:
+    """What the proofs of rules rest on, in the sources that `texts` gives."""
+
+    def __init__(self, texts: Texts = text_of) -> None:
+        self.sources = Sources(texts, tuple(BEYOND), PRINTED)
+        self.common: Closure | None = None
+        self.of_classes: dict[frozenset[type], Closure] = {}
+
+    def of(self, rule: Rule) -> Closure:
+        """What the proof of a rule rests on: that of all rules, and the classes in its law."""
+        classes = classes_in(rule)
+        if classes not in self.of_classes:
+            if self.common is None:
+                self.common = self.sources.closure(ROOTS)
+            mine = [(c.__module__, c.__qualname__) for c in classes if is_ours(c)]
+            found = self.sources.closure(sorted(mine), self.common)
+            for other in sorted(classes, key=lambda c: (c.__module__, c.__qualname__)):
+                if not is_ours(other):
+                    found.items[other.__module__, other.__qualname__] = source_of(other)
+            self.of_classes[classes] = found
+        return self.of_classes[classes]
+
+    def files(self) -> dict[str, str]:
+        """The modules that were read, and those that say what is, each with a hash of its file."""
+        read = [name for name, module in self.sources.modules.items() if module]
+        names = [*READING, *(name for name in read if name not in BEYOND)]
+        hashes = {name: hash_of_file(name) for name in names}
+        return {name: h for name, h in sorted(hashes.items()) if h is not None}
+
+
+@cache
+def grounds() -> Grounds:
+    """What proofs rest on in the package as it is installed."""
+    return Grounds()
+
+
+def is_ours(cls: type) -> bool:
+    """Whether a class is one of the package."""
+    return cls.__module__.partition(".")[0] == PACKAGE
+
+
+def source_of(cls: type) -> str:
+    """The text of a class of somebody else's; one without a text is like no other."""
+    try:
+        return inspect.getsource(cls)
+    except (OSError, TypeError):
+        return f"no source {id(cls)}"
+
+
+# --- laws ----------------------------------------------------------------------------------------
+
+
+@cache
+def law_of(rule: Rule) -> str:
+    """A hash of a rule's law: both sides, conditions, assumptions, ranges, and how it is proved."""
+    sizes = [(v.name, v.low, v.high) for v in sizes_of(rule)]
+    text = repr((structure(rule), sizes))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def structure(value: Any) -> Any:
+    """A value as nested tuples of names and numbers, whatever it is printed as."""
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    match value:
+        case ValueVar():
+            return kind, value.name
+        case None | bool() | int() | float() | str():
+            return value
+        case tuple() | list():
+            return tuple(map(structure, cast("tuple[Any, ...]", value)))
+        case Nat():
+            terms = ((structure(m), c) for m, c in value.terms.items())
+            return kind, tuple(sorted(terms, key=repr))
+        case Atom():
+            return kind, *map(structure, value.identity)
+        case Mapping():
+            pairs = cast("Mapping[Any, Any]", value).items()
+            return kind, tuple((structure(k), structure(v)) for k, v in pairs)
+        case _ if dataclasses.is_dataclass(value):
+            return kind, *((name, structure(part)) for name, part in given(value))
+        case _:
+            return kind, repr(value)
+
+
+def given(value: Any) -> Iterator[tuple[str, Any]]:
+    """The fields that make a value what it is; others follow from these."""
+    for f in dataclasses.fields(value):
+        if f.compare:
+            yield f.name, getattr(value, f.name)
+
+
+@cache
+def classes_in(rule: Rule) -> frozenset[type]:
+    """The classes of all values that a rule is made of."""
+    return frozenset(kinds(rule))
+
+
+def kinds(value: Any) -> Iterator[type]:
+    """The classes of a value and of what it is made of."""
+    match value:
+        case None | bool() | int() | str():
+            return
+        case tuple() | list():
+            for part in cast("tuple[Any, ...]", value):
+                yield from kinds(part)
+        case Nat():
+            yield Nat
+            yield from kinds(tuple(value.atoms()))
+        case Atom():
+            yield type(value)
+            yield from kinds(value.parts())
+        case Mapping():
+            yield from kinds(tuple(cast("Mapping[Any, Any]", value).items()))
+        case _ if dataclasses.is_dataclass(value):
+            yield type(value)
+            for _, part in given(value):
+                yield from kinds(part)
+        case float() if type(value) is float:
+            return
+        case _:
+            yield type(value)
+
+
+# --- admission -----------------------------------------------------------------------------------
 
 
 def admit(rule: Rule) -> None:
     """Note that the rule has been proved in this process."""
-    _session.add(fingerprint(rule))
+    _session.add((law_of(rule), classes_in(rule)))
 
 
 def is_proved(rule: Rule) -> bool:
     """Whether the rule, exactly as it stands, has a proof."""
+    return (law_of(rule), classes_in(rule)) in _session or is_recorded(rule)
+
+
+def is_recorded(rule: Rule) -> bool:
+    """Whether the ledger has a proof of the rule, resting on what is there now."""
     entry = recorded().get(rule.name)
-    return fingerprint(rule) in _session or (
-        entry is not None and entry["fingerprint"] == fingerprint(rule)
-    )
+    if entry is None or entry["law"] != law_of(rule):
+        return False
+    ours = all(map(is_ours, classes_in(rule)))
+    return (ours and is_unchanged()) or entry["rests_on"] == grounds().of(rule).digest

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
+from typing import Any, TypeGuard
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint, Divides, at_least, at_most
@@ -97,6 +97,20 @@ def match(rule: Rule, expr: Expr, sizes: dict[str, Nat], hints: dict[str, Path])
     return found
 
 
+def calls(expr: Expr, primitive: Primitive, args: tuple[Expr, ...]) -> TypeGuard[FunCall]:
+    """Whether an expression is a call of this kind of primitive with as many arguments."""
+    return (
+        isinstance(expr, FunCall)
+        and type(expr.fun) is type(primitive)
+        and len(expr.args) == len(args)
+    )
+
+
+def missing(primitive: Primitive) -> str:
+    """Why an expression that does not call a primitive is no match."""
+    return f"no {primitive.name} here"
+
+
 @cache
 def mentions_index(rule: Rule) -> bool:
     """Whether the right side has index functions, in which a size of that name would be caught."""
@@ -144,12 +158,8 @@ def match_expr(pattern: Expr, expr: Expr, found: Bindings, scope: Scope) -> None
                 match_expr(a, e, found, scope)
             match_function(f, expr.fun, found, scope)
         case FunCall(Primitive() as p, args):
-            if (
-                not isinstance(expr, FunCall)
-                or type(expr.fun) is not type(p)
-                or len(expr.args) != len(args)
-            ):
-                raise MismatchError(f"no {p.name} here")
+            if not calls(expr, p, args):
+                raise MismatchError(missing(p))
             match_primitive(p, expr.fun, found)
             for a, e in zip(args, expr.args, strict=True):
                 match_expr(a, e, found, scope)

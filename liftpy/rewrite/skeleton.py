@@ -13,6 +13,9 @@ from liftpy.ir.nat import Nat, Var, var
 from liftpy.ir.walk import substitute_sizes
 from liftpy.rewrite.strategy import Derivation, Strategy, derive, derived
 
+FAMILY = "family"
+"""The structural choice that every skeleton makes."""
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -27,6 +30,11 @@ class Parameter:
     def nat(self) -> Nat:
         """The parameter as a size."""
         return var(self.name, self.low, self.high)
+
+
+def key_of(family: str, choices: tuple[tuple[str, str], ...]) -> str:
+    """The key of the skeleton that a family makes with some choices."""
+    return f"{family}({', '.join(f'{n}={w}' for n, w in choices)})"
 
 
 @dataclass(frozen=True)
@@ -46,7 +54,12 @@ class Skeleton:
     @property
     def key(self) -> str:
         """A stable name: `direct(pad=copy, unroll=no)`."""
-        return f"{self.family}({', '.join(f'{n}={w}' for n, w in self.choices)})"
+        return key_of(self.family, self.choices)
+
+    @property
+    def words(self) -> dict[str, str]:
+        """Its structural choices, the family first."""
+        return {FAMILY: self.family, **dict(self.choices)}
 
     def at(self, assignment: dict[str, int]) -> Program:
         """The lowered program with numbers for sizes; TypeRefused where a condition breaks."""

@@ -18,8 +18,9 @@ import z3
 from liftpy.ir.nat import Nat, NatLike, Var, atom, nat
 from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.rewrite.rule import Assumption
-from liftpy.semantics.laws import constants, instances
-from liftpy.semantics.smt import TIMEOUT_MS, Terms, ask
+from liftpy.semantics.dependence import named_in
+from liftpy.semantics.laws import instances
+from liftpy.semantics.smt import STEPS, Terms, ask
 from liftpy.semantics.symbolic import Part, SymbolicReader, along, components
 from liftpy.semantics.verdict import Open
 
@@ -38,15 +39,15 @@ class Proof:
         self,
         assuming: tuple[Assumption, ...] = (),
         induction: Induction | None = None,
-        timeout_ms: int = TIMEOUT_MS,
+        steps: int = STEPS,
     ) -> None:
-        self.terms = Terms()
+        self.terms = Terms(z3.Context())
         self.reader = SymbolicReader(self.terms)
         self.hypotheses: list[Bool] = []
         self.preferred: list[Bool] = []  # what a counterexample should satisfy if it can
         self.assuming = assuming
         self.induction = induction or lockstep
-        self.timeout_ms = timeout_ms
+        self.steps = steps
         self.shown: list[str] = []
         self.indices = 0
 
@@ -62,14 +63,14 @@ class Proof:
         held = [*self.hypotheses, *hypotheses]
         laws = instances(self.assuming, [goal, *hypotheses])
         query = [*self.terms.facts, *held, *laws, z3.Not(goal)]
-        answer = ask(query, self.timeout_ms)
+        answer = ask(query, self.steps)
         if answer.status == "sat":
-            better = ask([*query, *self.preferred], self.timeout_ms) if self.preferred else answer
+            better = ask([*query, *self.preferred], self.steps) if self.preferred else answer
             answer = better if better.status == "sat" else answer
             sizes = {
                 str(d): answer.model[d].as_long()
                 for d in answer.model.decls()
-                if d.arity() == 0 and d.range() == z3.IntSort()
+                if d.arity() == 0 and d.range().kind() == z3.Z3_INT_SORT
             }
             raise Open(obligation, "z3 has a counterexample to this step", sizes)
         if answer.status == "unknown":
@@ -111,8 +112,7 @@ class Proof:
 
     def equal_names(self, goal: Bool, hypotheses: Hypotheses) -> list[Bool]:
         """That named arguments in a goal are the same where the values they name agree."""
-        inside = constants(goal)
-        used = [n for n in self.reader.named if n.constant in inside]
+        used = named_in(self.reader, goal)
         equal: list[Bool] = []
         for first, second in itertools.combinations(used, 2):
             alike = first.constant.sort() == second.constant.sort()

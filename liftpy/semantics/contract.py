@@ -13,44 +13,29 @@ C5  `requires` can hold for more than 8 elements, and each clause is needed by C
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields, replace
-from typing import Any
 
 import z3
 
-from liftpy.errors import TypeRefused, UnknownName
+from liftpy.errors import UnknownName
 from liftpy.ir.constraint import Constraint, Everywhere
 from liftpy.ir.denote import denote
-from liftpy.ir.expr import Expr, FunCall, Get, Param, Primitive, call, index_fields
-from liftpy.ir.nat import INDEX, Applied, Atom, atom, var
+from liftpy.ir.expr import Expr, FunCall, Param, Primitive, call, index_fields
+from liftpy.ir.nat import INDEX, Applied, Atom, var
 from liftpy.ir.pull import Parts, Pull, Value
-from liftpy.ir.show import operands
-from liftpy.ir.types import I32, ArrayType, TupleType, Type, VectorType
+from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
 from liftpy.primitives import (
     PRIMITIVES,
-    AsScalar,
-    AsVector,
-    Generate,
-    Iterate,
-    Map,
-    MapVec,
-    Reduce,
-    ReduceVec,
     Reorder,
-    Scan,
-    SlideSeq,
-    Unzip,
 )
 from liftpy.rewrite.rule import ValueVar
-from liftpy.rewrite.rules.notation import S, T, U, array, function, k, m, n, unknown
 from liftpy.semantics.agree import Hypotheses, Proof
+from liftpy.semantics.general import Instance, general
 from liftpy.semantics.opinion import disagreement
-from liftpy.semantics.smt import TIMEOUT_MS, ask
+from liftpy.semantics.smt import STEPS, ask
 from liftpy.semantics.symbolic import Part, components
 from liftpy.semantics.verdict import Open, Proved, Refuted, Unknown, Vacuous, Verdict
-
-Instance = tuple[Primitive, tuple[Param, ...]]
 
 LENGTHS = "C1 the lengths of the meaning are those of the type, and not negative"
 INSIDE = "C2 every element that is read is inside its array"
@@ -60,82 +45,24 @@ FORTH = "C4 the primitive leads every element of its inverse back"
 POSSIBLE = "C5 what is required can hold for more than 8 elements"
 NEEDED = "C5 each clause of what is required is needed"
 
-width, size = var("v"), var("size")
-z, x = Param("z", U), Param("x", T)
-xs, ys, zs = array("xs", T, n), array("ys", T, k), array("zs", U, k)
-xss = array("xss", T, n, m)
-f = unknown("f", U)
-
 #: What stands in an inverse for the constant that is no place.
 NOWHERE = ValueVar("nowhere")
 
-#: What a field of a primitive is in its general instance, by the field's type and name.
-UNKNOWN: dict[str, Callable[[str], Any]] = {
-    "Nat": lambda name: var(name, None),
-    "IndexFunction": lambda name: atom(Applied(name, var(INDEX))),
-    "float": ValueVar,
-}
 
-#: General instances that do not follow from the fields; a base class's serves its heirs.
-GENERAL: dict[type[Primitive], Callable[[Any], Instance]] = {
-    Map: lambda p: (p(function(f, x=T)), (xs,)),
-    Reduce: lambda p: (p(function(f, a=U, x=T)), (z, xs)),
-    Unzip: lambda p: (p(), (array("pairs", TupleType((T, U)), n),)),
-    Get: lambda p: (p(1), (Param("pair", TupleType((T, U))),)),
-    Generate: lambda p: (p(var("length", None), function(f, i=I32)), ()),
-    Scan: lambda p: (p(function(f, a=U, x=T)), (z, xs)),
-    Iterate: lambda p: (p(function(unknown("f", T), x=T), var("times", None)), (x,)),
-    SlideSeq: lambda p: (p(function(f, w=ArrayType(T, size)), size, var("step")), (xs,)),
-    AsVector: lambda p: (p(width), (array("xs", S, n),)),
-    AsScalar: lambda p: (p(), (array("xs", VectorType(S, width), n),)),
-    MapVec: lambda p: (p(function(f, x=S)), (Param("xs", VectorType(S, width)),)),
-    ReduceVec: lambda p: (p(function(f, a=U, x=S)), (z, Param("xs", VectorType(S, width)))),
-}
-
-
-def general(cls: type[Primitive]) -> Instance:
-    """One instance of a primitive, as general as its type allows: its sizes symbols."""
-    for base in cls.__mro__:
-        if base in GENERAL:
-            return GENERAL[base](cls)
-    kinds = {f.name: str(f.type) for f in fields(cls) if f.init}
-    if kinds.keys() & {"f"} or not all(kind in UNKNOWN for kind in kinds.values()):
-        raise UnknownName(f"{cls.name} has fields of its own: add it to GENERAL in {__name__}")
-    primitive = cls(**{name: UNKNOWN[kind](name) for name, kind in kinds.items()})
-    taken = operands(cls)
-    for params in ((x,), (xs,), (xss,), (xs, zs), (xs, ys)):
-        if len(params) == (2 if taken is None else taken) and accepts(primitive, params):
-            return primitive, params
-    raise UnknownName(f"{cls.name} takes no plain array: add it to GENERAL in {__name__}")
-
-
-def accepts(primitive: Primitive, params: tuple[Param, ...]) -> bool:
-    """Whether parameters of these types may be given to a primitive, their sizes aside."""
-    types = tuple(p.type for p in params)
-    try:
-        primitive.type_of(*types)
-        list(primitive.requires(*types))
-    except TypeRefused:
-        return False
-    return True
-
-
-def prove_primitive(name: str, timeout_ms: int = TIMEOUT_MS) -> Verdict:
-    """Whether a primitive keeps its contract. `timeout_ms` is for each query."""
+def prove_primitive(name: str, steps: int = STEPS) -> Verdict:
+    """Whether a primitive keeps its contract. `steps` limits each solver in each query."""
     if name not in PRIMITIVES:
         raise UnknownName(f"there is no primitive {name}; there are {', '.join(PRIMITIVES)}")
-    return prove_instance(*general(PRIMITIVES[name]), timeout_ms)
+    return prove_instance(*general(PRIMITIVES[name]), steps)
 
 
-def prove_instance(
-    primitive: Primitive, params: tuple[Param, ...], timeout_ms: int = TIMEOUT_MS
-) -> Verdict:
+def prove_instance(primitive: Primitive, params: tuple[Param, ...], steps: int = STEPS) -> Verdict:
     """Whether a primitive keeps its contract on parameters."""
     clauses = tuple(primitive.requires(*(p.type for p in params)))
-    proof = started(params, clauses, timeout_ms)
+    proof = started(params, clauses, steps)
     free = [c for c in clauses if not isinstance(c, Everywhere)]  # some index function does
-    possible = started(params, tuple(free), timeout_ms)
-    answer = ask([*possible.terms.facts, *possible.hypotheses, *possible.preferred], timeout_ms)
+    possible = started(params, tuple(free), steps)
+    answer = ask([*possible.terms.facts, *possible.hypotheses, *possible.preferred], steps)
     if answer.status == "unsat":
         return Vacuous(f"{POSSIBLE}: {', '.join(map(str, clauses))}")
     if answer.status == "unknown":
@@ -149,7 +76,7 @@ def prove_instance(
     words = disagreement(*(instance_to_try(primitive, params)))
     if words is not None:
         return Refuted(REFERENCE, words)
-    idle = next(needless(primitive, params, clauses, timeout_ms), None)
+    idle = next(needless(primitive, params, clauses, steps), None)
     if idle is not None:
         return Refuted(NEEDED, f"C1, C2 and C4 hold without {idle}")
     return Proved((*proof.shown, REFERENCE, POSSIBLE, NEEDED))
@@ -179,9 +106,9 @@ def witness(sizes: dict[str, int]) -> str:
     )
 
 
-def started(params: tuple[Param, ...], clauses: tuple[Constraint, ...], timeout_ms: int) -> Proof:
+def started(params: tuple[Param, ...], clauses: tuple[Constraint, ...], steps: int) -> Proof:
     """A proof that assumes clauses, and prefers larger arrays for its counterexamples."""
-    proof = Proof(timeout_ms=timeout_ms)
+    proof = Proof(steps=steps)
     proof.hypotheses = [proof.terms.assume(c) for c in clauses]
     outer = [next(p.type.lengths(), None) for p in params]
     long = [proof.terms.nat(length) > 8 for length in outer if length is not None]
@@ -193,7 +120,7 @@ def needless(
     primitive: Primitive,
     params: tuple[Param, ...],
     clauses: tuple[Constraint, ...],
-    timeout_ms: int,
+    steps: int,
 ) -> Iterator[Constraint]:
     """The clauses without which C1, C2 and C4 still hold, except those that say what it is."""
     for position, clause in enumerate(clauses):
@@ -201,7 +128,7 @@ def needless(
             continue
         rest = (*clauses[:position], *clauses[position + 1 :])
         try:
-            keep(started(params, rest, timeout_ms), primitive, params)
+            keep(started(params, rest, steps), primitive, params)
         except Open:
             continue
         yield clause

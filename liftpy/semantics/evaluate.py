@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
+import math
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,26 +10,31 @@ from numpy.typing import DTypeLike, NDArray
 
 from liftpy.errors import ArgumentRefused
 from liftpy.ir.denote import denote
-from liftpy.ir.expr import Lambda, Param, Program
+from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program
 from liftpy.ir.nat import Nat
-from liftpy.ir.pull import Pull, Value
+from liftpy.ir.pull import Value
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType, components
+from liftpy.ir.walk import top_down
+from liftpy.primitives import Map
+from liftpy.primitives.work import computes
+from liftpy.semantics import numbers
 from liftpy.semantics import sizes as sizing
-from liftpy.semantics.numbers import NumpyReader, Path, along, number
+from liftpy.semantics.held import Held, number, steps, width
+from liftpy.semantics.numbers import NumpyReader, Path
 from liftpy.semantics.operations import DTYPES
 
 #: What a user gives for a parameter: an array or a number; a tuple of them for tuples.
 Argument: TypeAlias = Any
 
-#: Elements computed at once.
-BLOCK = 1 << 16
+#: Points for each of their first indices from which on these are read one after the other.
+ALIKE = 4
 
 
 def leaf(value: Any, t: Type, path: tuple[Any, ...] = ()) -> Value:
     """An argument as the value of its type; indices are collected until a scalar is reached."""
     match t:
         case ArrayType(element, length) | VectorType(element, length):
-            return Pull(int(length), lambda i: leaf(value, element, (*path, number(i))))
+            return Held(int(length), lambda i: leaf(value, element, (*path, number(i))))
         case TupleType(elements):
             parts = zip(value, elements, strict=True)
             return tuple(leaf(part, element, path) for part, element in parts)
@@ -69,15 +73,24 @@ def check_argument(
             check_argument(f"{name}.{k}", part_type, part, shape, reader)
             for k, (part, part_type) in enumerate(parts)
         )
-    given = np.asarray(value)
+    try:
+        given = np.asarray(value)
+    except ValueError as error:  # such as rows of different lengths
+        what = f"{name} needs numbers of shape {shape}, and is no array"
+        raise ArgumentRefused(f"{what}\n  {error}\n  write rows of one length") from error
     wanted = np.dtype(DTYPES[str(t)])
     upcast = reader.dtype is not None and wanted.kind == given.dtype.kind == "f"
     if given.shape != shape or (given.dtype != wanted and not upcast):
-        raise ArgumentRefused(
-            f"{name} needs {wanted} numbers of shape {shape},"
-            f" got {given.dtype} of shape {given.shape}"
-        )
+        what = f"{name} needs {wanted} numbers of shape {shape}"
+        got = f"got {given.dtype} of shape {given.shape}"
+        remedy = f"\n  np.{wanted}({name}) converts" if fits(given, shape) else ""
+        raise ArgumentRefused(f"{what}, {got}{remedy}")
     return given.astype(reader.number_type(t), copy=False)
+
+
+def fits(given: NDArray[Any], shape: tuple[int, ...]) -> bool:
+    """Whether only the type of an array's numbers is another than is needed."""
+    return given.shape == shape and given.dtype.kind in "biuf"
 
 
 def check_arguments(
@@ -109,68 +122,84 @@ def read_at(value: Value, t: Type, indices: Path, path: tuple[int, ...] = ()) ->
     return value
 
 
-def blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
-    """A shape cut into blocks of at most `BLOCK` elements, the last dimensions whole."""
-    sizes: list[int] = []
-    room = BLOCK
-    for length in reversed(shape):
-        sizes.insert(0, max(1, min(length, room)))
-        room //= max(1, sizes[0])
-    ranges = [range(0, length, size) for length, size in zip(shape, sizes, strict=True)]
-    for starts in itertools.product(*ranges):
-        yield tuple(
-            slice(start, min(start + size, length))
-            for start, size, length in zip(starts, sizes, shape, strict=True)
-        )
+def empty(t: Type, outer: tuple[int, ...], reader: NumpyReader) -> Any:
+    """Arrays for values of a type, a tuple of them where it has tuples."""
+    match t:
+        case ArrayType(element, length) | VectorType(element, length):
+            return empty(element, (*outer, int(length)), reader)
+        case TupleType(elements):
+            return tuple(empty(part, outer, reader) for part in elements)
+        case _:
+            return np.empty(outer, reader.number_type(t))
 
 
-def whole(value: Value, t: Type, outer: tuple[int, ...], path: Path, reader: NumpyReader) -> Any:
-    """Every element of a value; `path` is where the value stands, given the indices of `outer`."""
-    shape = (*outer, *map(int, shape_of(t)))
-    while isinstance(t, ArrayType | VectorType):
-        t = t.element
-    steps: Path = (*path, *[None] * (len(shape) - len([p for p in path if p is None])))
-    if isinstance(t, TupleType):
-        return tuple(
-            whole(value, part, shape, (*steps, k), reader) for k, part in enumerate(t.elements)
-        )
-    result: NDArray[Any] = np.empty(shape, reader.number_type(t))
-    reader.rank = len(shape)
-    for block in blocks(shape):
-        axes = np.ogrid[block] if block else []
-        indices = iter(axes)
-        result[block] = along(value, tuple(next(indices) if s is None else s for s in steps))
-    return result
+def rank_of(t: Type) -> int:
+    """How many dimensions the arrays of a type have at most."""
+    return max(len(part.shape) for part in components(t))
+
+
+def fill(value: Value, t: Type, into: Any, where: tuple[slice, ...], reader: NumpyReader) -> None:
+    """Compute a value block by block, the last dimensions whole.
+
+    It stands at `where` of the arrays `into`. They have at most as many dimensions as the reader's
+    indices axes, of which the first is the outermost dimension.
+    """
+    rank = reader.rank
+    match t:
+        case ArrayType(element, length) | VectorType(element, length):
+            axis = rank - 1 - len(where)
+
+            def block(start: int, stop: int) -> None:
+                inside = value[steps(start, stop, axis)]
+                fill(inside, element, into, (*where, slice(start, stop)), reader)
+
+            around = math.prod(part.stop - part.start for part in where)
+            reader.loop(axis, int(length), numbers.BLOCK // max(1, width(element) * around), block)
+        case TupleType(elements):
+            for k, part in enumerate(elements):
+                fill(value[k], part, into[k], where, reader)
+        case _:
+            found = np.asarray(value)
+            shape = (1,) * (rank - found.ndim) + found.shape
+            into[where] = found.reshape(shape[: len(where)])
 
 
 def body_of(
-    program: Program | Lambda, arrays: tuple[Argument, ...], sizes: sizing.Sizes | None
+    program: Program | Lambda | Expr, arrays: tuple[Argument, ...], sizes: sizing.Sizes | None
 ) -> Lambda:
     """The function that a program is, its open sizes read off the arrays."""
+    if isinstance(program, Expr):
+        return Lambda((), program)
     if not isinstance(program, Program):
         return program
     return sizing.at_arrays(program, arrays, sizes).body
 
 
 def evaluate(
-    program: Program | Lambda,
+    program: Program | Lambda | Expr,
     *arrays: Argument,
     dtype: DTypeLike | None = None,
     sizes: sizing.Sizes | None = None,
 ) -> Any:
     """What a program gives for arguments: an array, a number, or a tuple of them.
 
+    An expression without parameters needs no arguments: `lp.evaluate(lp.iota(3))`.
+
     Open sizes are read off the arrays; `sizes` gives those that the arrays leave open.
 
     Computes in the program's types, one rounding an operation as the program is written; with
     `dtype` every float is that type from the arguments on. An array of tuples is a tuple of
-    arrays.
+    arrays. A deadline (`liftpy.deadline`) is asked at every block and step of it.
     """
     function = body_of(program, arrays, sizes)
     reader = NumpyReader(0, dtype)
-    env = check_arguments(function.params, arrays, reader)
+    env, t = check_arguments(function.params, arrays, reader), function.body.type
+    result = empty(t, (), reader)
     with np.errstate(all="ignore"):  # as a device computes: infinities and NaN are values
-        return whole(denote(function.body, env, reader), function.body.type, (), (), reader)
+        value = denote(function.body, env, reader)
+        reader.rank = rank_of(t)
+        fill(value, t, result, (), reader)
+    return result
 
 
 def evaluate_at(
@@ -186,21 +215,82 @@ def evaluate_at(
     Of a result that has tuples, those of all components, or of the one that `component` leads to.
     """
     function = body_of(program, arrays, sizes)
-    reader = NumpyReader(1, dtype)
+    reader = NumpyReader(0, dtype)
     env = check_arguments(function.params, arrays, reader)
-    indices = tuple(np.asarray(points, np.int64).T)
-    t = function.body.type
-    check_points(part_of(t, component), indices)
+    places, t = np.asarray(points, np.int64), function.body.type
+    check_points(part_of(t, component), tuple(places.T))
+    shared = stores_inside(function.body)
     with np.errstate(all="ignore"):  # as in `evaluate`
-        value = read_at(denote(function.body, env, reader), t, indices, component)
-    return spread(value, len(points))
+        value = denote(function.body, env, reader)
+        reader.rank = 1
+        return at_points(value, t, places, component, reader, shared=shared)
+
+
+def stores_inside(expr: Expr) -> bool:
+    """Whether a `let` inside a map names an array that is computed."""
+    maps = (e.fun for _, e in top_down(expr) if isinstance(e, FunCall))
+    return any(
+        isinstance(part, FunCall)
+        and isinstance(part.fun, Lambda)
+        and any(isinstance(a.type, ArrayType) and computes(a) for a in part.args)
+        for one in maps
+        if isinstance(one, Map)
+        for _, part in top_down(one.f.body)
+    )
+
+
+def at_points(
+    value: Value,
+    t: Type,
+    points: NDArray[np.integer[Any]],
+    path: tuple[int, ...],
+    reader: NumpyReader,
+    *,
+    shared: bool,
+) -> Any:
+    """The scalars of a value at points, as `read_at` has them.
+
+    Where `shared`, points whose first index is the same are read together: what is stored for it is
+    stored once for all of them.
+    """
+    if shared and isinstance(t, ArrayType) and points.shape[1]:
+        places, which = np.unique(points[:, 0], return_inverse=True)
+        if 0 < len(places) * ALIKE <= len(points):
+            groups = [points[which == k, 1:] for k in range(len(places))]
+            parts = [
+                at_points(value[place], t.element, group, path, reader, shared=True)
+                for place, group in zip(places, groups, strict=True)
+            ]
+            return reordered(together(parts), np.argsort(np.argsort(which, kind="stable")))
+    found: list[Any] = []
+
+    def block(start: int, stop: int) -> None:
+        some = tuple(points[start:stop].T)
+        found.append(spread(read_at(value, t, some, path), stop - start))
+
+    reader.loop(0, len(points), numbers.BLOCK, block)
+    if not found:
+        block(0, 0)
+    return together(found)
+
+
+def reordered(value: Any, order: NDArray[np.integer[Any]]) -> Any:
+    """The values of points in another order."""
+    return tuple(reordered(v, order) for v in value) if isinstance(value, tuple) else value[order]
 
 
 def spread(value: Value, count: int) -> Any:
     """The values at `count` points, also where they do not depend on the point."""
     if isinstance(value, tuple):
         return tuple(spread(part, count) for part in value)
-    return np.array(np.broadcast_to(value, (count,)))
+    return np.broadcast_to(value, (count,))
+
+
+def together(found: list[Any]) -> Any:
+    """The values of blocks of points, one after the other."""
+    if isinstance(found[0], tuple):
+        return tuple(together([some[k] for some in found]) for k in range(len(found[0])))
+    return np.concatenate(found)
 
 
 def part_of(t: Type, path: tuple[int, ...]) -> Type:

@@ -10,16 +10,24 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from liftpy.ir.nat import NatLike, Var, nat
-from liftpy.ir.pull import Index, Parts, Pull, Value, prefixes
+from liftpy.ir.pull import ByName, Index, Parts, Pull, Value, prefixes
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
 from liftpy.rewrite.rule import Assumption
 from liftpy.semantics.symbolic import components
 
 Sizes: TypeAlias = Mapping[str, int]
+
+
+#: Names and functions at most in a term that is written out.
+LONGEST = 20_000
+
+
+class TooLongError(Exception):
+    """A term that nobody would read; `refute` does without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +36,13 @@ class Term:
 
     head: str
     args: tuple[Term | int, ...] = ()
+    size: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        size = 1 + sum(1 if isinstance(a, int) else a.size for a in self.args)
+        if size > LONGEST:
+            raise TooLongError
+        object.__setattr__(self, "size", size)
 
     def __str__(self) -> str:
         indices = "".join(f"[{a}]" for a in self.args if isinstance(a, int))
@@ -35,7 +50,7 @@ class Term:
         return f"{self.head}({values}){indices}" if values else self.head + indices
 
 
-class FreeReader:
+class FreeReader(ByName):
     """Reads meanings at given sizes as terms; indices may still be naturals over the sizes."""
 
     def __init__(self, sizes: Sizes, assuming: tuple[Assumption, ...] = ()) -> None:
@@ -114,6 +129,29 @@ class FreeReader:
 
     def scan(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Pull:
         return prefixes(self, length, init, step)
+
+    def bound(self, value: Value, meant: Any, env: Mapping[Any, Value]) -> Value:
+        return self.remembered(value)
+
+    def remembered(self, value: Value) -> Value:
+        """A value whose arrays work an element out when it is first read, and once."""
+        match value:
+            case Pull():
+                found: dict[int, Value] = {}
+
+                def at(i: Index) -> Value:
+                    place = self.number(i)
+                    if place not in found:
+                        found[place] = self.remembered(value[i])
+                    return found[place]
+
+                return Pull(value.length, at)
+            case Parts():
+                return Parts(self.remembered(value.pairs))
+            case tuple():
+                return tuple(map(self.remembered, value))
+            case _:
+                return value
 
     def fold(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Value:
         for k in range(self.number(length)):

@@ -15,7 +15,7 @@ import z3
 from liftpy.ir.nat import Nat, nat
 from liftpy.ir.pull import Value
 from liftpy.semantics.agree import Hypotheses, Proof, lockstep
-from liftpy.semantics.laws import constants
+from liftpy.semantics.dependence import dependence, named_in, replaced
 from liftpy.semantics.symbolic import Fold, Part
 from liftpy.semantics.verdict import Open
 
@@ -45,12 +45,13 @@ def nest(proof: Proof, outer: Fold, i: Nat, accumulator: Any) -> Nest:
     value = outer.step(i, accumulator)
     if isinstance(value, Part):
         return Nest(lambda result: result, whole(value))
-    inside = constants(value)
-    new = [n for n in proof.reader.named[known:] if n.constant in inside]
+    before = {n.constant for n in proof.reader.named[:known]}
+    new = [n for n in named_in(proof.reader, value) if n.constant not in before]
     if len(new) != 1 or not isinstance(new[0].value, Part):
         raise Open(SHAPE, f"a step reads {len(new)} inner results, not one fold's")
     (name,) = new
-    return Nest(lambda result: z3.substitute(value, (name.constant, result)), whole(name.value))
+    inner = whole(name.value)
+    return Nest(lambda result: replaced(proof.reader, value, name.constant, result), inner)
 
 
 def is_folded_twice(proof: Proof, fold: Fold) -> bool:
@@ -133,14 +134,14 @@ def exchange(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) ->
     for nested, in_range in (row, in_rows), (column, in_columns):
         start = proof.reader.scalar(nested.inner.init)
         proof.agree(nested.combine(start), h, (*hypotheses, in_range), nothing)
-        if h in constants(start):
+        if h in dependence(proof.reader, start):
             raise Open(SHAPE, "an inner fold goes on from the outer accumulator")
     next_b = proof.reader.scalar(row.inner.step(j, b))
     next_t = proof.reader.scalar(column.inner.step(i, t))
-    if h in constants(next_b) or h in constants(next_t):
+    if any(h in dependence(proof.reader, stepped) for stepped in (next_b, next_t)):
         raise Open(SHAPE, "an inner step depends on the outer accumulator")
-    late = z3.substitute(column.combine(next_t), (h, row.combine(b)))
-    early = z3.substitute(row.combine(next_b), (h, column.combine(t)))
+    late = replaced(proof.reader, column.combine(next_t), h, row.combine(b))
+    early = replaced(proof.reader, row.combine(next_b), h, column.combine(t))
     proof.agree(late, early, ranges, "an element may join its row or its column first")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,29 @@ from typing import Any
 import z3
 
 from liftpy.errors import RuleRefused
-from liftpy.rewrite.ledger import LEDGER, admit, fingerprint, recorded
+from liftpy.rewrite.ledger import (
+    LEDGER,
+    admit,
+    grounds,
+    is_recorded,
+    is_unchanged,
+    law_of,
+    ledger,
+    recorded,
+)
 from liftpy.rewrite.rule import Rule
 from liftpy.semantics.prove import prove
 from liftpy.semantics.verdict import Proved, Verdict
+
+
+@dataclass(frozen=True)
+class Noted:
+    """What a new ledger holds: its file, how many proofs it keeps, and the new verdicts by rule."""
+
+    path: Path
+    kept: int
+    verdicts: dict[str, Verdict]
+    seconds: dict[str, float]
 
 
 def certify(rule: Rule) -> Verdict:
@@ -33,19 +53,42 @@ def entry(rule: Rule) -> dict[str, Any]:
     if not isinstance(verdict, Proved):
         message = f"rule {rule.name} is not proved: {verdict}"
         raise RuleRefused(message)
+    return noted(rule, verdict, time.perf_counter() - start)
+
+
+def noted(rule: Rule, verdict: Proved, seconds: float) -> dict[str, Any]:
+    """The record of a proof."""
     return {
-        "fingerprint": fingerprint(rule),
+        "law": law_of(rule),
+        "rests_on": grounds().of(rule).digest,
         "verdict": str(verdict),
         "obligations": len(verdict.obligations),
-        "seconds": round(time.perf_counter() - start, 2),
+        "seconds": round(seconds, 2),
         "z3": z3.get_version_string(),
     }
 
 
-def record(rules: Iterable[Rule]) -> Path:
-    """Prove rules and write the ledger that ships with liftpy."""
-    ledger = {rule.name: entry(rule) for rule in rules}
-    path = Path(str(resources.files("liftpy.rewrite").joinpath(LEDGER)))
-    path.write_text(json.dumps(ledger, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-    recorded.cache_clear()
-    return path
+def record(rules: Iterable[Rule], path: Path | None = None) -> Noted:
+    """Write the ledger that ships with liftpy: proofs that still hold are kept, others made anew.
+
+    A rule that is not proved is left out, and may not be applied any more.
+    """
+    entries: dict[str, Any] = {}
+    verdicts: dict[str, Verdict] = {}
+    seconds: dict[str, float] = {}
+    for rule in rules:
+        if is_recorded(rule):
+            entries[rule.name] = recorded()[rule.name]
+            grounds().of(rule)  # reads the files whose hashes are noted
+            continue
+        start = time.perf_counter()
+        verdict = verdicts[rule.name] = prove(rule)
+        seconds[rule.name] = time.perf_counter() - start
+        if isinstance(verdict, Proved):
+            entries[rule.name] = noted(rule, verdict, seconds[rule.name])
+    path = path or Path(str(resources.files("liftpy.rewrite").joinpath(LEDGER)))
+    data = {"files": grounds().files(), "rules": entries}
+    path.write_text(json.dumps(data, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    ledger.cache_clear()
+    is_unchanged.cache_clear()
+    return Noted(path, len(entries) - len(verdicts.keys() & entries.keys()), verdicts, seconds)

@@ -21,9 +21,8 @@ from liftpy.primitives import Reorder, Transpose
 from liftpy.rewrite.rule import Rule
 from liftpy.semantics.prove import prove
 from liftpy.semantics.refute import ELEMENTS_AGREE, refutation
+from liftpy.semantics.smt import FEWER_STEPS
 from liftpy.semantics.verdict import Proved, Refuted, Unknown, Verdict
-
-TIMEOUT_MS = 2000  # for a mutant that no size refutes
 
 ORDER = "the function is commutative and associative: the order of the elements does not matter"
 UNDONE = "the change takes back what the rule does, which leaves its left side"
@@ -91,7 +90,7 @@ def judge(mutant: Mutant) -> Verdict:
     for method in dict.fromkeys((mutant.rule.proof, "lockstep", "permuted")):
         if isinstance(found, Refuted | Proved):
             break
-        found = prove(replace(mutant.rule, proof=method), TIMEOUT_MS)
+        found = prove(replace(mutant.rule, proof=method), FEWER_STEPS)
     return found or Unknown(ELEMENTS_AGREE, "no method was tried")
 
 

@@ -3,40 +3,92 @@
 Every index is an integer or an array of integers; the arrays broadcast against each other, so that
 one walk over the expression computes many elements, and what depends on few dimensions is read for
 those alone. Folds are loops in order, one step for all elements of a block.
+
+What has a name is computed once, where it stands: when it is first read, all of it is stored
+(`held.py`), for all elements of the block that is being computed. So are the arrays that a function
+is given and mentions more than once. Values that only move what is held are read where they are.
+
+Blocks bound the memory (`NumpyReader.loop`): what is computed at once has about `BLOCK` elements,
+and where the values stored for a block would take more than `ROOM` bytes, the block is halved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import weakref
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+from liftpy.deadline import check
 from liftpy.errors import InternalError
-from liftpy.ir.nat import Nat, NatLike
+from liftpy.ir.expr import Expr, FunCall, Get, Lambda, Param, Primitive
+from liftpy.ir.nat import NatLike
 from liftpy.ir.pull import Index, Parts, Pull, Value
-from liftpy.ir.types import FLOATS, SCALARS, Type
+from liftpy.ir.types import FLOATS, SCALARS, TupleType, Type
+from liftpy.ir.walk import children, function_of, top_down
+from liftpy.primitives import Map
+from liftpy.primitives.work import is_layout
+from liftpy.semantics.held import (
+    Held,
+    Like,
+    Stored,
+    at_one,
+    element_of,
+    extent,
+    filled,
+    held,
+    is_held,
+    number,
+    numbers_in,
+    part_of,
+    steps,
+    view,
+    width,
+)
 from liftpy.semantics.operations import DTYPES, OPERATIONS, convert
 
 Path: TypeAlias = tuple[Index, ...]
 
+#: Elements computed at once.
+BLOCK = 1 << 16
+
+#: Bytes that may be stored for the elements of a block, unless a single element needs more.
+ROOM = 1 << 27
+
 
 class Elsewhere(Exception):
     """A step reads its accumulator at another index than it writes; never leaves this module."""
+
+    def __init__(self, fold: Fold) -> None:
+        self.fold = fold
+
+
+class TooMuch(Exception):
+    """Too much would be stored for the elements along an axis; the loop over them catches it."""
+
+    def __init__(self, axis: int) -> None:
+        self.axis = axis
 
 
 class NumpyReader:
     """Reads meanings as numbers.
 
     `rank` is how many axes the index arrays may have. Storing an array adds axes in front, so that
-    those of the elements being computed stay the last.
+    those of the elements being computed stay the last. A deadline is asked at every block
+    and every step of a fold.
     """
 
     def __init__(self, rank: int, dtype: DTypeLike | None = None) -> None:
         self.rank = rank
         self.dtype = dtype
+        self.extents: dict[int, int] = {}  # of the blocks being computed, by axis
+        self.stored_bytes = 0  # that are stored for the blocks being computed
+        self.often: dict[int, tuple[Lambda, tuple[bool, ...]]] = {}
+        self.moving: dict[int, tuple[Primitive, bool]] = {}
 
     def number_type(self, t: Type) -> Any:
         """The numpy type in which scalars of a type are computed."""
@@ -71,95 +123,258 @@ class NumpyReader:
         raise InternalError(message)
 
     def fold(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Value:
-        steps = int(length)
+        many = int(length)
         if isinstance(init, Pull | Parts | tuple):
-            return Fold(self, steps, init, step).read(init, ())
-        for k in range(steps):
+            return Fold(self, many, init, step).read(init, ())
+        for k in range(many):
+            check()
             init = step(np.int64(k), init)
         return init
 
     def scan(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Pull:
         """As a loop over an axis of its own, the first time that an element is asked for."""
-        axis, steps, found = self.rank, int(length), list[Value]()
+        axis, many = self.rank, int(length)
 
         def stored() -> Value:
-            rank, self.rank = self.rank, axis + 1
-            acc = self.store(init)
-            after: list[Value] = []
-            for k in range(steps):
-                acc = self.store(step(np.int64(k), view(acc, {})))
-                after.append(acc)
-            self.rank = rank
-            return Stored(steps, axis, stacked(after, axis))
+            self.rank = axis + 1
+            acc, found = self.stored(init, None), None
+            for k in range(many):
+                check()
+                acc = self.stored(step(np.int64(k), view(acc, {})), acc)
+                if k == 0:
+                    self.admit(acc, axis, many)
+                found = filled(found, at_one(acc, axis), axis, many, k, 1)
+            self.hold(found, axis)
+            return Stored(many, axis, found)
 
-        def at(i: Index) -> Value:
-            if not found:
-                found.append(view(stored(), {}))
-            return found[0][i]
+        return keep(many, Later(self, stored))
 
-        return Pull(steps, at)
+    # --- what has a name ---
 
-    def store(self, value: Value) -> Value:
-        """The value with every element computed: arrays and tuples of `Stored` and numbers."""
+    def bound(self, value: Value, meant: Expr, env: Mapping[Param, Value]) -> Value:
+        needs = [env[p] for p in meant.free if isinstance(env[p], Kept | tuple)]
+        return self.kept(value, meant.type, tuple(later for v in needs for later in laters(v)))
+
+    def handed(self, function: Lambda, values: tuple[Value, ...]) -> tuple[Value, ...]:
+        if all(map(is_held, values)):
+            return values
+        if id(function) not in self.often:
+            flags = tuple(is_often(function.body, p) for p in function.params)
+            self.often[id(function)] = function, flags
+        _, flags = self.often[id(function)]
+        given = zip(values, function.params, flags, strict=True)
+        return tuple(self.kept(v, p.type) if often else v for v, p, often in given)
+
+    def made(self, fun: Primitive, values: list[Value], result: Value) -> Value:
+        if len(values) != 1 or not isinstance(values[0], Pull | Parts | tuple):
+            return result
+        if fun.free or not is_held(values[0]):
+            return result
+        if id(fun) not in self.moving:
+            self.moving[id(fun)] = fun, moves(fun)
+        return held(result) if self.moving[id(fun)][1] else result
+
+    def kept(self, value: Value, t: Type, needs: tuple[Later, ...] = ()) -> Value:
+        """A value whose arrays are stored when they are first read, after what they need."""
         match value:
+            case Held():
+                return value
             case Pull():
-                axis, length = self.rank, int(value.length)
-                self.rank = axis + 1
-                element = self.store(value[np.arange(length).reshape(length, *[1] * axis)])
-                self.rank = axis
-                return Stored(length, axis, element)
-            case Parts():
-                count = len(value.pairs[np.int64(0)])
-                return tuple(self.store(value[k]) for k in range(count))
-            case tuple():
-                return tuple(self.store(part) for part in value)
+                return keep(int(value.length), Later(self, lambda: self.stored(value, t), needs))
+            case Parts() if isinstance(t, TupleType) and not is_held(value.pairs):
+                later = Later(self, lambda: self.stored(value, t), needs)
+                length = int(value.pairs.length)
+                return tuple(keep_part(length, later, k) for k in range(len(t.elements)))
+            case tuple() if isinstance(t, TupleType):
+                parts = zip(value, t.elements, strict=True)
+                return tuple(self.kept(part, part_type, needs) for part, part_type in parts)
             case _:
                 return value
 
+    # --- storing ---
 
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """An array whose elements are computed: its dimension is the axis before the last `axis`."""
+    def stored(self, value: Value, like: Like) -> Value:
+        """The value with every element computed: arrays and tuples of `Stored` and numbers."""
+        match value:
+            case Pull():
+                return self.stored_array(value, element_of(like))
+            case Parts():
+                pairs = self.stored_array(value.pairs, element_of(like))
+                return tuple(Stored(pairs.length, pairs.axis, part) for part in pairs.element)
+            case tuple():
+                return tuple(self.stored(part, part_of(like, k)) for k, part in enumerate(value))
+            case _:
+                return value
 
-    length: int
-    axis: int
-    element: Value
+    def stored_array(self, value: Pull, like: Like) -> Stored:
+        """An array with every element computed; `like` is the shape of an element."""
+        axis, length, inside = self.rank, int(value.length), width(like)
+        found: list[Value] = [None]
 
+        def block(start: int, stop: int) -> int:
+            part = self.stored(value[steps(start, stop, axis)], like)
+            if start == 0:
+                self.admit(part, axis, length)
+            found[0] = filled(found[0], part, axis, length, start, stop - start)
+            around = max(wide(part, axis), default=1)
+            return BLOCK // max(1, inside * around)
 
-def view(stored: Value, picked: dict[int, Any]) -> Value:
-    """A stored value as a meaning reads it; `picked` has the indices chosen so far, by axis."""
-    match stored:
-        case Stored(length, axis, element):
-            return Pull(length, lambda i: view(element, {**picked, axis: number(i)}))
-        case tuple():
-            return tuple(view(part, picked) for part in stored)
-        case _:
-            values = np.asarray(stored)
-            at: list[Any] = []
-            for position, length in enumerate(values.shape):
-                axis = values.ndim - 1 - position
-                if length == 1:
-                    at.append(0 if axis in picked else np.zeros((1, *[1] * axis), np.int64))
+        around = math.prod(n for a, n in self.extents.items() if a < axis)
+        first = min(length, max(2, BLOCK // max(1, inside * around)))
+        self.loop(axis, length, first, block)
+        self.hold(found[0], axis)
+        return Stored(length, axis, found[0])
+
+    def loop(
+        self, axis: int, length: int, size: int, block: Callable[[int, int], int | None]
+    ) -> None:
+        """Does blocks of a range that is an axis, and halves those that need too much memory.
+
+        `block` takes the begin and the end, and gives the size of those that follow, or None for
+        the same.
+        """
+        rank, outer = self.rank, self.extents.get(axis)
+        start = 0
+        try:
+            while start < length:
+                self.rank = max(rank, axis + 1)
+                many = self.extents[axis] = min(max(1, size), length - start)
+                check()
+                try:
+                    size = block(start, start + many) or size
+                except TooMuch as found:
+                    if found.axis != axis or many == 1:
+                        raise
+                    size = many // 2
                 else:
-                    along_axis = np.arange(length).reshape(length, *[1] * axis)
-                    at.append(picked.get(axis, along_axis))
-            return values[tuple(at)] if picked else stored
+                    start += many
+        finally:
+            self.rank = rank
+            self.extents.pop(axis, None)
+            if outer is not None:
+                self.extents[axis] = outer
+
+    def admit(self, part: Value, axis: int, length: int) -> None:
+        """Raise TooMuch where `length` of a part would be too much for a block."""
+        arrays = list(numbers_in(part))
+        size = sum(a.nbytes // extent(a, axis) for a in arrays) * length
+        around = [max((extent(a, k) for a in arrays), default=1) for k in range(axis)]
+        if self.stored_bytes + size > ROOM and max(around, default=1) > 1:
+            raise TooMuch(around.index(max(around)))
+
+    def hold(self, stored: Value, axis: int) -> None:
+        """Count what is stored for a block, as long as it is there."""
+        for array in numbers_in(stored):
+            if any(extent(array, k) > 1 for k in range(axis)):
+                self.stored_bytes += array.nbytes
+                weakref.finalize(array, self.release, array.nbytes)
+
+    def release(self, size: int) -> None:
+        """Count that stored values are gone."""
+        self.stored_bytes -= size
 
 
-def stacked(values: list[Value], axis: int) -> Value:
-    """Stored values of one shape as one that has them along an axis, which they do not use."""
-    match values[0]:
-        case Stored(length, own, _):
-            return Stored(length, own, stacked([v.element for v in values], axis))
-        case tuple():
-            parts = range(len(values[0]))
-            return tuple(stacked([v[k] for v in values], axis) for k in parts)
-        case _:
-            arrays = [np.asarray(v) for v in values]
-            rank = max(axis + 1, *(a.ndim for a in arrays))
-            filled = [a.reshape((1,) * (rank - a.ndim) + a.shape) for a in arrays]
-            shape = np.broadcast_shapes(*(a.shape for a in filled))
-            return np.concatenate([np.broadcast_to(a, shape) for a in filled], rank - 1 - axis)
+class Later:
+    """What is stored when it is first read, for the elements being computed where it was made.
+
+    What it needs is stored before, one after the other, so that many names are no deep recursion.
+    """
+
+    def __init__(
+        self, reader: NumpyReader, stored: Callable[[], Value], needs: tuple[Later, ...] = ()
+    ) -> None:
+        self.reader = reader
+        self.rank = reader.rank
+        self.stored: Callable[[], Value] | None = stored
+        self.needs = needs
+        self.found: Value = None
+
+    def __call__(self) -> Value:
+        waiting: list[Later] = [self] if self.stored is not None else []
+        while waiting:
+            needs = [later for later in waiting[-1].needs if later.stored is not None]
+            if needs:
+                waiting.append(needs[0])
+            else:
+                waiting.pop().store()
+        return self.found
+
+    def store(self) -> None:
+        """Store it now."""
+        if self.stored is not None:
+            rank, self.reader.rank = self.reader.rank, self.rank
+            try:
+                self.found = view(self.stored(), {})
+            finally:
+                self.reader.rank = rank
+            self.stored, self.needs = None, ()
+
+
+@dataclass(frozen=True)
+class Kept(Held):
+    """An array that is stored when it is first read."""
+
+    later: Later
+
+
+def keep(length: int, later: Later) -> Kept:
+    """The array that is stored later."""
+    return Kept(length, lambda i: later()[i], later)
+
+
+def keep_part(length: int, later: Later, k: int) -> Kept:
+    """Component `k` of the tuple of arrays that is stored later."""
+    return Kept(length, lambda i: later()[k][i], later)
+
+
+def laters(value: Value) -> list[Later]:
+    """What is stored when a value is read."""
+    if isinstance(value, tuple):
+        return [later for part in value for later in laters(part)]
+    return [value.later] if isinstance(value, Kept) else []
+
+
+def wide(part: Value, axis: int) -> list[int]:
+    """For how many elements each array of stored values has numbers."""
+    return [math.prod(extent(a, k) for k in range(axis)) for a in numbers_in(part)]
+
+
+def moves(fun: Primitive) -> bool:
+    """Whether a primitive only says which elements of its argument stand where, each read once."""
+    if not isinstance(fun, Map):
+        return is_layout(fun) and fun.function is None
+    return all(
+        isinstance(part, Param)
+        or (
+            isinstance(part, FunCall)
+            and isinstance(part.fun, Primitive)
+            and len(part.args) == 1
+            and (isinstance(part.fun, Get) or is_layout(part.fun))
+        )
+        for _, part in top_down(fun.f.body)
+    )
+
+
+def is_often(expr: Expr, param: Param) -> bool:
+    """Whether a variable is mentioned more than once, or where something is done again and again.
+
+    A map reads it once for all elements of a block.
+    """
+    mentions, waiting = 0, [expr]
+    while waiting:
+        part = waiting.pop()
+        if param not in part.free:
+            continue
+        if isinstance(part, Param):
+            mentions += 1
+            continue
+        function = function_of(part.fun) if isinstance(part, FunCall) else None
+        if function is not None and param in function.free:
+            if not isinstance(part, FunCall) or not isinstance(part.fun, Map | Lambda):
+                return True
+            waiting.append(function.body)
+        waiting += part.args if isinstance(part, FunCall) else children(part)
+    return mentions > 1
 
 
 class Fold:
@@ -203,8 +418,12 @@ class Fold:
             try:
                 value = start
                 for k in range(self.steps):
-                    value = along(self.step(np.int64(k), focus(self.init, path, value)), path)
-            except Elsewhere:
+                    check()
+                    acc = focus(self, self.init, path, value)
+                    value = along(self.step(np.int64(k), acc), path)
+            except Elsewhere as found:
+                if found.fold is not self:
+                    raise
                 self.elementwise = False
             else:
                 return value
@@ -215,11 +434,14 @@ class Fold:
     def whole(self) -> Value:
         """The accumulator after all steps."""
         rank, self.reader.rank = self.reader.rank, self.rank
-        acc = view(self.reader.store(self.init), {})
-        for k in range(self.steps):
-            acc = view(self.reader.store(self.step(np.int64(k), acc)), {})
-        self.reader.rank = rank
-        return acc
+        try:
+            acc = self.reader.stored(self.init, None)
+            for k in range(self.steps):
+                check()
+                acc = self.reader.stored(self.step(np.int64(k), view(acc, {})), acc)
+        finally:
+            self.reader.rank = rank
+        return view(acc, {})
 
 
 def along(value: Value, path: Path) -> Value:
@@ -229,20 +451,18 @@ def along(value: Value, path: Path) -> Value:
     return value
 
 
-def focus(shape: Value, path: Path, value: Value) -> Value:
-    """A value of which only the part at `path` is known."""
+def focus(fold: Fold, shape: Value, path: Path, value: Value) -> Value:
+    """An accumulator of a fold of which only the part at `path` is known."""
     if not path:
         return value
     here, *rest = path
 
     def only(i: Index) -> Value:
         if i is here or np.array_equal(number(i), number(here)):
-            return focus(shape[here], tuple(rest), value)
-        raise Elsewhere
+            return focus(fold, shape[here], tuple(rest), value)
+        raise Elsewhere(fold)
 
-    if isinstance(shape, Pull):
-        return Pull(shape.length, only)
-    return OnlyPart(only)
+    return Held(shape.length, only) if isinstance(shape, Pull) else OnlyPart(only)
 
 
 class OnlyPart:
@@ -253,8 +473,3 @@ class OnlyPart:
 
     def __getitem__(self, k: int) -> Value:
         return self.only(k)
-
-
-def number(index: Index) -> Any:
-    """An index as a number or an array of numbers."""
-    return int(index) if isinstance(index, Nat) else index

@@ -24,10 +24,9 @@ from liftpy.ir.show import show_range, size_ranges
 from liftpy.ir.source import Place
 from liftpy.ir.types import Type
 from liftpy.ir.walk import bottom_up
-from liftpy.semantics.smt import Terms, ask
+from liftpy.semantics.smt import FEWER_STEPS, Terms, ask
 
 POINTS = 2000  # small assignments tried for witnesses
-TIMEOUT_MS = 1000
 
 Sizes: TypeAlias = Mapping[str, int]
 
@@ -222,16 +221,16 @@ def model(
 
     The sizes are None where z3 gives none, or gives some that do not bear it out.
     """
-    terms = Terms()
+    terms = Terms(z3.Context())
     given = [terms.assume(c) for c in assumed]
     claims = [claim for c in wanted for claim in terms.claims(c)]
     goal = z3.Not(z3.And(claims)) if negated else z3.And(claims)
-    answer = ask([*terms.facts, *given, goal], TIMEOUT_MS)
+    answer = ask([*terms.facts, *given, goal], FEWER_STEPS)
     if answer.status != "sat":
         return answer.status, None
     names = sorted({n for c in wanted for n in c.names()})
     sizes = {
-        n: answer.model.eval(z3.Int(n), model_completion=True).as_long()
+        n: answer.model.eval(z3.Int(n, terms.context), model_completion=True).as_long()
         for n in ranges
         if n in names
     }

@@ -12,7 +12,8 @@ a metavariable size is 0 or more unless it is declared otherwise. So an array ma
 that needs an element says so in `where`.
 
 Where an obligation cannot be shown, both sides are written out at many sizes. A difference refutes
-the rule; without one the verdict is `Unknown`, which counts as not proved.
+the rule; without one the verdict is `Unknown`, which counts as not proved. A rule of which all are
+shown is tried with numbers: one that these refute is a fault of the prover, an `InternalError`.
 """
 
 from __future__ import annotations
@@ -43,9 +44,10 @@ from liftpy.semantics.refute import (
     refutation,
     requirements,
     sides,
+    tried,
 )
 from liftpy.semantics.reordering import carried, idle, permuted, sequel
-from liftpy.semantics.smt import TIMEOUT_MS, ask
+from liftpy.semantics.smt import STEPS, ask
 from liftpy.semantics.verdict import Open, Proved, Refuted, Unknown, Vacuous, Verdict
 
 METHODS: dict[Method, Induction] = {
@@ -64,13 +66,13 @@ METHODS: dict[Method, Induction] = {
 ASSUMED = "what is assumed can hold for more than 8 elements"
 
 
-def prove(rule: Rule, timeout_ms: int = TIMEOUT_MS) -> Verdict:
+def prove(rule: Rule, steps: int = STEPS) -> Verdict:
     """Whether a rule is true at all sizes; one that is may be applied from now on.
 
-    `timeout_ms` is for each query.
+    `steps` limits each solver in each query.
     """
     general, rule = rule, with_ranges(rule)
-    proof = Proof(rule.assuming, METHODS[rule.proof], timeout_ms)
+    proof = Proof(rule.assuming, METHODS[rule.proof], steps)
     proof.hypotheses = [proof.terms.assume(c) for c in hypotheses(rule)]
     vacuous = emptiness(rule, proof)
     if vacuous is not None:
@@ -80,7 +82,7 @@ def prove(rule: Rule, timeout_ms: int = TIMEOUT_MS) -> Verdict:
     except Open as left:
         found = refutation(general, left.sizes)
         return found if found is not None else Unknown(left.obligation, left.reason)
-    admit(general)
+    admit(tried(general))
     return Proved(tuple(proof.shown))
 
 
@@ -110,7 +112,7 @@ def emptiness(rule: Rule, proof: Proof) -> Vacuous | Unknown | None:
         proof.shown.append(ASSUMED)
         return None
     held = [*proof.terms.facts, *proof.hypotheses, *proof.preferred]
-    answer = ask(held, proof.timeout_ms)
+    answer = ask(held, proof.steps)
     if answer.status == "unsat":
         conditions = ", ".join(map(str, hypotheses(rule)))
         return Vacuous(f"no array of more than 8 elements satisfies {conditions}")

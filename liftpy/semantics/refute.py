@@ -1,4 +1,9 @@
-"""Looking for sizes at which a rule is false."""
+"""Looking for sizes at which a rule is false.
+
+Both sides are computed with numbers (`trial`). Where these differ, they are written out (`free`),
+so that the witness can be read. A rule that was proved is tried as well, at a few small sizes: one
+that numbers refute shows a fault of the prover.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +21,8 @@ from liftpy.ir.types import Type, same_shape
 from liftpy.ir.walk import map_sizes, top_down
 from liftpy.primitives.transpose import Permutes
 from liftpy.rewrite.rule import Rule, with_indices
-from liftpy.semantics.free import FreeReader, Sizes, assignments, differences
+from liftpy.semantics.free import FreeReader, Sizes, TooLongError, assignments, differences
+from liftpy.semantics.trial import TrialReader
 from liftpy.semantics.verdict import Refuted
 
 #: How many sizes are written out in full; how many elements the arrays may have, and the result.
@@ -81,7 +87,7 @@ def refutation(rule: Rule, suggested: Sizes | None = None) -> Refuted | None:
     for at in allowed:
         grades[grade(at, measured)].append(at)
     for at in itertools.chain.from_iterable(spread(candidates) for candidates in grades):
-        if hold(assumed, at) and (found := difference(rule, at)) is not None:
+        if hold(assumed, at) and (found := witness(rule, at)) is not None:
             obligation, words = found
             given = [*(f"{name} = {at[name]}" for name in names), *indices]
             named = ", ".join(given)
@@ -167,8 +173,19 @@ def hold(conditions: Iterable[Constraint], at: Sizes) -> bool:
         return False
 
 
-def difference(rule: Rule, at: Sizes) -> tuple[str, str] | None:
-    """The first obligation that fails at given sizes, and how."""
+def witness(rule: Rule, at: Sizes) -> tuple[str, str] | None:
+    """The first obligation that fails at given sizes, and how, written out if that can be read."""
+    found = difference(rule, at, TrialReader(at, rule.assuming))
+    if found is None or found[0] != ELEMENTS_AGREE:
+        return found
+    try:
+        return difference(rule, at, FreeReader(at, rule.assuming)) or found
+    except TooLongError:
+        return found
+
+
+def difference(rule: Rule, at: Sizes, read: FreeReader) -> tuple[str, str] | None:
+    """The first obligation that fails at given sizes, and how, in the terms of a reader."""
     for primitive, condition in requirements(rule.right):
         if not hold([condition], at):
             return REQUIRES, f"{primitive} asks that {condition}"
@@ -183,7 +200,6 @@ def difference(rule: Rule, at: Sizes) -> tuple[str, str] | None:
         return None
     if any(size > MOST for size in at.values()):
         return None
-    read = FreeReader(at, rule.assuming)
     env = environment(rule, read)
     left, right = denote(rule.left, env, read), denote(rule.right, env, read)
     first = next(differences(left, right, read), None)
@@ -205,3 +221,48 @@ def environment(rule: Rule, read: FreeReader) -> dict[Param, object]:
         names = ", ".join(sorted(p.name for p in unbound))
         raise InternalError(f"rule {rule.name} has {names} on its right side only")
     return {p: read.leaf(p.name, p.type) for p in rule.left.free}
+
+
+# --- what was proved ----------------------------------------------------------------------------
+
+#: Sizes at which a proved rule is tried; how large they are and how many are looked at, in turn.
+POINTS, SMALL = 3, ((4, 600), (9, 600), (16, 4000))
+
+
+def points(rule: Rule) -> Iterator[Sizes]:
+    """Small sizes that keep what a rule assumes; some of two and more that differ come first."""
+    known = variables(rule)
+    assumed = hypotheses(rule)
+    for most, limit in SMALL:
+        allowed = [at for at in assignments(known, most, limit) if hold(assumed, at)]
+        if any(min(at.values(), default=2) > 1 for at in allowed) or most == SMALL[-1][0]:
+            allowed.sort(key=unlikely)
+            yield from allowed[:POINTS]
+            return
+
+
+def unlikely(at: Sizes) -> tuple[int, int, int]:
+    """How little sizes would show, and how large they are."""
+    small = sum(value < 2 for value in at.values())
+    return small, -len(set(at.values())), sum(map(abs, at.values()))
+
+
+def contradiction(rule: Rule) -> str | None:
+    """Sizes at which a rule gives different numbers, and where; None if it never did."""
+    rule, indices = with_permutations(rule)
+    for at in points(rule):
+        found = difference(rule, at, TrialReader(at, rule.assuming))
+        if found is not None:
+            named = ", ".join([*(f"{name} = {value}" for name, value in at.items()), *indices])
+            return f"{found[0]}: with {named}, {found[1]}" if named else ": ".join(found)
+    return None
+
+
+def tried(rule: Rule) -> Rule:
+    """A rule that was proved; InternalError if numbers refute it."""
+    if (words := contradiction(rule)) is not None:
+        raise InternalError(
+            f"rule {rule.name} was proved by the method '{rule.proof}', and numbers refute it"
+            f"\n  {words}\n  the proof method is not sound: nothing that it proved may be used"
+        )
+    return rule

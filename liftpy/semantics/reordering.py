@@ -14,8 +14,8 @@ import z3
 from liftpy.ir.nat import Nat, Var, atom, nat
 from liftpy.ir.pull import Value
 from liftpy.semantics.agree import Bool, Hypotheses, Proof
+from liftpy.semantics.dependence import named_in, replaced
 from liftpy.semantics.induction import SHAPE, fresh, whole
-from liftpy.semantics.laws import constants
 from liftpy.semantics.symbolic import Fold, Part, Read
 from liftpy.semantics.verdict import Open
 
@@ -127,16 +127,15 @@ def carried(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> 
 
     `C(init)` is the one side's start, and a step from `C(b)` leads to `C` of a step from `b`.
     """
-    whole_, term = (left, right) if isinstance(left, Part) else (right, left)
-    one = whole(whole_)
-    inside = constants(term)
-    names = [n for n in proof.reader.named if n.constant in inside]
+    fold, other = (left, right) if isinstance(left, Part) else (right, left)
+    one, term = whole(fold), proof.reader.scalar(other)
+    names = named_in(proof.reader, term)
     if len(names) != 1:
         raise Open(SHAPE, f"a side reads {len(names)} folds, not one")
     two = whole(names[0].value)
 
     def carry(accumulator: Any) -> Any:
-        return z3.substitute(term, (names[0].constant, accumulator))
+        return replaced(proof.reader, term, names[0].constant, accumulator)
 
     lengths = proof.terms.nat(one.length) == proof.terms.nat(two.length)
     proof.show("both sides fold over as many steps", lengths, hypotheses)

@@ -7,12 +7,14 @@ A floor quotient is a fresh integer `q` with `n = d*q + r` and `0 <= r < d` wher
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import math
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import z3
 
+from liftpy.deadline import check, seconds_left
 from liftpy.errors import InternalError
 from liftpy.ir.constraint import AtMost, Constraint, Divides, Equal, Everywhere, Stays
 from liftpy.ir.nat import (
@@ -35,8 +37,15 @@ from liftpy.primitives.transpose import Permutes
 Bool: TypeAlias = Any  # z3 has no types
 Int: TypeAlias = Any
 
-#: How long one query may take.
-TIMEOUT_MS = 5000
+#: What each solver may take for one query, in z3's own steps, which are the same on every machine;
+#: some 2 million are a second. No query that the catalogue's proofs rest on takes a tenth of it.
+STEPS = 5_000_000
+#: The same where there is another answer than the solver's, if it gives up.
+FEWER_STEPS = 1_000_000
+#: What each may take before the other is asked: nearly all that can be known is known by then.
+FIRST_STEPS = 100_000
+#: Seconds, where a call has no time limit.
+A_MONTH = 30 * 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +57,31 @@ class Answer:
     reason: str = ""
 
 
-def ask(
-    assertions: Iterable[Bool], timeout_ms: int = TIMEOUT_MS, context: z3.Context | None = None
-) -> Answer:
-    """Whether the assertions, made in a context, can hold together; a fresh solver each time.
+def ask(assertions: Iterable[Bool], steps: int = STEPS) -> Answer:
+    """Whether the assertions can hold together: a fresh solver, in a context of its own.
 
-    Of products of unknowns z3's solver without its pre-processing sometimes knows what the other
-    does not, so it is asked second.
+    So an answer depends neither on the machine nor on what was asked before: z3 orders terms by
+    age. Of products of unknowns z3's solver without its pre-processing often knows what the other
+    does not, so both are asked, with few steps first. `steps` limits each. Where the time limit of
+    a call ends meanwhile there is no answer, but TimeUp.
     """
     asked, reason = list(assertions), ""
-    for make in (z3.Solver, z3.SimpleSolver):
-        solver = make(ctx=context)
-        solver.set("timeout", timeout_ms)
-        solver.add(*asked)
-        result = solver.check()
-        if result == z3.unsat:
-            return Answer("unsat")
-        if result == z3.sat:
-            return Answer("sat", solver.model())
-        reason = solver.reason_unknown()
+    home = asked[0].ctx if asked else z3.main_ctx()
+    own = z3.Context()
+    moved = [assertion.translate(own) for assertion in asked]
+    for limit in sorted({min(FIRST_STEPS, steps), steps}):
+        for make in (z3.Solver, z3.SimpleSolver):
+            solver = make(ctx=own)
+            solver.set("rlimit", limit)
+            solver.set("timeout", math.ceil(1000 * seconds_left(A_MONTH)) + 1)
+            solver.add(*moved)
+            result = solver.check()
+            if result == z3.unsat:
+                return Answer("unsat")
+            if result == z3.sat:
+                return Answer("sat", solver.model().translate(home))
+            check()
+            reason = solver.reason_unknown()
     return Answer("unknown", reason=reason)
 
 
@@ -257,33 +272,56 @@ class Undecided:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What one access touches: an address over variables with ranges, where conditions hold."""
+
+    address: Nat
+    where: tuple[Constraint, ...] = ()
+
+    def variables(self) -> dict[str, Var]:
+        """The variables by name, those of the conditions too."""
+        sizes = (self.address, *(n for c in self.where for n in (c.left, c.right)))
+        return {a.name: a for n in sizes for a in n.atoms() if isinstance(a, Var)}
+
+
 def find_collision(
-    first: Nat,
-    second: Nat,
-    local: Collection[str],
+    first: Side,
+    second: Side,
+    local: Mapping[str, int],
     shared: Collection[str] = (),
-    timeout_ms: int = 1000,
+    later: Collection[str] = (),
 ) -> Collision | Undecided | None:
     """Whether two different work-items of a group may touch one address; None: they never do.
 
-    `first` and `second` are the addresses that two accesses touch, over variables with ranges. The
-    variables in `local` are the ids of a work-item within its group: the two work-items differ in
-    one of them. Those in `shared` (ids of the group, counters of loops around both accesses) are
-    the same for both. All others are each work-item's own. The answer does not depend on earlier
-    ones, and so the same witness is named in the same kernel.
+    The variables in `local` are the ids of a work-item within its group, each with how many there
+    are: the two work-items differ in one of them. Those in `shared` (ids of the group, counters of
+    loops around both accesses) are the same for both; those in `later` are larger for the second.
+    All others are each work-item's own. The answer does not depend on earlier ones, and so the same
+    witness is named in the same kernel.
     """
-    own: dict[str, Nat] = {}
-    ranges = {a.name: a for n in (first, second) for a in n.atoms() if isinstance(a, Var)}
-    ids = [name for name in local if name in ranges]
-    for name, v in ranges.items():
-        own[name] = atom(v) if name in shared else atom(Var(f"{name}'", v.low, v.high))
+    known = first.variables() | second.variables()
+    ids = {name: atom(Var(name, 0, count - 1)) for name, count in local.items()}
+    own = {
+        name: atom(known[name] if name in shared else Var(f"{name}'", v.low, v.high))
+        for name, v in second.variables().items()
+    }
+    own |= {name: atom(Var(f"{name}'", 0, count - 1)) for name, count in local.items()}
     context = z3.Context()
     terms = Terms(context)
-    here, there = terms.nat(first), terms.nat(second.substitute(own))
-    differ = [terms.nat(atom(ranges[name])) != terms.nat(own[name]) for name in ids]
-    unseen = len(ids) < len(local)  # work-items may differ in an id that neither address mentions
-    goal = [here == there] if unseen else [here == there, z3.Or(differ)]
-    answer = ask([*terms.facts, *goal], timeout_ms, context)
+    here, there = terms.nat(first.address), terms.nat(second.address.substitute(own))
+    goal = [
+        here == there,
+        z3.Or([terms.nat(mine) != terms.nat(own[name]) for name, mine in ids.items()]),
+        *(terms.condition(c) for c in first.where),
+        *(terms.condition(c.substitute(own)) for c in second.where),
+        *(
+            terms.nat(atom(known[name])) < terms.nat(own[name])
+            for name in later
+            if name in known and name in own
+        ),
+    ]
+    answer = ask([*terms.facts, *goal], FEWER_STEPS)
     if answer.status == "unsat":
         return None
     if answer.status == "unknown":
@@ -292,6 +330,8 @@ def find_collision(
     def read(n: Nat) -> int:
         return answer.model.eval(terms.nat(n), model_completion=True).as_long()
 
-    one = {name: read(atom(ranges[name])) for name in sorted(first.names() | set(ids))}
-    two = {name: read(own[name]) for name in sorted(second.names() | set(ids))}
-    return Collision(one, two, read(first))
+    one = {n: read(atom(known[n])) for n in sorted(first.address.names())}
+    two = {n: read(own[n]) for n in sorted(second.address.names())}
+    one |= {name: read(mine) for name, mine in ids.items()}
+    two |= {name: read(own[name]) for name in ids}
+    return Collision(one, two, read(first.address))

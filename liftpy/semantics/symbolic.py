@@ -16,7 +16,7 @@ from typing import Any
 import z3
 
 from liftpy.ir.nat import Nat, NatLike, nat
-from liftpy.ir.pull import Index, Parts, Pull, Value, prefixes
+from liftpy.ir.pull import ByName, Index, Parts, Pull, Value, prefixes
 from liftpy.ir.scalars import OPERATORS
 from liftpy.ir.types import BOOL, SCALARS, ArrayType, TupleType, Type, VectorType
 from liftpy.semantics.smt import Terms
@@ -66,7 +66,7 @@ class Read:
     length: Nat
 
 
-class SymbolicReader:
+class SymbolicReader(ByName):
     """Reads meanings as z3 terms."""
 
     def __init__(self, terms: Terms) -> None:
@@ -75,14 +75,15 @@ class SymbolicReader:
         self.reads: list[Read] = []
         self.clipped: dict[Nat, Nat] = {}
         self.states = 0
+        self.indices = 0
 
     def sort(self, t: Type) -> Any:
         """The sort of scalars of a type; of arrays, where one is an unknown function's argument."""
         if t == BOOL:
-            return z3.BoolSort()
+            return z3.BoolSort(self.terms.context)
         if isinstance(t, ArrayType | VectorType):
-            return z3.DeclareSort(f"[]{self.sort(t.element)}")
-        return z3.DeclareSort(str(t))
+            return z3.DeclareSort(f"[]{self.sort(t.element)}", self.terms.context)
+        return z3.DeclareSort(str(t), self.terms.context)
 
     def leaf(self, name: str, t: Type, *prefix: Any) -> Value:
         """A metavariable of a type, or an unknown function's result; `prefix` are its arguments."""
@@ -137,11 +138,11 @@ class SymbolicReader:
         if op in INTERPRETED:
             return INTERPRETED[op](*terms)
         if op == "!=":
-            return z3.Not(applied("operator ==", terms, z3.BoolSort()))
+            return z3.Not(applied("operator ==", terms, self.sort(BOOL)))
         if op in SCALARS:
             sort = self.sort(SCALARS[op])
         else:
-            sort = z3.BoolSort() if OPERATORS[op][1] else terms[0].sort()
+            sort = self.sort(BOOL) if OPERATORS[op][1] else terms[0].sort()
         return applied(f"operator {op}", terms, sort)
 
     def constant(self, value: float, sort: Any) -> Any:
@@ -149,7 +150,9 @@ class SymbolicReader:
         return z3.Const(f"{value}:{sort}", sort)
 
     def literal(self, value: float, t: Type) -> Value:
-        return z3.BoolVal(bool(value)) if t == BOOL else self.constant(value, self.sort(t))
+        if t == BOOL:
+            return z3.BoolVal(bool(value), self.terms.context)
+        return self.constant(value, self.sort(t))
 
     def inside(self, index: Index, length: NatLike) -> Value:
         at = self.terms.nat(index)
@@ -183,6 +186,11 @@ class SymbolicReader:
         """An accumulator of a shape of which nothing is known."""
         self.states += 1
         return self.unknown_like(shape, f"state {self.states}", ())
+
+    def anywhere(self) -> int:
+        """The number of an index of which nothing is known."""
+        self.indices += 1
+        return self.indices
 
     def unknown_like(self, shape: Value, name: str, path: tuple[Any, ...]) -> Value:
         """A value of a shape, its scalars unknown functions of the indices."""

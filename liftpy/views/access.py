@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from liftpy.errors import InternalError
 from liftpy.ir.lazy import lazy
 from liftpy.ir.nat import ZERO, Nat, NatLike, nat
-from liftpy.ir.pull import Parts, Pull, Value, known
+from liftpy.ir.pull import ByName, Parts, Pull, Value, known
 from liftpy.ir.scalars import operator_type
 from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, VectorType
 
@@ -202,7 +202,7 @@ class Variable:
 Term: TypeAlias = Load | Constant | FromIndex | Apply | Choice | Lanes | Variable
 
 
-class AccessReader:
+class AccessReader(ByName):
     """Reads meanings as terms over memory (see `ir.pull.Reader`).
 
     Equal terms are one object: a value may be mentioned many times, so a term is a graph, and what

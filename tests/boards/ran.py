@@ -17,7 +17,6 @@ def run(
     board: Path, bundle: Path, *options: str, device: str = "portable"
 ) -> subprocess.CompletedProcess:
     """What the program `board` prints."""
-    # Intel's runtime, which liftpy registers, cannot be loaded by a program of C.
     environment = {n: v for n, v in os.environ.items() if n != "OCL_ICD_VENDORS"}
     command = [str(board), "--bundle", str(bundle), "--device", device, *options]
     return subprocess.run(
@@ -33,6 +32,7 @@ def exported(
     chosen = [space.candidate(settings or {})] if draws is None else space.sample(draws, 0)
     bundle = Bundle(identity_of(space, 0, search="random"), tuple(chosen))
     write(bundle, folder)
+    (folder / "library.txt").unlink()  # the system's loader finds PoCL, and loads nothing else
     return bundle
 
 

@@ -1,16 +1,20 @@
 """The program `board`: what it refuses, finds wrong, and goes on with after a crash."""
 
 import hashlib
+import os
 import re
 import shutil
+import subprocess
 
 import pytest
 
+from liftpy.boards.bundle import Bundle, write
 from liftpy.boards.importing import import_results
 from liftpy.boards.results import read_results
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ResultsRefused
 from liftpy.explore.campaign import Campaign
+from liftpy.explore.exploring import identity_of, space_of
 from liftpy.primitives.text import parse
 from tests.boards.ran import altered, exported, run
 
@@ -218,3 +222,75 @@ def test_a_wrong_command_line_is_said(board, three, options, code, said):
     found = run(board, three[0], *options)
     assert found.returncode == code
     assert said in found.stderr
+
+
+def test_a_failed_run_makes_no_file_and_one_that_goes_on_appends(board, three, tmp_path):
+    folder, ids = three
+    csv = tmp_path / "results.csv"
+    lost = run(board, folder, "--output", str(csv), device="no such")
+    assert (lost.returncode, csv.exists()) == (1, False)
+    first = run(board, folder, "--output", str(csv), "--only", ids[0], "--repeats", "1")
+    assert (first.returncode, first.stdout) == (0, "")
+    # PoCL's limit is a part of the memory that is free now, so it is another the next time.
+    before, found = re.subn(r'("global_memory": )\d+', r"\g<1>4096", csv.read_text())
+    assert found == 1
+    csv.write_text(before)
+    then = run(board, folder, "--output", str(csv), "--repeats", "1")
+    assert then.returncode == 0, then.stderr
+    assert [row.candidate for row in read_results(csv).rows] == ids
+
+
+def test_the_device_of_the_bundle_is_the_one_that_is_used_or_it_says_so(board, three, pocl):
+    folder, _ = three
+    command = [str(board), "--bundle", str(folder), "--repeats", "1"]
+    plan = folder / "plan.txt"
+    text = plan.read_text()
+    assert f"\ndevice {pocl.name}\nplatform {pocl.platform}\n" in text
+    used = in_a_bare_shell(*command)
+    assert f"board: on {pocl.platform}: {pocl.name}, driver" in used.stderr
+    assert f'"name": "{pocl.name}"' in used.stdout
+    plan.write_text(text.replace(f"\ndevice {pocl.name}\n", "\ndevice Radeon\n"))
+    other = in_a_bare_shell(*command)
+    assert (other.returncode, other.stdout) == (1, "")
+    assert (
+        f"the bundle is for {pocl.platform}: Radeon, which is not here. There are:" in other.stderr
+    )
+    assert pocl.name in other.stderr
+    assert in_a_bare_shell(*command, "--device", "portable").returncode == 0, "it was asked for"
+
+
+def test_what_the_machine_lacks_is_said(board, three, tmp_path):
+    folder, _ = three
+    lacking = run(board, folder, "--library", str(tmp_path / "libNone.so"))
+    assert lacking.returncode == 1
+    assert "no OpenCL library can be loaded:\n" in lacking.stderr
+    assert "libNone.so: cannot open shared object file" in lacking.stderr
+    assert "or name the library: board --library FILE" in lacking.stderr
+    made = in_a_bare_shell("make", "CC=no-such-compiler", cwd=folder)
+    assert made.returncode != 0
+    assert "there is no C compiler no-such-compiler: install gcc or clang" in made.stderr
+
+
+def test_a_bundle_runs_on_the_machine_that_made_it(board, device, tmp_path):
+    """`make run` alone, on the device that liftpy takes, which a program of C would not find."""
+    program = parse("def thrice(x: [12]f32) = x |> map(x => x * 3)")
+    space = space_of(program, device)
+    bundle = Bundle(identity_of(space, 0, search="random"), (space.candidate({}),))
+    folder = tmp_path / "bundle"
+    write(bundle, folder)
+    for path in board.parent.glob("*"):  # built already
+        shutil.copy2(path, folder)
+    made = in_a_bare_shell("make", "run", cwd=folder)
+    assert made.returncode == 0, made.stderr
+    found = read_results(folder / "results.csv")
+    assert (found.device.name, found.device.platform) == (device.name, device.platform)
+    assert [row.outcome for row in found.rows] == ["measured"]
+    import_results(tmp_path / "a.db", found)
+
+
+def in_a_bare_shell(*command, cwd=None):
+    """A command without what liftpy has put into the environment."""
+    environment = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
+    return subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, check=False, env=environment, timeout=300
+    )

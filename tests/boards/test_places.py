@@ -48,7 +48,7 @@ def test_a_campaign_goes_on_after_one_candidate_was_imported(board, pocl, tmp_pa
     program = parse("def double(xs: [12]f32) = xs |> map(x => x + x)")
     space = space_of(program, pocl)
     whole = space.sample(5, 0)
-    chosen = space.candidate(whole[3].settings)
+    chosen = space.candidate(whole[3].assignment)
     write(Bundle(identity_of(space, 0, search="random"), (chosen,)), tmp_path / "bundle")
     (tmp_path / "results.csv").write_text(run(board, tmp_path / "bundle").stdout)
     path = tmp_path / "board.db"

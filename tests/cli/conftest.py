@@ -10,6 +10,11 @@ from liftpy.explore.candidate import program_text
 from tests.cli.said import PROGRAM, Said
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _shared(in_one_process):
+    """What commands have in common is made once."""
+
+
 @pytest.fixture
 def liftpy(capsys, monkeypatch, tmp_path):
     """Runs a command in an empty folder that has `tiny.lift`."""

@@ -20,6 +20,7 @@ from liftpy.explore.candidate import program_text
 from liftpy.explore.exploring import explore, space_of
 from liftpy.explore.inputs import inputs
 from liftpy.explore.schema import digest
+from liftpy.explore.seals import seal
 from liftpy.primitives import PRIMITIVES
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
@@ -136,7 +137,7 @@ def test_primitives_have_law_conditions_and_words(liftpy):
     assert {p["name"] for p in listed} == set(PRIMITIVES)
     refused = liftpy("primitives", "tak")
     assert refused.code == 1
-    assert "there is no primitive 'tak'; there are: map, " in refused.err
+    assert "there is no word 'tak'; did you mean take" in refused.err
 
 
 def test_prove_proves(liftpy):
@@ -319,6 +320,7 @@ def databases(tmp_path_factory):
         explore(PROGRAM, 1, db=folder / file)
     with sqlite3.connect(folder / "old.db") as old:
         old.execute("UPDATE campaign SET version = '0.0.9'")
+        seal(old)
     old.close()
     return folder
 
@@ -416,7 +418,7 @@ def test_without_a_device_the_message_says_how_to_get_one(tmp_path):
 
 def test_a_defect_is_named_as_one(tmp_path):
     (tmp_path / "sitecustomize.py").write_text(
-        "import liftpy.cli.language as language\n"
+        "import liftpy.cli.showing as language\n"
         "def broken(program):\n    raise KeyError('gid0')\n"
         "language.program_text = broken\n"
     )
@@ -457,7 +459,7 @@ def test_a_campaign_is_explored_read_plotted_and_replayed(liftpy):
     assert liftpy(*command).out == said.out, "nothing is measured anew"
 
     data = liftpy("pareto", "liftpy.db", "--json").json
-    assert data.keys() == {"program", "device", "devices", "front", "hypervolume"}
+    assert data.keys() == {"program", "device", "devices", "front", "rule", "hypervolume"}
     (volume,) = data["hypervolume"].values()
     assert len(volume["after_each"]) == 4
     row = data["front"][0]
@@ -500,6 +502,7 @@ def test_a_candidate_that_does_not_replay_is_said(liftpy):
         tampered.create_function("digest", 1, digest)
         tampered.execute("UPDATE build SET source = replace(source, '+', '-')")
         tampered.execute("UPDATE build SET source_sha = digest(source)")
+        seal(tampered)
         (key,) = tampered.execute("SELECT key FROM candidate").fetchone()
     tampered.close()
     said = liftpy("replay", "liftpy.db", key)

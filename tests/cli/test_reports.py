@@ -1,6 +1,7 @@
 """What commands say of campaigns that are there: tables, pictures, pages."""
 
 import io
+import itertools
 import json
 import re
 import shutil
@@ -8,6 +9,7 @@ import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -17,9 +19,13 @@ from liftpy.explore import exploring
 from liftpy.explore.campaign import Campaign
 from liftpy.explore.exploring import explore
 from liftpy.explore.outcome import Refused
+from liftpy.explore.pareto import rule
 from liftpy.explore.plot import drawn
+from liftpy.explore.reference import Reference
+from liftpy.explore.report import in_time
 from liftpy.explore.run import Progress, Standing
 from liftpy.explore.scale import Scale
+from liftpy.explore.seals import seal
 from liftpy.explore.search import SEARCHES
 from tests.cli.said import PROGRAM
 from tests.explore.spaces import small_space
@@ -31,7 +37,10 @@ LONG = "the driver did not build it: " + "[a very long reason] " * 20 + "\nwith 
 def campaign(tmp_path_factory):
     """Eight candidates, four of them made to have other outcomes than they had."""
     path = tmp_path_factory.mktemp("campaign") / "some.db"
-    explore(PROGRAM, 8, db=path, families=["plain", "direct"])
+    told = []
+    explore(PROGRAM, 8, db=path, families=["plain", "direct"], progress=told.append, again=False)
+    (standing,) = told[-1].standings
+    assert standing.front == len(Campaign.read(path).pareto()), "the live view counts this front"
     with sqlite3.connect(path) as tampered:
         for ordinal, kind, reason in ((1, "build_failed", LONG), (4, "refused", "too <b>large")):
             tampered.execute(
@@ -43,6 +52,7 @@ def campaign(tmp_path_factory):
             "DELETE FROM run WHERE candidate IN (SELECT candidate FROM outcome"
             " WHERE time_ns IS NULL)"
         )
+        seal(tampered)
     tampered.close()
     return Campaign.read(path)
 
@@ -171,6 +181,7 @@ def mixed(campaign, liftpy):
             db.execute(
                 "UPDATE outcome SET time_ns = time_ns * ? WHERE candidate = ?", (SLOWER, key)
             )
+        seal(db)
     db.close()
     return Campaign.read(Path("mixed.db"))
 
@@ -196,13 +207,21 @@ def test_times_of_several_devices_are_never_in_one_front(liftpy, mixed):
     assert OTHER.label.split()[0] in liftpy("candidates", "mixed.db").out.split()  # in two lines
 
 
+def test_the_rule_of_the_front_is_said_beside_it(liftpy, db):
+    assert rule("peak") in " ".join(liftpy("pareto", db).out.split())
+    assert rule("local") in " ".join(liftpy("pareto", db, "--axis", "local").out.split())
+    assert liftpy("pareto", db, "--axis", "local", "--json").json["rule"] == rule("local")
+
+
 def test_each_device_has_a_picture_of_its_own(mixed):
     """All that an axis shows fits its scale: with both on one, a factor of 1000 would be there."""
     figure = drawn(mixed, "peak")
     assert len(figure.axes) == 2
     for axes, part in zip(figure.axes, mixed.apart(), strict=True):
         assert part.device.name in axes.get_title()
-        places = [x for group in axes.collections[:-1] for x, _ in group.get_offsets()]
+        *families, best = (group.get_offsets() for group in axes.collections)
+        assert len(best) == len(part.pareto())
+        places = [x for family in families for x, _ in family]
         assert len(places) == sum(row.time_ns is not None for row in part.rows)
         times = [row.time_ns for row in part.rows if row.time_ns]
         scale = Scale.of(times, 0, 1, "time")
@@ -235,3 +254,42 @@ def test_a_search_is_tried_on_what_one_device_measured(liftpy, mixed):
 
 def test_the_version_is_said(liftpy):
     assert liftpy("--version").out == "liftpy 0.1.0\n"
+
+
+def test_a_run_is_held_against_what_is_stored_and_says_when_it_was_disturbed(
+    liftpy, db, monkeypatch
+):
+    best = Campaign.read(Path(db)).best()
+    data = liftpy("run", "tiny.lift", "--db", db, "--json").json
+    assert (data["id"], data["stored_ns"]) == (best.id, best.time_ns)
+    looks = itertools.chain([1.0], itertools.repeat(1.5))  # as if something else began to run
+    monkeypatch.setattr(Reference, "look", lambda _: next(looks))
+    said = liftpy("run", "tiny.lift", "--db", db).out
+    assert f"stored  {in_time(best.time_ns)} (" in said
+    assert "times as long)" in said
+    assert "disturbed: a fixed kernel took 1.50 times its usual time" in said
+
+
+def test_arrays_that_are_nan_everywhere_are_said(liftpy):
+    Path("p.lift").write_text("def p(x: [12]f32) = x |> map(x => x * 2)")
+    np.save("x.npy", np.full(12, np.nan, np.float32))
+    said = liftpy("run", "p.lift", "--input", "x=x.npy")
+    assert said.err.splitlines() == [
+        "note: x is NaN in all of its 12 elements",
+        "note: the result is NaN in all of its 12 elements",
+    ]
+    Path("q.lift").write_text("def q(x: [12]f32) = x |> map(x => sqrt(-1 - x * x))")
+    said = liftpy("explore", "q.lift", "--samples", 1, "--db", "q.db", "--no-again")
+    assert (
+        "note: the meaning of the result is NaN in all of its 12 elements that are compared: that "
+        "a candidate is right says nothing there" in said.err
+    )
+
+
+def test_a_space_of_one_candidate_says_so(liftpy):
+    Path("one.lift").write_text("def one(x: [1]f32) = x |> map(x => x * 2)")
+    bound = ("--set", "family=plain", "--set", "map=glb0")
+    sentence = "there is nothing to choose, and no front to find"
+    assert sentence in liftpy("space", "one.lift", *bound).out
+    assert sentence in liftpy("explore", "one.lift", *bound, "--db", "one.db").err
+    assert sentence not in liftpy("space", "tiny.lift", "--set", "family=plain").out

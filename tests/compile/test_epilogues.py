@@ -9,11 +9,11 @@ import pytest
 
 from liftpy.compile import compile_candidate, skeletons
 from liftpy.constraints.device import Device
-from liftpy.explore.candidate import FAMILY
 from liftpy.explore.exploring import space_of
 from liftpy.ir.expr import Program
 from liftpy.opencl.kernel import Module
 from liftpy.primitives.text import parse
+from liftpy.rewrite.skeleton import FAMILY
 from liftpy.rewrite.strategies.epilogue import fused_inward
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from liftpy.rewrite.strategy import Failure
@@ -22,6 +22,8 @@ from liftpy.workloads import Convolution, convolution, workload
 from tests.batch import results
 from tests.compile.test_families import direct
 from tests.compile.test_programs import inputs
+
+pytestmark = pytest.mark.usefixtures("derived_once")
 
 TIMES = """map(row => b |> transpose |> map(column =>
     zip(row, column) |> map(mul) |> reduce(add, 0)))"""

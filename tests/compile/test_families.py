@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +12,6 @@ from liftpy.compile import compile_candidate, compile_program, skeletons
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import Device
 from liftpy.constraints.draw import Space
-from liftpy.explore.candidate import Candidate
-from liftpy.explore.space import Space as Candidates
 from liftpy.ir.expr import Program
 from liftpy.opencl.kernel import Module
 from liftpy.rewrite.skeleton import Skeleton
@@ -21,9 +20,9 @@ from liftpy.rewrite.strategy import replay
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import Convolution, convolution, matmul, workload
 from tests.batch import results
+from tests.draws import draws, some
 from tests.oclgrind import check_all_under_oclgrind
-from tests.spaces import derived
-from tests.thinned import thinned
+from tests.thinned import first, is_first
 
 LAYERS: dict[str, Convolution] = {
     "prime": Convolution(3, 11, 13, 5, (3, 3), (1, 1), (1, 1, 1, 1)),
@@ -71,24 +70,20 @@ def direct(layer: Convolution, x: np.ndarray, w: np.ndarray, b: np.ndarray) -> n
 
 @pytest.mark.parametrize("family", list(FAMILIES))
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_every_drawn_candidate_is_right(runtime: Device, name: str, family: str) -> None:
+def test_every_drawn_candidate_is_right(
+    runtime: Device, name: str, family: str, kept: Path
+) -> None:
     """What the constraints allow compiles, runs and agrees with numpy in float64."""
     arrays, expected = data(name)
-    drawn = candidates(name, runtime, family, DRAWS)
+    drawn = draws(program(name), first(), DRAWS, kept, (family,))
+    tried = drawn if is_first(runtime) else some(drawn, program(name), runtime)
     if family in {"plain", "direct"} or (family == "staged" and name in TILED):
-        assert drawn
-    tried = thinned(drawn, runtime)
-    modules = [compile_candidate(c.skeleton, c.assignment) for c in tried]
+        assert tried
+    modules = [d.module for d in tried]
     given = [arrays[p.name] for p in program(name).params]
-    for candidate, got in zip(tried, results(runtime, modules, given), strict=True):
+    for draw, got in zip(tried, results(runtime, modules, given), strict=True):
         error = np.abs(got - expected).max() / np.abs(expected).max()
-        assert error <= 1e-5, (candidate, error)
-
-
-def candidates(name: str, device: Device, family: str, draws: int) -> list[Candidate]:
-    """Drawn candidates of a family; its skeletons take turns."""
-    made = derived(program(name), (family,))
-    return Candidates.of(program(name), device, made).sample(draws, seed=11)
+        assert error <= 1e-5, (draw.label, error)
 
 
 def example(family: str, name: str = "four channels") -> list[tuple[Skeleton, dict[str, int]]]:
@@ -107,7 +102,7 @@ def example(family: str, name: str = "four channels") -> list[tuple[Skeleton, di
 @pytest.mark.slow
 @pytest.mark.oclgrind
 @pytest.mark.parametrize("family", list(FAMILIES))
-def test_no_race_and_no_stray_access(family: str) -> None:
+def test_no_race_and_no_stray_access(family: str, kept: Path) -> None:
     """Oclgrind finds no race, no out-of-bounds access and no uninitialised read in any layer.
 
     Small ones of those that are drawn, since Oclgrind is slow.
@@ -115,11 +110,10 @@ def test_no_race_and_no_stray_access(family: str) -> None:
     jobs, cases = [], []
     for name in PROGRAMS:
         arrays, _ = data(name)
-        drawn = candidates(name, generic(), family, DRAWS)
-        modules = {c: compile_candidate(c.skeleton, c.assignment) for c in drawn}
-        for c in sorted(drawn, key=lambda c: work_items(modules[c]))[:WATCHED]:
-            jobs.append((modules[c], arrays))
-            cases.append((name, str(c)))
+        drawn = draws(program(name), generic(), DRAWS, kept, (family,))
+        for draw in sorted(drawn, key=lambda d: work_items(d.module))[:WATCHED]:
+            jobs.append((draw.module, arrays))
+            cases.append((name, draw.label))
     if family in {"plain", "direct"}:
         assert {name for name, _ in cases} == set(PROGRAMS)
     for (name, key), (got, complaints) in zip(cases, check_all_under_oclgrind(jobs), strict=True):
@@ -165,16 +159,16 @@ def test_memory_figures() -> None:
 def test_same_seed_same_sources() -> None:
     """Deriving, drawing and compiling again gives the same text, byte for byte."""
     fresh = convolution(LAYERS["prime"], "layer")
-    for first, second in zip(skeletons(program("prime")), skeletons(fresh), strict=True):
-        assert first == second
+    for one, other in zip(skeletons(program("prime")), skeletons(fresh), strict=True):
+        assert one == other
         device = generic()
         for a, b in zip(
-            Space(collect(first, device)).sample(3, 5),
-            Space(collect(second, device)).sample(3, 5),
+            Space(collect(one, device)).sample(3, 5),
+            Space(collect(other, device)).sample(3, 5),
             strict=True,
         ):
             assert a == b
-            assert compile_candidate(first, a).source == compile_candidate(second, b).source
+            assert compile_candidate(one, a).source == compile_candidate(other, b).source
 
 
 def generic() -> Device:

@@ -22,6 +22,8 @@ from tests.oclgrind import check_all_under_oclgrind
 from tests.spaces import space
 from tests.thinned import thinned
 
+pytestmark = pytest.mark.usefixtures("derived_once")
+
 XS_YS = "xs: [7]f32, ys: [5]f32"
 XS, XSS, XSSS = "xs: [7]f32", "xss: [3][5]f32", "xsss: [2][3][5]f32"
 DOUBLE = "mapGlb(0, x => x * 2 + 1)"
@@ -235,5 +237,5 @@ def test_every_form_of_a_program_with_layouts_is_right(runtime: Device, name: st
 )
 def test_only_what_is_read_again_has_a_kernel_of_its_own(name: str, kernels: int) -> None:
     candidate = space_of(parse(PROGRAMS[name]), generic()).candidate({})
-    source = compile_program(candidate.skeleton.at(candidate.assignment)).module.source
+    source = compile_program(candidate.skeleton.at(candidate.point)).module.source
     assert source.count("__kernel") == kernels

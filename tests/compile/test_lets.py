@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from liftpy.compile import compile_program
+from liftpy.compile import compile_candidate, compile_program
 from liftpy.constraints.device import Device
 from liftpy.explore.inputs import inputs
+from liftpy.explore.space import Space
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.session import Session
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
+from tests.batch import results
 from tests.compile.test_tuples import alike
+from tests.spaces import derived
 
 DEPTH = 24  # written out, 2^24 copies of the innermost value
 LONGEST = 30_000  # characters: lanes and registers have copies each
@@ -147,3 +150,28 @@ def test_a_value_is_computed_where_it_belongs(name: str) -> None:
     places = [source.find(line) for line in wanted]
     assert -1 not in places, source
     assert places == sorted(places), source
+
+
+BESIDE = {
+    "an input": "let p = (xs |> map(x => x * 3), ys) in (zip(p.0, p.0 |> map(x => x - 1)), p.1)",
+    "a view": "let p = (ys |> reorder(i => 4 - i, i => 4 - i), xs |> map(x => x * 3)) "
+    "in (p.1, p.0)",
+    "a fold": "let p = (xs |> map(x => x * 3), ys |> reduce((s, y) => s * 3 - y, 1)) in "
+    "p.0 |> map(x => x - p.1)",
+    "fewer dimensions": "let p = (xs |> map(x => x * 3), ys |> map(y => xs |> map(x => x * y))) "
+    "in zip(p.0, p.1 |> transpose |> map(reduce((s, x) => s * 3 - x, 0)))",
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_a_name_for_what_is_computed_beside_what_is_not_has_kernels(
+    runtime: Device, name: str
+) -> None:
+    """One kernel for both would have every work-item store what has no work-items of its own."""
+    program = parse(f"def p(xs: [8]i32, ys: [5]i32) = {BESIDE[name]}")
+    arrays = tuple(inputs(program).values())
+    drawn = list(Space.of(program, runtime, derived(program)).sample(3, 1))
+    modules = [compile_candidate(c.skeleton, c.assignment) for c in drawn]
+    assert modules
+    for got in results(runtime, modules, arrays):
+        alike(got, evaluate(program, *arrays))

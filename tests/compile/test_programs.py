@@ -11,13 +11,14 @@ import pytest
 from liftpy.compile import compile_candidate, compile_program
 from liftpy.constraints.device import Device
 from liftpy.errors import TypeRefused
-from liftpy.explore.candidate import FAMILY, Candidate
+from liftpy.explore.candidate import Candidate
 from liftpy.explore.exploring import space_of
 from liftpy.explore.kernel import compile_to_kernel
 from liftpy.explore.space import Member, Space
 from liftpy.ir.expr import Program
 from liftpy.opencl.session import Session
 from liftpy.primitives.text import parse
+from liftpy.rewrite.skeleton import FAMILY
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import matmul
 from tests.batch import results
@@ -25,6 +26,8 @@ from tests.compile.test_families import generic
 from tests.compile.test_tuples import right_in_every_family
 from tests.spaces import space
 from tests.thinned import thinned
+
+pytestmark = pytest.mark.usefixtures("derived_once")
 
 PRODUCT = "xss |> map(row => kss |> map(column => zip(row, column) |> {}))"
 LARGER = "fun larger(x: f32, y: f32) = max(x, y) laws associative, commutative, neutral -inf\n"
@@ -267,7 +270,9 @@ def test_helpers_for_indices_have_names_of_their_own(runtime: Device, name: str)
 def test_a_block_stays_in_vector_registers(runtime: Device, level: str) -> None:
     """Accumulators are declared as vectors and never put together from scalars."""
     settings = {"v": 4, "kappa": 8, "sigma": 2, "level": level}
-    kernel = compile_to_kernel(matmul(6, 5, 8), settings, "direct", runtime)
+    program = matmul(6, 5, 8)
+    chosen = space_of(program, runtime).candidate({FAMILY: "direct", **settings})
+    kernel = compile_to_kernel(program, chosen.assignment, device=runtime)
     kernel.close()
     assert "float4 acc" in kernel.sources
     assert "(float4)(acc" not in kernel.sources

@@ -8,8 +8,8 @@ import pytest
 
 from liftpy.compile import compile_candidate
 from liftpy.constraints.device import Device
-from liftpy.explore.candidate import FAMILY
 from liftpy.primitives.text import parse
+from liftpy.rewrite.skeleton import FAMILY
 from tests.compile.test_families import generic
 from tests.compile.test_programs import inputs, right
 from tests.oclgrind import check_all_under_oclgrind

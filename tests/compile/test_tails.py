@@ -22,6 +22,8 @@ from tests.compile.test_programs import agree, inputs, lowered, right
 from tests.oclgrind import check_all_under_oclgrind
 from tests.thinned import thinned
 
+pytestmark = pytest.mark.usefixtures("derived_once")
+
 DRAWS = 5  # of a program; its structural choices take turns
 
 PROGRAMS: dict[str, Program] = {

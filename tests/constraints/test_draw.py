@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from math import comb, prod
 
 import pytest
@@ -28,7 +29,15 @@ from tests.constraints.examples import (
 SMALL = [*range(60), 1302, 1420, 2355]  # the last three have sums over one divisor
 
 
+@cache
+def made(seed):
+    """A random system; several tests ask for the same one."""
+    return random_system(seed)
+
+
+@cache
 def points_of(found):
+    """All points, by brute force."""
     return [point for point in every_point(found) if satisfies(found, point)]
 
 
@@ -38,7 +47,7 @@ def as_rows(assignments):
 
 @pytest.mark.parametrize("seed", SMALL)
 def test_points_are_those_of_brute_force(seed):
-    found = random_system(seed)
+    found = made(seed)
     space = Space(found)
     points = points_of(found)
     assert space.count() == len(points)
@@ -49,7 +58,7 @@ def test_points_are_those_of_brute_force(seed):
 
 @pytest.mark.parametrize("seed", SMALL)
 def test_a_point_is_found_where_there_is_one(seed):
-    found = random_system(seed)
+    found = made(seed)
     point = first(found)
     assert (point is not None) == bool(points_of(found))
     assert point is None or satisfies(found, point)
@@ -57,7 +66,7 @@ def test_a_point_is_found_where_there_is_one(seed):
 
 @pytest.mark.parametrize("seed", SMALL)
 def test_the_published_sampler_finds_the_same_points(seed):
-    found = random_system(seed)
+    found = made(seed)
     drawn = list(Space(found).draws(seed, "incremental"))
     rows = as_rows(drawn)
     assert rows == sorted(set(rows))
@@ -66,14 +75,14 @@ def test_the_published_sampler_finds_the_same_points(seed):
 
 
 def test_random_systems_are_worth_counting():
-    counts = [len(points_of(random_system(seed))) for seed in SMALL]
+    counts = [len(points_of(made(seed))) for seed in SMALL]
     assert sum(count > 5 for count in counts) >= 15
     assert sum(count == 0 for count in counts) >= 5
 
 
-@pytest.mark.parametrize("seed", [s for s in SMALL if len(points_of(random_system(s))) <= 40])
+@pytest.mark.parametrize("seed", [s for s in SMALL if len(points_of(made(s))) <= 40])
 def test_the_count_is_the_number_of_models_of_z3(seed):
-    found = random_system(seed)
+    found = made(seed)
     context = z3.Context()
     variables = {p.name: z3.Int(p.name, context) for p in found.parameters}
     solver = z3.Solver(ctx=context)

@@ -36,7 +36,7 @@ def test_draws_keep_every_condition_in_plain_integers(name):
         space = Space.of(program, device, derived)
         systems = {m.skeleton.key: m.system for m in space.members}
         for candidate in itertools.islice(space.draws(seed=3), 60):
-            system, point = systems[candidate.skeleton.key], candidate.assignment
+            system, point = systems[candidate.skeleton.key], candidate.point
             assert all(p.low <= point[p.name] <= p.high for p in system.parameters)
             assert [str(c) for c in system.clauses if not c.constraint.holds(point)] == []
 
@@ -65,16 +65,16 @@ def test_the_text_of_what_is_drawn_has_the_sizes_that_were_estimated(name, monke
     program = lp.workload(name)
     space = Space.of(program, DEFAULT_DEVICE, skeletons(program))
     for candidate in space.sample(30, seed=2):
-        module = compile_candidate(candidate.skeleton, candidate.assignment)
+        module = compile_candidate(candidate.skeleton, candidate.point)
         texts = faults.kernels(module.source)
         measured = [faults.registers(text)[1] for text in texts]
         with monkeypatch.context() as patch:
             patch.setattr(generate, "unswitched", lambda block: block)
-            plain = compile_candidate(candidate.skeleton, candidate.assignment)
+            plain = compile_candidate(candidate.skeleton, candidate.point)
         assert max(measured) == module.memory.private <= PRIVATE_LIMIT
         cut = chain(candidate.skeleton.program).kernels
         for kernel, text, one in zip(cut, texts, faults.kernels(plain.source), strict=True):
-            estimate = int(statements(kernel.body).value(candidate.assignment))
+            estimate = int(statements(kernel.body).value(candidate.point))
             twice = 2 if " next" in text else 1
             assert faults.statements(one) <= twice * estimate, (candidate, kernel.name)
             assert faults.statements(text) <= 3 * faults.statements(one), (candidate, kernel.name)

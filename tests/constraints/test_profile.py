@@ -1,5 +1,6 @@
 """Devices that are not attached: what their files say, and what is said of files that are wrong."""
 
+import os
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -119,6 +120,10 @@ WRONG = {
     "a name that is missing": ('name = "Mali-G72"\n', ""),
     "a name that is a number": ('name = "Mali-G72"', "name = 72"),
     "nothing": (TEXT, ""),
+    "brackets in brackets": (TEXT, f"name = {'[' * 5000}{']' * 5000}"),
+    "tables in tables": ("value = 384\n", f"value{'.a' * 5000} = 1\n"),
+    "a number of 5000 digits": ("value = 384\n", f"value = {'1' * 5000}\n"),
+    "a number of 64 bits": ("value = 384\n", f"value = {2**63}\n"),
 }
 
 
@@ -150,5 +155,8 @@ def test_a_file_that_is_not_there_is_said(tmp_path):
         ):
             profile(name)
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(LiftError, match="cannot be read: no UTF-8 text"):
+    with pytest.raises(LiftError, match="cannot be read: it is no UTF-8 text"):
         profile(str(tmp_path / "bytes.toml"))
+    os.mkfifo(tmp_path / "pipe.toml")
+    with pytest.raises(LiftError, match="cannot be read: it is a pipe, not a file"):
+        profile(str(tmp_path / "pipe.toml"))

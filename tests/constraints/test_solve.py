@@ -95,9 +95,9 @@ def test_a_hard_query_is_given_up():
     ranges = dict.fromkeys("abcd", (1, 10**6))
     a, b, c, d = sizes(**ranges)
     found = system(ranges, equal(a * b * c * d + a * b, nat(10**20 + 39)))
-    verdict = feasible(found, seconds=0.05)
+    verdict = feasible(found, steps=20_000)
     assert isinstance(verdict, Unknown)
-    assert "gave up within 0.05 s" in verdict.reason
+    assert "gave up within 20,000 steps" in verdict.reason
 
 
 def test_the_range_of_a_gather_is_a_condition_like_others():
@@ -125,12 +125,12 @@ def test_a_tightened_range_is_that_of_the_points(seed):
             assert isinstance(verdict, Infeasible)
 
 
-def test_a_range_is_not_tightened_without_time():
+def test_a_range_is_not_tightened_without_steps():
     ranges = dict.fromkeys("abcd", (1, 10**6))
     a, b, c, d = sizes(**ranges)
     found = system(ranges, equal(a * b * c * d + a * b, nat(10**20 + 39)))
-    assert isinstance(tightened(found, "a", seconds=0.05), Unknown)
-    assert isinstance(implied(found, Clause(at_most(a, 7), ("I",)), seconds=0.05), Unknown)
+    assert isinstance(tightened(found, "a", steps=20_000), Unknown)
+    assert isinstance(implied(found, Clause(at_most(a, 7), ("I",)), steps=20_000), Unknown)
 
 
 @pytest.mark.parametrize("seed", range(40))

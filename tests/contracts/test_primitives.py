@@ -35,7 +35,7 @@ from liftpy.semantics.contract import (
     prove_instance,
     prove_primitive,
 )
-from liftpy.semantics.smt import TIMEOUT_MS
+from liftpy.semantics.smt import STEPS
 from liftpy.semantics.verdict import Proved, Refuted
 
 size, step = var("size", None), var("step", None)
@@ -159,7 +159,7 @@ def test_clause_that_stands_by_definition_is_not_needed(name, clause, monkeypatc
     clauses = tuple(primitive.requires(*(p.type for p in params)))
     others = {c: why for c, why in primitive.by_definition.items() if c != clause}
     monkeypatch.setattr(PRIMITIVES[name], "by_definition", others)
-    idle = [str(c) for c in needless(primitive, params, clauses, TIMEOUT_MS)]
+    idle = [str(c) for c in needless(primitive, params, clauses, STEPS)]
     assert idle == [clause], "what is needed wants no excuse"
 
 

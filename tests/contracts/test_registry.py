@@ -134,6 +134,8 @@ import liftpy as lp
 from liftpy.cli.primitives import page
 from liftpy.compile import compile_program
 from liftpy.primitives import PRIMITIVES
+from liftpy.rewrite.ledger import is_recorded
+from liftpy.rewrite.rules import RULES
 from liftpy.semantics.contract import prove_primitive
 from liftpy.semantics.reference import reference
 from liftpy.semantics.verdict import Proved
@@ -151,6 +153,7 @@ np.testing.assert_array_equal(reference(program, xs), np.repeat(xs, 3) * 2)
 assert program.body.params[0] >> lp.stretch(3) == program.body.body.args[0]
 assert "xs[(gid0 / 3)]" in compile_program(program).module.source
 assert "## stretch" in page()
+assert all(map(is_recorded, RULES.values())), "a new layout voids a proof"
 try:
     lp.parse("def p(xs: [5]f32) = xs |> stretch(0)")
 except lp.LiftError as error:

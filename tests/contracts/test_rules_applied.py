@@ -16,7 +16,8 @@ from liftpy.ir.expr import Expr, FunCall, FunVar, Lambda, Literal, Param, Primit
 from liftpy.ir.nat import nat, var
 from liftpy.ir.types import F32, I32, ArrayType, TupleType, Type, TypeVar, VectorType
 from liftpy.ir.walk import constant_fields, top_down
-from liftpy.primitives.lang import add, eta, map, reduce
+from liftpy.primitives.functions import function
+from liftpy.primitives.lang import add, map, reduce
 from liftpy.rewrite.match import Bindings, instantiate, match
 from liftpy.rewrite.rule import INDEX, ValueVar
 from liftpy.rewrite.rules import RULES
@@ -73,7 +74,7 @@ class Instance:
                         self.give(value)
             if isinstance(part, FunCall) and isinstance(part.fun, FunVar):
                 f = part.fun
-                known = eta(add, (F32, F32)) if f.name in self.lawful else None
+                known = function(add, (F32, F32)) if f.name in self.lawful else None
                 made = known or self.function(f, len(self.found.functions) + 1)
                 self.found.functions.setdefault(f.name, made)
 

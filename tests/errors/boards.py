@@ -17,6 +17,7 @@ from liftpy.explore.candidate import Candidate
 from liftpy.explore.compiling import source_sha
 from liftpy.explore.exploring import identity_of, space_of
 from liftpy.explore.schema import digest
+from liftpy.explore.seals import seal
 from liftpy.explore.store import Store
 
 SPACE = space_of(lp.parse("def double(xs: [12]f32) = xs |> map(x => x + x)"), DEFAULT_DEVICE)
@@ -114,6 +115,19 @@ TEXTS = {
     "results_of_other_kernels": printed(row(sha="0" * 64)),
     "results_with_a_launch_too_many": printed(row(times_ns="30 1")),
     "results_with_other_buffers": printed(row(allocated="1")),
+    "results_with_a_size_of_two_values": printed(row(sizes="a=1 a=2")),
+    "results_with_a_time_of_zero": printed(row(times_ns="30;0;20")),
+    "results_of_a_campaign_nested_deeply": printed(row()).replace(
+        '"settings": {', '"settings": ' + "[" * 5000 + "{"
+    ),
+    "results_with_a_key_twice": printed(row()).replace('"seed": 0', '"seed": 0, "seed": 0'),
+    "results_with_nan_as_a_number": printed(row()).replace('"seed": 0', '"seed": NaN'),
+    "results_of_a_campaign_that_is_a_list": printed(row(), campaign=[]),
+    "results_of_a_text_that_is_no_program": printed(row(), campaign={**CAMPAIGN, "text": "x"}),
+    "results_of_a_program_of_another_name": printed(row(), campaign={**CAMPAIGN, "program": "x"}),
+    "results_of_a_kernel_that_there_is_not": printed(
+        row(outcome="refused", detail="kernel=x figure=group number=1")
+    ),
     "results_whose_detail_does_not_fit": printed(row(outcome="wrong", detail="element=3")),
 }
 
@@ -155,10 +169,16 @@ def bundle_where_nothing_can_be_written(folder):
 
 
 @case
+def bundle_in_a_folder_of_too_long_a_name(folder):
+    write(Bundle(IDENTITY, (PLAIN,)), folder / ("a" * 300))
+
+
+@case
 def bundle_of_kernels_that_are_no_longer_made(folder):
     imported(printed(row()), folder)
     with sqlite3.connect(folder / "a.db") as there:
         by_hand = ("// by hand", digest("// by hand"))
         there.execute("UPDATE build SET source = ?, source_sha = ?", by_hand)
+        seal(there)
     there.close()
     Bundle.stored(folder / "a.db", [PLAIN.key])

@@ -5,6 +5,7 @@ A case is a function of an empty folder; what it raises is compared with
 """
 
 import json
+import os
 import shutil
 import sqlite3
 import sys
@@ -17,12 +18,14 @@ import numpy as np
 
 import liftpy as lp
 from liftpy.cli import main
+from liftpy.cli.arguments import read_array
 from liftpy.compile import compile_candidate, compile_program
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.draw import Space as Points
 from liftpy.constraints.explain import explain
 from liftpy.constraints.profile import FOLDER
+from liftpy.constraints.profile import read as read_profile
 from liftpy.constraints.system import Clause, ConstraintSystem
 from liftpy.errors import WorkerRefused
 from liftpy.explore.campaign import Campaign
@@ -32,15 +35,16 @@ from liftpy.explore.measure import Measurer
 from liftpy.explore.messages import Setup
 from liftpy.explore.rehearsal import rehearse
 from liftpy.explore.replay import replay, stored_candidate
-from liftpy.explore.report import page
+from liftpy.explore.report import page, plot
 from liftpy.explore.schema import digest
+from liftpy.explore.seals import seal
 from liftpy.explore.search import named
 from liftpy.explore.store import Store
 from liftpy.explore.workers import Workers, connect
+from liftpy.files.reading import read_text
 from liftpy.ir.constraint import at_most
 from liftpy.ir.expr import FunCall, Lambda, Literal, Param, Program, ScalarOp
 from liftpy.ir.nat import var
-from liftpy.ir.types import TupleType
 from liftpy.opencl.arguments import check_launch, check_memory, check_times
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.session import Session
@@ -69,7 +73,7 @@ from tests.cli.test_cli import FILES
 from tests.cli.test_cli import REFUSALS as COMMANDS
 from tests.constraints.examples import four_stages
 from tests.constraints.skeletons import doubling
-from tests.errors import boards
+from tests.errors import boards, embedded
 from tests.explore.clusters import cluster
 from tests.explore.spaces import small_space
 from tests.explore.test_store import IDENTITY, filled
@@ -77,7 +81,7 @@ from tests.opencl.modules import COPY, SOURCE, W, X, Y, saxpy, single
 from tests.refuted.test_false_twins import FALSE
 
 Case = Callable[[Path], object]
-CASES: dict[str, Case] = dict(boards.CASES)
+CASES: dict[str, Case] = boards.CASES | embedded.CASES
 
 TWELVE = lp.array(lp.f32, 12)
 DOUBLE = lp.parse("def double(xs: [12]f32) = xs |> map(x => x + x)")
@@ -101,52 +105,61 @@ def ones(*shape: int) -> np.ndarray:
     return np.ones(shape, np.float32)
 
 
-# --- the embedded form --------------------------------------------------------------------------
+@case
+def text_of_too_many_words(_folder):
+    lp.parse("def f(x: [8]f32) = x" + " |> map(x => x)" * 20_000)
 
 
-def embedded(name: str, body: Callable[..., object], *types: lp.Type) -> None:
-    """A case of a program written in Python."""
-
-    def run(_folder: Path) -> object:
-        body.__annotations__ = dict(zip(["xs", "ys"], types or (TWELVE,), strict=False))
-        return lp.program(body)
-
-    CASES[name] = run
-
-
-def with_truth_value(xs):
-    return xs >> lp.map(lambda x: x if x < 0 else -x)
-
-
-embedded("array_taken_apart", lambda xs: next(iter(xs)))
-embedded("truth_value", with_truth_value)
-embedded("user_function_of_too_few", lambda xs: xs >> lp.map(lambda x: lp.add(x) + x))
-embedded("function_of_too_many", lambda xs: xs >> lp.map(lambda x, y: x))
-embedded("section_as_operator", lambda xs: xs >> lp.reduce(lp.split(2), 0))
-embedded("user_function_as_map", lambda xs: xs >> lp.map(lp.add))
-embedded("number_as_result", lambda xs: xs >> lp.map(lambda x: "x"))
-embedded("scalar_mapped", lambda xs: xs >> lp.map(lp.map(lambda x: x)))
-embedded("permutation_without_inverse", lambda xs: xs >> lp.reorder(3 * lp.var("i") % 7))
-embedded("divisor", lambda xs: xs >> lp.split(5))
-embedded("word_with_a_number_too_few", lambda xs: xs >> lp.take())
-embedded("border_with_too_few_amounts", lambda xs: xs >> lp.pad_clamp2d(1, 1))
-embedded(
-    "fold_of_integers_from_a_fraction",
-    lambda xs: xs >> lp.reduce(lp.add, 0.5),
-    lp.array(lp.i32, 12),
-)
-embedded(
-    "fold_of_arrays_from_a_number",
-    lambda xs: xs >> lp.reduce(lambda a, _: a, (0, 0)),
-    lp.array(TupleType((lp.array(lp.f32, 2), lp.f32)), 4),
-)
+# --- files ---------------------------------------------------------------------------------------
 
 
 @case
-def parameter_without_a_type(_folder):
-    @lp.program
-    def doubled(xs):
-        return xs >> lp.map(lambda x: x + x)
+def file_that_is_too_large(folder):
+    with (folder / "huge.lift").open("wb") as file:
+        file.truncate(1 << 40)
+    command("show", "huge.lift")
+
+
+@case
+def file_that_cannot_be_read_to_the_end(_folder):
+    read_text(Path("/proc/self/mem"), 100)
+
+
+@case
+def file_that_is_longer_than_it_says(_folder):
+    read_text(Path("/proc/self/maps"), 100)
+
+
+@case
+def file_that_is_a_pipe(folder):
+    os.mkfifo(folder / "pipe.lift")
+    command("show", "pipe.lift")
+
+
+@case
+def array_of_objects(folder):
+    np.save(folder / "x.npy", np.array([None]), allow_pickle=True)
+    read_array("x", folder / "x.npy")
+
+
+@case
+def array_that_is_cut_off(folder):
+    np.save(folder / "x.npy", ones(3))
+    (folder / "x.npy").write_bytes((folder / "x.npy").read_bytes()[:-1])
+    read_array("x", folder / "x.npy")
+
+
+@case
+def profile_of_brackets_in_brackets(_folder):
+    read_profile("name = " + "[" * 5000, "board")
+
+
+@case
+def plot_of_an_unknown_format(folder):
+    plot(Campaign.read(stored(folder)), "peak", folder / "front.xyz")
+
+
+# --- the embedded form --------------------------------------------------------------------------
 
 
 @case
@@ -229,6 +242,16 @@ def called(name: str, *arrays: object, program: lp.Program = DOUBLE) -> None:
     CASES[name] = run
 
 
+ALL = lp.parse("def all(xs: [12]f32) = xs |> reduce(add, 0)")
+
+CASES |= {
+    "assignment_of_several_candidates": lambda _: lp.compile(ALL, {"strided": "no"}),
+    "assignment_of_no_candidate": lambda _: lp.compile(ALL, {"strided": "no", "chunk": 5}),
+    "assignment_of_another_skeleton": lambda _: compile_candidate(
+        lp.space(ALL).candidate({"strided": "yes"}).skeleton, {"strided": "no", "chunk": 4}
+    ),
+}
+
 called("kernel_with_too_many_arrays", ones(12), ones(12))
 called("kernel_with_a_list", [1.0] * 12)
 called("kernel_with_another_shape", ones(3, 4))
@@ -273,6 +296,10 @@ LOWERED = {
     "|> mapGlb(0, row => row |> mapSeq(x => x))",
     "parts_stored_over_other_levels": "concat(ys |> mapGlb(0, x => x), zs |> mapSeq(x => x))",
     "scan_that_is_not_stored": "xss |> mapGlb(0, row => row |> scanSeq(add, 0) |> mapSeq(x => x))",
+    "fold_that_cannot_be_unrolled": "generate(1000000, (i: i32) => i) "
+    "|> reduceSeqUnroll(addInt, 0)",
+    "kernel_that_gets_too_long": "generate(1000000, (i: i32) => i) |> mapSeq(i => i * i) "
+    "|> toPrivate |> mapSeq(i => i + 1i32)",
     "iteration_of_too_many_kernels": "ys |> iterateSeq(1001, vs => vs |> mapGlb(0, x => x * x))",
 }
 
@@ -521,11 +548,13 @@ def stored(folder: Path) -> Path:
     return folder / "a.db"
 
 
-def changed(folder: Path, statement: str) -> Path:
-    """The same, changed behind its back."""
+def changed(folder: Path, statement: str, *, sealed: bool = True) -> Path:
+    """The same, changed behind its back, its checksums too."""
     path = stored(folder)
     with sqlite3.connect(path) as database:
         database.execute(statement)
+        if sealed:
+            seal(database)
     database.close()
     return path
 
@@ -631,6 +660,17 @@ def database_with_words_of_garbage(folder):
 
 
 @case
+def database_with_a_time_that_was_changed(folder):
+    Store.read(changed(folder, "UPDATE run SET ns = ns + 1", sealed=False))
+
+
+@case
+def database_with_a_negative_figure(folder):
+    with Store.read(changed(folder, "UPDATE outcome SET peak = -1")) as store:
+        store.rows()
+
+
+@case
 def kernels_that_were_changed(folder):
     path = changed(folder, "UPDATE build SET source = 'kernel void quick() {}'")
     with Store.read(path) as store:
@@ -645,6 +685,20 @@ def database_with_too_long_a_name(folder):
 @case
 def campaign_of_no_samples(folder):
     lp.explore(MATMUL, 0, db=folder / "a.db")
+
+
+@case
+def campaign_whose_time_is_over(folder):
+    lp.explore(DOUBLE, 1, db=folder / "a.db", time_limit=0)
+
+
+@case
+def campaign_larger_than_memory(folder):
+    huge = lp.parse("def huge(xs: [1000000000]f32, n: i32) = xs |> reduce(add, 0)")
+    with mock.patch(
+        "liftpy.memory.psutil.virtual_memory", return_value=mock.Mock(available=8 << 30)
+    ):
+        lp.explore(huge, 1, db=folder / "a.db")
 
 
 @case
@@ -714,11 +768,13 @@ def databases(folder: Path) -> Path:
             lp.explore(PROGRAM, 1, db=folder / file)
         with sqlite3.connect(folder / "old.db") as old:
             old.execute("UPDATE campaign SET version = '0.0.9'")
+            seal(old)
         old.close()
         with sqlite3.connect(folder / "other.db") as other:
             other.create_function("digest", 1, digest)
             other.execute("UPDATE build SET source = source || '// by hand'")
             other.execute("UPDATE build SET source_sha = digest(source)")
+            seal(other)
         other.close()
         made["folder"] = folder
     return made["folder"]

@@ -1,6 +1,7 @@
 """Where liftpy makes errors, found in its source, and which of these places an error came from."""
 
 import ast
+import builtins
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,28 +23,35 @@ REFUSALS = {
 } | {"BuildRefused"}
 #: What makes one and gives it back to be raised.
 MAKERS = {"refusal", "refuse", "unknown"}
-#: What other statements raise: defects, usage errors, and what is caught inside liftpy.
-OTHERS = {
-    "AttributeError",
-    "BadParameter",
-    "Elsewhere",
-    "Exit",
-    "Failed",
-    "Gone",
-    "HazardError",
-    "InternalError",
-    "Lost",
-    "MismatchError",
-    "NotUniformError",
-    "NotImplementedError",
-    "Open",
-    "StrayWrite",
-    "TooLarge",
-    "TooSlow",
-    "TypeError",
-    "UnrollError",
-    "ValueError",
+
+
+def own_exceptions() -> set[str]:
+    """The exceptions of liftpy that are no `LiftError`: defects, and what is caught inside."""
+    classes = [
+        node
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef) and node.name not in REFUSALS
+    ]
+    found: set[str] = set()
+    while more := {
+        c.name
+        for c in classes
+        if c.name not in found
+        and c.bases
+        and all(isinstance(base, ast.Name) and base.id in BUILTIN | found for base in c.bases)
+    }:
+        found |= more
+    return found
+
+
+BUILTIN = {
+    name
+    for name, value in vars(builtins).items()
+    if isinstance(value, type) and issubclass(value, BaseException)
 }
+#: What other statements raise: also the usage errors of typer.
+OTHERS = BUILTIN | own_exceptions() | {"BadParameter", "Exit"}
 
 
 @dataclass(frozen=True)

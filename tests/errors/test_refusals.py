@@ -20,8 +20,8 @@ UNREACHABLE = {
     "rewrite/match.py:Builder.build:1": "told to a rule's author; no rule of the catalogue has it",
     "rewrite/strategies/families.py:block_lengths:1": "`applies` has looked for the shape before",
     "rewrite/strategies/families.py:first_slide:1": "`applies` has looked for a slide before",
-    "semantics/contract.py:general:1": "told to a primitive's author by the contract tests",
-    "semantics/contract.py:general:2": "told to a primitive's author by the contract tests",
+    "semantics/general.py:general:1": "told to a primitive's author by the contract tests",
+    "semantics/general.py:general:2": "told to a primitive's author by the contract tests",
 }
 
 
@@ -36,8 +36,8 @@ def said(error: BaseException, folder: Path) -> str:
     return re.sub(r"(m|n) = \d+(?=, n|: split)", r"\1 = ...", text)  # a witness, as z3 finds it
 
 
-@pytest.fixture(scope="session")
-def outcome(tmp_path_factory):
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory, in_one_process):
     """What a case raised, in a folder of its own, and where; each is tried once."""
     if not devices():
         pytest.skip("some refusals are a device's, and there is none")

@@ -81,7 +81,7 @@ def key_of(skeleton, sizes):
 
 def command(candidates):
     """The command of a worker: `candidates` are pairs of one and what it does."""
-    chosen = {key_of(c.skeleton.key, c.assignment): [does] for c, does in candidates}
+    chosen = {key_of(c.skeleton.key, c.point): [does] for c, does in candidates}
     code = f"from tests.explore.misbehaving import main; main({chosen!r})"
     return [sys.executable, "-c", code]
 

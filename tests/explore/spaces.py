@@ -1,7 +1,10 @@
 """Spaces made by hand: skeletons of one program with ranges for sizes, no conditions."""
 
+import itertools
+
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.system import Clause, ConstraintSystem
+from liftpy.explore.plainest import begun_with, plainest
 from liftpy.explore.space import Member, Space
 from liftpy.ir.constraint import divides
 from liftpy.ir.nat import var
@@ -39,3 +42,8 @@ def small_space():
         member("direct", [("pad", "copy")], [divides_twelve("kappa")], kappa=100),
         member("staged", [("unroll", "no")], theta=1000, rho=1000),
     )
+
+
+def places(of, count):
+    """The first candidates of a campaign that draws at random with seed 0: the plainest, draws."""
+    return [*itertools.islice(begun_with(plainest(of), of.draws(0)), count)]

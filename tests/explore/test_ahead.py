@@ -28,6 +28,8 @@ from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Binary
 from tests.explore.killing import ROOT, TINY, Command, content, finished, kill_after
 from tests.explore.misbehaving import command
+from tests.explore.pace import limits
+from tests.explore.spaces import places
 from tests.explore.test_bench import ALL, GIVEN, twice
 
 INTEL = pytest.mark.parametrize("runtime", ["intel"], indirect=True)
@@ -136,7 +138,7 @@ def test_a_failure_ends_what_waits_to_be_prepared(monkeypatch):
 @INTEL
 def test_what_hangs_or_dies_meanwhile_ends_its_candidate_only(runtime, tmp_path, monkeypatch):
     device, db, killed = as_gpu(runtime), tmp_path / "a.db", []
-    drawn = space_of(TINY, device, families=OPTIONS["families"]).sample(6, 0)
+    drawn = places(space_of(TINY, device, families=OPTIONS["families"]), 6)
     compiling = command([(drawn[1], "loops"), (drawn[2], "builds"), (drawn[3], "dies")])
     start = Measurer.__init__
 
@@ -152,13 +154,15 @@ def test_what_hangs_or_dies_meanwhile_ends_its_candidate_only(runtime, tmp_path,
                     killed.append(one)
 
     monkeypatch.setattr(Measurer, "__init__", init)
-    limits = {"candidate_limit": 5.0, "build_limit": 3.0}
-    found = explore(TINY, 6, 0, db, device, progress=kill, **limits, **OPTIONS)
+    seconds = limits(runtime)
+    found = explore(TINY, 6, 0, db, device, progress=kill, **seconds, **OPTIONS)
     kinds = ["measured", "timed_out", "timed_out", "crashed", "measured", "measured"]
     assert [row.outcome for row in found.rows] == kinds
-    assert "building it did not end within 3 s (--build-limit)" in found.rows[2].reason
+    limit = seconds["build_limit"]
+    said = f"building it did not end within {limit:.0f} s (--build-limit)"
+    assert said in found.rows[2].reason
     (_, looped), (_, built) = moments(db)[1:3]
-    assert built - looped < 2.5, "its 3 s were over while the other one looped"
+    assert built - looped < limit, "its seconds were over while the other one looped"
     assert killed
 
 

@@ -36,7 +36,7 @@ def of(space: Space, **settings: Any) -> Candidate:
 
 
 def time_of(candidate: Candidate) -> int | None:
-    s = candidate.settings
+    s = candidate.assignment
     return TIMES.get(tuple(s[n] for n in ("pad", "level", "kappa", "sigma", "v")))
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import re
 import subprocess
@@ -13,8 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
+import psutil
 import pytest
 from distributed import Client
+from distributed.comm.core import CommClosedError
 
 from liftpy.errors import ClusterRefused, DeviceRefused
 from liftpy.explore.campaign import Campaign
@@ -55,15 +58,29 @@ def dask(*arguments, log):
             process.wait()
 
 
+#: As docs/cluster.md says it for one machine. Without an address of its own the HTTP server that
+#: each of dask's processes has is open to all, with `--no-dashboard` too.
+LOOPBACK = ("--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0", "--no-dashboard")
+
+
+def open_to_others(process):
+    """The addresses that a process listens on, but for those of loopback."""
+    connections = psutil.Process(process.pid).net_connections("inet")
+    listening = [c.laddr for c in connections if c.status == psutil.CONN_LISTEN]
+    assert listening
+    return [address for address in listening if address.ip != "127.0.0.1"]
+
+
 @pytest.fixture(scope="module")
 def scheduler(tmp_path_factory):
     """The address of a scheduler on loopback."""
     folder = tmp_path_factory.mktemp("scheduler")
     file = folder / "scheduler.json"
-    options = ("--host", "127.0.0.1", "--port", 0, "--no-dashboard", "--scheduler-file", file)
-    with dask("scheduler", *options, log=folder / "log"):
+    options = (*LOOPBACK, "--port", 0, "--scheduler-file", file)
+    with dask("scheduler", *options, log=folder / "log") as process:
         written = lambda: file.exists() and file.read_text().rstrip().endswith("}")
         until(written, (folder / "log").read_text)
+        assert not open_to_others(process)
         yield json.loads(file.read_text())["address"]
 
 
@@ -73,7 +90,7 @@ def worker(
     """A worker that has a device, with its log beside the database."""
     preload = ("--preload", module, "--device", device)
     return dask(
-        *("worker", scheduler, "--nthreads", 1, "--no-nanny", "--no-dashboard"),
+        *("worker", scheduler, *LOOPBACK, "--nthreads", 1, "--no-nanny"),
         *("--name", name or device, "--resources", resource, *preload),
         log=folder / f"{name or device}.log",
     )
@@ -304,3 +321,20 @@ def test_a_campaign_that_does_not_begin_leaves_no_bench_on_its_workers(monkeypat
                 pass
             assert seen
         until(lambda: not started(BENCH))
+
+
+def test_what_a_cluster_of_a_test_listens_on_is_loopback():
+    with cluster("one"):
+        assert not open_to_others(psutil.Process())
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [(CommClosedError("lost"), False), (asyncio.CancelledError(), False), (KeyError("x"), True)],
+)
+def test_a_connection_that_dask_loses_is_no_traceback_of_its_own(error, told):
+    """The campaign says it in a sentence; what else goes wrong in dask's client is told."""
+    with cluster("one") as address, connect(Workers(address)):
+        log = logging.getLogger("distributed.client")
+    kind = (type(error), error, None)
+    assert bool(log.filter(log.makeRecord(log.name, 40, "", 0, "", (), kind))) is told

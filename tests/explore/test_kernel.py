@@ -1,10 +1,18 @@
 """A compiled program as a function of arrays."""
 
+import functools
+import json
+
 import numpy as np
 import pytest
 
 import liftpy as lp
+from liftpy.compile import skeletons
 from liftpy.errors import ArgumentRefused, TypeRefused
+from liftpy.explore import exploring, report
+from liftpy.explore.candidate import program_text
+from liftpy.explore.reading import Reader
+from liftpy.workloads import Convolution, convolution
 
 SHIFT = lp.parse("def shift(xs: [5]f32, by: f32) = xs |> map(x => x - by)")
 XS = np.arange(5, dtype=np.float32)
@@ -48,3 +56,50 @@ def test_a_program_without_kernels_has_no_space(runtime, body):
     with pytest.raises(TypeRefused) as spaced:
         lp.space(program, runtime)
     assert str(spaced.value) == str(compiled.value)
+
+
+# --- an assignment --------------------------------------------------------------------------------
+
+DOT = "def dot(xs: [12]f32, ys: [12]f32) = zip(xs, ys) |> map((x, y) => x * y) |> reduce(add, 0)"
+ROWS = (
+    "def rows(xs: [6][8]f32) = xs |> map(row => row |> pad(1, 1, 0) |> slide(3, 1)"
+    " |> map(window => window |> reduce(add, 0)))"
+)
+CONV = program_text(convolution(Convolution(3, 4, 5, 4, (3, 3)), "conv"))
+
+
+@pytest.mark.parametrize(
+    ("text", "families"),
+    [
+        (DOT, {"plain", "partial"}),
+        (ROWS, {"plain", "tiled"}),
+        (CONV, {"plain", "direct", "local", "staged"}),
+    ],
+    ids=["dot", "rows", "conv"],
+)
+def test_a_rows_assignment_compiles_to_its_kernels(text, families, device, tmp_path, monkeypatch):
+    monkeypatch.setattr(exploring, "skeletons", functools.cache(skeletons))  # once for all rows
+    program, file = lp.parse(text), tmp_path / "rows.db"
+    campaign = lp.explore(program, 8, db=file, device=device, again=False, search="random")
+    rows = {row.assignment["family"]: row for row in campaign.rows}
+    assert rows.keys() == families
+    stored = {row.id: row.assignment for row in campaign.rows}
+    drawn = {c.key: c.assignment for c in lp.space(program, device).sample(8, 0)}
+    both = drawn.keys() & stored.keys()
+    assert len(both) >= len(stored) - 1  # the first place is the plainest candidate's
+    assert {key: drawn[key] for key in both} == {key: stored[key] for key in both}
+    listed = report.candidates_json(campaign)
+    assert {entry["id"]: json.loads(json.dumps(entry["assignment"])) for entry in listed} == stored
+    for row in rows.values():
+        kernel = lp.compile(program, row.assignment, device=device)
+        kernel.close()
+        with Reader.read(file) as store:
+            assert kernel.sources == store.kernels(row.id)[0]
+        assert kernel.assignment == row.assignment
+        assert lp.space(program, device).explain(row.assignment).count == 1
+
+
+def test_an_assignment_that_one_candidate_has_need_not_be_whole(device):
+    space = lp.space(lp.parse(DOT), device)
+    found = space.exactly({"strided": "yes", "chunk": 3})
+    assert found.assignment == {"family": "partial", "strided": "yes", "chunk": 3}

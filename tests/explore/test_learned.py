@@ -36,8 +36,8 @@ def groups(candidate):
     return [
         (
             kernel.name,
-            product(kernel.demand.local_size()).value(candidate.assignment),
-            kernel.demand.private.value(candidate.assignment),
+            product(kernel.demand.local_size()).value(candidate.point),
+            kernel.demand.private.value(candidate.point),
         )
         for kernel in chain(candidate.skeleton.program).kernels
         if kernel.demand.groups
@@ -156,7 +156,7 @@ def test_a_worker_says_which_kernel_and_how_much(device, figure, said):
         for c in space_of(PROGRAM, device, families=["staged"]).draws(0)
         if any(size > 1 for _, size, _ in groups(c))
     )
-    module = compile_candidate(candidate.skeleton, candidate.assignment)
+    module = compile_candidate(candidate.skeleton, candidate.point)
     bench = Bench(Setup(TEXT, device, Inputs.of(PROGRAM)[0], ()))
     check = "liftpy.opencl.session.check_launch"
 

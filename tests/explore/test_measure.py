@@ -20,6 +20,8 @@ from liftpy.explore.process import Process
 from liftpy.opencl.kernel import Memory
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
+from tests.explore.pace import pace
+from tests.processes import SECONDS
 
 PROGRAM = parse("def sums(x: [30][17]f32) = x |> map(reduce(add, 0))")
 
@@ -71,11 +73,11 @@ time.sleep(600)
 
 
 def test_the_kernels_of_a_candidate_whose_bench_hangs_are_known_and_its_compiler_stays(device):
-    made = []
-    with Measurer(setup(device), 3.0, benching=[sys.executable, "-c", HANGS]) as measurer:
+    made, limit = [], 2.0 * pace(device)
+    with Measurer(setup(device), limit, benching=[sys.executable, "-c", HANGS]) as measurer:
         for again in (1, 2):
             outcome = measurer.measure(plain(), on_compiled=made.append)
-            assert outcome == TimedOut(3.0, "measuring it")
+            assert outcome == TimedOut(limit, "measuring it")
             assert measurer.bench.started == again
         assert measurer.compiler.started == 1
     assert made[0].module.source == made[1].module.source
@@ -109,16 +111,17 @@ def test_a_doubt_is_settled_by_the_meaning():
 
 
 def test_waiting_for_another_ones_request_is_not_a_candidates_time(device):
-    with Measurer(setup(device), 2.0) as measurer:
+    limit = 1.0 * pace(device)
+    with Measurer(setup(device), limit) as measurer:
         measurer.start()
         with ThreadPoolExecutor(1) as thread:
             with measurer.compiler.turn:
                 found = thread.submit(measurer.prepare, plain())
-                time.sleep(2.5)
+                time.sleep(1.25 * limit)
                 assert not found.done()
-            ready = found.result(60)
+            ready = found.result(SECONDS)
         assert isinstance(ready, Prepared), ready.reason
-        assert ready.seconds < 2
+        assert ready.seconds < limit
 
 
 def test_where_a_builder_is_lost_and_cannot_be_started_again_the_bench_builds(device, caplog):

@@ -1,22 +1,32 @@
 """The report: what is in it, and that a browser shows it."""
 
 import csv
+import hashlib
+import html
 import io
+import itertools
+import json
 import re
 import shutil
+import statistics
 import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.explore import report
 from liftpy.explore.campaign import Campaign
 from liftpy.explore.hypervolume import Box, growth
+from liftpy.explore.labels import Rectangle, beside, short_ids
 from liftpy.explore.outcome import KINDS
+from liftpy.explore.pareto import rule
+from liftpy.explore.plot import drawn
 from liftpy.explore.rows import Call, Identity, Row
 from liftpy.explore.scale import Scale
 from liftpy.opencl.kernel import Memory
@@ -109,6 +119,24 @@ def some(request):
     return CAMPAIGNS[request.param]
 
 
+def noisy(ordinal, times, peak):
+    """A candidate with several samples, and so with an interval."""
+    middle = int(statistics.median(times))
+    return replace(
+        row(ordinal, middle, peak),
+        id=hashlib.sha256(bytes([ordinal])).hexdigest()[:12],
+        times_ns=[[time] for time in times],
+    )
+
+
+NOISY = campaign(
+    noisy(0, range(1000, 1300, 10), 9000),
+    noisy(1, range(1010, 1310, 10), 9000),  # slower in the median, not clearly
+    noisy(2, range(2000, 2300, 10), 9000),  # clearly slower
+    *(noisy(k, range(4000 - 300 * k, 4400 - 300 * k, 10), 1000 * k) for k in range(3, 9)),
+)
+
+
 def written(campaign, folder):
     report.page(campaign, "peak", folder / "report.html")
     return folder / "report.html"
@@ -144,6 +172,53 @@ def test_a_page_needs_no_network_and_trusts_no_text(tmp_path):
     assert "http" not in text
 
 
+def test_page_and_plot_show_one_front_and_say_its_rule_and_its_names(tmp_path):
+    front = NOISY.pareto()
+    assert [r.peak for r in front].count(9000) == 2
+    page = Page(written(NOISY, tmp_path).read_text(encoding="utf-8"))
+    marks = {a["data-id"] for a in page.found["circle"] if "best" in (a["class"] or "")}
+    assert marks == {r.id for r in front}
+    assert rule("peak") in page.text
+    assert f"least peak{report.in_bytes(3000)}" in re.sub(r"\s*\n\s*", "", page.text)
+    figure = drawn(NOISY, "peak")
+    (axes,) = figure.axes
+    *_, best = axes.collections
+    assert len(best.get_offsets()) == len(front)
+    assert rule("peak") in " ".join(figure.get_supxlabel().split())
+    names = {text.get_text().partition(":")[0]: text for text in axes.texts}
+    shown = set(short_ids(NOISY.rows).values())
+    for r in front:
+        assert any(r.id.startswith(name) for name in names)
+    assert names.keys() <= shown
+    assert names.keys() <= set(page.text.split()) | {""}
+    boxes = [text.get_window_extent() for text in axes.texts]
+    for a, b in itertools.combinations(boxes, 2):
+        assert not a.overlaps(b)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100)), max_size=12),
+    st.floats(1, 30),
+    st.floats(1, 10),
+)
+def test_names_lie_on_nothing(points, width, height):
+    frame = Rectangle(-10, -10, 110, 110)
+    places = beside(points, [(width, height)] * len(points), frame, radius=2)
+    named = [place for place in places if place is not None]
+    marks = [Rectangle(x - 2, y - 2, x + 2, y + 2) for x, y in points]
+    assert len(points) != 1 or named
+    assert all(frame.holds(place) for place in named)
+    for place, other in itertools.combinations([*named, *marks], 2):
+        assert not place.overlaps(other) or {place, other} <= {*marks}
+
+
+def test_short_ids_are_as_long_as_they_must_be():
+    ids = ["3f2a00000000", "3f2a01000000", "aaaa00000000"]
+    rows = [replace(row(k, 1, 1), id=id_) for k, id_ in enumerate(ids)]
+    assert [*short_ids(rows).values()] == ["3f2a00", "3f2a01", "aaaa"]
+    assert [*short_ids(rows[:1]).values()] == ["3f2a"]
+
+
 def test_every_mark_is_inside_its_frame(tmp_path):
     page = Page(written(CAMPAIGNS["many"], tmp_path).read_text(encoding="utf-8"))
     frame = next(a for a in page.found["rect"] if a.get("class") == "frame")
@@ -153,11 +228,40 @@ def test_every_mark_is_inside_its_frame(tmp_path):
         assert y < float(mark["cy"] or 0) < y + height
 
 
-def test_a_browser_shows_it(tmp_path):
+MEASURE = """<script>
+const seen = (rect) => rect.width > 0 && rect.left < innerWidth && rect.right > 0;
+const content = (cell) => { const r = document.createRange(); r.selectNodeContents(cell);
+  return [...r.getClientRects()].filter(seen); };
+const rows = [...document.querySelectorAll("tr")].filter((row) => row.offsetHeight);
+parent.document.body.dataset["at" + innerWidth] = JSON.stringify({
+  labels: [...document.querySelectorAll("circle")].map((mark) => mark.getAttribute("aria-label")),
+  width: document.scrollingElement.scrollWidth,
+  beyond: [...document.querySelectorAll("main *")].filter(
+    (e) => e.getBoundingClientRect().right > innerWidth).map((e) => e.tagName),
+  scrolled: [...document.querySelectorAll("figure, table, div, section")].filter(
+    (e) => e.scrollWidth > e.clientWidth).map((e) => e.tagName),
+  letters: [...document.querySelectorAll("svg text")].map((e) => e.getBoundingClientRect().height),
+  empty: rows.map((row) => {
+    const lines = [...row.children].flatMap(content);
+    return row.offsetHeight - (Math.max(...lines.map((l) => l.bottom)) -
+      Math.min(...lines.map((l) => l.top))); }) });
+</script></body>"""
+
+
+def test_a_browser_shows_it_on_a_wide_screen_and_on_one_of_400_pixels(tmp_path):
     browser = shutil.which("chromium")
     if browser is None:
         absent("chromium", "no command `chromium`: install the Debian package chromium")
-    page = written(CAMPAIGNS["many"], tmp_path)
+    text = written(CAMPAIGNS["many"], tmp_path).read_text(encoding="utf-8")
+    page = html.escape(text.replace("</body>", MEASURE))
+    screens = tmp_path / "screens.html"  # a browser's own window cannot be that narrow
+    screens.write_text(
+        "<!doctype html><body>"
+        + "".join(
+            f'<iframe width="{w}" height="900" srcdoc="{page}"></iframe>' for w in (1200, 400)
+        ),
+        encoding="utf-8",
+    )
     quiet = ("--disable-gpu", "--disable-background-networking", "--no-first-run", "--no-sandbox")
     dom = subprocess.run(
         [
@@ -166,16 +270,23 @@ def test_a_browser_shows_it(tmp_path):
             *quiet,
             f"--user-data-dir={tmp_path / 'profile'}",
             "--dump-dom",
-            page.as_uri(),
+            screens.as_uri(),
         ],
         capture_output=True,
         text=True,
         check=True,
         timeout=120,
     ).stdout
-    marks = Page(dom).found["circle"]
-    assert len(marks) == 20
-    assert all(mark["aria-label"] for mark in marks), "the script ran to its end"
+    (body,) = Page(dom).found["body"]
+    for width in (1200, 400):
+        layout = json.loads(body[f"data-at{width}"] or "")
+        assert len(layout["labels"]) == 20
+        assert all(layout["labels"]), "the script ran to its end"
+        assert layout["width"] <= width
+        assert layout["beyond"] == [], "nothing is hidden at the right"
+        assert layout["scrolled"] == []
+        assert min(layout["letters"]) > 8, "pixels"
+        assert max(layout["empty"]) < 30, "a row is as high as what can be seen of it"
 
 
 @pytest.mark.parametrize("values", [[1], [0, 0], [999, 1001], [1, 10**12], [4096]])

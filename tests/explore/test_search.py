@@ -34,9 +34,9 @@ BOX = Box((1000, 1), (20000, 32))
 
 def cost(candidate: Candidate) -> tuple[int, int] | None:
     """A made-up time and peak: a valley in the sizes; one family is refused."""
-    if candidate.settings["family"] == "plain":
+    if candidate.assignment["family"] == "plain":
         return None
-    sizes = candidate.assignment
+    sizes = candidate.point
     away = sum(
         abs(math.log2(sizes.get(n, 1) / best))
         for n, best in (("kappa", 16), ("sigma", 14), ("v", 8))
@@ -52,6 +52,9 @@ def run(search: Search, space: Space, seed: int, known: list[Trial] | None = Non
             assert candidate == known[k].candidate
         trials.append(Trial(candidate, *(cost(candidate) or (None, None))))
     return trials
+
+
+pytestmark = pytest.mark.usefixtures("in_one_process")
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +75,7 @@ def test_every_candidate_is_valid_and_tried_once(search: Search, space: Space) -
     assert [c.ordinal for c in found] == list(range(N))
     for candidate in found:
         member = next(m for m in space.members if m.skeleton.key == candidate.skeleton.key)
-        assert member.system.holds(candidate.assignment)
+        assert member.system.holds(candidate.point)
 
 
 def test_the_same_trials_lead_to_the_same_candidates(search: Search, space: Space) -> None:
@@ -92,7 +95,7 @@ def test_what_is_not_allowed_is_not_tried(search: Search, space: Space) -> None:
 
     found = list(itertools.islice(search(space, 0, [], narrow), 20))
     assert len(found) == 20
-    assert all(narrow(c.skeleton, c.assignment) for c in found)
+    assert all(narrow(c.skeleton, c.point) for c in found)
 
 
 def test_what_is_learned_late_is_kept(search: Search, space: Space) -> None:
@@ -104,7 +107,7 @@ def test_what_is_learned_late_is_kept(search: Search, space: Space) -> None:
         return not learned or sizes.get("kappa", 0) <= learned[0]
 
     for candidate in itertools.islice(search(space, 0, trials, allows), N):
-        assert allows(candidate.skeleton, candidate.assignment)
+        assert allows(candidate.skeleton, candidate.point)
         trials.append(Trial(candidate, *(cost(candidate) or (None, None))))
         if len(trials) == FIRST + 2:
             learned.append(2)
@@ -141,7 +144,7 @@ from liftpy.explore.search.guided import likeness
 rng, names = random.Random(0), ("kappa", "sigma", "theta", "omega", "rho", "v")
 def one():
     sizes = tuple((n, rng.randrange(1, 99)) for n in names)
-    return Some(skeleton=Some(key="f", family="f", choices=()), sizes=sizes, assignment=dict(sizes))
+    return Some(skeleton=Some(key="f", words={"family": "f"}), sizes=sizes, point=dict(sizes))
 print(likeness([one() for _ in range(50)], [one() for _ in range(50)]).tolist())
 """
     said = [
@@ -180,8 +183,8 @@ def test_a_neighbour_keeps_most_settings(space: Space) -> None:
         for _ in range(4):
             near = neighbour(space, parent, everything, dice)
             assert near is not None
-            shared = parent.settings.items() & near.settings.items()
-            assert len(shared) >= len(parent.settings) - 2 or parent.skeleton != near.skeleton
+            shared = parent.assignment.items() & near.assignment.items()
+            assert len(shared) >= len(parent.assignment) - 2 or parent.skeleton != near.skeleton
             assert near.skeleton.family == parent.skeleton.family
 
 

@@ -69,7 +69,7 @@ def test_the_draws_of_a_skeleton_do_not_depend_on_what_others_there_are():
 
 def test_all_points_are_drawn_once():
     points = {
-        tuple(c.settings.items()) for c in small_space().narrow({"family": "direct"}).draws(2)
+        tuple(c.assignment.items()) for c in small_space().narrow({"family": "direct"}).draws(2)
     }
     divisors = (1, 2, 3, 4, 6, 12)
     assert points == {
@@ -116,7 +116,7 @@ def test_settings_narrow_the_space(settings, count):
     narrowed = small_space().narrow(settings)
     assert narrowed.count() == count
     for candidate in narrowed.sample(5, seed=0):
-        assert settings.items() <= candidate.settings.items()
+        assert settings.items() <= candidate.assignment.items()
 
 
 def test_listed_words_are_remembered_in_any_order():
@@ -127,7 +127,7 @@ def test_listed_words_are_remembered_in_any_order():
 
 def test_a_candidate_has_the_settings_asked_for():
     candidate = small_space().candidate({"pad": "copy", "kappa": 6})
-    assert candidate.settings == {"family": "direct", "pad": "copy", "kappa": 6}
+    assert candidate.assignment == {"family": "direct", "pad": "copy", "kappa": 6}
     assert candidate.label == "direct(pad=copy) kappa=6"
 
 

@@ -84,7 +84,7 @@ def test_what_was_noted_can_be_read(path, candidates):
         assert store.kernels(measured.id) == (MODULE.source, MODULE.manifest_json())
     assert (measured.time_ns, measured.memory, measured.peak) == (25, MEMORY, 40)
     assert measured.times_ns == [[30, 1], [10, 1], [20, 5]]
-    assert measured.assignment == candidates[0].settings
+    assert measured.assignment == candidates[0].assignment
     assert (refused.outcome, refused.reason, refused.memory) == ("refused", "too large", None)
     assert (running.outcome, running.time_ns) == ("running", None)
 
@@ -308,7 +308,9 @@ def test_a_database_of_another_format_is_refused(path, candidates):
     with sqlite3.connect(path) as later:
         later.execute("PRAGMA user_version = 99")
     later.close()
-    with pytest.raises(StoreRefused, match="database format 99, this liftpy reads formats up to 3"):
+    with pytest.raises(
+        StoreRefused, match=f"format 99, this liftpy reads formats up to {SCHEMA_VERSION}"
+    ):
         Store.read(path)
 
 

@@ -25,15 +25,15 @@ def test_one_condition_or_family_may_be_a_string():
 @pytest.mark.parametrize("name", NAMES)
 def test_tightened_ranges_are_those_of_the_counted_points(name):
     space = lp.space(lp.workload(name), PROFILE)
-    found = uncounted(space, seconds=20.0)
+    found = uncounted(space)
     assert found
     for size, values in space.reached.items():
         assert found[size] == Left(min(values), max(values))
 
 
-def test_without_time_the_written_range_stays_and_the_skeletons_are_counted():
+def test_without_steps_the_written_range_stays_and_the_skeletons_are_counted():
     space = lp.space(lp.workload("matmul/6x4x8"), PROFILE, families=["direct"])
-    found = uncounted(space, seconds=0.0)
+    found = uncounted(space, steps=1)
     written = {p["name"]: (p["low"], p["high"]) for p in space.parameters if "low" in p}
     assert {n: (left.low, left.high) for n, left in found.items()} == written
     assert {left.unknown for left in found.values()} == {len(space.members)}

@@ -16,19 +16,28 @@ from liftpy.explore.exploring import explore, space_of
 from liftpy.explore.measure import BENCH, Measurer
 from tests.explore.killing import TINY as PROGRAM
 from tests.explore.misbehaving import command
+from tests.explore.pace import limits
+from tests.explore.spaces import places
 from tests.processes import started
 
 FAMILIES = ["plain", "direct"]
 OPTIONS = ["--family", "plain", "--family", "direct", "--search", "random"]
-LIMITS = {"candidate_limit": 7.0, "build_limit": 3.0}
 
-# What candidates do by their place, and what then is to be said of them.
+# What candidates do by their place, and what then is to be said of them; limits in seconds.
 DOES = {
-    1: ("loops", "timed_out", "running it for the first time did not end within 7 s"),
-    2: ("strays", "stray", "wrote from byte 672 to byte 675 of buffer output"),
-    3: ("is wrong", "wrong", "the program means"),
+    1: (
+        "loops",
+        "timed_out",
+        "running it for the first time did not end within {candidate_limit:.0f} s",
+    ),
+    2: ("is wrong", "wrong", "the program means"),
+    3: ("strays", "stray", "wrote from byte 672 to byte 675 of buffer output"),
     4: ("dies", "crashed", "signal SIG"),
-    6: ("builds", "timed_out", "building it did not end within 3 s (--build-limit)"),
+    6: (
+        "builds",
+        "timed_out",
+        "building it did not end within {build_limit:.0f} s (--build-limit)",
+    ),
     7: ("fills", "out_of_memory", "its process held"),
 }
 
@@ -41,7 +50,7 @@ BOTH = pytest.mark.parametrize(
 @pytest.fixture
 def misbehave(monkeypatch, runtime):
     """Has candidates do something else, by their place; the workers of the campaigns that run."""
-    drawn = space_of(PROGRAM, runtime, families=FAMILIES).sample(10, 0)
+    drawn = places(space_of(PROGRAM, runtime, families=FAMILIES), 10)
     start, made = Measurer.__init__, []
 
     def change(does):
@@ -82,7 +91,7 @@ def run(path, samples, device, **options):
 @BOTH
 def test_a_campaign_goes_on_whatever_its_candidates_do(misbehave, runtime, tmp_path, liftpy):
     misbehave({place: does for place, (does, _, _) in DOES.items()})
-    killed = []
+    killed, seconds = [], limits(runtime)
 
     def kill(progress):  # while a candidate that does nothing wrong is under way
         if progress.done == 9 and progress.outcome is None and not killed:
@@ -90,12 +99,12 @@ def test_a_campaign_goes_on_whatever_its_candidates_do(misbehave, runtime, tmp_p
             for bench in killed:
                 bench.kill()
 
-    found = run(tmp_path / "a.db", 10, runtime, progress=kill, **LIMITS)
+    found = run(tmp_path / "a.db", 10, runtime, progress=kill, **seconds)
     assert len(killed) == 1
     for row in found.rows:
         _, outcome, reason = DOES.get(row.ordinal, ("", "measured", "right to"))
         assert row.outcome == outcome, row.reason
-        assert reason in row.reason
+        assert reason.format(**seconds) in row.reason
     kinds = [DOES[k][1] if k in DOES else "measured" for k in range(10)]
     assert found.counts == {kind: kinds.count(kind) for kind in kinds}
     assert {row.outcome for row in found.pareto()} == {"measured"}
@@ -122,7 +131,7 @@ def test_a_campaign_goes_on_whatever_its_candidates_do(misbehave, runtime, tmp_p
 
 @INTEL
 def test_a_campaign_in_which_nothing_is_right_exits_with_3(misbehave, liftpy):
-    misbehave({0: "strays", 1: "is wrong"})
+    misbehave({1: "strays", 0: "is wrong"})
     code, said = liftpy(
         "explore", "tiny.lift", "-n", 2, *OPTIONS, "--device", "intel", "--db", "a.db"
     )

@@ -343,6 +343,42 @@ class Growth:
         body = self.grow(param, visible(scope, (param,)), 2, depth - 1)
         return call(Lambda((param,), body), expr)
 
+    def lets(self, expr: Expr, scope: tuple[Expr, ...], many: int, depth: int) -> Expr:
+        """Names inside each other: of values that mention those before, here and inside of maps."""
+        value = self.grow(expr, scope, self.random.randint(1, 2), depth)
+        others = [e for e in scope if int(count(e.type) + count(value.type)) <= LARGEST]
+        if others and self.random.random() < 0.2:
+            value = Tuple((value, self.random.choice(others)))
+        param = self.fresh(value.type)
+        inside = visible(scope, (param,))
+        body = self.again(param)
+        if (
+            many > 1
+            and depth > 1
+            and isinstance(body.type, ArrayType)
+            and self.random.random() < 0.3
+        ):
+            x = self.fresh(body.type.element)
+            each = self.lets(x, visible(inside, (x,)), many - 1, depth - 1)
+            made = call(Map(Lambda((x,), each)), body)
+            body = made if int(count(made.type)) <= LARGEST else body
+        elif many > 1:
+            body = self.lets(body, inside, many - 1, depth)
+        else:
+            body = self.grow(body, inside, self.random.randint(1, 2), depth)
+        return call(Lambda((param,), body), value)
+
+    def again(self, param: Param) -> Expr:
+        """A name, or a component of it; more often than not mentioned twice."""
+        part: Expr = param
+        if isinstance(param.type, TupleType):
+            part = param[self.random.randrange(len(param.type.elements))]
+        if self.random.random() < 0.4:
+            return part
+        if isinstance(part.type, ArrayType) and int(count(part.type)) * 2 <= LARGEST:
+            return call(Zip(), part, back(part))
+        return self.scalar(part, (part,)) if isinstance(part.type, ScalarType) else part
+
 
 def size(expr: Expr) -> int:
     """The number of parts."""
@@ -392,6 +428,20 @@ def make(seed: int) -> Program:
         body = growth.grow(some.choice(params), tuple(params), some.randint(2, 6), DEPTH)
     constants = frozenset(p.name for p in params[1:] if some.random() < 0.5)
     return Program("main", Lambda(tuple(params), body), constants)
+
+
+def nested(seed: int) -> Program:
+    """A program of one to five names inside each other, over one to three inputs."""
+    growth = Growth(seed)
+    some = growth.random
+    params = [parameter(some, k) for k in range(some.randint(1, 3))]
+    body = growth.lets(some.choice(params), tuple(params), some.randint(1, 5), DEPTH)
+    constants = frozenset(p.name for p in params[1:] if some.random() < 0.5)
+    return Program("main", Lambda(tuple(params), body), constants)
+
+
+#: The programs of a seed, by what is asked of them.
+MAKERS: dict[str, Callable[[int], Program]] = {"any": make, "lets": nested}
 
 
 def parameter(some: Random, number: int) -> Param:

@@ -13,20 +13,22 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
 import numpy as np
 
-from liftpy.compile import compile_candidate, compile_program
+from liftpy.compile import Compilation, compile_program
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import Device
 from liftpy.constraints.draw import Space
+from liftpy.constraints.length import length
 from liftpy.errors import BuildFailed, LiftError
 from liftpy.ir.expr import FunCall, Lambda, Primitive, Program
 from liftpy.ir.walk import top_down
+from liftpy.kernels.chain import Chain, chain
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.indices import HELPERS
@@ -36,15 +38,17 @@ from liftpy.opencl.scalars import division_helpers
 from liftpy.opencl.session import Session
 from liftpy.primitives.text import show
 from liftpy.rewrite.rules import RULES
-from liftpy.rewrite.strategies.families import FAMILIES, Family, derived
+from liftpy.rewrite.strategies.families import FAMILIES, Family, derived, shape_of
 from liftpy.rewrite.strategies.lower import plain
 from liftpy.rewrite.strategy import Failure, at_path, rule
 from liftpy.semantics.evaluate import evaluate
-from tests.fuzz.generator import inputs, make
+from tests.fuzz.generator import MAKERS, inputs
 from tests.fuzz.shrink import shrink
 
 BATCH = 64  # programs that are built together
 LONGEST = 100_000  # characters of code that are given to a driver
+NEAR = 4  # times the statements of a kernel are the most that its bound may be, and
+FEW = 16  # more: of a view that reads one place, what would choose another is not emitted
 CHUNK = 250  # programs that are judged in one process
 REWRITTEN = tuple(r.name for r in RULES.values() if r.family not in {"lowering", "memory"})
 HELD: list[Loaded] = []  # whose buffers stay to the end
@@ -59,7 +63,9 @@ ATTEMPTS = 12  # places at which rules are tried before a program is lowered
 class Verdict:
     """What became of one program, how, and why.
 
-    The outcome is `right`, `refused`, `large`, `wrong` or `crashed`; `survey` adds `killed`.
+    The outcome is `right`, `refused`, `large`, `misjudged` (the code is longer than its bound, or
+    far less than it), `wrong` or `crashed`; `survey` adds `killed`, and `unmeasured` for a
+    program with names of which no candidate that was drawn is right.
     """
 
     seed: int
@@ -68,16 +74,23 @@ class Verdict:
     outcome: str
     why: str
     program: Program
+    drawn: bool = False
 
 
 @dataclass(frozen=True)
 class Form:
-    """A program after some rules, and its module by a family of derivations; `how` in words."""
+    """A program after some rules, and its module by a family of derivations; `how` in words.
+
+    `misjudged` says where the bound on its code does not hold or is not near. `drawn` says that it
+    is a candidate of a space.
+    """
 
     family: str
     how: str
     program: Program
     module: Module
+    misjudged: str = ""
+    drawn: bool = False
 
 
 @dataclass
@@ -130,51 +143,68 @@ def rewritten(program: Program, random: Random) -> tuple[Program, list[str]]:
     return Program(program.name, Lambda(program.params, body), program.constants), applied
 
 
-def lowered_plainly(program: Program) -> Module:
-    """The program by the plain strategy."""
+def lowered_plainly(program: Program) -> tuple[Module, str]:
+    """The program by the plain strategy, and where its code is misjudged."""
     result = plain()(program.body.body)
     assert not isinstance(result, Failure), f"plain does not apply: {result}"
-    return compile_program(
+    made = compile_program(
         Program(program.name, Lambda(program.params, result.expr), program.constants)
-    ).module
+    )
+    return made.module, misjudged(made.chain, {}, made)
 
 
 def lowered_by(
     family: Family, program: Program, device: Device, random: Random
-) -> tuple[str, Module] | None:
-    """The program by a family, a random choice and a random point; None if the family has none."""
-    if not family.applies(program):
+) -> tuple[str, Module, str] | None:
+    """The program by a family, a random choice and a random point; None if the family has none.
+
+    In words, as a module, and where its code is misjudged.
+    """
+    shape = shape_of(program)
+    if not family.applies(shape):
         return None
-    options = list(family.choices(program))
+    options = list(family.choices(shape))
     if not options:
         return None
     skeleton = derived(family, program, random.choice(options))
     if isinstance(skeleton, Failure):
         return None
     for assignment in Space(collect(skeleton, device)).sample(1, random.randrange(2**31)):
-        return f"{skeleton.key} {assignment}", compile_candidate(skeleton, assignment)
+        made = compile_program(skeleton.at(assignment))
+        wrong = misjudged(chain(skeleton.program), assignment, made)
+        return f"{skeleton.key} {assignment}", made.module, wrong
     return None
 
 
-def forms(seed: int, device: Device) -> Iterator[Form]:
+def misjudged(open_sizes: Chain, assignment: Mapping[str, int], made: Compilation) -> str:
+    """Where the bound on a kernel's statements does not hold or is not near; nothing if it is."""
+    for kernel, emitted in zip(open_sizes.kernels, made.kernels, strict=True):
+        bound = int(length(kernel).value(assignment))
+        if not emitted.statements <= bound <= NEAR * emitted.statements + FEW:
+            return f"{emitted.statements} statements in {kernel.name}, the bound is {bound}"
+    return ""
+
+
+def forms(seed: int, device: Device, kind: str = "any") -> Iterator[Form]:
     """Forms of a seed's program: all of its results by `plain`, and by a family that does more.
 
-    Half of them are of the program after random rules.
+    Half of them are of the program after random rules; of programs with names all are candidates.
     """
-    program, random = make(seed), Random(seed)
+    program, random = MAKERS[kind](seed), Random(seed)
     form, how = program, ""
-    if random.random() < 0.5:
+    if kind == "any" and random.random() < 0.5:
         form, applied = rewritten(program, random)
         how = f" after {', '.join(applied) or 'no rule'}"
     found = None
-    if random.random() < 0.5:
+    if kind == "lets" or random.random() < 0.5:
         found = lowered_by(FAMILIES["plain"], form, device, random)
-    way, module = found or ("over ids", lowered_plainly(form))
-    yield Form("plain", way + how, form, module)
+    way, module, wrong = found or ("over ids", *lowered_plainly(form))
+    yield Form("plain", way + how, form, module, wrong, drawn=found is not None)
     for name in sorted(OTHERS, key=lambda name: random.random() * TURN.get(name, 1.0)):
         found = lowered_by(FAMILIES[name], form, device, random)
         if found is not None:
-            yield Form(name, found[0] + how, form, found[1])
+            way, module, wrong = found
+            yield Form(name, way + how, form, module, wrong, drawn=True)
             return
 
 
@@ -260,17 +290,20 @@ def difference(case: Case, value: Any) -> str:
     return ""
 
 
-def judged(seeds: Iterable[int], session: Session) -> Iterator[Verdict]:
+def judged(seeds: Iterable[int], session: Session, kind: str = "any") -> Iterator[Verdict]:
     """A verdict for each form of each program."""
     waiting: list[Case] = []
     for seed in seeds:
-        program = make(seed)
+        program = MAKERS[kind](seed)
         try:
-            for form in forms(seed, session.device):
+            for form in forms(seed, session.device, kind):
                 if len(form.module.source) > LONGEST:
                     why = f"{len(form.module.source)} characters of code"
                     yield Verdict(seed, form.family, form.how, "large", why, form.program)
                     continue
+                if form.misjudged:
+                    how, why = form.how, form.misjudged
+                    yield Verdict(seed, form.family, how, "misjudged", why, form.program)
                 waiting.append(Case(seed, program, form, inputs(program)))
         except LiftError as refusal:
             yield Verdict(seed, "", "", "refused", str(refusal), program)
@@ -291,11 +324,14 @@ def verdicts(session: Session, cases: list[Case]) -> Iterator[Verdict]:
         why = str(got) if isinstance(got, LiftError) else difference(case, got)
         outcome = "crashed" if isinstance(got, LiftError) else "wrong" if why else "right"
         form = case.form
-        yield Verdict(case.seed, form.family, form.how, outcome, why, form.program)
+        yield Verdict(case.seed, form.family, form.how, outcome, why, form.program, form.drawn)
 
 
-def again(program: Program, session: Session, family: str) -> tuple[str, str]:
-    """The first outcome that is not right of a program by a family or by plain, and why."""
+def again(program: Program, session: Session, family: str, *, run: bool) -> tuple[str, str]:
+    """The first outcome that is not right of a program by a family or by plain, and why.
+
+    Without `run` only what is known without a device.
+    """
     try:
         arrays, cases = inputs(program), list[Case]()
         for attempt in range(RETRIES if family else 1):
@@ -303,13 +339,15 @@ def again(program: Program, session: Session, family: str) -> tuple[str, str]:
             if family:
                 random = Random(attempt)
                 found = lowered_by(FAMILIES[family], program, session.device, random)
-            way, module = found or ("over ids", lowered_plainly(program))
+            way, module, wrong = found or ("over ids", *lowered_plainly(program))
+            if wrong:
+                return "misjudged", wrong
             cases.append(Case(attempt, program, Form(family, way, program, module), arrays))
     except LiftError as refusal:
         return "refused", str(refusal)
     except Exception as crash:  # noqa: BLE001  as above
         return "crashed", f"{type(crash).__name__}: {crash}"
-    for verdict in verdicts(session, cases):
+    for verdict in verdicts(session, cases if run else []):
         if verdict.outcome != "right":
             return verdict.outcome, verdict.why
     return "right", ""
@@ -317,14 +355,17 @@ def again(program: Program, session: Session, family: str) -> tuple[str, str]:
 
 def smallest(verdict: Verdict, session: Session) -> str:
     """The failing program made small, as text, if plain or its family alone fails on it too."""
+    run = verdict.outcome != "misjudged"
     for family in ("", *([verdict.family] if verdict.family else FAMILIES)):
-        outcome, why = again(verdict.program, session, family)
+        outcome, why = again(verdict.program, session, family, run=run)
         if outcome != verdict.outcome:
             continue
 
         def fails(program: Program, family: str = family, why: str = why) -> bool:
-            outcome, reason = again(program, session, family)
-            return outcome == verdict.outcome and (outcome == "wrong" or reason[:20] == why[:20])
+            outcome, reason = again(program, session, family, run=run)
+            return outcome == verdict.outcome and (
+                outcome in {"wrong", "misjudged"} or reason[:20] == why[:20]
+            )
 
         return f"by {family or 'plain over ids'}:\n{show(shrink(verdict.program, fails))}"
     return f"(right by itself)\n{show(verdict.program)}"
@@ -333,12 +374,13 @@ def smallest(verdict: Verdict, session: Session) -> str:
 # --- processes ------------------------------------------------------------------------------------
 
 
-def survey(start: int, count: int, device: str) -> Tally:
+def survey(start: int, count: int, device: str, kind: str = "any") -> Tally:
     """Outcomes and failures of a range of seeds, judged in a process that a driver may kill.
 
     A range whose process dies is halved; a seed that kills it alone is counted as `killed`.
     """
-    options = ["--start", str(start), "--count", str(count), "--device", device, "--json"]
+    options = ["--start", str(start), "--count", str(count), "--device", device]
+    options += ["--kind", kind, "--json"]
     child = subprocess.run(
         [sys.executable, __file__, *options], capture_output=True, text=True, check=False
     )
@@ -349,7 +391,7 @@ def survey(start: int, count: int, device: str) -> Tally:
     if count == 1:
         return Tally(Counter(killed=1))
     half = count // 2
-    return survey(start, half, device) + survey(start + half, count - half, device)
+    return survey(start, half, device, kind) + survey(start + half, count - half, device, kind)
 
 
 def read(text: str) -> Tally:
@@ -358,11 +400,14 @@ def read(text: str) -> Tally:
     return Tally(*(Counter(said[name]) for name in COUNTS), said["failures"])
 
 
-def judge_here(start: int, count: int, device: str) -> Tally:
+def judge_here(start: int, count: int, device: str, kind: str = "any") -> Tally:
     """As `survey`, in this process. Of each kind of failure two are made small."""
-    tally = Tally()
+    tally, seeds = Tally(), range(start, start + count)
+    measured = set[int]()
     with Session(find_device(device)) as session:
-        for verdict in judged(range(start, start + count), session):
+        for verdict in judged(seeds, session, kind):
+            if verdict.drawn and verdict.outcome == "right":
+                measured.add(verdict.seed)
             tally.outcomes[verdict.outcome] += 1
             tally.families[f"{verdict.family or 'none'} {verdict.outcome}"] += 1
             tally.primitives.update(words(verdict.program))
@@ -375,6 +420,9 @@ def judge_here(start: int, count: int, device: str) -> Tally:
                 text = show(verdict.program) if verdict.outcome == "large" else ""
                 text = text or smallest(verdict, session)
                 tally.failures.append(f"{what}: {verdict.why[:300]}\n{text}")
+    if kind == "lets" and (without := sorted(set(seeds) - measured)):
+        tally.outcomes["unmeasured"] += len(without)
+        tally.failures.append(f"seeds without a measured candidate: {without}")
     return tally
 
 
@@ -390,15 +438,16 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--device", default="intel")
+    parser.add_argument("--kind", choices=MAKERS, default="any", help="lets: names in each other")
     parser.add_argument("--json", action="store_true", help="in this process, for `survey`")
     given = parser.parse_args()
     if given.json:
-        print(json.dumps(vars(judge_here(given.start, given.count, given.device))))
+        print(json.dumps(vars(judge_here(given.start, given.count, given.device, given.kind))))
         return 0
     total = Tally()
     for start in range(given.start, given.start + given.count, CHUNK):
         chunk = min(CHUNK, given.start + given.count - start)
-        found = survey(start, chunk, given.device)
+        found = survey(start, chunk, given.device, given.kind)
         total += found
         print(
             f"seeds {start} ... {start + chunk - 1}: {dict(found.outcomes)}",

@@ -3,13 +3,15 @@
 import cProfile
 import math
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from liftpy.errors import SyntaxRefused, TypeRefused, UnknownName
+from liftpy.errors import LiftError, SyntaxRefused, TypeRefused, UnknownName
 from liftpy.ir.expr import Expr, Lambda, Literal, Param, Program, Tuple, operate
 from liftpy.ir.nat import nat, var
+from liftpy.ir.parse import DEPTH, MOST_WORDS
 from liftpy.ir.types import BOOL, F32, F64, I32, I64, VectorType, array
 from liftpy.primitives import lang
 from liftpy.primitives.lang import (
@@ -250,6 +252,81 @@ def test_the_convolution_is_read_in_few_steps():
     profile = cProfile.Profile()
     profile.runcall(parse, text)
     assert sum(entry.callcount for entry in profile.getstats()) < 40_000
+
+
+def steps(text: str) -> int:
+    """How many functions are called to read a text, or to refuse it."""
+    profile = cProfile.Profile()
+    with suppress(LiftError):
+        profile.runcall(parse, text)
+    return sum(entry.callcount for entry in profile.getstats())
+
+
+HEAD = "def f(x: [8]f32) = "
+LONG = {
+    "stages": lambda n: HEAD + "x" + " |> map(x => x)" * n,
+    "parentheses": lambda n: HEAD + "(" * n + "x" + ")" * n,
+    "parentheses that stay open": lambda n: HEAD + "(" * n,
+    "a sum": lambda n: HEAD + "x |> map(x => x" + " + x" * n + ")",
+    "signs": lambda n: HEAD + "-" * n + "x",
+    "negations": lambda n: HEAD + "not " * n + "x",
+    "functions of functions": lambda n: HEAD + "y => " * n + "x",
+    "calls in calls": lambda n: HEAD + "f(" * n + "x" + ")" * n,
+    "components": lambda n: HEAD + "x" + ".0" * n,
+    "a type": lambda n: "def f(x: " + "[2]" * n + "f32) = x",
+    "a size": lambda n: "size m\ndef f(x: [m" + " + m" * n + "]f32) = x",
+    "lets in lets": lambda n: HEAD + "".join(f"let a{k} = x in " for k in range(n)) + "x",
+    "a name": lambda n: HEAD + "x" * n,
+    "a quoted name": lambda n: HEAD + "`" + "x" * n + "`",
+    "a number": lambda n: HEAD + "x |> map(x => x + " + "1" * n + ")",
+    "an exponent": lambda n: HEAD + "x |> map(x => x + 1e" + "1" * n + ")",
+    "a length": lambda n: "def f(x: [" + "1" * n + "]f32) = x",
+    "a comment": lambda n: "#" * n + "\n" + HEAD + "x",
+    "comments": lambda n: "# -\n" * n + HEAD + "x",
+    "words at a wrong place": lambda n: HEAD + "x " * n,
+    "an error at the end": lambda n: HEAD + "(" + "x, " * n + "& x)",
+    "an unknown name at the end": lambda n: HEAD + "(" + "x, " * n + "y)",
+    "a tuple": lambda n: HEAD + "(" + "x, " * n + "x)",
+    "a tuple type": lambda n: "def f(x: (" + "f32, " * n + "f32)) = x",
+    "a let": lambda n: HEAD + "let " + ", ".join(f"a{k} = x" for k in range(n)) + " in x",
+    "functions": lambda n: "".join(f"fun g{k}(a: f32) = a\n" for k in range(n)) + HEAD + "x",
+    "parameters": lambda n: "def f(" + ", ".join(f"a{k}: f32" for k in range(n)) + ") = a0",
+    "sizes": lambda n: "size " + ", ".join(f"a{k}" for k in range(n)) + "\n" + HEAD + "x",
+    "laws": lambda n: "fun g(a: f32) = a laws " + "neutral 0, " * n + "neutral 1\n" + HEAD + "x",
+}
+
+
+@pytest.mark.parametrize("what", LONG)
+def test_a_text_twice_as_long_is_read_in_twice_the_steps(what):
+    """Function calls are counted; a loop in C over all that came before would not be seen."""
+    of = LONG[what]
+    steps(of(1))
+    once, twice = steps(of(100)), steps(of(200))
+    assert twice < 2.2 * once + 500
+    assert twice < 500 * len(of(200))
+
+
+@pytest.mark.parametrize("what", LONG)
+def test_a_text_of_any_length_is_refused_at_its_beginning(what):
+    """Only the words are counted, at the speed of a regular expression, and at most so many."""
+    steps(LONG[what](1))  # the grammar is read once
+    text = LONG[what](300_000)
+    assert steps(text) < 12 * MOST_WORDS
+
+
+def test_a_text_may_be_nested_as_deep_as_is_said_and_no_deeper():
+    fits = [n for n in range(100, 130) if not refused(HEAD + "(" * n + "x" + ")" * n)]
+    assert 100 < fits[-1] < DEPTH
+    assert fits == list(range(100, fits[-1] + 1))
+
+
+def refused(text: str) -> bool:
+    with suppress(SyntaxRefused):
+        parse(text)
+        return False
+    with pytest.raises(SyntaxRefused, match="nested more than 120 levels deep"):
+        parse(text)
+    return True
 
 
 LANGUAGE = Path(__file__).parents[2] / "docs" / "language.md"

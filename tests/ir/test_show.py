@@ -42,11 +42,13 @@ from liftpy.ir.types import (
     integer_range,
 )
 from liftpy.primitives import PRIMITIVES, Join, Map, Pad, Reduce, Slide, Split, Transpose, Zip
-from liftpy.primitives.lang import add, add_int, fun, mul, neutral, section
+from liftpy.primitives.lang import PRELUDE, add_int, fun, neutral, section
 from liftpy.primitives.text import Elaborator, parse, parse_expression, show, show_expr
 from liftpy.workloads import Convolution, convolution
 from tests.primitives.examples import example, xs
 from tests.programs import programs
+
+add, mul = PRELUDE["add"], PRELUDE["mul"]
 
 CONV = Convolution(128, 112, 112, 256, (3, 3), (1, 1), (1, 1, 1, 1))
 
@@ -469,3 +471,39 @@ def test_an_initial_tuple_reads_back_in_its_own_types(over, init):
     p = parse(f"def p(ps: [3]{over}, k: f32) = ps |> reduce((s, t) => (s.0, s.1), {init})")
     assert [str(t) for t in p.type.elements] == ["f32", "i64" if "i64" in init else "f32"]
     assert parse(show(p)) == p
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "zip(a, b) |> map((a, b) => a * b)",
+        "zip(a, b) |> map((x, y) => x * y)",
+        "zip(a, b) |> map(xy => xy.0 * xy.1)",
+        "zip(a, zip(a, b)) |> map((x, yz) => x * yz.0 * yz.1)",
+        "zip(a, b) |> map((x, y) => let p = x * y in p + y)",
+        "zip(a, b) |> map((x, y) => zip(a, b) |> map((p, q) => p + q) |> reduce(add, x * y))",
+    ],
+)
+def test_a_tuple_prints_as_it_was_taken_apart(body):
+    p = parse(f"def p(a: [8]f32, b: [8]f32) =\n  {body}\n")
+    assert " ".join(show(p).split()) == f"def p(a: [8]f32, b: [8]f32) = {body}"
+    assert parse(show(p)) == p
+    assert "(x, y)" not in show(p, canonical=True)
+    assert parse(show(p, canonical=True)) == p
+
+
+def test_names_that_mean_something_else_are_not_printed_for_components():
+    """Each would read back as another program."""
+    inner = "zip(a, b) |> map((x, y) => x + y) |> reduce(add, x)"
+    for body in (
+        f"zip(a, b) |> map((x, y) => {inner})",
+        "zip(a, b) |> map((x, y) => x) |> map(xy => xy)",
+    ):
+        p = parse(f"def p(a: [8]f32, b: [8]f32) = {body}")
+        assert parse(show(p)) == p
+    p = parse("def p(a: [8]f32, b: [8]f32) = zip(a, b) |> map((x, y) => x * y)")
+    (pair,) = p.body.body.fun.function.params
+    whole = Lambda((pair,), pair)
+    kept = Program("p", Lambda(p.params, call(Map(whole), p.body.body.args[0])))
+    assert "xy => xy" in show(kept)
+    assert parse(show(kept)) == kept

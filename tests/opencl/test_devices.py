@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from liftpy.constraints.device import DEFAULT_DEVICE
+from liftpy.constraints.device import DEFAULT_DEVICE, fits
 from liftpy.errors import DeviceRefused, UnknownName
-from liftpy.opencl.devices import _fits, _numbered, _rank, device_notes, devices, find_device
+from liftpy.opencl.devices import _numbered, _rank, device_notes, devices, find_device
 from liftpy.opencl.session import Session
 
 
@@ -41,9 +41,9 @@ def test_the_name_of_a_runtime_does_not_mean_a_processor_of_that_make():
     portable = replace(
         DEFAULT_DEVICE, platform="Portable Computing Language", name="pthread-Intel(R) Xeon"
     )
-    assert _fits(portable, "pocl")
-    assert _fits(portable, "xeon")
-    assert not _fits(portable, "intel")
+    assert fits(portable, "pocl")
+    assert fits(portable, "xeon")
+    assert not fits(portable, "intel")
 
 
 def test_gpus_come_first_and_simulators_last():

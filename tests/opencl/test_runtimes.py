@@ -14,10 +14,12 @@ INTEL = runtimes.installed("intel-opencl-rt", runtimes.INTEL)
 REPORT = """
 import json, os
 from liftpy.opencl.devices import device_notes, devices
+from liftpy.opencl.runtimes import libraries
 print(json.dumps({
     "vendors": os.environ.get("OCL_ICD_VENDORS"),
     "platforms": [device.platform for device in devices()],
     "notes": device_notes(),
+    "libraries": libraries(),
 }))
 """
 
@@ -57,6 +59,14 @@ def test_intel_is_registered_beside_the_runtimes_of_the_system(tmp_path, runtime
 
 
 @needs_intel
+def test_a_bundle_is_told_of_the_same_runtimes_in_a_process_of_a_process(tmp_path):
+    """`register` finds the environment set where a parent process has set it already."""
+    first = report(start(tmp_path))["libraries"]
+    assert [line.split()[0] for line in first] == ["needs"] * 5 + ["vendors", "library"]
+    assert report(start(tmp_path, first[-2].split()[1]))["libraries"] == first
+
+
+@needs_intel
 def test_processes_that_start_at_once_agree_and_a_later_one_writes_nothing(tmp_path):
     children = [start(tmp_path) for _ in range(3)]
     folders = {report(child)["vendors"] for child in children}
@@ -86,7 +96,7 @@ def test_the_users_choice_of_vendors_stays(tmp_path):
     vendors = tmp_path / "vendors"
     vendors.mkdir()
     seen = report(start(tmp_path / "cache", vendors))
-    assert seen == {"vendors": str(vendors), "platforms": [], "notes": []}
+    assert (seen["vendors"], seen["platforms"], seen["notes"]) == (str(vendors), [], [])
     assert not (tmp_path / "cache" / "liftpy").exists()
 
 

@@ -7,14 +7,29 @@ import z3
 from hypothesis import given
 from hypothesis import strategies as st
 
+from liftpy.deadline import Deadline
+from liftpy.errors import TimeUp
 from liftpy.ir.constraint import at_least, at_most, divides, equal
 from liftpy.ir.nat import nats, var
-from liftpy.semantics.smt import Collision, Terms, Undecided, ask, find_collision
+from liftpy.rewrite.rules import RULES
+from liftpy.semantics.prove import prove
+from liftpy.semantics.smt import (
+    A_MONTH,
+    STEPS,
+    Collision,
+    Side,
+    Terms,
+    Undecided,
+    ask,
+    find_collision,
+)
+from liftpy.semantics.verdict import Proved
 
 n, m, k = nats("n m k")
 c = var("c", None)
 group, local, other = var("group", 0, 6), var("local", 0, 15), var("other", 0, 3)
 loop = var("loop", 0, 3)
+GROUP, PAIRS = {"local": 16}, {"local": 16, "other": 4}
 
 
 @given(
@@ -65,12 +80,54 @@ def test_exact_division_is_not_taken_from_a_floor_division():
     assert ask([*proof.facts, *sizes, exact != 3]).status == "unsat"
 
 
-def test_time_limit_is_an_answer():
+def cubes():
     x, y, z = z3.Ints("x y z")
-    cubes = [x > 10, y > 10, z > 10, x**3 + y**3 == z**3 + 33]
-    answer = ask(cubes, timeout_ms=50)
+    return [x > 10, y > 10, z > 10, x**3 + y**3 == z**3 + 33]
+
+
+def test_limit_of_steps_is_an_answer():
+    answer = ask(cubes(), steps=20_000)
     assert answer.status == "unknown"
     assert answer.reason
+
+
+def test_a_query_is_limited_by_steps_and_not_by_the_clock(monkeypatch):
+    """No verdict depends on the machine's speed: without a time limit no clock is looked at."""
+    limits = []
+    set_ = z3.Solver.set
+    monkeypatch.setattr(z3.Solver, "set", lambda s, *a: limits.append(a) or set_(s, *a))
+    monkeypatch.setattr("time.monotonic", lambda: pytest.fail("a clock was asked"))
+    ask(cubes(), steps=20_000)
+    assert ("rlimit", 20_000) in limits
+    assert {value for name, value in limits if name == "timeout"} == {1000 * A_MONTH + 1}
+
+
+def test_what_a_query_takes_does_not_depend_on_earlier_ones(monkeypatch):
+    """Nor on what else z3 knows: its terms are ordered by age."""
+
+    def steps():
+        taken = []
+        check = z3.Solver.check
+        with monkeypatch.context() as patch:
+            patch.setattr(z3.Solver, "check", lambda s: (check(s), taken.append(count(s)))[0])
+            assert isinstance(prove(RULES["join_of_join"]), Proved)
+        return taken
+
+    alone = steps()
+    kept = [z3.Ints(f"i{k}# q!{k} n m")[0] * z3.Int("m") for k in range(50)]
+    assert steps() == alone
+    assert len(kept) == 50
+    assert max(alone) * 10 <= STEPS
+
+
+def count(solver):
+    return solver.statistics().get_key_value("rlimit count")
+
+
+def test_a_query_ends_with_the_time_limit_of_the_call():
+    """Then there is no answer: Unknown would be one that depends on the machine."""
+    with pytest.raises(TimeUp), Deadline.after(0.2).phase("proving"):
+        ask(cubes(), steps=10**9)
 
 
 # --- collisions ---------------------------------------------------------------------------------
@@ -89,7 +146,7 @@ SHARED = {"columns of one round": ["loop", "group"]}
 @pytest.mark.parametrize("name", DISJOINT)
 def test_disjoint_accesses_do_not_collide(name):
     first, second = DISJOINT[name]
-    assert find_collision(first, second, ["local"], SHARED.get(name, ["group"])) is None
+    assert find_collision(Side(first), Side(second), GROUP, SHARED.get(name, ["group"])) is None
 
 
 COLLIDING = {
@@ -105,7 +162,7 @@ COLLIDING = {
 @pytest.mark.parametrize("name", COLLIDING)
 def test_witness_of_a_collision_is_one(name):
     first, second = COLLIDING[name]
-    found = find_collision(first, second, ["local"], ["group"])
+    found = find_collision(Side(first), Side(second), GROUP, ["group"])
     assert isinstance(found, Collision)
     assert first.value(found.first) == second.value(found.second) == found.address
     if "local" in found.first:
@@ -114,15 +171,15 @@ def test_witness_of_a_collision_is_one(name):
 
 
 def test_id_that_no_address_mentions_may_differ():
-    assert isinstance(find_collision(local, local, ["local", "other"]), Collision)
+    assert isinstance(find_collision(Side(local), Side(local), PAIRS), Collision)
     both = local * 4 + other
-    assert find_collision(both, both, ["local", "other"]) is None
+    assert find_collision(Side(both), Side(both), PAIRS) is None
 
 
 def test_counter_of_a_loop_around_both_is_the_same_for_both():
     index = (local + loop) % 16
-    assert find_collision(index, index, ["local"], ["loop"]) is None
-    assert isinstance(find_collision(index, index, ["local"]), Collision)
+    assert find_collision(Side(index), Side(index), GROUP, ["loop"]) is None
+    assert isinstance(find_collision(Side(index), Side(index), GROUP), Collision)
 
 
 @given(
@@ -133,7 +190,7 @@ def test_decision_is_that_of_trying_all(one, two):
     row, column, count = var("row", 0, 3), var("column", 0, 2), var("count", 0, 1)
     first = row * one[0] + column * one[1] + count * one[2]
     second = row * two[0] + column * two[1] + count * two[2]
-    found = find_collision(first, second, ["row", "column"])
+    found = find_collision(Side(first), Side(second), {"row": 4, "column": 3})
     assert not isinstance(found, Undecided)
     expected = any(
         (r, c_) != (r2, c2)

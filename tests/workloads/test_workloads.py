@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from math import erf
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +14,6 @@ from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.errors import LiftError
 from liftpy.ir.expr import Program
 from liftpy.ir.types import F32
-from liftpy.opencl.kernel import Module
 from liftpy.opencl.session import Session
 from liftpy.primitives import lang
 from liftpy.primitives.text import parse, show
@@ -23,9 +23,10 @@ from liftpy.workloads.family import Family, define
 from liftpy.workloads.finance import normal
 from liftpy.workloads.networks import Network
 from tests.batch import results
+from tests.draws import draws, some
 from tests.oclgrind import check_all_under_oclgrind
 from tests.spaces import space
-from tests.thinned import thinned
+from tests.thinned import first, is_first
 from tests.workloads.references import CASES, inputs
 
 SIZED = [name for name, family in FAMILIES.items() if isinstance(family, Family)]
@@ -56,13 +57,6 @@ def agrees(result: np.ndarray | tuple[np.ndarray, ...], expected: np.ndarray, wh
     assert got.shape == expected.shape, what
     bound = 0 if got.dtype.kind == "i" else 2e-5 * np.abs(expected).max()
     np.testing.assert_allclose(got, expected, rtol=0, atol=bound, err_msg=str(what))
-
-
-def candidates(program: Program, device: Device, draws: int) -> list[tuple[str, Module]]:
-    """Some drawn candidates of every family that applies; skeletons take turns."""
-    whole = space(program, device)
-    drawn = [c for family in whole.families for c in whole.sample(draws, 5, family)]
-    return [(f"{program.name} {c}", compile_candidate(c.skeleton, c.assignment)) for c in drawn]
 
 
 # --- names ----------------------------------------------------------------------------------------
@@ -164,15 +158,16 @@ def test_the_meaning_is_that_of_numpy(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SIZED)
-def test_every_family_that_applies_is_right(runtime: Device, name: str) -> None:
+def test_every_family_that_applies_is_right(runtime: Device, name: str, kept: Path) -> None:
     """What the constraints allow compiles, runs and agrees with numpy."""
     program, arrays, expected = case(name)
-    made = candidates(program, runtime, draws=DRAWS)
-    assert made
-    names, modules = zip(*thinned(made, runtime), strict=True)
+    drawn = draws(program, first(), DRAWS, kept)
+    tried = drawn if is_first(runtime) else some(drawn, program, runtime)
+    assert tried
     given = [arrays[p.name] for p in program.params]
-    for what, got in zip(names, results(runtime, modules, given), strict=True):
-        agrees(got, expected, what)
+    modules = [d.module for d in tried]
+    for draw, got in zip(tried, results(runtime, modules, given), strict=True):
+        agrees(got, expected, draw.label)
 
 
 def test_channels_first_is_stored_in_all_the_ways_of_channels_last(runtime: Device) -> None:
@@ -194,17 +189,19 @@ def test_channels_first_is_stored_in_all_the_ways_of_channels_last(runtime: Devi
 
 
 @pytest.mark.oclgrind
-def test_no_race_and_no_stray_access() -> None:
+def test_no_race_and_no_stray_access(device: Device, kept: Path) -> None:
     """Oclgrind finds nothing in any family of programs; families of derivations take turns.
 
     tests/compile/test_families.py has every family of derivations.
     """
     made = []
     for turn, name in enumerate(SIZED):
-        drawn = candidates(case(name)[0], DEFAULT_DEVICE, 1)
-        made.append((name, *drawn[turn % len(drawn)]))
-    jobs = [(module, case(name)[1]) for name, _, module in made]
-    checked = check_all_under_oclgrind(jobs)
-    for (name, what, _), (got, complaints) in zip(made, checked, strict=True):
-        assert not complaints, (what, complaints[:3])
-        agrees(got, case(name)[2], what)
+        program, arrays, _ = case(name)
+        drawn = draws(program, device, DRAWS, kept)
+        turns = drawn[DRAWS * turn % len(drawn) :] + drawn
+        fitting = (d for d in turns if d.allowed(program, DEFAULT_DEVICE))
+        made.append((name, arrays, next(fitting)))
+    checked = check_all_under_oclgrind([(draw.module, arrays) for _, arrays, draw in made])
+    for (name, _, draw), (got, complaints) in zip(made, checked, strict=True):
+        assert not complaints, (draw.label, complaints[:3])
+        agrees(got, case(name)[2], draw.label)

@@ -12,13 +12,16 @@
 
 static const char HELP[] =
     "board [OPTION ...] > results.csv\n"
-    "  --device D     a device by its number or a part of its name; the first GPU, or the first\n"
-    "                 device where there is none\n"
+    "  --device D     a device by its number or a part of its name; the one that the bundle was\n"
+    "                 made for, or the first GPU, or the first device\n"
+    "  --library FILE the OpenCL library; the one that the system has\n"
     "  --list         only lists the devices\n"
     "  --bundle DIR   where plan.txt is (.)\n"
     "  --only ID      only this candidate; may be repeated\n"
     "  --skip N       leaves out the first N candidates\n"
     "  --repeats N    timed runs of each candidate, whatever their time\n"
+    "  --output FILE  prints there, at the end of what FILE has, and leaves that out; FILE is made\n"
+    "                 when there is something to print\n"
     "  --resume FILE  leaves out what FILE has; the output is to be appended to it (>> FILE)\n"
     "`liftpy import FILE.db results.csv` reads the output.\n";
 
@@ -28,7 +31,7 @@ static const char COLUMNS[] =
     "error,rms,build_seconds,prepare_ns,allocated,times_ns,detail\n";
 
 struct options {
-    const char *bundle, *device, *resume;
+    const char *bundle, *device, *library, *output, *resume;
     const char **only;
     size_t wanted, skip, repeats;
     int list;
@@ -60,7 +63,7 @@ static size_t natural(const char *option, const char *text)
 
 static struct options read_options(int count, char **words)
 {
-    struct options options = {".", NULL, NULL, NULL, 0, 0, 0, 0};
+    struct options options = {".", NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0};
     for (int i = 1; i < count; i++) {
         const char *name = words[i];
         if (!strcmp(name, "--help") || !strcmp(name, "-h")) {
@@ -78,6 +81,10 @@ static struct options read_options(int count, char **words)
             options.device = value;
         } else if (!strcmp(name, "--bundle")) {
             options.bundle = value;
+        } else if (!strcmp(name, "--library")) {
+            options.library = value;
+        } else if (!strcmp(name, "--output")) {
+            options.output = options.resume = value;
         } else if (!strcmp(name, "--resume")) {
             options.resume = value;
         } else if (!strcmp(name, "--skip")) {
@@ -94,9 +101,14 @@ static struct options read_options(int count, char **words)
     return options;
 }
 
+static const char *output; /* a file to print to, made when there is something to print */
+
 /* Prints a text at once and passes it on, so that a crash loses nothing; empties it. */
 static void say(struct text *text)
 {
+    if (output && !freopen(output, "ab", stdout))
+        give_up("%s cannot be written", output);
+    output = NULL;
     if (fwrite(text->bytes, 1, text->length, stdout) != text->length || fflush(stdout))
         give_up("the output cannot be written");
     drop(text);
@@ -118,14 +130,13 @@ static size_t lines(const struct earlier *earlier, const char *with)
     return found;
 }
 
-/* Ends the program unless the earlier output has this line. */
-static void expect(const struct earlier *earlier, const struct options *options, const char *line)
+/* Ends the program unless a line of the earlier output begins so. */
+static void expect(const struct earlier *earlier, const struct options *options, const char *with)
 {
-    if (!lines(earlier, line))
-        give_up(
-            "%s is of another bundle or another device: it has no line\n%sName another file with "
-            "--resume",
-            options->resume, line);
+    if (!lines(earlier, with))
+        give_up("%s is of another bundle or another device: it has no line that begins with\n"
+                "%.*s\nName another file with --resume",
+                options->resume, (int)strcspn(with, "\n"), with);
 }
 
 /* The earlier output that --resume names, if there is any: its whole lines. */
@@ -148,18 +159,20 @@ static struct earlier read_earlier(const struct options *options)
 static void say_start(const struct plan *plan, const struct device *device,
                       const struct options *options, const struct earlier *earlier)
 {
-    struct text bundle = {0}, described = {0}, start = {0};
+    struct text bundle = {0}, which = {0}, described = {0}, start = {0};
     char date[32];
     time_t now = time(NULL);
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
     add(&bundle, "# bundle %s\n", plan->sha256);
+    add(&which, "# device ");
+    identify(&which, device);
     add(&described, "# device ");
     describe(&described, device, plan);
     add(&described, "\n");
     if (earlier->exists) {
         expect(earlier, options, FORMAT);
         expect(earlier, options, bundle.bytes);
-        expect(earlier, options, described.bytes);
+        expect(earlier, options, which.bytes);
         add(&start, "%s# resumed %s\n", earlier->is_torn ? "\n# torn\n" : "", date);
     } else {
         add(&start, "%s%s# campaign %s\n%s# started %s\n%s", FORMAT, bundle.bytes, plan->campaign,
@@ -167,6 +180,7 @@ static void say_start(const struct plan *plan, const struct device *device,
     }
     say(&start);
     drop(&bundle);
+    drop(&which);
     drop(&described);
 }
 
@@ -256,21 +270,25 @@ int main(int count, char **words)
     const unsigned one = 1;
     unsigned char low;
     struct options options = read_options(count, words);
+    output = options.output;
     memcpy(&low, &one, 1);
     if (!low)
         give_up("the files of a bundle are for processors whose low bytes come first");
     size_t devices;
+    struct plan *plan = options.list ? NULL : read_plan(options.bundle);
+    load_opencl(options.bundle, options.library);
     struct device *device = find_devices(&devices);
     if (options.list) {
-        for (size_t i = 0; i < devices; i++)
-            printf("%zu  %s: %s, driver %s\n", i, device[i].platform_name, device[i].name,
-                   device[i].driver);
+        struct text there = {0};
+        list(&there, device, devices);
+        say(&there);
     } else {
-        const struct device *chosen = choose(device, devices, options.device);
-        struct plan *plan = read_plan(options.bundle);
+        const struct device *chosen = choose(device, devices, options.device, plan);
         struct earlier earlier = read_earlier(&options);
         struct text end = {0};
         check_wanted(&options, plan);
+        fprintf(stderr, "board: on %s: %s, driver %s\n", chosen->platform_name, chosen->name,
+                chosen->driver);
         say_start(plan, chosen, &options, &earlier);
         try_all(plan, chosen, &options, &earlier);
         add(&end, "# end %zu\n", earlier.rows);

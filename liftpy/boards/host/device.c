@@ -192,8 +192,37 @@ static int fits(const struct device *device, const char *named)
     return found;
 }
 
-const struct device *choose(const struct device *devices, size_t count, const char *named)
+void list(struct text *text, const struct device *devices, size_t count)
 {
+    for (size_t i = 0; i < count; i++)
+        add(text, "%zu  %s: %s, driver %s\n", i, devices[i].platform_name, devices[i].name,
+            devices[i].driver);
+}
+
+/* The device that a bundle was made for: of its platform and name; one that was not attached then
+   is known by its name alone, which may be a part of what the driver says. */
+static const struct device *wanted(const struct device *devices, size_t count,
+                                   const struct plan *plan)
+{
+    struct text there = {0};
+    for (size_t i = 0; i < count; i++)
+        if (plan->platform ? !strcmp(devices[i].platform_name, plan->platform)
+                                 && !strcmp(devices[i].name, plan->device)
+                           : fits(&devices[i], plan->device))
+            return &devices[i];
+    list(&there, devices, count);
+    give_up("the bundle is for %s%s%s, which is not here. There are:\n%sName one of them with "
+            "--device, or export for it",
+            plan->platform ? plan->platform : "", plan->platform ? ": " : "", plan->device,
+            there.bytes);
+    return NULL;
+}
+
+const struct device *choose(const struct device *devices, size_t count, const char *named,
+                            const struct plan *plan)
+{
+    if (!named && plan->device)
+        return wanted(devices, count, plan);
     if (!named) {
         for (size_t i = 0; i < count; i++)
             if (!strcmp(kind(&devices[i]), "GPU"))
@@ -230,16 +259,21 @@ static void describe_text(struct text *text, const char *key, char *value)
     free(value);
 }
 
-void describe(struct text *text, const struct device *device, const struct plan *plan)
+void identify(struct text *text, const struct device *device)
 {
-    cl_uint units = 0, width = 0;
-    get(device->id, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units, &units);
-    get(device->id, CL_DEVICE_PREFERRED_VECTOR_WIDTH_FLOAT, sizeof width, &width);
     add(text, "{");
     describe_text(text, "name", copied(device->name));
     describe_text(text, "vendor", device_text(device->id, CL_DEVICE_VENDOR));
     describe_text(text, "platform", copied(device->platform_name));
     describe_text(text, "driver_version", copied(device->driver));
+}
+
+void describe(struct text *text, const struct device *device, const struct plan *plan)
+{
+    cl_uint units = 0, width = 0;
+    get(device->id, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units, &units);
+    get(device->id, CL_DEVICE_PREFERRED_VECTOR_WIDTH_FLOAT, sizeof width, &width);
+    identify(text, device);
     describe_text(text, "opencl_c", device_text(device->id, CL_DEVICE_OPENCL_C_VERSION));
     describe_text(text, "type", copied(kind(device)));
     add(text, "\"compute_units\": %u, \"vector_width\": %u, \"ordinal\": %zu, ", (unsigned)units,

@@ -2,9 +2,7 @@
 #ifndef DEVICE_H
 #define DEVICE_H
 
-#define CL_TARGET_OPENCL_VERSION 120
-#include <CL/cl.h>
-
+#include "opencl.h"
 #include "plan.h"
 #include "text.h"
 
@@ -21,9 +19,18 @@ struct device {
 /* Every device, in the order of the loader. Ends the program if there is none. */
 struct device *find_devices(size_t *count);
 
-/* The device that a number or a part of "PLATFORM DEVICE" names; NULL is the first GPU, or the
-   first device. Ends the program if there is none such. */
-const struct device *choose(const struct device *devices, size_t count, const char *named);
+/* The device that a number or a part of "PLATFORM DEVICE" names. NULL is the one that the bundle was
+   made for, or, of a bundle that was made for none, the first GPU, or the first device. Ends the
+   program if there is none such. */
+const struct device *choose(const struct device *devices, size_t count, const char *named,
+                            const struct plan *plan);
+
+/* Adds a line for each device. */
+void list(struct text *text, const struct device *devices, size_t count);
+
+/* Adds what tells a device from others, as the JSON begins that `describe` adds: no limits, which a
+   driver may take from the memory that happens to be free. */
+void identify(struct text *text, const struct device *device);
 
 /* Adds what liftpy knows of a device, as JSON on one line. */
 void describe(struct text *text, const struct device *device, const struct plan *plan);

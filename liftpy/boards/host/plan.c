@@ -246,6 +246,10 @@ static void read_whole(struct plan *plan, const char *key, struct line *line)
 {
     if (!strcmp(key, "campaign")) {
         plan->campaign = copied(line->rest);
+    } else if (!strcmp(key, "device")) {
+        plan->device = copied(line->rest);
+    } else if (!strcmp(key, "platform")) {
+        plan->platform = copied(line->rest);
     } else if (!strcmp(key, "options")) {
         plan->options = copied(line->rest);
     } else if (!strcmp(key, "timing")) {
@@ -357,8 +361,9 @@ void free_plan(struct plan *plan)
         free(plan->expected[i].data.file);
         free(plan->expected[i].data.bytes);
     }
-    void *const parts[] = {plan->campaign, plan->options,  plan->extension, plan->scalar,
-                           plan->input,    plan->expected, plan->candidate, plan};
+    void *const parts[] = {plan->campaign, plan->options, plan->device,   plan->platform,
+                           plan->extension, plan->scalar, plan->input,    plan->expected,
+                           plan->candidate, plan};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         free(parts[i]);
 }

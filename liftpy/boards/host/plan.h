@@ -67,6 +67,7 @@ struct plan {
     const char *folder;
     char sha256[65];
     char *campaign, *options;
+    char *device, *platform; /* that it was made for; NULL where it was made for none */
     size_t warmup, least, most, attempts;
     double enough_ns;
     size_t known, scalars, inputs, components, candidates;

@@ -49,7 +49,7 @@ def figures(candidate: Candidate, device: Device) -> Figures:
     Idle units of the worst, traffic of all.
     """
     cut, widths = _cut(candidate.skeleton)
-    at = candidate.assignment
+    at = candidate.point
     kernels = [(k, w) for k, w in zip(cut.kernels, widths, strict=True) if k.phase == "run"]
     lanes = min(_lanes(widest, at, device) for _, widest in kernels)
     registers = min(_registers(k, at, device) for k, _ in kernels)

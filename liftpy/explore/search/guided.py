@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from liftpy.constraints.dice import Dice
-from liftpy.explore.candidate import Candidate, words
+from liftpy.explore.candidate import Candidate
 from liftpy.explore.search.burden import Trend
 from liftpy.explore.search.local import distance, neighbour, parent, parents
 from liftpy.explore.search.trial import Trial
@@ -52,7 +52,7 @@ def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> 
     seen: set[str] = set()
     trend = Trend(space.device)
     for ordinal in itertools.count():
-        waiting = [c for c in waiting if c.key not in seen and allows(c.skeleton, c.assignment)]
+        waiting = [c for c in waiting if c.key not in seen and allows(c.skeleton, c.point)]
         fresh = (c for c in draws if c.key not in seen)
         waiting += itertools.islice(fresh, DRAWS - len(waiting))
         pool = {c.key: c for c in (waiting if ordinal % FRESH else waiting[:1])}
@@ -120,7 +120,7 @@ def improvements(
 def likeness(some: list[Candidate], others: list[Candidate]) -> Matrix:
     """The correlations that the model assumes of two lists of candidates' times."""
     names = sorted({name for c in (*some, *others) for name, _ in c.sizes})
-    kinds = {c.skeleton.key: tuple(words(c.skeleton).items()) for c in (*some, *others)}
+    kinds = {c.skeleton.key: tuple(c.skeleton.words.items()) for c in (*some, *others)}
     number = {key: k for k, key in enumerate(kinds)}
     square = np.array([[apart(a, b) for b in kinds.values()] for a in kinds.values()]) ** 2
     rows, columns = ([number[c.skeleton.key] for c in many] for many in (some, others))
@@ -132,7 +132,7 @@ def likeness(some: list[Candidate], others: list[Candidate]) -> Matrix:
 
 def sizes_of(candidates: list[Candidate], names: list[str]) -> Matrix:
     """The logarithms of candidates' sizes, a row each; NaN for what a candidate does not have."""
-    rows = [[math.log2(1 + c.assignment.get(n, math.nan)) for n in names] for c in candidates]
+    rows = [[math.log2(1 + c.point.get(n, math.nan)) for n in names] for c in candidates]
     return np.array(rows).reshape(len(candidates), len(names))
 
 

@@ -23,10 +23,11 @@ from optuna.trial import Trial as Genome
 from optuna.trial import TrialState
 
 from liftpy.errors import InternalError
-from liftpy.explore.candidate import FAMILY, Candidate
+from liftpy.explore.candidate import Candidate
 from liftpy.explore.search.local import distance
 from liftpy.explore.search.trial import Trial
 from liftpy.explore.space import Allows, Member, Space, subseed
+from liftpy.rewrite.skeleton import FAMILY
 
 POPULATION = 24
 Bred: TypeAlias = tuple[Candidate, Genome]
@@ -71,7 +72,7 @@ def unseen(
     for _ in range(TRIES):
         genome = study.ask(genes)
         found = candidate_of(space, genome.params)
-        if found.key not in seen and allows(found.skeleton, found.assignment):
+        if found.key not in seen and allows(found.skeleton, found.point):
             return found, genome
         if found.key not in seen:  # it is not allowed: it never has any
             study.tell(genome, state=TrialState.FAIL)

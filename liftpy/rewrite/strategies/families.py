@@ -16,7 +16,7 @@ from liftpy.ir.types import ArrayType, size_bytes
 from liftpy.ir.walk import at, top_down
 from liftpy.primitives import Map, Reduce, Slide
 from liftpy.primitives.vector import MAX_LANES
-from liftpy.rewrite.skeleton import Parameter, Skeleton
+from liftpy.rewrite.skeleton import Parameter, Skeleton, key_of
 from liftpy.rewrite.strategies.block import (
     blockable,
     blocked_stage,
@@ -35,6 +35,7 @@ from liftpy.rewrite.strategies.partial import (
     results_reduced,
 )
 from liftpy.rewrite.strategies.remember import remembered
+from liftpy.rewrite.strategies.repeated import store_repeated
 from liftpy.rewrite.strategies.shapes import (
     array_type,
     body_of,
@@ -481,10 +482,11 @@ def skeletons(program: Program, families: tuple[str, ...] | None = None) -> tupl
 
 def skeletons_of(family: Family, program: Program) -> list[Skeleton] | str:
     """The skeletons of one family, or why it does not apply."""
-    if not family.applies(program):
+    shape = shape_of(program)
+    if not family.applies(shape):
         return f"{family.name}: the program has no such shape"
     found: list[Skeleton] = []
-    for choices in family.choices(program):
+    for choices in family.choices(shape):
         made = derived(family, program, choices)
         if isinstance(made, Failure):
             return f"{family.name}: {made}"
@@ -492,11 +494,39 @@ def skeletons_of(family: Family, program: Program) -> list[Skeleton] | str:
     return found
 
 
+def skeleton(program: Program, key: str) -> Skeleton | None:
+    """The skeleton of this key, derived alone; None if the program has none such."""
+    family = FAMILIES.get(key.partition("(")[0])
+    shape = shape_of(program)
+    if family is None or not family.applies(shape):
+        return None
+    for choices in family.choices(shape):
+        if key_of(family.name, choices) == key:
+            made = derived(family, program, choices)
+            return None if isinstance(made, Failure) else made
+    return None
+
+
+_START = remembered(store_repeated(plain()))
+
+
+def shape_of(program: Program) -> Program:
+    """What the families look at: the program with kernels for what is read over and over.
+
+    Most programs have nothing such, and are given back.
+    """
+    result = _START(program.body.body)
+    if isinstance(result, Failure) or not result.steps:
+        return program
+    return Program(program.name, Lambda(program.params, result.expr), program.constants)
+
+
 def derived(family: Family, program: Program, choices: Choices) -> Skeleton | Failure:
     """The skeleton of some choices; the sizes that its derivation uses are open."""
-    parameters = family.parameters(program, dict(choices))
-    strategy = family.strategy(program, dict(choices), {p.name: p for p in parameters})
-    result = strategy(program.body.body)
+    shape = shape_of(program)
+    parameters = family.parameters(shape, dict(choices))
+    strategy = family.strategy(shape, dict(choices), {p.name: p for p in parameters})
+    result = (strategy if shape is program else seq(_START, strategy))(program.body.body)
     if isinstance(result, Failure):
         return result
     derivation = Derivation(program.body.body, result.steps, result.expr)

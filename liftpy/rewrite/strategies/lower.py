@@ -12,6 +12,7 @@ from liftpy.primitives import Iterate, Map, Memory, Reduce, Scan, ToGlobal
 from liftpy.primitives.levels import DIMENSIONS
 from liftpy.primitives.work import computes, is_layout
 from liftpy.rewrite.strategies.remember import remembered
+from liftpy.rewrite.strategies.repeated import store_repeated
 from liftpy.rewrite.strategies.shapes import (
     Nest,
     body_of,
@@ -158,7 +159,8 @@ def exposed() -> Strategy:
 
     A view is copied element by element; so is a result that is only read, of a concat say. The
     components of a tuple have a kernel each, and outside of all maps what a `let` names, scans,
-    iterations of maps, what these read, and what work-items share (`store_shared`).
+    iterations of maps, what these read, what work-items share (`store_shared`), and what takes too
+    many readings (`store_repeated`).
     """
 
     def run(expr: Expr) -> Result:
@@ -166,8 +168,8 @@ def exposed() -> Strategy:
             parts = range(len(expr.elements))
             return seq(*(at_path((k,), run) for k in parts))(expr)
         if isinstance(expr, FunCall) and isinstance(expr.fun, Lambda):
-            named = [k for k, arg in enumerate(expr.args) if computes(arg)]
-            stored = (at_path((k,), stored_plain()) for k in named)
+            paths = (path for k, arg in enumerate(expr.args) for path in kernels_of(arg, (k,)))
+            stored = (at_path(path, stored_plain()) for path in paths)
             return seq(*stored, at_path((len(expr.args),), run))(expr)
         if (path := first_sequence(expr)) is not None:
             return seq(at_path(path, stored_plain()), run)(expr)
@@ -176,7 +178,25 @@ def exposed() -> Strategy:
         prepared = seq(nest_reductions(), store_shared(plain())) if computes(expr) else identity
         return seq(prepared, attempt(where(is_unmapped, copied_out)))(expr)
 
-    return remembered(run)
+    def whole(expr: Expr) -> Result:
+        return seq(store_repeated(plain()), run)(expr)
+
+    return remembered(whole)
+
+
+def kernels_of(expr: Expr, path: Path) -> Iterator[Path]:
+    """What of a value that a `let` names has a kernel.
+
+    That is all of it; of a tuple each component that computes, where not all are over as many ids.
+    """
+    if isinstance(expr, Tuple):
+        depths = {len(tuple(layers(nests(e)))) for e in expr.elements}
+        if len(depths) > 1:
+            for k, element in enumerate(expr.elements):
+                yield from kernels_of(element, (*path, k))
+            return
+    if computes(expr):
+        yield path
 
 
 def plain() -> Strategy:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from liftpy.errors import RuleRefused, TypeRefused
 from liftpy.ir.constraint import Constraint, Divides
-from liftpy.ir.expr import Expr, sizes_agree
+from liftpy.ir.expr import Expr, FunCall, Primitive, sizes_agree
 from liftpy.ir.nat import ONE, Nat, NatLike, nat
 from liftpy.ir.walk import Path
 from liftpy.rewrite import match as matching
@@ -33,8 +33,15 @@ def rule(law: Rule | str, hints: Mapping[str, Path] | None = None, **sizes: NatL
         raise RuleRefused(message)
     given = {name: nat(size) for name, size in sizes.items()}
     paths = dict(hints or {})
+    left = known.left
+    word = left.fun if isinstance(left, FunCall) and isinstance(left.fun, Primitive) else None
+    arguments = left.args if isinstance(left, FunCall) else ()
+    elsewhere = Failure(known.name, "" if word is None else matching.missing(word))
 
     def run(expr: Expr) -> Result:
+        # Every rule is tried at every part, and nearly all fail of their first word.
+        if word is not None and not matching.calls(expr, word, arguments):
+            return elsewhere
         found = matching.match(known, expr, dict(given), paths)
         if isinstance(found, str):
             return Failure(known.name, found)

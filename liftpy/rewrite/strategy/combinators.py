@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from operator import is_
 
+from liftpy.deadline import check
 from liftpy.errors import RuleRefused
 from liftpy.ir.expr import Expr
 from liftpy.ir.walk import top_down as parts_top_down
@@ -36,6 +38,7 @@ def seq(*strategies: Strategy) -> Strategy:
     """One after another; fails where one fails."""
 
     def run(expr: Expr) -> Result:
+        check()
         steps: tuple[Step, ...] = ()
         for strategy in strategies:
             result = strategy(expr)
@@ -49,15 +52,20 @@ def seq(*strategies: Strategy) -> Strategy:
 
 def choose(*strategies: Strategy) -> Strategy:
     """ELEVATE's left choice: the first that applies."""
+    last: tuple[tuple[Failure, ...], Failure] | None = None
 
     def run(expr: Expr) -> Result:
-        reasons: list[str] = []
+        check()
+        nonlocal last
+        failures: list[Failure] = []
         for strategy in strategies:
             result = strategy(expr)
             if isinstance(result, Success):
                 return result
-            reasons.append(str(result))
-        return Failure("choose", "; ".join(reasons))
+            failures.append(result)
+        if last is None or not all(map(is_, failures, last[0])):  # else they fail as before
+            last = tuple(failures), Failure("choose", "; ".join(map(str, failures)))
+        return last[1]
 
     return run
 
@@ -75,6 +83,7 @@ def repeat(strategy: Strategy, fuel: int = FUEL) -> Strategy:
     """
 
     def run(expr: Expr) -> Result:
+        check()
         steps: list[Step] = []
         seen = {expr: 0}
         while isinstance(result := strategy(expr), Success):
@@ -114,9 +123,10 @@ def repeat_n(times: int, strategy: Strategy) -> Strategy:
 
 def where(predicate: Predicate, strategy: Strategy, name: str = "where") -> Strategy:
     """The strategy on expressions that satisfy the predicate."""
+    elsewhere = Failure(name, ELSEWHERE)
 
     def run(expr: Expr) -> Result:
-        return strategy(expr) if predicate(expr) else Failure(name, ELSEWHERE)
+        return strategy(expr) if predicate(expr) else elsewhere
 
     return run
 

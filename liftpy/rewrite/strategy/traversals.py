@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from liftpy.deadline import check
 from liftpy.errors import RuleRefused
 from liftpy.ir import walk
 from liftpy.ir.expr import Expr, FunCall, Primitive
@@ -83,6 +84,7 @@ def at_children(
     """The strategy on direct parts, left to right: on every one, or where it applies."""
 
     def run(expr: Expr) -> Result:
+        check()
         steps: list[Step] = []
         reasons: list[str] = []
         done = 0
@@ -128,6 +130,7 @@ def once(strategy: Strategy, parts: Callable[[Expr], Parts], name: str) -> Strat
     """The strategy on the first of the parts where it applies."""
 
     def run(expr: Expr) -> Result:
+        check()
         reason = ""
         for path, part in parts(expr):
             result = strategy(part)
@@ -248,6 +251,7 @@ def everywhere(strategy: Strategy) -> Strategy:
     """
 
     def run(expr: Expr) -> Result:
+        check()
         steps: list[Step] = []
         waiting: list[Path] = [()]
         reason, done = "it applies to no part", False

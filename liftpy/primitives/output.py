@@ -10,8 +10,9 @@ from __future__ import annotations
 from liftpy.errors import InternalError
 from liftpy.ir.expr import Expr, FunCall, Param, Primitive
 from liftpy.ir.pull import Pull, Reader, Value
-from liftpy.primitives import Map, Unzip, Zip
+from liftpy.primitives.map import Map
 from liftpy.primitives.work import writable
+from liftpy.primitives.zip import Unzip, Zip
 
 
 def through(

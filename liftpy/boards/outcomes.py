@@ -1,0 +1,7 @@
+"""The outcomes that a board can tell."""
+
+from typing import Literal, TypeAlias, get_args
+
+OutcomeName: TypeAlias = Literal["measured", "refused", "build_failed", "wrong", "crashed"]
+
+OUTCOMES: tuple[str, ...] = get_args(OutcomeName)

@@ -1,0 +1,137 @@
+"""What a board's file may say, field by field: kinds, ranges, lengths, no key that nobody knows.
+
+A number has to fit where it goes: into a column of the database, into the arithmetic of a front.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal, TypeVar, cast
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from liftpy.boards.outcomes import OutcomeName
+from liftpy.constraints.device import Kind
+from liftpy.constraints.draw import Sampler
+
+Text = Annotated[str, StringConstraints(max_length=1000)]
+LongText = Annotated[str, StringConstraints(max_length=1 << 20)]
+Word = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Id = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{12}$")]
+Whole = Annotated[int, Field(ge=-(2**62), le=2**62)]
+Natural = Annotated[int, Field(ge=0, le=2**62)]
+Positive = Annotated[int, Field(ge=1, le=2**62)]
+Nanoseconds = Annotated[int, Field(ge=1, le=10**15)]
+Share = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class DeviceFields(_Strict):
+    """A device, as `Device.to_json` writes it and `board` prints it. A profile is none."""
+
+    name: Text
+    vendor: Text
+    platform: Text
+    driver_version: Text
+    opencl_c: Text
+    type: Kind
+    compute_units: Positive
+    max_work_group_size: Positive
+    max_work_item_sizes: Annotated[list[Positive], Field(min_length=3, max_length=3)]
+    local_memory: Natural
+    largest_buffer: Positive
+    global_memory: Positive
+    vector_width: Positive
+    ordinal: Annotated[int, Field(ge=0, le=1000)] = 0
+    extensions: Annotated[list[Word], Field(max_length=1000)] = []
+    private_memory: Positive = 1
+    profile: Annotated[str, StringConstraints(max_length=0)] = ""
+    fingerprint: Id | None = None
+
+
+class Settings(_Strict):
+    """The settings of a campaign, as `identity_of` makes them."""
+
+    input_seed: Natural
+    points: Annotated[int, Field(ge=1, le=1 << 20)]
+    tolerance: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+    families: Annotated[list[Word], Field(max_length=100)] | None = None
+    memory_limit: Positive | None = None
+    sampler: Sampler = "uniform"
+    sizes: dict[Word, Natural] | None = None
+    conditions: Annotated[list[Text], Field(max_length=100)] | None = None
+    search: Word = "random"
+    lag: Annotated[int, Field(ge=1, le=1 << 20)] = 1
+    first: Literal["plain"] | None = None
+    devices: Annotated[list[DeviceFields], Field(max_length=100)] | None = None
+
+
+class CampaignFields(_Strict):
+    """A campaign, as a bundle says it."""
+
+    program: Word
+    text: LongText
+    version: Word
+    seed: Whole
+    settings: Settings
+
+
+class RowFields(_Strict):
+    """A row, its cells taken apart."""
+
+    candidate: Id
+    ordinal: Whole
+    skeleton: Text
+    sizes: dict[Word, Natural]
+    source: Hash
+    outcome: OutcomeName
+    reason: LongText
+    error: Share | None
+    rms: Share | None
+    build_seconds: Annotated[float, Field(ge=0, le=10**9, allow_inf_nan=False)]
+    prepare_ns: Annotated[int, Field(ge=0, le=10**15)]
+    allocated: Natural
+    times_ns: Annotated[
+        tuple[Annotated[tuple[Nanoseconds, ...], Field(min_length=1, max_length=1000)], ...],
+        Field(max_length=10_000),
+    ]
+    detail: Annotated[tuple[tuple[Word, Text], ...], Field(max_length=1000)]
+
+
+def checked(model: type[M], data: dict[str, Any]) -> M:
+    """The data, if they are what the model says. ValueError with the field and the reason."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        field = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{field}: {first['msg'][:1].lower()}{first['msg'][1:]}") from error
+
+
+def table(text: str) -> dict[str, Any]:
+    """JSON data with names, each once, and numbers that are some. ValueError if it is none."""
+    try:
+        data = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    if not isinstance(data, dict):
+        raise ValueError("it is no JSON object")  # noqa: TRY004  all that a text is refused for
+    return cast("dict[str, Any]", data)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The names of an object with their values; ValueError where one is there twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("it has a key twice")
+    return found
+
+
+def _no_number(word: str) -> float:
+    raise ValueError(f"{word} is no number")

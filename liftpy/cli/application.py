@@ -1,0 +1,156 @@
+"""The commands, and what an error becomes."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import traceback
+from types import TracebackType
+from typing import Annotated
+
+import typer
+
+from liftpy.cli.loading import load
+from liftpy.cli.texts import StoppedAndSaid, note
+from liftpy.errors import InternalError, LiftError
+
+__all__ = ["COMMANDS", "StoppedAndSaid", "application", "run"]
+
+INTERNAL = InternalError.exit_code
+
+#: Every command, in the order of the help: the module of this package that has it, and a summary.
+COMMANDS = {
+    "devices": ("points", "OpenCL devices, with the limits that enter the constraint system."),
+    "space": (
+        "points",
+        "Parameters, constraints with who asked for each, the exact number of valid points.",
+    ),
+    "explain": (
+        "points",
+        "Whether settings are valid, or which conditions clash and which values would work.",
+    ),
+    "workloads": ("workloads", "Built-in programs, with sizes and flop counts."),
+    "show": (
+        "showing",
+        "The program at a stage of the compiler, for the candidate that --set names.",
+    ),
+    "derive": (
+        "language",
+        "The derivation: each rule applied, where, and what came out; one of each family.",
+    ),
+    "primitives": (
+        "primitives",
+        "Every primitive: law, conditions, how it is written. In Markdown.",
+    ),
+    "rules": ("rules", "Every rule: law, conditions, verdict of its recorded proof."),
+    "prove": (
+        "proofs",
+        "Proves primitives' contracts and rules now. Exit code 1 unless every verdict is proved.",
+    ),
+    "compile": (
+        "running",
+        "The kernels and a manifest: arguments, NDRanges, buffers, memory figures.",
+    ),
+    "run": (
+        "running",
+        "Runs one candidate, and says how long it took and how close to the meaning it came.",
+    ),
+    "explore": (
+        "campaigns",
+        "A campaign: draws candidates, compiles, checks and times each, and finds the front.",
+    ),
+    "pareto": ("fronts", "The front of time versus memory."),
+    "candidates": ("fronts", "Every candidate with its outcome and reason."),
+    "report": (
+        "fronts",
+        "A campaign as one HTML page: front, outcomes, progress, parameters, how to do it again.",
+    ),
+    "replay": (
+        "campaigns",
+        "Re-derives a stored candidate; compares its kernels with the stored ones byte for byte.",
+    ),
+    "export": (
+        "boards",
+        "A bundle that runs without Python: kernels, a C program, a Makefile, a manifest.",
+    ),
+    "import": ("boards", "Takes what a board printed into a campaign; all rows of it, or none."),
+}
+
+
+def options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Write a computation once; get a space of proved, measured OpenCL programs."""
+    if version:
+        from liftpy.explore.version import VERSION  # noqa: PLC0415  it looks at what is installed
+
+        typer.echo(f"liftpy {VERSION}")
+        raise typer.Exit
+
+
+def application(command: str | None = None) -> typer.Typer:
+    """The command line: the commands of the module that has the given one.
+
+    A module is imported for its commands alone, so that a command waits for nothing of the others.
+    Of no command all are named, which takes no module; none of them can be called then.
+    """
+    app = typer.Typer(
+        name="liftpy",
+        no_args_is_help=True,
+        invoke_without_command=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(options)
+    if command in COMMANDS:
+        load(COMMANDS[command][0]).register(app)
+    else:
+        for name, (_, summary) in COMMANDS.items():
+            app.command(name, short_help=summary)(unloaded)
+    return app
+
+
+def unloaded() -> None:
+    """Stands for a command that is only named."""
+    raise InternalError("a command was called whose module is not there")
+
+
+def run(given: list[str]) -> None:
+    """Runs a command and exits."""
+    sys.excepthook = report_defect
+    gc.disable()  # what is imported stays: there is nothing to collect, nor to look at again
+    app = application(next((word for word in given if not word.startswith("-")), None))
+    gc.freeze()
+    gc.enable()
+    try:
+        typer.main.get_command(app)(args=given, prog_name="liftpy")
+    except (LiftError, InternalError) as error:
+        note(f"error: {error}")
+        sys.exit(error.exit_code)
+
+
+def report_defect(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Says whose an exception is that nobody foresaw, and exits: the user's file's, or ours."""
+    from liftpy.cli.arguments import user_code  # noqa: PLC0415  as late as the commands
+
+    traceback.print_exception(kind, error, trace)
+    if user_code.path is not None:
+        note(f"error: {user_code.path} raised {kind.__name__}: {error}")
+        code = LiftError.exit_code
+    else:
+        note(
+            "error: this is a defect of liftpy: please report it with the traceback above and the "
+            "program and command that led here"
+        )
+        code = INTERNAL
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # the interpreter itself would exit with 1

@@ -1,0 +1,131 @@
+"""pareto, candidates, report: what a campaign found."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from liftpy.cli.options import Database, JsonFlag, one_of
+from liftpy.cli.screen import console, note, say, show, show_json
+from liftpy.explore import report
+from liftpy.explore.campaign import AXES, Campaign, nothing_within
+from liftpy.explore.pareto import rule
+from liftpy.explore.rows import Row
+
+
+class Format(StrEnum):
+    """How a front is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands."""
+    app.command("pareto")(pareto)
+    app.command("candidates")(candidates)
+    app.command("report")(report_page)
+
+
+Axis = Annotated[
+    str,
+    typer.Option(
+        "--axis",
+        metavar="FIGURE",
+        parser=one_of(AXES, "memory figure"),
+        help=f"The memory figure: {', '.join(AXES)}.",
+    ),
+]
+
+
+def pareto(
+    file: Database,
+    *,
+    format_: Annotated[
+        Format,
+        typer.Option(
+            "--format",
+            metavar="F",
+            parser=one_of(Format, "format"),
+            help=f"One of: {', '.join(Format)}.",
+        ),
+    ] = Format.TABLE,
+    axis: Axis = AXES[0],
+    memory_limit: Annotated[
+        int | None, typer.Option(metavar="BYTES", help="Only what stays within it.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE.png", help="Draws it, with all others.")
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """The front of time versus memory."""
+    found = Campaign.read(file)
+    rows = found.pareto(axis, memory_limit)
+    if plot is not None:
+        report.plot(found, axis, plot)
+        note(f"drawn in {plot}")
+    if json or format_ is Format.JSON:
+        show_json(report.front_json(found, rows, axis))
+    elif format_ is Format.CSV:
+        say(report.front_csv(found, rows).rstrip())
+    elif rows:
+        say(title(found))
+        say(f"{report.candidates_text(len(found.rows))}: {report.outcomes_text(found)}")
+        show_fronts(found, rows)
+        say(rule(axis))
+    if not rows:
+        raise nothing_within(found, memory_limit)
+
+
+def candidates(
+    file: Database,
+    *,
+    full: Annotated[bool, typer.Option("--full", help="Print reasons in full.")] = False,
+    json: JsonFlag = False,
+) -> None:
+    """Every candidate with its outcome and reason."""
+    found = Campaign.read(file)
+    if json:
+        show_json(report.candidates_json(found))
+        return
+    show(report.candidates_table(found, full=full))
+    say(f"{report.candidates_text(len(found.rows))}: {report.outcomes_text(found)}")
+
+
+def report_page(
+    file: Database,
+    *,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE.html", help="Where the page goes.")
+    ] = Path("report.html"),
+    axis: Axis = AXES[0],
+) -> None:
+    """A campaign as one HTML page: front, outcomes, progress, parameters, how to do it again."""
+    report.page(Campaign.read(file), axis, output)
+    say(f"written to {output}")
+
+
+def show_fronts(found: Campaign, rows: list[Row], heading: str | None = None) -> None:
+    """The front of a campaign; of several devices, that of each under its name."""
+    if len(found.devices) == 1:
+        show(report.front_table(rows, console().width, heading))
+        return
+    for device in found.devices:
+        mine = [row for row in rows if row.device == device.fingerprint]
+        name = device.label
+        show(report.front_table(mine, console().width, f"{heading} on {name}" if heading else name))
+
+
+def title(found: Campaign) -> str:
+    """The program of a campaign, with the numbers given for its sizes, and the device."""
+    given = found.identity.settings.get("sizes") or {}
+    numbers = ", ".join(f"{name} = {value}" for name, value in given.items())
+    return (
+        f"{found.identity.program}{f' with {numbers}' if numbers else ''} on "
+        f"{' and '.join(device.label for device in found.devices)}"
+    )

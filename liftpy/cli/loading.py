@@ -1,0 +1,11 @@
+"""Modules of commands are imported when they are asked for: the only place that does so."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+
+def load(name: str) -> ModuleType:
+    """A module of this package."""
+    return importlib.import_module(f"liftpy.cli.{name}")

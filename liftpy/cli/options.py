@@ -1,0 +1,169 @@
+"""The options that commands share, and what is written in them: settings, numbers for sizes."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+
+from liftpy.explore.settings import Settings
+
+Word = TypeVar("Word", bound=str)
+
+
+def one_of(known: Iterable[Word], what: str) -> Callable[[str], Word]:
+    """The parser of an option that takes one of some words.
+
+    A usage error says what was refused, what there is, and what is near it.
+    """
+    words = {str(word): word for word in known}
+
+    def parse(text: str) -> Word:
+        if text not in words:
+            near = difflib.get_close_matches(text, words, n=1)
+            hint = f"; did you mean {near[0]}?" if near else "."
+            there = ", ".join(words)
+            raise typer.BadParameter(f"there is no {what} '{text}'{hint} There are {there}.")
+        return words[text]
+
+    return parse
+
+
+class SamplerName(StrEnum):
+    """How sizes are drawn: `constraints.draw.Sampler` as words of the command line."""
+
+    UNIFORM = "uniform"
+    INCREMENTAL = "incremental"
+
+
+ProgramName = Annotated[
+    str,
+    typer.Argument(
+        metavar="PROGRAM",
+        help="A .lift file, file.py:name, or a built-in workload such as vgg16/7.",
+    ),
+]
+DeviceName = Annotated[
+    str | None,
+    typer.Option(
+        "--device", "-d", metavar="D", help="A device's number or a part of its name; the first."
+    ),
+]
+LimitsName = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        "-d",
+        metavar="D",
+        help="A device's number or a part of its name, or profile:NAME, a device that is not "
+        "attached; the first.",
+    ),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="A structural choice or a size; may be repeated."
+    ),
+]
+ChoiceOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=WORD", help="A structural choice; may be repeated."),
+]
+WhereOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where",
+        metavar="CONDITION",
+        help="A condition on sizes, as 'kappa*sigma <= 64'; may be repeated.",
+    ),
+]
+MemoryLimit = Annotated[
+    int | None, typer.Option("--memory-limit", metavar="BYTES", min=1, help="Bounds the peak.")
+]
+SizeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--size", metavar="NAME=NUMBER", help="A number for an open size; may be repeated."
+    ),
+]
+SeedOption = Annotated[
+    int, typer.Option("--seed", metavar="S", help="Decides what is drawn, and in what order.")
+]
+SamplerOption = Annotated[
+    SamplerName,
+    typer.Option(
+        "--sampler",
+        metavar="HOW",
+        parser=one_of(SamplerName, "sampler"),
+        help="uniform: every valid point is as likely. incremental: one size after another, as "
+        "published; it counts nothing.",
+    ),
+]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Database = Annotated[Path, typer.Argument(metavar="FILE", help="A campaign database.")]
+CandidateId = Annotated[
+    str, typer.Argument(metavar="CANDIDATE", help="The id of a candidate, or how it begins.")
+]
+
+
+def sizes(given: Sequence[str] | None) -> dict[str, int]:
+    """The numbers of `--size` options. A usage error if one is not NAME=NUMBER."""
+    found: dict[str, int] = {}
+    for text in given or ():
+        name, _, value = (part.strip() for part in text.partition("="))
+        if not name or not value.removeprefix("-").isdecimal():
+            raise typer.BadParameter(f"'{text}' is not NAME=NUMBER", param_hint="--size")
+        if found.setdefault(name, int(value)) != int(value):
+            raise typer.BadParameter(
+                f"{name} is given twice: {found[name]} and {value}", param_hint="--size"
+            )
+    return found
+
+
+def settings(given: Sequence[str] | None) -> Settings:
+    """The settings of `--set` options, each with one value.
+
+    A usage error if one is not NAME=VALUE.
+    """
+    chosen, listed = settings_and_lists(given)
+    for name, values in listed.items():
+        raise typer.BadParameter(
+            f"{name} has {len(values)} values; one candidate has one", param_hint="--set"
+        )
+    return chosen
+
+
+def settings_and_lists(
+    given: Sequence[str] | None,
+) -> tuple[Settings, dict[str, tuple[str | int, ...]]]:
+    """The settings of `--set` options: those with one value, and those with a list of them.
+
+    A usage error if one is not NAME=VALUE or NAME=VALUE,VALUE,...
+    """
+    found: dict[str, str] = {}
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        name, value = name.strip(), value.strip()
+        if not (name and equals and value):
+            raise typer.BadParameter(f"'{text}' is not NAME=VALUE", param_hint="--set")
+        if found.setdefault(name, value) != value:
+            raise typer.BadParameter(
+                f"{name} is given twice: {found[name]} and {value}", param_hint="--set"
+            )
+        if not all(part.strip() for part in value.split(",")):
+            raise typer.BadParameter(f"'{text}' lists an empty value", param_hint="--set")
+    values = {
+        name: tuple(number_or_word(part.strip()) for part in value.split(","))
+        for name, value in found.items()
+    }
+    single = {name: mine[0] for name, mine in values.items() if len(mine) == 1}
+    return single, {name: mine for name, mine in values.items() if len(mine) > 1}
+
+
+def number_or_word(text: str) -> str | int:
+    """A value of a setting."""
+    return int(text) if text.removeprefix("-").isdecimal() else text

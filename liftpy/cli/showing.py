@@ -1,0 +1,117 @@
+"""show: a program at a stage of the compiler. Its text and its types need no compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from liftpy.cli.arguments import load_program
+from liftpy.cli.loading import load
+from liftpy.cli.options import (
+    JsonFlag,
+    LimitsName,
+    MemoryLimit,
+    ProgramName,
+    SetOption,
+    SizeOption,
+    WhereOption,
+    one_of,
+    settings_and_lists,
+)
+from liftpy.cli.screen import say, show_json
+from liftpy.ir.expr import Expr, FunCall, Primitive, Program
+from liftpy.ir.show import show_type
+from liftpy.ir.walk import children
+from liftpy.primitives.text import show as program_text
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("show")(show)
+
+
+class Stage(StrEnum):
+    """The stages that `show` knows."""
+
+    SOURCE = "source"
+    TYPES = "types"
+    LOWERED = "lowered"
+    CONSTRAINTS = "constraints"
+    MEMORY = "memory"
+    VIEWS = "views"
+    CODE = "code"
+
+
+def show(
+    program: ProgramName,
+    *,
+    size: SizeOption = None,
+    stage: Annotated[
+        Stage,
+        typer.Option(
+            "--stage",
+            metavar="STAGE",
+            parser=one_of(Stage, "stage"),
+            help=f"One of: {', '.join(Stage)}.",
+        ),
+    ] = Stage.SOURCE,
+    set_: SetOption = None,
+    where: WhereOption = None,
+    memory_limit: MemoryLimit = None,
+    device: LimitsName = None,
+    json: JsonFlag = False,
+) -> None:
+    """The program at a stage of the compiler, for the candidate that --set names."""
+    source = load_program(program, size)
+    given, listed = settings_and_lists(set_)
+
+    def tell(data: dict[str, Any], lines: Iterable[str]) -> None:
+        if json:
+            show_json({"program": source.name, "stage": stage.value, **data})
+        else:
+            for line in lines:
+                say(line)
+
+    match stage:
+        case Stage.SOURCE:
+            text = program_text(source)
+            tell({"text": text}, [text.rstrip()])
+        case Stage.TYPES:
+            typed = [*typed_parts(source)]
+            tell({"types": [asdict(part) for part in typed]}, map(str, typed))
+        case _:
+            bounds = {"memory_limit": memory_limit, "where": where or (), "fixed": listed}
+            later = load("language").show_stage
+            later(source, stage.value, given, device, bounds, tell, json=json)
+
+
+@dataclass(frozen=True)
+class TypedPart:
+    """A parameter or a primitive, the type of its value, and how deep it stands in functions."""
+
+    what: str
+    type: str
+    depth: int = 0
+
+    def __str__(self) -> str:
+        return f"{'  ' * self.depth}{self.what} : {self.type}"
+
+
+def typed_parts(program: Program) -> Iterator[TypedPart]:
+    """Each parameter, then each primitive in the order of the data, with the type of its result."""
+    for p in program.params:
+        const = "const " if p.name in program.constants else ""
+        yield TypedPart(p.name, f"{const}{show_type(p.type)}")
+    yield from _typed(program.body.body, 0)
+
+
+def _typed(expr: Expr, depth: int) -> Iterator[TypedPart]:
+    for child in children(expr):
+        inside = isinstance(expr, FunCall) and child not in expr.args
+        yield from _typed(child, depth + inside)
+    if isinstance(expr, FunCall) and isinstance(expr.fun, Primitive):
+        yield TypedPart(str(expr.fun), show_type(expr.type), depth)

@@ -1,0 +1,49 @@
+"""The device and the space that options ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from liftpy.cli.arguments import load_program
+from liftpy.cli.options import settings_and_lists
+from liftpy.cli.screen import note
+from liftpy.constraints.device import DEFAULT_DEVICE, Device
+from liftpy.explore.exploring import space_of
+from liftpy.explore.settings import Settings
+from liftpy.explore.space import Space
+from liftpy.opencl.devices import devices, find_device
+
+
+def device_or_default(name: str | None) -> Device:
+    """The device named; without a name the first one, or the generic one where there is none."""
+    return DEFAULT_DEVICE if name is None and not devices() else find_device(name)
+
+
+def asked_space(
+    program: str,
+    size: Sequence[str] | None,
+    device: str | None,
+    set_: Sequence[str] | None,
+    where: Sequence[str] | None,
+    memory_limit: int | None,
+) -> tuple[Space, Settings]:
+    """The space that options ask for, and their settings of one value, which are left to apply."""
+    chosen, listed = settings_and_lists(set_)
+    space = space_of(
+        load_program(program, size),
+        device_or_default(device),
+        memory_limit=memory_limit,
+        where=where or (),
+        fixed=listed,
+    )
+    note_unbound(space)
+    return space, chosen
+
+
+def note_unbound(space: Space) -> None:
+    """Says which of the user's conditions leave skeletons as they are."""
+    for text, count in space.unbound.items():
+        note(
+            f"note: {text} says nothing of {count} of {len(space.members)} skeletons, which have "
+            "no such size; --set family=... chooses among them"
+        )

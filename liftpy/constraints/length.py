@@ -1,0 +1,294 @@
+"""How long the code of a kernel gets: a bound on its statements, over sizes that may be open.
+
+The emitter is followed step by step (`liftpy.opencl.emit`), with the meanings of the primitives
+over variables: what is read, what is held in a variable, what has to be stored first. A loop whose
+counter indexes registers is unrolled; what depends on its counter is there as often as it has
+steps, and a load that does not is there once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from liftpy.constraints.blocks import Blocks
+from liftpy.constraints.terms import Term
+from liftpy.errors import InternalError
+from liftpy.ir.expr import Expr, FunCall, Lambda, Literal, Param, Primitive, Tuple, UserFun
+from liftpy.ir.nat import ONE, ZERO, Nat, nat, var
+from liftpy.ir.pull import Parts, Pull, Value
+from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, VectorType
+from liftpy.ir.uses import Component, Uses
+from liftpy.kernels.chain import Kernel
+from liftpy.primitives import (
+    LAYOUTS,
+    Iterate,
+    Map,
+    MapGlb,
+    MapLcl,
+    MapSeq,
+    MapSeqUnroll,
+    MapWrg,
+    Reduce,
+    ReduceSeqUnroll,
+    ReduceVec,
+    Scan,
+    Slide,
+    SlideSeq,
+    ToGlobal,
+    ToLocal,
+)
+from liftpy.primitives import Memory as MemoryPrimitive
+from liftpy.primitives.map import array_of
+from liftpy.primitives.output import through
+from liftpy.primitives.work import computes
+
+Env: TypeAlias = dict[Param, Value]
+
+
+class Length(Blocks):
+    """The statements of a kernel, as far as they are followed."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__()
+        self.demand = kernel.demand
+        self.used: dict[int, list[tuple[Param, Uses]]] = {}
+
+    # --- values ---
+
+    def view(self, expr: Expr, env: Env) -> Value:
+        """What an argument means; what must be stored first is stored."""
+        match expr:
+            case Param():
+                return env[expr]
+            case Literal(value, t):
+                return self.read.literal(value, t)
+            case Tuple(elements):
+                return tuple(self.view(e, env) for e in elements)
+            case FunCall(Lambda() as f, args):
+                values = [self.view(a, env) for a in args]
+                return self.view(f.body, {**env, **self.given(f, values, self.noted)})
+            case FunCall(UserFun() as f, args):
+                values = [self.view(a, env) for a in args]
+                return self.view(f.body, dict(zip(f.params, values, strict=True)))
+            case FunCall(MemoryPrimitive() as m, (arg,)):
+                value = self.memory(arg.type, "local" if isinstance(m, ToLocal) else "private")
+                self.generate(arg, env, value)
+                self.frame.each = self.frame.each + (1 if isinstance(m, ToLocal) else 0)
+                return value
+            case FunCall(Reduce() | Iterate(), _):
+                value = self.memory(expr.type, "private")
+                self.generate(expr, env, value)
+                return value
+            case FunCall(ReduceVec() as r, (init, vector)):
+                lane = self.fresh("lane")
+                first = self.view(init, env)
+                lanes = self.view(vector, env)[var(lane, 0)]
+                width = width_of(vector.type)
+                held = nat(2) + width if not is_plain(r.f) else nat(2)
+                names = (first.names | lanes.names) - {lane}
+                return self.read.one(
+                    ("lanes", id(r), first, lanes),
+                    Term("lanes", (first, lanes), names, stable=False, held=held),
+                )
+            case FunCall(Primitive() as p, args):
+                values = [self.view(a, env) for a in args]
+                if p.function is None:
+                    return p.meaning(self.read, *values)
+                f = p.function
+                return p.meaning(
+                    self.read,
+                    lambda *vs: self.view(f.body, {**env, **dict(zip(f.params, vs, strict=True))}),
+                    *values,
+                )
+            case _:
+                message = f"no view of {type(expr).__name__}"
+                raise InternalError(message)
+
+    def given(self, f: Lambda, values: list[Value], name: Callable[[Term], Term]) -> Env:
+        """A function's variables; `name` is done to what is computed and used more than once."""
+        env = dict(zip(f.params, values, strict=True))
+        if id(f) not in self.used:
+            every = [(p, Uses(f.body, p)) for p in f.params]
+            self.used[id(f)] = [(p, used) for p, used in every if used.any_often]
+        for param, used in self.used[id(f)]:
+            env[param] = self.often(env[param], param.type, used, (), name)
+        return env
+
+    def often(
+        self, value: Value, t: Type, used: Uses, part: Component, name: Callable[[Term], Term]
+    ) -> Value:
+        """`given` for a component of a variable."""
+        match t:
+            case TupleType(elements) if isinstance(value, tuple):
+                return tuple(
+                    self.often(value[k], e, used, (*part, k), name) for k, e in enumerate(elements)
+                )
+            case ScalarType() if used.many(part) and value.parts:
+                return name(value)
+            case _:
+                return value
+
+    # --- statements ---
+
+    def generate(self, expr: Expr, env: Env, dest: Value) -> None:
+        """Code that leaves the value of `expr` in `dest`."""
+        match expr:
+            case FunCall(MapGlb() | MapWrg() | MapLcl() | MapSeq() as fun, (xs,)):
+                source = self.view(xs, env)
+                self.loop(
+                    fun,
+                    array_of(fun.name, xs.type).length,
+                    lambda i: self.generate(fun.f.body, self.inner(fun.f, env, source[i]), dest[i]),
+                    unroll=is_private(dest),
+                )
+            case FunCall(Reduce() as fun, (init, xs)):
+                self.fold(fun.f, init, xs, env, dest, unroll=isinstance(fun, ReduceSeqUnroll))
+            case FunCall(Scan() as fun, (init, xs)):
+                held = self.memory(init.type, "private")
+                self.generate(init, env, held)
+                source = self.view(xs, env)
+
+                def step(k: Nat) -> None:
+                    self.step(fun.f, env, init.type, held, held, source[k])
+                    self.copy(init.type, held, dest[k])
+
+                self.sequential(array_of(fun.name, xs.type).length, step)
+            case FunCall(Iterate() as fun, (x,)):
+                value = dest if is_private(dest) else self.memory(x.type, "private")
+                self.generate(x, env, value)
+                self.sequential(fun.times, lambda _: self.step(fun.f, env, x.type, value, value))
+                if value is not dest:
+                    self.copy(x.type, value, dest)
+            case FunCall(SlideSeq() as fun, (xs,)):
+                self.slide(fun, xs, env, dest)
+            case FunCall(Lambda() as f, args):
+                values = [self.view(a, env) for a in args]
+                self.generate(f.body, self.inner(f, env, *values), dest)
+            case FunCall(MemoryPrimitive() as m, (arg,)):
+                if isinstance(m, ToGlobal):
+                    self.generate(arg, env, dest)
+                else:
+                    self.copy(expr.type, self.view(expr, env), dest)
+            case Tuple(elements):
+                for k, e in enumerate(elements):
+                    self.generate(e, env, dest[k])
+            case FunCall(Primitive() as p, args) if (
+                (isinstance(p, LAYOUTS) or type(p) is Map)
+                and any(map(computes, args))
+                and (places := through(p, args, dest, self.read)) is not None
+            ):
+                for arg, place in zip(args, places, strict=True):
+                    self.generate(arg, env, place)
+            case _:
+                self.copy(expr.type, self.view(expr, env), dest)
+
+    def inner(self, f: Lambda, env: Env, *values: Value) -> Env:
+        """The variables of a function that is emitted here."""
+        return {**env, **self.given(f, list(values), self.variable)}
+
+    def fold(self, f: Lambda, init: Expr, xs: Expr, env: Env, dest: Value, *, unroll: bool) -> None:
+        """A fold into registers."""
+        t = init.type
+        if not is_private(dest):
+            value = self.memory(t, "private")
+            self.fold(f, init, xs, env, value, unroll=unroll)
+            self.copy(t, value, dest)
+            return
+        self.generate(init, env, dest)
+        source = self.view(xs, env)
+        self.sequential(
+            array_of("reduce", xs.type).length,
+            lambda k: self.step(f, env, t, dest, dest, source[k]),
+            unroll=unroll,
+        )
+
+    def step(self, f: Lambda, env: Env, t: Type, held: Value, dest: Value, *more: Value) -> None:
+        """A step of a fold; one that overwrites what it still reads has its result copied."""
+        self.generate(f.body, self.inner(f, env, held, *more), dest)
+        if not isinstance(t, ScalarType):
+            self.copy(t, self.memory(t, "private"), dest)
+
+    def slide(self, fun: SlideSeq, xs: Expr, env: Env, dest: Pull) -> None:
+        """Windows in registers."""
+        windows = Slide(fun.size, fun.step).meaning(self.read, self.view(xs, env))
+        element = array_of(fun.name, xs.type).element
+        held = self.memory(ArrayType(element, fun.size), "private")
+        shared = fun.size - fun.step
+
+        def load(i: Nat, count: Nat) -> None:
+            self.unrolled(count, lambda j: self.copy(element, windows[i][j], held[j]))
+
+        def body(i: Nat) -> None:
+            load(i, fun.step)
+            self.generate(fun.f.body, self.inner(fun.f, env, held), dest[i])
+            load(ZERO, shared)
+
+        load(ZERO, shared)
+        self.sequential(nat(windows.length), body)
+
+    def copy(self, t: Type, value: Value, dest: Value) -> None:
+        """Store a value that needs no further computation than its terms."""
+        match t:
+            case ArrayType(element, length):
+                self.sequential(
+                    length,
+                    lambda i: self.copy(element, value[i], dest[i]),
+                    unroll=is_private(dest),
+                )
+            case VectorType(element, width):
+                lane = self.fresh("store")
+                index = var(lane, 0)
+                self.copy_lanes(element, value[index], dest[index], lane, width)
+            case TupleType(elements):
+                for k, e in enumerate(elements):
+                    self.copy(e, value[k], dest[k])
+            case _:
+                self.store(value, dest)
+
+    def copy_lanes(self, t: Type, value: Value, dest: Value, lane: str, width: Nat) -> None:
+        """The lanes of a vector."""
+        if isinstance(t, TupleType):
+            for k, e in enumerate(t.elements):
+                self.copy_lanes(e, value[k], dest[k], lane, width)
+        else:
+            self.store(value, dest, lane, width)
+
+    # --- loops ---
+
+    def loop(self, fun: Any, length: Nat, body: Callable[[Nat], None], *, unroll: bool) -> None:
+        """A map's loop."""
+        match fun:
+            case MapGlb() | MapWrg() | MapLcl():
+                lengths = self.demand.extents(type(fun))[fun.dim]
+                self.open(length, body, looped=length != lengths[0])
+            case _:
+                self.sequential(length, body, unroll=unroll or isinstance(fun, MapSeqUnroll))
+
+
+def is_private(dest: Value) -> bool:
+    """Whether a destination is registers of the work-item."""
+    while isinstance(dest, Pull):
+        dest = dest[var("any", 0)]
+    if isinstance(dest, Parts):
+        return is_private(dest.pairs)
+    return all(map(is_private, dest)) if isinstance(dest, tuple) else dest.kind == "private"
+
+
+def width_of(t: Type) -> Nat:
+    """The lanes of a vector."""
+    return t.width if isinstance(t, VectorType) else ONE
+
+
+def is_plain(f: Lambda) -> bool:
+    """Whether a function is one operator of its two variables, or a user's function of them."""
+    return isinstance(f.body, FunCall) and all(isinstance(a, Param) for a in f.body.args)
+
+
+def length(kernel: Kernel) -> Nat:
+    """At least the statements of a kernel, loops before they get versions without guards."""
+    found = Length(kernel)
+    env: Env = {p: found.memory(p.type, "load", p.name) for p in kernel.reads}
+    dest = found.memory(kernel.writes.type, "global", kernel.writes.name)
+    found.generate(kernel.body, env, dest)
+    return found.frame.total()

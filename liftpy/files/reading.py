@@ -1,0 +1,81 @@
+"""Reading a file that somebody else made: a file it must be, and no larger than is said."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from liftpy.errors import LiftError
+
+MIB = 1 << 20
+
+
+@contextmanager
+def opened(
+    path: Path, most: int, kind: type[LiftError] = LiftError, what: str = ""
+) -> Generator[BinaryIO]:
+    """A file of at most `most` bytes, to be read from its beginning; `what` it is, in messages.
+
+    Raises `kind` for what is no file, is larger or cannot be read. A pipe or a device would never
+    answer, or never end: neither is waited for.
+    """
+    what = what or str(path)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:  # a NUL in a name is a ValueError
+        raise kind(f"{what} cannot be read: {_why(error)}") from error
+    try:
+        check(what, os.fstat(descriptor), most, kind)
+    except LiftError:
+        os.close(descriptor)
+        raise
+    with os.fdopen(descriptor, "rb") as file:
+        try:
+            yield file
+        except OSError as error:
+            raise kind(f"{what} cannot be read: {_why(error)}") from error
+
+
+def check(what: Path | str, found: os.stat_result, most: int, kind: type[LiftError]) -> None:
+    """Refuses what is no regular file, or a larger one."""
+    if not stat.S_ISREG(found.st_mode):
+        raise kind(f"{what} cannot be read: it is {spelled(found)}, not a file")
+    if found.st_size > most:
+        raise kind(
+            f"{what} cannot be read: it has {found.st_size} bytes, and at most {most} "
+            f"({most / MIB:g} MiB) are read. Is it the file that you meant?"
+        )
+
+
+def spelled(found: os.stat_result) -> str:
+    """What something is."""
+    kinds = {
+        stat.S_IFREG: "a file",
+        stat.S_IFDIR: "a folder",
+        stat.S_IFIFO: "a pipe",
+        stat.S_IFSOCK: "a socket",
+        stat.S_IFCHR: "a device",
+        stat.S_IFBLK: "a device",
+    }
+    return kinds.get(stat.S_IFMT(found.st_mode), "something else")
+
+
+def read_text(path: Path, most: int, kind: type[LiftError] = LiftError, what: str = "") -> str:
+    """The text of a file of at most `most` bytes of UTF-8. Raises `kind` if it is none."""
+    what = what or str(path)
+    with opened(path, most, kind, what) as file:
+        data = file.read(most + 1)  # it may have grown
+    if len(data) > most:
+        raise kind(f"{what} cannot be read: it goes on after {most} bytes ({most / MIB:g} MiB)")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise kind(f"{what} cannot be read: it is no UTF-8 text ({error.reason})") from error
+
+
+def _why(error: OSError | ValueError) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)

@@ -1,0 +1,140 @@
+"""Places in Python files: where a user's function asks something of liftpy."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from inspect import unwrap
+from itertools import islice
+from pathlib import PurePath
+from types import CodeType, FrameType, TracebackType
+from typing import Any
+
+from liftpy.errors import LiftError
+from liftpy.ir.source import clipped
+
+#: Modules whose frames are never the user's.
+OURS = frozenset({"liftpy", "numpy"})
+
+#: Packages of liftpy that call the language's words themselves: no line of the user's is at fault
+#: in what they write, whoever called them.
+WRITERS = ("liftpy.workloads", "liftpy.cli")
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """An instruction of a Python function, or (`offset` None) the line where it begins."""
+
+    code: CodeType
+    offset: int | None
+
+    def extent(self) -> tuple[int, int, int, int]:
+        """First and last line, the column of the first character and past the last; -1: unknown."""
+        first = self.code.co_firstlineno
+        if self.offset is None:  # a decorator's line comes first
+            while linecache.getline(self.code.co_filename, first).lstrip().startswith("@"):
+                first += 1
+            return first, first, -1, -1
+        found = next(islice(self.code.co_positions(), self.offset // 2, None), (None,) * 4)
+        line, end, column, past = found
+        if line is None or end is None or column is None or past is None:
+            return line or first, line or first, -1, -1
+        return line, end, column, past
+
+    def text(self) -> str:
+        """What is written there; empty where the file cannot be read."""
+        first, last, column, past = self.extent()
+        lines = [linecache.getline(self.code.co_filename, n) for n in range(first, last + 1)]
+        if column < 0 or not all(lines):
+            return ""
+        encoded = [line.encode() for line in lines]
+        encoded[-1] = encoded[-1][:past]
+        encoded[0] = encoded[0][column:]
+        return b"".join(encoded).decode()
+
+    def syntax(self) -> ast.expr | None:
+        """The expression that is written there."""
+        try:
+            return ast.parse(f"({self.text()})", mode="eval").body
+        except SyntaxError:  # a statement, such as `for x in xs`
+            return None
+
+    def shown(self) -> list[str]:
+        """The line with carets under the place, or only where it is."""
+        first, last, column, past = self.extent()
+        where = f"{PurePath(self.code.co_filename).name}:{first}"
+        line = linecache.getline(self.code.co_filename, first).rstrip()
+        if not line:
+            return [f"  {where}"]
+        at, end = len(line) - len(line.lstrip()), len(line)
+        if column >= 0:
+            at = len(line.encode()[:column].decode())
+            end = len(line.encode()[:past].decode()) if last == first else end
+        text, at, carets = clipped(line.replace("\t", " "), at, max(1, end - at))
+        label = f"  {where} | "
+        return [label + text, " " * (len(label) - 2) + "| " + " " * at + "^" * carets]
+
+
+def of_user(frame: FrameType) -> bool:
+    """Whether a frame runs the user's code: not liftpy's, numpy's or the standard library's."""
+    root = frame.f_globals.get("__name__", "").partition(".")[0]
+    return root not in OURS and (root not in sys.stdlib_module_names or root == "__main__")
+
+
+def of_writer(frame: FrameType) -> bool:
+    """Whether a frame runs code of liftpy that is written in the language, or reads it."""
+    return is_writer(frame.f_globals.get("__name__"))
+
+
+def is_writer(module: str | None) -> bool:
+    """Whether a module of this name is one of liftpy's that are written in the language."""
+    return module is not None and any(f"{module}.".startswith(f"{w}.") for w in WRITERS)
+
+
+def user_frames() -> Iterator[FrameType]:
+    """The user's frames under way, innermost first; none outside what liftpy wrote itself."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and not of_writer(frame):
+        if of_user(frame):
+            yield frame
+        frame = frame.f_back
+
+
+def here() -> Spot | None:
+    """Where the user's code is at this moment."""
+    frame = next(user_frames(), None)
+    return None if frame is None else Spot(frame.f_code, frame.f_lasti)
+
+
+def beginning(f: Callable[..., Any]) -> Spot | None:
+    """Where a function of the user's begins; None for one that liftpy wrote, or has no code."""
+    own = unwrap(f)
+    code = getattr(own, "__code__", None)
+    return None if code is None or is_writer(getattr(own, "__module__", None)) else Spot(code, None)
+
+
+def raised_at(traceback: TracebackType | None) -> Spot | None:
+    """The innermost place in the user's code on the way of an error."""
+    found: Spot | None = None
+    while traceback is not None:
+        if of_writer(traceback.tb_frame):
+            found = None
+        elif of_user(traceback.tb_frame):
+            found = Spot(traceback.tb_frame.f_code, traceback.tb_lasti)
+        traceback = traceback.tb_next
+    return found
+
+
+def locate(error: LiftError, spot: Spot | None) -> None:
+    """Say in a refusal where in the user's code it is; once, and nothing where that is unknown."""
+    if error.located or spot is None:
+        return
+    what, *why = str(error).split("\n")
+    if not why:
+        what, _, reason = what.partition(": ")
+        why = [f"  {reason}"] if reason else []
+    error.args = ("\n".join([what, *spot.shown(), *why]),)
+    error.located = True

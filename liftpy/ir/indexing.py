@@ -1,0 +1,117 @@
+"""`xs[0]`, `xs[-1]`, `xs[1:4]`, `rows[0, 1]`: parts of arrays and tuples, as numpy writes them.
+
+They are made of words of the language, which `words`, the package itself, has.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from liftpy.errors import TypeRefused
+from liftpy.ir.nat import Nat, nat
+from liftpy.ir.types import BOOL, ArrayType, TupleType, Type
+
+INDICES = "an index is a whole number, or a slice such as 1:4"
+
+
+def part(words: Any, x: Any, index: Any) -> Any:
+    """The part of an expression that an index means."""
+    t = x.type
+    if isinstance(index, tuple):
+        for k, one in enumerate(index):
+            if isinstance(one, slice) and k < len(index) - 1:
+                what = "a slice before another index"
+                remedy = "write xs[1:3] >> lp.map(lambda row: row[0])"
+                raise refused(what, "the index after it is one of each element", remedy)
+            x = part(words, x, one)
+        return x
+    if isinstance(index, slice) and isinstance(t, ArrayType):
+        return sliced(words, x, t, index)
+    if isinstance(index, bool) or not (hasattr(index, "__index__") or isinstance(index, Nat)):
+        raise refused(f"{shown(index)} is no index", INDICES)
+    if hasattr(index, "type"):
+        remedy = "xs >> lp.gather(n, f) reads at indices that are computed from positions"
+        raise refused("an expression is no index", INDICES, remedy)
+    if getattr(index, "ndim", 0):
+        remedy = "xs >> lp.gather(n, f) reads at indices that are computed from positions"
+        raise refused("an array of numpy is no index", INDICES, remedy)
+    place: int | Nat = index if isinstance(index, Nat) else int(cast("int", index))
+    if isinstance(t, TupleType):
+        return component(words, x, t, place)
+    if not isinstance(t, ArrayType):
+        raise refused(f"{t} has no elements", "arrays and tuples have an index")
+    place = counted(place, t)
+    return element(words, sliced(words, x, t, slice(place, nat(place) + 1)), t.element)
+
+
+def component(words: Any, x: Any, t: TupleType, index: int | Nat) -> Any:
+    """A component of a tuple, from the end where the index is negative."""
+    count = len(t.elements)
+    if isinstance(index, Nat) or not -count <= index < count:
+        what = f"{t} has no component {index}"
+        raise refused(what, f"it has {count}", f"indices are -{count} .. {count - 1}")
+    return words.get(index % count)(x)
+
+
+def counted(index: int | Nat, t: ArrayType) -> int | Nat:
+    """A position from the beginning; one beyond the ends of a known length is refused."""
+    negative = not isinstance(index, Nat) and index < 0
+    place = t.length + index if negative else index
+    length, at = t.length.constant, nat(place).constant
+    if length is not None and at is not None and not 0 <= at < length:
+        what = f"index {index} is outside of {t}"
+        raise refused(what, f"its length is {length}", f"indices are -{length} .. {length - 1}")
+    return place
+
+
+def sliced(words: Any, x: Any, t: ArrayType, index: slice) -> Any:
+    """The elements of a slice; as in numpy, an end beyond the length is the end."""
+    step = 1 if index.step is None else index.step
+    if not isinstance(step, Nat) and (not isinstance(step, int) or step < 1):
+        what = f"a slice with the step {step}"
+        remedy = "xs >> lp.gather(n, lambda i: n - 1 - i) turns an array around"
+        raise refused(what, "a step is 1 or more", remedy)
+    for end in (index.start, index.stop):
+        if end is not None and not isinstance(end, int | Nat):
+            raise refused(f"{shown(end)} is no end of a slice", INDICES)
+    start, stop = ends(index, t.length)
+    length = stop - start
+    if length.constant is not None and length.constant < 1:
+        what = f"an empty slice {start}:{stop} of {t}"
+        raise refused(what, "an array has at least one element", "begin before the end")
+    if start != nat(0):
+        x = words.drop(start)(x)
+    if stop != t.length:
+        x = words.take(length)(x)
+    return x if step == 1 else words.join()(words.slide(1, step)(x))
+
+
+def ends(index: slice, length: Nat) -> tuple[Nat, Nat]:
+    """The first position of a slice and the one past its last."""
+    found: list[Nat] = []
+    for given, default in ((index.start, nat(0)), (index.stop, length)):
+        end = default if given is None else nat(given)
+        if end.constant is not None and end.constant < 0:
+            end = length + end
+        known = length.constant
+        if known is not None and end.constant is not None:
+            end = nat(max(0, min(end.constant, known)))
+        found.append(end)
+    return found[0], found[1]
+
+
+def element(words: Any, one: Any, t: Type) -> Any:
+    """The element of an array of one."""
+    if isinstance(t, ArrayType):
+        return words.join()(one)
+    return words.reduce(lambda acc, x: x, False if t == BOOL else 0)(one)
+
+
+def refused(what: str, *why: str) -> TypeRefused:
+    """A refusal, still without its place."""
+    return TypeRefused("\n".join([what, *(f"  {reason}" for reason in why)]))
+
+
+def shown(value: object) -> str:
+    """A value in a message."""
+    return "..." if value is Ellipsis else repr(value)

@@ -1,0 +1,521 @@
+"""What Python's operators, built-in functions and numpy's functions do with an expression.
+
+What the language has becomes an expression; anything else is refused where it is written, with what
+to write instead.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from liftpy.errors import NoSuchAttribute, TypeRefused
+from liftpy.ir.caller import here, locate
+from liftpy.ir.indexing import part
+from liftpy.ir.types import FLOATS, ArrayType, TupleType, Type
+
+if TYPE_CHECKING:
+    from liftpy.ir.expr import Expr
+
+LONGEST_SHOWN = 60  # characters of a value in a message
+LARGEST_POWER = 64  # whole exponents up to this one are written out as products
+
+#: numpy's functions that the language has, by their names there: the operator of each.
+UFUNCS: Mapping[str, str] = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "true_divide": "/",
+    "fmod": "%",
+    "negative": "neg",
+    "absolute": "abs",
+    "fabs": "abs",
+    "sqrt": "sqrt",
+    "exp": "exp",
+    "log": "log",
+    "sin": "sin",
+    "cos": "cos",
+    "tanh": "tanh",
+    "floor": "floor",
+    "ceil": "ceil",
+    "minimum": "min",
+    "maximum": "max",
+    "less": "<",
+    "less_equal": "<=",
+    "equal": "==",
+    "not_equal": "!=",
+    "logical_and": "and",
+    "logical_or": "or",
+    "logical_not": "not",
+}
+#: Other functions of numpy on numbers, by what Python writes for them.
+WRITTEN: Mapping[str, Callable[..., Any]] = {
+    "greater": lambda a, b: a > b,
+    "greater_equal": lambda a, b: a >= b,
+    "power": lambda a, b: a**b,
+    "float_power": lambda a, b: a**b,
+    "square": lambda a: a * a,
+    "reciprocal": lambda a: 1 / a,
+    "floor_divide": lambda a, b: a // b,
+    "positive": lambda a: a,
+}
+#: The words for functions of `math` and of Python that ask an expression for its number.
+SCALAR_WORDS: Mapping[str, str] = {
+    "fabs": "absolute",
+    "pow": "power",
+    **{name: name for name in ("sqrt", "exp", "log", "sin", "cos", "tanh", "floor", "ceil")},
+}
+#: What stands for functions over whole arrays, of Python and of numpy.
+OVER_ARRAYS: Mapping[str, str] = {
+    "map": "xs >> lp.map(f)",
+    "zip": "lp.zip(xs, ys)",
+    "sum": "xs >> lp.reduce(lp.add, 0)",
+    "prod": "xs >> lp.reduce(lp.mul, 1)",
+    "max": "xs >> lp.reduce(lp.maximum, -float('inf'))",
+    "min": "xs >> lp.reduce(lp.minimum, float('inf'))",
+    "amax": "xs >> lp.reduce(lp.maximum, -float('inf'))",
+    "amin": "xs >> lp.reduce(lp.minimum, float('inf'))",
+    "mean": "(xs >> lp.reduce(lp.add, 0)) / n",
+    "cumsum": "xs >> lp.scan(lp.add, 0)",
+    "dot": "lp.zip(xs, ys) >> lp.map(lp.mul) >> lp.reduce(lp.add, 0)",
+    "vdot": "lp.zip(xs, ys) >> lp.map(lp.mul) >> lp.reduce(lp.add, 0)",
+    "inner": "lp.zip(xs, ys) >> lp.map(lp.mul) >> lp.reduce(lp.add, 0)",
+    "enumerate": "lp.zip(lp.iota(n), xs)",
+    "transpose": "xs >> lp.transpose()",
+    "T": "xs >> lp.transpose()",
+    "concatenate": "lp.concat(xs, ys)",
+    "stack": "lp.concat(xs, ys) >> lp.split(n)",
+    "pad": "xs >> lp.pad(left, right, value)",
+    "reshape": "xs >> lp.split(m) or xs >> lp.join()",
+    "ravel": "xs >> lp.join()",
+    "flatten": "xs >> lp.join()",
+    "reversed": "xs >> lp.gather(n, lambda i: n - 1 - i)",
+    "filter": "xs >> lp.map(lambda x: lp.select(condition, x, 0)): lengths are fixed",
+    "sorted": "sort outside: a parameter may be an array that is sorted already",
+    "any": "xs >> lp.map(f) >> lp.reduce(lambda a, b: a | b, False)",
+    "all": "xs >> lp.map(f) >> lp.reduce(lambda a, b: a & b, True)",
+    "argmax": "a fold over lp.zip(lp.iota(n), xs) that keeps the better pair",
+    "argmin": "a fold over lp.zip(lp.iota(n), xs) that keeps the better pair",
+    "astype": "xs >> lp.map(lambda x: lp.convert(x, lp.f32))",
+    "shape": "the lengths that you gave to lp.array",
+    "size": "the lengths that you gave to lp.array",
+    "dtype": "the type that you gave to lp.array",
+    "abs": "xs >> lp.map(lp.absolute)",
+}
+PRODUCT = (
+    "rows >> lp.map(lambda row: columns >> lp.map(lambda column: "
+    "lp.zip(row, column) >> lp.map(lp.mul) >> lp.reduce(lp.add, 0)))"
+)
+
+
+def refusal(what: str, *why: str, kind: type[TypeRefused] = TypeRefused) -> TypeRefused:
+    """A refusal at the place where the user's code is."""
+    error = kind("\n".join([what, *(f"  {reason}" for reason in why)]))
+    locate(error, here())
+    return error
+
+
+def called_there() -> str:
+    """The name of the function that the user's code calls at this moment; empty for none."""
+    spot = here()
+    node = None if spot is None else spot.syntax()
+    if not isinstance(node, ast.Call):
+        return ""
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def needs_scalar(x: Operand) -> tuple[str, ...]:
+    """The advice where a scalar function is given an array."""
+    if isinstance(x.type, ArrayType):
+        return (f"it is of type {x.type}: `xs >> lp.map(f)` applies a function to each element",)
+    return ()
+
+
+def advised(message: str, args: tuple[Any, ...]) -> str:
+    """A refusal of one line, with what Python writes instead where that is known."""
+    what, _, why = message.partition(": ")
+    own = why.startswith("`f32(x)`")  # as the text form writes a conversion
+    if any(isinstance(a, Operand) and isinstance(a.type, ArrayType) for a in args):
+        remedy = "`xs >> lp.map(f)` applies a function of scalars to each element"
+    elif own or "of one type" in what or "not whole" in why:
+        remedy = "lp.convert(x, lp.f32) converts"
+    else:
+        return message
+    return "\n".join([what, *([f"  {why}"] if why and not own else []), f"  {remedy}"])
+
+
+def at_place(make: Callable[..., Any], *args: Any) -> Any:
+    """What `make` gives; its refusal says where the user's code is, and what to write instead."""
+    try:
+        return make(*args)
+    except TypeRefused as error:
+        if "\n" not in str(error):
+            error.args = (advised(str(error), args),)
+        locate(error, here())
+        raise
+
+
+class Operand:
+    """The operators of an expression. `operate` makes a scalar operator's call."""
+
+    type: Type
+    #: numpy asks an expression before it computes with one.
+    __array_priority__ = 1000
+
+    @staticmethod
+    def operate(op: str, *args: Any) -> Expr:
+        """A scalar operator applied to expressions and numbers."""
+        raise NotImplementedError
+
+    def literal(self, value: float) -> Expr:
+        """A number of this expression's type."""
+        raise NotImplementedError
+
+    def scalar(self, op: str, *args: Any) -> Any:
+        """`operate`, refused where it is written."""
+        return at_place(self.operate, op, *args)
+
+    # what the language has
+
+    def __add__(self, other: Any) -> Expr:
+        return self.scalar("+", self, other)
+
+    def __radd__(self, other: Any) -> Expr:
+        return self.scalar("+", other, self)
+
+    def __sub__(self, other: Any) -> Expr:
+        return self.scalar("-", self, other)
+
+    def __rsub__(self, other: Any) -> Expr:
+        return self.scalar("-", other, self)
+
+    def __mul__(self, other: Any) -> Expr:
+        return self.scalar("*", self, other)
+
+    def __rmul__(self, other: Any) -> Expr:
+        return self.scalar("*", other, self)
+
+    def __truediv__(self, other: Any) -> Expr:
+        return self.scalar("/", self, other)
+
+    def __rtruediv__(self, other: Any) -> Expr:
+        return self.scalar("/", other, self)
+
+    def __mod__(self, other: Any) -> Expr:
+        return self.scalar("%", self, other)
+
+    def __rmod__(self, other: Any) -> Expr:
+        return self.scalar("%", other, self)
+
+    def __and__(self, other: Any) -> Expr:
+        return self.scalar("and", self, other)
+
+    def __rand__(self, other: Any) -> Expr:
+        return self.scalar("and", other, self)
+
+    def __or__(self, other: Any) -> Expr:
+        return self.scalar("or", self, other)
+
+    def __ror__(self, other: Any) -> Expr:
+        return self.scalar("or", other, self)
+
+    def __xor__(self, other: Any) -> Expr:
+        return self.scalar("!=", self, other)
+
+    def __rxor__(self, other: Any) -> Expr:
+        return self.scalar("!=", other, self)
+
+    def __invert__(self) -> Expr:
+        return self.scalar("not", self)
+
+    def __neg__(self) -> Expr:
+        return self.scalar("neg", self)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Expr:
+        return self.scalar("abs", self)
+
+    def __floor__(self) -> Expr:
+        return self.scalar("floor", self)
+
+    def __ceil__(self) -> Expr:
+        return self.scalar("ceil", self)
+
+    def __lt__(self, other: Any) -> Expr:
+        return self.scalar("<", self, other)
+
+    def __le__(self, other: Any) -> Expr:
+        return self.scalar("<=", self, other)
+
+    def __gt__(self, other: Any) -> Expr:
+        return self.scalar("<", other, self)
+
+    def __ge__(self, other: Any) -> Expr:
+        return self.scalar("<=", other, self)
+
+    def __pow__(self, exponent: Any, modulus: Any = None) -> Any:
+        """Whole powers are products, 0.5 is the square root; others are `pow`, of floats."""
+        if modulus is not None:
+            raise refusal("`pow` with a modulus", "it is for whole numbers", "write x**2 % y")
+        if isinstance(exponent, Operand) or not is_number(exponent):
+            return self.scalar("pow", self, exponent)
+        exponent = plain(exponent)
+        if exponent == 1 / 2:
+            return self.scalar("sqrt", self)
+        whole = isinstance(exponent, int) or exponent.is_integer()
+        if not whole or abs(exponent) > LARGEST_POWER:
+            return self.scalar("pow", self, exponent)
+        if exponent == 0:
+            return self.literal(1)
+        if exponent < 0 and self.type not in FLOATS:
+            what = f"a negative power of {self.type}"
+            raise refusal(what, "it is a fraction", "convert first: lp.convert(x, lp.f32) ** -1")
+        power = repeated(self, abs(int(exponent)))
+        return power if exponent > 0 else 1 / power
+
+    def __rpow__(self, base: Any) -> Expr:
+        return self.scalar("pow", base, self)
+
+    def __floordiv__(self, other: Any) -> Expr:
+        if self.type not in FLOATS:
+            what = f"`//` of {self.type}"
+            why = "in Python it rounds down, and `/` of whole numbers rounds towards zero here"
+            raise refusal(what, why, "write x / y, where no operand is negative")
+        return self.scalar("floor", self / other)
+
+    def __rfloordiv__(self, other: Any) -> Expr:
+        return self.scalar("floor", other / self)
+
+    # functions of Python
+
+    def __bool__(self) -> bool:
+        spot = here()
+        node = None if spot is None else spot.syntax()
+        what = "an expression has no truth value in Python"
+        why = "its values are known when the program runs, not when it is written"
+        match node:
+            case ast.Compare(ops=[_, _, *_]):
+                remedy = "write a chain as (a < b) & (b < c)"
+            case ast.BoolOp():
+                remedy = "write a & b for `and`, a | b for `or`"
+            case ast.UnaryOp(op=ast.Not()):
+                remedy = "write ~a for `not`"
+            case ast.Call(func=ast.Name(id="max")):
+                remedy = "write lp.larger(a, b)"
+            case ast.Call(func=ast.Name(id="min")):
+                remedy = "write lp.smaller(a, b)"
+            case ast.Call(func=ast.Name(id=("any" | "all") as name)):
+                remedy = f"write {OVER_ARRAYS[name]}"
+            case _:
+                remedy = (
+                    "use lp.select(condition, then, otherwise); a & b, a | b and ~a for `and`, "
+                    "`or` and `not`; lp.larger and lp.smaller for `max` and `min`"
+                )
+        raise refusal(what, why, remedy)
+
+    def number(self) -> Any:
+        """What `float(x)` and its like ask for: there is none."""
+        name = called_there()
+        known = SCALAR_WORDS.get(name)
+        what = "an expression is no number of Python"
+        why = f"{f'`{name}`' if name else 'what is asked here'} needs a number now"
+        if known is not None:
+            raise refusal(what, why, f"write lp.{known}(x)", *needs_scalar(self))
+        if name == "float":
+            raise refusal(what, why, "lp.convert(x, lp.f32) converts")
+        if name == "int":
+            raise refusal(what, why, "lp.convert(x, lp.i32) converts")
+        if name == "range":
+            remedy = "lp.iota(n) is the array of indices, lp.generate(n, f) one of f(i)"
+            raise refusal(what, why, remedy, "lengths are numbers or sizes: lp.size('n')")
+        if name == "round":
+            raise refusal(what, why, "write lp.floor(x + 0.5)")
+        words = ", ".join(f"lp.{w}" for w in sorted({*SCALAR_WORDS.values()}))
+        remedy = "use xs >> lp.gather(n, f) for elements in another order; as an index, a number"
+        raise refusal(what, why, f"the functions there are: {words}", remedy)
+
+    def __float__(self) -> float:
+        return self.number()
+
+    def __int__(self) -> int:
+        return self.number()
+
+    def __index__(self) -> int:
+        return self.number()
+
+    def __complex__(self) -> complex:
+        return self.number()
+
+    def __round__(self, digits: int = 0) -> Any:
+        return self.number()
+
+    def __trunc__(self) -> Any:
+        return self.number()
+
+    def __divmod__(self, other: Any) -> Any:
+        raise refusal("`divmod` of an expression", "it gives two values", "write x / y and x % y")
+
+    def __matmul__(self, other: Any) -> Any:
+        raise refusal(
+            "`@` is not for expressions", "products are written with words", f"write {PRODUCT}"
+        )
+
+    __rmatmul__ = __matmul__
+
+    def __lshift__(self, other: Any) -> Any:
+        what = "`<<` is not for expressions"
+        raise refusal(what, "there are no operators on bits", "write xs >> f, or x * 2")
+
+    def __len__(self) -> int:
+        t = self.type
+        if isinstance(t, TupleType):
+            return len(t.elements)
+        length = t.length.constant if isinstance(t, ArrayType) else None
+        if length is None:
+            why = f"it is of type {t}"
+            remedy = "use the size that you gave to lp.array: it is a number to lp.split and others"
+            raise refusal("this has no length that is a number of Python", why, remedy)
+        return length
+
+    def __iter__(self) -> Iterator[Expr]:
+        """The components of a tuple, so that `x, y = pair` works in embedded programs."""
+        t = self.type
+        if isinstance(t, TupleType):
+            return iter([self[k] for k in range(len(t.elements))])
+        name = called_there()
+        known = OVER_ARRAYS.get(name)
+        what = f"only a tuple can be taken apart, this is {t}"
+        if known is not None:
+            why = f"`{name}` of Python asks for the elements now"
+            raise refusal(what, why, f"write {known}")
+        why = "Python asks for the elements now, and they are known when the program runs"
+        remedy = "use xs >> lp.map(f), xs >> lp.reduce(f, init), lp.zip(xs, ys), or xs[0] for one"
+        raise refusal(what, why, remedy)
+
+    def __getitem__(self, index: Any) -> Expr:
+        """A component of a tuple; an element or a part of an array, as in numpy."""
+        return at_place(part, sys.modules["liftpy"], self, index)
+
+    def __contains__(self, value: Any) -> bool:
+        remedy = "xs >> lp.map(lambda x: x == value) >> lp.reduce(lambda a, b: a | b, False)"
+        raise refusal("`in` is not for expressions", "Python asks for the answer now", remedy)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        remedy = "lp.concat(xs[:k], ys) puts parts together"
+        raise refusal("an element cannot be assigned", "expressions do not change", remedy)
+
+    def __delitem__(self, index: Any) -> None:
+        remedy = "xs[1:] and xs[:-1] are arrays without an end, lp.concat puts parts together"
+        raise refusal("an element cannot be deleted", "expressions do not change", remedy)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            message = f"{type(self).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(message)
+        known = OVER_ARRAYS.get(name)
+        why = "arrays of numpy have such, expressions have words: xs >> lp.map(f)"
+        remedy = f"write {known}" if known else "dir(lp) lists the words, help(lp.map) explains one"
+        what = f"an expression has no `.{name}`"
+        raise refusal(what, why, remedy, kind=NoSuchAttribute)
+
+    def __call__(self, *args: Any) -> Any:
+        raise refusal(
+            "an expression cannot be called",
+            f"it is of type {self.type}",
+            "write xs[0] for an element, pair[0] for a component, xs >> f to give it to a function",
+        )
+
+    def __str__(self) -> str:
+        return f"<expression of type {self.type}>"
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            what = f"an expression cannot be formatted as `{spec}`"
+            raise refusal(what, "its value is not known now", "leave the format out, or evaluate")
+        return str(self)
+
+    # functions of numpy
+
+    def __array__(self, *args: Any, **named: Any) -> Any:
+        raise refusal(
+            "an expression is no array of numpy",
+            "its values are known when the program runs",
+            "arrays are parameters: give them to the program, as in program(array)",
+        )
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
+        name = ufunc.__name__
+        if method == "reduce" and name in {"add", "multiply", "maximum", "minimum"}:
+            name = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}[name]
+            return self.__array_function__(name, (), (), {})
+        if any(type(x).__module__ == "numpy" and getattr(x, "ndim", 0) for x in inputs):
+            return self.__array__()
+        if method == "__call__" and not named and name in UFUNCS:
+            return self.scalar(UFUNCS[name], *inputs)
+        if method == "__call__" and not named and name in WRITTEN:
+            return WRITTEN[name](*(plain(x) for x in inputs))
+        if name == "matmul":
+            return self @ self
+        words = ", ".join(sorted({*UFUNCS, *WRITTEN}))
+        what = (
+            f"numpy's `{name}`{'' if method == '__call__' else f'.{method}'} is not in the language"
+        )
+        options = "with options" if named else f"on {self.type}"
+        raise refusal(
+            what, f"it is asked for {options}", f"of numpy's functions there are: {words}"
+        )
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        name = func if isinstance(func, str) else func.__name__
+        if name == "where" and len(args) == 3 and not kwargs:
+            return self.scalar("select", *args)
+        if name == "clip" and len(args) == 3 and not kwargs:
+            return self.scalar("min", self.scalar("max", *args[:2]), args[2])
+        known = OVER_ARRAYS.get(name)
+        remedy = f"write {known}" if known else "dir(lp) lists the words, help(lp.map) explains one"
+        what = f"numpy's `{name}` is not for expressions"
+        raise refusal(what, "an expression is no array of numpy", remedy)
+
+
+def repeated(x: Any, times: int) -> Any:
+    """`x` to a whole power, by squaring."""
+    if times == 1:
+        return x
+    half = repeated(x, times // 2)
+    return half * half * x if times % 2 else half * half
+
+
+def shown(value: object) -> str:
+    """A value of Python in a message: short, and the same from run to run."""
+    if callable(value) and hasattr(value, "__name__"):
+        return f"the function {value.__name__}"
+    text = repr(value)
+    long = len(text) > LONGEST_SHOWN or "\n" in text or " at 0x" in text
+    return f"a {type(value).__name__}" if long else text
+
+
+def is_stage(function: object) -> bool:
+    """Whether a function is a word that gives a stage, as `lp.join`: `lp.join()` is one."""
+    return getattr(function, "gives_a_stage", False) is True
+
+
+def stage_or(function: Any) -> Any:
+    """A function; a word that gives a stage without arguments as that stage."""
+    return function() if is_stage(function) else function
+
+
+def is_number(value: object) -> bool:
+    """Whether a value of Python stands for a literal."""
+    return isinstance(plain(value), bool | int | float)
+
+
+def plain(value: Any) -> Any:
+    """A scalar of numpy as a number of Python; anything else as it is."""
+    if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
+        return value.item()
+    return value

@@ -1,0 +1,276 @@
+"""Python functions as functions of the language."""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import sys
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+from liftpy.errors import LiftError, TypeRefused
+from liftpy.ir.caller import Spot, beginning, locate, raised_at, user_frames
+from liftpy.ir.expr import (
+    Expr,
+    FunCall,
+    Lambda,
+    Param,
+    Tuple,
+    UserFun,
+    apply,
+    open_literal,
+    settle,
+    typed,
+)
+from liftpy.ir.holes import Holes
+from liftpy.ir.operand import is_number, is_stage, plain, shown, stage_or
+from liftpy.ir.trace import TRACE, Trace
+from liftpy.ir.types import F32, ArrayType, TupleType, Type, VectorType
+from liftpy.primitives.sharing import TRACED, finished, placeholder, shallow
+from liftpy.primitives.words import Section
+
+#: What may stand where a function is expected.
+Callee: TypeAlias = Callable[..., Any] | Section | UserFun | Lambda
+
+
+def function(f: Callee, types: tuple[Type, ...]) -> Lambda:
+    """Python functions, sections and user functions as a `Lambda` on parameters of these types.
+
+    A Python function's parameters keep their names. One parameter of tuple type may be written as
+    several, as in `map(lambda x, y: x * y)` over a `zip`. Sections get parameters named `_`.
+    """
+    if isinstance(f, Lambda):
+        if TRACE.get() is None:
+            return f
+        return bind([p.name for p in f.params], types, lambda *values: apply(f, *values))
+    if isinstance(f, Section) or is_stage(f):
+        return section(stage_or(f), types)
+    if (operation := getattr(f, "operation", None)) is not None:
+        return user_function(operation.fitting(types), types)
+    if isinstance(f, UserFun):
+        return user_function(f, types)
+    if not callable(f):
+        given = f"an expression of type {f.type}" if isinstance(f, Expr) else repr(f)
+        message = f"a function is needed here, not {given}: such as `lambda x: x + 1`, or `lp.add`"
+        raise TypeRefused(message)
+    names = parameter_names(f, types)
+    if len(names) == len(types):
+        return bind(names, types, f)
+    if len(types) == 1 and isinstance(types[0], TupleType) and len(types[0].elements) == len(names):
+        return bind(["".join(names)], types, unpacking(f))
+    given = ", ".join(map(str, types))
+    message = (
+        f"a function of {len(types)} value(s) is needed here, "
+        f"this one takes {len(names)}: {', '.join(names)}\n  it is given {given}\n"
+        f"  write lambda {', '.join('xyz'[: len(types)])}: ..."
+    )
+    raise TypeRefused(message)
+
+
+def user_function(f: UserFun, types: tuple[Type, ...]) -> Lambda:
+    """A user function as a `Lambda`; its refusal says what to write."""
+    try:
+        return eta(f, types)
+    except TypeRefused as error:
+        if "\n" not in str(error):
+            given, names = ", ".join(map(str, types)), ", ".join("xyz"[: len(types)])
+            error.args = (f"{error}\n  it is given {given}\n  write lambda {names}: ...",)
+        raise
+
+
+def unpacking(f: Callable[..., Any]) -> Callable[[Any], Any]:
+    """A function of several values as one of their tuple, its code still its own."""
+
+    def whole(pair: Any) -> Any:
+        return f(*pair)
+
+    whole.__wrapped__ = f  # pyright: ignore[reportFunctionMemberAccess]
+    return whole
+
+
+def parameter_names(f: Callable[..., Any], types: tuple[Type, ...]) -> list[str]:
+    """The names of the parameters that a Python function is given; those of a builtin are made."""
+    count = len(types)
+    one = types[0] if count == 1 else None
+    parts = len(one.elements) if isinstance(one, TupleType) else count
+    if (arity := getattr(f, "nin", None)) is not None:  # one of numpy's
+        return [*"xyz"[:arity]]
+    try:
+        parameters = list(inspect.signature(f).parameters.values())
+    except ValueError:  # a builtin that does not say what it takes
+        return [f"x{k}" for k in range(count)]
+    if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
+        return [f"x{k}" for k in range(count)]
+    positional = [p for p in parameters if p.kind in {p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD}]
+    needed = [p.name for p in positional if p.default is p.empty]
+    names = [p.name for p in positional]
+    for wanted in (count, parts):
+        if len(needed) <= wanted <= len(names):
+            return names[:wanted]
+    return needed or names
+
+
+@contextmanager
+def traced() -> Generator[tuple[Trace, bool]]:
+    """A trace: that of the functions under way, or a new one; and whether it is new.
+
+    Refusals in it get their place in the user's code.
+    """
+    trace = TRACE.get()
+    if trace is not None:
+        yield trace, False
+        return
+    trace = Trace()
+    token = TRACE.set(trace)
+    try:
+        yield trace, True
+    except LiftError as error:
+        locate(error, raised_at(error.__traceback__))
+        raise
+    except RecursionError as error:
+        refused = too_deep()
+        locate(refused, raised_at(error.__traceback__))
+        raise refused from error
+    finally:
+        TRACE.reset(token)
+
+
+def too_deep() -> TypeRefused:
+    """The refusal of a program that Python's stack is too small for."""
+    return TypeRefused(
+        "the program is nested too deep\n"
+        f"  Python's stack of {sys.getrecursionlimit()} calls is used up: by a function that calls"
+        " itself without end, or by hundreds of operations one on the other\n"
+        "  write lp.iterate(times, f), or a fold: xs >> lp.reduce(f, init)"
+    )
+
+
+def bind(names: Sequence[str], types: Sequence[Type], body: Callable[..., Any]) -> Lambda:
+    """A function whose parameters have these names, or others where these mean something outside.
+
+    While an outer function is traced, the parameters have names that no program has.
+    """
+    with traced() as (trace, outermost):
+        note_names(trace)
+        number = 0 if outermost else trace.count + 1
+        trace.count = max(trace.count, number)
+        types = [trace.holes.resolve(t) for t in types]
+        params = [Param(placeholder(number, n), t) for n, t in zip_(names, types)]
+        trace.scopes.append(number)
+        try:
+            built = result(body, body(*params))
+        finally:
+            trace.scopes.pop()
+        params = [Param(p.name, trace.holes.resolve(p.type)) for p in params]
+        made = Lambda(tuple(params), typed(built, trace.holes))
+        return closed(made, trace) if outermost else made
+
+
+def note_names(trace: Trace) -> None:
+    """Remember what the user's code calls the expressions that it has."""
+    frame = next(user_frames(), None)
+    if frame is not None and frame.f_code.co_name != "<module>":
+        for name, value in frame.f_locals.items():
+            if isinstance(value, FunCall) and name.isidentifier():
+                trace.names.setdefault(id(value), name)
+
+
+def closed(f: Lambda, trace: Trace) -> Lambda:
+    """The outermost function of a trace: numbers typed, shared parts bound, variables named."""
+    holes = trace.holes
+    if holes.places:
+        guess = holes.close(F32)
+        if guess is not None:
+            raise guessed(holes, guess)
+        params = tuple(Param(p.name, holes.resolve(p.type)) for p in f.params)
+        f = Lambda(params, settle(f.body, holes))
+        for old, new, _ in list(holes.settled.values()):
+            born = trace.born.get(id(old))
+            if born is not None:
+                trace.born[id(new)] = new, born[1]
+            if id(old) in trace.names:
+                trace.names.setdefault(id(new), trace.names[id(old)])
+    return finished(f, trace)
+
+
+def guessed(holes: Holes[Spot | None], number: int) -> TypeRefused:
+    """The refusal of a number of which nothing says whether it is whole."""
+    other = holes.guesses[number]
+    error = TypeRefused(
+        f"a number could be {other} or f32\n"
+        f"  both branches are numbers, the condition compares {other}, and nothing else says it\n"
+        f"  write lp.convert(1, lp.{other}), or the program's result: -> lp.array(lp.{other}, n)"
+    )
+    locate(error, holes.places[number])
+    return error
+
+
+def zip_(xs: Iterable[Any], ys: Iterable[Any]) -> Iterable[tuple[Any, Any]]:
+    """Python's own zip, whose name the language takes."""
+    return builtins.zip(xs, ys, strict=True)
+
+
+def section(f: Callable[[Expr], Expr], types: tuple[Type, ...]) -> Lambda:
+    """A section as a function of `_`."""
+    if len(types) != 1:
+        message = (
+            f"a function of {len(types)} values is needed here, a section takes one\n"
+            f"  it is given {', '.join(map(str, types))}\n"
+            f"  write lambda {', '.join('xyz'[: len(types)])}: ..."
+        )
+        raise TypeRefused(message)
+    return bind(["_"], types, f)
+
+
+def eta(f: UserFun, types: tuple[Type, ...]) -> Lambda:
+    """A user function as a `Lambda`: of its parameters, or of one tuple of them."""
+    names = [p.name for p in f.params]
+    if len(names) == len(types):
+        return bind(names, types, f.applied)
+    if len(types) == 1 and isinstance(types[0], TupleType) and len(types[0].elements) == len(names):
+        return bind(["_"], types, lambda pair: f.applied(*pair))
+    message = f"a function of {len(types)} value(s) is needed here, {f.name} takes {len(names)}"
+    raise TypeRefused(message)
+
+
+def result(f: Callable[..., Any], value: Any) -> Expr:
+    """What an embedded function returned, as an expression; refused where the function begins."""
+    try:
+        return shallow(expression(value), TRACED)
+    except TypeRefused as error:
+        locate(error, beginning(f))
+        raise
+
+
+def expression(value: Any) -> Expr:
+    """A value of Python as an expression: a number is a literal, a tuple one of expressions."""
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, tuple | list) and len(value) > 1:
+        return Tuple(tuple(expression(v) for v in value))
+    if is_number(value):
+        return open_literal(plain(value))
+    if value is None:
+        message = (
+            "an embedded function returned nothing\n  Python gives None then\n  write `return`"
+        )
+        raise TypeRefused(message)
+    message = (
+        f"an embedded function must return an expression, not {shown(value)}\n"
+        "  expressions are parameters, what words and operators make of them, numbers, and tuples "
+        "of these"
+    )
+    raise TypeRefused(message)
+
+
+def element(xs: Expr) -> tuple[Type, ...]:
+    """The element type of an array or vector, as the one parameter of a function over it."""
+    if isinstance(xs.type, ArrayType | VectorType):
+        return (xs.type.element,)
+    message = (
+        f"an array is needed here, this is {xs.type}\n"
+        "  the word goes over the elements of an array\n"
+        "  operators and functions of scalars, such as lp.exp, are applied to a scalar itself"
+    )
+    raise TypeRefused(message)

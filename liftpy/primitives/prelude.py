@@ -1,0 +1,146 @@
+"""User functions: how they are made, and those that every program has: `add`, `mul`, ..."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from liftpy.ir.expr import Expr, FunCall, Law, OpenFun, Param, ScalarOp, UserFun
+from liftpy.ir.trace import TRACE
+from liftpy.ir.types import (
+    F32,
+    FLOATS,
+    I32,
+    INTEGERS,
+    OpenType,
+    ScalarType,
+    TupleType,
+    Type,
+)
+from liftpy.primitives.documented import word
+
+ASSOCIATIVE, COMMUTATIVE = Law("associative"), Law("commutative")
+
+
+def neutral(value: float) -> Law:
+    """The law that `f(value, x) = x = f(x, value)`, for `laws` of `lp.fun`.
+
+    >>> import liftpy as lp
+    >>> str(lp.neutral(0))
+    'neutral 0'
+    """
+    return Law("neutral", float(value))
+
+
+MONOID = (ASSOCIATIVE, COMMUTATIVE)
+
+
+def binary(name: str, t: ScalarType, op: str, laws: tuple[Law, ...]) -> UserFun:
+    """A binary operator as a user function."""
+    x, y = Param("x", t), Param("y", t)
+    return UserFun(name, (x, y), FunCall(ScalarOp(op), (x, y)), laws)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A user function for numbers of each type: what it is given says which one is meant."""
+
+    name: str
+    variants: Mapping[ScalarType, UserFun]
+
+    def fitting(self, types: Sequence[Type]) -> UserFun:
+        """The one for values of these types; where they are open, one that is settled with them."""
+        trace = TRACE.get()
+        flat = [e for t in types for e in (t.elements if isinstance(t, TupleType) else (t,))]
+        known = [t if trace is None else trace.holes.resolve(t) for t in flat]
+        numbers = [t for t in known if isinstance(t, ScalarType)]
+        decided = [t for t in numbers if t in self.variants]
+        if decided:
+            return self.variants[decided[0]]
+        if numbers and isinstance(numbers[0], OpenType):
+            return self.open(numbers[0])
+        return self.variants[F32]
+
+    def open(self, t: OpenType) -> OpenFun:
+        """The one for numbers of which the type is not known yet."""
+        x, y = Param("x", t), Param("y", t)
+        body = self.variants[F32].body
+        op = body.fun if isinstance(body, FunCall) else ScalarOp(self.name)
+        return OpenFun(self.name, (x, y), FunCall(op, (x, y)), self.laws, self.variants)
+
+    @property
+    def laws(self) -> tuple[Law, ...]:
+        """The laws that rules may use."""
+        return self.variants[F32].laws
+
+    def applied(self, *args: Any) -> Expr:
+        """The function applied to two scalars, of which one may be a number."""
+        return self.fitting([a.type for a in args if isinstance(a, Expr)]).applied(*args)
+
+
+def operation(
+    name: str, op: str, laws: tuple[Law, ...], names: Mapping[ScalarType, str]
+) -> Operation:
+    """An operator for numbers of each type; `names` has those that are not made of the type's."""
+    kinds = (*FLOATS, *INTEGERS)
+    made = {t: binary(names.get(t, f"{name}{t.name.upper()}"), t, op, laws) for t in kinds}
+    return Operation(name, made)
+
+
+SUM = operation("add", "+", (*MONOID, neutral(0)), {F32: "add", I32: "addInt"})
+PRODUCT = operation("mul", "*", (*MONOID, neutral(1)), {F32: "mul"})
+LARGEST = operation("maximum", "max", MONOID, {F32: "maximum"})
+SMALLEST = operation("minimum", "min", MONOID, {F32: "minimum"})
+add_int = SUM.variants[I32]
+
+
+@word()
+def add(x: Any, y: Any) -> Expr:
+    """The sum of two numbers of one type: associative and commutative, 0 neutral, to rules.
+
+    As a function for `lp.reduce` and its like it is that of the elements' type.
+
+    >>> lp.evaluate(lp.iota(5) >> lp.reduce(lp.add, 0)).item()
+    10
+    """
+    return SUM.applied(x, y)
+
+
+@word()
+def mul(x: Any, y: Any) -> Expr:
+    """The product of two numbers of one type: associative and commutative, 1 neutral, to rules.
+
+    >>> lp.evaluate(lp.zip(lp.iota(4), lp.iota(4)) >> lp.map(lp.mul)).tolist()
+    [0, 1, 4, 9]
+    """
+    return PRODUCT.applied(x, y)
+
+
+@word()
+def maximum(x: Any, y: Any) -> Expr:
+    """The larger of two numbers of one type: associative and commutative to rules.
+
+    >>> lp.evaluate(lp.iota(5) >> lp.reduce(lp.maximum, 0)).item()
+    4
+    """
+    return LARGEST.applied(x, y)
+
+
+@word()
+def minimum(x: Any, y: Any) -> Expr:
+    """The smaller of two numbers of one type: associative and commutative to rules.
+
+    >>> lp.evaluate(lp.iota(5) >> lp.reduce(lp.minimum, 9)).item()
+    0
+    """
+    return SMALLEST.applied(x, y)
+
+
+OPERATIONS: Mapping[str, Operation] = {o.name: o for o in (SUM, PRODUCT, LARGEST, SMALLEST)}
+#: User functions that every text may use without defining them.
+PRELUDE: Mapping[str, UserFun] = {
+    f.name: f for o in OPERATIONS.values() for f in o.variants.values()
+}
+for own in (add, mul, maximum, minimum):
+    own.__dict__["operation"] = OPERATIONS[own.__name__]

@@ -1,0 +1,174 @@
+"""Words of scalars: select, comparisons, conversions, functions of floats."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from liftpy.ir.expr import Expr, operate
+from liftpy.ir.types import ScalarType
+from liftpy.primitives.documented import word
+
+
+@word()
+def select(condition: Expr, then: Any, otherwise: Any) -> Expr:
+    """`then` where the condition holds, else `otherwise`: `(bool, a, a) -> a`, of scalars.
+
+    Both are computed. Numbers take the type of the other, or of where the result goes.
+
+    >>> lp.evaluate(lp.iota(4) >> lp.map(lambda i: lp.select(i < 2, 0, i))).tolist()
+    [0, 0, 2, 3]
+    """
+    return operate("select", condition, then, otherwise)
+
+
+@word()
+def sqrt(x: Expr) -> Expr:
+    """The square root of a float; `np.sqrt` and `x ** 0.5` are the same.
+
+    >>> lp.evaluate(lp.full(1, 9.0) >> lp.map(lp.sqrt)).tolist()
+    [3.0]
+    """
+    return operate("sqrt", x)
+
+
+@word()
+def exp(x: Expr) -> Expr:
+    """E to the power of a float; `np.exp` is the same.
+
+    >>> lp.evaluate(lp.full(1, 0.0) >> lp.map(lp.exp)).tolist()
+    [1.0]
+    """
+    return operate("exp", x)
+
+
+@word()
+def log(x: Expr) -> Expr:
+    """The natural logarithm of a float; `np.log` is the same.
+
+    >>> lp.evaluate(lp.full(1, 1.0) >> lp.map(lp.log)).tolist()
+    [0.0]
+    """
+    return operate("log", x)
+
+
+@word()
+def sin(x: Expr) -> Expr:
+    """The sine of a float; `np.sin` is the same.
+
+    >>> lp.evaluate(lp.full(1, 0.0) >> lp.map(lp.sin)).tolist()
+    [0.0]
+    """
+    return operate("sin", x)
+
+
+@word()
+def cos(x: Expr) -> Expr:
+    """The cosine of a float; `np.cos` is the same.
+
+    >>> lp.evaluate(lp.full(1, 0.0) >> lp.map(lp.cos)).tolist()
+    [1.0]
+    """
+    return operate("cos", x)
+
+
+@word()
+def tanh(x: Expr) -> Expr:
+    """The hyperbolic tangent of a float; `np.tanh` is the same.
+
+    >>> lp.evaluate(lp.full(1, 0.0) >> lp.map(lp.tanh)).tolist()
+    [0.0]
+    """
+    return operate("tanh", x)
+
+
+@word()
+def power(x: Any, y: Any) -> Expr:
+    """A float to the power of another; `x ** y` writes whole powers out as products.
+
+    >>> lp.evaluate(lp.full(1, 2.0) >> lp.map(lambda x: lp.power(x, 3))).tolist()
+    [8.0]
+    """
+    return operate("pow", x, y)
+
+
+@word()
+def floor(x: Expr) -> Expr:
+    """The largest whole number that is not above a float; `np.floor` is the same.
+
+    >>> lp.evaluate(lp.full(1, -1.5) >> lp.map(lp.floor)).tolist()
+    [-2.0]
+    """
+    return operate("floor", x)
+
+
+@word()
+def ceil(x: Expr) -> Expr:
+    """The smallest whole number that is not below a float; `np.ceil` is the same.
+
+    >>> lp.evaluate(lp.full(1, -1.5) >> lp.map(lp.ceil)).tolist()
+    [-1.0]
+    """
+    return operate("ceil", x)
+
+
+@word()
+def smaller(x: Any, y: Any) -> Expr:
+    """The smaller of two numbers of one type; `np.minimum` is the same.
+
+    >>> lp.evaluate(lp.iota(4) >> lp.map(lambda x: lp.smaller(x, 2))).tolist()
+    [0, 1, 2, 2]
+    """
+    return operate("min", x, y)
+
+
+@word()
+def larger(x: Any, y: Any) -> Expr:
+    """The larger of two numbers of one type; `np.maximum` is the same.
+
+    >>> lp.evaluate(lp.iota(4) >> lp.map(lambda x: lp.larger(x, 2))).tolist()
+    [2, 2, 2, 3]
+    """
+    return operate("max", x, y)
+
+
+@word()
+def equal(x: Any, y: Any) -> Expr:
+    """Whether two scalars are the same: a bool. In an embedded function `x == y` is the same.
+
+    >>> lp.evaluate(lp.iota(3) >> lp.map(lambda x: lp.equal(x, 1))).tolist()
+    [False, True, False]
+    """
+    return operate("==", x, y)
+
+
+@word()
+def unequal(x: Any, y: Any) -> Expr:
+    """Whether two scalars differ: a bool. In an embedded function `x != y` is the same.
+
+    >>> lp.evaluate(lp.iota(3) >> lp.map(lambda x: lp.unequal(x, 1))).tolist()
+    [True, False, True]
+    """
+    return operate("!=", x, y)
+
+
+@word()
+def convert(x: Any, t: ScalarType) -> Expr:
+    """A scalar as one of another type.
+
+    A float becomes a whole number by losing its fraction; what is out of range becomes the nearest
+    end of the type, NaN 0. A whole number that does not fit wraps around.
+
+    >>> lp.evaluate(lp.iota(3) >> lp.map(lambda x: lp.convert(x, lp.f64) / 2)).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    return operate(t.name, x)
+
+
+@word()
+def absolute(x: Expr) -> Expr:
+    """The absolute value; `abs(x)` and `np.abs` are the same.
+
+    >>> lp.evaluate(lp.iota(3) >> lp.map(lambda x: lp.absolute(x - 2))).tolist()
+    [2, 1, 0]
+    """
+    return operate("abs", x)

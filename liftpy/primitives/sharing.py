@@ -1,0 +1,271 @@
+"""What a traced Python function made, as an expression that computes shared parts once.
+
+A Python variable is computed once. Its expression is one object, so an object that is used more
+than once, or inside a function that runs many times, is bound by `let`: in the function that
+computed it, or in the innermost one that holds all its uses. Variables, numbers, and small views
+that compute nothing are written where they are used.
+
+While functions are traced every variable has a name that no program has; here it gets its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from liftpy.errors import TypeRefused
+from liftpy.ir.expr import (
+    Expr,
+    FunCall,
+    Function,
+    Get,
+    Lambda,
+    Literal,
+    Param,
+    Primitive,
+    Tuple,
+    fresh,
+)
+from liftpy.ir.trace import Trace
+from liftpy.ir.walk import DEPTH, height
+from liftpy.primitives import LAYOUTS
+
+TRACED = 3 * DEPTH // 2
+"""Levels of an expression as it is traced: a shared part is nested less deeply once it is bound."""
+
+VIEW = 12  # parts of a view that is written again rather than bound
+OUTERMOST = 0
+
+
+def placeholder(number: int, name: str, bound: str = "") -> str:
+    """The name of a variable of function `number` while it is traced."""
+    return f"?{number}{bound} {name}"
+
+
+def plain_name(name: str) -> str:
+    """What a variable is to be called."""
+    return name.partition(" ")[2] if name.startswith("?") else name
+
+
+def own_function(fun: Function) -> Lambda | None:
+    """The function with a body that a call runs."""
+    return fun if isinstance(fun, Lambda) else fun.function if isinstance(fun, Primitive) else None
+
+
+@dataclass
+class Scope:
+    """A function's body: where it stands, whether it may run many times, what is bound in it."""
+
+    outer: int | None
+    depth: int
+    repeats: bool
+    bound: list[Expr] = field(default_factory=list[Expr])
+
+
+@dataclass
+class Sharing:
+    """Finds what is shared in the body of an outermost function, and binds it.
+
+    Scopes are numbered; `places` says in which ones a part is used, by its identity.
+    """
+
+    trace: Trace
+    scopes: list[Scope] = field(default_factory=lambda: [Scope(None, 0, repeats=False)])
+    binders: dict[Param, int] = field(default_factory=dict[Param, int])
+    inner: dict[int, int] = field(default_factory=dict[int, int])
+    numbered: dict[int, int] = field(default_factory=lambda: {0: OUTERMOST})
+    variables: dict[int, Param] = field(default_factory=dict[int, Param])
+    cheap: dict[int, int] = field(default_factory=dict[int, int])
+
+    def bind(self, body: Expr) -> Expr:
+        """The body of the outermost function with `let` for what is shared."""
+        order = self.users_first(body)
+        uses: dict[int, list[int]] = {id(body): [OUTERMOST]}
+        for part in order:
+            places = uses[id(part)]
+            where = self.common(places)
+            if isinstance(part, FunCall | Tuple) and self.size(part) > VIEW:
+                home = self.home(part, where)
+                if len(places) > 1 or self.repeated(where, home):
+                    where = home
+                    self.scopes[home].bound.append(part)
+                    name = self.trace.names.get(id(part), "v")
+                    count = len(self.variables)
+                    self.variables[id(part)] = Param(placeholder(count, name, "v"), part.type)
+            for child, place in self.children(part, where):
+                uses.setdefault(id(child), []).append(place)
+        return self.written(body, OUTERMOST)
+
+    # the graph
+
+    def users_first(self, body: Expr) -> list[Expr]:
+        """Every part once, after all the parts that use it."""
+        done: list[Expr] = []
+        seen: set[int] = set()
+        work: list[tuple[Expr, bool]] = [(body, False)]
+        while work:
+            part, finished = work.pop()
+            if finished:
+                done.append(part)
+            elif id(part) not in seen:
+                seen.add(id(part))
+                work.append((part, True))
+                work += [(child, False) for child in reversed(self.parts(part))]
+        return done[::-1]
+
+    def parts(self, part: Expr) -> tuple[Expr, ...]:
+        """What a part is made of; what was made before the trace is whole."""
+        if isinstance(part, Tuple):
+            return part.elements
+        if not isinstance(part, FunCall) or id(part) not in self.trace.born:
+            return ()
+        own = own_function(part.fun)
+        return part.args if own is None else (*part.args, own.body)
+
+    def children(self, part: Expr, where: int) -> Iterator[tuple[Expr, int]]:
+        """The parts of a part that stands in a scope, with the scopes that they stand in."""
+        own = own_function(part.fun) if isinstance(part, FunCall) else None
+        for child in self.parts(part):
+            if own is not None and child is own.body and isinstance(part, FunCall):
+                yield child, self.scope_of(own, part.fun is not own, where)
+            else:
+                yield child, where
+
+    def scope_of(self, own: Lambda, repeats: bool, outer: int) -> int:  # noqa: FBT001
+        """The scope of a function's body."""
+        if id(own) not in self.inner:
+            self.inner[id(own)] = len(self.scopes)
+            for p in own.params:
+                self.binders[p] = len(self.scopes)
+                if p.name.startswith("?"):
+                    self.numbered[int(p.name[1:].partition(" ")[0])] = len(self.scopes)
+            self.scopes.append(Scope(outer, self.scopes[outer].depth + 1, repeats))
+        return self.inner[id(own)]
+
+    def size(self, part: Expr) -> int:
+        """How many parts a view of variables has; more than `VIEW` where something is computed."""
+        if isinstance(part, Param | Literal):
+            return 1
+        if id(part) not in self.cheap:
+            free = isinstance(part, Tuple) or (
+                isinstance(part, FunCall) and isinstance(part.fun, (*LAYOUTS, Get))
+            )
+            inside = sum(self.size(p) for p in self.parts(part)) if free else VIEW
+            self.cheap[id(part)] = min(inside + 1, VIEW + 1)
+        return self.cheap[id(part)]
+
+    # scopes
+
+    def common(self, places: list[int]) -> int:
+        """The innermost scope that holds all of these."""
+        found = places[0]
+        for place in places[1:]:
+            a, b = found, place
+            while a != b:
+                if self.scopes[a].depth >= self.scopes[b].depth:
+                    a = self.scopes[a].outer or OUTERMOST
+                else:
+                    b = self.scopes[b].outer or OUTERMOST
+            found = a
+        return found
+
+    def home(self, part: Expr, where: int) -> int:
+        """Where a part is bound: in the function that made it, if that holds all its uses."""
+        made = self.trace.born.get(id(part))
+        scope = self.numbered.get(made[1]) if made is not None else None
+        if scope is None or self.common([scope, where]) != scope:
+            return where
+        needed = [self.binders[p] for p in part.free if p in self.binders]
+        return scope if all(self.common([scope, n]) == n for n in needed) else where
+
+    def repeated(self, where: int, home: int) -> bool:
+        """Whether a function that may run many times stands between two scopes."""
+        while where != home:
+            if self.scopes[where].repeats:
+                return True
+            where = self.scopes[where].outer or OUTERMOST
+        return False
+
+    # writing
+
+    def written(self, body: Expr, scope: int) -> Expr:
+        """The body of a scope, what is bound there before it."""
+        result = self.mention(body)
+        for part in self.scopes[scope].bound:
+            value = self.rebuilt(part)
+            result = FunCall(Lambda((self.variables[id(part)],), result), (value,))
+        return result
+
+    def mention(self, part: Expr) -> Expr:
+        """A part where it is used."""
+        variable = self.variables.get(id(part))
+        return self.rebuilt(part) if variable is None else variable
+
+    def rebuilt(self, part: Expr) -> Expr:
+        """A part with variables for what is bound."""
+        if isinstance(part, Tuple):
+            return Tuple(tuple(map(self.mention, part.elements)))
+        if not isinstance(part, FunCall) or not self.parts(part):
+            return part
+        args = tuple(map(self.mention, part.args))
+        own = own_function(part.fun)
+        if own is None:
+            return FunCall(part.fun, args)
+        new = Lambda(own.params, self.written(own.body, self.inner[id(own)]))
+        callee = replace(part.fun, f=new) if isinstance(part.fun, Primitive) else new
+        return FunCall(callee, args)
+
+
+def named(function: Lambda, outer: dict[Param, Param] | None = None) -> Lambda:
+    """A function whose variables have their own names, or others where these mean something else.
+
+    A name is another where the body mentions an outer variable of that name.
+    """
+    around = outer or {}
+    taken = {around.get(p, p).name for p in function.free}
+    params: list[Param] = []
+    for p in function.params:
+        params.append(Param(fresh(plain_name(p.name), taken), p.type))
+        taken.add(params[-1].name)
+    inside = {**around, **dict(zip(function.params, params, strict=True))}
+    return Lambda(tuple(params), renamed(function.body, inside))
+
+
+def renamed(expr: Expr, by: dict[Param, Param]) -> Expr:
+    """`named` for an expression in the scope of variables that have their names."""
+    match expr:
+        case Param():
+            return by.get(expr, expr)
+        case Tuple(elements):
+            return Tuple(tuple(renamed(e, by) for e in elements))
+        case FunCall(fun, args):
+            own = own_function(fun)
+            if own is None and expr.free.isdisjoint(by):
+                return expr
+            new = tuple(renamed(a, by) for a in args)
+            if own is None:
+                return FunCall(fun, new)
+            inner = named(own, by)
+            return FunCall(replace(fun, f=inner) if isinstance(fun, Primitive) else inner, new)
+        case _:
+            return expr
+
+
+def shallow(expr: Expr, most: int = DEPTH) -> Expr:
+    """An expression that all who walk it can walk; a deeper one is refused."""
+    if height(expr) > most:
+        message = (
+            f"the expression is nested more than {most} levels deep\n"
+            "  an operator, a stage, a function and a part that is shared are a level each\n"
+            "  use lp.iterate for what repeats, or a reduction for a long sum"
+        )
+        raise TypeRefused(message)
+    return expr
+
+
+def finished(function: Lambda, trace: Trace) -> Lambda:
+    """The outermost function of a trace, shared parts bound, variables named."""
+    sharing = Sharing(trace)
+    for p in function.params:
+        sharing.binders[p] = OUTERMOST
+    return named(Lambda(function.params, shallow(sharing.bind(function.body))))

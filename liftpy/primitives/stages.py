@@ -1,0 +1,473 @@
+"""The words of primitives that want more in Python than their class says: functions, defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from liftpy.errors import TypeRefused
+from liftpy.ir.constraint import Equal
+from liftpy.ir.expr import Expr, Function, Get, Lambda, Primitive, call
+from liftpy.ir.nat import Nat, NatLike, nat
+from liftpy.ir.types import I32, ArrayType, ScalarType, Type, same_shape
+from liftpy.primitives.documented import word
+from liftpy.primitives.folds import Start, reduction
+from liftpy.primitives.functions import Callee, element, expression, function
+from liftpy.primitives.generate import Generate
+from liftpy.primitives.iterate import Iterate
+from liftpy.primitives.lowered import (
+    IterateSeq,
+    MapGlb,
+    MapLcl,
+    MapSeq,
+    MapSeqUnroll,
+    MapVec,
+    MapWrg,
+    ReduceSeq,
+    ReduceSeqUnroll,
+    ReduceVec,
+    ScanSeq,
+    SlideSeq,
+    ToGlobal,
+    ToLocal,
+    ToPrivate,
+    ToStreamed,
+)
+from liftpy.primitives.map import Map
+from liftpy.primitives.pad import Pad
+from liftpy.primitives.reduce import Reduce
+from liftpy.primitives.scan import Scan
+from liftpy.primitives.slide import Slide
+from liftpy.primitives.split import Join, Split
+from liftpy.primitives.transpose import Reorder, Transpose
+from liftpy.primitives.vector import AsScalar, AsVector
+from liftpy.primitives.words import Section, applied, index_function
+from liftpy.primitives.zip import Unzip, Zip
+
+#: A function of an index: a term over `var("i")`, or a Python function.
+Index: TypeAlias = Nat | Callable[[Nat], Nat]
+
+
+def mapping(make: Callable[[Lambda], Primitive], f: Callee) -> Section:
+    """The section of a primitive that maps `f`."""
+    return Section(lambda xs: applied(make(function(f, element(xs))), xs))
+
+
+def layout(primitive: Function) -> Section:
+    """The section of a primitive without a function."""
+    return Section(lambda xs: applied(primitive, xs))
+
+
+@word(Map)
+def map(f: Callee) -> Section:  # noqa: A001  the language's own word
+    """`f` on every element.
+
+    `f` is a Python function, a stage such as `lp.transpose()`, or a user function. Over an array of
+    tuples it may take the components apart: `lambda x, y: x * y`.
+
+    >>> lp.evaluate(lp.iota(4) >> lp.map(lambda x: 2 * x + 1)).tolist()
+    [1, 3, 5, 7]
+    """
+    return mapping(Map, f)
+
+
+@word(Reduce)
+def reduce(f: Callee, init: Start) -> Section:
+    """A left fold from `init`: `f` takes what has been made so far and an element.
+
+    `init` is an expression, or a number, which takes the type of the elements' scalars. With a
+    function whose laws are declared (`lp.add`, `lp.fun`) it can be computed in parallel.
+
+    >>> lp.evaluate(lp.iota(5) >> lp.reduce(lp.add, 0)).item()
+    10
+    """
+    return reduction(Reduce, f, init)
+
+
+@word(Scan)
+def scan(f: Callee, init: Start) -> Section:
+    """The values of a left fold from `init` after each element.
+
+    >>> lp.evaluate(lp.iota(5) >> lp.scan(lp.add, 0)).tolist()
+    [0, 1, 3, 6, 10]
+    """
+    return reduction(Scan, f, init)
+
+
+@word(Iterate)
+def iterate(times: NatLike, f: Callee) -> Section:
+    """`f` applied `times` times; where it changes the type, one call after the other.
+
+    >>> lp.evaluate(lp.iota(3) >> lp.iterate(2, lp.map(lambda x: 2 * x))).tolist()
+    [0, 4, 8]
+    """
+
+    def build(x: Expr) -> Expr:
+        once = function(f, (x.type,))
+        if keeps_type(once):
+            return applied(Iterate(once, nat(times)), x)
+        for _ in range(fixed_times(nat(times), x.type, once.body.type)):
+            x = call(function(f, (x.type,)), x)
+        return x
+
+    return Section(build)
+
+
+def keeps_type(f: Lambda) -> bool:
+    """Whether a function of one value may give what it is given."""
+    pairs = same_shape(f.params[0].type, f.body.type)
+    return pairs is not None and all(Equal(a, b).known() is not False for a, b in pairs)
+
+
+WRITTEN_OUT = 100
+"""How often a function that changes the type may be applied: each time is one level deeper."""
+
+
+def fixed_times(times: Nat, given: Type, result: Type) -> int:
+    """How often a function that changes the type is applied; that has to be a number."""
+    if times.constant is None:
+        message = (
+            f"iterate({times}) of a function from {given} to {result}: one that changes the type "
+            "is written out, so give a number"
+        )
+        raise TypeRefused(message)
+    if times.constant > WRITTEN_OUT:
+        message = (
+            f"iterate({times}) of a function from {given} to {result}: one that changes the type "
+            f"is written out, {WRITTEN_OUT} times at most; one that keeps it may be a loop"
+        )
+        raise TypeRefused(message)
+    return times.constant
+
+
+@word(Zip)
+def zip(*arrays: Expr) -> Expr:  # noqa: A001  the language's own word
+    """Arrays of one length as an array of tuples.
+
+    >>> lp.evaluate(lp.zip(lp.iota(3), lp.iota(3)) >> lp.map(lambda i, j: i * j)).tolist()
+    [0, 1, 4]
+    """
+    return applied(Zip(), *arrays)
+
+
+@word(Unzip)
+def unzip() -> Section:
+    """An array of tuples as a tuple of arrays.
+
+    >>> firsts, _ = lp.evaluate(lp.zip(lp.iota(3), lp.full(3, 0.5)) >> lp.unzip())
+    >>> firsts.tolist()
+    [0, 1, 2]
+    """
+    return layout(Unzip())
+
+
+@word(Get)
+def get(index: int) -> Section:
+    """A component of a tuple; `pair[index]` is the same.
+
+    >>> lp.evaluate(lp.zip(lp.iota(3), lp.full(3, 0.5)) >> lp.unzip() >> lp.get(0)).tolist()
+    [0, 1, 2]
+    """
+    return layout(Get(index))
+
+
+@word(Split)
+def split(size: NatLike) -> Section:
+    """Chunks of `size` elements.
+
+    >>> lp.evaluate(lp.iota(6) >> lp.split(2)).tolist()
+    [[0, 1], [2, 3], [4, 5]]
+    """
+    return layout(Split(nat(size)))
+
+
+@word(Join)
+def join() -> Section:
+    """The two outermost dimensions as one.
+
+    >>> lp.evaluate(lp.iota(6) >> lp.split(2) >> lp.join()).tolist()
+    [0, 1, 2, 3, 4, 5]
+    """
+    return layout(Join())
+
+
+@word(Slide)
+def slide(size: NatLike, step: NatLike = 1) -> Section:
+    """Overlapping windows; an incomplete last one is left out.
+
+    >>> lp.evaluate(lp.iota(5) >> lp.slide(3)).tolist()
+    [[0, 1, 2], [1, 2, 3], [2, 3, 4]]
+    """
+    return layout(Slide(nat(size), nat(step)))
+
+
+@word(Pad)
+def pad(left: NatLike, right: NatLike, value: float = 0.0) -> Section:
+    """Constant elements before and after; negative amounts crop.
+
+    >>> lp.evaluate(lp.iota(3) >> lp.pad(1, 2, 9)).tolist()
+    [9, 0, 1, 2, 9, 9]
+    """
+    return layout(Pad(nat(left), nat(right), float(value)))
+
+
+@word(Transpose)
+def transpose() -> Section:
+    """The two outermost dimensions exchanged.
+
+    >>> lp.evaluate(lp.iota(6) >> lp.split(3) >> lp.transpose()).tolist()
+    [[0, 3], [1, 4], [2, 5]]
+    """
+    return layout(Transpose())
+
+
+@word(Reorder)
+def reorder(index: Index | Reorder, inverse: Index | None = None) -> Section:
+    """A permutation: `index` says where an element comes from, `inverse` where it goes.
+
+    Both are functions of a position, or terms over `lp.var("i")`; or one argument, made by
+    `lp.stride`.
+
+    >>> lp.evaluate(lp.iota(4) >> lp.reorder(lambda i: 3 - i, lambda i: 3 - i)).tolist()
+    [3, 2, 1, 0]
+    """
+    if isinstance(index, Reorder):
+        return layout(index)
+    if inverse is None:
+        message = (
+            "reorder needs the inverse of its index function as well\n"
+            "  with it results can be written through the permutation\n"
+            "  write lp.reorder(index, inverse), or xs >> lp.gather(n, index)"
+        )
+        raise TypeRefused(message)
+    return layout(Reorder(index_function(index), index_function(inverse)))
+
+
+@word(AsVector)
+def as_vector(width: NatLike) -> Section:
+    """An array as vectors of `width` lanes.
+
+    >>> lp.evaluate(lp.iota(4) >> lp.as_vector(2)).tolist()
+    [[0, 1], [2, 3]]
+    """
+    return layout(AsVector(nat(width)))
+
+
+@word(AsScalar)
+def as_scalar() -> Section:
+    """An array of vectors as the array of their lanes.
+
+    >>> lp.evaluate(lp.iota(4) >> lp.as_vector(2) >> lp.as_scalar()).tolist()
+    [0, 1, 2, 3]
+    """
+    return layout(AsScalar())
+
+
+@word(Generate)
+def generate(length: NatLike, f: Callee, index: ScalarType = I32) -> Expr:
+    """An array of `f(i)` for each index, which is a number of type `index`.
+
+    >>> lp.evaluate(lp.generate(4, lambda i: i * i)).tolist()
+    [0, 1, 4, 9]
+    """
+    return applied(Generate(nat(length), function(f, (index,))))
+
+
+@word()
+def let(*given: Any) -> Any:
+    """Values bound once, to be used several times: `xs >> lp.let(f)`, `lp.let(xs, f)`.
+
+    The function takes as many parameters as there are values; it may stand first or last. A Python
+    variable says the same: what is used more than once is bound when the program is made.
+
+    >>> lp.evaluate(lp.let(lp.iota(3), lambda xs: lp.zip(xs, xs) >> lp.map(lp.mul))).tolist()
+    [0, 1, 4]
+    """
+    functions = [f for f in given if not isinstance(f, Expr) and callable(f)]
+    values = [x for x in given if isinstance(x, Expr) or not callable(x)]
+    if len(functions) != 1:
+        message = (
+            f"lp.let takes values and one function of them, here are {len(functions)} functions\n"
+            "  the function is what the values are used in\n"
+            "  write lp.let(value, lambda v: v * v), or value >> lp.let(lambda v: v * v)"
+        )
+        raise TypeRefused(message)
+    if not values:
+        return Section(lambda x: bound(functions[0], x))
+    return bound(functions[0], *(expression(v) for v in values))
+
+
+def bound(f: Callee, *values: Expr) -> Expr:
+    """A call of a function of values."""
+    return call(function(f, tuple(v.type for v in values)), *values)
+
+
+@word(MapSeq)
+def map_seq(f: Callee) -> Section:
+    """`map` as a loop.
+
+    >>> lp.evaluate(lp.iota(3) >> lp.map_seq(lambda x: x + 1)).tolist()
+    [1, 2, 3]
+    """
+    return mapping(MapSeq, f)
+
+
+@word(MapSeqUnroll)
+def map_seq_unroll(f: Callee) -> Section:
+    """`map` as straight-line code.
+
+    >>> lp.evaluate(lp.iota(3) >> lp.map_seq_unroll(lambda x: x + 1)).tolist()
+    [1, 2, 3]
+    """
+    return mapping(MapSeqUnroll, f)
+
+
+@word(MapGlb)
+def map_glb(dim: int, f: Callee) -> Section:
+    """`map` over global ids in dimension `dim`.
+
+    >>> lp.evaluate(lp.iota(3) >> lp.map_glb(0, lambda x: x + 1)).tolist()
+    [1, 2, 3]
+    """
+    return mapping(lambda g: MapGlb(g, dim), f)
+
+
+@word(MapWrg)
+def map_wrg(dim: int, f: Callee) -> Section:
+    """`map` over work-groups in dimension `dim`.
+
+    >>> lp.evaluate(
+    ...     lp.iota(4) >> lp.split(2) >> lp.map_wrg(0, lp.map_lcl(0, lambda x: x + 1))
+    ... ).tolist()
+    [[1, 2], [3, 4]]
+    """
+    return mapping(lambda g: MapWrg(g, dim), f)
+
+
+@word(MapLcl)
+def map_lcl(dim: int, f: Callee) -> Section:
+    """`map` over local ids in dimension `dim`, inside a `map_wrg` of it.
+
+    >>> lp.evaluate(
+    ...     lp.iota(4) >> lp.split(2) >> lp.map_wrg(0, lp.map_lcl(0, lambda x: x + 1))
+    ... ).tolist()
+    [[1, 2], [3, 4]]
+    """
+    return mapping(lambda g: MapLcl(g, dim), f)
+
+
+@word(MapVec)
+def map_vec(f: Callee) -> Section:
+    """A scalar function on all lanes of a vector.
+
+    >>> doubled = lp.map(lp.map_vec(lambda x: x + x))
+    >>> lp.evaluate(lp.iota(4) >> lp.as_vector(2) >> doubled >> lp.as_scalar()).tolist()
+    [0, 2, 4, 6]
+    """
+    return mapping(MapVec, f)
+
+
+@word(ReduceSeq)
+def reduce_seq(f: Callee, init: Start) -> Section:
+    """`reduce` as a loop.
+
+    >>> lp.evaluate(lp.iota(5) >> lp.reduce_seq(lp.add, 0)).item()
+    10
+    """
+    return reduction(ReduceSeq, f, init)
+
+
+@word(ReduceSeqUnroll)
+def reduce_seq_unroll(f: Callee, init: Start) -> Section:
+    """`reduce` as straight-line code.
+
+    >>> lp.evaluate(lp.iota(5) >> lp.reduce_seq_unroll(lp.add, 0)).item()
+    10
+    """
+    return reduction(ReduceSeqUnroll, f, init)
+
+
+@word(ReduceVec)
+def reduce_vec(f: Callee, init: Start) -> Section:
+    """A left fold over the lanes of a vector.
+
+    >>> lp.evaluate(lp.iota(4) >> lp.as_vector(2) >> lp.map(lp.reduce_vec(lp.add, 0))).tolist()
+    [1, 5]
+    """
+    return reduction(ReduceVec, f, init)
+
+
+@word(ScanSeq)
+def scan_seq(f: Callee, init: Start) -> Section:
+    """`scan` as a loop.
+
+    >>> lp.evaluate(lp.iota(5) >> lp.scan_seq(lp.add, 0)).tolist()
+    [0, 1, 3, 6, 10]
+    """
+    return reduction(ScanSeq, f, init)
+
+
+@word(IterateSeq)
+def iterate_seq(times: NatLike, f: Callee) -> Section:
+    """`iterate` as a loop.
+
+    >>> lp.evaluate(lp.iota(3) >> lp.iterate_seq(2, lp.map(lambda x: 2 * x))).tolist()
+    [0, 4, 8]
+    """
+    return Section(lambda x: applied(IterateSeq(function(f, (x.type,)), nat(times)), x))
+
+
+@word(SlideSeq)
+def slide_seq(size: NatLike, step: NatLike, f: Callee) -> Section:
+    """`f` on overlapping windows as a loop, the window in registers.
+
+    >>> lp.evaluate(lp.iota(4) >> lp.slide_seq(2, 1, lp.reduce(lp.add, 0))).tolist()
+    [1, 3, 5]
+    """
+
+    def build(xs: Expr) -> Expr:
+        (one,) = element(xs)
+        window = ArrayType(one, nat(size))
+        return applied(SlideSeq(function(f, (window,)), nat(size), nat(step)), xs)
+
+    return Section(build)
+
+
+@word(ToGlobal)
+def to_global(x: Expr) -> Expr:
+    """The value, stored in global memory.
+
+    >>> lp.evaluate(lp.iota(3) >> lp.to_global).tolist()
+    [0, 1, 2]
+    """
+    return applied(ToGlobal(), x)
+
+
+@word(ToStreamed)
+def to_streamed(x: Expr) -> Expr:
+    """The value, stored in global memory past the caches where the device can.
+
+    >>> lp.evaluate(lp.iota(3) >> lp.to_streamed).tolist()
+    [0, 1, 2]
+    """
+    return applied(ToStreamed(), x)
+
+
+@word(ToLocal)
+def to_local(x: Expr) -> Expr:
+    """The value, stored in local memory.
+
+    >>> lp.evaluate(lp.iota(3) >> lp.to_local).tolist()
+    [0, 1, 2]
+    """
+    return applied(ToLocal(), x)
+
+
+@word(ToPrivate)
+def to_private(x: Expr) -> Expr:
+    """The value, stored in registers.
+
+    >>> lp.evaluate(lp.iota(3) >> lp.to_private).tolist()
+    [0, 1, 2]
+    """
+    return applied(ToPrivate(), x)

@@ -1,0 +1,150 @@
+"""What would be read or computed over and over, stored once.
+
+A view is read where it is used, and a map that another part reads is worked out there. Where each
+of a chain of them uses the one before more than once, that doubles at every link. Past a number of
+readings the value is put into global memory, and those behind it read that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from liftpy.ir.expr import Expr, FunCall, Get, Lambda, Literal, Param, Tuple
+from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
+from liftpy.ir.walk import Path, function_of
+from liftpy.primitives import Memory, Zip
+from liftpy.rewrite.strategies.shapes import working_map
+from liftpy.rewrite.strategies.share import is_storable
+from liftpy.rewrite.strategy import Result, Strategy, Success, at_path, rule, seq
+
+MOST = 32
+"""Readings of stored arrays for an element of a value that is not stored."""
+
+
+@dataclass(frozen=True)
+class Readings:
+    """How many readings of stored arrays an element of a value takes.
+
+    `once` for all its components together; `parts` has what each component takes beside them.
+    """
+
+    once: int = 0
+    parts: tuple[Readings, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """Those of all components."""
+        return self.once + sum(part.total for part in self.parts)
+
+    def part(self, index: int) -> Readings:
+        """Those of a component."""
+        return self.parts[index].and_once(self.once) if self.parts else self
+
+    def and_once(self, more: int) -> Readings:
+        """These, and some that are done once for all components."""
+        return replace(self, once=self.once + more)
+
+
+STORED = Readings(1)
+Scope = Mapping[Param, Readings]
+
+
+def store_repeated(lower: Strategy) -> Strategy:
+    """Kernels for names and maps whose elements take more than `MOST` readings of arrays.
+
+    Only those outside of functions, each after those that it reads; `lower` makes a kernel.
+    """
+    stored = seq(rule("to_global"), at_path((0,), lower))
+
+    def run(expr: Expr) -> Result:
+        found: list[Path] = []
+        outside(expr, {}, (), found)
+        return seq(at_path(found[0], stored), run)(expr) if found else Success(expr)
+
+    return run
+
+
+def outside(expr: Expr, scope: Scope, path: Path, found: list[Path]) -> Readings:
+    """The readings of a part outside of functions.
+
+    Adds to `found` the paths of what is named or a map, can be stored, and takes too many.
+    """
+    if isinstance(expr, Tuple):
+        parts = (outside(e, scope, (*path, k), found) for k, e in enumerate(expr.elements))
+        return Readings(0, tuple(parts))
+    if not isinstance(expr, FunCall) or isinstance(expr.fun, Memory):
+        return readings(expr, scope)
+    args = [outside(a, scope, (*path, k), found) for k, a in enumerate(expr.args)]
+    if isinstance(expr.fun, Lambda):
+        for k, (arg, given) in enumerate(zip(expr.args, args, strict=True)):
+            if given.total > MOST and is_storable(arg.type):
+                found.append((*path, k))
+        inner, once = bound(expr.fun, args, scope)
+        return outside(expr.fun.body, inner, (*path, len(args)), found).and_once(once)
+    made = of_call(expr, args, scope)
+    if path and made.total > MOST and working_map(expr) and is_storable(expr.type):
+        found.append(path)
+    return made
+
+
+def readings(expr: Expr, scope: Scope) -> Readings:
+    """The readings of arrays that an element of a value takes."""
+    match expr:
+        case Param():
+            return scope.get(expr, STORED)
+        case Literal():
+            return Readings()
+        case Tuple(elements):
+            return Readings(0, tuple(readings(e, scope) for e in elements))
+        case FunCall(Memory(), _):
+            return STORED
+        case FunCall(Lambda() as f, args):
+            inner, once = bound(f, [readings(a, scope) for a in args], scope)
+            return readings(f.body, inner).and_once(once)
+        case FunCall(_, args):
+            return of_call(expr, [readings(a, scope) for a in args], scope)
+        case _:
+            return STORED
+
+
+def of_call(expr: FunCall, args: list[Readings], scope: Scope) -> Readings:
+    """The readings of a call that is no let, given those of its arguments."""
+    if isinstance(expr.fun, Get):
+        return args[0].part(expr.fun.index)
+    if isinstance(expr.fun, Zip):
+        return Readings(0, tuple(args))
+    function = function_of(expr.fun)
+    if function is None:
+        return args[0] if len(args) == 1 else Readings(sum(a.total for a in args))
+    # The last parameter is an element of the last argument, one before it an accumulator.
+    given = [Readings() for _ in function.params]
+    if args:
+        given[-1] = args[-1]
+    inner, once = bound(function, given, scope)
+    starts = sum(a.total for a in args[:-1])
+    return readings(function.body, inner).and_once(once + starts)
+
+
+def bound(f: Lambda, args: list[Readings], scope: Scope) -> tuple[Scope, int]:
+    """What each use of a function's variables reads, and what is read once for its scalars."""
+    given = [of_uses(p.type, a) for p, a in zip(f.params, args, strict=True)]
+    uses = dict(zip(f.params, (uses for uses, _ in given), strict=True))
+    return {**scope, **uses}, sum(once for _, once in given)
+
+
+def of_uses(t: Type, given: Readings) -> tuple[Readings, int]:
+    """What each use of a variable reads, and what is read once: scalars are in variables."""
+    if not has_arrays(t):
+        return Readings(), given.total
+    if not isinstance(t, TupleType):
+        return given, 0
+    parts = [of_uses(e, given.part(k)) for k, e in enumerate(t.elements)]
+    return Readings(0, tuple(uses for uses, _ in parts)), sum(once for _, once in parts)
+
+
+def has_arrays(t: Type) -> bool:
+    """Whether a value has elements that are read one by one."""
+    if isinstance(t, TupleType):
+        return any(map(has_arrays, t.elements))
+    return isinstance(t, ArrayType | VectorType)

@@ -1,0 +1,86 @@
+"""One general instance of each primitive, its sizes symbols: what its contract is judged on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+from liftpy.errors import TypeRefused, UnknownName
+from liftpy.ir.expr import Get, Param, Primitive
+from liftpy.ir.nat import INDEX, Applied, atom, var
+from liftpy.ir.show import operands
+from liftpy.ir.types import I32, ArrayType, TupleType, VectorType
+from liftpy.primitives import (
+    AsScalar,
+    AsVector,
+    Generate,
+    Iterate,
+    Map,
+    MapVec,
+    Reduce,
+    ReduceVec,
+    Scan,
+    SlideSeq,
+    Unzip,
+)
+from liftpy.rewrite.rule import ValueVar
+from liftpy.rewrite.rules.notation import S, T, U, array, function, k, m, n, unknown
+
+Instance = tuple[Primitive, tuple[Param, ...]]
+
+width, size = var("v"), var("size")
+z, x = Param("z", U), Param("x", T)
+xs, ys, zs = array("xs", T, n), array("ys", T, k), array("zs", U, k)
+xss = array("xss", T, n, m)
+f = unknown("f", U)
+
+#: What a field of a primitive is in its general instance, by the field's type and name.
+UNKNOWN: dict[str, Callable[[str], Any]] = {
+    "Nat": lambda name: var(name, None),
+    "IndexFunction": lambda name: atom(Applied(name, var(INDEX))),
+    "float": ValueVar,
+}
+
+#: General instances that do not follow from the fields; a base class's serves its heirs.
+GENERAL: dict[type[Primitive], Callable[[Any], Instance]] = {
+    Map: lambda p: (p(function(f, x=T)), (xs,)),
+    Reduce: lambda p: (p(function(f, a=U, x=T)), (z, xs)),
+    Unzip: lambda p: (p(), (array("pairs", TupleType((T, U)), n),)),
+    Get: lambda p: (p(1), (Param("pair", TupleType((T, U))),)),
+    Generate: lambda p: (p(var("length", None), function(f, i=I32)), ()),
+    Scan: lambda p: (p(function(f, a=U, x=T)), (z, xs)),
+    Iterate: lambda p: (p(function(unknown("f", T), x=T), var("times", None)), (x,)),
+    SlideSeq: lambda p: (p(function(f, w=ArrayType(T, size)), size, var("step")), (xs,)),
+    AsVector: lambda p: (p(width), (array("xs", S, n),)),
+    AsScalar: lambda p: (p(), (array("xs", VectorType(S, width), n),)),
+    MapVec: lambda p: (p(function(f, x=S)), (Param("xs", VectorType(S, width)),)),
+    ReduceVec: lambda p: (p(function(f, a=U, x=S)), (z, Param("xs", VectorType(S, width)))),
+}
+
+
+def general(cls: type[Primitive]) -> Instance:
+    """One instance of a primitive, as general as its type allows: its sizes symbols."""
+    for base in cls.__mro__:
+        if base in GENERAL:
+            return GENERAL[base](cls)
+    kinds = {f.name: str(f.type) for f in fields(cls) if f.init}
+    if kinds.keys() & {"f"} or not all(kind in UNKNOWN for kind in kinds.values()):
+        raise UnknownName(f"{cls.name} has fields of its own: add it to GENERAL in {__name__}")
+    primitive = cls(**{name: UNKNOWN[kind](name) for name, kind in kinds.items()})
+    taken = operands(cls)
+    for params in ((x,), (xs,), (xss,), (xs, zs), (xs, ys)):
+        if len(params) == (2 if taken is None else taken) and accepts(primitive, params):
+            return primitive, params
+    raise UnknownName(f"{cls.name} takes no plain array: add it to GENERAL in {__name__}")
+
+
+def accepts(primitive: Primitive, params: tuple[Param, ...]) -> bool:
+    """Whether parameters of these types may be given to a primitive, their sizes aside."""
+    types = tuple(p.type for p in params)
+    try:
+        primitive.type_of(*types)
+        list(primitive.requires(*types))
+    except TypeRefused:
+        return False
+    return True

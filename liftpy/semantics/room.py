@@ -1,0 +1,74 @@
+"""How much memory evaluating a program takes, before it is evaluated."""
+
+from __future__ import annotations
+
+from numpy import dtype as numpy_type
+from numpy.typing import DTypeLike
+
+from liftpy.ir.expr import FunCall, Lambda, UserFun
+from liftpy.ir.types import FLOATS, Type, components
+from liftpy.ir.walk import function_of, top_down
+from liftpy.primitives import Iterate, Reduce, Scan
+from liftpy.semantics import numbers
+from liftpy.semantics.operations import DTYPES
+
+#: Arrays of a block that are there at one time, at most, for operators on scalars.
+TEMPORARIES = 64
+
+
+def evaluation_bytes(
+    function: Lambda, dtype: DTypeLike | None = None, points: int | None = None
+) -> int:
+    """At most how many bytes `evaluate` holds at one time, beside the arguments.
+
+    Of `evaluate_at` where there is a number of points. The function has numbers for its sizes.
+    Counted are the result, whatever is stored (values that a `let` names, scans, accumulators that
+    are arrays, rows that a function mentions more than once), each once for all of its elements and
+    once for those being added, and what is stored and computed for a block.
+    """
+    body = function.body
+    total = numbers.ROOM + TEMPORARIES * 8 * numbers.BLOCK
+    if points is None:
+        total += bytes_of(body.type, dtype)
+    else:
+        total += sum(points * item_size(part.scalar, dtype) for part in components(body.type))
+    stored = sum(bytes_of(t, dtype) for _, part in top_down(body) for t in stored_by(part))
+    return total + 2 * stored
+
+
+def stored_by(part: object) -> list[Type]:
+    """The types of what one part of an expression stores."""
+    match part:
+        case FunCall(Lambda() | UserFun(), args):
+            return [a.type for a in args]
+        case FunCall(Scan(), (init, _)):
+            return [part.type, init.type, *parameters(part)]
+        case FunCall(Reduce() | Iterate(), (init, *_)):
+            return [init.type, *parameters(part)]
+        case FunCall():
+            return parameters(part)
+        case _:
+            return []
+
+
+def parameters(part: FunCall) -> list[Type]:
+    """The types of the arrays that a primitive's function is given."""
+    function = function_of(part.fun)
+    given = () if function is None else function.params
+    return [p.type for p in given if any(part.shape for part in components(p.type))]
+
+
+def bytes_of(t: Type, dtype: DTypeLike | None) -> int:
+    """The bytes of a value."""
+    total = 0
+    for part in components(t):
+        size = item_size(part.scalar, dtype)
+        for length in part.shape:
+            size *= int(length)
+        total += size
+    return total
+
+
+def item_size(t: Type, dtype: DTypeLike | None) -> int:
+    """The bytes of a scalar as it is computed."""
+    return numpy_type(dtype if dtype is not None and t in FLOATS else DTYPES[str(t)]).itemsize

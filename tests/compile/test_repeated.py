@@ -1,0 +1,102 @@
+"""What is read over and over is stored: code and work grow with the program, not with its readings.
+
+Calls of Python functions are counted, so no test depends on the machine's speed.
+"""
+
+from __future__ import annotations
+
+import cProfile
+import pstats
+
+import numpy as np
+import pytest
+
+from liftpy.compile import compile_candidate, compile_program
+from liftpy.constraints.device import Device
+from liftpy.explore.inputs import inputs
+from liftpy.explore.space import Space
+from liftpy.ir.expr import Lambda, Program
+from liftpy.primitives.text import parse, show
+from liftpy.rewrite.strategies.families import shape_of, skeletons
+from liftpy.rewrite.strategies.lower import plain
+from liftpy.rewrite.strategy import Failure
+from liftpy.semantics.evaluate import evaluate
+from liftpy.workloads import workload
+from tests.batch import results
+from tests.spaces import derived
+
+
+def names(depth: int) -> str:
+    """Names of views, each of which reads the one before twice."""
+    lets = "".join(
+        f"let y{k + 1} = concat(y{k} |> drop(1), y{k} |> take(1)) in " for k in range(depth)
+    )
+    return f"def views(y0: [4]f32) = {lets} y{depth}"
+
+
+def rows(depth: int) -> str:
+    """Maps of rows, each of which reads its row twice, before a fold that does so too."""
+    reversed_row = "row |> reorder(i => 3 - i, i => 3 - i)"
+    stage = f"|> map(row => zip(row, {reversed_row}) |> map((a, b) => a * 0.5 - b))"
+    step = f"zip(acc, zip(row, {reversed_row})) |> map((a, t) => a + t.0 * 2.0 - t.1)"
+    fold = f"|> reduce((acc, row) => {step}, full(4, 0.0))"
+    return f"def rows(xss: [3][4]f32) = xss {stage * depth} {fold}"
+
+
+def maps(depth: int) -> str:
+    """Maps of rows alone."""
+    return rows(depth).partition("|> reduce")[0]
+
+
+PROGRAMS = {"names": names, "rows": rows, "maps": maps}
+
+
+def lowered(program: Program) -> Program:
+    """The program by the plain strategy."""
+    result = plain()(program.body.body)
+    assert not isinstance(result, Failure), result
+    return Program(program.name, Lambda(program.params, result.expr), program.constants)
+
+
+def cost(text: str) -> tuple[int, int]:
+    """Calls of functions to derive and compile a program, and the length of its code."""
+    program, profile = parse(text), cProfile.Profile()
+    profile.enable()
+    module = compile_program(lowered(program)).module
+    profile.disable()
+    return int(pstats.Stats(profile).total_calls), len(module.source)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.parametrize("kind", PROGRAMS)
+def test_code_and_work_grow_with_the_depth(kind: str) -> None:
+    """In proportion to it, after the depth from which on something is stored."""
+    short, long = cost(PROGRAMS[kind](8)), cost(PROGRAMS[kind](16))
+    assert all(b < 6 * a for a, b in zip(short, long, strict=True)), (short, long)
+    calls, characters = cost(PROGRAMS[kind](4))
+    assert calls < 500_000
+    assert characters < 3000
+
+
+@pytest.mark.parametrize("kind", PROGRAMS)
+def test_what_is_stored_on_the_way_is_right(runtime: Device, kind: str) -> None:
+    program = parse(PROGRAMS[kind](8))
+    arrays = tuple(inputs(program).values())
+    wanted = evaluate(program, *arrays)
+    np.testing.assert_array_equal(evaluate(lowered(program), *arrays), wanted)
+    candidates = list(Space.of(program, runtime, derived(program)).sample(3, seed=1))
+    modules = [compile_candidate(c.skeleton, c.assignment) for c in candidates]
+    assert modules
+    for got in results(runtime, modules, arrays):
+        np.testing.assert_allclose(got, wanted, rtol=1e-4)
+
+
+def test_a_derivation_begins_with_what_it_stores() -> None:
+    program = parse(names(8))
+    for skeleton in skeletons(program):
+        assert skeleton.derivation.start == program.body.body
+        assert skeleton.derivation.steps[0].rule == "to_global"
+
+
+def test_what_is_read_a_few_times_is_left_alone() -> None:
+    for program in (parse(names(5)), parse(rows(4)), workload("stencil/poisson19/8x8x8")):
+        assert shape_of(program) is program, show(program)

@@ -1,0 +1,87 @@
+"""The bound on a kernel's statements holds, and is at most four times what is emitted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from liftpy.compile import compile_program
+from liftpy.constraints.collect import CODE_LIMIT
+from liftpy.constraints.device import DEFAULT_DEVICE
+from liftpy.constraints.length import length
+from liftpy.explore.candidate import Candidate
+from liftpy.explore.space import Space
+from liftpy.ir.expr import Program
+from liftpy.kernels.chain import chain
+from liftpy.opencl.scopes import MOST_STATEMENTS
+from liftpy.primitives.text import parse
+from liftpy.workloads import workload
+from tests.fuzz.generator import make
+from tests.spaces import derived
+from tests.workloads.references import CASES
+
+NEAREST = """
+def nearest(queries: [64][8]f32, points: [100][8]f32) =
+  queries |> map(q => points
+    |> map(p => zip(q, p) |> map((a, b) => (a - b) * (a - b)) |> reduce(add, 0))
+    |> (ds => zip(ds, generate(100, (i: i32) => i)))
+    |> reduce((best, c) =>
+         (select(c.0 < best.0, c.0, best.0), select(c.0 < best.0, c.1, best.1)), (inf, 0i32))
+    |> get(1))
+"""
+SEEDS = range(60)  # of random programs
+QUICK = ("matmul", "kmeans", "scal", "stencil/jacobi9")  # the others are slow together
+
+
+def lengths(candidates: list[Candidate]) -> Iterator[tuple[int, int, object]]:
+    """Of each kernel the bound, what is emitted, and which it is."""
+    for candidate in candidates:
+        cut = chain(candidate.skeleton.program)
+        emitted = compile_program(candidate.skeleton.at(candidate.assignment)).kernels
+        for kernel, made in zip(cut.kernels, emitted, strict=True):
+            bound = int(length(kernel).value(candidate.assignment))
+            yield bound, made.statements, (candidate, kernel.name)
+
+
+def drawn(program: Program, draws: int) -> list[Candidate]:
+    """Candidates of a program; its skeletons take turns."""
+    return list(Space.of(program, DEFAULT_DEVICE, derived(program)).sample(draws, seed=1))
+
+
+def holds(candidates: list[Candidate]) -> None:
+    """Every kernel is within its bound, and the bound near."""
+    for bound, statements, what in lengths(candidates):
+        assert statements <= bound <= 4 * statements, what
+
+
+@pytest.mark.parametrize(
+    "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in CASES]
+)
+def test_the_bound_of_a_drawn_candidate_holds_and_is_near(name: str) -> None:
+    family, colon, layout = name.partition(":")
+    sizes = "x".join(map(str, CASES[name][0]))
+    holds(drawn(workload(f"{family}/{sizes}{colon}{layout}"), 10))
+
+
+@pytest.mark.slow
+def test_the_bound_of_random_programs_holds_and_is_near() -> None:
+    for seed in SEEDS:
+        holds(drawn(make(seed), 2))
+
+
+def test_a_fold_that_each_column_of_lanes_would_repeat_has_no_valid_point() -> None:
+    """In vectors of queries all distances are folded again for each point: 10^5 statements."""
+    program = parse(NEAREST)
+    members = Space.of(program, DEFAULT_DEVICE, derived(program)).members
+    points = {m.skeleton.key: m.first({}, 0) for m in members}
+    repeated = [m.skeleton for m in members if "vector=yes" in m.skeleton.key]
+    assert repeated
+    assert all(points[s.key] is None for s in repeated)
+    assert sum(point is not None for point in points.values()) > 3
+    (kernel,) = chain(repeated[0].program).kernels
+    assert length(kernel).value({"tile0": 4, "v": 2}) > CODE_LIMIT
+
+
+def test_what_is_valid_never_gets_too_long_for_the_emitter() -> None:
+    assert CODE_LIMIT < MOST_STATEMENTS

@@ -1,0 +1,14 @@
+"""A worker that is ready and never answers, for test_limits.py."""
+
+import time
+
+from liftpy.explore.serving import serve
+
+
+def forever(_request):
+    while True:
+        time.sleep(1)
+
+
+if __name__ == "__main__":
+    serve(lambda _setup, _tell: forever)

@@ -1,0 +1,7 @@
+"""A worker that is never ready, for test_limits.py; it leaves when its starter does not want it."""
+
+import time
+
+if __name__ == "__main__":
+    while True:
+        time.sleep(1)

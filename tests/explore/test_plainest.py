@@ -1,0 +1,60 @@
+"""A campaign's first candidate is the plainest there is, and the search has the places after it."""
+
+import itertools
+from dataclasses import replace
+
+import pytest
+
+import liftpy as lp
+from liftpy.explore.exploring import identity_of, space_of
+from liftpy.explore.plainest import begun_with, burden, plainest
+from liftpy.explore.store import Store
+
+ROWS = lp.parse("def rows(xs: [6][8]f32) = xs |> map(row => row |> map(x => x + x))")
+
+
+def test_the_plainest_has_a_loop_inside_parallel_maps(device):
+    found = plainest(space_of(ROWS, device))
+    assert found.assignment == {"family": "plain", "pad": "fused", "map": "glb0.seq"}
+
+
+def test_short_code_comes_before_everything(device):
+    members = space_of(ROWS, device).members
+    burdens = [burden(c) for c in space_of(ROWS, device).sample(12, 0)]
+    assert members
+    assert all(b[0] == 0 for b in burdens)
+    assert min(burdens)[1:] == (False, False, False, 1)
+
+
+def test_without_the_family_plain_another_one_is_the_first(device):
+    space = space_of(ROWS, device, families=["tiled"])
+    assert plainest(space).skeleton.family == "tiled"
+
+
+def test_the_search_has_the_places_after_it_and_each_candidate_once(device):
+    space = space_of(ROWS, device)
+    first = plainest(space)
+    drawn = [*space.draws(3)]
+    tried = [*begun_with(first, iter(drawn))]
+    assert tried[0] == replace(first, ordinal=0)
+    assert [c.key for c in tried[1:]] == [c.key for c in drawn if c.key != first.key]
+    assert [c.ordinal for c in tried] == [*range(space.count())]
+    assert [*begun_with(None, iter(drawn))] == drawn
+
+
+@pytest.mark.parametrize("search", ["random", "guided"])
+def test_a_campaign_begins_with_it_and_an_older_one_goes_on_without(search, device, tmp_path):
+    space = space_of(ROWS, device)
+    new = lp.explore(ROWS, 4, 1, tmp_path / "new.db", device, search=search, again=False)
+    assert new.rows[0].assignment == plainest(space).assignment
+    assert new.identity.settings["first"] == "plain"
+    identity = identity_of(space, 1, search=search)
+    older = {n: v for n, v in identity.settings.items() if n != "first"}
+    Store.open(tmp_path / "old.db", replace(identity, settings=older)).close()
+    old = lp.explore(ROWS, 4, 1, tmp_path / "old.db", device, search=search, again=False)
+    if search == "random":
+        drawn = [c.key for c in space.draws(1)]
+        assert [row.id for row in old.rows] == drawn[:4]
+        after = [key for key in drawn if key != new.rows[0].id]
+        assert [row.id for row in new.rows[1:]] == [*itertools.islice(after, 3)]
+    assert len(old.rows) == 4

@@ -1,0 +1,256 @@
+"""False laws whose fault stands behind a name: in an array, or a fold, that a function is given.
+
+Each step reads `g(repeat(k, a), ...)` or a fold over `repeat(k, a)`, `a` an accumulator, so that
+the term of the step mentions `a` nowhere. Every proof method meets such a law.
+"""
+
+import pytest
+
+from liftpy.errors import InternalError
+from liftpy.ir.constraint import at_least
+from liftpy.ir.expr import Literal, Param, call
+from liftpy.primitives import Concat, Reduce, Repeat
+from liftpy.rewrite.rule import Assumption, Rule, ValueVar
+from liftpy.rewrite.rules import RULES
+from liftpy.rewrite.rules.notation import (
+    S,
+    array,
+    element_of,
+    fmap,
+    function,
+    join,
+    k,
+    let,
+    m,
+    n,
+    pad,
+    permuted,
+    transpose,
+    unknown,
+)
+from liftpy.semantics.dependence import dependence, replaced
+from liftpy.semantics.prove import METHODS, prove
+from liftpy.semantics.refute import contradiction, points, with_permutations
+from liftpy.semantics.smt import FEWER_STEPS, Terms
+from liftpy.semantics.symbolic import SymbolicReader
+from liftpy.semantics.verdict import Open, Proved, Refuted
+
+xs, ys, xss = array("xs", S, n), array("ys", S, m), array("xss", S, n, m)
+start = Param("start", S)
+e, f, g, h = Literal(ValueVar("e"), S), unknown("f", S), unknown("g", S), unknown("h", S)
+ASSOCIATIVE, COMMUTATIVE = Assumption("associative", "f"), Assumption("commutative", "f")
+NEUTRAL = Assumption("neutral", "f", "e")
+MONOID = (ASSOCIATIVE, NEUTRAL)
+ABELIAN = (ASSOCIATIVE, COMMUTATIVE, NEUTRAL)
+
+
+def fold(body, init, xs, a="a", x="x"):
+    return call(Reduce(function(body, **{a: init.type, x: element_of(xs)})), init, xs)
+
+
+def copies(a):
+    return call(Repeat(k), a)
+
+
+def in_array(a, x):
+    """A function of `x` and of an array made of `a`."""
+    return g(copies(a), x)
+
+
+def in_fold(a, x):
+    """A fold over an array made of `a`, from `x`."""
+    return fold(h, x, copies(a), "s", "q")
+
+
+def law(left, right, method, *assuming):
+    where = tuple(at_least(1, size) for size in (n, m, k))
+    return Rule("hidden", "refuted", left, right, where, assuming, proof=method)
+
+
+def exchanged(hidden):
+    def rows(xss):
+        def row(acc, row):
+            inner = fold(lambda b, x: let(hidden(acc, x), lambda z: f(b, z), "z"), e, row, "b")
+            return let(inner, lambda y: f(acc, y), "y")
+
+        return fold(row, e, xss, "acc", "row")
+
+    return law(rows(xss), rows(transpose(xss)), "exchange", *ABELIAN)
+
+
+def exchanged_start(hidden):
+    """The inner fold begins with something of the outer accumulator."""
+
+    def rows(xss):
+        def row(acc, row):
+            inner = fold(f, hidden(acc, e), row, "b")
+            return let(inner, lambda y: f(acc, y), "y")
+
+        return fold(row, e, xss, "acc", "row")
+
+    return law(rows(xss), rows(transpose(xss)), "exchange", *ABELIAN)
+
+
+def exchanged_outside(hidden):
+    """The outer step reads the accumulator a second time."""
+
+    def rows(xss):
+        def row(acc, row):
+            inner = fold(f, e, row, "b")
+            return let(inner, lambda y: f(hidden(acc, acc), y), "y")
+
+        return fold(row, e, xss, "acc", "row")
+
+    return law(rows(xss), rows(transpose(xss)), "exchange", *ABELIAN)
+
+
+def in_blocks(method):
+    def law_of(hidden):
+        flat = fold(lambda a, x: f(a, hidden(a, x)), start, join(xss))
+
+        def row(acc, row):
+            return fold(lambda b, x: f(b, hidden(acc, x)), acc, row, "b")
+
+        return law(flat, fold(row, start, xss, "acc", "row"), method, *MONOID)
+
+    return law_of
+
+
+def in_blocks_after(hidden):
+    """What is done with a block's result reads it a second time."""
+
+    def row(acc, row):
+        return let(fold(f, e, row, "b"), lambda y: f(acc, hidden(y, y)), "y")
+
+    return law(fold(f, e, join(xss)), fold(row, e, xss, "acc", "row"), "blocks", *MONOID)
+
+
+def carried(hidden):
+    def folded(init):
+        return fold(lambda a, x: f(a, hidden(a, x)), init, xs)
+
+    return law(folded(start), f(start, folded(e)), "carried", *MONOID)
+
+
+def carried_twice(hidden):
+    """The other side is a function of the fold that reads it behind a name as well."""
+    right = let(fold(f, e, xs), lambda y: f(start, hidden(y, y)), "y")
+    return law(fold(f, start, xs), right, "carried", *MONOID)
+
+
+def idle(hidden):
+    def folded(xs):
+        return fold(lambda a, x: f(a, hidden(a, x)), start, xs)
+
+    return law(folded(xs), folded(pad(0, 2, ValueVar("e"), xs)), "idle", NEUTRAL)
+
+
+def sequel(hidden):
+    def step(a, x):
+        return f(a, hidden(a, x))
+
+    whole = fold(step, start, call(Concat(), xs, ys))
+    first = fold(step, start, xs)
+    after = let(first, lambda s: fold(lambda a, x: f(a, hidden(s, x)), s, ys), "s0")
+    return law(whole, after, "sequel")
+
+
+def reordered(hidden):
+    def folded(xs):
+        return fold(lambda a, x: f(a, hidden(a, x)), start, xs)
+
+    return law(folded(permuted(xs)), folded(xs), "permuted", *ABELIAN)
+
+
+def in_step(hidden):
+    left = fold(lambda a, x: f(a, hidden(a, x)), start, xs)
+    return law(left, fold(lambda a, x: f(a, hidden(start, x)), start, xs), "lockstep")
+
+
+def pointwise(method):
+    def law_of(hidden):
+        left, right = (fmap(lambda x, y=y: hidden(x if y else e, x), xs) for y in (1, 0))
+        return law(left, right, method)
+
+    return law_of
+
+
+FALSE = {
+    "exchange": exchanged,
+    "exchange, where the inner fold begins": exchanged_start,
+    "exchange, beside the inner fold": exchanged_outside,
+    "blocks": in_blocks("blocks"),
+    "blocks, after a block": in_blocks_after,
+    "nested": in_blocks("nested"),
+    "carried": carried,
+    "carried, in what is made of the fold": carried_twice,
+    "idle": idle,
+    "sequel": sequel,
+    "permuted": reordered,
+    "lockstep": in_step,
+    "pointwise": pointwise("pointwise"),
+    "definition": pointwise("definition"),
+}
+
+
+def test_every_method_meets_a_law_with_a_hidden_fault():
+    assert {name.split(",")[0] for name in FALSE} == set(METHODS)
+
+
+@pytest.mark.parametrize("hidden", [in_array, in_fold], ids=["array", "fold"])
+@pytest.mark.parametrize("fault", FALSE)
+def test_a_fault_behind_a_name_is_refuted(fault, hidden):
+    """Not proved, and no InternalError: the method sees the fault before numbers do."""
+    verdict = prove(FALSE[fault](hidden), FEWER_STEPS)
+    assert isinstance(verdict, Refuted), verdict
+
+
+def test_the_exchange_of_folds_is_proved_where_nothing_is_hidden():
+    assert isinstance(prove(exchanged(lambda acc, x: g(copies(x), x))), Proved)
+
+
+# --- the net under the methods -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_method_that_proves_what_is_false_is_a_defect_of_liftpy(method, monkeypatch):
+    """Every method in turn believes all that it is asked."""
+    monkeypatch.setitem(METHODS, method, lambda proof, left, right, hypotheses: None)
+    monkeypatch.setattr("liftpy.semantics.agree.Proof.same_scalar", lambda *_: None)
+    false = next(law for name, law in FALSE.items() if name.split(",")[0] == method)
+    with pytest.raises(InternalError, match=rf"'{method}', and numbers refute it\n.*k = 2"):
+        prove(false(in_array))
+
+
+def test_every_rule_is_tried_after_its_proof():
+    for name, rule in RULES.items():
+        assert list(points(with_permutations(rule)[0])), name
+
+
+@pytest.mark.parametrize("assuming", [(), (ASSOCIATIVE,), MONOID, (COMMUTATIVE,), (NEUTRAL,)])
+def test_numbers_tell_laws_apart(assuming):
+    """A function keeps the laws that it is tried with, and no other."""
+    a, b, c = (Param(name, S) for name in "abc")
+    laws = {
+        "associative": (f(f(a, b), c), f(a, f(b, c))),
+        "commutative": (f(a, b), f(b, a)),
+        "neutral": (f(e, a), a),
+    }
+    for name, (left, right) in laws.items():
+        kept = contradiction(Rule("law", "refuted", left, right, assuming=assuming)) is None
+        assert kept == any(assumption.law == name for assumption in assuming), name
+
+
+# --- what a term depends on ----------------------------------------------------------------------
+
+
+def test_a_term_depends_on_what_stands_behind_its_names():
+    reader = SymbolicReader(Terms())
+    one, two = (reader.leaf(name, S) for name in ("one", "two"))
+    inner = reader.name(reader.fold(n, two, lambda i, a: reader.operate("+", (a, one))), one.sort())
+    outer = reader.operate("*", (reader.name((inner, two), one.sort()), two))
+    assert {one, two, inner} <= dependence(reader, outer)
+    assert reader.leaf("three", S) not in dependence(reader, outer)
+    with pytest.raises(Open, match="one stands behind the name"):
+        replaced(reader, outer, one, two)
+    assert replaced(reader, reader.operate("*", (one, two)), one, two).arg(0).eq(two)

@@ -1,0 +1,258 @@
+"""A proof is void once anything that it rests on is changed, and only then."""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+from dataclasses import replace
+
+import pytest
+
+from liftpy.errors import RuleRefused
+from liftpy.primitives import PRIMITIVES
+from liftpy.rewrite import ledger
+from liftpy.rewrite.ledger import BEYOND, Grounds, is_recorded, package_folder, recorded, text_of
+from liftpy.rewrite.rules import RULES
+from liftpy.rewrite.strategy import Success, outermost, rule
+from liftpy.semantics import prove as proving
+from liftpy.semantics.ledger import record
+from liftpy.semantics.verdict import Proved
+from tests.rewrite.fixtures import sections
+
+
+def modules():
+    """The name of every module of the package."""
+    folder = package_folder()
+    for file in sorted(folder.rglob("*.py")):
+        parts = file.relative_to(folder.parent).with_suffix("").parts
+        yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def functions(tree, name=""):
+    """Every function of a module and of its classes, by name."""
+    for node in tree.body:
+        match node:
+            case ast.FunctionDef():
+                yield name + node.name, node
+            case ast.ClassDef():
+                yield from functions(node, f"{name}{node.name}.")
+            case _:
+                pass
+
+
+def changed(module, wanted, change):
+    """The text of a module in which every function with a wanted name has another body."""
+    tree = ast.parse(text_of(module) or "")
+    for name, node in functions(tree):
+        if wanted(name):
+            node.body = change(node.body)
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def with_step(body):
+    return [*body, *ast.parse("print('mutated')").body]
+
+
+def emptied(body):
+    return ast.parse("'''Something else.'''\nraise NotImplementedError('mutated')").body
+
+
+def void(texts):
+    """The rules whose proofs do not hold with these texts of modules."""
+    found = Grounds(lambda name: texts[name] if name in texts else text_of(name))
+    return {n for n, r in RULES.items() if found.of(r).digest != recorded()[n]["rests_on"]}
+
+
+@pytest.fixture(scope="module")
+def covered():
+    """All that any proof of the catalogue rests on."""
+    grounds = ledger.grounds()
+    return {item for law in RULES.values() for item in grounds.of(law).items}
+
+
+def test_every_rule_has_a_proof_as_it_stands():
+    """`liftpy prove --record` writes them."""
+    assert all(map(is_recorded, RULES.values()))
+    assert void({}) == set()
+
+
+# --- changed helpers -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "helper",
+    [
+        "liftpy.ir.nat.least",
+        "liftpy.ir.nat._cancel",
+        "liftpy.ir.constraint.Divides.compare",
+        "liftpy.ir.constraint.AtMost.compare",
+        "liftpy.semantics.smt.Terms.divide",
+        "liftpy.semantics.dependence.replaced",
+        "liftpy.rewrite.match.conditions",
+        "liftpy.primitives.transpose.at_index",
+        "liftpy.primitives.slide.Slide.windows",
+    ],
+)
+def test_a_changed_helper_voids_the_proofs_that_rest_on_it(helper):
+    module = max((m for m in modules() if helper.startswith(f"{m}.")), key=len)
+    name = helper.removeprefix(f"{module}.")
+    rests = {n for n, r in RULES.items() if (module, name) in ledger.grounds().of(r).items}
+    assert rests
+    if not module.startswith("liftpy.primitives") and name != "least":
+        assert rests == set(RULES)  # prover and matcher
+    assert void({module: changed(module, lambda n: n == name, with_step)}) == rests
+
+
+def test_a_change_of_any_covered_function_is_seen_and_of_no_other(covered):
+    """All are changed at once, each to something else; then all but these."""
+    mine = {m: {n for where, n in covered if where == m} for m in modules()}
+    texts = {m: changed(m, lambda n, m=m: n in mine[m], with_step) for m in mine if mine[m]}
+    grounds = Grounds(lambda name: texts[name] if name in texts else text_of(name))
+    before, after = ({}, {})
+    for law in RULES.values():
+        before |= ledger.grounds().of(law).items
+        after |= grounds.of(law).items
+    bodies = {(m, n) for m in mine for n, _ in functions(ast.parse(text_of(m) or ""))}
+    assert len(covered & bodies) > 300
+    for item in covered & bodies:
+        assert before[item] != after[item], item
+    others = {m: changed(m, lambda n, m=m: n not in mine[m], emptied) for m in mine}
+    assert void(others) == set()
+
+
+def test_a_covered_proof_cannot_be_used_after_a_change(monkeypatch):
+    """From the files to the refusal."""
+    text = changed("liftpy.ir.nat", lambda n: n == "_cancel", with_step)
+    real = ledger.text_of
+
+    def texts(name, folder=None):
+        return text if name == "liftpy.ir.nat" else real(name, folder)
+
+    law = replace(RULES["map_fusion"])
+    monkeypatch.setattr(ledger, "text_of", texts)
+    monkeypatch.setattr(ledger, "grounds", lambda: Grounds(texts))
+    monkeypatch.setattr(ledger, "_session", set())
+    ledger.is_unchanged.cache_clear()
+    try:
+        assert not ledger.is_unchanged()
+        with pytest.raises(RuleRefused, match="no proof as it stands"):
+            rule(law)
+    finally:
+        monkeypatch.undo()
+        ledger.is_unchanged.cache_clear()
+    assert is_recorded(law)
+
+
+def test_what_says_on_what_proofs_rest_is_noted_too():
+    """Else another `BEYOND` or `ROOTS` would be seen at the next change of any other file only."""
+    assert {"liftpy.rewrite.ledger", "liftpy.rewrite.sources"} <= ledger.ledger()["files"].keys()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"where": ()},
+        {"assuming": ()},
+        {"proof": "lockstep"},
+        {"left": RULES["reduce_exchange"].right},
+    ],
+    ids=lambda c: next(iter(c)),
+)
+def test_another_law_has_no_proof(change):
+    assert not is_recorded(replace(RULES["reduce_exchange"], **change))
+
+
+# --- what runs is covered ------------------------------------------------------------------------
+
+
+def chosen():
+    """For each proof method and each primitive, a rule that is soon proved."""
+    quick = sorted(RULES.values(), key=lambda r: (recorded()[r.name]["seconds"], r.name))
+    found = {}
+    for law in quick:
+        found.setdefault(law.proof, law)
+        for cls in ledger.classes_in(law):
+            if cls in PRIMITIVES.values():
+                found.setdefault(cls, law)
+    return sorted({law.name for law in found.values()})
+
+
+@pytest.mark.parametrize("name", chosen())
+def test_what_runs_while_a_rule_is_proved_and_applied_is_covered(name, monkeypatch):
+    """Seen from outside: every function of the package that Python calls, but for printing."""
+    monkeypatch.setattr(proving, "tried", lambda law: law)
+    law = RULES[name]
+    before = sections(name)["before"]
+    expr = before.program.body.body
+    modules_ = {text: m for m in modules() if (text := file_of(m))}
+    of_program = sorted({(c.__module__, c.__qualname__) for c in ledger.kinds(expr)})
+    items = ledger.grounds().sources.closure(of_program, ledger.grounds().of(law)).items
+    missing = set()
+    muted = []
+
+    def look(frame, event, _):
+        code = frame.f_code
+        if muted:
+            if event == "return" and muted[-1] is frame:
+                muted.pop()
+            return
+        if event != "call" or code.co_filename not in modules_:
+            return
+        module = modules_[code.co_filename]
+        where = code.co_qualname.split(".<locals>")[0]
+        if where in {"<module>", "<lambda>"} or where in SEEN_ELSEWHERE:
+            return
+        full = f"{module}.{where}"
+        beyond = any(full.startswith(start.rstrip("*")) for start in BEYOND)
+        if beyond or where.rpartition(".")[2] in {"__str__", "__repr__"}:
+            muted.append(frame)
+        elif (module, where) not in items:
+            missing.add(full)
+
+    sys.setprofile(look)
+    try:
+        verdict = proving.prove(law)
+        result = outermost(rule(law, before.hints, **before.sizes))(expr)
+    finally:
+        sys.setprofile(None)
+    assert isinstance(verdict, Proved)
+    assert isinstance(result, Success)
+    assert not {m for m in missing if not m.startswith("liftpy.rewrite.strategy.")}
+
+
+#: Made by `dataclass` and by nothing that can be read.
+SEEN_ELSEWHERE = {"__create_fn__"}
+
+
+def file_of(module):
+    """Where Python found a module, as its frames say it."""
+    return getattr(sys.modules.get(module), "__file__", None)
+
+
+# --- the ledger itself ---------------------------------------------------------------------------
+
+
+def test_recording_keeps_what_holds_and_proves_the_rest(tmp_path, monkeypatch):
+    kept, stale, new = (RULES[n] for n in ("map_fusion", "map_identity", "reorder_identity"))
+    known = {n: recorded()[n] for n in (kept.name, stale.name)}
+    known[stale.name] = known[stale.name] | {"rests_on": "something else"}
+    old = {"files": {}, "rules": known}
+    monkeypatch.setattr("liftpy.semantics.ledger.recorded", lambda: old["rules"])
+    monkeypatch.setattr(ledger, "recorded", lambda: old["rules"])
+    monkeypatch.setattr(ledger, "is_unchanged", lambda: False)
+    path = tmp_path / "proofs.json"
+    done = record((kept, stale, new), path)
+    written = json.loads(path.read_text(encoding="utf-8"))
+    assert done.kept == 1
+    assert set(done.verdicts) == {stale.name, new.name}
+    assert written["rules"][kept.name] == known[kept.name]
+    assert set(written["rules"]) == {kept.name, stale.name, new.name}
+    assert "liftpy.ir.nat" in written["files"]
+
+
+def test_a_rule_that_is_not_proved_is_left_out_of_the_ledger(tmp_path):
+    false = replace(RULES["map_of_crop"], where=())
+    done = record((false,), tmp_path / "proofs.json")
+    assert not isinstance(done.verdicts[false.name], Proved)
+    assert not json.loads(done.path.read_text(encoding="utf-8"))["rules"]

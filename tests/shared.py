@@ -1,0 +1,198 @@
+"""What tests have in common is made once: for commands and campaigns in one process.
+
+A command derives its program anew, and a campaign starts two processes that load numpy and a
+driver, derive the program once more and build each kernel. Where a test says nothing about that,
+it is most of what the test costs. `derived_once` (tests/conftest.py) makes in its module
+
+- the skeletons of a family, once for a program's text; the conditions of a skeleton, once for a
+  device. Both follow from their arguments alone (tests/compile/test_families.py);
+
+`in_one_process` that, and
+
+- a kernel's binary, once for a source and a device, on disk for all workers of pytest-xdist.
+- the workers of a campaign, without a process around each: the same objects answer the same
+  messages, pickled as on their way to a process. Limits, losses and processes are tested in
+  tests/explore, with real ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from liftpy.constraints.collect import collect
+from liftpy.constraints.device import Device
+from liftpy.constraints.system import ConstraintSystem
+from liftpy.errors import LiftError
+from liftpy.explore.bench import Bench
+from liftpy.explore.building import Builder
+from liftpy.explore.compiling import Compiler
+from liftpy.explore.measure import BENCH, BUILDING, COMPILING
+from liftpy.explore.messages import Ready, Unfit
+from liftpy.explore.process import Process
+from liftpy.explore.space import Space
+from liftpy.ir.expr import Program
+from liftpy.opencl.driver import cl
+from liftpy.opencl.kernel import Binary, Module
+from liftpy.opencl.session import BUILD_OPTIONS, Session
+from liftpy.primitives.text import show
+from liftpy.rewrite.skeleton import Skeleton
+from liftpy.rewrite.strategies.families import FAMILIES, Family, skeletons_of
+
+MAKES: dict[str, Callable[..., Any]] = {
+    COMPILING: lambda setup, _: Compiler(setup),
+    BENCH: Bench,
+    BUILDING: Builder,
+}
+"""What answers the requests of a worker, by the module that its process runs."""
+
+
+@contextmanager
+def deriving_once() -> Generator[None]:
+    """Has derivations and conditions made once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules[skeletons_of.__module__], "skeletons_of", known_skeletons)
+        patch.setattr(sys.modules[Space.__module__], "collect", known_system)
+        patch.setattr(sys.modules[Compiler.__module__], "skeleton_named", known_skeleton)
+        yield
+
+
+@contextmanager
+def in_one_process(folder: Path) -> Generator[None]:
+    """Has binaries made once, which are in the folder, and no process for a worker."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Session, "_build", building_once(folder))
+        patch.setattr(sys.modules[Process.__module__], "Process", started)
+        yield
+
+
+# --- derivations and conditions -------------------------------------------------------------------
+
+_DERIVED: dict[tuple[Family, str], list[Skeleton] | str] = {}
+
+
+def known_skeletons(family: Family, program: Program) -> list[Skeleton] | str:
+    """The skeletons of a family; a program that has the same text has the same ones."""
+    key = family, show(program)
+    if key not in _DERIVED:
+        _DERIVED[key] = skeletons_of(family, program)
+    found = _DERIVED[key]
+    return found if isinstance(found, str) else list(found)
+
+
+def known_skeleton(program: Program, key: str) -> Skeleton | None:
+    """The skeleton of a key, of those that were derived together."""
+    found = known_skeletons(FAMILIES[key.partition("(")[0]], program)
+    return next((s for s in found if not isinstance(s, str) and s.key == key), None)
+
+
+def known_system(
+    skeleton: Skeleton, device: Device, *, memory_limit: int | None = None
+) -> ConstraintSystem:
+    """The conditions of a skeleton, which is told by being the same object."""
+    return _system(_Same(skeleton), device, memory_limit)
+
+
+class _Same:
+    """An object, equal to itself only."""
+
+    def __init__(self, skeleton: Skeleton) -> None:
+        self.skeleton = skeleton
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.skeleton is self.skeleton
+
+    def __hash__(self) -> int:
+        return id(self.skeleton)
+
+
+@cache
+def _system(same: _Same, device: Device, memory_limit: int | None) -> ConstraintSystem:
+    return collect(same.skeleton, device, memory_limit=memory_limit)
+
+
+# --- binaries -------------------------------------------------------------------------------------
+
+
+def building_once(folder: Path) -> Callable[[Session, Module], Any]:
+    """`Session._build` that has a driver build a source once; a refused one is refused anew."""
+    build = Session._build
+
+    def known(session: Session, module: Module) -> Any:
+        parts = (session.device.fingerprint, *BUILD_OPTIONS, module.source)
+        file = folder / hashlib.sha256("\0".join(parts).encode()).hexdigest()
+        with suppress(FileNotFoundError):
+            program = session._taken(Binary(file.read_bytes(), 0.0, ""))
+            if program is not None:
+                return program
+        program = build(session, module)
+        (code,) = program.get_info(cl.program_info.BINARIES)
+        handle, draft = tempfile.mkstemp(dir=folder)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(bytes(code))
+        Path(draft).replace(file)  # whole, whoever else looks for it
+        return program
+
+    return known
+
+
+# --- workers --------------------------------------------------------------------------------------
+
+
+def started(command: Sequence[str], ceiling: int) -> Process | Here:
+    """What answers a campaign: without a process, if the command is that of a campaign."""
+    return Here(command[-1]) if command[-1] in MAKES else Process(command, ceiling)
+
+
+class Here:
+    """What a worker's process does, in this one: each message when its answer is waited for."""
+
+    alive = True
+
+    def __init__(self, module: str) -> None:
+        self._make = MAKES[module]
+        self._worker: Any = None
+        self._told: deque[bytes] = deque()
+        self._said: deque[bytes] = deque()
+
+    def send(self, message: Any) -> None:
+        """Takes a message: what the campaign is, then requests."""
+        self._told.append(pickle.dumps(message))
+
+    def receive(self, seconds: float) -> Any:
+        """The next message; `seconds` bounds it where there is a process to be ended."""
+        while not self._said:
+            self._answer(pickle.loads(self._told.popleft()))  # noqa: S301  our own
+        return pickle.loads(self._said.popleft())  # noqa: S301  our own
+
+    def _answer(self, message: Any) -> None:
+        if self._worker is not None:
+            self._say(self._worker.answer(message))
+            return
+        try:
+            self._worker = self._make(message, self._say)
+        except LiftError as refusal:
+            self._say(Unfit(str(refusal)))
+        else:
+            self._say(Ready(""))
+
+    def _say(self, message: Any) -> None:
+        self._said.append(pickle.dumps(message))
+
+    def kill(self) -> str:
+        """Gives the device memory back."""
+        if isinstance(self._worker, Bench | Builder):
+            self._worker.session.close()
+        self._worker = None
+        return ""
