@@ -64,6 +64,12 @@ class Expr(Operand):
     def literal(self, value: float) -> Expr:
         return constant_like(value, self)
 
+    def __copy__(self) -> Expr:
+        return self  # nobody changes an expression
+
+    def __deepcopy__(self, _: dict[int, Any]) -> Expr:
+        return self
+
     def __rshift__(self, function: Callable[[Expr], Expr]) -> Expr:
         """`xs >> f` is `f(xs)`; a word that needs no arguments may stand without parentheses."""
         if not callable(function):

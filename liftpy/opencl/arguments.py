@@ -200,6 +200,8 @@ def _fitting(module: Module, buffer: Buffer, array: Any) -> np.ndarray:
     dtype = DTYPES[buffer.scalar]
     shape = "".join(f"[{n}]" for n in buffer.shape)
     where = f"{module.name}: parameter '{buffer.name}' is {shape}{buffer.scalar}"
+    if not buffer.shape:
+        array = operations.typed(array, dtype.type)
     if isinstance(array, np.generic):  # a numpy scalar
         array = np.asarray(array)
     if not isinstance(array, np.ndarray):

@@ -11,7 +11,7 @@ from liftpy.constraints.device import PROFILE, Device, Kind, fits, those_named
 from liftpy.constraints.profile import profile, profiles
 from liftpy.errors import DeviceRefused, UnknownName
 from liftpy.ir.types import EXTENSIONS
-from liftpy.opencl.driver import cl, no_loader, reason, registration
+from liftpy.opencl.driver import cl, opened, reason
 
 HOW_TO_GET_A_DEVICE = (
     "Install an OpenCL runtime: `pip install 'liftpy[cpu]'` on x86-64 (no root needed), "
@@ -78,9 +78,10 @@ def handle_of(device: Device) -> cl.Device:
 @functools.cache
 def _found() -> tuple[tuple[tuple[Device, cl.Device], ...], tuple[str, ...]]:
     """Devices with their handles, in order, and notes on what cannot be used."""
-    notes = list(registration.notes)
-    if no_loader is not None:
-        return (), (*notes, no_loader)
+    module, said = opened()
+    if module is None:
+        return (), said
+    notes = list(said)
     try:
         platforms = cl.get_platforms()
     except cl.Error as error:

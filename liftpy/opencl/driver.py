@@ -2,26 +2,47 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from liftpy.constraints.device import Device
 from liftpy.errors import DeviceRefused
 from liftpy.opencl import runtimes
 
-registration = runtimes.register()  # before the ICD loader is used, see liftpy/opencl/runtimes.py
-no_loader: str | None = None
-"""Why pyopencl cannot be imported: no ICD loader, or a broken one. Then there is no `cl`."""
+
+@functools.cache
+def opened() -> tuple[ModuleType | None, tuple[str, ...]]:
+    """Pyopencl and notes on what cannot be used; None if it cannot be imported.
+
+    It takes longer to import than most commands that need no device do altogether.
+    """
+    notes = (
+        runtimes.register().notes
+    )  # before the ICD loader is used, see liftpy/opencl/runtimes.py
+    try:
+        return importlib.import_module("pyopencl"), notes
+    except ImportError as failure:  # no ICD loader, or a broken one
+        return None, (*notes, f"pyopencl cannot be imported: {failure}.")
+
+
+class Door:
+    """pyopencl, imported when something of it is first used; `opened` has to have been asked."""
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(opened()[0], name)
+        setattr(self, name, found)  # the next look does not come here: launches are timed
+        return found
+
 
 if TYPE_CHECKING:
     import pyopencl as cl
 else:
-    try:
-        import pyopencl as cl
-    except ImportError as failure:  # said when a device is asked for
-        cl, no_loader = None, f"pyopencl cannot be imported: {failure}."
+    cl = Door()
 
 _REMEDIES = {
     "MEM_OBJECT_ALLOCATION_FAILURE": "Choose a candidate or a problem with smaller buffers.",

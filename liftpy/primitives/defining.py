@@ -80,7 +80,11 @@ def array_type(t: Any, *lengths: NatLike) -> Type:
         raise TypeRefused(message)
     found = t
     for length in reversed(lengths):
-        found = ArrayType(found, nat(length))
+        size = nat(length)
+        if size.constant is not None and size.constant < 1:
+            message = f"a length of {size}\n  a length is at least 1\n  write lp.array(lp.f32, 8)"
+            raise TypeRefused(message)
+        found = ArrayType(found, size)
     return found
 
 
@@ -109,6 +113,13 @@ def annotated(f: Callable[..., Any]) -> tuple[list[Param], frozenset[str], Type 
                 f"  write {name} as one parameter, before any *"
             )
             raise at_function(f, message)
+        if parameter.default is not parameter.empty:
+            message = (
+                f"parameter {name} of {f.__name__} has a default\n"
+                "  a program has so many arguments, and all are given when it runs\n"
+                f"  leave out = {shown(parameter.default)}, or write the number where it is used"
+            )
+            raise at_function(f, message)
         hint = hints.get(name)
         if isinstance(hint, Constant):
             constants.add(name)
@@ -132,7 +143,7 @@ def annotated(f: Callable[..., Any]) -> tuple[list[Param], frozenset[str], Type 
     return params, frozenset(constants), declared
 
 
-def program(f: Callable[..., Any]) -> Program:
+def program(f: Callable[..., Any] | None = None) -> Program:
     """A Python function with typed parameters as a program.
 
     The function is called once, with expressions for its parameters, and gives an expression, a

@@ -21,7 +21,7 @@ from liftpy.semantics import numbers
 from liftpy.semantics import sizes as sizing
 from liftpy.semantics.held import Held, number, steps, width
 from liftpy.semantics.numbers import NumpyReader, Path
-from liftpy.semantics.operations import DTYPES
+from liftpy.semantics.operations import DTYPES, typed
 
 #: What a user gives for a parameter: an array or a number; a tuple of them for tuples.
 Argument: TypeAlias = Any
@@ -73,24 +73,31 @@ def check_argument(
             check_argument(f"{name}.{k}", part_type, part, shape, reader)
             for k, (part, part_type) in enumerate(parts)
         )
+    number = DTYPES[str(t)]
     try:
-        given = np.asarray(value)
+        given = np.asarray(value if shape else typed(value, number))
     except ValueError as error:  # such as rows of different lengths
         what = f"{name} needs numbers of shape {shape}, and is no array"
         raise ArgumentRefused(f"{what}\n  {error}\n  write rows of one length") from error
-    wanted = np.dtype(DTYPES[str(t)])
+    wanted = np.dtype(number)
     upcast = reader.dtype is not None and wanted.kind == given.dtype.kind == "f"
     if given.shape != shape or (given.dtype != wanted and not upcast):
         what = f"{name} needs {wanted} numbers of shape {shape}"
         got = f"got {given.dtype} of shape {given.shape}"
-        remedy = f"\n  np.{wanted}({name}) converts" if fits(given, shape) else ""
-        raise ArgumentRefused(f"{what}, {got}{remedy}")
+        then = remedy(name, given, wanted) if given.shape == shape else ""
+        raise ArgumentRefused(f"{what}, {got}{then}")
     return given.astype(reader.number_type(t), copy=False)
 
 
-def fits(given: NDArray[Any], shape: tuple[int, ...]) -> bool:
-    """Whether only the type of an array's numbers is another than is needed."""
-    return given.shape == shape and given.dtype.kind in "biuf"
+def remedy(name: str, given: NDArray[Any], wanted: np.dtype[Any]) -> str:
+    """What gives numbers the type that is needed, or which of them it lacks."""
+    if given.dtype.kind not in "biuf":
+        return ""
+    if wanted.kind == "i" and given.dtype.kind != "b":
+        limits = np.iinfo(wanted)
+        if not np.all((given >= limits.min) & (given <= limits.max)):
+            return f"\n  {wanted} has the numbers from {limits.min} to {limits.max}"
+    return f"\n  np.{wanted}({name}) converts"
 
 
 def check_arguments(

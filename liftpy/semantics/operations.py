@@ -18,6 +18,21 @@ DTYPES: dict[str, type[np.generic]] = {
 }
 
 
+def typed(value: Any, dtype: Any) -> Any:
+    """A number of Python, which has no type of numpy, as one of this type; else it as it is.
+
+    As in numpy, a whole number becomes one of any type that has it, a fraction one of a type of
+    fractions; what would change its kind, or does not fit, is left for the caller to refuse.
+    """
+    kind = np.dtype(dtype).kind
+    if type(value) is int and kind == "i":
+        limits = np.iinfo(dtype)
+        return dtype(value) if limits.min <= value <= limits.max else value
+    if type(value) in {int, float} and kind == "f":
+        return dtype(value)
+    return dtype(value) if type(value) is bool and kind == "b" else value
+
+
 def quotient(a: Any, b: Any) -> Any:
     """`a / b`; of integers rounded towards zero, and 0 where `b` is."""
     t = np.result_type(a, b)

@@ -201,6 +201,23 @@ CASES: dict[str, Case] = {
     "result_of_no_type": lambda _: run(
         "result_of_no_type", f"@lp.program\ndef f(xs: {TWELVE}) -> np.float32:\n    return xs\n"
     ),
+    "length_of_none": lambda _: run("length_of_none", "lp.array(lp.f32, 0)\n"),
+    "parameter_with_a_default": lambda _: run(
+        "parameter_with_a_default",
+        f"@lp.program\ndef f(xs: {TWELVE}, k: lp.f32 = 2.0):\n    return xs\n",
+    ),
+    "number_of_another_type": lambda _: run(
+        "number_of_another_type",
+        "@lp.program\ndef f(n: lp.i32):\n    return n + 1\nf(2.5)\n",
+    ),
+    "number_outside_its_type": lambda _: run(
+        "number_outside_its_type",
+        "@lp.program\ndef f(n: lp.i32):\n    return n + 1\nf(1 << 40)\n",
+    ),
+    "program_that_is_called_as_a_decorator": lambda _: run(
+        "program_that_is_called_as_a_decorator",
+        f"@lp.program()\ndef f(xs: {TWELVE}):\n    return xs\n",
+    ),
     "program_of_no_function": lambda _: run("program_of_no_function", "lp.program(3)\n"),
     "arrays_by_name": lambda _: run(
         "arrays_by_name", f"@lp.program\ndef f(xs: {TWELVE}):\n    return xs\nf(xs=np.ones(12))\n"

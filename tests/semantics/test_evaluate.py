@@ -32,6 +32,7 @@ from liftpy.primitives.lang import (
     unzip,
     zip,
 )
+from liftpy.primitives.text import parse
 from liftpy.semantics import numbers as numbers_module
 from liftpy.semantics.evaluate import evaluate, evaluate_at
 from liftpy.semantics.reference import reference
@@ -321,6 +322,18 @@ def test_fold_whose_accumulator_shifts_is_that_of_numpy():
     for x in xss:
         want = np.roll(want, -1) + x
     np.testing.assert_array_equal(evaluate(shifted, xss, start), want)
+
+
+def test_a_number_of_python_takes_the_type_of_its_parameter():
+    program = parse("def f(a: f32, b: f64, n: i32, yes: bool) = (a, b, n, yes)")
+    given = evaluate(program, 2, 0.1, 7, True)
+    assert [x.dtype for x in given] == [np.float32, np.float64, np.int32, np.bool_]
+    assert [x.item() for x in given] == [2.0, 0.1, 7, True]
+    for refused in ((1.0, 1.0, 7.0, True), (True, 1.0, 7, True), (1, 1, 1 << 31, True)):
+        with pytest.raises(ArgumentRefused):
+            evaluate(program, *refused)
+    with pytest.raises(ArgumentRefused, match="a needs float32"):
+        evaluate(program, np.float64(1), 1, 1, True)
 
 
 # --- what is refused ----------------------------------------------------------------------------
