@@ -252,12 +252,13 @@ def explore(  # noqa: PLR0913, PLR0915  as many settings and steps as a campaign
                 wanted = expected(program, arrays, points=POINTS, tolerance=tolerance)
             with deadline.phase("counting and drawing candidates"):
                 tell(note, wanted, space)
+                beginning = None if first is None else plainest(space)
             setup = Setup(mine.text, space.device, given, wanted)
             pool = opened.enter_context(
                 site.pool(setup, Limits(candidate_limit, build_limit, deadline), run)
             )
             tried = candidates(space, seed, run.trials, run.lessons.allows)
-            run.follow(begun_with(None if first is None else plainest(space), tried), pool)
+            run.follow(begun_with(beginning, tried), pool)
             with deadline.phase("counting the candidates"):
                 exhausted = sampler == "uniform" and (
                     run.drawn < samples or len(run.known) == space.count()

@@ -234,18 +234,18 @@ class NumpyReader:
         the same.
         """
         rank, outer = self.rank, self.extents.get(axis)
-        start = 0
+        start, most = 0, length
         try:
             while start < length:
                 self.rank = max(rank, axis + 1)
-                many = self.extents[axis] = min(max(1, size), length - start)
+                many = self.extents[axis] = min(max(1, size), most, length - start)
                 check()
                 try:
                     size = block(start, start + many) or size
                 except TooMuch as found:
                     if found.axis != axis or many == 1:
                         raise
-                    size = many // 2
+                    most = many // 2  # what a block needs is seen only when it is computed
                 else:
                     start += many
         finally:
