@@ -20,6 +20,7 @@ from liftpy.boards.bundle import HOST  # noqa: E402
 from liftpy.errors import DeviceRefused, UnknownName  # noqa: E402
 from liftpy.explore.process import Process  # noqa: E402
 from liftpy.opencl.devices import find_device  # noqa: E402
+from liftpy.opencl.session import BUILD_OPTIONS  # noqa: E402
 from tests import processes, shared  # noqa: E402
 
 TESTS = Path(__file__).parent
@@ -60,6 +61,19 @@ def nothing_is_left_running() -> Iterator[None]:
         lambda: not any(map(processes.runs, left)),
         lambda: f"left running: {[p.as_dict(['pid', 'cmdline']) for p in left]}",
     )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def mostly_unoptimized() -> Iterator[None]:
+    """Most kernels are built without the driver's optimizer (tests/shared.py)."""
+    with shared.building_plainly():
+        yield
+
+
+@pytest.fixture
+def as_users_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test whose kernels are all built as users build them."""
+    monkeypatch.setattr(shared, "PLAINLY", BUILD_OPTIONS)
 
 
 @pytest.fixture(scope="module")

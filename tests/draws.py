@@ -10,23 +10,26 @@ from __future__ import annotations
 import hashlib
 import pickle
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from random import Random
+from typing import Any
 
-from liftpy.compile import compile_candidate, skeleton_named
+from liftpy.compile import compile_candidate, skeleton_named, skeletons
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import Device
 from liftpy.constraints.draw import Space
 from liftpy.explore.candidate import Candidate
+from liftpy.explore.space import Member
 from liftpy.ir.expr import Program
 from liftpy.opencl.kernel import Module
 from liftpy.primitives.text import show
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES, derived, shape_of
 from liftpy.rewrite.strategy import Failure
-from tests.thinned import PART
+from tests.thinned import PART, is_first
 
 SEED = 5
 
@@ -56,44 +59,73 @@ def draws(
 ) -> list[Draw]:
     """Some of each family that applies, of as many skeletons as there are; kept in a folder."""
     parts = (show(program), device.fingerprint, each, families)
+
+    def make() -> list[Draw]:
+        candidates = (c for name in families for c in of_family(name, program, device, each))
+        return [drawn(candidate) for candidate in candidates]
+
+    return _kept(folder, parts, make)
+
+
+def of_each_skeleton(
+    program: Program, device: Device, folder: Path, fixed: tuple[tuple[str, int], ...] = ()
+) -> list[Draw]:
+    """One of each skeleton that has one, with these sizes where it has them; kept in a folder."""
+
+    def make() -> list[Draw]:
+        made: list[Draw] = []
+        for skeleton in skeletons(program):
+            system = collect(skeleton, device)
+            sizes = {name: size for name, size in fixed if name in system.by_name}
+            point = Member(skeleton, system).first(sizes, 0)
+            if point is not None:
+                made.append(drawn(Candidate(program, skeleton, tuple(point.items()))))
+        return made
+
+    return _kept(folder, (show(program), device.fingerprint, fixed), make)
+
+
+def _kept(folder: Path, parts: tuple[Any, ...], make: Callable[[], list[Draw]]) -> list[Draw]:
+    """What a file has that is named after the parts; made by who comes first."""
     file = folder / f"{hashlib.sha256(repr(parts).encode()).hexdigest()}.draws"
     if not file.exists():
         with tempfile.NamedTemporaryFile(dir=folder, delete=False) as draft:
-            pickle.dump(
-                [d for name in families for d in of_family(name, program, device, each)], draft
-            )
+            pickle.dump(make(), draft)
         Path(draft.name).replace(file)  # whole, whoever else looks for it
     return pickle.loads(file.read_bytes())  # noqa: S301  our own
 
 
-def of_family(name: str, program: Program, device: Device, each: int) -> list[Draw]:
+def of_family(name: str, program: Program, device: Device, each: int) -> list[Candidate]:
     """Draws of a family: skeletons in random order, one point of each; further points of few."""
     family, shape = FAMILIES[name], shape_of(program)
     if not family.applies(shape):
         return []
     options = list(family.choices(shape))
     Random(f"{SEED} {program.name} {name}").shuffle(options)
-    drawn: list[tuple[Skeleton, list[dict[str, int]]]] = []
+    found: list[tuple[Skeleton, list[dict[str, int]]]] = []
     for option in options:
         skeleton = derived(family, program, option)
         if isinstance(skeleton, Failure):
             return []  # as in `skeletons_of`
         points = Space(collect(skeleton, device)).sample(each, SEED)
-        drawn += [(skeleton, points)] if points else []
-        if len(drawn) == each:
+        found += [(skeleton, points)] if points else []
+        if len(found) == each:
             break
-    turns = ((s, points[k]) for k in range(each) for s, points in drawn if k < len(points))
-    return [_draw(program, *turn) for turn in islice(turns, each)]
+    turns = ((s, points[k]) for k in range(each) for s, points in found if k < len(points))
+    return [Candidate(program, s, tuple(point.items())) for s, point in islice(turns, each)]
 
 
-def _draw(program: Program, skeleton: Skeleton, point: dict[str, int]) -> Draw:
-    candidate = Candidate(program, skeleton, tuple(point.items()))
-    label = f"{program.name} {candidate}"
-    return Draw(label, skeleton.key, candidate.sizes, compile_candidate(skeleton, point))
+def drawn(candidate: Candidate) -> Draw:
+    """A candidate with its kernels."""
+    label = f"{candidate.program.name} {candidate}"
+    module = compile_candidate(candidate.skeleton, candidate.point)
+    return Draw(label, candidate.skeleton.key, candidate.sizes, module)
 
 
-def some(many: list[Draw], program: Program, device: Device) -> list[Draw]:
-    """Of as many as `thinned` tries, the first that a device allows."""
+def tried(many: list[Draw], program: Program, device: Device) -> list[Draw]:
+    """All on the first device; on another the first that it allows of each `PART`."""
+    if is_first(device):
+        return many
     parts = (many[start : start + PART] for start in range(0, len(many), PART))
     found = (next((d for d in part if d.allowed(program, device)), None) for part in parts)
     return [d for d in found if d is not None]

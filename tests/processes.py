@@ -39,14 +39,17 @@ os.environ[MARK] = str(os.getpid())
 
 
 def of_these_tests() -> list[psutil.Process]:
-    """What the tests of this process have started that runs, also if its starter is gone."""
-    found, me = [], os.getpid()
+    """What the tests of this process have started that runs, also if its starter is gone.
+
+    A process whose program has just been loaded has no environment for a moment.
+    """
+    me = psutil.Process()
+    found = {child.pid: child for child in me.children(recursive=True)}
     for process in psutil.process_iter():
         with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-            own = process.pid != me and process.environ().get(MARK) == str(me)
-            if own and runs(process):
-                found.append(process)
-    return found
+            if process.pid != me.pid and process.environ().get(MARK) == str(me.pid):
+                found[process.pid] = process
+    return [process for process in found.values() if runs(process)]
 
 
 def until(true: Callable[[], object], otherwise: Callable[[], str] = lambda: "") -> None:

@@ -12,18 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from liftpy.compile import compile_candidate, skeletons
 from liftpy.constraints.device import Device
-from liftpy.explore.space import Space
 from liftpy.ir.expr import Program
 from liftpy.primitives.text import parse, show
-from liftpy.rewrite.skeleton import Skeleton
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.sizes import at_arrays, at_sizes
 from liftpy.workloads import FAMILIES, workload
 from liftpy.workloads.family import Family
 from tests.batch import results
-from tests.thinned import thinned
+from tests.draws import draws, tried
+from tests.thinned import first
 from tests.workloads.references import CASES, inputs
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -209,24 +207,17 @@ def test_an_example_reads_back_from_its_text(file: str) -> None:
     assert parse(show(program(file))) == program(file)
 
 
-@cache
-def derived(file: str) -> list[Skeleton]:
-    """The skeletons of an example, the same for every runtime."""
-    return list(skeletons(program(file)))
-
-
 @pytest.mark.parametrize("file", FILES)
-def test_an_example_is_right(runtime: Device, file: str) -> None:
+def test_an_example_is_right(runtime: Device, file: str, kept: Path) -> None:
     """Drawn candidates of every family that applies."""
     example, arrays, expected = case(file)
-    space = Space.of(example, runtime, derived(file))
-    assert space.families
-    draws = 1 if file in BUILT_IN else DRAWS
-    drawn = thinned([c for f in space.families for c in space.sample(draws, 2, f)], runtime)
-    modules = [compile_candidate(c.skeleton, c.assignment) for c in drawn]
+    of_first = draws(example, first(), 1 if file in BUILT_IN else DRAWS, kept)
+    drawn = tried(of_first, example, runtime)
+    assert drawn
     given = [arrays[p.name] for p in example.params]
-    for candidate, got in zip(drawn, results(runtime, modules, given), strict=True):
-        agrees(got, expected, candidate)
+    modules = [d.module for d in drawn]
+    for draw, got in zip(drawn, results(runtime, modules, given), strict=True):
+        agrees(got, expected, draw.label)
 
 
 def agrees(got: Any, expected: Any, what: object) -> None:

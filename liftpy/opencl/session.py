@@ -23,7 +23,7 @@ from liftpy.opencl.launching import Launcher
 from liftpy.opencl.loaded import Loaded
 
 BUILD_OPTIONS = ("-cl-std=CL1.2", "-cl-mad-enable", "-cl-no-signed-zeros")
-"""How every kernel is built, on every device.
+"""How a kernel is built, on every device, where nothing else is asked for.
 
 Contraction to fused multiply-adds is allowed and zeros lose their sign; sums are not reassociated,
 and NaN and infinity stay what they are (so that poison shows). A result differs from another
@@ -34,12 +34,15 @@ device's by rounding only.
 class Session:
     """The context and the in-order, profiling queue of one device; use it in a `with`.
 
+    `options` are given to the driver's compiler with each source.
+
     Raises DeviceRefused if this machine does not have the device, or its driver gives no context.
     """
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, options: tuple[str, ...] = BUILD_OPTIONS) -> None:
         check_attached(device)
         self.device = device
+        self.options = options
         self._open = OpenDevice.of(device, handle_of(device))
         self._loaded: weakref.WeakSet[Loaded] = weakref.WeakSet()
 
@@ -138,7 +141,7 @@ class Session:
             )
             raise BuildFailed(
                 f"The driver of {self.device.name} ({self.device.platform}) does not compile "
-                f"{module.name} with {' '.join(BUILD_OPTIONS)}: {reason(error)}.",
+                f"{module.name} with {' '.join(self.options)}: {reason(error)}.",
                 source,
                 self._log(program).strip(),
             ) from error
@@ -148,7 +151,7 @@ class Session:
         """Has the driver build a program; its warnings are in the log."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", cl.CompilerWarning)
-            program.build(" ".join(BUILD_OPTIONS).encode(), [self._open.handle])
+            program.build(" ".join(self.options).encode(), [self._open.handle])
 
     def _log(self, program: Any) -> str:
         """What the driver wrote when it built a program."""

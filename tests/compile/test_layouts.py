@@ -6,6 +6,8 @@ writes shows.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -16,11 +18,8 @@ from liftpy.explore.exploring import space_of
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from tests.compile.test_families import generic
-from tests.compile.test_programs import agree, convolution, inputs, lowered, of_each_skeleton
-from tests.compile.test_programs import right as run_candidates
+from tests.compile.test_programs import agree, convolution, every_form_is_right, inputs, lowered
 from tests.oclgrind import check_all_under_oclgrind
-from tests.spaces import space
-from tests.thinned import thinned
 
 pytestmark = pytest.mark.usefixtures("derived_once")
 
@@ -225,10 +224,11 @@ PROGRAMS = BORDERS | {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_every_form_of_a_program_with_layouts_is_right(runtime: Device, name: str) -> None:
-    found = space(parse(PROGRAMS[name]), runtime)
-    assert ("direct" in found.families) == (name in BORDERS or "product" in name)
-    run_candidates(of_each_skeleton(found, thinned(found.members, runtime)), runtime)
+def test_every_form_of_a_program_with_layouts_is_right(
+    runtime: Device, name: str, kept: Path
+) -> None:
+    families = every_form_is_right(parse(PROGRAMS[name]), runtime, kept)
+    assert ("direct" in families) == (name in BORDERS or "product" in name)
 
 
 @pytest.mark.parametrize(

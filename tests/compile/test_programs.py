@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +15,8 @@ from liftpy.errors import TypeRefused
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.exploring import space_of
 from liftpy.explore.kernel import compile_to_kernel
-from liftpy.explore.space import Member, Space
 from liftpy.ir.expr import Program
+from liftpy.opencl.kernel import Module
 from liftpy.opencl.session import Session
 from liftpy.primitives.text import parse
 from liftpy.rewrite.skeleton import FAMILY
@@ -24,8 +25,9 @@ from liftpy.workloads import matmul
 from tests.batch import results
 from tests.compile.test_families import generic
 from tests.compile.test_tuples import right_in_every_family
+from tests.draws import of_each_skeleton, tried
 from tests.spaces import space
-from tests.thinned import thinned
+from tests.thinned import first
 
 pytestmark = pytest.mark.usefixtures("derived_once")
 
@@ -149,31 +151,29 @@ def agree(got: np.ndarray, expected: np.ndarray, what: object) -> None:
 
 def right(candidates: Sequence[Candidate], device: Device) -> None:
     """Each candidate's result is that of its program, the same for all."""
-    program = candidates[0].program
+    modules = [compile_candidate(c.skeleton, c.assignment) for c in candidates]
+    all_right(candidates[0].program, zip(candidates, modules, strict=True), device)
+
+
+def all_right(program: Program, named: Iterable[tuple[object, Module]], device: Device) -> None:
+    """Each module's result is that of the program."""
     arrays = inputs(program)
     expected = np.asarray(evaluate(program, *arrays, dtype=np.float64))
-    modules = [compile_candidate(c.skeleton, c.assignment) for c in candidates]
-    for candidate, got in zip(candidates, results(device, modules, arrays), strict=True):
-        agree(got, expected, candidate)
+    names, modules = zip(*named, strict=True)
+    for name, got in zip(names, results(device, modules, arrays), strict=True):
+        agree(got, expected, name)
+
+
+def every_form_is_right(program: Program, device: Device, kept: Path) -> set[str]:
+    """One candidate of each skeleton, with vectors of four lanes where it has any; the families."""
+    forms = of_each_skeleton(program, first(), kept, (("v", 4),))
+    all_right(program, ((d.label, d.module) for d in tried(forms, program, device)), device)
+    return {form.skeleton.partition("(")[0] for form in forms}
 
 
 @pytest.mark.parametrize("name", list(PROGRAMS))
-def test_every_form_of_a_program_is_right(runtime: Device, name: str) -> None:
-    """One candidate of each skeleton, with vectors of four lanes where it has any."""
-    program = parse(PROGRAMS[name])
-    found = space(program, runtime)
-    assert found.families[0] == "plain"
-    right(of_each_skeleton(found, thinned(found.members, runtime)), runtime)
-
-
-def of_each_skeleton(found: Space, members: Sequence[Member]) -> list[Candidate]:
-    """A candidate of each skeleton that has one, with vectors of four lanes where it has any."""
-    first = [(m, m.first({"v": 4} if "v" in m.system.by_name else {}, 0)) for m in members]
-    return [
-        Candidate(found.program, m.skeleton, tuple(sizes.items()))
-        for m, sizes in first
-        if sizes is not None
-    ]
+def test_every_form_of_a_program_is_right(runtime: Device, name: str, kept: Path) -> None:
+    assert "plain" in every_form_is_right(parse(PROGRAMS[name]), runtime, kept)
 
 
 @pytest.mark.parametrize("name", [n for n, text in PROGRAMS.items() if "kss" in text])
@@ -392,8 +392,8 @@ IN_EVERY_FAMILY = {
 
 
 @pytest.mark.parametrize("name", list(IN_EVERY_FAMILY))
-def test_a_program_is_right_in_every_family(runtime: Device, name: str) -> None:
-    right_in_every_family(parse(IN_EVERY_FAMILY[name]), runtime)
+def test_a_program_is_right_in_every_family(runtime: Device, name: str, kept: Path) -> None:
+    right_in_every_family(parse(IN_EVERY_FAMILY[name]), runtime, kept)
 
 
 REFUSED = {

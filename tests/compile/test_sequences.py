@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -84,8 +86,8 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", list(PROGRAMS))
-def test_a_sequence_is_right_in_every_family(runtime: Device, name: str) -> None:
-    right_in_every_family(parse(PROGRAMS[name]), runtime)
+def test_a_sequence_is_right_in_every_family(runtime: Device, name: str, kept: Path) -> None:
+    right_in_every_family(parse(PROGRAMS[name]), runtime, kept)
 
 
 LOWERED = {

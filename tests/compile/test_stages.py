@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import chain
+from pathlib import Path
 
 import pytest
 
@@ -11,10 +11,11 @@ from liftpy.constraints.device import Device
 from liftpy.primitives.text import parse
 from liftpy.rewrite.skeleton import FAMILY
 from tests.compile.test_families import generic
-from tests.compile.test_programs import inputs, right
+from tests.compile.test_programs import all_right, inputs
+from tests.draws import draws, tried
 from tests.oclgrind import check_all_under_oclgrind
 from tests.spaces import space
-from tests.thinned import thinned
+from tests.thinned import first
 
 TIMES = (
     "map(row => {} |> transpose |> map(column => zip(row, column) |> map(mul) |> reduce(add, 0)))"
@@ -67,12 +68,13 @@ BLOCKED = [
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_every_form_of_some_stages_is_right(runtime: Device, name: str) -> None:
+def test_every_form_of_some_stages_is_right(runtime: Device, name: str, kept: Path) -> None:
     """Drawn candidates of every family: what the constraints allow compiles and is right."""
-    found = space(parse(PROGRAMS[name]), runtime)
-    assert ("direct" in found.families) == (name in BLOCKED)
-    drawn = [thinned(found.sample(DRAWS, 3, family), runtime) for family in found.families]
-    right(list(chain(*drawn)), runtime)
+    program = parse(PROGRAMS[name])
+    drawn = draws(program, first(), DRAWS, kept)
+    assert any(d.skeleton.startswith("direct") for d in drawn) == (name in BLOCKED)
+    named = ((d.label, d.module) for d in tried(drawn, program, runtime))
+    all_right(program, named, runtime)
 
 
 @pytest.mark.parametrize(
@@ -98,16 +100,14 @@ def test_without_a_stage_there_is_no_choice(name: str) -> None:
 
 
 @pytest.mark.oclgrind
-def test_no_race_and_no_stray_access() -> None:
+def test_no_race_and_no_stray_access(kept: Path) -> None:
     """Oclgrind finds nothing in any family of programs of several stages."""
     jobs, cases = [], []
     for name, text in PROGRAMS.items():
         program = parse(text)
         arrays = dict(zip((p.name for p in program.params), inputs(program), strict=True))
-        found = space(program, generic())
-        for family in found.families:
-            for c in found.sample(1, 3, family):
-                jobs.append((compile_candidate(c.skeleton, c.assignment), arrays))
-                cases.append((name, str(c)))
+        for draw in draws(program, generic(), 1, kept):
+            jobs.append((draw.module, arrays))
+            cases.append((name, draw.label))
     for case, (_, complaints) in zip(cases, check_all_under_oclgrind(jobs), strict=True):
         assert not complaints, (case, complaints[:3])

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from liftpy.compile import compile_candidate, compile_program
+from liftpy.compile import compile_program
 from liftpy.constraints.device import Device
 from liftpy.errors import ArgumentRefused
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.check import Error
+from liftpy.explore.exploring import space_of
 from liftpy.explore.inputs import inputs
 from liftpy.explore.kernel import Kernel
 from liftpy.explore.meaning import Judge, expected
 from liftpy.explore.outcome import WrongResult
+from liftpy.explore.plainest import plainest
+from liftpy.ir.expr import Program
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.session import Session
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from tests.batch import results
+from tests.draws import of_each_skeleton, tried
 from tests.oclgrind import check_under_oclgrind
-from tests.spaces import space
+from tests.thinned import first
 
 PROGRAMS = {
     "a result of pairs": """
@@ -50,24 +55,24 @@ PROGRAMS = {
 }
 
 
-def of_candidates(program: Any, device: Device) -> list[Candidate]:
-    """A candidate of each skeleton."""
-    found = [(m.skeleton, m.first({}, 0)) for m in space(program, device).members]
-    return [Candidate(program, s, tuple(sizes.items())) for s, sizes in found if sizes is not None]
-
-
-def right_in_every_family(program: Any, device: Device) -> None:
-    """Drawn candidates give what the program means, and the campaign's judge agrees."""
+def right_in_every_family(program: Program, device: Device, kept: Path) -> None:
+    """A candidate of each skeleton gives what the program means; the campaign's judge agrees."""
     arrays = inputs(program)
     judge = Judge(program, arrays, expected(program, arrays))
-    candidates = of_candidates(program, device)
-    assert candidates
+    drawn = tried(of_each_skeleton(program, first(), kept), program, device)
+    assert drawn
     meant = evaluate(program, *arrays.values())
-    modules = [compile_candidate(c.skeleton, c.assignment) for c in candidates]
-    for got in results(device, modules, tuple(arrays.values())):
+    for got in results(device, [d.module for d in drawn], tuple(arrays.values())):
         alike(got, meant)
         error = judge.judge(got)
         assert isinstance(error, Error), error
+
+
+def plainest_of(program: Program, device: Device) -> Candidate:
+    """A candidate that there is for every program."""
+    found = plainest(space_of(program, device, families=["plain"]))
+    assert found is not None
+    return found
 
 
 def alike(got: Any, wanted: Any) -> None:
@@ -85,8 +90,8 @@ def alike(got: Any, wanted: Any) -> None:
 
 
 @pytest.mark.parametrize("name", list(PROGRAMS))
-def test_tuples_come_and_go_as_tuples_of_arrays(runtime: Device, name: str) -> None:
-    right_in_every_family(parse(PROGRAMS[name]), runtime)
+def test_tuples_come_and_go_as_tuples_of_arrays(runtime: Device, name: str, kept: Path) -> None:
+    right_in_every_family(parse(PROGRAMS[name]), runtime, kept)
 
 
 BETWEEN = """
@@ -151,7 +156,7 @@ def test_names_of_components_are_no_others(runtime: Device, name: str) -> None:
     program = parse(f"""
         def p(a_0: [5]f32, {name.replace("a_0", "b")}: [5](f32, f32), output_1: [5]f32) =
           zip(a_0, {name.replace("a_0", "b")}, output_1) |> map((x, t, y) => (x - t.0, t.1 * y))""")
-    candidate, *_ = of_candidates(program, runtime)
+    candidate = plainest_of(program, runtime)
     arrays = tuple(inputs(program).values())
     kernel = Kernel(candidate, runtime)
     alike(kernel(*arrays), evaluate(program, *arrays))
@@ -169,7 +174,7 @@ def test_a_wrong_component_is_found_with_its_place() -> None:
 
 
 def test_an_array_for_a_tuple_is_refused(runtime: Device) -> None:
-    candidate, *_ = of_candidates(parse(PROGRAMS["a parameter of pairs"]), runtime)
+    candidate = plainest_of(parse(PROGRAMS["a parameter of pairs"]), runtime)
     kernel = Kernel(candidate, runtime)
     with pytest.raises(ArgumentRefused, match="needs a tuple of 2 arrays, one a component; it got"):
         kernel(np.zeros(11, np.float32))

@@ -18,7 +18,7 @@ def test_closing_the_session_releases_everything(runtime):
     assert loaded.allocated_bytes == 0
 
 
-def test_the_build_options_keep_nan_and_infinity(session):
+def test_the_build_options_keep_nan_and_infinity(session, as_users_build):
     with session.load(single(COPY % "out[i] = x[i] - x[i];")) as loaded:
         assert np.isnan(loaded.run({"x": np.full(N, np.inf, np.float32)})).all()
 

@@ -23,10 +23,10 @@ from liftpy.workloads.family import Family, define
 from liftpy.workloads.finance import normal
 from liftpy.workloads.networks import Network
 from tests.batch import results
-from tests.draws import draws, some
+from tests.draws import draws, tried
 from tests.oclgrind import check_all_under_oclgrind
 from tests.spaces import space
-from tests.thinned import first, is_first
+from tests.thinned import first
 from tests.workloads.references import CASES, inputs
 
 SIZED = [name for name, family in FAMILIES.items() if isinstance(family, Family)]
@@ -161,12 +161,11 @@ def test_the_meaning_is_that_of_numpy(name: str) -> None:
 def test_every_family_that_applies_is_right(runtime: Device, name: str, kept: Path) -> None:
     """What the constraints allow compiles, runs and agrees with numpy."""
     program, arrays, expected = case(name)
-    drawn = draws(program, first(), DRAWS, kept)
-    tried = drawn if is_first(runtime) else some(drawn, program, runtime)
-    assert tried
+    drawn = tried(draws(program, first(), DRAWS, kept), program, runtime)
+    assert drawn
     given = [arrays[p.name] for p in program.params]
-    modules = [d.module for d in tried]
-    for draw, got in zip(tried, results(runtime, modules, given), strict=True):
+    modules = [d.module for d in drawn]
+    for draw, got in zip(drawn, results(runtime, modules, given), strict=True):
         agrees(got, expected, draw.label)
 
 
