@@ -6,8 +6,8 @@ program = lp.workload("vgg16/7")
 kernel = lp.compile(program)
 campaign = lp.explore(program, samples=100, seed=0, db="vgg7.db")
 
-A name is looked up when it is first used (PEP 562). So a board that only measures can import liftpy
-without z3 and lark, and a command starts without what it does not need.
+Names are imported at first use (PEP 562): a board that only measures can import liftpy without z3
+and lark, and a command imports only what it needs.
 """
 
 from __future__ import annotations

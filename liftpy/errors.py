@@ -6,11 +6,11 @@
         NoSuchAttribute          an attribute that an expression does not have, such as `xs.shape`
       RuleRefused                a rule that is not proved, or does not apply where it was asked to
       ConstraintRefused          an assignment that breaks conditions, or a space without points
-      UnknownName                a workload, primitive, rule, device, candidate nobody knows
+      UnknownName                an unknown workload, primitive, rule, device or candidate
       ArgumentRefused            an array of the wrong shape or type
       DeviceRefused              no OpenCL device, or one that cannot run the program
         KernelRefused            a built kernel cannot be launched; carries its driver's figure
-        ClockRefused             its clock gave times that cannot be
+        ClockRefused             its clock gave impossible times
       BuildFailed                the driver refused the kernel; carries source and log
       WorkerRefused              a process that measures or compiles cannot be started
       ClusterRefused             a dask cluster out of reach, or without a worker that fits
@@ -48,7 +48,7 @@ class TypeRefused(LiftError):
 
 
 class NoSuchAttribute(TypeRefused, AttributeError):
-    """What an expression does not have, such as `xs.shape`: `hasattr` and its like say no."""
+    """An attribute that an expression does not have, such as `xs.shape`; `hasattr` is False."""
 
 
 class RuleRefused(LiftError):
@@ -60,7 +60,7 @@ class ConstraintRefused(LiftError):
 
 
 class UnknownName(LiftError):
-    """A name nobody knows; the message lists what exists."""
+    """A name that does not exist; the message lists those that do."""
 
 
 class ArgumentRefused(LiftError):
@@ -76,7 +76,7 @@ class ClusterRefused(LiftError):
 
 
 class KernelRefused(DeviceRefused):
-    """A driver says of a built kernel less than its device of all.
+    """A driver allows a built kernel less than its device allows kernels in general.
 
     `kernel` is its name, `figure` what is too small ("group" or "local"), and `number` what the
     driver said: the largest work-group in work-items, or the local memory needed in bytes.
@@ -90,7 +90,7 @@ class KernelRefused(DeviceRefused):
 
 
 class ClockRefused(DeviceRefused):
-    """The device's clock gave times that cannot be."""
+    """The device's clock gave impossible times."""
 
 
 class BuildFailed(LiftError):
@@ -103,15 +103,15 @@ class BuildFailed(LiftError):
 
 
 class WorkerRefused(LiftError):
-    """A process of a campaign cannot be had: its device is gone, or it dies when it starts."""
+    """A process of a campaign cannot start: its device is gone, or it dies when it starts."""
 
 
 class StoreRefused(LiftError):
-    """A campaign database cannot be used for what was asked."""
+    """A campaign database cannot be used for this command."""
 
 
 class ResultsRefused(LiftError):
-    """What a board printed cannot be taken in; the message has the line."""
+    """The output of a board cannot be imported; the message has the line."""
 
 
 class Unsatisfiable(TypeRefused, ConstraintRefused):
@@ -160,6 +160,11 @@ class StrayWrite(InternalError):
         super().__init__(message)
         self.buffer = buffer
         self.offset = offset
+
+
+def plural(number: int, noun: str) -> str:
+    """A count for a message: "1 argument", "2 arguments"."""
+    return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 def a_few(names: Iterable[str], most: int = 4) -> str:

@@ -47,7 +47,7 @@ def check(what: Path | str, found: os.stat_result, most: int, kind: type[LiftErr
     if found.st_size > most:
         raise kind(
             f"{what} cannot be read: it has {found.st_size} bytes, and at most {most} "
-            f"({most / MIB:g} MiB) are read. Is it the file that you meant?"
+            f"({most / MIB:g} MiB) are read. Is it the right file?"
         )
 
 
@@ -70,11 +70,11 @@ def read_text(path: Path, most: int, kind: type[LiftError] = LiftError, what: st
     with opened(path, most, kind, what) as file:
         data = file.read(most + 1)  # it may have grown
     if len(data) > most:
-        raise kind(f"{what} cannot be read: it goes on after {most} bytes ({most / MIB:g} MiB)")
+        raise kind(f"{what} cannot be read: it continues past {most} bytes ({most / MIB:g} MiB)")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise kind(f"{what} cannot be read: it is no UTF-8 text ({error.reason})") from error
+        raise kind(f"{what} cannot be read: it is not UTF-8 text ({error.reason})") from error
 
 
 def _why(error: OSError | ValueError) -> str:

@@ -37,7 +37,7 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
                 places = {part: target / part.name for part in staged.iterdir()}
                 for place in places.values():
                     if place.is_dir():  # the others are not to be replaced before this fails
-                        raise OSError(None, f"{place.name} is a folder there")
+                        raise OSError(None, f"it has a folder named {place.name}")
                 for part, place in places.items():
                     part.replace(place)
             else:
@@ -64,7 +64,7 @@ def write_file(path: Path, content: bytes) -> None:
             staged.unlink(missing_ok=True)
     except (OSError, ValueError) as error:
         missing = (
-            "" if path.parent.is_dir() else f"; there is no folder {path.parent}, make it first"
+            "" if path.parent.is_dir() else f"; there is no folder {path.parent}: create it first"
         )
         raise LiftError(f"{path} cannot be written: {_why(error)}{missing}") from error
 
@@ -78,7 +78,7 @@ def _check_room(folder: Path, needed: int) -> None:
     """OSError if the disk has less room than is needed."""
     free = shutil.disk_usage(folder).free
     if needed > free:
-        raise OSError(None, f"{needed} bytes are needed, and the disk has room for {free}")
+        raise OSError(None, f"{needed} bytes are needed, and the disk has {free} free")
 
 
 def _why(error: OSError | ValueError) -> str:

@@ -41,7 +41,7 @@ class Constraint:
 
     def denial(self) -> str:
         """The sentence that it does not hold."""
-        return f"it is not so that {self}"
+        return f"it is false that {self}"
 
     def decide(self) -> bool | None:
         """The condition on symbols, where it is evident."""
@@ -146,7 +146,7 @@ class OneOf(Constraint):
         return False if outside else None
 
     def denial(self) -> str:
-        return f"{self.left} is none of {', '.join(map(str, self.numbers))}"
+        return f"{self.left} is not one of {', '.join(map(str, self.numbers))}"
 
     def __str__(self) -> str:
         return f"{self.left} is one of {', '.join(map(str, self.numbers))}"

@@ -19,7 +19,7 @@ from functools import cache, lru_cache
 from operator import is_
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from liftpy.errors import ArgumentRefused, TypeRefused, Unsatisfiable
+from liftpy.errors import ArgumentRefused, TypeRefused, Unsatisfiable, plural
 from liftpy.ir.caller import here
 from liftpy.ir.constraint import Constraint, Equal
 from liftpy.ir.holes import Holes
@@ -305,8 +305,8 @@ class UserFun:
         if len(args) != len(types):
             names = ", ".join(f"{p.name}: {p.type}" for p in self.params)
             message = (
-                f"{self.name} takes {len(types)} argument(s), got {len(args)}\n"
-                f"  it is defined as {self.name}({names})\n  give it one value for each"
+                f"{self.name} takes {plural(len(types), 'argument')}, got {len(args)}\n"
+                f"  it is defined as {self.name}({names})\n  give one value for each parameter"
             )
             raise TypeRefused(message)
         values = [constant_like(a, Literal(0, t)) for a, t in zip(args, types, strict=True)]
@@ -328,7 +328,7 @@ class OpenFun(UserFun):
 def check_arguments(what: str, expected: tuple[Type, ...], got: tuple[Type, ...]) -> None:
     """Refuse arguments whose types can never be the expected ones; sizes may still be open."""
     if len(expected) != len(got):
-        message = f"{what} takes {len(expected)} argument(s), got {len(got)}"
+        message = f"{what} takes {plural(len(expected), 'argument')}, got {len(got)}"
         raise TypeRefused(message)
     for position, (e, g) in enumerate(zip(expected, got, strict=True)):
         if e is g:
@@ -421,7 +421,7 @@ class Primitive:
     def refusal(self, args: tuple[Type, ...], condition: Constraint) -> str:
         """The sentence for a broken condition."""
         given = f"cannot be applied to {', '.join(map(str, args))}" if args else "cannot be made"
-        return f"{self} {given}: it asks that {condition}"
+        return f"{self} {given}: it requires that {condition}"
 
     def numbers(self) -> dict[str, Nat]:
         """The size parameters by field name."""
@@ -579,7 +579,7 @@ class Get(Primitive):
     """
 
     name: ClassVar[str] = "get"
-    unconditional: ClassVar[str] = "the type says which components there are"
+    unconditional: ClassVar[str] = "the type determines the components"
     index: int
 
     def type_of(self, pair: Type) -> Type:
@@ -587,8 +587,8 @@ class Get(Primitive):
             last = len(pair.elements) - 1 if isinstance(pair, TupleType) else None
             has = f": its components are .0 to .{last}" if last is not None else ""
             message = (
-                f"get({self.index}) needs a tuple of {self.index + 1} values or more, got {pair}"
-                f"{has}"
+                f"get({self.index}) needs a tuple of at least "
+                f"{plural(self.index + 1, 'component')}, got {pair}{has}"
             )
             raise TypeRefused(message)
         return pair.elements[self.index]
@@ -633,14 +633,14 @@ def constant_like(value: Any, other: Expr) -> Expr:
         return value
     if isinstance(value, Nat):
         message = (
-            f"the size {value} is no value\n  sizes are known to types, not to kernels\n"
-            "  write the number, or give the program one more parameter"
+            f"the size {value} cannot be used as a value\n  sizes exist in types, not in kernels\n"
+            "  write a number, or add a parameter to the program"
         )
         raise TypeRefused(message)
     if not is_number(value):
         message = (
             f"{shown(value)} is neither an expression nor a number: "
-            "arrays are parameters of the program"
+            "arrays must be parameters of the program"
         )
         raise TypeRefused(message)
     if isinstance(plain(value), bool):
@@ -663,7 +663,9 @@ def check_divisor(op: str, args: tuple[Expr, ...]) -> None:
     if op in {"/", "%"} and args[-1].type in INTEGERS:
         divisor = args[-1]
         if isinstance(divisor, Literal) and divisor.value == 0:
-            message = f"`{op}` divides by {divisor.value}: write another divisor, or leave it out"
+            message = (
+                f"`{op}` divides by {divisor.value}: use another divisor, or remove the division"
+            )
             raise TypeRefused(message)
 
 
@@ -678,7 +680,7 @@ def operate(op: str, *args: Any) -> Expr:
     if like is None or (isinstance(like.type, OpenType) and op in FLOAT_OPERATORS):
         like = Literal(0.0, F32)
     if op == "select" and isinstance(args[0], bool):
-        message = f"`select` has the condition {args[0]}: it is known now, so write `if` in Python"
+        message = f"the condition of `select` is the constant {args[0]}: use Python's `if` instead"
         raise TypeRefused(message)
     operands = tuple(constant_like(a, like) for a in args)
     values = operands[-len(beside) :]
@@ -806,14 +808,14 @@ class Program:
         """What the program gives for arrays: its meaning, computed in numpy (`lp.evaluate`)."""
         if any(isinstance(a, Expr) for a in (*arrays, *named.values())):
             raise refusal(
-                f"the program {self.name} is given an expression",
-                "a program is called with arrays, and computes",
-                "write a function of Python without @lp.program, and use it in both programs",
+                f"the program {self.name} is called with an expression",
+                "a program takes arrays and computes its result at once",
+                "move the shared code to a Python function without @lp.program",
             )
         if named:
             order = ", ".join(p.name for p in self.params)
-            what = f"the program {self.name} is given {', '.join(named)} by name"
-            raise ArgumentRefused(f"{what}\n  write {self.name}({order}): arrays in this order")
+            what = f"the program {self.name} takes no keyword arguments, got {', '.join(named)}"
+            raise ArgumentRefused(f"{what}\n  write {self.name}({order})")
         return sys.modules["liftpy"].evaluate(self, *arrays, sizes=sizes)
 
     @property

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from liftpy.errors import TypeRefused
+from liftpy.errors import TypeRefused, plural
 from liftpy.ir.nat import Nat, nat
 from liftpy.ir.types import BOOL, ArrayType, TupleType, Type
 
@@ -20,26 +20,26 @@ def part(words: Any, x: Any, index: Any) -> Any:
     if isinstance(index, tuple):
         for k, one in enumerate(index):
             if isinstance(one, slice) and k < len(index) - 1:
-                what = "a slice before another index"
+                what = "a slice cannot be followed by another index"
                 remedy = "write xs[1:3] >> lp.map(lambda row: row[0])"
-                raise refused(what, "the index after it is one of each element", remedy)
+                raise refused(what, "the second index would apply to each element", remedy)
             x = part(words, x, one)
         return x
     if isinstance(index, slice) and isinstance(t, ArrayType):
         return sliced(words, x, t, index)
     if isinstance(index, bool) or not (hasattr(index, "__index__") or isinstance(index, Nat)):
-        raise refused(f"{shown(index)} is no index", INDICES)
+        raise refused(f"{shown(index)} is not an index", INDICES)
     if hasattr(index, "type"):
-        remedy = "xs >> lp.gather(n, f) reads at indices that are computed from positions"
-        raise refused("an expression is no index", INDICES, remedy)
+        remedy = "xs >> lp.gather(n, f) reads at computed indices"
+        raise refused("an expression cannot be an index", INDICES, remedy)
     if getattr(index, "ndim", 0):
-        remedy = "xs >> lp.gather(n, f) reads at indices that are computed from positions"
-        raise refused("an array of numpy is no index", INDICES, remedy)
+        remedy = "xs >> lp.gather(n, f) reads at computed indices"
+        raise refused("a NumPy array cannot be an index", INDICES, remedy)
     place: int | Nat = index if isinstance(index, Nat) else int(cast("int", index))
     if isinstance(t, TupleType):
         return component(words, x, t, place)
     if not isinstance(t, ArrayType):
-        raise refused(f"{t} has no elements", "arrays and tuples have an index")
+        raise refused(f"{t} cannot be indexed", "only arrays and tuples have elements")
     place = counted(place, t)
     return element(words, sliced(words, x, t, slice(place, nat(place) + 1)), t.element)
 
@@ -49,7 +49,9 @@ def component(words: Any, x: Any, t: TupleType, index: int | Nat) -> Any:
     count = len(t.elements)
     if isinstance(index, Nat) or not -count <= index < count:
         what = f"{t} has no component {index}"
-        raise refused(what, f"it has {count}", f"indices are -{count} .. {count - 1}")
+        raise refused(
+            what, f"it has {plural(count, 'component')}", f"use an index in -{count} .. {count - 1}"
+        )
     return words.get(index % count)(x)
 
 
@@ -59,8 +61,8 @@ def counted(index: int | Nat, t: ArrayType) -> int | Nat:
     place = t.length + index if negative else index
     length, at = t.length.constant, nat(place).constant
     if length is not None and at is not None and not 0 <= at < length:
-        what = f"index {index} is outside of {t}"
-        raise refused(what, f"its length is {length}", f"indices are -{length} .. {length - 1}")
+        what = f"index {index} is out of range for {t}"
+        raise refused(what, f"its length is {length}", f"use an index in -{length} .. {length - 1}")
     return place
 
 
@@ -68,17 +70,17 @@ def sliced(words: Any, x: Any, t: ArrayType, index: slice) -> Any:
     """The elements of a slice; as in numpy, an end beyond the length is the end."""
     step = 1 if index.step is None else index.step
     if not isinstance(step, Nat) and (not isinstance(step, int) or step < 1):
-        what = f"a slice with the step {step}"
-        remedy = "xs >> lp.gather(n, lambda i: n - 1 - i) turns an array around"
-        raise refused(what, "a step is 1 or more", remedy)
+        what = f"a slice cannot have the step {step}"
+        remedy = "xs >> lp.gather(n, lambda i: n - 1 - i) reverses an array"
+        raise refused(what, "a step is at least 1", remedy)
     for end in (index.start, index.stop):
         if end is not None and not isinstance(end, int | Nat):
-            raise refused(f"{shown(end)} is no end of a slice", INDICES)
+            raise refused(f"{shown(end)} is not a slice bound", INDICES)
     start, stop = ends(index, t.length)
     length = stop - start
     if length.constant is not None and length.constant < 1:
-        what = f"an empty slice {start}:{stop} of {t}"
-        raise refused(what, "an array has at least one element", "begin before the end")
+        what = f"the slice {start}:{stop} of {t} is empty"
+        raise refused(what, "an array has at least one element", "use a start below the stop")
     if start != nat(0):
         x = words.drop(start)(x)
     if stop != t.length:

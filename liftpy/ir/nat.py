@@ -769,7 +769,8 @@ def whole(value: Any) -> int:
     """A whole number that is none of Python's, such as one of numpy; TypeRefused for others."""
     if getattr(value, "type", None) is None and hasattr(value, "__index__"):
         return index(value)
-    message = f"{value!s} is no size: a size is a whole number, or a variable such as lp.size('n')"
+    given = repr(value) if isinstance(value, str) else value
+    message = f"{given} is not a size: use a whole number, or a variable such as lp.size('n')"
     raise TypeRefused(message)
 
 

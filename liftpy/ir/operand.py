@@ -94,15 +94,15 @@ OVER_ARRAYS: Mapping[str, str] = {
     "flatten": "xs >> lp.join()",
     "reversed": "xs >> lp.gather(n, lambda i: n - 1 - i)",
     "filter": "xs >> lp.map(lambda x: lp.select(condition, x, 0)): lengths are fixed",
-    "sorted": "sort outside: a parameter may be an array that is sorted already",
+    "sorted": "the sort outside of the program, and pass the sorted array",
     "any": "xs >> lp.map(f) >> lp.reduce(lambda a, b: a | b, False)",
     "all": "xs >> lp.map(f) >> lp.reduce(lambda a, b: a & b, True)",
     "argmax": "a fold over lp.zip(lp.iota(n), xs) that keeps the better pair",
     "argmin": "a fold over lp.zip(lp.iota(n), xs) that keeps the better pair",
     "astype": "xs >> lp.map(lambda x: lp.convert(x, lp.f32))",
-    "shape": "the lengths that you gave to lp.array",
-    "size": "the lengths that you gave to lp.array",
-    "dtype": "the type that you gave to lp.array",
+    "shape": "the lengths given to lp.array",
+    "size": "the lengths given to lp.array",
+    "dtype": "the type given to lp.array",
     "abs": "xs >> lp.map(lp.absolute)",
 }
 PRODUCT = (
@@ -140,7 +140,7 @@ def advised(message: str, args: tuple[Any, ...]) -> str:
     own = why.startswith("`f32(x)`")  # as the text form writes a conversion
     if any(isinstance(a, Operand) and isinstance(a.type, ArrayType) for a in args):
         remedy = "`xs >> lp.map(f)` applies a function of scalars to each element"
-    elif own or "of one type" in what or "not whole" in why:
+    elif own or "of the same type" in what or "not a whole" in why:
         remedy = "lp.convert(x, lp.f32) converts"
     else:
         return message
@@ -261,7 +261,9 @@ class Operand:
     def __pow__(self, exponent: Any, modulus: Any = None) -> Any:
         """Whole powers are products, 0.5 is the square root; others are `pow`, of floats."""
         if modulus is not None:
-            raise refusal("`pow` with a modulus", "it is for whole numbers", "write x**2 % y")
+            raise refusal(
+                "`pow` takes no modulus", "the language has no modular power", "write x**2 % y"
+            )
         if isinstance(exponent, Operand) or not is_number(exponent):
             return self.scalar("pow", self, exponent)
         exponent = plain(exponent)
@@ -273,8 +275,8 @@ class Operand:
         if exponent == 0:
             return self.literal(1)
         if exponent < 0 and self.type not in FLOATS:
-            what = f"a negative power of {self.type}"
-            raise refusal(what, "it is a fraction", "convert first: lp.convert(x, lp.f32) ** -1")
+            what = f"{self.type} has no negative powers"
+            raise refusal(what, "the result is a fraction", "write lp.convert(x, lp.f32) ** -1")
         power = repeated(self, abs(int(exponent)))
         return power if exponent > 0 else 1 / power
 
@@ -283,9 +285,9 @@ class Operand:
 
     def __floordiv__(self, other: Any) -> Expr:
         if self.type not in FLOATS:
-            what = f"`//` of {self.type}"
-            why = "in Python it rounds down, and `/` of whole numbers rounds towards zero here"
-            raise refusal(what, why, "write x / y, where no operand is negative")
+            what = f"`//` is not defined for {self.type}"
+            why = "Python's `//` rounds down; division of integers here rounds towards zero"
+            raise refusal(what, why, "write x / y if no operand is negative")
         return self.scalar("floor", self / other)
 
     def __rfloordiv__(self, other: Any) -> Expr:
@@ -319,11 +321,11 @@ class Operand:
         raise refusal(what, why, remedy)
 
     def number(self) -> Any:
-        """What `float(x)` and its like ask for: there is none."""
+        """What `float(x)` and the like need: an expression has no value yet."""
         name = called_there()
         known = SCALAR_WORDS.get(name)
-        what = "an expression is no number of Python"
-        why = f"{f'`{name}`' if name else 'what is asked here'} needs a number now"
+        what = "an expression is not a Python number"
+        why = f"{f'`{name}`' if name else 'this operation'} needs a value before the program runs"
         if known is not None:
             raise refusal(what, why, f"write lp.{known}(x)", *needs_scalar(self))
         if name == "float":
@@ -331,13 +333,13 @@ class Operand:
         if name == "int":
             raise refusal(what, why, "lp.convert(x, lp.i32) converts")
         if name == "range":
-            remedy = "lp.iota(n) is the array of indices, lp.generate(n, f) one of f(i)"
-            raise refusal(what, why, remedy, "lengths are numbers or sizes: lp.size('n')")
+            remedy = "lp.iota(n) is the array of indices, lp.generate(n, f) the array of f(i)"
+            raise refusal(what, why, remedy, "a length is a number or a size: lp.size('n')")
         if name == "round":
             raise refusal(what, why, "write lp.floor(x + 0.5)")
         words = ", ".join(f"lp.{w}" for w in sorted({*SCALAR_WORDS.values()}))
-        remedy = "use xs >> lp.gather(n, f) for elements in another order; as an index, a number"
-        raise refusal(what, why, f"the functions there are: {words}", remedy)
+        remedy = "an index must be a number; to reorder elements, use xs >> lp.gather(n, f)"
+        raise refusal(what, why, f"available functions: {words}", remedy)
 
     def __float__(self) -> float:
         return self.number()
@@ -358,18 +360,24 @@ class Operand:
         return self.number()
 
     def __divmod__(self, other: Any) -> Any:
-        raise refusal("`divmod` of an expression", "it gives two values", "write x / y and x % y")
+        raise refusal(
+            "`divmod` is not supported on expressions",
+            "it returns two values",
+            "write x / y and x % y",
+        )
 
     def __matmul__(self, other: Any) -> Any:
         raise refusal(
-            "`@` is not for expressions", "products are written with words", f"write {PRODUCT}"
+            "`@` is not supported on expressions",
+            "matrix products are written with `map` and `reduce`",
+            f"write {PRODUCT}",
         )
 
     __rmatmul__ = __matmul__
 
     def __lshift__(self, other: Any) -> Any:
-        what = "`<<` is not for expressions"
-        raise refusal(what, "there are no operators on bits", "write xs >> f, or x * 2")
+        what = "`<<` is not supported on expressions"
+        raise refusal(what, "the language has no bit operators", "write xs >> f, or x * 2")
 
     def __len__(self) -> int:
         t = self.type
@@ -377,23 +385,26 @@ class Operand:
             return len(t.elements)
         length = t.length.constant if isinstance(t, ArrayType) else None
         if length is None:
-            why = f"it is of type {t}"
-            remedy = "use the size that you gave to lp.array: it is a number to lp.split and others"
-            raise refusal("this has no length that is a number of Python", why, remedy)
+            what = f"{t} has no length that is a Python number"
+            why = ["only arrays and tuples have a length"]
+            if isinstance(t, ArrayType):
+                use = "use the size given to lp.array: words such as lp.split take it"
+                why = ["its length is an open size", use]
+            raise refusal(what, *why)
         return length
 
     def __iter__(self) -> Iterator[Expr]:
-        """The components of a tuple, so that `x, y = pair` works in embedded programs."""
+        """The components of a tuple, for `x, y = pair`."""
         t = self.type
         if isinstance(t, TupleType):
             return iter([self[k] for k in range(len(t.elements))])
         name = called_there()
         known = OVER_ARRAYS.get(name)
-        what = f"only a tuple can be taken apart, this is {t}"
+        what = f"only a tuple can be unpacked or iterated over, this is {t}"
         if known is not None:
-            why = f"`{name}` of Python asks for the elements now"
+            why = f"Python's `{name}` needs the elements before the program runs"
             raise refusal(what, why, f"write {known}")
-        why = "Python asks for the elements now, and they are known when the program runs"
+        why = "its elements are known only when the program runs"
         remedy = "use xs >> lp.map(f), xs >> lp.reduce(f, init), lp.zip(xs, ys), or xs[0] for one"
         raise refusal(what, why, remedy)
 
@@ -402,23 +413,27 @@ class Operand:
         return at_place(part, sys.modules["liftpy"], self, index)
 
     def __contains__(self, value: Any) -> bool:
-        remedy = "xs >> lp.map(lambda x: x == value) >> lp.reduce(lambda a, b: a | b, False)"
-        raise refusal("`in` is not for expressions", "Python asks for the answer now", remedy)
+        remedy = "write xs >> lp.map(lambda x: x == value) >> lp.reduce(lambda a, b: a | b, False)"
+        raise refusal(
+            "`in` is not supported on expressions",
+            "Python needs the answer before the program runs",
+            remedy,
+        )
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        remedy = "lp.concat(xs[:k], ys) puts parts together"
-        raise refusal("an element cannot be assigned", "expressions do not change", remedy)
+        remedy = "lp.concat(xs[:k], ys) joins parts"
+        raise refusal("an element cannot be assigned", "expressions are immutable", remedy)
 
     def __delitem__(self, index: Any) -> None:
-        remedy = "xs[1:] and xs[:-1] are arrays without an end, lp.concat puts parts together"
-        raise refusal("an element cannot be deleted", "expressions do not change", remedy)
+        remedy = "xs[1:] and xs[:-1] leave out an end, lp.concat joins parts"
+        raise refusal("an element cannot be deleted", "expressions are immutable", remedy)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             message = f"{type(self).__name__!r} object has no attribute {name!r}"
             raise AttributeError(message)
         known = OVER_ARRAYS.get(name)
-        why = "arrays of numpy have such, expressions have words: xs >> lp.map(f)"
+        why = "operations on expressions are words: xs >> lp.map(f)"
         remedy = f"write {known}" if known else "dir(lp) lists the words, help(lp.map) explains one"
         what = f"an expression has no `.{name}`"
         raise refusal(what, why, remedy, kind=NoSuchAttribute)
@@ -427,7 +442,7 @@ class Operand:
         raise refusal(
             "an expression cannot be called",
             f"it is of type {self.type}",
-            "write xs[0] for an element, pair[0] for a component, xs >> f to give it to a function",
+            "write xs[0] for an element, pair[0] for a component, xs >> f to apply a function",
         )
 
     def __str__(self) -> str:
@@ -436,16 +451,17 @@ class Operand:
     def __format__(self, spec: str) -> str:
         if spec:
             what = f"an expression cannot be formatted as `{spec}`"
-            raise refusal(what, "its value is not known now", "leave the format out, or evaluate")
+            why = "its value is known only when the program runs"
+            raise refusal(what, why, "leave out the format, or evaluate the program")
         return str(self)
 
     # functions of numpy
 
     def __array__(self, *args: Any, **named: Any) -> Any:
         raise refusal(
-            "an expression is no array of numpy",
-            "its values are known when the program runs",
-            "arrays are parameters: give them to the program, as in program(array)",
+            "an expression is not a NumPy array",
+            "its values are known only when the program runs",
+            "make arrays parameters of the program, and pass them: program(array)",
         )
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
@@ -463,12 +479,10 @@ class Operand:
             return self @ self
         words = ", ".join(sorted({*UFUNCS, *WRITTEN}))
         what = (
-            f"numpy's `{name}`{'' if method == '__call__' else f'.{method}'} is not in the language"
+            f"NumPy's `{name}`{'' if method == '__call__' else f'.{method}'} is not in the language"
         )
-        options = "with options" if named else f"on {self.type}"
-        raise refusal(
-            what, f"it is asked for {options}", f"of numpy's functions there are: {words}"
-        )
+        why = "it is called with options" if named else f"it is applied to {self.type}"
+        raise refusal(what, why, f"supported NumPy functions: {words}")
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         name = func if isinstance(func, str) else func.__name__
@@ -478,8 +492,8 @@ class Operand:
             return self.scalar("min", self.scalar("max", *args[:2]), args[2])
         known = OVER_ARRAYS.get(name)
         remedy = f"write {known}" if known else "dir(lp) lists the words, help(lp.map) explains one"
-        what = f"numpy's `{name}` is not for expressions"
-        raise refusal(what, "an expression is no array of numpy", remedy)
+        what = f"NumPy's `{name}` is not supported on expressions"
+        raise refusal(what, "an expression is not a NumPy array", remedy)
 
 
 def repeated(x: Any, times: int) -> Any:
@@ -496,7 +510,7 @@ def shown(value: object) -> str:
         return f"the function {value.__name__}"
     text = repr(value)
     long = len(text) > LONGEST_SHOWN or "\n" in text or " at 0x" in text
-    return f"a {type(value).__name__}" if long else text
+    return f"a value of type {type(value).__name__}" if long else text
 
 
 def is_stage(function: object) -> bool:

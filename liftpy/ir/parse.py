@@ -301,10 +301,10 @@ HABITS = {
     "&&": "write `a and b`",
     "||": "write `a or b`",
     "!": "write `not a`",
-    "**": "write the product out",
+    "**": "write the power as a product",
     "?": "`select(condition, then, otherwise)` chooses",
 }
-SIGNS = "the signs of the language are + - * / // % /^ < <= == != > >= |> => = ( ) [ ] , : . ^"
+SIGNS = "the symbols of the language are + - * / // % /^ < <= == != > >= |> => = ( ) [ ] , : . ^"
 
 
 @cache
@@ -389,25 +389,25 @@ def check_pending(waiting: int, token: Token) -> None:
 
 
 def refuse_long(source: Source) -> None:
-    """SyntaxRefused for a text of too many words, or with a word of too many letters."""
+    """SyntaxRefused for a text of too many tokens, or with a word of too many letters."""
     words = (found for found in COUNTED.finditer(source.text) if found.lastgroup is None)
     for count, word in enumerate(words, 1):
         start, end = word.span()
         if end - start > LONGEST_WORD:
             raise source.refusal(
                 SyntaxRefused,
-                f"a word of {end - start} letters",
+                f"a word of {end - start} letters is too long",
                 Place(start, end),
-                f"a name, and a number, has at most {LONGEST_WORD}",
-                "give it a shorter name; write a long number with an exponent, such as 1e30",
+                f"a name or a number has at most {LONGEST_WORD}",
+                "use a shorter name; write a long number with an exponent, such as 1e30",
             )
         if count > MOST_WORDS:
             raise source.refusal(
                 SyntaxRefused,
-                f"the text has more than {MOST_WORDS} words and signs",
+                f"the text has more than {MOST_WORDS} tokens",
                 Place(start, end),
-                "a program of that length is not written by hand, and nothing could compile it",
-                "say what repeats with `map`, `reduce`, `iterate` or `fun`",
+                "no driver could compile a program of that length",
+                "express repetition with `map`, `reduce`, `iterate` or `fun`",
             )
 
 
@@ -417,7 +417,7 @@ def deep(source: Source, at: int) -> SyntaxRefused:
         SyntaxRefused,
         f"the text is nested more than {DEPTH} levels deep",
         Place(at, at + 1),
-        "a parenthesis, an operator, a stage and an argument are a level each",
+        "each parenthesis, operator, stage and argument is a level",
         "name parts with `let` or `fun`, or use a reduction for a long sum",
     )
 
@@ -450,13 +450,16 @@ def unexpected(source: Source, error: UnexpectedToken, accepts: set[str]) -> Syn
         found, place = "the text ends too early", Place(end, end + 1)
     else:
         start = token.start_pos or 0
-        found, place = f"`{token}` cannot stand here", Place(start, start + len(token))
+        found, place = f"`{token}` is not allowed here", Place(start, start + len(token))
         if str(token).isalpha() and token.type != "NAME":
-            found = f"`{token}` is a reserved word and cannot stand here"
+            found = f"`{token}` is a reserved word and is not allowed here"
     at = place.start
     if token.type == "DEF":
         return source.refusal(
-            SyntaxRefused, "a second `def`", place, "a text is one program; `fun` defines functions"
+            SyntaxRefused,
+            "a second `def` is not allowed",
+            place,
+            "a text defines one program; `fun` defines functions",
         )
     hints = [HABITS.get(source.text[at : at + 2], "")]
     if at and not hints[0]:
@@ -559,7 +562,7 @@ class Builder:
         if not value.is_integer():
             raise self.source.refusal(
                 SyntaxRefused,
-                "a size is a whole number",
+                "a bound of a size must be a whole number",
                 place(node),
                 "write a range such as `1..64`, `1..` or `..64`",
             )
@@ -611,7 +614,7 @@ class Builder:
                     SyntaxRefused,
                     f"`{formal.name}` is bound twice",
                     formal.place,
-                    "give each parameter a name of its own",
+                    "give each parameter a different name",
                 )
             bound.add(formal.name)
 
@@ -701,7 +704,7 @@ class Builder:
             if not isinstance(item, Name) or item.outer:
                 raise self.source.refusal(
                     SyntaxRefused,
-                    "only names can stand before `=>`",
+                    "only names are allowed before `=>`",
                     item.place,
                     "write `x => body`, `(x, y) => body` or `(x: [4]f32) => body`",
                 )

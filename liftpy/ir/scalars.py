@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from liftpy.errors import TypeRefused
+from liftpy.errors import TypeRefused, plural
 from liftpy.ir.types import (
     BOOL,
     FLOATS,
@@ -70,17 +70,19 @@ def type_of_operator(op: str, args: tuple[Type, ...]) -> Type:
     arity, _ = OPERATORS[op]
     got = ", ".join(map(str, args))
     if len(args) != arity or not all(isinstance(a, ScalarType) for a in args):
-        raise TypeRefused(f"`{op}` takes {arity} scalar(s), got {got}")
+        raise TypeRefused(f"`{op}` takes {plural(arity, 'scalar')}, got {got}")
     values = args[1:] if op == "select" else args
     if op == "select" and args[0] != BOOL:
-        raise TypeRefused(f"`select` needs a bool first, got {args[0]}: a comparison gives one")
+        raise TypeRefused(
+            f"`select` needs a bool as its condition, got {args[0]}: write a comparison"
+        )
     if any(a != values[0] for a in values):
-        raise TypeRefused(f"`{op}` needs scalars of one type, got {got}")
+        raise TypeRefused(f"`{op}` needs scalars of the same type, got {got}")
     if op in FLOAT_OPERATORS and values[0] not in FLOATS:
         floats = ", ".join(map(str, FLOATS))
         raise TypeRefused(f"`{op}` needs a float ({floats}), got {values[0]}: `f32(x)` converts")
     if op not in ANY_SCALAR and (values[0] == BOOL) != (op in LOGICAL):
-        truth = "truth values", "a comparison gives one"
+        truth = "bools", "write a comparison"
         needed, remedy = truth if op in LOGICAL else ("numbers", "`f32(x)` converts a bool")
         raise TypeRefused(f"`{op}` needs {needed}, got {got}: {remedy}")
     last = values[-1]
@@ -91,7 +93,7 @@ def bounds(t: Type) -> str:
     """The numbers of a type, in words."""
     if isinstance(t, ScalarType) and t in INTEGERS:
         low, high = integer_range(t)
-        return f"an {t} is whole and from {low} to {high}"
+        return f"an {t} is a whole number from {low} to {high}"
     return f"the largest {t} is {LARGEST.get(str(t), 1)}; infinity is written inf"
 
 
@@ -103,7 +105,7 @@ def misfit(value: float, t: Type) -> str | None:
         low, high = integer_range(t)
         if not low <= value <= high:
             return "it is out of range"
-        return None if value == int(value) else "it is not whole"
+        return None if value == int(value) else "it is not a whole number"
     try:
         rounded(float(value), t)
     except OverflowError:
@@ -114,7 +116,7 @@ def misfit(value: float, t: Type) -> str | None:
 def cast_literal(value: float, t: Type) -> float | bool:
     """A Python number as the value of a literal of type `t`; TypeRefused for one it lacks."""
     if (why := misfit(value, t)) is not None:
-        raise TypeRefused(f"{value} is no {t}: {why}; {bounds(t)}")
+        raise TypeRefused(f"{value} is not an {t}: {why}; {bounds(t)}")
     if t == BOOL:
         return bool(value)
     if isinstance(t, OpenType):

@@ -403,10 +403,10 @@ class Printer:
         bindings: list[Doc] = []
         around = scope
         for k, (param, arg) in enumerate(zip(params, args, strict=True)):
-            if not arg.free.isdisjoint(params[:k]):
+            if taken := [p.name for p in params[:k] if p in arg.free]:
                 message = (
-                    f"`{param.name}` is bound together with a variable that its value takes from "
-                    "outside: a text binds one after the other; rename the inner one"
+                    f"`{param.name}` is bound together with `{taken[0]}`, but its value uses an "
+                    f"outer `{taken[0]}`: a text binds one after the other; rename the inner one"
                 )
                 raise TypeRefused(message)
             t = "" if param.type == arg.type else f": {show_type(param.type)}"

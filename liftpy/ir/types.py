@@ -182,7 +182,7 @@ def components(t: Type, outer: tuple[Nat, ...] = ()) -> tuple[Component, ...]:
         case ScalarType():
             return (Component((), t, outer),)
         case _:
-            message = f"{t} has no place in memory"
+            message = f"{t} cannot be stored in memory"
             raise TypeError(message)
 
 

@@ -40,7 +40,7 @@ def lambda_of(fun: Function) -> Lambda:
     """`function_of` where there must be one."""
     function = function_of(fun)
     if function is None:
-        message = f"{fun} runs no function with a body"
+        message = f"{fun} does not call a function with a body"
         raise InternalError(message)
     return function
 
@@ -57,7 +57,7 @@ def with_function(fun: Function, new: Lambda) -> Function:
     if isinstance(fun, Lambda):
         return new
     if not isinstance(fun, Primitive):
-        message = f"{fun} does not run a function that could be another"
+        message = f"{fun} does not call a function that can be replaced"
         raise InternalError(message)
     return replace(fun, f=new)
 

@@ -99,7 +99,7 @@ def boundary(one: Callable[..., Section], name: str, rank: int) -> Callable[...,
 
     def build(*amounts: NatLike) -> Section:
         if len(amounts) != 2 * rank:
-            message = f"{name} needs {2 * rank} amounts, two for each dimension: got {len(amounts)}"
+            message = f"{name} takes {2 * rank} amounts, two for each dimension: got {len(amounts)}"
             raise TypeRefused(message)
         return pad_nd(one, *amounts)
 
@@ -126,7 +126,7 @@ DERIVED: dict[str, Callable[..., Any]] = dict(WORDS) | {
 
 @word()
 def permute(*axes: int) -> Section:
-    """Dimensions in another order, as numpy's `transpose`: dimension k is what `axes[k]` was.
+    """Dimensions in another order, as NumPy's `transpose`: dimension k was dimension `axes[k]`.
 
     >>> lp.evaluate(lp.iota(6) >> lp.split(3) >> lp.permute(1, 0)).tolist()
     [[0, 3], [1, 4], [2, 5]]
@@ -137,7 +137,7 @@ def permute(*axes: int) -> Section:
 
 @word()
 def slice(start: NatLike, length: NatLike) -> Section:  # noqa: A001  the language's own word
-    """`length` elements from `start` on: `[n]a -> [length]a`. `xs[2:5]` is the same as numpy's.
+    """`length` elements from `start` on: `[n]a -> [length]a`. `xs[2:5]` works as in NumPy.
 
     >>> lp.evaluate(lp.iota(6) >> lp.slice(2, 3)).tolist()
     [2, 3, 4]
@@ -147,7 +147,7 @@ def slice(start: NatLike, length: NatLike) -> Section:  # noqa: A001  the langua
 
 @word()
 def scatter(index: Index, inverse: Index) -> Section:
-    """Element i goes to `index(i)`: `reorder` the other way round. `[n]a -> [n]a`.
+    """Element i goes to `index(i)`: the inverse of `reorder`. `[n]a -> [n]a`.
 
     >>> lp.evaluate(lp.iota(4) >> lp.scatter(lambda i: 3 - i, lambda i: 3 - i)).tolist()
     [3, 2, 1, 0]
@@ -159,7 +159,7 @@ def scatter(index: Index, inverse: Index) -> Section:
 def full(length: NatLike, x: Any) -> Expr:
     """One value at every index: `a -> [length]a`.
 
-    A number takes its type from where the array goes; where nothing says it, it is an f32.
+    A number takes its type from the context, or is an f32.
 
     >>> lp.evaluate(lp.full(3, 2.5)).tolist()
     [2.5, 2.5, 2.5]

@@ -16,7 +16,7 @@ from liftpy.primitives.map import array_of
 
 @dataclass(frozen=True)
 class Concat(Primitive):
-    """Two arrays in a row.
+    """Two arrays, one after the other.
 
     concat : ([a]n, [a]m) -> [a](n + m)        element i is xs[i] where i < n, else ys[i - n]
     """

@@ -31,7 +31,7 @@ def with_repeated(xs: list[Any], m: int) -> Iterator[tuple[list[Any], int]]:
 
 @dataclass(frozen=True)
 class Cover(Primitive):
-    """Chunks of `size` elements; the last one ends where the array does, wherever it begins.
+    """Chunks of `size` elements; the last one ends at the end of the array and may overlap.
 
     cover(m) : [a]n -> [[a]m]q        element (i, j) is xs[min(i*m, n - m) + j]
                q = (n + m - 1) / m;  m <= n
@@ -66,7 +66,7 @@ class Cover(Primitive):
 
 @dataclass(frozen=True)
 class CoverOnce(Cover):
-    """`cover`, with `value` for the elements of the last chunk that the one before it has too.
+    """`cover`, with `value` in place of elements of the last chunk that the one before it has.
 
     coverOnce(m, value) : [a]n -> [[a]m]q
         element (i, j) is that of cover where r >= 0, else `value` in all of its scalars
@@ -93,7 +93,7 @@ class CoverOnce(Cover):
 
 @dataclass(frozen=True)
 class Uncover(Primitive):
-    """Chunks that cover an array as that array: of two elements, the one in the earlier chunk.
+    """The array that chunks cover; an element in two chunks is taken from the earlier one.
 
     uncover(n) : [[a]m]q -> [a]n        element k is xss[i][k - min(i*m, n - m)] where i is k / m
                   q = (n + m - 1) / m;  m <= n

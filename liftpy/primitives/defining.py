@@ -40,8 +40,8 @@ def fun(
     if outer:
         names = ", ".join(sorted(p.name.partition(" ")[2] or p.name for p in outer))
         message = (
-            f"the user function {name} mentions {names} from outside\n"
-            "  it is a function of its parameters alone\n  give it one more parameter"
+            f"the user function {name} uses {names} from outside\n"
+            "  a user function can use only its own parameters\n  add a parameter to it"
         )
         raise TypeRefused(message)
     return UserFun(name, made.params, made.body, tuple(laws))
@@ -58,7 +58,7 @@ class Constant:
 def const(t: Type, *lengths: NatLike) -> Constant:
     """The type of a constant parameter, such as weights: the same from run to run.
 
-    What hangs on constants alone is computed once, when the kernel is loaded.
+    What depends on constants alone is computed once, when the kernel is loaded.
 
     >>> str(lp.const(lp.f32, 3, 3).type)
     '[3][3]f32'
@@ -76,13 +76,18 @@ def array_type(t: Any, *lengths: NatLike) -> Type:
     '[2][3]f32'
     """
     if not isinstance(t, Type):
-        message = f"{t!r} is no type\n  an array is of scalars or arrays\n  such as lp.f32, lp.i32"
+        message = (
+            f"{t!r} is not a type\n  elements of an array are scalars, tuples or arrays\n"
+            "  write a type such as lp.f32 or lp.i32"
+        )
         raise TypeRefused(message)
     found = t
     for length in reversed(lengths):
         size = nat(length)
         if size.constant is not None and size.constant < 1:
-            message = f"a length of {size}\n  a length is at least 1\n  write lp.array(lp.f32, 8)"
+            message = (
+                f"{size} is not a length\n  a length is at least 1\n  write lp.array(lp.f32, 8)"
+            )
             raise TypeRefused(message)
         found = ArrayType(found, size)
     return found
@@ -108,16 +113,16 @@ def annotated(f: Callable[..., Any]) -> tuple[list[Param], frozenset[str], Type 
     for name, parameter in inspect.signature(f).parameters.items():
         if parameter.kind not in {parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD}:
             message = (
-                f"parameter {parameter.kind.description} {name} of {f.__name__}\n"
-                "  a program has so many arrays, and they are given in order\n"
-                f"  write {name} as one parameter, before any *"
+                f"{f.__name__} has the {parameter.kind.description} parameter {name}\n"
+                "  a program takes a fixed number of positional arguments\n"
+                f"  write {name} as a plain parameter, before any *"
             )
             raise at_function(f, message)
         if parameter.default is not parameter.empty:
             message = (
-                f"parameter {name} of {f.__name__} has a default\n"
-                "  a program has so many arguments, and all are given when it runs\n"
-                f"  leave out = {shown(parameter.default)}, or write the number where it is used"
+                f"parameter {name} of {f.__name__} has a default value\n"
+                "  every argument of a program is given when it runs\n"
+                f"  remove `= {shown(parameter.default)}`, or write the value where it is used"
             )
             raise at_function(f, message)
         hint = hints.get(name)
@@ -127,7 +132,7 @@ def annotated(f: Callable[..., Any]) -> tuple[list[Param], frozenset[str], Type 
         if not isinstance(hint, Type):
             message = (
                 f"parameter {name} of {f.__name__} needs a type\n"
-                "  programs are typed: a kernel is made for the shapes that they say\n"
+                "  kernels are generated for the types of the parameters\n"
                 f"  write {name}: lp.array(lp.f32, 100), or {name}: lp.f32 for a number"
             )
             raise at_function(f, message)
@@ -136,7 +141,7 @@ def annotated(f: Callable[..., Any]) -> tuple[list[Param], frozenset[str], Type 
     if declared is not None and not isinstance(declared, Type):
         message = (
             f"the result of {f.__name__} is declared as {declared!r}\n"
-            "  that is no type of the language\n"
+            "  this is not a type of the language\n"
             "  write -> lp.array(lp.f32, 100), -> lp.f32 for a number, or nothing"
         )
         raise at_function(f, message)
@@ -146,9 +151,9 @@ def annotated(f: Callable[..., Any]) -> tuple[list[Param], frozenset[str], Type 
 def program(f: Callable[..., Any] | None = None) -> Program:
     """A Python function with typed parameters as a program.
 
-    The function is called once, with expressions for its parameters, and gives an expression, a
-    number or a tuple of them. What it uses more than once is computed once. Where it says the type
-    of its result (`-> lp.array(lp.f32, 8)`), that is checked, and numbers take their types from it.
+    The function is called once, with expressions for its parameters, and returns an expression,
+    a number or a tuple of them. What it uses more than once is computed once. A declared result
+    type (`-> lp.array(lp.f32, 8)`) is checked, and numbers take their types from it.
 
     The program can be called with arrays: `dot(x, y)` computes its meaning in numpy, as
     `lp.evaluate` does. `lp.compile(dot)` gives a kernel.
@@ -161,8 +166,10 @@ def program(f: Callable[..., Any] | None = None) -> Program:
     3.0
     """
     if not callable(f) or isinstance(f, type):
-        message = f"lp.program is given {shown(f)}\n  a program is a function of arrays\n"
-        raise TypeRefused(message + "  write @lp.program over a def")
+        message = (
+            f"lp.program needs a function, got {shown(f)}\n  a program is a function of arrays\n"
+        )
+        raise TypeRefused(message + "  write @lp.program above a def")
     params, constants, declared = annotated(f)
     around = TRACE.set(None)
     try:
@@ -185,11 +192,12 @@ def program(f: Callable[..., Any] | None = None) -> Program:
 def check_scopes(f: Callable[..., Any], made: Lambda) -> None:
     """Refuse what Python code has carried out of the function whose parameter it needs."""
     if made.free:
-        names = ", ".join(sorted(plain_name(p.name) for p in made.free))
+        names = sorted(plain_name(p.name) for p in made.free)
         message = (
-            f"{f.__name__} uses {names} outside of the function whose parameter it is\n"
-            "  it is an element that a word goes over, and is there in that function only\n"
-            "  return what is needed from that function, or write the use inside it"
+            f"{f.__name__} uses {', '.join(names)} outside the function that defines "
+            f"{'it' if len(names) == 1 else 'them'}\n"
+            "  a parameter is defined only inside its own function\n"
+            "  use it there, or return what is needed from there"
         )
         raise at_function(f, message)
 
@@ -198,8 +206,8 @@ def check_result(f: Callable[..., Any], declared: Type, given: Type) -> None:
     """Refuse a result of another type than is declared."""
     if same_shape(declared, given) is None or str(declared) != str(given):
         message = (
-            f"{f.__name__} gives {show_type(given)}\n"
-            f"  it is declared to give {show_type(declared)}\n"
-            "  write the type that it gives, or lp.convert"
+            f"{f.__name__} returns {show_type(given)}\n"
+            f"  its declared result is {show_type(declared)}\n"
+            "  declare the type that it returns, or convert the result with lp.convert"
         )
         raise at_function(f, message)

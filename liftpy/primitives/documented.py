@@ -80,7 +80,7 @@ def check(
     except TypeError as error:
         if stage and any(isinstance(a, Expr) for a in args):
             raise written(name, signature) from error
-        what = f"`lp.{name}` is called with other arguments than it takes"
+        what = f"`lp.{name}` is called with the wrong arguments"
         remedy = f"write lp.{name}{call_of(signature)}"
         raise TypeRefused(f"{what}\n  {error}\n  {remedy}") from error
     for parameter in bound.arguments:
@@ -90,11 +90,13 @@ def check(
             if stage:
                 raise written(name, signature)
             what = f"`{parameter}` of lp.{name} cannot be an expression"
-            why = "a size is a number or a variable" if kind in SIZES else "it is a function"
+            why = "it is a size: a number or a variable" if kind in SIZES else "it is a function"
             raise TypeRefused(f"{what}\n  {why}\n  write lp.{name}{call_of(signature)}")
         if kind == "float" and not is_number(value):
-            what = f"`{parameter}` of lp.{name} is a number, not {type(value).__name__}"
-            raise TypeRefused(f"{what}\n  it is fixed when the program is written\n  such as 0.0")
+            what = f"`{parameter}` of lp.{name} must be a number, got {type(value).__name__}"
+            raise TypeRefused(
+                f"{what}\n  it is fixed when the program is written\n  write a number such as 0.0"
+            )
 
 
 def call_of(signature: inspect.Signature) -> str:
@@ -109,6 +111,8 @@ def call_of(signature: inspect.Signature) -> str:
 
 def written(name: str, signature: inspect.Signature) -> TypeRefused:
     """The refusal of an array among the arguments of a stage."""
-    why = "a stage is applied with `>>`: its arguments are what stands in its parentheses"
+    why = "a stage is applied to its array with `>>`"
     remedy = f"write xs >> lp.{name}{call_of(signature)}"
-    return TypeRefused(f"`lp.{name}` is given an array in its parentheses\n  {why}\n  {remedy}")
+    return TypeRefused(
+        f"`lp.{name}` does not take an array in its parentheses\n  {why}\n  {remedy}"
+    )

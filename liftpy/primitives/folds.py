@@ -58,7 +58,7 @@ def spread(value: float, t: Type) -> Expr:
     if isinstance(t, TupleType):
         return Tuple(tuple(spread(value, e) for e in t.elements))
     if isinstance(t, ArrayType | VectorType):
-        message = f"{value} cannot begin a fold to {t}: give an array"
+        message = f"a fold to {t} cannot start with {value}: give an array"
         raise TypeRefused(message)
     return Literal(cast_literal(value, t), t)
 
@@ -76,7 +76,7 @@ def starts(init: Start, one: Type) -> Iterator[Callable[[], Expr]]:
             )
         )
     elif not is_number(init):
-        message = f"a fold cannot begin with {shown(init)}: give a number, an expression or a tuple"
+        message = f"a fold cannot start with {shown(init)}: give a number, an expression or a tuple"
         raise TypeRefused(message)
     elif isinstance(plain(init), bool):
         yield lambda: Literal(plain(init), BOOL)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
-from liftpy.errors import LiftError, TypeRefused
+from liftpy.errors import LiftError, TypeRefused, plural
 from liftpy.ir.caller import Spot, beginning, locate, raised_at, user_frames
 from liftpy.ir.expr import (
     Expr,
@@ -52,7 +52,7 @@ def function(f: Callee, types: tuple[Type, ...]) -> Lambda:
         return user_function(f, types)
     if not callable(f):
         given = f"an expression of type {f.type}" if isinstance(f, Expr) else repr(f)
-        message = f"a function is needed here, not {given}: such as `lambda x: x + 1`, or `lp.add`"
+        message = f"a function is needed here, not {given}: write `lambda x: x + 1`, or `lp.add`"
         raise TypeRefused(message)
     names = parameter_names(f, types)
     if len(names) == len(types):
@@ -61,8 +61,8 @@ def function(f: Callee, types: tuple[Type, ...]) -> Lambda:
         return bind(["".join(names)], types, unpacking(f))
     given = ", ".join(map(str, types))
     message = (
-        f"a function of {len(types)} value(s) is needed here, "
-        f"this one takes {len(names)}: {', '.join(names)}\n  it is given {given}\n"
+        f"a function of {plural(len(types), 'argument')} is needed here, "
+        f"this one takes {len(names)}: {', '.join(names)}\n  it is applied to {given}\n"
         f"  write lambda {', '.join('xyz'[: len(types)])}: ..."
     )
     raise TypeRefused(message)
@@ -75,7 +75,7 @@ def user_function(f: UserFun, types: tuple[Type, ...]) -> Lambda:
     except TypeRefused as error:
         if "\n" not in str(error):
             given, names = ", ".join(map(str, types)), ", ".join("xyz"[: len(types)])
-            error.args = (f"{error}\n  it is given {given}\n  write lambda {names}: ...",)
+            error.args = (f"{error}\n  it is applied to {given}\n  write lambda {names}: ...",)
         raise
 
 
@@ -140,8 +140,8 @@ def too_deep() -> TypeRefused:
     """The refusal of a program that Python's stack is too small for."""
     return TypeRefused(
         "the program is nested too deep\n"
-        f"  Python's stack of {sys.getrecursionlimit()} calls is used up: by a function that calls"
-        " itself without end, or by hundreds of operations one on the other\n"
+        f"  Python's limit of {sys.getrecursionlimit()} nested calls is reached: by a function that"
+        " calls itself without end, or by hundreds of nested operations\n"
         "  write lp.iterate(times, f), or a fold: xs >> lp.reduce(f, init)"
     )
 
@@ -198,9 +198,9 @@ def guessed(holes: Holes[Spot | None], number: int) -> TypeRefused:
     """The refusal of a number of which nothing says whether it is whole."""
     other = holes.guesses[number]
     error = TypeRefused(
-        f"a number could be {other} or f32\n"
-        f"  both branches are numbers, the condition compares {other}, and nothing else says it\n"
-        f"  write lp.convert(1, lp.{other}), or the program's result: -> lp.array(lp.{other}, n)"
+        f"the type of a number is ambiguous: {other} or f32\n"
+        f"  both branches are plain numbers, and the condition compares {other}\n"
+        f"  write lp.convert(1, lp.{other}), or declare the result: -> lp.array(lp.{other}, n)"
     )
     locate(error, holes.places[number])
     return error
@@ -215,8 +215,8 @@ def section(f: Callable[[Expr], Expr], types: tuple[Type, ...]) -> Lambda:
     """A section as a function of `_`."""
     if len(types) != 1:
         message = (
-            f"a function of {len(types)} values is needed here, a section takes one\n"
-            f"  it is given {', '.join(map(str, types))}\n"
+            f"a function of {len(types)} arguments is needed here, a section takes one argument\n"
+            f"  it is applied to {', '.join(map(str, types))}\n"
             f"  write lambda {', '.join('xyz'[: len(types)])}: ..."
         )
         raise TypeRefused(message)
@@ -230,8 +230,8 @@ def eta(f: UserFun, types: tuple[Type, ...]) -> Lambda:
         return bind(names, types, f.applied)
     if len(types) == 1 and isinstance(types[0], TupleType) and len(types[0].elements) == len(names):
         return bind(["_"], types, lambda pair: f.applied(*pair))
-    message = f"a function of {len(types)} value(s) is needed here, {f.name} takes {len(names)}"
-    raise TypeRefused(message)
+    wanted = plural(len(types), "argument")
+    raise TypeRefused(f"a function of {wanted} is needed here, {f.name} takes {len(names)}")
 
 
 def result(f: Callable[..., Any], value: Any) -> Expr:
@@ -253,13 +253,13 @@ def expression(value: Any) -> Expr:
         return open_literal(plain(value))
     if value is None:
         message = (
-            "an embedded function returned nothing\n  Python gives None then\n  write `return`"
+            "an embedded function returned None\n  a function without `return` returns None\n"
+            "  return an expression"
         )
         raise TypeRefused(message)
     message = (
         f"an embedded function must return an expression, not {shown(value)}\n"
-        "  expressions are parameters, what words and operators make of them, numbers, and tuples "
-        "of these"
+        "  expressions are parameters, numbers, results of words and operators, and tuples of these"
     )
     raise TypeRefused(message)
 
@@ -270,7 +270,7 @@ def element(xs: Expr) -> tuple[Type, ...]:
         return (xs.type.element,)
     message = (
         f"an array is needed here, this is {xs.type}\n"
-        "  the word goes over the elements of an array\n"
-        "  operators and functions of scalars, such as lp.exp, are applied to a scalar itself"
+        "  the word is applied to the elements of an array\n"
+        "  apply operators and scalar functions, such as lp.exp, to the scalar itself"
     )
     raise TypeRefused(message)

@@ -18,7 +18,7 @@ MOST = 2**31  # so that every index is an i32
 
 @dataclass(frozen=True)
 class Generate(Primitive):
-    """An array made from its indices. An index is an i32, or a number of the type that `f` names.
+    """An array computed from its indices. An index is an i32, or has the parameter type of `f`.
 
     generate(length, f) : [b]length        element i is f(i)
     """
@@ -34,7 +34,9 @@ class Generate(Primitive):
     def type_of(self) -> Type:
         (index,) = self.f.params
         if not isinstance(index.type, ScalarType) or index.type == BOOL:
-            message = f"generate gives its function an index, a number: it cannot be {index.type}"
+            message = (
+                f"the function of generate cannot take {index.type}: it is applied to an index"
+            )
             raise TypeRefused(message)
         return ArrayType(self.f.body.type, self.length)
 

@@ -23,7 +23,7 @@ class Iterate(Primitive):
 
     name: ClassVar[str] = "iterate"
     by_definition: ClassVar[Mapping[str, str]] = {
-        "0 <= times": "nothing is done fewer times than never"
+        "0 <= times": "a function cannot be applied fewer than 0 times"
     }
     f: Lambda
     times: Nat

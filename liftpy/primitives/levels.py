@@ -36,15 +36,13 @@ def misplaced(level: Level, above: Sequence[Level]) -> str | None:
     kind, dim = level
     if kind is MapWrg and (MapLcl, dim) in above:
         return (
-            f"{word(level)} stands inside a mapLcl({dim}): "
-            "work-groups hold work-items, not the reverse"
+            f"{word(level)} is inside a mapLcl({dim}): work-groups hold work-items, not the reverse"
         )
     if level in above:
-        return f"{word(level)} stands inside another {word(level)}"
+        return f"{word(level)} is inside another {word(level)}"
     if kind is MapLcl and (MapWrg, dim) not in above:
         return (
-            f"{word(level)} stands outside every mapWrg({dim}): "
-            f"put it inside one, or use mapGlb({dim})"
+            f"{word(level)} is outside every mapWrg({dim}): put it inside one, or use mapGlb({dim})"
         )
     if any((kind is MapGlb) != (other is MapGlb) for other, _ in above):
         return (

@@ -103,8 +103,8 @@ class SlideSeq(Primitive):
 
     name: ClassVar[str] = "slideSeq"
     by_definition: ClassVar[Mapping[str, str]] = {
-        "1 <= size": "a window has an element",
-        "step <= size": "what windows share stays in registers",
+        "1 <= size": "a window has at least one element",
+        "step <= size": "elements that windows share stay in registers",
     }
     f: Lambda
     size: Nat
@@ -151,7 +151,7 @@ class MapVec(Primitive):
     """
 
     name: ClassVar[str] = "mapVec"
-    unconditional: ClassVar[str] = "whoever made the vector was asked for its width"
+    unconditional: ClassVar[str] = "its width was checked where the vector was made"
     f: Lambda
 
     def parameter_types(self, xs: Type) -> tuple[Type, ...]:
@@ -159,7 +159,9 @@ class MapVec(Primitive):
 
     def type_of(self, xs: Type) -> Type:
         if isinstance(self.f.body.type, ArrayType | VectorType):
-            message = f"mapVec needs a function to scalars, this one gives {self.f.body.type}"
+            message = (
+                f"mapVec needs a function that returns scalars; this one returns {self.f.body.type}"
+            )
             raise TypeRefused(message)
         return VectorType(self.f.body.type, vector_of(self.name, xs).width)
 
@@ -178,7 +180,7 @@ class ReduceVec(Primitive):
     """
 
     name: ClassVar[str] = "reduceVec"
-    unconditional: ClassVar[str] = "whoever made the vector was asked for its width"
+    unconditional: ClassVar[str] = "its width was checked where the vector was made"
     f: Lambda
 
     def parameter_types(self, init: Type, xs: Type) -> tuple[Type, ...]:
@@ -206,7 +208,7 @@ class Memory(Primitive):
     toGlobal, toStreamed, toLocal, toPrivate : a -> a
     """
 
-    unconditional: ClassVar[str] = "the value stays what it is"
+    unconditional: ClassVar[str] = "the value does not change"
 
     def type_of(self, x: Type) -> Type:
         return x

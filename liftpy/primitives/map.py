@@ -28,7 +28,9 @@ class Map(Primitive):
     """
 
     name: ClassVar[str] = "map"
-    unconditional: ClassVar[str] = "a function is applied to any element there is, also to none"
+    unconditional: ClassVar[str] = (
+        "a function is applied to however many elements there are, even none"
+    )
     f: Lambda
 
     def parameter_types(self, xs: Type) -> tuple[Type, ...]:

@@ -37,7 +37,7 @@ class Pad(Primitive):
             if (
                 why := "it is neither 0 nor 1" if truth else misfit(self.value, scalar)
             ) is not None:
-                raise TypeRefused(f"pad with {self.value:g} does not fit {scalar}: {why}")
+                raise TypeRefused(f"the value {self.value:g} of pad does not fit {scalar}: {why}")
         return ArrayType(known.element, self.left + known.length + self.right)
 
     def requires(self, xs: Type) -> Iterator[Constraint]:
@@ -147,7 +147,7 @@ class PadMirror(PadInside):
 
 @dataclass(frozen=True)
 class PadWrap(PadInside):
-    """The array again and again on both sides; negative amounts crop.
+    """The array repeated periodically on both sides; negative amounts crop.
 
     padWrap(left, right) : [a]n -> [a](left + n + right)        element i is xs[(i - left) mod n]
     """

@@ -19,8 +19,8 @@ def keeps(name: str, given: Type, accumulator: Type) -> Iterator[Constraint]:
     """That a step gives what it is given."""
     if same_shape(given, accumulator) is None:
         message = (
-            f"{name} needs a function to {accumulator}, the accumulator's type; "
-            f"this one gives {given}"
+            f"{name} needs a function that returns {accumulator}, the accumulator's type; "
+            f"this one returns {given}"
         )
         raise TypeRefused(message)
     yield from sizes_agree(given, accumulator)
@@ -34,7 +34,9 @@ class Reduce(Primitive):
     """
 
     name: ClassVar[str] = "reduce"
-    unconditional: ClassVar[str] = "only that the function gives what init is, if it has sizes"
+    unconditional: ClassVar[str] = (
+        "only that sizes in the type of init and of the function's result agree"
+    )
     f: Lambda
 
     def parameter_types(self, init: Type, xs: Type) -> tuple[Type, ...]:

@@ -13,7 +13,7 @@ from liftpy.primitives.documented import word
 def select(condition: Expr, then: Any, otherwise: Any) -> Expr:
     """`then` where the condition holds, else `otherwise`: `(bool, a, a) -> a`, of scalars.
 
-    Both are computed. Numbers take the type of the other, or of where the result goes.
+    Both values are computed. A number takes the type of the other value, or of the context.
 
     >>> lp.evaluate(lp.iota(4) >> lp.map(lambda i: lp.select(i < 2, 0, i))).tolist()
     [0, 0, 2, 3]
@@ -33,7 +33,7 @@ def sqrt(x: Expr) -> Expr:
 
 @word()
 def exp(x: Expr) -> Expr:
-    """E to the power of a float; `np.exp` is the same.
+    """The exponential of a float; `np.exp` is the same.
 
     >>> lp.evaluate(lp.full(1, 0.0) >> lp.map(lp.exp)).tolist()
     [1.0]
@@ -83,7 +83,7 @@ def tanh(x: Expr) -> Expr:
 
 @word()
 def power(x: Any, y: Any) -> Expr:
-    """A float to the power of another; `x ** y` writes whole powers out as products.
+    """A float to the power of another; `x ** y` turns whole powers into products.
 
     >>> lp.evaluate(lp.full(1, 2.0) >> lp.map(lambda x: lp.power(x, 3))).tolist()
     [8.0]
@@ -153,10 +153,10 @@ def unequal(x: Any, y: Any) -> Expr:
 
 @word()
 def convert(x: Any, t: ScalarType) -> Expr:
-    """A scalar as one of another type.
+    """A scalar converted to another type.
 
-    A float becomes a whole number by losing its fraction; what is out of range becomes the nearest
-    end of the type, NaN 0. A whole number that does not fit wraps around.
+    A float loses its fraction; out of range it becomes the nearest bound of the type, and NaN
+    becomes 0. A whole number that does not fit wraps around.
 
     >>> lp.evaluate(lp.iota(3) >> lp.map(lambda x: lp.convert(x, lp.f64) / 2)).tolist()
     [0.0, 0.5, 1.0]

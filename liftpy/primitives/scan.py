@@ -23,7 +23,9 @@ class Scan(Primitive):
     """
 
     name: ClassVar[str] = "scan"
-    unconditional: ClassVar[str] = "only that the function gives what init is, if it has sizes"
+    unconditional: ClassVar[str] = (
+        "only that sizes in the type of init and of the function's result agree"
+    )
     f: Lambda
 
     def parameter_types(self, init: Type, xs: Type) -> tuple[Type, ...]:

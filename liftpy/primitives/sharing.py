@@ -256,8 +256,8 @@ def shallow(expr: Expr, most: int = DEPTH) -> Expr:
     if height(expr) > most:
         message = (
             f"the expression is nested more than {most} levels deep\n"
-            "  an operator, a stage, a function and a part that is shared are a level each\n"
-            "  use lp.iterate for what repeats, or a reduction for a long sum"
+            "  each operator, stage, function and shared part is a level\n"
+            "  use lp.iterate for repetition, or a reduction for a long sum"
         )
         raise TypeRefused(message)
     return expr

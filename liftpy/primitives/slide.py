@@ -51,7 +51,7 @@ class Slide(Primitive):
 
 @dataclass(frozen=True)
 class SlideStrict(Slide):
-    """Overlapping windows, the last one of which ends where the array does.
+    """Overlapping windows, the last of which ends at the end of the array.
 
     slideStrict(size, step) : [a]n -> [[a]size]w        element (i, j) is xs[i*step + j]
                               w = (n - size) / step + 1;  n >= size;  step divides n - size
@@ -59,8 +59,8 @@ class SlideStrict(Slide):
 
     name: ClassVar[str] = "slideStrict"
     by_definition: ClassVar[Mapping[str, str]] = {
-        "step divides n - size": "no element is left over: that is what it says beyond `slide`",
-        "1 <= step": "`step divides n - size` says it too; this one makes the better message",
+        "step divides n - size": "no element is left over: this is its difference from `slide`",
+        "1 <= step": "`step divides n - size` implies it; this one gives a better message",
     }
 
     def requires(self, xs: Type) -> Iterator[Constraint]:

@@ -24,7 +24,7 @@ class Split(Primitive):
 
     name: ClassVar[str] = "split"
     by_definition: ClassVar[Mapping[str, str]] = {
-        "1 <= size": "`size divides n` says it too; this one makes the better message"
+        "1 <= size": "`size divides n` implies it; this one gives a better message"
     }
     size: Nat
 
@@ -57,7 +57,7 @@ class Join(Primitive):
 
     name: ClassVar[str] = "join"
     by_definition: ClassVar[Mapping[str, str]] = {
-        "1 <= m": "indices are divided by it, though an empty row leaves no index"
+        "1 <= m": "indices are divided by it, though an empty row has none"
     }
 
     def type_of(self, xss: Type) -> Type:

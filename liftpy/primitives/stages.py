@@ -63,7 +63,7 @@ def map(f: Callee) -> Section:  # noqa: A001  the language's own word
     """`f` on every element.
 
     `f` is a Python function, a stage such as `lp.transpose()`, or a user function. Over an array of
-    tuples it may take the components apart: `lambda x, y: x * y`.
+    tuples it may unpack the components: `lambda x, y: x * y`.
 
     >>> lp.evaluate(lp.iota(4) >> lp.map(lambda x: 2 * x + 1)).tolist()
     [1, 3, 5, 7]
@@ -73,7 +73,7 @@ def map(f: Callee) -> Section:  # noqa: A001  the language's own word
 
 @word(Reduce)
 def reduce(f: Callee, init: Start) -> Section:
-    """A left fold from `init`: `f` takes what has been made so far and an element.
+    """A left fold from `init`: `f` takes the accumulator and an element.
 
     `init` is an expression, or a number, which takes the type of the elements' scalars. With a
     function whose laws are declared (`lp.add`, `lp.fun`) it can be computed in parallel.
@@ -96,7 +96,7 @@ def scan(f: Callee, init: Start) -> Section:
 
 @word(Iterate)
 def iterate(times: NatLike, f: Callee) -> Section:
-    """`f` applied `times` times; where it changes the type, one call after the other.
+    """`f` applied `times` times; unrolled if it changes the type.
 
     >>> lp.evaluate(lp.iota(3) >> lp.iterate(2, lp.map(lambda x: 2 * x))).tolist()
     [0, 4, 8]
@@ -127,14 +127,14 @@ def fixed_times(times: Nat, given: Type, result: Type) -> int:
     """How often a function that changes the type is applied; that has to be a number."""
     if times.constant is None:
         message = (
-            f"iterate({times}) of a function from {given} to {result}: one that changes the type "
-            "is written out, so give a number"
+            f"iterate({times}) cannot repeat a function from {given} to {result}: a function that "
+            "changes the type is unrolled, so the count must be a number"
         )
         raise TypeRefused(message)
     if times.constant > WRITTEN_OUT:
         message = (
-            f"iterate({times}) of a function from {given} to {result}: one that changes the type "
-            f"is written out, {WRITTEN_OUT} times at most; one that keeps it may be a loop"
+            f"iterate({times}) cannot repeat a function from {given} to {result}: a function that "
+            f"changes the type is unrolled, at most {WRITTEN_OUT} times"
         )
         raise TypeRefused(message)
     return times.constant
@@ -223,7 +223,7 @@ def transpose() -> Section:
 
 @word(Reorder)
 def reorder(index: Index | Reorder, inverse: Index | None = None) -> Section:
-    """A permutation: `index` says where an element comes from, `inverse` where it goes.
+    """A permutation: `index` maps a position to its source, `inverse` a source to its position.
 
     Both are functions of a position, or terms over `lp.var("i")`; or one argument, made by
     `lp.stride`.
@@ -235,8 +235,8 @@ def reorder(index: Index | Reorder, inverse: Index | None = None) -> Section:
         return layout(index)
     if inverse is None:
         message = (
-            "reorder needs the inverse of its index function as well\n"
-            "  with it results can be written through the permutation\n"
+            "reorder also needs the inverse of its index function\n"
+            "  results are written through the inverse\n"
             "  write lp.reorder(index, inverse), or xs >> lp.gather(n, index)"
         )
         raise TypeRefused(message)
@@ -277,8 +277,8 @@ def generate(length: NatLike, f: Callee, index: ScalarType = I32) -> Expr:
 def let(*given: Any) -> Any:
     """Values bound once, to be used several times: `xs >> lp.let(f)`, `lp.let(xs, f)`.
 
-    The function takes as many parameters as there are values; it may stand first or last. A Python
-    variable says the same: what is used more than once is bound when the program is made.
+    The function takes one parameter per value, and is the first or the last argument. A Python
+    variable has the same effect: a value that is used more than once is bound once.
 
     >>> lp.evaluate(lp.let(lp.iota(3), lambda xs: lp.zip(xs, xs) >> lp.map(lp.mul))).tolist()
     [0, 1, 4]
@@ -287,8 +287,8 @@ def let(*given: Any) -> Any:
     values = [x for x in given if isinstance(x, Expr) or not callable(x)]
     if len(functions) != 1:
         message = (
-            f"lp.let takes values and one function of them, here are {len(functions)} functions\n"
-            "  the function is what the values are used in\n"
+            f"lp.let takes values and one function, got {len(functions)} functions\n"
+            "  the function takes the values and returns the result\n"
             "  write lp.let(value, lambda v: v * v), or value >> lp.let(lambda v: v * v)"
         )
         raise TypeRefused(message)

@@ -28,6 +28,7 @@ from liftpy.errors import (
     TypeRefused,
     UnknownName,
     a_few,
+    plural,
 )
 from liftpy.ir import show as printing
 from liftpy.ir.expr import (
@@ -168,7 +169,7 @@ MOST = 2**63 - 1
 #: How many of the names in sight a message lists.
 KNOWN = 40
 
-AGAIN = "leave one out, or give it another name"
+AGAIN = "remove one, or rename it"
 
 #: The function of a primitive that is asked for its parameter types before it has one.
 NO_FUNCTION = Lambda((), Literal(0, I32))
@@ -197,7 +198,7 @@ class Elaborator:
     def unknown(
         self, what: str, name: str, node: Node, known: Iterable[str], *why: str
     ) -> LiftError:
-        """An error for a name that nobody knows, with those that are like it."""
+        """An error for an unknown name, with known names that are similar."""
         names = sorted(set(known))
         near = difflib.get_close_matches(name, names, n=3)
         if near:
@@ -267,10 +268,11 @@ class Elaborator:
             other, node = self.holes.guesses[guess], self.holes.places[guess]
             digits = self.source.text[node.place.start : node.place.end]
             why = (
-                f"the condition compares {other}, and nothing says what the result is",
+                f"the condition compares {other}, and nothing determines the result's type",
                 f"write `{digits}{other}` or `{digits}f32`",
             )
-            raise self.refuse(TypeRefused, f"`{digits}` could be {other} or f32", node, *why)
+            what = f"the type of `{digits}` is ambiguous: {other} or f32"
+            raise self.refuse(TypeRefused, what, node, *why)
         made = self.settled(expr)
         for old, became, _ in list(self.holes.settled.values()):
             if id(old) in self.placed:
@@ -297,7 +299,7 @@ class Elaborator:
             raise self.refuse(SyntaxRefused, f"size `{node.name}` is declared twice", node, AGAIN)
         if node.low is not None and node.high is not None and node.low > node.high:
             why = f"{node.low} is above {node.high}", "write the smaller bound first"
-            raise self.refuse(SyntaxRefused, f"no number is a `{node.name}`", node, *why)
+            raise self.refuse(SyntaxRefused, f"the range of `{node.name}` is empty", node, *why)
         self.sizes[node.name] = var(node.name, node.low, node.high)
 
     def define(self, node: FunSyntax) -> None:
@@ -323,7 +325,8 @@ class Elaborator:
                     "law", declared.name, declared, ("associative", "commutative", "neutral")
                 )
             if (declared.value is None) == (declared.name == "neutral"):
-                what = f"`{declared.name}` with{'out' if declared.value is None else ''} a number"
+                takes = "needs a" if declared.value is None else "takes no"
+                what = f"`{declared.name}` {takes} number"
                 why = "write `associative`, `commutative` or `neutral 0`"
                 raise self.refuse(SyntaxRefused, what, declared, why)
             laws.append(Law(declared.name, declared.value))
@@ -348,7 +351,7 @@ class Elaborator:
             case ArraySyntax():
                 length = self.nat(node.length)
                 if length.constant is not None and length.constant < 1:
-                    what = f"a length of {length}"
+                    what = f"{length} is not a length"
                     raise self.refuse(TypeRefused, what, node.length, "a length is at least 1")
                 element = self.type(node.element)
                 return (VectorType if node.vector else ArrayType)(element, length)
@@ -383,8 +386,8 @@ class Elaborator:
     def bounded(self, size: Nat, node: Node) -> Nat:
         """A size, refused where it is a number that no index can be."""
         if size.constant is not None and abs(size.constant) > MOST:
-            what = "a size beyond 2^63"
-            why = f"indices are computed in 64 bits, and a size is at most {MOST}"
+            what = "this size is too large"
+            why = f"indices are 64-bit integers: a size is at most {MOST}"
             raise self.refuse(TypeRefused, what, node, why)
         return size
 
@@ -393,7 +396,7 @@ class Elaborator:
         left, right = self.nat(node.left, index), self.nat(node.right, index)
         divides = node.op in {*SIZE_ONLY, "%"}
         if divides and right.constant is not None and right.constant < 1:
-            what = f"a size is divided by {right}"
+            what = f"a size cannot be divided by {right}"
             raise self.refuse(SyntaxRefused, what, node.right, "divide by 1 or more")
         match node.op:
             case "+":
@@ -409,8 +412,8 @@ class Elaborator:
             case "/^":
                 return left.exact_div(right)
             case op:
-                what = f"`{op}` is not for sizes"
-                why = "sizes are divided by `//` (rounding down) or `/^` (exactly)"
+                what = f"`{op}` is not defined for sizes"
+                why = "divide sizes by `//` (rounding down) or `/^` (exactly)"
                 raise self.refuse(SyntaxRefused, what, node, why)
 
     def index_function(self, node: Syntax) -> Nat:
@@ -421,7 +424,7 @@ class Elaborator:
         name = node.params[0].name
         if name != INDEX and INDEX in self.sizes:
             for place in mentions(node.body, INDEX):
-                what = f"size `{INDEX}` cannot be told from the index here"
+                what = f"size `{INDEX}` has the same name as the index here"
                 raise self.refuse(SyntaxRefused, what, place, "give the size another name")
         return self.nat(node.body, {name: var(INDEX)})
 
@@ -431,7 +434,9 @@ class Elaborator:
         digits = node.value if isinstance(node, Minus) else node
         if not isinstance(digits, Number) or (whole and not digits.digits.isdigit()):
             what = f"a {'whole number' if whole else 'number'} is needed here"
-            raise self.refuse(SyntaxRefused, what, node, "such as 0" if whole else "such as 0.0")
+            raise self.refuse(
+                SyntaxRefused, what, node, f"write one such as {'0' if whole else '0.0'}"
+            )
         value = int(digits.digits) if whole else float(digits.digits)
         return -value if negative else value
 
@@ -468,12 +473,12 @@ class Elaborator:
             case Call():
                 return self.call(node, scope)
             case Arrow():
-                what = "a function stands where a value is needed"
-                why = "functions are arguments, as in `map(x => x + 1)`, or stages: `e |> (x => x)`"
+                what = "a value is needed here, not a function"
+                why = "use it as an argument, `map(x => x + 1)`, or as a stage, `e |> (x => x)`"
                 raise self.refuse(SyntaxRefused, what, node, why)
             case Typed():
-                what = "a type stands where only a value can"
-                why = "types are written at parameters: `(x: [4]f32) => body`"
+                what = "a value is needed here, not a type"
+                why = "a type is written after a parameter: `(x: [4]f32) => body`"
                 raise self.refuse(SyntaxRefused, what, node, why)
 
     def variable(self, node: Name, scope: Scope) -> Expr:
@@ -481,25 +486,30 @@ class Elaborator:
         binders = scope.get(node.name, ())
         if node.outer >= len(binders):
             if node.outer and binders:
-                what = f"`{node.name}` is bound {len(binders)} time(s) here"
-                why = f"{'^' * node.outer}{node.name} looks past {node.outer}"
+                what = f"`{'^' * node.outer}{node.name}` is not bound"
+                why = (
+                    f"{'^' * node.outer} skips {plural(node.outer, 'binding')} of `{node.name}`, "
+                    f"and there {'is' if len(binders) == 1 else 'are'} {len(binders)} here"
+                )
                 raise self.refuse(UnknownName, what, node, why)
             hints = self.as_function(node.name)
             raise self.unknown("variable", node.name, node, scope, *hints)
         found = binders[-1 - node.outer]
         if found in binders[len(binders) - node.outer :]:
-            what = f"`{'^' * node.outer}{node.name}` and the nearer `{node.name}` have one type"
-            why = "they cannot be told apart", "rename one of them"
+            what = (
+                f"`{'^' * node.outer}{node.name}` and the nearer `{node.name}` have the same type"
+            )
+            why = "they cannot be distinguished", "rename one of them"
             raise self.refuse(SyntaxRefused, what, node, *why)
         return found
 
     def as_function(self, name: str) -> tuple[str, ...]:
         """A hint for a name that is one of a function."""
         if name in PRIMITIVES:
-            return (f"as a function it is written `{usage(PRIMITIVES[name])}`",)
+            return (f"`{name}` is a word of the language: write `{usage(PRIMITIVES[name])}`",)
         if name in self.functions or name in WORDS:
             return (
-                f"`{name}` is a function: write `{name}(...)`, or give it to `map` or `reduce`",
+                f"`{name}` is a function: write `{name}(...)`, or pass it to `map` or `reduce`",
             )
         return ()
 
@@ -527,7 +537,7 @@ class Elaborator:
             value = sign * float(number.digits)
         lost = math.isinf(value) and number.digits != "inf"
         if (why := "it is infinite" if lost else misfit(value, kind)) is not None:
-            what = f"`{'-' * (sign < 0)}{number.digits}` is no {kind}"
+            what = f"`{'-' * (sign < 0)}{number.digits}` is not an {kind}"
             raise self.refuse(TypeRefused, what, node, why, bounds(kind))
         return Literal(cast_literal(value, kind), kind)
 
@@ -550,8 +560,8 @@ class Elaborator:
     def infix(self, node: Infix, scope: Scope) -> Expr:
         """An operator between two values."""
         if node.op in SIZE_ONLY:
-            what = f"`{node.op}` is for sizes"
-            why = f"it divides whole numbers ({SIZE_ONLY[node.op]}); values are divided by `/`"
+            what = f"`{node.op}` is defined only for sizes"
+            why = f"it divides whole numbers ({SIZE_ONLY[node.op]}); divide values by `/`"
             raise self.refuse(SyntaxRefused, what, node, why)
         left, right = node.left, node.right
         if node.op in {">", ">="}:
@@ -563,7 +573,7 @@ class Elaborator:
         """A scalar operator."""
         arity, _ = OPERATORS[op]
         if len(nodes) != arity:
-            what = f"`{op}` takes {arity} value(s), not {len(nodes)}"
+            what = f"`{op}` takes {plural(arity, 'argument')}, not {len(nodes)}"
             raise self.refuse(SyntaxRefused, what, node, f"write {op}({', '.join('abc'[:arity])})")
         if op == "select":
             args = (self.value(nodes[0], scope), *self.beside(nodes[1:], scope))
@@ -644,7 +654,7 @@ class Elaborator:
             return self.value(self.expanded(name, node.args, node, value=True), scope)
         fun = self.user_function(node.name)
         if len(fun.params) != len(node.args):
-            what = f"`{name}` takes {len(fun.params)} value(s), not {len(node.args)}"
+            what = f"`{name}` takes {plural(len(fun.params), 'argument')}, not {len(node.args)}"
             raise self.refuse(TypeRefused, what, node, signature(fun))
         if self.is_operation(node.name):
             values = self.beside(node.args, scope)
@@ -661,10 +671,10 @@ class Elaborator:
         """A primitive that is written with all its arguments in parentheses."""
         expected, taken = arguments(cls), printing.operands(cls)
         if not printing.is_called(cls):
-            what = f"`{cls.name}` is a stage"
+            what = f"`{cls.name}` is a stage, not a value"
             raise self.refuse(SyntaxRefused, what, node, f"write `{usage(cls)}`")
         if taken is not None and len(node.args) != len(expected):
-            what = f"`{cls.name}` takes {len(expected)} argument(s), not {len(node.args)}"
+            what = f"`{cls.name}` takes {plural(len(expected), 'argument')}, not {len(node.args)}"
             raise self.refuse(SyntaxRefused, what, node, f"write `{usage(cls)}`")
         static = self.statics(cls, node.args)
         rest = node.args[len(static) :]
@@ -721,7 +731,8 @@ class Elaborator:
         if name.quoted or word not in WORDS:
             fun = self.user_function(name)
             if args or len(fun.params) != 1:
-                what = f"`{word}` cannot be a stage with {len(args)} other value(s)"
+                given = plural(len(args) + 1, "argument")
+                what = f"as a stage, `{word}` gets {given}, but takes {len(fun.params)}"
                 why = signature(fun), f"call it: {word}({', '.join(p.name for p in fun.params)})"
                 raise self.refuse(TypeRefused, what, node, *why)
             (value,) = self.agree((operand,), [p.type for p in fun.params])
@@ -732,7 +743,8 @@ class Elaborator:
             return self.stage(self.expanded(word, args, node, value=False), operand, scope)
         arity, _ = OPERATORS[word]
         if args or arity != 1:
-            what = f"`{word}` takes {arity} value(s), a stage gives it one"
+            given = plural(len(args) + 1, "argument")
+            what = f"as a stage, `{word}` gets {given}, but takes {arity}"
             names = ", ".join("abc"[:arity])
             raise self.refuse(SyntaxRefused, what, node, f"write ({names}) => {word}({names})")
         return self.built(node, lambda: FunCall(ScalarOp(word), (operand,)), no_remedies)
@@ -744,14 +756,14 @@ class Elaborator:
         params = ("2", "0", "1") if known is None else known.params
         why = f"write `{head}{word}({', '.join(params)})`"
         if value == bool(head):
-            what = f"`{word}` is a {'stage' if head else 'value, not a stage'}"
+            what = f"`{word}` is a {'stage, not a value' if head else 'value, not a stage'}"
             raise self.refuse(SyntaxRefused, what, node, why)
         if known is None:
             axes = tuple(int(self.number(arg, whole=True)) for arg in args)
             text = self.built(node, lambda: permuted(axes), lambda: (why,))
             return expand(composition(text), {}, node.place)
         if len(args) != len(params):
-            what = f"`{word}` takes {len(params)} argument(s), not {len(args)}"
+            what = f"`{word}` takes {plural(len(params), 'argument')}, not {len(args)}"
             raise self.refuse(SyntaxRefused, what, node, why)
         return expand(composition(known.text), dict(zip(params, args, strict=True)), node.place)
 
@@ -766,7 +778,7 @@ class Elaborator:
         """A primitive applied to the arguments in its parentheses and to what flows into it."""
         expected = arguments(cls)
         if printing.is_called(cls) or len(args) != len(expected):
-            what = f"`{cls.name}` takes {len(expected)} argument(s) here, not {len(args)}"
+            what = f"`{cls.name}` takes {plural(len(expected), 'argument')} here, not {len(args)}"
             if printing.is_called(cls):
                 what = f"`{cls.name}` is not a stage"
             raise self.refuse(SyntaxRefused, what, node, f"write `{usage(cls)}`")
@@ -806,8 +818,8 @@ class Elaborator:
         for _ in range(count):
             self.written.append(node)
             if len(self.written) > WRITTEN_OUT:
-                what = f"functions that change the type are written out {WRITTEN_OUT} times in all"
-                why = "an `iterate` in an `iterate` repeats all that is in it"
+                what = f"functions that change the type are unrolled more than {WRITTEN_OUT} times"
+                why = "each `iterate` repeats those inside it"
                 raise self.refuse(TypeRefused, what, node, why, "iterate fewer times")
             function, exact = self.function(f, (x.type,), scope)
             make = functools.partial(applied, function, (x,), exact=exact)
@@ -922,12 +934,16 @@ class Elaborator:
     def section(self, node: Syntax, types: tuple[Type, ...], scope: Scope) -> Lambda:
         """A pipeline without a head, as a function of `_`."""
         if len(types) != 1:
-            what = f"a function of {len(types)} values is needed here, a section takes one"
+            what = (
+                f"a function of {len(types)} arguments is needed here, a section takes one argument"
+            )
             names = ", ".join("abc"[: len(types)])
             raise self.refuse(TypeRefused, what, node, f"write ({names}) => ...")
         for name in mentions(node, "_"):
-            what = "`_` is the value that flows through the section"
-            why = "a section cannot mention it: write x => ..., and give an outer `_` a name"
+            what = "`_` cannot be used in a section"
+            why = (
+                "it is the value the section is applied to: write x => ..., and rename an outer `_`"
+            )
             raise self.refuse(SyntaxRefused, what, name, why)
         param = Param("_", types[0])
         return Lambda((param,), self.stage(node, param, entered(scope, (param,))))
@@ -948,8 +964,10 @@ class Elaborator:
             inner = {**scope, **{n: (*scope.get(n, ()), part) for n, part in parts.items()}}
             return Lambda((pair,), self.value(node.body, inner)), False
         given = ", ".join(map(printing.show_type, types))
-        what = f"a function of {len(node.params)} value(s) is given {len(types)}: {given}"
-        raise self.refuse(TypeRefused, what, node, f"write a function of {len(types)} value(s)")
+        own = plural(len(node.params), "argument")
+        what = f"a function of {own} is applied to {len(types)}: {given}"
+        wanted = plural(len(types), "argument")
+        raise self.refuse(TypeRefused, what, node, f"write a function of {wanted}")
 
 
 def applied(function: Function, args: tuple[Expr, ...], *, exact: bool) -> Expr:

@@ -59,7 +59,9 @@ class Permutes(Everywhere):
         )
 
     def __str__(self) -> str:
-        return f"i -> {self.left} and i -> {self.inverse} undo each other below {self.right}"
+        return (
+            f"i -> {self.left} and i -> {self.inverse} are inverse to each other below {self.right}"
+        )
 
 
 @lru_cache(maxsize=256)
@@ -147,7 +149,7 @@ def swaps(axes: Sequence[int]) -> list[int]:
     if sorted(axes) != list(range(len(axes))) or len(axes) < 2:
         given = ", ".join(map(str, axes))
         message = (
-            f"permute({given}) is no permutation of dimensions: "
+            f"permute({given}) is not a permutation of dimensions: "
             f"give each of 0 .. {max(len(axes) - 1, 1)} once"
         )
         raise TypeRefused(message)

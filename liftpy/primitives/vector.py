@@ -63,7 +63,7 @@ class AsScalar(Primitive):
     """
 
     name: ClassVar[str] = "asScalar"
-    unconditional: ClassVar[str] = "whoever made the vectors was asked for their width"
+    unconditional: ClassVar[str] = "their width was checked where the vectors were made"
 
     def type_of(self, xs: Type) -> Type:
         known = array_of(self.name, xs)

@@ -41,7 +41,10 @@ class Section:
 
     def __call__(self, xs: Any) -> Expr:
         if not isinstance(xs, Expr):
-            message = f"a stage is given {xs!r}: it needs an expression, as in xs >> lp.join()"
+            message = (
+                f"a stage cannot be applied to {shown(xs)}: "
+                "it needs an expression, as in xs >> lp.join()"
+            )
             raise TypeRefused(message)
         try:
             return self.build(xs)
@@ -61,8 +64,9 @@ class Section:
         """`lp.join >> lp.map(f)`: a word that needs no arguments may stand without parentheses."""
         if is_stage(before):
             return before() >> self
-        what = f"{shown(before)} cannot be given to a stage"
-        raise refusal(what, "an array of the program is", "arrays are parameters: program(array)")
+        what = f"a stage cannot be applied to {shown(before)}"
+        why = "it needs an expression"
+        raise refusal(what, why, "make arrays parameters of the program: program(array)")
 
 
 def expression_of(value: Any) -> Expr:
@@ -70,8 +74,8 @@ def expression_of(value: Any) -> Expr:
     if isinstance(value, Expr):
         return value
     message = (
-        f"{shown(value)} is no array\n  words are applied to expressions\n"
-        "  write lp.full(n, value) for an array of one value; other arrays are parameters"
+        f"{shown(value)} is not an array of the program\n  words are applied to expressions\n"
+        "  write lp.full(n, value) for a constant array; make other arrays parameters"
     )
     raise TypeRefused(message)
 

@@ -155,7 +155,7 @@ def test_a_file_that_is_not_there_is_said(tmp_path):
         ):
             profile(name)
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(LiftError, match="cannot be read: it is no UTF-8 text"):
+    with pytest.raises(LiftError, match="cannot be read: it is not UTF-8 text"):
         profile(str(tmp_path / "bytes.toml"))
     os.mkfifo(tmp_path / "pipe.toml")
     with pytest.raises(LiftError, match="cannot be read: it is a pipe, not a file"):

@@ -157,7 +157,7 @@ assert all(map(is_recorded, RULES.values())), "a new layout voids a proof"
 try:
     lp.parse("def p(xs: [5]f32) = xs |> stretch(0)")
 except lp.LiftError as error:
-    assert "it asks that 1 <= 0" in str(error) and "stretch(times) : [a]n" in str(error)
+    assert "it requires that 1 <= 0" in str(error) and "stretch(times) : [a]n" in str(error)
 else:
     raise AssertionError("stretch(0) was not refused")
 """

@@ -55,4 +55,4 @@ def test_a_name_that_no_file_can_have_is_refused(tmp_path):
 
 def test_bytes_that_are_no_text_are_refused(tmp_path):
     (tmp_path / "a").write_bytes(b"\xff")
-    assert refusal(tmp_path / "a") == "it is no UTF-8 text (invalid start byte)"
+    assert refusal(tmp_path / "a") == "it is not UTF-8 text (invalid start byte)"

@@ -44,7 +44,7 @@ def test_what_cannot_be_written_whole_is_not_begun(tmp_path, there):
 def test_a_folder_in_the_place_of_a_file_keeps_the_others_as_they_were(tmp_path):
     (tmp_path / "b").mkdir()
     (tmp_path / "a").write_text("old")
-    with pytest.raises(LiftError, match=r"cannot be written: b is a folder there"):
+    with pytest.raises(LiftError, match=r"cannot be written: it has a folder named b"):
         write_files(tmp_path, {"a": b"1", "b": b"2"})
     assert listing(tmp_path) == ["a", "b"]
     assert (tmp_path / "a").read_text() == "old"
@@ -53,10 +53,10 @@ def test_a_folder_in_the_place_of_a_file_keeps_the_others_as_they_were(tmp_path)
 def test_what_does_not_fit_on_the_disk_is_not_begun(tmp_path, monkeypatch):
     usage = writing.shutil.disk_usage(tmp_path)
     monkeypatch.setattr(writing.shutil, "disk_usage", lambda _: usage._replace(free=3))
-    with pytest.raises(LiftError, match=r"4 bytes are needed, and the disk has room for 3"):
+    with pytest.raises(LiftError, match=r"4 bytes are needed, and the disk has 3 free"):
         write_files(tmp_path / "out", {"a": b"12", "b": b"34"})
     (tmp_path / "a").write_text("old")
-    with pytest.raises(LiftError, match=r"4 bytes are needed, and the disk has room for 3"):
+    with pytest.raises(LiftError, match=r"4 bytes are needed, and the disk has 3 free"):
         write_file(tmp_path / "a", b"1234")
     assert listing(tmp_path) == ["a"]
     assert (tmp_path / "a").read_text() == "old"
@@ -81,7 +81,7 @@ def test_a_pipe_gets_what_is_written(tmp_path):
 
 
 def test_a_folder_that_is_missing_is_said(tmp_path):
-    with pytest.raises(LiftError, match=r"there is no folder .*none, make it first"):
+    with pytest.raises(LiftError, match=r"there is no folder .*none: create it first"):
         write_file(tmp_path / "none" / "a", b"")
 
 

@@ -92,5 +92,5 @@ def test_windows_may_differ_in_each_dimension():
 
 
 def test_a_boundary_needs_two_amounts_for_each_dimension():
-    with pytest.raises(TypeRefused, match="pad_clamp2d needs 4 amounts, two for each dimension"):
+    with pytest.raises(TypeRefused, match="pad_clamp2d takes 4 amounts, two for each dimension"):
         lp.pad_clamp2d(1, 2, 3)

@@ -57,19 +57,19 @@ def test_zip_get_and_unzip_put_together_and_take_apart():
 
 REFUSED = {
     "map(x => x |> join)": "join needs an array",
-    "reduce((a, x) => zip(xs, xs), 0)": "to f32, the accumulator's type",
+    "reduce((a, x) => zip(xs, xs), 0)": "that returns f32, the accumulator's type",
     "mapVec(x => x)": "mapVec needs a vector",
     "reduceVec((a, x) => a, 0)": "reduceVec needs a vector",
     "unzip": "unzip needs an array of tuples",
     "get(0)": "needs a tuple",
     "asScalar": "asScalar needs an array of vectors",
-    "asVector(3)": "it asks that 3 divides 16",
-    "asVector(4)": "it asks that 4 divides 7",
-    "split(2)": "it asks that 2 divides 7",
+    "asVector(3)": "it requires that 3 divides 16",
+    "asVector(4)": "it requires that 4 divides 7",
+    "split(2)": "it requires that 2 divides 7",
     "transpose": "transpose needs an array",
-    "slide(8, 1)": "it asks that 8 <= 7",
-    "slide(0, 1)": "it asks that 1 <= 0",
-    "pad(-4, -3, 0)": "it asks that 1 <= 0",
+    "slide(8, 1)": "it requires that 8 <= 7",
+    "slide(0, 1)": "it requires that 1 <= 0",
+    "pad(-4, -3, 0)": "it requires that 1 <= 0",
 }
 
 

@@ -51,7 +51,9 @@ def test_a_number_takes_the_type_of_where_it_goes(text):
     ],
 )
 def test_where_an_f32_would_be_a_guess_the_number_is_pointed_at(text):
-    with pytest.raises(TypeRefused, match=r"(?s)`1` could be i32 or f32.*\^\n.*`1i32` or `1f32`"):
+    with pytest.raises(
+        TypeRefused, match=r"(?s)the type of `1` is ambiguous: i32 or f32.*\^\n.*`1i32` or `1f32`"
+    ):
         program(text)
 
 

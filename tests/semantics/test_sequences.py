@@ -114,7 +114,7 @@ def test_a_large_float_is_the_end_of_64_bits():
         (2**31, I32, "it is out of range"),
         (2**63 - 1, I64, None),
         (2**63, I64, "it is out of range"),
-        (1.5, I32, "it is not whole"),
+        (1.5, I32, "it is not a whole number"),
         (65504, F16, None),
         (65520, F16, "it is out of range"),
         (1e39, F32, "it is out of range"),

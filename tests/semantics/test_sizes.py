@@ -237,7 +237,7 @@ def test_witnesses_bear_their_outcome_out():
         ("size n: 1..2\ndef f(xs: [n]f32) = xs |> slide(3, 1)", "3 <= n\n  n: 1..2"),
         (
             "size n: 2..\ndef f(xs: [2*n]f32) = xs |> split(2) |> join |> slide(2*n + 1, 1)",
-            "asks that 2.n . 1 <= 2.n",
+            "requires that 2.n . 1 <= 2.n",
         ),
     ],
 )
