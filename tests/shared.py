@@ -41,6 +41,7 @@ from liftpy.explore.compiling import Compiler
 from liftpy.explore.measure import BENCH, BUILDING, COMPILING
 from liftpy.explore.messages import Ready, Unfit
 from liftpy.explore.process import Process
+from liftpy.explore.reference import Reference
 from liftpy.explore.space import Space
 from liftpy.ir.expr import Program
 from liftpy.opencl.driver import cl
@@ -70,8 +71,12 @@ def deriving_once() -> Generator[None]:
 
 @contextmanager
 def in_one_process(folder: Path) -> Generator[None]:
-    """Has binaries made once, which are in the folder, and no process for a worker."""
+    """Has binaries made once, which are in the folder, and no process for a worker.
+
+    Nor is the device kept busy before each look at whether it is disturbed.
+    """
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules[Reference.__module__], "WARM", 0.0)
         patch.setattr(Session, "_build", building_once(folder))
         patch.setattr(sys.modules[Process.__module__], "Process", started)
         yield

@@ -135,13 +135,17 @@ def allowed_sizes(name):
     """Sizes that satisfy the rule's conditions, large and prime ones first."""
     rule, _ = with_permutations(RULES[name])
     needed = [*hypotheses(rule), *(c for _, c in requirements(rule.right))]
-    allowed = [
-        at
-        for at in assignments(variables(rule), limit=20000)
-        if hold(needed, at)
-        and 0 < count(rule.left.type, at) <= 1500
-        and all(0 < count(p.type, at) <= 700 for p in rule.left.free)
-    ]
+
+    def small(at):
+        try:
+            return 0 < count(rule.left.type, at) <= 1500 and all(
+                0 < count(p.type, at) <= 700 for p in rule.left.free
+            )
+        except ZeroDivisionError:  # then a condition does not hold either
+            return False
+
+    tried = assignments(variables(rule), limit=20000)
+    allowed = [at for at in tried if small(at) and hold(needed, at)]
 
     def rank(at):
         long = any(length.value(at) > 8 for length in lengths(rule))

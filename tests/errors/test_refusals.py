@@ -8,6 +8,7 @@ import pytest
 
 from liftpy.errors import BuildFailed, LiftError
 from liftpy.opencl.devices import devices
+from liftpy.opencl.session import BUILD_OPTIONS
 from liftpy.semantics.sizes import parse
 from tests.errors.cases import CASES
 from tests.errors.sites import came_from, sites, traced
@@ -48,6 +49,7 @@ def outcome(tmp_path_factory, in_one_process):
         with traced(), pytest.MonkeyPatch.context() as patch:
             patch.chdir(folder)
             patch.setattr("sys.excepthook", print)
+            patch.setattr("tests.shared.PLAINLY", BUILD_OPTIONS)  # messages tell the options
             try:
                 CASES[name](folder)
             except LiftError as error:

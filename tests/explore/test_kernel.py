@@ -18,14 +18,14 @@ SHIFT = lp.parse("def shift(xs: [5]f32, by: f32) = xs |> map(x => x - by)")
 XS = np.arange(5, dtype=np.float32)
 
 
-@pytest.mark.parametrize("by", [np.float32(3), np.asarray(3, np.float32)], ids=["scalar", "array"])
-def test_a_number_may_be_a_numpy_scalar(runtime, by):
+@pytest.mark.parametrize("by", [np.float32(3), np.asarray(3, np.float32), 3.0, 3])
+def test_a_number_may_be_a_numpy_scalar_or_one_of_python(runtime, by):
     kernel = lp.compile(SHIFT, device=runtime)
     assert kernel(XS, by).tolist() == [-3, -2, -1, 0, 1]
     kernel.close()
 
 
-@pytest.mark.parametrize("by", [np.float64(3), 3.0])
+@pytest.mark.parametrize("by", [np.float64(3), np.int32(3), True])
 def test_a_number_of_another_type_is_refused(runtime, by):
     kernel = lp.compile(SHIFT, device=runtime)
     with pytest.raises(ArgumentRefused, match="parameter 'by' is f32"):
