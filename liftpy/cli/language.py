@@ -128,7 +128,7 @@ def constraint_lines(space: Space) -> Iterator[str]:
         for p in member.system.parameters:
             yield f"  {p.low} <= {p.name} <= {p.high}: {p.meaning}"
         for clause in member.system.clauses:
-            yield f"  {clause.constraint}    asked by {clause.asked_by}"
+            yield f"  {clause.constraint}    required by {clause.asked_by}"
 
 
 def show_memory(module: Module) -> None:
@@ -186,7 +186,7 @@ def derive(
             "--strategy",
             metavar="FAMILY",
             parser=one_of(FAMILIES, "family"),
-            help="A family of strategies; all of them.",
+            help="A family of strategies; by default all.",
         ),
     ] = None,
     steps: Annotated[
@@ -197,10 +197,10 @@ def derive(
     device: LimitsName = None,
     json: JsonFlag = False,
 ) -> None:
-    """The derivation: each rule applied, where, and what came out; one of each family.
+    """A derivation of each family: the rules applied, where, and the result.
 
-    Others of a family are named by their choices, `--set pad=copy`; with --json all are listed.
-    A derivation does not depend on a device or on sizes; with --device or --where, only those that
+    Choices name the others of a family, as in `--set pad=copy`; --json lists all.
+    A derivation does not depend on a device or on sizes; --device and --where select those that
     have a candidate there.
     """
     given = settings(set_)
@@ -253,7 +253,7 @@ def fitting(program: Program, given: Settings) -> list[Skeleton]:
             for name, word in mine.items():
                 known.setdefault(name, {})[word] = None
         listed = "; ".join(f"{name}: {', '.join(some)}" for name, some in known.items())
-        raise UnknownName(f"no derivation of {program.name} has {asked}; there are: {listed}")
+        raise UnknownName(f"no derivation of {program.name} has {asked}; available: {listed}")
     return found
 
 

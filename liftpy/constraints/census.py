@@ -64,12 +64,12 @@ LARGEST = "device largest buffer"
 TOTAL = "device global memory"
 
 FORMS: dict[type[Primitive], Asks | Silent] = {
-    MapSeq: Silent("a loop may take any number of steps, and holds nothing"),
+    MapSeq: Silent("a loop may take any number of steps, and holds no memory"),
     MapSeqUnroll: Asks((CODE,)),
     MapGlb: Silent("a launch may have any number of work-items, and the driver groups them"),
     MapWrg: Silent("a launch may have any number of work-groups"),
     MapLcl: Asks((WORK_GROUP,)),
-    MapVec: Silent("OpenCL has vectors of every width that `asVector` lets pass, on every device"),
+    MapVec: Silent("every device has vectors of each width that `asVector` allows"),
     ReduceSeq: Asks((PRIVATE, CODE)),
     ReduceSeqUnroll: Asks((PRIVATE, CODE)),
     ReduceVec: Silent("it folds the lanes of one vector, sixteen at most"),
@@ -91,10 +91,12 @@ DEVICE: dict[str, Asks | Silent] = {
     "platform": IDENTITY,
     "driver_version": IDENTITY,
     "ordinal": IDENTITY,
-    "type": Silent("what differs between processors and GPUs is in the limits"),
-    "opencl_c": Silent("all that is emitted is OpenCL C 1.2, which every device compiles"),
-    "compute_units": Silent("more groups than units wait, fewer leave units idle: that is speed"),
-    "vector_width": Silent("the driver splits wider vectors: that is speed"),
+    "type": Silent("the limits hold the differences between processors and GPUs"),
+    "opencl_c": Silent("all kernels are OpenCL C 1.2, which every device compiles"),
+    "compute_units": Silent(
+        "more groups than units wait, fewer leave units idle: only speed depends on it"
+    ),
+    "vector_width": Silent("the driver splits wider vectors: only speed depends on it"),
     "extensions": Silent("a program either has a scalar type or not: it is refused as a whole"),
     "profile": IDENTITY,
     "private_memory": Asks((PRIVATE,)),

@@ -88,10 +88,10 @@ class Graph:
         self.made += 1
         if self.made > NODE_LIMIT:
             raise ConstraintRefused(
-                f"the space of {', '.join(p.name for p in self.order)} is too tangled to count:"
-                f" more than {NODE_LIMIT} partial assignments differ."
+                f"the space of {', '.join(p.name for p in self.order)} cannot be counted:"
+                f" it has more than {NODE_LIMIT} different partial assignments."
                 " Draw with the sampler `incremental`, or narrow the ranges;"
-                " `liftpy space --uncounted` shows what the conditions leave of them"
+                " `liftpy space --uncounted` shows the ranges that the conditions leave"
             )
         return made
 

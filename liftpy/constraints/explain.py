@@ -26,7 +26,7 @@ WIDTH = 120  # characters shown of a condition
 EFFORT = 300_000  # values tried to see whether a condition is missed
 STEPS = 2_000_000  # for z3 to narrow down a clash, before every condition is tried in turn
 SMALLEST_SECONDS = 2.0  # to look for a clash of fewer conditions, or to see that there is none
-UNKNOWN = f"whether fewer do was not known within {SMALLEST_SECONDS:g} s"
+UNKNOWN = f"maybe not the fewest: the search ended after {SMALLEST_SECONDS:g} s"
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Explanation:
             return f"{shown} is possible: {points(self.completions)} of the space have it."
         lines = [f"{shown} is refused." if shown else "The space is empty."]
         if self.blameless:
-            lines = [f"There is no point, whatever {' and '.join(self.given)} may be."]
+            lines = [f"There is no point for any {' and '.join(self.given)}."]
         broken = [c for c in self.clashes if c.names <= self.blamed.keys()]
         if broken:
             lines += [f"Broken: {self.clash(c)}." for c in broken]
@@ -90,12 +90,12 @@ class Explanation:
             lines.append(f"These exclude each other{unknown}:")
             lines += [f"- {line}" for line in self.clash_lines()]
         if self.least_memory is not None:
-            lines.append(f"The least memory limit that can be kept is {self.least_memory} bytes.")
+            lines.append(f"The least possible memory limit is {self.least_memory} bytes.")
         for name, values in self.nearest:
             rest = " with the others kept" if len(self.given) > 1 else ""
             lines.append(f"{name}: {', '.join(map(str, values))} would work{rest}.")
         if self.example and not self.nearest:
-            lines.append(f"A point close by: {show(dict(self.example))}.")
+            lines.append(f"A nearby point: {show(dict(self.example))}.")
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
@@ -134,7 +134,7 @@ class Explanation:
     def clash(self, clause: Clause) -> str:
         """A condition with the given values put in."""
         mine = {n: v for n, v in self.blamed.items() if n in clause.names}
-        text = f"{shorten(str(clause.constraint))} (asked by {clause.asked_by_few})"
+        text = f"{shorten(str(clause.constraint))} (required by {clause.asked_by_few})"
         if not mine:
             return text
         if (denial := self.denial(clause)) is not None:
@@ -189,7 +189,7 @@ def check(system: ConstraintSystem, given: Mapping[str, int]) -> None:
     for name in given:
         if name not in system.by_name:
             names = ", ".join(p.name for p in system.parameters) or "none"
-            raise ConstraintRefused(f"there is no parameter {name}: this program has {names}")
+            raise ConstraintRefused(f"no parameter is named {name}: this program has {names}")
     if (why := out_of_range(system, given)) is not None:
         raise ConstraintRefused(why)
 
@@ -200,7 +200,7 @@ def out_of_range(system: ConstraintSystem, given: Mapping[str, int]) -> str | No
         parameter = system.by_name[name]
         if not parameter.low <= value <= parameter.high:
             return (
-                f"{name} = {value} is out of range: {name} ({parameter.meaning}) goes from"
+                f"{name} = {value} is out of range: {name} ({parameter.meaning}) ranges from"
                 f" {parameter.low} to {parameter.high}"
             )
     return None

@@ -75,7 +75,7 @@ def profile(name: str) -> Profile:
     """The profile of a name, or in a file.
 
     UnknownName where there is none, LiftError for a file that cannot be read, SyntaxRefused with
-    the line for one that is no profile.
+    the line for one that is not a profile.
     """
     if name.endswith(SUFFIX) or "/" in name:
         path = Path(name)
@@ -86,8 +86,8 @@ def profile(name: str) -> Profile:
             near = difflib.get_close_matches(name.casefold(), known, n=3)
             hint = f"; did you mean {' or '.join(near)}?" if near else ""
             raise UnknownName(
-                f"there is no profile '{name}'{hint}\n  there are {', '.join(known)}; a file of "
-                f"your own is named by its path, as {PROFILE}./board{SUFFIX}"
+                f"no profile is named '{name}'{hint}\n  known profiles: {', '.join(known)}; "
+                f"name a file of your own by its path, as in {PROFILE}./board{SUFFIX}"
             )
     text = read_text(path, MOST, what=f"the profile {path}")
     return read(text, path.stem if path.parent == FOLDER else name)
@@ -100,10 +100,12 @@ def read(text: str, name: str) -> Profile:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         reason, at = located(source, str(error))
-        what = f"the profile {name} is no TOML file"
+        what = f"the profile {name} is not a TOML file"
         raise source.refusal(SyntaxRefused, what, at, reason) from error
     except (RecursionError, ValueError) as error:  # brackets in brackets, a number of 5000 digits
-        what = f"the profile {name} cannot be read: it is nested too deeply, or a number too long"
+        what = (
+            f"the profile {name} cannot be read: it is nested too deeply, or has too long a number"
+        )
         why = (
             f"a limit is a table with a `value` and a `source`, such as `value = {example(SIZES)}`"
         )
@@ -132,15 +134,15 @@ def problems(source: Source, data: Mapping[str, Any]) -> Iterator[Problem]:
     for key in data:
         if key not in TEXTS and key not in LIMITS:
             near = difflib.get_close_matches(key, (*TEXTS, *LIMITS), n=1)
-            hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(LIMITS)}"
-            yield place_of(source, key), f"no limit is called `{key}`", hint
+            hint = f"did you mean `{near[0]}`?" if near else f"known limits: {', '.join(LIMITS)}"
+            yield place_of(source, key), f"no limit is named `{key}`", hint
     for key in TEXTS:
         if key not in data:
             yield Place(0, 1), f"it has no `{key}`", f'write `{key} = "..."` at its beginning'
         elif not isinstance(data[key], str):
-            yield place_of(source, key), f"`{key}` is no text", f'write `{key} = "..."`'
+            yield place_of(source, key), f"`{key}` is not a string", f'write `{key} = "..."`'
     if "type" in data and data["type"] not in get_args(Kind):
-        what = f"`{data['type']}` is no type of a device"
+        what = f"`{data['type']}` is not a device type"
         yield place_of(source, "type"), what, f"it is one of {', '.join(get_args(Kind))}"
     for key in LIMITS:
         if key not in data:
@@ -162,12 +164,12 @@ def problems_of_limit(source: Source, key: str, table: Any) -> Iterator[Problem]
             yield place_of(source, key), f"the limit `{key}` has no `{part}`", f"write {shape}"
     for part in parts:
         if part not in {"value", "source"}:
-            yield place_of(source, key, part), f"`{part}` is nothing of a limit", f"write {shape}"
+            yield place_of(source, key, part), f"a limit has no `{part}`", f"write {shape}"
     if "value" in parts and not fits(key, parts["value"]):
         what = f"the value of `{key}` cannot be {short(parts['value'])}"
-        yield place_of(source, key, "value"), what, f"write {wanted(key)}, as {example(key)}"
+        yield place_of(source, key, "value"), what, f"write {wanted(key)}, such as {example(key)}"
     if "source" in parts and not (isinstance(parts["source"], str) and parts["source"].strip()):
-        why = 'say who says so; where nobody does, `source = "assumed: ..."` with the reason'
+        why = 'name the document it is from; if there is none, write `source = "assumed: ..."`'
         yield place_of(source, key, "source"), f"the limit `{key}` has an empty source", why
 
 
@@ -189,7 +191,7 @@ def positive(value: Any) -> bool:
 def wanted(key: str) -> str:
     """What the value of a limit is, in words."""
     if key == EXTENSIONS:
-        return "the extensions that it has, in brackets"
+        return "a list of its extensions"
     return f"{'three whole numbers' if key == SIZES else 'a whole number'} from 1 to 2^63 - 1"
 
 

@@ -186,14 +186,14 @@ def ask(
     for clause in (*(c for p in system.parameters for c in ranges(p)), *system.clauses):
         formula = translate(clause, system, known, variables, context)
         if formula is None:
-            return Unknown(f"z3 has no words for: {clause.constraint}")
+            return Unknown(f"z3 cannot express: {clause.constraint}")
         label = f"clause {len(asked)}"
         asked[label] = clause
         solver.assert_and_track(formula, label)
     if denied is not None:
         formula = translate(denied, system, known, variables, context)
         if formula is None:
-            return Unknown(f"z3 has no words for: {denied.constraint}")
+            return Unknown(f"z3 cannot express: {denied.constraint}")
         solver.add(z3.Not(formula))
     check()
     solver.set("rlimit", steps)

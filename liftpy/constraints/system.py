@@ -64,7 +64,7 @@ class Clause:
         return dict(list(named.items())[:ASKERS_SHOWN])
 
     def __str__(self) -> str:
-        return f"{self.constraint} (asked by {self.asked_by_few})"
+        return f"{self.constraint} (required by {self.asked_by_few})"
 
 
 class Term:
@@ -242,7 +242,7 @@ class ConstraintSystem:
             if not clause.names <= known:
                 unknown = ", ".join(sorted(clause.names - known))
                 raise ConstraintRefused(
-                    f"the condition {clause} mentions {unknown}, which is no tuning parameter"
+                    f"the condition {clause} uses {unknown}, which is not a tuning parameter"
                     f" ({', '.join(sorted(known)) or 'there are none'}): give it a number"
                 )
 

@@ -72,14 +72,14 @@ class Wish:
                 seen[tuple(p for p in system.parameters if p.name in names)] = None
         if not seen:
             together = " and ".join(sorted(self.constraint.names()))
-            raise self.refusal("this condition bounds nothing", f"no skeleton has {together}")
+            raise self.refusal("this condition applies to no skeleton", f"none has {together}")
         if any(self.can_hold(parameters) for parameters in seen):
             return
         ranges: dict[str, list[Parameter]] = {}
         for parameter in (p for parameters in seen for p in parameters):
             ranges.setdefault(parameter.name, []).append(parameter)
         why = " and ".join(
-            f"{name} goes from {min(p.low for p in some)} to {max(p.high for p in some)}"
+            f"{name} ranges from {min(p.low for p in some)} to {max(p.high for p in some)}"
             for name, some in ranges.items()
         )
         raise self.refusal("no sizes satisfy this condition", why)
@@ -87,7 +87,7 @@ class Wish:
     def refusal(self, what: str, why: str) -> LiftError:
         """The error that it is refused, with its place."""
         if self.written is None:
-            return ConstraintRefused(f"nothing satisfies {self.asker}: {why}")
+            return ConstraintRefused(f"no value satisfies {self.asker}: {why}")
         source, place = self.written
         return source.refusal(ConstraintRefused, what, place, why)
 
@@ -136,9 +136,17 @@ def conjuncts(node: Syntax) -> Iterator[Syntax]:
 def condition(elaborator: Elaborator, node: Syntax) -> Constraint:
     """One comparison of sizes. `a % b == 0` is that `b` divides `a`."""
     if not isinstance(node, Infix) or node.op not in COMPARISONS:
-        why = JOINED if isinstance(node, Infix) and node.op == "or" else "compare two sizes"
+        why = (
+            JOINED
+            if isinstance(node, Infix) and node.op == "or"
+            else "a condition compares two sizes"
+        )
         raise elaborator.refuse(
-            SyntaxRefused, "this is no condition", node, why, "such as `kappa*sigma <= 64`"
+            SyntaxRefused,
+            "this is not a condition",
+            node,
+            why,
+            "write one such as `kappa*sigma <= 64`",
         )
     for name in names_in(node):
         if name.name not in elaborator.sizes:

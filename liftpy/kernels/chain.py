@@ -226,8 +226,8 @@ class _Cutter:
         times = expr.fun.times.constant
         if times is None or times > MOST_STEPS:
             message = (
-                f"iterateSeq({expr.fun.times}) would be a kernel for each time: "
-                f"it needs a number from 0 to {MOST_STEPS}"
+                f"iterateSeq({expr.fun.times}) needs a kernel for each iteration: "
+                f"give a number from 0 to {MOST_STEPS}"
             )
             raise TypeRefused(message)
         value = self.cut(expr.args[0])

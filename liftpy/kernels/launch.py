@@ -98,7 +98,8 @@ def _walk(expr: Expr, found: Demand, above: tuple[Level, ...]) -> None:
                 levels = [level for level, _ in above]
                 if MapWrg not in levels or MapLcl in levels or MapGlb in levels:
                     message = (
-                        "toLocal stands inside a mapWrg and outside every mapLcl: a group shares it"
+                        "toLocal must be inside a mapWrg and outside every mapLcl: "
+                        "a work-group shares its memory"
                     )
                     raise TypeRefused(message)
                 _check_storage(expr, (MapGlb, MapWrg), "toLocal")
@@ -215,7 +216,7 @@ def _check_storage(expr: Expr, levels: tuple[type[Primitive], ...], who: str) ->
         if isinstance(child, FunCall) and isinstance(child.fun, levels):
             message = (
                 f"{who} cannot hold the result of {child.fun.name}: "
-                "its memory is not shared that far"
+                "the work-items that compute it do not share this memory"
             )
             raise TypeRefused(message)
         _check_storage(child, levels, who)

@@ -88,7 +88,9 @@ def match(rule: Rule, expr: Expr, sizes: dict[str, Nat], hints: dict[str, Path])
         match_deferred(found)
         require(
             not (mentions_index(rule) and any(INDEX in s.names() for s in found.sizes.values())),
-            lambda: f"a size of the program is called {INDEX}, as the index of `reorder` is",
+            lambda: (
+                f"a size of the program is named {INDEX}, like the index of `reorder`: rename it"
+            ),
         )
         for assumption in rule.assuming:
             assume(assumption, found)
@@ -143,7 +145,7 @@ def match_expr(pattern: Expr, expr: Expr, found: Bindings, scope: Scope) -> None
                 if isinstance(value, ValueVar)
                 else value
             )
-            require(known == number, lambda: f"the value {known} asked for, found {number}")
+            require(known == number, lambda: f"expected the value {known}, found {number}")
         case Tuple(elements):
             if not isinstance(expr, Tuple) or len(expr.elements) != len(elements):
                 raise MismatchError("no tuple here")
@@ -173,11 +175,11 @@ def match_expr(pattern: Expr, expr: Expr, found: Bindings, scope: Scope) -> None
 def match_variable(pattern: Param, expr: Expr, found: Bindings, scope: Scope) -> None:
     """Bind an expression metavariable, or meet a variable that the rule binds."""
     if pattern in scope:
-        require(expr == scope[pattern], lambda: f"the rule asks for {pattern.name} here")
+        require(expr == scope[pattern], lambda: f"expected {pattern.name} here")
         return
     require(
         expr.free.isdisjoint(scope.values()),
-        lambda: f"{pattern.name} may not depend on an element of the map around it",
+        lambda: f"{pattern.name} must not depend on an element of the map around it",
     )
     known = found.exprs.setdefault(pattern.name, expr)
     require(known == expr, lambda: f"two different expressions for {pattern.name}")
@@ -193,7 +195,7 @@ def match_primitive(pattern: Primitive, primitive: Any, found: Bindings) -> None
             if found.values.setdefault(p.name, value) != value:
                 raise MismatchError(f"two different values for {p.name}")
         elif p != value:
-            raise MismatchError(f"{pattern.name} with {p} asked for, found {value}")
+            raise MismatchError(f"expected {pattern.name} with {p}, found {value}")
 
 
 def match_size(pattern: Nat, size: Nat, found: Bindings) -> None:
@@ -206,7 +208,7 @@ def match_size(pattern: Nat, size: Nat, found: Bindings) -> None:
         case _:
             found.deferred.append((pattern, size))
             return
-    require(known == size, lambda: f"{pattern} would be both {known} and {size}")
+    require(known == size, lambda: f"{pattern} cannot be both {known} and {size}")
 
 
 def metavariable(pattern: Nat) -> Atom | None:
@@ -234,7 +236,7 @@ def match_deferred(found: Bindings) -> None:
                 found.conditions.append(Divides(rest, size))
                 continue
         if missing := unbound - set(found.sizes):
-            raise MismatchError(f"nothing says what {min(missing)} is")
+            raise MismatchError(f"nothing determines {min(missing)}")
         if size_of(pattern, found) != size:
             raise MismatchError(f"{pattern} is not {size}")
 
@@ -261,7 +263,7 @@ def match_type(pattern: Type, t: Type, found: Bindings) -> None:
             for p, e in zip(pattern.elements, t.elements, strict=True):
                 match_type(p, e, found)
         case _:
-            require(pattern == t, lambda: f"{pattern} asked for, found {t}")
+            require(pattern == t, lambda: f"expected {pattern}, found {t}")
 
 
 def is_scalar(t: Type) -> bool:
@@ -323,7 +325,7 @@ def match_unknown(
     require(
         not left,
         lambda: (
-            f"{f.name} may only depend on {', '.join(dict.fromkeys(map(show_argument, args)))}, "
+            f"{f.name} can depend only on {', '.join(dict.fromkeys(map(show_argument, args)))}, "
             f"not on {min(p.name for p in left)}"
         ),
     )

@@ -97,7 +97,7 @@ def parameter(v: Var, meaning: str) -> Parameter:
     """A variable as a tuning size."""
     if v.low is None or v.high is None:
         message = (
-            f"the size {v.name} ({meaning}) has no range to be chosen from: "
+            f"the size {v.name} ({meaning}) has no range to choose from: "
             f"give it one, as in var({v.name!r}, 1, 64)"
         )
         raise RuleRefused(message)

@@ -52,7 +52,9 @@ NOWHERE = ValueVar("nowhere")
 def prove_primitive(name: str, steps: int = STEPS) -> Verdict:
     """Whether a primitive keeps its contract. `steps` limits each solver in each query."""
     if name not in PRIMITIVES:
-        raise UnknownName(f"there is no primitive {name}; there are {', '.join(PRIMITIVES)}")
+        raise UnknownName(
+            f"no primitive is named {name}; known primitives: {', '.join(PRIMITIVES)}"
+        )
     return prove_instance(*general(PRIMITIVES[name]), steps)
 
 

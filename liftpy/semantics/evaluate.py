@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from liftpy.errors import ArgumentRefused
+from liftpy.errors import ArgumentRefused, plural
 from liftpy.ir.denote import denote
 from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program
 from liftpy.ir.nat import Nat
@@ -58,7 +58,7 @@ def check_argument(
     """
     lengths = shape_of(t)
     if any(n.constant is None for n in lengths):
-        raise ArgumentRefused(f"{name} has the open type {t}: give its sizes numbers first")
+        raise ArgumentRefused(f"{name} has the type {t} with open sizes: give them numbers first")
     shape = (*outer, *map(int, lengths))
     while isinstance(t, ArrayType | VectorType):
         t = t.element
@@ -66,7 +66,7 @@ def check_argument(
         if not isinstance(value, tuple) or len(value) != len(t.elements):
             got = f"a tuple of {len(value)}" if isinstance(value, tuple) else type(value).__name__
             raise ArgumentRefused(
-                f"{name} needs a tuple of {len(t.elements)} arrays, one a component, got {got}"
+                f"{name} needs a tuple of {len(t.elements)} arrays, one per component, got {got}"
             )
         parts = zip(value, t.elements, strict=True)
         return tuple(
@@ -77,8 +77,8 @@ def check_argument(
     try:
         given = np.asarray(value if shape else typed(value, number))
     except ValueError as error:  # such as rows of different lengths
-        what = f"{name} needs numbers of shape {shape}, and is no array"
-        raise ArgumentRefused(f"{what}\n  {error}\n  write rows of one length") from error
+        what = f"{name} needs numbers of shape {shape}, and cannot be made an array"
+        raise ArgumentRefused(f"{what}\n  {error}\n  write rows of the same length") from error
     wanted = np.dtype(number)
     upcast = reader.dtype is not None and wanted.kind == given.dtype.kind == "f"
     if given.shape != shape or (given.dtype != wanted and not upcast):
@@ -96,8 +96,8 @@ def remedy(name: str, given: NDArray[Any], wanted: np.dtype[Any]) -> str:
     if wanted.kind == "i" and given.dtype.kind != "b":
         limits = np.iinfo(wanted)
         if not np.all((given >= limits.min) & (given <= limits.max)):
-            return f"\n  {wanted} has the numbers from {limits.min} to {limits.max}"
-    return f"\n  np.{wanted}({name}) converts"
+            return f"\n  {wanted} holds numbers from {limits.min} to {limits.max}"
+    return f"\n  convert it with np.{wanted}({name})"
 
 
 def check_arguments(
@@ -106,7 +106,8 @@ def check_arguments(
     """The environment of a program's body; ArgumentRefused if an argument does not fit."""
     if len(params) != len(arguments):
         names = ", ".join(p.name for p in params)
-        raise ArgumentRefused(f"{len(params)} argument(s) needed ({names}), got {len(arguments)}")
+        wanted = plural(len(params), "argument")
+        raise ArgumentRefused(f"{wanted} needed ({names}), got {len(arguments)}")
     return {
         p: leaf(check_argument(p.name, p.type, given, (), reader), p.type)
         for p, given in zip(params, arguments, strict=True)
@@ -124,7 +125,7 @@ def read_at(value: Value, t: Type, indices: Path, path: tuple[int, ...] = ()) ->
         return tuple(read_at(value[k], part, indices) for k, part in enumerate(t.elements))
     if isinstance(t, ArrayType | VectorType):
         if not indices:
-            raise ArgumentRefused(f"a point needs an index for each dimension, {t} is left")
+            raise ArgumentRefused(f"a point needs an index for each dimension: {t} remains")
         return read_at(value[indices[0]], t.element, indices[1:], path)
     return value
 
@@ -188,15 +189,15 @@ def evaluate(
     dtype: DTypeLike | None = None,
     sizes: sizing.Sizes | None = None,
 ) -> Any:
-    """What a program gives for arguments: an array, a number, or a tuple of them.
+    """The result of a program for arguments: an array, a number, or a tuple of them.
 
     An expression without parameters needs no arguments: `lp.evaluate(lp.iota(3))`.
 
-    Open sizes are read off the arrays; `sizes` gives those that the arrays leave open.
+    Open sizes are taken from the arrays; `sizes` gives those that the arrays do not determine.
 
-    Computes in the program's types, one rounding an operation as the program is written; with
-    `dtype` every float is that type from the arguments on. An array of tuples is a tuple of
-    arrays. A deadline (`liftpy.deadline`) is asked at every block and step of it.
+    Computes in the program's types, with one rounding per operation as written; with `dtype`,
+    every float has that type from the arguments on. An array of tuples is a tuple of arrays.
+    The deadline (`liftpy.deadline`) is checked at every block and step.
     """
     function = body_of(program, arrays, sizes)
     reader = NumpyReader(0, dtype)
@@ -219,7 +220,7 @@ def evaluate_at(
 ) -> Any:
     """The elements of the result at `points`, an integer array `[N, rank]`; see `evaluate`.
 
-    Of a result that has tuples, those of all components, or of the one that `component` leads to.
+    For a result with tuples: those of all components, or of the one at the path `component`.
     """
     function = body_of(program, arrays, sizes)
     reader = NumpyReader(0, dtype)

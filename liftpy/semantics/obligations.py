@@ -72,7 +72,7 @@ class Obligation:
         if self.breaks is not None:
             broken = self.condition.substitute(self.breaks).denial()
             text += f" ({spell(self.breaks)}: {broken})" if self.breaks else f" ({broken})"
-        return f"{text}, asked by {'; '.join(dict.fromkeys(a.asker for a in self.asked))}"
+        return f"{text}, required by {'; '.join(dict.fromkeys(a.asker for a in self.asked))}"
 
 
 def spell(sizes: Sizes) -> str:
@@ -267,13 +267,13 @@ def impossible(program: Program, refuted: Obligation, judged: Iterable[Obligatio
     names = names.union(*(c.names() for c in clashing))
     asked = refuted.asked[0]
     who = asked.who if asked.place is not None else asked.asker
-    what = f"{who} asks that {refuted.condition}, and no sizes satisfy it"
-    why = [f"with {c}" for c in clashing]
+    what = f"{who} requires that {refuted.condition}, and no sizes satisfy it"
+    why = [f"together with {c}" for c in clashing]
     if refuted.breaks:
         broken = refuted.condition.substitute(refuted.breaks).denial()
         why.append(f"for example {spell(refuted.breaks)}: {broken}")
     declared = ", ".join(show_range(n, *ranges[n]) for n in sorted(names & ranges.keys()))
-    why.append(f"the sizes are {declared}; change a range, or a number in the condition")
+    why.append(f"the declared sizes are {declared}; change a range, or a number in the condition")
     return refusal(program, TypeRefused, what, asked.place, *why)
 
 

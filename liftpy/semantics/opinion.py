@@ -110,13 +110,15 @@ def difference(meant: Any, referred: Any, path: str = "") -> str | None:
     """Where two nested lists differ, in words."""
     if isinstance(meant, list | tuple) and type(meant) is type(referred):
         if len(meant) != len(referred):
-            return f"length {len(meant)} is meant{at_path(path)}, the reference has {len(referred)}"
+            return (
+                f"the meaning has length {len(meant)}{at_path(path)}, the reference {len(referred)}"
+            )
         for k, (one, two) in enumerate(zip(meant, referred, strict=True)):
             if (words := difference(one, two, f"{path}[{k}]")) is not None:
                 return words
         return None
     same = meant == referred
-    return None if same else f"{meant} is meant{at_path(path)}, the reference has {referred}"
+    return None if same else f"the meaning is {meant}{at_path(path)}, the reference is {referred}"
 
 
 def at_path(path: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from liftpy.errors import ArgumentRefused, InternalError
+from liftpy.errors import ArgumentRefused, InternalError, plural
 from liftpy.ir.expr import (
     Expr,
     FunCall,
@@ -33,7 +33,9 @@ def reference(program: Program | Lambda, *arguments: Any) -> Any:
     """The result of a program as nested lists and tuples; arguments may be numpy arrays."""
     function = program.body if isinstance(program, Program) else program
     if len(function.params) != len(arguments):
-        raise ArgumentRefused(f"{len(function.params)} argument(s) needed, got {len(arguments)}")
+        raise ArgumentRefused(
+            f"{plural(len(function.params), 'argument')} needed, got {len(arguments)}"
+        )
     values = (plain(a) for a in arguments)
     return interpret(function.body, dict(zip(function.params, values, strict=True)), {})
 

@@ -188,7 +188,7 @@ def difference(rule: Rule, at: Sizes, read: FreeReader) -> tuple[str, str] | Non
     """The first obligation that fails at given sizes, and how, in the terms of a reader."""
     for primitive, condition in requirements(rule.right):
         if not hold([condition], at):
-            return REQUIRES, f"{primitive} asks that {condition}"
+            return REQUIRES, f"{primitive} requires that {condition}"
     pairs = same_shape(rule.left.type, rule.right.type)
     if pairs is None:
         return SIZES, f"the left side is {rule.left.type}, the right side {rule.right.type}"
@@ -262,7 +262,7 @@ def tried(rule: Rule) -> Rule:
     """A rule that was proved; InternalError if numbers refute it."""
     if (words := contradiction(rule)) is not None:
         raise InternalError(
-            f"rule {rule.name} was proved by the method '{rule.proof}', and numbers refute it"
-            f"\n  {words}\n  the proof method is not sound: nothing that it proved may be used"
+            f"rule {rule.name} was proved by the method '{rule.proof}', but an example refutes it"
+            f"\n  {words}\n  the method is not sound: no proof made by it may be used"
         )
     return rule

@@ -52,7 +52,7 @@ def closed(program: Program, sizes: Sizes | None = None) -> Program:
     if left := size_ranges(given):
         names = ", ".join(show_range(name, *ends) for name, ends in left.items())
         raise ConstraintRefused(
-            f"{program.name} has open sizes, and numbers are needed here: {names}\n"
+            f"{program.name} has open sizes, which need numbers here: {names}\n"
             f"  {how_to_give(left)}"
         )
     return given
@@ -98,15 +98,15 @@ def check(program: Program, name: str, value: object) -> None:
     low, high = ranges[name]
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise ConstraintRefused(
-            f"size {name} of {program.name} needs a whole number, not {value!r}: give one of"
+            f"size {name} of {program.name} needs a whole number, not {value!r}: its range is"
             f" {show_range(name, low, high)}"
         )
     number = int(value)  # pyright: ignore[reportArgumentType]  it has an __index__
     if (low is not None and number < low) or (high is not None and number > high):
         end = low if low is not None and number < low else high
         raise ConstraintRefused(
-            f"{program.name} cannot have {name} = {number}: size {show_range(name, low, high)}"
-            f" is declared\n  the nearest number is {end}"
+            f"{program.name} cannot have {name} = {number}: it declares size "
+            f"{show_range(name, low, high)}\n  the nearest number is {end}"
         )
 
 
@@ -114,7 +114,7 @@ def breaking(program: Program, broken: Asked, given: Sizes, asked: Sequence[Aske
     """The refusal of numbers that break a condition: Unsatisfiable."""
     mine = {name: given[name] for name in given if name in broken.condition.names()}
     who = broken.who if broken.place is not None else broken.asker
-    what = f"{spell(mine)} cannot be: {who} asks that {broken.condition}"
+    what = f"{spell(mine)} is not possible: {who} requires that {broken.condition}"
     why = [broken.condition.substitute(mine).denial()]
     for name in mine:
         near = nearest(program, name, given, asked)
@@ -122,7 +122,7 @@ def breaking(program: Program, broken: Asked, given: Sizes, asked: Sequence[Aske
         if near:
             why.append(f"{name}: {', '.join(map(str, near))} would work{kept}")
     if len(why) == 1:
-        why.append(f"no other number near for {' or '.join(mine)} alone would do")
+        why.append(f"no nearby number for {' or '.join(mine)} alone would work")
     return refusal(program, Unsatisfiable, what, broken.place, *why)
 
 
@@ -145,7 +145,7 @@ def nearest(program: Program, name: str, given: Sizes, asked: Iterable[Asked]) -
 
 
 def at_arrays(program: Program, arrays: Sequence[Any], sizes: Sizes | None = None) -> Program:
-    """The program with the numbers that the shapes of its arrays say, and those that are given.
+    """The program with the numbers that the shapes of its arrays determine, and those given.
 
     ArgumentRefused where shapes contradict each other or leave a size open.
     """
@@ -168,20 +168,22 @@ def at_arrays(program: Program, arrays: Sequence[Any], sizes: Sizes | None = Non
             mine = {n: known[n] for n in sorted(length.names() & known.keys())}
             left = " and ".join(sorted(length.names() - known.keys()))
             raise ArgumentRefused(
-                f"{program.name}: {where} has {number} elements, and {length} are needed: "
-                f"no whole {left} makes that{f' with {spell(mine)}' if mine else ''}"
+                f"{program.name}: {where} has {number} elements, and its length is {length}: "
+                f"no whole {left} gives {number}{f' with {spell(mine)}' if mine else ''}"
             )
         if length.names() <= known.keys() and length.value(known) != number:
-            mine = {n: known[n] for n in sorted(length.names())}
-            told = "".join(f"; {read[n]} says that {n} = {known[n]}" for n in mine if n in read)
+            told = ", ".join(
+                f"{n} = {known[n]}" + (f" from {read[n]}" if n in read else "")
+                for n in sorted(length.names())
+            )
             raise ArgumentRefused(
-                f"{program.name}: {where} has {number} elements, and {length} are needed: "
-                f"{length.value(known)} with {spell(mine)}{told}"
+                f"{program.name}: {where} has {number} elements, and its length {length} must be "
+                f"{length.value(known)} ({told})"
             )
     if left := [n for n in ranges if n not in known]:
         raise ArgumentRefused(
-            f"{program.name}: the shapes of its arrays do not say what {' and '.join(left)}"
-            f" {'is' if len(left) == 1 else 'are'}\n  {how_to_give(left)}"
+            f"{program.name}: the shapes of its arrays do not determine {' and '.join(left)}\n"
+            f"  {how_to_give(left)}"
         )
     return at_sizes(program, known)
 

@@ -259,7 +259,7 @@ class AccessReader(ByName):
     def of_index(self, index: Nat | int, t: Type) -> Value:
         """A number."""
         if not isinstance(t, ScalarType):
-            message = f"an index is no {t}"
+            message = f"an index is not of type {t}"
             raise InternalError(message)
         return FromIndex(nat(index), t)
 
@@ -305,7 +305,7 @@ def _view(name: str, t: Type, outer: tuple[int, ...], allocate: Allocate, alias:
         )
         return _tuples(parts, tuple(dims))
     if not isinstance(inner, ScalarType):
-        message = f"{t} has no place in memory"
+        message = f"{t} cannot be stored in memory"
         raise InternalError(message)
     length = 1
     for d in dims:

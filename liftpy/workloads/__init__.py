@@ -66,6 +66,6 @@ def workload(name: str) -> Program:
     families = ", ".join(FAMILIES)
     message = (
         f"no built-in program {name!r}{hint}\n"
-        f"  there are {families}; `liftpy workloads` lists them with their sizes"
+        f"  known programs: {families}; `liftpy workloads` lists them with their sizes"
     )
     raise UnknownName(message)

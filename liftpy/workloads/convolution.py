@@ -71,7 +71,7 @@ class Convolution:
     def __post_init__(self) -> None:
         if self.channels % self.groups or self.kernels % self.groups:
             message = (
-                f"{self.channels} channels and {self.kernels} kernels cannot be cut into "
+                f"{self.channels} channels and {self.kernels} kernels cannot be divided into "
                 f"{self.groups} groups: the number of groups must divide both"
             )
             raise TypeRefused(message)

@@ -84,7 +84,7 @@ class Family:
             meaning = self.summary.format(**{letter: letter for letter in self.letters})
             message = (
                 f"no built-in program '{self.name}/{rest}': {self.form} ({meaning}) takes "
-                f"{len(self.letters)} whole number{many} from 1, as in "
+                f"{len(self.letters)} positive whole number{many}, as in "
                 f"{self.workload(self.listed[0]).name}"
             )
             raise UnknownName(message)

@@ -159,7 +159,7 @@ def test_a_derivation_is_listed_step_by_step(liftpy):
     assert derivation["steps"][-1]["after"] == derivation["result"]
     text = liftpy("derive", "tiny.lift", *choice).out
     assert all(step["rule"] in text for step in derivation["steps"])
-    assert "there are: family: plain, " in liftpy("derive", "tiny.lift", "--set", "pad=x").err
+    assert "available: family: plain, " in liftpy("derive", "tiny.lift", "--set", "pad=x").err
     assert "\nplain: 53 more, by pad, map (--set pad=...)\n" in liftpy("derive", "tiny.lift").out
 
 
@@ -189,7 +189,7 @@ def test_a_space_says_what_is_reached_and_how_long_it_took(liftpy):
 def test_a_space_without_a_point_says_why(liftpy):
     said = liftpy("space", "tiny.lift", "--memory-limit", "1").out
     assert "valid points: 0" in said
-    assert "The least memory limit that can be kept is" in said
+    assert "The least possible memory limit is" in said
 
 
 def test_space_without_a_count_has_the_ranges_that_the_count_has(liftpy):

@@ -106,10 +106,10 @@ def test_a_memory_limit_is_taken_everywhere(liftpy):
     made = liftpy("compile", *DIRECT, "--memory-limit", "2300", "--json").json
     assert made["manifest"]["memory"]["peak"] <= 2300
     said = liftpy("show", *DIRECT, "--stage", "constraints", "--memory-limit", "2300")
-    assert "asked by memory limit while kernel" in said.out
+    assert "required by memory limit while kernel" in said.out
     said = liftpy("explain", *DIRECT, "--memory-limit", "100")
     assert said.code == 1
-    assert "The least memory limit that can be kept is 1624 bytes." in said.out
+    assert "The least possible memory limit is 1624 bytes." in said.out
 
 
 def test_explain_names_the_users_condition(liftpy, golden):

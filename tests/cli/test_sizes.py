@@ -39,7 +39,7 @@ def test_every_command_takes_sizes(liftpy, command):
     if command != ["show", "dot.lift"]:
         open_ = liftpy(*command)
         assert open_.code == 1
-        assert "dot has open sizes, and numbers are needed here: n: 1..64" in open_.err
+        assert "dot has open sizes, which need numbers here: n: 1..64" in open_.err
         assert "--size n=..." in open_.err
 
 
@@ -60,7 +60,7 @@ def test_kernels_are_those_of_the_numbers(liftpy):
 def test_constraints_have_their_outcomes(liftpy, golden):
     golden(liftpy("show", "dot.lift", "--stage", "constraints").out)
     closed = liftpy("show", "dot.lift", "--stage", "constraints", *EIGHT)
-    assert "4 divides 8: proved, asked by `split(4)` at line 4, column 18" in closed.out
+    assert "4 divides 8: proved, required by `split(4)` at line 4, column 18" in closed.out
     assert "plain(pad=fused, map=glb0):" in closed.out
 
 
@@ -74,7 +74,7 @@ def test_a_condition_that_never_holds_is_listed_with_its_witness(liftpy):
     )
     assert (
         "2 divides 2*n + 1: refuted (n = 1: 2 does not divide 3), "
-        "asked by split(2) in map(row => ...)"
+        "required by split(2) in map(row => ...)"
     ) in liftpy("show", "mine.py:odd", "--stage", "constraints").out.splitlines()
 
 

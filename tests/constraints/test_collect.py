@@ -200,5 +200,5 @@ def test_what_holds_anyway_is_left_out_and_what_never_does_stays():
 
 def test_a_size_that_is_no_parameter_is_refused():
     skeleton = replace(doubling(), parameters=())
-    with pytest.raises(ConstraintRefused, match="mentions chunk, which is no tuning parameter"):
+    with pytest.raises(ConstraintRefused, match="uses chunk, which is not a tuning parameter"):
         collect(skeleton, DEFAULT_DEVICE)

@@ -18,7 +18,7 @@ from tests.constraints.examples import (
 
 
 def test_a_condition_on_an_unknown_size_is_refused():
-    with pytest.raises(ConstraintRefused, match=r"n divides 12 .*mentions n, .*give it a number"):
+    with pytest.raises(ConstraintRefused, match=r"n divides 12 .*uses n, .*give it a number"):
         system({"a": (1, 3)}, divides(var("n"), 12))
 
 
@@ -48,7 +48,7 @@ def test_broken_lists_what_a_partial_assignment_decides():
 
 def test_a_value_out_of_range_is_broken():
     (clause,) = four_stages().broken({"kappa": 129})[:1]
-    assert str(clause) == "kappa <= 128 (asked by range of kappa)"
+    assert str(clause) == "kappa <= 128 (required by range of kappa)"
     assert not system({"a": (1, 3)}).holds({"a": 4})
 
 
@@ -89,7 +89,7 @@ def test_json_says_who_asks():
 
 def test_many_askers_are_counted():
     clause = Clause(equal(var("a"), 1), ("one", "two", "three", "four"))
-    assert str(clause) == "a = 1 (asked by one; two and 2 other places)"
+    assert str(clause) == "a = 1 (required by one; two and 2 other places)"
 
 
 def test_a_sum_of_many_terms_can_be_compiled():

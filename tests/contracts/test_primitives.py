@@ -173,7 +173,7 @@ def test_stride_is_a_permutation_with_its_inverse():
 
 
 def test_unknown_primitive_is_refused_with_those_there_are():
-    with pytest.raises(UnknownName, match="there is no primitive slid; there are map, "):
+    with pytest.raises(UnknownName, match="no primitive is named slid; known primitives: map, "):
         prove_primitive("slid")
 
 

@@ -172,10 +172,10 @@ def test_a_value_may_be_in_the_range_of_some_skeletons_only():
     refused = mixed.explain({"k": 8})
     assert not refused.valid
     assert "8 does not divide 12" in refused.text
-    assert "f(c=small):\n  k = 8 is out of range: k (size k) goes from 1 to 7" in refused.text
+    assert "f(c=small):\n  k = 8 is out of range: k (size k) ranges from 1 to 7" in refused.text
     with pytest.raises(ConstraintRefused) as refusal:
         mixed.explain({"k": 99})
-    assert all(f"goes from 1 to {high}" in str(refusal.value) for high in (7, 12))
+    assert all(f"ranges from 1 to {high}" in str(refusal.value) for high in (7, 12))
 
 
 def test_a_key_stands_for_skeleton_and_sizes():
@@ -194,12 +194,12 @@ def test_an_empty_space_says_why_in_a_sentence_where_there_is_one_reason():
     hopeless = Clause(at_most(5, 4), ("largest buffer",))
     some = member("direct", clauses=[hopeless, divides_twelve("kappa")], kappa=9)
     assert space(some, member("plain", clauses=[hopeless])).why_empty() == (
-        "twice has no candidate on generic: 5 <= 4 (asked by largest buffer) does not hold"
+        "twice has no candidate on generic: 5 <= 4 (required by largest buffer) does not hold"
     )
     bound = [member("direct", [("pad", w)], [asks(10)], kappa=9) for w in ("copy", "fused")]
     assert space(*bound).why_empty() == (
-        "twice has no candidate on generic: 10 <= kappa (asked by the driver); "
-        "kappa <= 9 (asked by range of kappa) exclude each other"
+        "twice has no candidate on generic: 10 <= kappa (required by the driver); "
+        "kappa <= 9 (required by range of kappa) exclude each other"
     )
 
 

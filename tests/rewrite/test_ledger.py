@@ -136,7 +136,7 @@ def test_a_covered_proof_cannot_be_used_after_a_change(monkeypatch):
     ledger.is_unchanged.cache_clear()
     try:
         assert not ledger.is_unchanged()
-        with pytest.raises(RuleRefused, match="no proof as it stands"):
+        with pytest.raises(RuleRefused, match="no valid proof"):
             rule(law)
     finally:
         monkeypatch.undo()

@@ -111,7 +111,7 @@ def test_repeat_names_the_rules_that_go_round():
 
 
 def test_repeat_of_what_changes_nothing_is_refused():
-    with pytest.raises(RuleRefused, match="without changing anything"):
+    with pytest.raises(RuleRefused, match="without a change"):
         st.repeat(st.attempt(rule("map_fusion")))(SUM)
 
 
@@ -134,7 +134,7 @@ def test_conditions():
     assert isinstance(st.is_equal_to(MAPS)(SUM), Failure)
     assert st.contains(is_map)(SUM) == Success(SUM)
     no_split = st.contains(lambda e: isinstance(e, FunCall) and isinstance(e.fun, Split))
-    assert reason(no_split) == "contains: no part is such"
+    assert reason(no_split) == "contains: no part satisfies it"
 
 
 def test_peek_and_debug_look_on():
@@ -157,7 +157,7 @@ def test_known_parts():
     assert after(st.argument(bigger)) == [6, 1, 2]
     assert st.body(rule("map_fusion"))(XSS).strategy == "map_fusion"
     assert rules(st.seq(rule("map_fusion"), st.body(rule("map_fusion"))), XSS) == ["map_fusion"] * 2
-    assert "no function" in reason(st.body(st.identity), PROGRAM.params[0])
+    assert "does not call a function" in reason(st.body(st.identity), PROGRAM.params[0])
     let = parse("def p(xs: [5]f32) = let s = xs |> reduce(add, 0) in s + 1").body.body
     assert after(st.body(st.innermost(bigger)), let) == [0, 2]
     assert isinstance(st.function(st.identity)(let), Failure)
@@ -184,7 +184,7 @@ def test_at_one_place_found_from_outside_or_inside():
     outer, inner = st.outermost(fused)(three.body.body), st.innermost(fused)(three.body.body)
     assert outer.steps[0].path == ()
     assert inner.steps[0].path == (0,)
-    assert "where it came furthest, map_fusion" in reason(st.outermost(fused), MAPS.args[0])
+    assert "first failure: map_fusion" in reason(st.outermost(fused), MAPS.args[0])
     only_reduce = lambda e: isinstance(e, FunCall) and isinstance(e.fun, Reduce)
     assert isinstance(st.outermost(fused, only_reduce)(SUM), Failure)
 
@@ -224,7 +224,7 @@ def test_on_many_parts():
 
 
 def test_everywhere_does_not_nest_without_end():
-    with pytest.raises(RuleRefused, match="without end, by: map_copy"):
+    with pytest.raises(RuleRefused, match="never ends.* by: map_copy"):
         st.everywhere(rule("map_copy"))(MAPS)
 
 
@@ -255,7 +255,7 @@ def test_a_stored_derivation_with_another_result_is_refused():
     derivation = st.derive(SUM, rule("reduce_map_fusion"))
     data = json.loads(st.to_json(PROGRAM, derivation))
     wrong = {**data, "result": data["result"].replace("5", "6")}
-    with pytest.raises(RuleRefused, match="leads to another result"):
+    with pytest.raises(RuleRefused, match="now has another result"):
         st.from_json(json.dumps(wrong))
     lost = {**data, "steps": [{**data["steps"][0], "path": [1]}]}
     with pytest.raises(RuleRefused, match=r"step reduce_map_fusion at \(1,\)"):
@@ -279,7 +279,7 @@ def test_a_reduction_with_a_stride_is_derived():
 
 
 def test_an_unknown_rule_is_refused():
-    with pytest.raises(RuleRefused, match="there is no rule map_fussion"):
+    with pytest.raises(RuleRefused, match="no rule is named map_fussion"):
         rule("map_fussion")
 
 

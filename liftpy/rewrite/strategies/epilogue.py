@@ -61,14 +61,14 @@ def fused_inward(expr: Expr) -> Result:
         return Success(expr)
     result = at_path(maker(expr), met)(expr)
     if isinstance(result, Success) and next(stages(result.expr), None) is not None:
-        return Failure("fused_inward", "a stage is read otherwise than element by element")
+        return Failure("fused_inward", "a stage is not read element by element")
     return result
 
 
 def met(expr: Expr) -> Result:
     """`map(f)` fused with the map that computes what it reads, under the layouts between."""
     if not working_map(expr):
-        return Failure("fused_inward", "no map makes the result")
+        return Failure("fused_inward", "the result is not made by a map")
     source = children(expr)[0]
     if not computes(source):
         return Success(expr)
@@ -88,7 +88,7 @@ def zip_inward(source: FunCall) -> Strategy:
     here = computed(source)
     part, other = source.args[here], (0, 1 - here)
     if not isinstance(part, FunCall) or len(source.args) > 2:
-        return fail("a zip of more than two arrays, or of what no map makes")
+        return fail("a zip of more than two arrays, or of one that is not made by a map")
     if type(part.fun) is Map:
         return zip_fused(here)
     if isinstance(part.fun, Zip):
@@ -109,7 +109,7 @@ def zip_inward(source: FunCall) -> Strategy:
             rule("map_map_of_transpose"),
             at_path((0,), rule("map_fusion")),
         )
-    return fail("a layout in a zip that has no inverse here")
+    return fail("a layout without an inverse in a zip")
 
 
 def computed(source: FunCall) -> int:

@@ -484,7 +484,7 @@ def skeletons_of(family: Family, program: Program) -> list[Skeleton] | str:
     """The skeletons of one family, or why it does not apply."""
     shape = shape_of(program)
     if not family.applies(shape):
-        return f"{family.name}: the program has no such shape"
+        return f"the program does not have the shape of the family {family.name}"
     found: list[Skeleton] = []
     for choices in family.choices(shape):
         made = derived(family, program, choices)

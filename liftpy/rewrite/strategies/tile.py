@@ -115,13 +115,15 @@ def in_vectors(width: Nat) -> Strategy:
         body = body_of(at(expr, path))
         reductions = outer_reductions(body)
         if folds(expr) > sum(folds(at(body, place)) for place in reductions[:1]):
-            return Failure("in_vectors", "what lanes read is folded, which has no vector form")
+            return Failure(
+                "in_vectors", "lanes read the result of a fold, which has no vector form"
+            )
         if is_reduce(body):
             arrays = where(is_reduce, in_vector_accumulators(width), "reduction to an array")
             vectors = seq(reduce_of_maps(), arrays)
             return at_path(path, vectors)(expr)
         if isinstance(body.type, ArrayType | TupleType):
-            return Failure("in_vectors", f"the innermost map gives {body.type}, not scalars")
+            return Failure("in_vectors", f"the innermost map returns {body.type}, not scalars")
         if reductions:
             apart = rule("map_fission", {"g": reductions[0]})
             arrays = where(is_reduce, at_path((0,), elementwise(1)), "reduction to an array")

@@ -19,17 +19,20 @@ from liftpy.rewrite.strategy.result import Failure, Result, Step, Strategy, Succ
 def rule(law: Rule | str, hints: Mapping[str, Path] | None = None, **sizes: NatLike) -> Strategy:
     """Apply a rule at the root. `sizes` names what it tunes; `hints` says where parts end."""
     if isinstance(law, str) and law not in RULES:
-        message = f"there is no rule {law}; `liftpy rules` lists them"
+        message = f"no rule is named {law}; `liftpy rules` lists them"
         raise RuleRefused(message)
     known = RULES[law] if isinstance(law, str) else law
     if not is_proved(known):
         message = (
-            f"rule {known.name} cannot be applied: it has no proof as it stands; "
+            f"rule {known.name} cannot be applied: it has no valid proof; "
             f"run `liftpy prove {known.name}`"
         )
         raise RuleRefused(message)
     if set(sizes) != set(known.tunes):
-        message = f"rule {known.name} tunes {list(known.tunes)}, got {sorted(sizes)}"
+        message = (
+            f"rule {known.name} takes the sizes {', '.join(known.tunes) or 'none'}, "
+            f"got {', '.join(sorted(sizes)) or 'none'}"
+        )
         raise RuleRefused(message)
     given = {name: nat(size) for name, size in sizes.items()}
     paths = dict(hints or {})
@@ -49,7 +52,7 @@ def rule(law: Rule | str, hints: Mapping[str, Path] | None = None, **sizes: NatL
         for condition in (*exactness(given.values()), *matching.conditions(known, found)):
             verdict = condition.known()
             if verdict is False:
-                return Failure(known.name, f"it asks that {condition}")
+                return Failure(known.name, f"it requires that {condition}")
             if verdict is None:
                 open_conditions.append(condition)
         new = matching.instantiate(known.right, found)
@@ -67,7 +70,7 @@ def rule(law: Rule | str, hints: Mapping[str, Path] | None = None, **sizes: NatL
 
 
 def exactness(sizes: Iterable[Nat]) -> Iterator[Constraint]:
-    """A size that is given as an exact quotient asks that the quotient be exact."""
+    """A size that is given as an exact quotient requires that the quotient is exact."""
     for size in sizes:
         for over, under in size.fractions:
             if under != ONE:

@@ -96,7 +96,7 @@ def repeat(strategy: Strategy, fuel: int = FUEL) -> Strategy:
                 last = ", ".join(s.rule for s in steps[-SHOWN:])
                 message = (
                     f"a strategy still applies after {fuel} steps; "
-                    f"the last rules were {last}; `repeat_n` stops"
+                    f"the last rules were {last}; `repeat_n` bounds them"
                 )
                 raise RuleRefused(message)
         return Success(expr, tuple(steps))
@@ -105,12 +105,12 @@ def repeat(strategy: Strategy, fuel: int = FUEL) -> Strategy:
 
 
 def round_trip(cycle: Sequence[Step]) -> str:
-    """What is said of a strategy that comes back to where it was."""
+    """The refusal of a strategy that returns to an earlier expression."""
     if not cycle:
-        return "a strategy is repeated that succeeds without changing anything; `attempt` does so"
+        return "a repeated strategy succeeds without a change, as `attempt` does, and never ends"
     names = " > ".join(step.rule for step in cycle[:SHOWN])
     more = f" > ... ({len(cycle)} steps)" if len(cycle) > SHOWN else ""
-    return f"a repeated strategy goes round and comes back to the same expression by: {names}{more}"
+    return f"a repeated strategy loops: it returns to the same expression by: {names}{more}"
 
 
 def repeat_n(times: int, strategy: Strategy) -> Strategy:
@@ -167,7 +167,7 @@ def contains(predicate: Predicate) -> Strategy:
     def run(expr: Expr) -> Result:
         if any(predicate(part) for _, part in parts_top_down(expr)):
             return Success(expr)
-        return Failure("contains", "no part is such")
+        return Failure("contains", "no part satisfies it")
 
     return run
 

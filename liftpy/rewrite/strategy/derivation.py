@@ -57,7 +57,7 @@ def replay(start: Expr, steps: Iterable[Step]) -> Iterator[tuple[Step, Expr]]:
     for step in steps:
         result = at_path(step.path, rule(step.rule, dict(step.hints), **dict(step.sizes)))(expr)
         if isinstance(result, Failure):
-            message = f"step {step.rule} at {step.path} does not apply any more: {result}"
+            message = f"step {step.rule} at {step.path} no longer applies: {result}"
             raise RuleRefused(message)
         expr = result.expr
         yield step, expr
@@ -124,13 +124,13 @@ def from_json(text: str) -> tuple[Program, Derivation]:
     for step in steps:
         result = at_path(step.path, rule(step.rule, dict(step.hints), **dict(step.sizes)))(expr)
         if isinstance(result, Failure):
-            message = f"step {step.rule} at {step.path} does not apply any more: {result}"
+            message = f"step {step.rule} at {step.path} no longer applies: {result}"
             raise RuleRefused(message)
         expr, taken = result.expr, [*taken, *result.steps]
     if show_expr(expr) != data["result"]:
         message = (
-            f"the stored derivation of {program.name} leads to another result now:\n"
-            f"{show_expr(expr)}\nstored is\n{data['result']}"
+            f"the stored derivation of {program.name} now has another result:\n"
+            f"{show_expr(expr)}\nthe stored result is\n{data['result']}"
         )
         raise RuleRefused(message)
     return program, Derivation(program.body.body, tuple(taken), expr)
@@ -156,7 +156,7 @@ def read_size(text: str, ranges: dict[str, list[int | None]]) -> Nat:
     )
     call = parse(f"{declared}def p(xs: [1]f32) = xs |> pad({text}, 0, 0)").body.body
     if not isinstance(call, FunCall) or not isinstance(call.fun, Pad):
-        message = f"`{text}` in a stored derivation is no size, such as 4 or 2*m"
+        message = f"`{text}` in a stored derivation is not a size such as 4 or 2*m"
         raise RuleRefused(message)
     return call.fun.left
 

@@ -13,7 +13,7 @@ from liftpy.ir.walk import Path
 from liftpy.primitives.text import show_expr
 
 ELSEWHERE = (
-    "this is no such part"  # why `where` fails: not worth reporting when other parts are tried
+    "the predicate is false"  # why `where` fails: not worth reporting when other parts are tried
 )
 
 

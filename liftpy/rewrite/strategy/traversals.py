@@ -60,7 +60,7 @@ def body(strategy: Strategy) -> Strategy:
 
     def run(expr: Expr) -> Result:
         if not isinstance(expr, FunCall) or function_of(expr.fun) is None:
-            return Failure("body", "this runs no function with a body")
+            return Failure("body", "this does not call a function with a body")
         return at_path((len(expr.args),), strategy)(expr)
 
     return run
@@ -138,7 +138,7 @@ def once(strategy: Strategy, parts: Callable[[Expr], Parts], name: str) -> Strat
                 steps = tuple(s.moved(path) for s in result.steps)
                 return Success(replace_at(expr, path, result.expr), steps)
             if not reason and result.reason != ELSEWHERE:
-                reason = f"; where it came furthest, {result}"
+                reason = f"; first failure: {result}"
         return Failure(name, f"it applies to no part{reason}")
 
     return run
@@ -262,13 +262,13 @@ def everywhere(strategy: Strategy) -> Strategy:
                 expr, done = result.expr, True
                 steps += result.steps
             elif reason == "it applies to no part" and result.reason != ELSEWHERE:
-                reason = f"{reason}; where it came furthest, {result}"
+                reason = f"{reason}; first failure: {result}"
             waiting += reversed(list(paths_below(expr, path)))
             if len(path) > DEEPEST or len(steps) > FUEL:
                 names = " > ".join(dict.fromkeys(s.rule for s in steps[-SHOWN:]))
                 message = (
-                    f"everywhere makes places for itself without end, by: {names}; "
-                    "`top_down` applies it once"
+                    f"`everywhere` never ends, as it applies to its own results, by: {names}; "
+                    "use `top_down` to apply it once"
                 )
                 raise RuleRefused(message)
         return Success(expr, tuple(steps)) if done else Failure("everywhere", reason)
