@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
@@ -44,6 +45,7 @@ from liftpy.rewrite.strategy import Failure, at_path, rule
 from liftpy.semantics.evaluate import evaluate
 from tests.fuzz.generator import MAKERS, inputs
 from tests.fuzz.shrink import shrink
+from tests.shared import building_plainly
 
 BATCH = 64  # programs that are built together
 LONGEST = 100_000  # characters of code that are given to a driver
@@ -374,13 +376,16 @@ def smallest(verdict: Verdict, session: Session) -> str:
 # --- processes ------------------------------------------------------------------------------------
 
 
-def survey(start: int, count: int, device: str, kind: str = "any") -> Tally:
+def survey(
+    start: int, count: int, device: str, kind: str = "any", *, plainly: bool = False
+) -> Tally:
     """Outcomes and failures of a range of seeds, judged in a process that a driver may kill.
 
-    A range whose process dies is halved; a seed that kills it alone is counted as `killed`.
+    A range whose process dies is halved; a seed that kills it alone is counted as `killed`. With
+    `plainly` most kernels are built without the driver's optimizer (tests/shared.py).
     """
     options = ["--start", str(start), "--count", str(count), "--device", device]
-    options += ["--kind", kind, "--json"]
+    options += ["--kind", kind, "--json", *(["--plainly"] if plainly else [])]
     child = subprocess.run(
         [sys.executable, __file__, *options], capture_output=True, text=True, check=False
     )
@@ -391,7 +396,8 @@ def survey(start: int, count: int, device: str, kind: str = "any") -> Tally:
     if count == 1:
         return Tally(Counter(killed=1))
     half = count // 2
-    return survey(start, half, device, kind) + survey(start + half, count - half, device, kind)
+    first = survey(start, half, device, kind, plainly=plainly)
+    return first + survey(start + half, count - half, device, kind, plainly=plainly)
 
 
 def read(text: str) -> Tally:
@@ -440,14 +446,17 @@ def main() -> int:
     parser.add_argument("--device", default="intel")
     parser.add_argument("--kind", choices=MAKERS, default="any", help="lets: names in each other")
     parser.add_argument("--json", action="store_true", help="in this process, for `survey`")
+    parser.add_argument("--plainly", action="store_true", help="most without optimization")
     given = parser.parse_args()
     if given.json:
-        print(json.dumps(vars(judge_here(given.start, given.count, given.device, given.kind))))
+        with building_plainly() if given.plainly else nullcontext():
+            tally = judge_here(given.start, given.count, given.device, given.kind)
+        print(json.dumps(vars(tally)))
         return 0
     total = Tally()
     for start in range(given.start, given.start + given.count, CHUNK):
         chunk = min(CHUNK, given.start + given.count - start)
-        found = survey(start, chunk, given.device, given.kind)
+        found = survey(start, chunk, given.device, given.kind, plainly=given.plainly)
         total += found
         print(
             f"seeds {start} ... {start + chunk - 1}: {dict(found.outcomes)}",

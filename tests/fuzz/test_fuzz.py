@@ -158,7 +158,7 @@ def test_random_programs_are_right_on_a_device(runtime: Device) -> None:
     intel = "intel" in runtime.platform.casefold()
     first, device = (0, "intel") if intel else (EACH, "pocl")
     tallies = [
-        judge.survey(first + start, judge.CHUNK, device)
+        judge.survey(first + start, judge.CHUNK, device, plainly=True)
         for start in thinned(range(0, EACH, judge.CHUNK), runtime)
     ]
     counts = sum((tally.outcomes for tally in tallies), Counter[str]())
@@ -176,7 +176,7 @@ def test_programs_with_names_in_each_other_are_right_on_a_device(runtime: Device
     """A few; `make soak` tries 3,000 of them on both runtimes."""
     intel = "intel" in runtime.platform.casefold()
     first, device = (0, "intel") if intel else (NAMED, "pocl")
-    tally = judge.survey(first, NAMED, device, "lets")
+    tally = judge.survey(first, NAMED, device, "lets", plainly=True)
     assert set(tally.outcomes) <= {"right", "killed"}, "\n\n".join(tally.failures)
     assert tally.outcomes["right"] >= NAMED - 1
     assert tally.outcomes["killed"] <= 1
