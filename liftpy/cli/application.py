@@ -37,7 +37,7 @@ COMMANDS = {
     ),
     "derive": (
         "language",
-        "The derivation: each rule applied, where, and what came out; one of each family.",
+        "A derivation of each family: the rules applied, where, and the result.",
     ),
     "primitives": (
         "primitives",

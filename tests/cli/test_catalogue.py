@@ -60,6 +60,8 @@ def test_the_table_of_commands_is_what_the_modules_register():
 LIGHT = {
     ("--help",): "numpy liftpy.ir liftpy.explore rich",
     ("--version",): "numpy liftpy.ir liftpy.primitives rich",
+    ("explore", "--help"): "pyopencl",
+    ("devices", "--profiles"): "pyopencl",
     ("workloads",): "z3 pyopencl sqlite3 liftpy.compile liftpy.semantics",
     ("rules",): "z3 pyopencl sqlite3 liftpy.compile liftpy.semantics",
     ("primitives", "slide"): "z3 pyopencl sqlite3 liftpy.compile",

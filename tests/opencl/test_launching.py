@@ -6,6 +6,7 @@ import pyopencl as cl
 import pytest
 
 from liftpy.errors import DeviceRefused
+from liftpy.opencl import driver
 from tests.opencl.modules import COPY, SOURCE, W, X, Y, saxpy, single
 
 
@@ -62,7 +63,7 @@ def test_a_launch_that_fails_on_the_device_is_named(session, monkeypatch):
     with session.load(saxpy()) as loaded:
         loaded.set_constants({"w": W})
         loaded.run({"x": X, "y": Y})
-        monkeypatch.setattr(cl, "enqueue_nd_range_kernel", failing)
+        monkeypatch.setattr(driver.cl, "enqueue_nd_range_kernel", failing)
         with pytest.raises(DeviceRefused, match=r"refused the launch of add \(.* of saxpy: clWait"):
             loaded.run({"x": X, "y": Y})
         with pytest.raises(DeviceRefused, match=r"refused the launch of add \(.* of saxpy: clWait"):

@@ -15,9 +15,10 @@ REPORT = """
 import json, os
 from liftpy.opencl.devices import device_notes, devices
 from liftpy.opencl.runtimes import libraries
+found = devices()
 print(json.dumps({
     "vendors": os.environ.get("OCL_ICD_VENDORS"),
-    "platforms": [device.platform for device in devices()],
+    "platforms": [device.platform for device in found],
     "notes": device_notes(),
     "libraries": libraries(),
 }))

@@ -224,7 +224,7 @@ def test_on_many_parts():
 
 
 def test_everywhere_does_not_nest_without_end():
-    with pytest.raises(RuleRefused, match="never ends.* by: map_copy"):
+    with pytest.raises(RuleRefused, match=r"never ends.* by: map_copy"):
         st.everywhere(rule("map_copy"))(MAPS)
 
 
