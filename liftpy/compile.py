@@ -97,8 +97,8 @@ def compile_candidate(skeleton: Skeleton, assignment: Mapping[str, str | int]) -
     other = [n for n, word in assignment.items() if n in chosen and str(word) != chosen[n]]
     if other:
         message = (
-            f"{skeleton.key} is not what the assignment says: it has {other[0]}="
-            f"{chosen[other[0]]}, not {assignment[other[0]]}; compile the skeleton that has"
+            f"{skeleton.key} contradicts the assignment: it has {other[0]}="
+            f"{chosen[other[0]]}, not {assignment[other[0]]}; compile the skeleton that matches it"
         )
         raise ConstraintRefused(message)
     missing = sorted({p.name for p in skeleton.parameters} - set(assignment))

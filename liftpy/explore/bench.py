@@ -77,8 +77,8 @@ class Bench:
         result = run_poisoned(loaded, self.arrays)
         if loaded.allocated_bytes != module.memory.allocated:
             return Defect(
-                f"{module.name} says it allocates {module.memory.allocated} bytes, "
-                f"the device was asked for {loaded.allocated_bytes}"
+                f"{module.name} declares {module.memory.allocated} bytes, "
+                f"and {loaded.allocated_bytes} were allocated"
             )
         found = self.checker.check(result)
         if isinstance(found, WrongResult):

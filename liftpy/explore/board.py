@@ -74,7 +74,7 @@ def describe(selector: str | None) -> dict[str, Any]:
     except LiftError as refusal:
         return {"version": VERSION, "refusal": str(refusal)}
     if device.fingerprint != asked.fingerprint:
-        refusal = f"it was started with --device {own}, and the campaign asks for {selector}"
+        refusal = f"it was started with --device {own}, and the campaign needs {selector}"
         return {"version": VERSION, "refusal": refusal}
     return {"version": VERSION, "device": device.to_json()}
 

@@ -37,7 +37,7 @@ class Campaign:
 
     @classmethod
     def read(cls, path: Path | str) -> Campaign:
-        """The campaign in a file. Raises StoreRefused if it holds none."""
+        """The campaign in a file. StoreRefused if the file has none."""
         with Reader.read(Path(path)) as store:
             return cls(store.path, store.identity, tuple(store.rows()), calls=tuple(store.calls()))
 
@@ -90,7 +90,7 @@ class Campaign:
             fitting = names if device is None else those_named(device, names)
         if len(fitting) != 1:
             word = device.label if isinstance(device, Device) else device
-            asked = "" if word is None else f", and {len(fitting) or 'none'} is '{word}'"
+            asked = "" if word is None else f", and {len(fitting) or 'none'} of them match '{word}'"
             listing = "".join(f"\n  {k}  {each.label}" for k, each in enumerate(names))
             raise UnknownName(
                 f"{self.path} has times of {len(names)} device{'s' * (len(names) > 1)}{asked}; "
@@ -108,7 +108,7 @@ class Campaign:
         """
         if axis not in AXES:
             raise UnknownName(
-                f"there is no memory figure '{axis}'; choose one of {', '.join(AXES)}"
+                f"no memory figure is named '{axis}'; choose one of {', '.join(AXES)}"
             )
         parts = self.apart()
         if len(parts) > 1:
@@ -159,9 +159,9 @@ def nothing_measured(campaign: Campaign) -> NothingMeasured:
     return NothingMeasured(
         "\n".join(
             [
-                f"nothing was measured of {campaign.identity.program}, in {tried}:",
+                f"no candidate of {campaign.identity.program} was measured; {tried} tried:",
                 *why,
-                f"`liftpy candidates {campaign.path}` lists each with its reason in full",
+                f"`liftpy candidates {campaign.path}` lists them with full reasons",
             ]
         )
     )

@@ -197,4 +197,4 @@ def nothing_compared(wanted: Sequence[Expected]) -> Iterator[str]:
     for part in wanted:
         name = ".".join(["the meaning of the result", *map(str, part.component)])
         for said in all_nan(name, part.values):
-            yield f"{said} that are compared: that a candidate is right says nothing there"
+            yield f"{said} that are compared: results cannot be checked there"

@@ -23,7 +23,7 @@ from distributed.security import Security
 from distributed.utils import LoopRunner
 
 from liftpy.constraints.device import Device, meet, shortfalls
-from liftpy.errors import ClusterRefused, DeviceRefused
+from liftpy.errors import ClusterRefused, DeviceRefused, plural
 from liftpy.explore import board
 from liftpy.explore.version import VERSION
 from liftpy.explore.workers import AHEAD, RESOURCE, Workers
@@ -80,7 +80,7 @@ class Cluster:
         self.on_lost: Callable[[Board], None] = lambda _: None
         self.on_described: Callable[[Board], None] = lambda _: None
         logging.getLogger("distributed.client").addFilter(is_news)
-        wait = f"{workers.patience:g} s at most"
+        wait = f"up to {workers.patience:g} s"
         workers.note(f"connecting to the dask scheduler at {workers.address} ({wait})")
         try:
             LoopRunner().run_sync(reach, workers.address, workers.patience)
@@ -92,7 +92,7 @@ class Cluster:
             )
         except (OSError, ValueError) as error:
             raise ClusterRefused(
-                f"there is no dask scheduler at {workers.address} ({error}). Start one with "
+                f"no dask scheduler at {workers.address} ({error}). Start one with "
                 "`dask scheduler`, which prints its address, and open its port (8786) to this "
                 "machine"
             ) from error
@@ -216,10 +216,12 @@ class Cluster:
             return False
         if found.fingerprint not in {d.fingerprint for d in self.devices}:
             campaigns = " or ".join(spell(d) for d in self.devices)
-            self.refuse(one, f"it has {spell(found)}, the campaign is of {campaigns}")
+            self.refuse(one, f"it has {spell(found)}, the campaign runs on {campaigns}")
             return False
         if missing := shortfalls(found, self.limits):
-            self.refuse(one, f"its {spell(found)} has less: {'; '.join(missing)}")
+            self.refuse(
+                one, f"the limits of its {spell(found)} are too small: {'; '.join(missing)}"
+            )
             return False
         return True
 
@@ -229,8 +231,8 @@ class Cluster:
         self.look()
         if not self.boards or len(self.boards) < self.workers.expected:
             self.workers.note(
-                f"waiting for {self.workers.expected} worker(s) at {self.workers.address} "
-                f"({self.workers.patience:g} s at most); {len(self.boards)} there"
+                f"waiting for {plural(self.workers.expected, 'worker')} at {self.workers.address} "
+                f"(up to {self.workers.patience:g} s); {len(self.boards)} connected"
             )
         while len(self.fit) < self.workers.expected or self._some_are_asked:
             if time.monotonic() > end and self.boards:
@@ -257,8 +259,8 @@ class Cluster:
             )
             raise DeviceRefused(
                 f"the workers at {self.workers.address} have different devices, whose times cannot "
-                f"be compared:\n{lines}\nName one with --device, or explore on all of them with "
-                "--mixed: candidates then keep the limits of each, and each device has a front"
+                f"be compared:\n{lines}\nName one with --device, or use all of them with "
+                "--mixed: candidates then keep the limits of all, and each device has a front"
             )
         return tuple(meet(same) for same in kinds.values())
 
@@ -282,7 +284,7 @@ class Cluster:
 
     def _greet(self, one: Board, resources: dict[str, float]) -> None:
         if resources.get(RESOURCE, 0) < 1:
-            self.refuse(one, f"it offers no {RESOURCE}: start it with {START}")
+            self.refuse(one, f"it has no resource {RESOURCE}: start it with {START}")
             return
         self.boards[one.address] = one
         self.ask(one, partial(self._described, one), board.describe, self.workers.device)
@@ -314,10 +316,10 @@ class Cluster:
             one.future.cancel()
 
     def _why_so_few(self) -> str:
-        there = ", ".join(f"{one.name} ({one.address})" for one in self.fit) or "none has answered"
+        there = ", ".join(f"{one.name} ({one.address})" for one in self.fit) or "none answered"
         lines = "".join(f"\n  {address}: {why}" for address, why in self.refused.items())
         return (
-            f"{self.workers.expected} workers are expected at {self.workers.address}; after "
+            f"{self.workers.expected} workers are expected at {self.workers.address}, and after "
             f"{self.workers.patience:g} s there are {len(self.fit)}: {there}{lines}\nStart more "
             f"with {START}, or expect fewer (--expect)"
         )
@@ -326,14 +328,14 @@ class Cluster:
         lines = [f"  {address}: {why}" for address, why in self.refused.items()]
         if not self.connected:
             return (
-                f"the dask scheduler at {self.workers.address} is gone. What was measured is kept: "
-                "start it and its workers again, and give the same command"
+                f"the dask scheduler at {self.workers.address} is gone. Measurements are kept: "
+                "restart it and its workers, and repeat the command to continue"
             )
         if not lines:
             return (
                 f"the dask scheduler at {self.workers.address} has had no worker for "
-                f"{self.workers.patience:g} s. Start some with {START}; what was measured is kept, "
-                "and the same command goes on"
+                f"{self.workers.patience:g} s. Start some with {START}; measurements are kept, "
+                "repeat the command to continue"
             )
         reasons = "\n".join(lines)
         return f"no worker at {self.workers.address} can measure for this campaign:\n{reasons}"

@@ -49,7 +49,7 @@ class Compiler:
         )
         if skeleton is None:
             known = a_few(s.key for s in skeletons(self.program))
-            return Defect(f"the worker derived no skeleton {request.skeleton}; it has: {known}")
+            return Defect(f"the worker has no skeleton {request.skeleton}; it has: {known}")
         self.skeletons[request.skeleton] = skeleton
         try:
             module = compile_candidate(skeleton, request.sizes)

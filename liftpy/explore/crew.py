@@ -280,7 +280,7 @@ class Crew:
         return again
 
     def _settle(self, answer: Doubtful, worker: Worker, _job: Job) -> Answer:
-        doing = "evaluating its meaning where it is doubtful"
+        doing = "evaluating the reference where the result is doubtful"
         return self._asked(worker, Settle(answer), doing)
 
     def _lost(self, one: Board) -> None:
@@ -295,7 +295,9 @@ class Crew:
             self._ready.appendleft(job)
         else:
             names = ", ".join(job.lost)
-            self._finish(job, Crashed(f"{len(job.lost)} workers were lost with it: {names}"))
+            self._finish(
+                job, Crashed(f"{len(job.lost)} workers were lost while they measured it: {names}")
+            )
 
     def _finish(self, job: Job, outcome: Outcome) -> None:
         self._begun.pop(job.candidate.key, None)

@@ -130,13 +130,13 @@ def _check_kind(path: Path, db: sqlite3.Connection) -> None:
     (application,) = db.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION_ID:
         raise StoreRefused(
-            f"{path} is a database, but not one of liftpy; it was left as it is. Name another file"
+            f"{path} is not a liftpy database; it was not changed. Name another file"
         )
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if not 0 < version <= SCHEMA_VERSION:
         raise StoreRefused(
             f"{path} has the database format {version}, this liftpy reads formats up to "
-            f"{SCHEMA_VERSION}; it was left as it is. Name another file, or read it with the "
+            f"{SCHEMA_VERSION}; it was not changed. Name another file, or read it with the "
             "liftpy that wrote it"
         )
 
@@ -162,27 +162,25 @@ def _check_whole(path: Path, db: sqlite3.Connection) -> None:
 def _check_seals(path: Path, db: sqlite3.Connection) -> None:
     if changed := broken(db):
         whose = a_few(f"candidate {key}" if key else "the campaign" for key in changed)
-        message = f"the rows of {whose} are not those that were written"
+        message = f"the rows of {whose} do not match their checksums"
         raise StoreRefused(_sentence(path, message, sqlite3.SQLITE_CORRUPT))
 
 
 # --- what SQLite says -----------------------------------------------------------------------------
 
 _SENTENCES = {
-    sqlite3.SQLITE_NOTADB: "is not a liftpy database ({}); it was left as it is. Name another file",
-    sqlite3.SQLITE_CORRUPT: "is damaged ({}); it was left as it is. Take a copy that is whole, or "
+    sqlite3.SQLITE_NOTADB: "is not a liftpy database ({}); it was not changed. Name another file",
+    sqlite3.SQLITE_CORRUPT: "is damaged ({}); it was not changed. Use an intact copy, or "
     "name another file; SQLite's `.recover` may save rows",
-    sqlite3.SQLITE_FULL: "cannot grow ({}). What was measured before is kept: make room, and the "
-    "same command goes on",
+    sqlite3.SQLITE_FULL: "cannot grow ({}). Earlier measurements are kept: free disk space, and "
+    "repeat the command to continue",
     sqlite3.SQLITE_IOERR: "cannot be read or written to the end ({}): the disk fails, is full or "
-    "over its quota. What was measured before is kept: mend that, and the same command goes on",
-    sqlite3.SQLITE_READONLY: "cannot be written ({}); it was left as it is. Make it writable, or "
+    "over its quota. Earlier measurements are kept: fix that, and repeat the command to continue",
+    sqlite3.SQLITE_READONLY: "cannot be written ({}); it was not changed. Make it writable, or "
     "name another file with --db",
-    sqlite3.SQLITE_BUSY: "is held by another program ({}). End that, and the same command goes on",
+    sqlite3.SQLITE_BUSY: "is locked by another program ({}). End it, and repeat the command",
 }
-_OTHERWISE = (
-    "cannot be used ({}). What was measured before is kept: mend that, or name another file"
-)
+_OTHERWISE = "cannot be used ({}). Earlier measurements are kept: fix that, or name another file"
 
 
 @contextmanager
@@ -200,7 +198,7 @@ def understanding(path: Path) -> Generator[None]:
     try:
         yield
     except (ValueError, KeyError, TypeError) as error:
-        how = f"no {error}" if isinstance(error, KeyError) else error
+        how = f"{error} is missing" if isinstance(error, KeyError) else error
         raise StoreRefused(_sentence(path, how, sqlite3.SQLITE_CORRUPT)) from error
 
 

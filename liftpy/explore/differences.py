@@ -15,7 +15,7 @@ def differences(there: Identity, wanted: Identity) -> list[str]:
     return [
         *_programs(there, wanted),
         *(
-            f"the {name}: it holds {old}, this is {new}"
+            f"the {name}: it has {old}, this is {new}"
             for name, old, new in (
                 ("device", _device(there.device), _device(wanted.device)),
                 ("version of liftpy", there.version, wanted.version),
@@ -31,15 +31,13 @@ def _programs(there: Identity, wanted: Identity) -> list[str]:
     if there.text == wanted.text:
         return []
     if there.program != wanted.program:
-        return [
-            f"the program: it holds {there.program}, this is {wanted.program} (another program)"
-        ]
+        return [f"the program: it has {there.program}, this is {wanted.program} (another program)"]
     if there.settings.get("sizes") != wanted.settings.get("sizes"):
         return []  # the numbers are in the text: the sizes say it
     pairs = zip(there.text.splitlines(), wanted.text.splitlines(), strict=False)
     apart = ((old.strip(), new.strip()) for old, new in pairs if old != new)
     old, new = next(apart, ("no more lines", "more lines"))
-    return [f"the program: it holds another text of {there.program}: `{old}`, this has `{new}`"]
+    return [f"the program: it has another text of {there.program}: `{old}`, this has `{new}`"]
 
 
 def _settings(there: Identity, wanted: Identity) -> list[str]:
@@ -49,7 +47,7 @@ def _settings(there: Identity, wanted: Identity) -> list[str]:
         same = name == "sizes" and there.text == wanted.text  # the numbers are in the text
         if old != new and not same:
             was, now = ("none" if v is None else _setting(v) for v in (old, new))
-            lines.append(f"{name.replace('_', ' ')}: it holds {was}, this is {now}")
+            lines.append(f"{name.replace('_', ' ')}: it has {was}, this has {now}")
     return lines
 
 

@@ -66,9 +66,9 @@ def space_of(
     """The space of a program on a device (a `Device`, or what `find_device` takes).
 
     `families` keeps some families, `memory_limit` the candidates whose peak is within it, in bytes.
-    `sizes` gives numbers for the program's open sizes. `where` has conditions on what is chosen,
-    such as `"kappa*sigma <= 64"`; `fixed` has settings with the value, or the values, that they may
-    have: `{"pad": "copy", "kappa": [8, 16]}`. TypeRefused for a program without kernels.
+    `sizes` gives numbers for the program's open sizes. `where` has conditions on sizes, such
+    as `"kappa*sigma <= 64"`; `fixed` has settings with their allowed value or values:
+    `{"pad": "copy", "kappa": [8, 16]}`. TypeRefused for a program without kernels.
     """
     program = closed(program, sizes)
     target = device if isinstance(device, Device) else find_device(device)
@@ -84,7 +84,7 @@ def space_of(
         families = (families,)
     if not families:
         raise ConstraintRefused(
-            f"no family is named: give at least one of {', '.join(space.families)}, or None for all"
+            f"families is empty: give at least one of {', '.join(space.families)}, or None for all"
         )
     each = dict.fromkeys(families)
     kept = [member for family in each for member in space.choosing({FAMILY: family}).members]
@@ -162,34 +162,34 @@ def explore(  # noqa: PLR0913, PLR0915  as many settings and steps as a campaign
 
     `search` names one of `liftpy.explore.search`; `seed` decides what it draws.
 
-    The same call again goes on where the last one ended, however that was: a campaign that was
-    stopped and resumed has the same candidates as one that was not. Larger `samples` extend it.
+    The same call resumes a campaign that ended in any way, with the same candidates as if it had
+    not been interrupted. A larger `samples` extends it.
 
-    The plainest candidate is the first (`plainest.py`), the search has the places after it.
+    The plainest candidate is the first (`plainest.py`); those of the search follow.
 
-    `time_limit` ends this call so many seconds after it began, or after `began`, of the clock
-    `time.monotonic`, whatever it is doing: a candidate that is under way is tried in the next call.
-    `candidate_limit` is for each, of which `build_limit` is for the driver's compiler; of the time
-    that is left none has more than half, or 10 s if that is more. `phase` is told what is done.
-    `tolerance` bounds the error of a result, relative to its largest value. `sizes`
-    gives numbers for the program's open sizes, `where` and `fixed` bound what is drawn (as in
-    `space_of`): with others it is another campaign. `sampler` says how candidates are drawn:
-    uniformly, or as published (`incremental`), for comparison.
+    `time_limit` ends this call that many seconds after it began, or after `began`, a time of
+    `time.monotonic`; the candidate in progress is tried in the next call. `candidate_limit` is the
+    limit of each candidate, `build_limit` the part for the driver's compiler; a candidate gets at
+    most half of the remaining time, or 10 s if that is more. `phase` is called with each phase.
+    `tolerance` bounds the error of a result, relative to its largest value. `sizes` gives numbers
+    for the program's open sizes; `where` and `fixed` restrict what is drawn (as in `space_of`).
+    Other values of these make another campaign. `sampler` draws candidates uniformly, or as
+    published (`incremental`), for comparison.
 
-    When all are measured, those that may be on the front by noise are measured `again`, within the
+    At the end, candidates whose place on the front may be noise are measured `again`, within the
     time limit (`again.py`).
 
-    `note` is told what a user should know of the campaign: that its meaning is NaN everywhere, that
-    its space has one candidate only.
+    `note` is called with remarks on the campaign: that its reference result is NaN everywhere, or
+    that its space has only one candidate.
 
-    With `workers` they are measured on a dask cluster, whose workers have the devices (docs/
-    cluster.md); `device` is then not used, as `workers` names it, and nothing is measured `again`.
+    With `workers`, candidates are measured on a dask cluster (docs/cluster.md), whose workers have
+    the devices; `device` is then ignored, and nothing is measured `again`.
 
-    A limit that the driver gives a built kernel holds for its skeleton from then on (`learned.py`).
+    A limit that the driver reports for a built kernel is kept for its skeleton (`learned.py`).
 
-    Raises ArgumentRefused for limits that leave nothing to do, StoreRefused if `db` holds another
+    Raises ArgumentRefused for limits that leave nothing to do, StoreRefused if `db` has another
     campaign or cannot be written, Unsatisfiable if there is no candidate, NothingMeasured if none
-    was right.
+    was correct.
     """
     started = time.time()
     _check_limits(samples, time_limit, candidate_limit, build_limit, tolerance)
@@ -239,7 +239,7 @@ def explore(  # noqa: PLR0913, PLR0915  as many settings and steps as a campaign
                 nothing = Space(program, site.limits, (), sampler=sampler)
                 opened.enter_context(noted(Path(db), identity(nothing), call)).stop(str(end))
             raise NothingMeasured(
-                f"nothing was measured of {program.name}: {end}. Give a longer limit, or none"
+                f"no candidate of {program.name} was measured: {end}. Give a longer limit, or none"
             ) from end
         mine = identity(space, families=None if families is None else space.families)
         store = opened.enter_context(noted(Path(db), mine, call))
@@ -349,7 +349,7 @@ def _check_limits(
 ) -> None:
     """Refuses limits under which no candidate can be measured."""
     wanted = {
-        "samples": (samples, samples >= 1, "a whole number from 1"),
+        "samples": (samples, samples >= 1, "a positive whole number"),
         "time_limit": (time_limit, time_limit is None or time_limit >= 0, "0 s or more, or None"),
         "candidate_limit": (candidate_limit, candidate_limit > 0, "more than 0 s"),
         "build_limit": (

@@ -75,8 +75,8 @@ class Inputs:
         arrays = self._made()
         if digest(arrays) != self.digest:
             raise LiftError(
-                f"numpy {np.__version__} makes other inputs from seed {self.seed} here than numpy "
-                f"{self.numpy} of the campaign: install the same version"
+                f"NumPy {np.__version__} makes other inputs from seed {self.seed} than NumPy "
+                f"{self.numpy}, which the campaign used: install that version"
             )
         return arrays
 
@@ -102,7 +102,7 @@ def require_inputs(program: Program) -> None:
     require(
         kept + max(copies, making),
         f"evaluating the meaning of {program.name} on inputs ({arrays})",
-        "give its arrays smaller sizes, or take a machine with more memory",
+        "use smaller arrays, or a machine with more memory",
     )
 
 

@@ -24,9 +24,9 @@ from liftpy.rewrite.strategy import Strategy
 
 
 class Kernel:
-    """A compiled program as a function: numpy in, numpy out, on one device.
+    """A compiled program as a function of NumPy arrays, on one device.
 
-    Constant parameters are prepared again only when other arrays are given for them.
+    Constant parameters are prepared again only when their arrays change.
     """
 
     def __init__(self, candidate: Candidate, device: Device) -> None:
@@ -56,7 +56,7 @@ class Kernel:
     def __call__(self, *arrays: Any) -> Any:
         """The program's value, computed on the device.
 
-        For an array of tuples a tuple of arrays is given, and got.
+        Arrays of tuples are passed and returned as tuples of arrays.
         """
         if self._closed:
             message = (
@@ -100,14 +100,13 @@ def compile_to_kernel(
 ) -> Kernel:
     """Compile a program for a device; `sizes` gives numbers for its open sizes.
 
-    strategy: a family (docs/design.md, Rewriting), or a strategy of one's own that lowers the
-    program (docs/strategies.md). assignment: the words of its structural choices and the numbers of
-    its sizes, all in one, as a row of a campaign has them and a candidate of `lp.space`:
-    `lp.compile(program, campaign.best().assignment)`. ConstraintRefused where it does not say
-    one candidate.
+    strategy: a family (docs/design.md, Rewriting), or your own strategy that lowers the program
+    (docs/strategies.md). assignment: the structural choices and sizes of one candidate, as in a row
+    of a campaign or a candidate of `lp.space`: `lp.compile(program, campaign.best().assignment)`.
+    ConstraintRefused if it does not determine one candidate.
 
-    Without an assignment it is the first skeleton (of the family), and sizes drawn with seed 0;
-    without either `plain`: loops in one kernel, right and slow. `explore` finds fast ones.
+    Without an assignment: the first skeleton of the family, with sizes drawn with seed 0. Without
+    a strategy either: `plain`, loops in one kernel, correct and slow. `explore` finds fast ones.
     """
     target = device if isinstance(device, Device) else find_device(device)
     if callable(strategy):

@@ -38,7 +38,7 @@ class Lock:
                 if not str(error).startswith("database is locked"):
                     raise StoreRefused(
                         f"{path} cannot be used: its lock {self.path} cannot be written "
-                        f"({error}). Name a file in a folder that you may write to with --db"
+                        f"({error}). Use --db to name a file in a writable folder"
                     ) from error
                 raise StoreRefused(
                     f"another process is running the campaign {path} ({error}). Wait for it, stop "

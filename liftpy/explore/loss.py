@@ -18,6 +18,6 @@ def resumable(store: Store) -> Generator[None]:
         n = len(store.done())
         kept = "1 candidate is" if n == 1 else f"{n} candidates are"
         raise WorkerRefused(
-            f"the campaign ends here: {refusal}\n{kept} stored in {store.path}; when this is put "
-            "right, the same command goes on"
+            f"the campaign stopped: {refusal}\n{kept} stored in {store.path}; fix this, "
+            "and repeat the command to continue"
         ) from refusal

@@ -216,7 +216,7 @@ class Measurer:
         try:
             return self._measure_alone(candidate, best_ns, on_compiled)
         except WorkerRefused as refusal:
-            return Crashed(f"{outcome.how}\nafter that there was no other process: {refusal}")
+            return Crashed(f"{outcome.how}\nno other process could be started: {refusal}")
 
     def _measure_alone(
         self, candidate: Candidate, best_ns: int | None, on_compiled: Callable[[Compiled], None]
@@ -244,6 +244,6 @@ class Measurer:
         found, spent = self._ask(self.bench, job, ready.seconds, ready.allowed, "measuring it")
         if not isinstance(found, Doubtful):
             return found
-        doing = "evaluating its meaning where it is doubtful"
+        doing = "evaluating the reference where the result is doubtful"
         settled, _ = self._ask(self.compiler, Settle(found), spent, ready.allowed, doing)
         return settled

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias, get_args
 
+from liftpy.errors import plural
 from liftpy.explore.samples import Span, departs, span_of
 from liftpy.opencl.kernel import Memory
 
@@ -69,7 +70,7 @@ class Measured:
     def reason(self) -> str:
         """How far the result was from the meaning, and whether its times can be trusted."""
         error = f"right to {self.error:.1e} (rms {self.rms:.1e})"
-        found = f"{error}, {len(self.times_ns)} run(s)"
+        found = f"{error}, {plural(len(self.times_ns), 'run')}"
         if not self.disturbed:
             return found
         how = f"a fixed kernel took {self.departure:.2f} times its usual time"
@@ -112,7 +113,7 @@ class BuildFailed:
     @property
     def reason(self) -> str:
         """The driver's log."""
-        return f"the driver did not build it: {self.log.strip() or 'no log'}"
+        return f"the driver failed to build it: {self.log.strip() or 'no log'}"
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ class WrongResult:
         """Where it is wrong, and by how much."""
         at = "".join([*(f".{k}" for k in self.component), *(f"[{i}]" for i in self.where)])
         note = " (an element that no work-item wrote)" if math.isnan(self.got) else ""
-        return f"result{at} is {self.got:.9g}{note}, the program means {self.expected:.9g}"
+        return f"result{at} is {self.got:.9g}{note}, it should be {self.expected:.9g}"
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,7 @@ class OutOfMemory:
         """How much it held when."""
         return (
             f"{self.during}, its process held {self.held >> 20} MiB of this machine's memory; "
-            f"it may have {self.ceiling >> 20} MiB"
+            f"the limit is {self.ceiling >> 20} MiB"
         )
 
 

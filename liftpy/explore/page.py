@@ -129,7 +129,7 @@ def reproduce(campaign: Campaign) -> str:
 def moment(seconds: float | None) -> str:
     """A time since 1970 as a date, in UTC."""
     if seconds is None:
-        return "not noted: it runs, or ended abruptly"
+        return "unknown: it is running, or ended abruptly"
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 

@@ -39,8 +39,8 @@ def plot(campaign: Campaign, axis: str, path: Path) -> None:
         FigureCanvasAgg(drawn(campaign, axis)).print_figure(picture, dpi=144, format=kind)
     except ValueError as error:  # a format that nobody knows
         raise LiftError(
-            f"the plot cannot be written to {path}: nobody knows the format {kind}; name a file "
-            "that ends with .png, .svg or .pdf"
+            f"the plot cannot be written to {path}: the format {kind} is not supported; name a "
+            "file that ends with .png, .svg or .pdf"
         ) from error
     write_file(path, picture.getvalue())
 
@@ -131,7 +131,7 @@ def name(axes: Axes, pixel: float, points: Sequence[Point], names: Sequence[str]
         if (end := leader(point, place, REACH * pixel)) is not None:
             axes.add_line(Line2D(*zip(*back.transform((point, end)), strict=True), c=BLUE, lw=0.5))
     if left := len(points) - len(axes.texts):
-        axes.set_title(f"{axes.get_title()} ({left} of the front without a name)")
+        axes.set_title(f"{axes.get_title()} ({left} of the front without a label)")
 
 
 def mark(axis: Axis, scale: Scale, name: str) -> None:

@@ -27,7 +27,7 @@ from typing import Any
 import psutil
 
 from liftpy.deadline import Deadline
-from liftpy.errors import InternalError, WorkerRefused
+from liftpy.errors import InternalError, WorkerRefused, plural
 from liftpy.explore.messages import Ready, Request, Setup, Stage, Unfit
 from liftpy.explore.outcome import Crashed, Defect, OutOfMemory, TimedOut
 
@@ -94,8 +94,8 @@ class Worker:
         self._ready = False
         if process is not None and (why := process.kill()):
             _say(
-                f"the process that {self.does} {why}. Another one takes its place; this one may "
-                "keep memory and the device, and disturb times, until it is gone"
+                f"the process that {self.does} {why}. Another one replaces it; until it ends, it "
+                "may hold memory and the device, and disturb times"
             )
 
     def begin(self) -> Process:
@@ -141,7 +141,8 @@ class Worker:
                     raise InternalError(f"the process that {self.does}: {lost}") from lost
                 if tries == STARTS or isinstance(lost, TooSlow | TooLarge):
                     raise WorkerRefused(
-                        f"the process that {self.does} cannot be started ({tries} tried): {lost}"
+                        f"the process that {self.does} cannot be started "
+                        f"({plural(tries, 'attempt')}): {lost}"
                     ) from lost
             process, tries = self._begin(), tries + 1
         if isinstance(answer, Unfit):
@@ -205,14 +206,14 @@ class TooLarge(Lost):
     """It holds more memory than it may."""
 
     def __init__(self, held: int, ceiling: int) -> None:
-        super().__init__(f"it held {held >> 20} MiB; it may have {ceiling >> 20} MiB")
+        super().__init__(f"it held {held >> 20} MiB; the limit is {ceiling >> 20} MiB")
         self.held = held
         self.ceiling = ceiling
 
 
 def unreadable(error: Exception) -> str:
     """That bytes are no message, and what Python raised for them."""
-    return f"it said what cannot be read: {type(error).__name__}: {error}"
+    return f"its answer cannot be read: {type(error).__name__}: {error}"
 
 
 class Process:
@@ -265,7 +266,7 @@ class Process:
             except queue.Empty:
                 self._weigh()
                 if left == 0:
-                    raise TooSlow(f"it said nothing for {seconds:.0f} s") from None
+                    raise TooSlow(f"it gave no answer for {seconds:.0f} s") from None
                 continue
             if isinstance(came, EOFError | OSError):
                 raise Lost(self._post_mortem()) from came
@@ -365,7 +366,7 @@ def _say(note: str) -> None:
 def _died(code: int | None) -> str:
     """How a process ended, by its code."""
     if code is None:
-        return "closed its connection, was killed, and does not end"
+        return "closed its connection and was killed, but does not end"
     if code >= 0:
         return f"died with exit code {code}"
     known = {s.value: s.name for s in signal.Signals}

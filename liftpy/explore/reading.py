@@ -33,7 +33,7 @@ class Reader:
             there = path.exists()
         if not there:
             raise StoreRefused(
-                f"there is no campaign {path}: `liftpy explore PROGRAM --db {path}` makes one"
+                f"no campaign is stored in {path}: `liftpy explore PROGRAM --db {path}` starts one"
             )
         with saying(path):
             check(path, path.stat(), MOST, StoreRefused)
@@ -183,7 +183,7 @@ class Reader:
         for row in self._ask("SELECT * FROM build WHERE candidate = ?", key):
             with understanding(self.path):
                 if digest(row["source"]) != row["source_sha"]:
-                    raise ValueError(f"the kernels of {key} are not those of their hash")
+                    raise ValueError(f"the kernels of {key} do not match their checksum")
             return row["source"], row["manifest"]
         return None, None
 

@@ -81,8 +81,8 @@ def rehearse(stored: Campaign, space: Space, name: str, seed: int, samples: int)
     if not measured:
         raise StoreRefused(
             f"{stored.path} has no measured candidate of this space of {space.program.name}: it "
-            f"holds {len(stored.rows)} of {stored.identity.program}, made by liftpy "
-            f"{stored.identity.version}. Name its program and what bounded its space"
+            f"has {len(stored.rows)} of {stored.identity.program}, made by liftpy "
+            f"{stored.identity.version}. Name its program and the options of its space"
         )
 
     points = {(t.candidate.skeleton.key, frozenset(t.candidate.sizes)) for t in known.values()}

@@ -109,7 +109,7 @@ class Run:
     def _follow(self, tried: Iterator[Candidate], pool: Pool) -> None:
         if not pool.shares_fate:  # then no candidate is to blame for the end of an earlier call
             for key in self.store.under_way():
-                self.store.excuse(key, "the campaign ended before its outcome came")
+                self.store.excuse(key, "the campaign ended before it had an outcome")
         window: deque[Candidate] = deque()
         candidates = itertools.islice(tried, self.samples)
         while True:
@@ -134,7 +134,7 @@ class Run:
         attempts = self.store.attempts(candidate.key)
         if pool.shares_fate and attempts >= ATTEMPTS:
             self.tell(candidate)
-            how = f"the campaign ended abruptly {attempts} times while it was under way"
+            how = f"the campaign ended abruptly {attempts} times while it was running"
             self._finish(candidate, Crashed(f"{how}; it is not tried again"))
         else:
             pool.submit(candidate)

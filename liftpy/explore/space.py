@@ -105,8 +105,8 @@ class Member:
 class Answer:
     """What `explain` found: whether the settings have a valid point, and a text that says why.
 
-    `count` is how many have them; `clashes` holds an explanation for each set of skeletons that has
-    none, as JSON data.
+    `count` is the number of such points; `clashes` has an explanation for each set of skeletons
+    without one, as JSON data.
     """
 
     valid: bool
@@ -119,8 +119,8 @@ class Answer:
 class Space:
     """All candidates of a program on a device.
 
-    `asked` has the conditions that the user added, as texts that do not depend on how they were
-    written or in what order; `wished` has those on sizes. `sampler` says how candidates are drawn.
+    `asked` has the user's conditions as texts in a normal form and order; `wished` has those on
+    sizes. `sampler` is the way candidates are drawn.
     """
 
     program: Program
@@ -253,15 +253,14 @@ class Space:
     def draws(self, seed: int, allows: Allows = everything, start: int = 0) -> Iterator[Candidate]:
         """All candidates in an order that the seed decides, from place `start` of that order.
 
-        Families take turns, and within a family those that make each choice, the larger ones more
-        often: turns are in proportion to the logarithm of how many points there are. Within a
-        skeleton draws are uniform without replacement. Who has no points left gives up its turn. So
-        a sample sees every family, and a longer sample begins with a shorter one.
-        Those that `allows` refuses are left out; it is asked when it is a point's turn, and may
-        depend on the candidates before it.
+        Families take turns, and within a family the skeletons of each choice, in proportion to the
+        logarithm of their number of points. Within a skeleton, draws are uniform without
+        replacement. A skeleton without points left loses its turn. So a sample has every family,
+        and a longer sample begins with the shorter one. Points that `allows` refuses are skipped;
+        it is called at a point's turn, and may depend on the candidates before it.
 
         The sampler `incremental`, the published one, counts nothing: skeletons take equal turns,
-        and it ends when it has met too many candidates again.
+        and it ends when it has drawn too many candidates twice.
         """
         how = Drawing(seed, allows, self.sampler)
         turns = _turns(list(self.members), how) if self.members else iter(())
@@ -271,7 +270,7 @@ class Space:
     def sample(
         self, n: int, seed: int, family: str | None = None, start: int = 0
     ) -> list[Candidate]:
-        """`n` draws from place `start`; all there are, where there are fewer.
+        """The first `n` draws from place `start`, or all if there are fewer.
 
         UnknownName for the family.
         """
@@ -305,7 +304,9 @@ class Space:
         for name, given in fixed.items():
             values = (given,) if isinstance(given, str | int) else tuple(given)
             if not values:
-                raise ConstraintRefused(f"{name} is fixed to no value: give it at least one")
+                raise ConstraintRefused(
+                    f"{name} is fixed to an empty list: give it at least one value"
+                )
             fitting = {id(m) for value in values for m in self._fitting({name: value})}
             members = [m for m in members if id(m) in fitting]
             if name in self.choices:
@@ -343,7 +344,7 @@ class Space:
         raise ConstraintRefused(self.explain(settings).text)
 
     def exactly(self, assignment: Mapping[str, str | int]) -> Candidate:
-        """The one candidate that an assignment says.
+        """The one candidate that an assignment determines.
 
         ConstraintRefused if several have these settings, or none.
         """
@@ -362,11 +363,10 @@ class Space:
         left = [name for name in names if name not in assignment]
         keys = [m.skeleton.key for m in meant]
         raise ConstraintRefused(
-            f"an assignment of {self.program.name} says one candidate, and {_spell(assignment)} "
-            f"does not: {', '.join(left)} {'is' if len(left) == 1 else 'are'} left open "
-            f"in {a_few(keys)}, so it could be {found[0].label}, or {found[1].label}; give all of "
-            "them, as `assignment` of a campaign's row and of a candidate of "
-            "`lp.space(program).sample(1, seed=0)` does"
+            f"the assignment {_spell(assignment)} of {self.program.name} fits several candidates, "
+            f"such as {found[0].label} and {found[1].label}: {', '.join(left)} "
+            f"{'is' if len(left) == 1 else 'are'} open in {a_few(keys)}; give a complete one, such "
+            "as `assignment` of a campaign's row or of `lp.space(program).sample(1, seed=0)[0]`"
         )
 
     def explain(self, settings: Mapping[str, str | int]) -> Answer:
@@ -414,7 +414,7 @@ class Space:
     def why_empty(self, memory_limit: int | None = None) -> str:
         """Why there is no candidate: in one sentence, where all skeletons have one reason.
 
-        Under a memory limit it has the least that can be kept.
+        With a memory limit it has the least possible one.
         """
         what = f"{self.program.name} has no candidate on {self.device.name}"
         least = None
@@ -423,8 +423,8 @@ class Space:
             least = min((bytes_ for bytes_ in found if bytes_ is not None), default=None)
         if least is not None:
             return (
-                f"{what} within a memory limit of {memory_limit} bytes: the least that can be kept "
-                f"is {least} bytes"
+                f"{what} within a memory limit of {memory_limit} bytes: the least possible "
+                f"limit is {least} bytes"
             )
         reasons = [explain(member.system, {}).clashes for member in self.members]
         for clause in reasons[0]:

@@ -146,7 +146,7 @@ class Store(Reader):
             if there["key"] != candidate.key:
                 raise StoreRefused(
                     f"{self.path} has {there['key']} as candidate {candidate.ordinal}, this liftpy "
-                    f"draws {candidate.key} ({candidate.label}) there: liftpy was changed since. "
+                    f"draws {candidate.key} ({candidate.label}) there: liftpy has changed since. "
                     "Name another file with --db"
                 )
 
@@ -305,8 +305,8 @@ def _check(path: Path, wanted: Identity) -> None:
         lines = "".join(f"\n  {line}" for line in differences(there.identity, wanted))
     if lines:
         raise StoreRefused(
-            f"{path} belongs to another campaign; it was left as it is. What differs:{lines}\n"
-            "Name another file with --db, or go back to what made this one"
+            f"{path} belongs to another campaign; it was not changed. Differences:{lines}\n"
+            "Name another file with --db, or repeat the command that made this one"
         )
 
 

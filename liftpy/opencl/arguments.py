@@ -16,6 +16,7 @@ from liftpy.errors import (
     DeviceRefused,
     InternalError,
     KernelRefused,
+    plural,
 )
 from liftpy.opencl.kernel import Buffer, Launch, Module, Names, Phase, Role, flat
 from liftpy.semantics import operations
@@ -58,7 +59,7 @@ def by_buffer(module: Module, values: Sequence[Any]) -> dict[str, Any]:
     """The arrays for the parameters' buffers; a tuple's components have a buffer each."""
     if len(values) != len(module.parameters):
         names = ", ".join(flat(module.parameters))
-        arrays = "1 array" if len(module.parameters) == 1 else f"{len(module.parameters)} arrays"
+        arrays = plural(len(module.parameters), "array")
         raise ArgumentRefused(f"{module.name} takes {arrays} ({names}), got {len(values)}")
     found: dict[str, Any] = {}
     for position, (names, value) in enumerate(zip(module.parameters, values, strict=True)):
@@ -73,7 +74,7 @@ def _spread(where: str, names: Names, value: Any, found: dict[str, Any]) -> None
     if not isinstance(value, tuple) or len(value) != len(names):
         got = f"a tuple of {len(value)}" if isinstance(value, tuple) else type(value).__name__
         raise ArgumentRefused(
-            f"{where} needs a tuple of {len(names)} arrays, one a component; it got {got}"
+            f"{where} needs a tuple of {len(names)} arrays, one per component; it got {got}"
         )
     for k, (part, component) in enumerate(zip(names, value, strict=True)):
         _spread(f"{where}.{k}", part, component, found)
@@ -155,23 +156,23 @@ CLOCK_SLACK = 2.0
 def check_times(
     module: Module, device: Device, launches: Sequence[Launch], times: Sequence[int], host_ns: int
 ) -> None:
-    """Refuses times of launches, in ns, that cannot be; all took `host_ns` by the host's clock."""
+    """Refuses impossible times of launches, in ns; all took `host_ns` by the host's clock."""
     where = f"the clock of {device.name} ({device.platform})"
     for launch, time in zip(launches, times, strict=True):
         if time < 0:
             raise ClockRefused(
-                f"{module.name}: {where} says that {spell(launch)} ended {-time} ns before it "
+                f"{module.name}: {where} reports that {spell(launch)} ended {-time} ns before it "
                 "began. Its times are not kept."
             )
         if time > CLOCK_SLACK * host_ns:
             raise ClockRefused(
-                f"{module.name}: {where} says that {spell(launch)} took {time} ns; the host waited "
-                f"{host_ns} ns for the whole run. Its times are not kept."
+                f"{module.name}: {where} reports that {spell(launch)} took {time} ns; the host "
+                f"waited {host_ns} ns for the whole run. Its times are not kept."
             )
     if launches and not any(times):
         raise ClockRefused(
-            f"{module.name}: {where} says that its run took 0 ns: it does not go, or not finely "
-            "enough. Choose a larger problem."
+            f"{module.name}: {where} reports 0 ns for its run: it is stopped or too "
+            "coarse. Choose a larger problem."
         )
 
 
@@ -191,7 +192,7 @@ def checked(module: Module, role: Role, arrays: Mapping[str, np.ndarray]) -> dic
     for buffer in wanted:
         if buffer.name not in arrays:
             raise ArgumentRefused(
-                f"{module.name} lacks an array for its {role} '{buffer.name}'; it takes: {takes}."
+                f"{module.name} needs an array for its {role} '{buffer.name}'; it takes: {takes}."
             )
     return {b.name: _fitting(module, b, arrays[b.name]) for b in wanted}
 

@@ -47,13 +47,13 @@ def find_device(selector: str | None = None) -> Device:
         return profile(selector.removeprefix(PROFILE)).device
     known, notes = devices(), device_notes()
     if not known:
-        raise DeviceRefused(" ".join(("there is no OpenCL device.", *notes, HOW_TO_GET_A_DEVICE)))
+        raise DeviceRefused(" ".join(("no OpenCL device was found.", *notes, HOW_TO_GET_A_DEVICE)))
     if selector is None:
         return known[0]
     fitting = those_named(selector, known)
     if not fitting:
         listing = [f"  {index}  {d.platform}: {d.name}" for index, d in enumerate(known)]
-        refused = f"there is no device '{selector}'; name one by its number or a part of its name:"
+        refused = f"no device matches '{selector}'; name one by its number or a part of its name:"
         word = selector.casefold().strip()
         named = bool(word) and not word.isdecimal()
         found = [f"{PROFILE}{p.name}" for p in profiles() if named and word in p.name]
@@ -69,7 +69,7 @@ def handle_of(device: Device) -> cl.Device:
     if handle is None:
         here = ", ".join(f"{d.platform}: {d.name}" for d in devices()) or "none"
         raise DeviceRefused(
-            f"This machine has no device {device.platform}: {device.name} with driver "
+            f"this machine has no device {device.platform}: {device.name} with driver "
             f"{device.driver_version}; it has: {here}. {HOW_TO_GET_A_DEVICE}"
         )
     return handle

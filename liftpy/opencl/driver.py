@@ -78,7 +78,7 @@ class OpenDevice:
 
 
 def reason(error: cl.Error) -> str:
-    """Which function of OpenCL failed, and its code."""
+    """Which OpenCL function failed, and its code."""
     return f"{error.routine} returned {cl.status_code.to_string(error.code)}"
 
 

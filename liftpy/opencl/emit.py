@@ -277,13 +277,13 @@ class Emitter(Storing):
                 return value
             case FunCall(Scan() as scan, _):
                 message = (
-                    f"the result of {scan.name} is read in the kernel that makes it: "
+                    f"the result of {scan.name} is read in the kernel that computes it: "
                     "store it with toPrivate, toLocal or toGlobal first"
                 )
                 raise TypeRefused(message)
             case FunCall(MapGlb() | MapWrg() | MapLcl() as parallel, _):
                 message = (
-                    f"the result of {parallel.name} is read in the kernel that makes it: "
+                    f"the result of {parallel.name} is read in the kernel that computes it: "
                     "store it with toGlobal or toLocal first"
                 )
                 raise TypeRefused(message)
@@ -353,16 +353,16 @@ class Emitter(Storing):
         _, number = self.folds.setdefault(id(r), (r, len(self.folds)))
         lane = f"lane{number}"
         if not isinstance(t, ScalarType):
-            message = f"reduceVec folds to a scalar, not to {t}: fold each component by itself"
+            message = f"reduceVec folds to a scalar, not to {t}: fold each component separately"
             raise TypeRefused(message)
         if r.f.free:  # its step may read what the counter is in
-            self.only_now("a function with variables of its surroundings")
+            self.only_now("a function that uses variables from outside")
         return Lanes(init, vector[var(lane, 0, width - 1)], lane, width, self.closure(r.f, env), t)
 
     def materialise(self, m: MemoryPrimitive, arg: Expr, env: Env) -> Value:
         """Store a value in the memory asked for, and read it from there."""
         if isinstance(m, ToGlobal):
-            message = f"{m.name} inside a kernel can only stand where the result goes"
+            message = f"inside a kernel, {m.name} can be applied only to the kernel's result"
             raise TypeRefused(message)
         if not isinstance(m, ToLocal):
             value = memory_view(self.fresh("p"), arg.type, self.new_private)

@@ -115,7 +115,7 @@ def check_unrolled(program: Program) -> None:
         steps = int(xs.length) if isinstance(xs, ArrayType) else 0
         if steps > MOST_STATEMENTS:
             raise TypeRefused(
-                f"{asker(program, path)} cannot be unrolled: it is over {steps} elements, and a "
+                f"{asker(program, path)} cannot be unrolled: it has {steps} steps, and a "
                 f"kernel may have {MOST_STATEMENTS} statements. Use "
                 f"{part.fun.name.removesuffix('Unroll')}, or split the array into parts of at most "
                 f"{MOST_STATEMENTS}"
@@ -191,13 +191,13 @@ def emit_kernel(kernel: Kernel, names: dict[str, str]) -> EmittedKernel:
         emitter.generate(kernel.body, env, dest)
     except UnrollError as error:
         message = (
-            f"private memory cannot be indexed by {error}: it belongs to one work-item; "
+            f"private memory cannot be indexed by {error}: each work-item has its own; "
             "use toLocal for what work-items share"
         )
         raise TypeRefused(message) from error
     except TooLongError as error:
         message = (
-            f"the code of kernel {kernel.name} gets too long: {error}; it may have "
+            f"the code of kernel {kernel.name} is too long: {error}; the limit is "
             f"{MOST_STATEMENTS} statements. Choose smaller blocks or tiles, or store with toGlobal "
             "what its loops hold in registers"
         )

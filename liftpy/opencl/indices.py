@@ -21,7 +21,7 @@ def index_c(n: Nat, *, wide: bool = False) -> str:
     )
     for monomial, coefficient in ordered:
         if any(exponent < 0 for _, exponent in monomial):
-            message = f"an index still has a size without a value: {n}"
+            message = f"an index has a size without a value: {n}"
             raise InternalError(message)
         factors = [text for a, e in monomial for text in [atom_c(a, wide=wide)] * e]
         number = abs(coefficient)

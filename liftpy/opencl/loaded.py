@@ -176,7 +176,7 @@ class Loaded:
         constants = [b.name for b in parameters(self.module, "constant")]
         if constants:
             raise ArgumentRefused(
-                f"{self.module.name} has constants that were not set: {', '.join(constants)}; "
+                f"{self.module.name} has constants that are not set: {', '.join(constants)}; "
                 "call set_constants() before run()."
             )
         self.set_constants({}, poison=poison)

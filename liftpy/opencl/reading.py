@@ -99,7 +99,7 @@ class Reading(Scopes):
         """A memory cell as C; its index is computed in 64 bits where it may pass 2^31."""
         open_lanes = sorted(n for n in place.index.names() if n.startswith(("store", "lane")))
         if open_lanes:
-            message = "a function of vector lanes reads what is stored first: give it toPrivate"
+            message = "a function of vector lanes needs a stored value: store it with toPrivate"
             raise TypeRefused(message)
         index = index_c(place.index, wide=magnitude(place.index) > MAX_INT)
         return f"{place.memory.name}[{index}]"
@@ -157,7 +157,7 @@ class Reading(Scopes):
             case Choice():
                 return self.held_behind(term, lambda: self.chosen(term))
             case Lanes():
-                message = "a reduceVec cannot stand behind a pad: store its result with toGlobal"
+                message = "a reduceVec cannot be read through a pad: store its result with toGlobal"
                 raise TypeRefused(message)
             case _:
                 return self.scalar(term)
@@ -232,7 +232,7 @@ class Reading(Scopes):
     def lanes_of(self, term: Term, lane: str, width: int) -> C:
         """All lanes of a load or of an index."""
         if isinstance(term, Lanes):
-            message = "a reduceVec cannot stand inside a mapVec: store its result first"
+            message = "a reduceVec cannot be inside a mapVec: store its result first"
             raise TypeRefused(message)
         first = self.start(term.index, lane, width) if isinstance(term, Load) else None
         if isinstance(term, Load) and first is not None:

@@ -71,7 +71,7 @@ class Scopes:
         """Append a statement."""
         self.emitted += 1
         if self.emitted > MOST_STATEMENTS:
-            raise TooLongError("there are more when its loops over registers are unrolled")
+            raise TooLongError("its loops over registers are unrolled to more statements")
         self.block.statements.append(statement)
 
     def check_steps(self, length: int) -> None:

@@ -109,7 +109,7 @@ class Session:
             program = self._taken(binary)
             if program is not None:
                 return program, binary.seconds, binary.log
-            note = "built anew, as the driver did not take what it had built ahead\n"
+            note = "rebuilt, as the driver rejected its own earlier binary\n"
         start = time.perf_counter()
         program = self._build(module)
         seconds = time.perf_counter() - start
@@ -140,7 +140,7 @@ class Session:
                 f"{number:4}  {line}" for number, line in enumerate(module.source.split("\n"), 1)
             )
             raise BuildFailed(
-                f"The driver of {self.device.name} ({self.device.platform}) does not compile "
+                f"The driver of {self.device.name} ({self.device.platform}) cannot compile "
                 f"{module.name} with {' '.join(self.options)}: {reason(error)}.",
                 source,
                 self._log(program).strip(),

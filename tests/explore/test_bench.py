@@ -197,7 +197,7 @@ def test_a_candidate_that_holds_too_much_of_the_machine_is_ended(device):
     outcome = measure(worker, twice(source=text, extra=600 << 20))
     assert isinstance(outcome, OutOfMemory), outcome.reason
     assert "its process held" in outcome.reason
-    assert "it may have 700 MiB" in outcome.reason
+    assert "the limit is 700 MiB" in outcome.reason
     goes_on(worker)
     worker.kill()
 
@@ -223,5 +223,5 @@ def test_a_device_that_is_not_there_any_more_is_said(device):
     goes_on(worker)
     worker.kill()
     worker.setup = replace(worker.setup, device=DEFAULT_DEVICE)
-    with pytest.raises(LiftError, match="This machine has no device"):
+    with pytest.raises(LiftError, match="this machine has no device"):
         measure(worker, twice())

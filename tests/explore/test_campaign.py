@@ -79,7 +79,7 @@ def test_any_memory_figure_can_be_the_axis(campaign):
     assert min(row.memory.private for row in campaign.pareto("private")) == min(
         row.memory.private for row in campaign.rows
     )
-    with pytest.raises(UnknownName, match="no memory figure 'weight'; choose one of peak"):
+    with pytest.raises(UnknownName, match="no memory figure is named 'weight'; choose one of peak"):
         campaign.pareto("weight")
 
 
@@ -193,7 +193,7 @@ def test_a_candidate_that_kills_campaigns_is_given_up(whole, device, tmp_path):
             store.begin(killer)
     resumed = run(path, 4, device)
     assert [row.outcome for row in resumed.rows] == ["measured", "measured", "crashed", "measured"]
-    assert "ended abruptly 2 times while it was under way" in resumed.rows[2].reason
+    assert "ended abruptly 2 times while it was running" in resumed.rows[2].reason
     again = run(path, 4, device)
     assert again == resumed
 
@@ -203,19 +203,21 @@ def test_a_campaign_of_which_nothing_is_right_says_why(device, tmp_path):
         run(tmp_path / "a.db", 3, device, tolerance=1e-12)
     assert nothing.value.exit_code == 3
     text = str(nothing.value)
-    assert text.startswith("nothing was measured of tiny, in 3 candidates:\n  3 x wrong: result[")
+    assert text.startswith(
+        "no candidate of tiny was measured; 3 candidates tried:\n  3 x wrong: result["
+    )
     assert f"`liftpy candidates {tmp_path / 'a.db'}`" in text
 
 
 def test_another_seed_is_another_campaign(campaign, runtime):
-    with pytest.raises(StoreRefused, match="the seed: it holds 0, this is 1"):
+    with pytest.raises(StoreRefused, match="the seed: it has 0, this is 1"):
         explore(PROGRAM, 12, 1, campaign.path, runtime, families=FAMILIES)
 
 
 @pytest.mark.parametrize(
     ("limits", "wanted"),
     [
-        ({"samples": 0}, "samples=0: give a whole number from 1"),
+        ({"samples": 0}, "samples=0: give a positive whole number"),
         ({"samples": -2}, "samples=-2"),
         ({"time_limit": -1}, "time_limit=-1: give 0 s or more"),
         ({"candidate_limit": 0}, "candidate_limit=0: give more than 0 s"),

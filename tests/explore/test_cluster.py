@@ -176,8 +176,8 @@ def test_without_a_scheduler_the_command_ends_when_it_has_said_so(tmp_path):
     ended = subprocess.run(line, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert ended.returncode == 1
     first, second, *_ = ended.stderr.splitlines()
-    assert first == "connecting to the dask scheduler at localhost (30 s at most)"
-    assert second.startswith("error: there is no dask scheduler at localhost")
+    assert first == "connecting to the dask scheduler at localhost (up to 30 s)"
+    assert second.startswith("error: no dask scheduler at localhost")
 
 
 def test_what_is_waited_for_is_said_before_it_is_waited_for():
@@ -191,8 +191,8 @@ def test_what_is_waited_for_is_said_before_it_is_waited_for():
     with cluster() as address, pytest.raises(KeyboardInterrupt):
         connect(Workers(address, expected=3, patience=9, note=note))
     assert [re.sub(r"tcp\S+", "HOST", text) for text in told] == [
-        "connecting to the dask scheduler at HOST (9 s at most)",
-        "waiting for 3 worker(s) at HOST (9 s at most); 0 there",
+        "connecting to the dask scheduler at HOST (up to 9 s)",
+        "waiting for 3 workers at HOST (up to 9 s); 0 connected",
     ]
 
 
@@ -240,8 +240,10 @@ def test_workers_that_do_not_fit_are_refused_and_all_lost_is_said(scheduler, tmp
             run(path, 12, asked, kill)
         said = "\n".join(notes)
         assert "worker intel" in said
-        assert "it was started with --device intel, and the campaign asks for pocl" in said
-        assert re.search(r"worker mute .*: it offers no DEVICE: start it with dask worker", said)
+        assert "it was started with --device intel, and the campaign needs pocl" in said
+        assert re.search(
+            r"worker mute .*: it has no resource DEVICE: start it with dask worker", said
+        )
         assert re.search(rf"worker old .*: it has liftpy 0.0.9, the campaign has {VERSION}", said)
         assert any(note.endswith("lost") for note in notes)
         assert all(row.outcome in {"measured", "pending"} for row in rows(path))

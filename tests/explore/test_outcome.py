@@ -51,11 +51,9 @@ def test_the_time_is_the_median_of_the_sums_over_the_launches():
 
 def test_a_wrong_result_says_where_and_what():
     reason = WrongResult((2, 3), 1.5, 2.5).reason
-    assert reason == "result[2][3] is 2.5, the program means 1.5"
+    assert reason == "result[2][3] is 2.5, it should be 1.5"
     unwritten = WrongResult((0,), 1.5, math.nan).reason
-    assert (
-        unwritten == "result[0] is nan (an element that no work-item wrote), the program means 1.5"
-    )
+    assert unwritten == "result[0] is nan (an element that no work-item wrote), it should be 1.5"
 
 
 def test_a_time_out_names_the_limit_and_its_option():

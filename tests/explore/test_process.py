@@ -89,7 +89,7 @@ def test_a_hang_while_it_is_told_what_the_campaign_is_ends_the_start(
     monkeypatch.setattr(sys.modules[Worker.__module__], "START_LIMIT", 1.0)
     worker = misbehaving(script, reads=False)
     worker.setup = replace(SETUP, text="x" * 10_000_000)  # no buffer of a socket holds so much
-    with pytest.raises(WorkerRefused, match="it said nothing for 1 s"):
+    with pytest.raises(WorkerRefused, match="it gave no answer for 1 s"):
         worker.start()
 
 
@@ -106,7 +106,7 @@ def test_a_hang_while_it_is_told_what_the_campaign_is_ends_the_start(
 def test_what_is_no_message_is_a_loss(misbehaving, script, why):
     outcome = ask(misbehaving(f"greet(); {script}; time.sleep(600)"))
     assert isinstance(outcome, Crashed)
-    assert f"while timing it, it said what cannot be read: {why}" in outcome.reason
+    assert f"while timing it, its answer cannot be read: {why}" in outcome.reason
 
 
 def test_a_crash_is_an_outcome_with_what_was_printed(misbehaving):
@@ -146,7 +146,7 @@ def test_a_process_that_died_between_two_requests_is_nobodys_doing(misbehaving):
 
 def test_a_worker_that_cannot_start_is_not_the_candidates_fault(misbehaving):
     worker = misbehaving("sys.exit('no')")
-    with pytest.raises(WorkerRefused, match=r"measures candidates .*\(3 tried\): .* code 1: no"):
+    with pytest.raises(WorkerRefused, match=r"measures candidates .*\(3 attempts\): .* code 1: no"):
         ask(worker)
     assert worker.started == STARTS
 
@@ -217,7 +217,7 @@ greet()
             "c.close(); time.sleep(600)",
             SECONDS,
             Crashed,
-            "closed its connection, was killed, and does not",
+            "closed its connection and was killed, but does not",
         ),
     ],
     ids=["it hangs", "it says no more"],

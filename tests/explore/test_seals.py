@@ -57,7 +57,7 @@ def test_a_value_that_is_another_one_is_said_whichever_it_is(path):
             first = f"(SELECT min({column}) FROM {table})"  # noqa: S608
             where = f"WHERE {column} IS {first}"
             db.execute(f'UPDATE OR IGNORE {table} SET "{column}" = {other} {where}')  # noqa: S608
-        with pytest.raises(StoreRefused, match="are not those that were written"):
+        with pytest.raises(StoreRefused, match="do not match their checksums"):
             Store.read(path)
 
 
@@ -82,7 +82,7 @@ def test_a_file_is_whole_after_each_thing_that_is_noted(path):
 def test_rows_that_are_gone_are_said(path):
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("DELETE FROM run WHERE ns = (SELECT max(ns) FROM run)")
-    with pytest.raises(StoreRefused, match="are not those that were written"):
+    with pytest.raises(StoreRefused, match="do not match their checksums"):
         Store.read(path)
 
 

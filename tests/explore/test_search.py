@@ -193,7 +193,7 @@ def test_the_published_sampler_counts_nothing(name: str, monkeypatch: pytest.Mon
     """It is the one for spaces that are too tangled to count."""
     monkeypatch.setattr(draw, "NODE_LIMIT", 0)
     space = replace(space_of(PROGRAM, DEFAULT_DEVICE), sampler="incremental")
-    with pytest.raises(ConstraintRefused, match="too tangled"):
+    with pytest.raises(ConstraintRefused, match="cannot be counted"):
         space.count()
     found = [t.candidate for t in run(named(name), space, 0)]
     assert len({c.key for c in found}) == N
@@ -203,10 +203,12 @@ def test_a_family_named_twice_is_one(space: Space) -> None:
     twice = space_of(PROGRAM, DEFAULT_DEVICE, families=["direct", "direct"])
     assert twice.counts() == space.narrow({"family": "direct"}).counts()
     assert twice.count() == sum(twice.counts().values())
-    with pytest.raises(ConstraintRefused, match="no family is named: give at least one of plain"):
+    with pytest.raises(ConstraintRefused, match="families is empty: give at least one of plain"):
         space_of(PROGRAM, DEFAULT_DEVICE, families=[])
 
 
 def test_an_unknown_search_is_named() -> None:
-    with pytest.raises(UnknownName, match="no search 'clever'; choose one of random, local"):
+    with pytest.raises(
+        UnknownName, match="no search is named 'clever'; choose one of random, local"
+    ):
         named("clever")

@@ -238,25 +238,25 @@ def test_a_row_is_found_by_how_its_id_begins(path, candidates):
     [
         (
             {"program": "thrice", "text": "def thrice..."},
-            "the program: it holds twice, this is thr",
+            "the program: it has twice, this is thr",
         ),
         (
             {"text": "def twice(x: [13]f32) = ..."},
-            r"holds another text of twice: `def twice\(x: \[12\].*this has `def twice\(x: \[13\]",
+            r"has another text of twice: `def twice\(x: \[12\].*this has `def twice\(x: \[13\]",
         ),
         (
             {"text": "def twice(x: [16]f32) = ...", "settings": {"sizes": {"n": 16}}},
-            r"differs:\n  sizes: it holds none, this is n = 16\nName",
+            r"Differences:\n  sizes: it has none, this has n = 16\nName",
         ),
-        ({"version": "0.2.0"}, "the version of liftpy: it holds 0.1.0, this is 0.2.0"),
-        ({"seed": 3}, "the seed: it holds 0, this is 3"),
+        ({"version": "0.2.0"}, "the version of liftpy: it has 0.1.0, this is 0.2.0"),
+        ({"seed": 3}, "the seed: it has 0, this is 3"),
         (
             {"settings": {"families": None, "memory_limit": 9}},
-            "memory limit: it holds none, this is 9",
+            "memory limit: it has none, this has 9",
         ),
         (
             {"device": replace(DEFAULT_DEVICE, driver_version="1").to_json()},
-            "the device: it holds generic: generic, driver 0, this is generic: generic, driver 1",
+            "the device: it has generic: generic, driver 0, this is generic: generic, driver 1",
         ),
         (
             {"device": replace(DEFAULT_DEVICE, ordinal=1).to_json()},
@@ -279,7 +279,7 @@ def test_a_campaign_of_before_a_setting_was_there_had_what_was_done_then(path, c
     now = {**IDENTITY.settings, "search": "random", "sampler": "uniform", "conditions": None}
     with Store.open(path, replace(IDENTITY, settings=now)) as store:
         assert len(list(store.rows())) == 3
-    with pytest.raises(StoreRefused, match="sampler: it holds uniform, this is incremental"):
+    with pytest.raises(StoreRefused, match="sampler: it has uniform, this has incremental"):
         Store.open(path, replace(IDENTITY, settings={**now, "sampler": "incremental"}))
 
 
@@ -298,7 +298,7 @@ def test_a_database_of_something_else_is_refused_and_left_alone(path):
     foreign.close()
     before = path.read_bytes()
     for use in (lambda: Store.open(path, IDENTITY), lambda: Store.read(path)):
-        with pytest.raises(StoreRefused, match="but not one of liftpy"):
+        with pytest.raises(StoreRefused, match="is not a liftpy database"):
             use()
     assert path.read_bytes() == before
 
@@ -337,7 +337,7 @@ def test_a_place_in_the_drawing_order_belongs_to_one_candidate(path, candidates)
     other = replace(candidates[3], ordinal=0)
     with (
         Store.open(path, IDENTITY) as store,
-        pytest.raises(StoreRefused, match="liftpy was changed since"),
+        pytest.raises(StoreRefused, match="liftpy has changed since"),
     ):
         store.begin(other)
 

@@ -30,7 +30,7 @@ DOES = {
         "timed_out",
         "running it for the first time did not end within {candidate_limit:.0f} s",
     ),
-    2: ("is wrong", "wrong", "the program means"),
+    2: ("is wrong", "wrong", "it should be"),
     3: ("strays", "stray", "wrote from byte 672 to byte 675 of buffer output"),
     4: ("dies", "crashed", "signal SIG"),
     6: (
@@ -136,7 +136,7 @@ def test_a_campaign_in_which_nothing_is_right_exits_with_3(misbehave, liftpy):
         "explore", "tiny.lift", "-n", 2, *OPTIONS, "--device", "intel", "--db", "a.db"
     )
     assert code == 3
-    assert "nothing was measured of tiny, in 2 candidates:" in said
+    assert "no candidate of tiny was measured; 2 candidates tried:" in said
     assert "1 x stray: " in said
     assert "1 x wrong: " in said
 
@@ -161,15 +161,15 @@ def test_a_campaign_whose_device_is_gone_says_so_and_goes_on_later(
         run(path, 4, runtime, progress=lose)
     assert lost.value.exit_code == 1
     text = str(lost.value)
-    assert text.startswith("the campaign ends here: This machine has no device")
+    assert text.startswith("the campaign stopped: this machine has no device")
     stored = "2 candidates are" if dies else "1 candidate is"
-    assert f"{stored} stored in {path}; when this is put right, the same command goes on" in text
+    assert f"{stored} stored in {path}; fix this, and repeat the command to continue" in text
     first, *others = Campaign.read(path).rows
     assert first.outcome == "measured"
     ended = [row.outcome for row in others if row.outcome != "pending"]  # it was not launched
     assert ended == ["crashed"] * dies
     if dies:
         assert "signal SIG" in others[0].reason
-        assert "after that there was no other process: This machine has no" in others[0].reason
+        assert "no other process could be started: this machine has no" in others[0].reason
     kinds = [row.outcome for row in run(path, 4, runtime).rows]
     assert kinds == ["measured", "crashed" if dies else "measured", "measured", "measured"]

@@ -30,7 +30,7 @@ def test_a_device_is_found_by_number_and_by_part_of_its_name(runtime):
 
 def test_an_unknown_device_is_refused_with_the_known_ones(runtime):
     for selector in ("abacus", "99", "-1", ""):
-        with pytest.raises(UnknownName, match=f"there is no device '{selector}'") as refusal:
+        with pytest.raises(UnknownName, match=f"no device matches '{selector}'") as refusal:
             find_device(selector)
         assert f"{devices().index(runtime)}  {runtime.platform}: {runtime.name}" in str(
             refusal.value
@@ -92,7 +92,7 @@ def without_devices(**environment):
 
 
 def test_without_a_device_the_message_says_what_to_install(tmp_path):
-    assert without_devices(OCL_ICD_VENDORS=str(tmp_path)).startswith("there is no OpenCL device.")
+    assert without_devices(OCL_ICD_VENDORS=str(tmp_path)).startswith("no OpenCL device was found.")
 
 
 def test_without_an_icd_loader_the_message_says_so(tmp_path):

@@ -112,7 +112,7 @@ def test_profiling_restores_inputs_that_a_run_destroys(loaded, monkeypatch):
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"x": X}, r"lacks an array for its input 'y'; it takes: x: f32\[101\], y: f32\[101\]"),
+        ({"x": X}, r"needs an array for its input 'y'; it takes: x: f32\[101\], y: f32\[101\]"),
         ({"x": X, "y": Y, "z": X}, r"has no input 'z'; it takes: x"),
         ({"x": X, "y": Y, "w": W}, r"has no input 'w'"),
         (

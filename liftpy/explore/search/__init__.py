@@ -39,7 +39,7 @@ DEFAULT = "guided"
 def named(name: str) -> Search:
     """The search of a name. UnknownName with the names there are, LiftError without its library."""
     if name not in SEARCHES:
-        raise UnknownName(f"there is no search '{name}'; choose one of {', '.join(SEARCHES)}")
+        raise UnknownName(f"no search is named '{name}'; choose one of {', '.join(SEARCHES)}")
     return SEARCHES[name]()
 
 
