@@ -67,7 +67,7 @@ class Bundle:
     def stored(cls, path: Path, ids: Sequence[str]) -> Bundle:
         """Candidates of a campaign, by their ids.
 
-        StoreRefused if this liftpy does not make their stored kernels any more.
+        StoreRefused if this liftpy no longer makes their stored kernels.
         """
         with Reader.read(path) as store:
             rows = [store.row(id_) for id_ in dict.fromkeys(ids)]
@@ -77,8 +77,8 @@ class Bundle:
                 now = compile_candidate(candidate.skeleton, candidate.point).source
                 if candidate.key != row.id or source not in {None, now}:
                     raise StoreRefused(
-                        f"candidate {row.id} of {path} has kernels that this liftpy does not make "
-                        f"any more: `liftpy replay {path} {row.id}` shows the difference"
+                        f"candidate {row.id} of {path} has kernels that this liftpy no longer "
+                        f"makes: `liftpy replay {path} {row.id}` shows the difference"
                     )
             return cls(store.identity, tuple(dict.fromkeys(candidates)))
 
@@ -94,7 +94,7 @@ def write(bundle: Bundle, folder: Path) -> None:
         raise LiftError(f"{folder} cannot be written: {error}") from error
     if used:
         raise LiftError(
-            f"{folder} is not empty, and was left as it is: results may lie there. Name a new "
+            f"{folder} is not empty and was not changed: it may hold results. Name a new "
             "folder with -o"
         )
     write_files(folder, {**dict(_files(bundle)), **{p.name: p.read_bytes() for p in HOST}})

@@ -71,7 +71,7 @@ def import_results(path: Path, results: Results) -> dict[str, int]:
 def _campaign(path: Path, results: Results) -> Identity | None:
     """The campaign in a file; None if there is no file."""
     if not results.rows:
-        what = "no rows follow: there is nothing to take in"
+        what = "the file has no rows to import"
         raise refusal(results.path, results.lines["device"], what)
     if not path.exists():
         return None
@@ -86,13 +86,13 @@ def _identity(results: Results) -> Identity:
         raise refusal(
             results.path,
             line,
-            f"liftpy {data['version']!s:.100} made the bundle, this is {VERSION}, which may make "
-            "other kernels: import with that version, or export again",
+            f"liftpy {data['version']!s:.100} made the bundle, this is {VERSION}, whose kernels "
+            "may differ: import with that version, or export again",
         )
     try:
         checked(CampaignFields, data)
     except ValueError as error:
-        what = f"the campaign is none that a bundle has ({error}). {AGAIN}"
+        what = f"the campaign is not valid ({error}). {AGAIN}"
         raise refusal(results.path, line, what) from error
     return Identity(
         program=data["program"],
@@ -110,13 +110,13 @@ def _program(results: Results, identity: Identity) -> Program:
     try:
         program = parse(identity.text)
     except LiftError as error:
-        raise refusal(results.path, line, f"the text is no program: {error}") from error
+        raise refusal(results.path, line, f"the text is not a valid program: {error}") from error
     if program.name != identity.program or size_ranges(program):
         raise refusal(
             results.path,
             line,
-            f"the text is not one that a bundle has: it defines {program.name}, the campaign is of "
-            f"{identity.program}, and its sizes are numbers. {AGAIN}",
+            f"the text defines {program.name}; it must define {identity.program}, with numbers for "
+            f"all sizes. {AGAIN}",
         )
     return program
 
@@ -129,7 +129,7 @@ def _check_same(path: Path, results: Results, there: Identity, here: Identity) -
             results.lines["campaign"],
             f"the program is {here.program}, {path} is a campaign of "
             f"{there.program if there.program != here.program else 'another text of it'}. "
-            "Name another FILE; one that does not exist is made",
+            "Name another FILE; it is created if it does not exist",
         )
     if (there.device["fingerprint"], there.device["ordinal"]) != (
         here.device["fingerprint"],
@@ -139,8 +139,8 @@ def _check_same(path: Path, results: Results, there: Identity, here: Identity) -
             results.path,
             results.lines["device"],
             f"the device is {_spell(here.device)}, that of {path} is {_spell(there.device)}: "
-            "times of two devices, or of two drivers, are not mixed. Name another FILE; one that "
-            "does not exist is made",
+            "times of two devices, or of two drivers, cannot be mixed. Name another FILE; it is "
+            "created if it does not exist",
         )
     for name in JUDGED_BY:
         old = there.settings.get(name)  # a file that was migrated may lack it
@@ -149,14 +149,14 @@ def _check_same(path: Path, results: Results, there: Identity, here: Identity) -
                 results.path,
                 results.lines["campaign"],
                 f"the {name} is {here.settings[name]}, that of {path} is {old}: "
-                "results are judged alike in one campaign. Name another FILE",
+                "all results of a campaign are judged alike. Name another FILE",
             )
     if there.version != here.version:
         raise refusal(
             results.path,
             results.lines["campaign"],
             f"liftpy {here.version} made the bundle, liftpy {there.version} made {path}: results "
-            "of two versions are not mixed. Name another FILE",
+            "of two versions cannot be mixed. Name another FILE",
         )
 
 
@@ -174,14 +174,14 @@ def _taken(results: Results, row: Result, known: Mapping[str, Skeleton], judge: 
             results.path,
             row.line,
             f"candidate {row.candidate} has the skeleton {row.skeleton}; "
-            f"{judge.program.name} has none such, but {near}",
+            f"{judge.program.name} has {near}",
         )
     candidate = Candidate(judge.program, skeleton, tuple(row.sizes.items()), row.ordinal)
     if candidate.key != row.candidate:
         raise refusal(
             results.path,
             row.line,
-            f"there is no candidate {row.candidate}: {candidate.label} is {candidate.key}",
+            f"the id {row.candidate} is wrong: {candidate.label} has the id {candidate.key}",
         )
     try:
         module = compile_candidate(skeleton, candidate.point)
@@ -194,7 +194,7 @@ def _taken(results: Results, row: Result, known: Mapping[str, Skeleton], judge: 
             results.path,
             row.line,
             f"the board built kernels with the SHA-256 {row.source[:12]}..., those of "
-            f"{row.candidate} have {sha[:12]}...: they were changed, or another liftpy made them. "
+            f"{row.candidate} have {sha[:12]}...: they were changed, or made by another liftpy. "
             "Export and run it again",
         )
     launches = sum(launch.phase == "run" for launch in module.launches)
@@ -214,7 +214,7 @@ def _taken(results: Results, row: Result, known: Mapping[str, Skeleton], judge: 
     try:
         outcome = judge.outcome(row, module)
     except (KeyError, ValueError, IndexError, OverflowError) as error:
-        what = f"the detail of a {row.outcome} result does not fit: {error!r}"
+        what = f"the detail of a {row.outcome} result is not valid: {error!r}"
         raise refusal(results.path, row.line, what) from error
     origin = (
         f"imported from {results.path.name}, line {row.line} (bundle {results.bundle[:12]}, "
@@ -239,8 +239,8 @@ def _placed(store: Store, results: Results, taken: list[Taken]) -> Iterator[Take
                 raise refusal(
                     results.path,
                     row.line,
-                    f"candidate {candidate.key} has its outcome in {store.path} ({old.outcome}: "
-                    f"{old.reason.splitlines()[0]}), which stays. Name another FILE",
+                    f"candidate {candidate.key} already has an outcome in {store.path} "
+                    f"({old.outcome}: {old.reason.splitlines()[0]}). Name another FILE",
                 )
             yield replace(each, candidate=replace(candidate, ordinal=old.ordinal))
             continue

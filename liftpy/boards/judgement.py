@@ -71,7 +71,7 @@ class Judgement:
             wanted = self.wanted[natural(part)]
             (far,) = differences(np.array([float(got)]), np.array([meant]), wanted)
             if name != "suspect":
-                raise ValueError(f"nobody knows {name}")
+                raise ValueError(f"unknown detail {name}")
             if far > wanted.tolerance:
                 return WrongResult(where, float(meant), float(got), path)
             error = max(error, float(far))
@@ -94,7 +94,7 @@ class Judgement:
 def limit_of(said: Mapping[str, str], module: Module) -> KernelLimit:
     """What a driver said of a kernel. ValueError for a kernel or a figure that there is not."""
     if said["kernel"] not in {launch.function for launch in module.launches}:
-        raise ValueError(f"there is no kernel {said['kernel']}")
+        raise ValueError(f"no kernel is named {said['kernel']}")
     if said["figure"] not in {"group", "local"}:
-        raise ValueError(f"nobody knows the figure {said['figure']}")
+        raise ValueError(f"unknown figure {said['figure']}")
     return KernelLimit(said["kernel"], said["figure"], natural(said["number"]))

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from liftpy.boards.outcomes import OUTCOMES
 from liftpy.boards.schema import DeviceFields, RowFields, checked, table
 from liftpy.constraints.device import Device
-from liftpy.errors import ResultsRefused
+from liftpy.errors import ResultsRefused, plural
 from liftpy.files.reading import MIB, read_text
 
 FORMAT = "# liftpy-results 1"
@@ -94,8 +94,8 @@ def refusal(path: Path, line: int, what: str) -> ResultsRefused:
 def read_results(path: Path, *, partial: bool = False) -> Results:
     """The results in a file.
 
-    `partial` takes a file that breaks off: its whole rows. ResultsRefused, with the line, for what
-    is no output of `board`, or not all of it.
+    `partial` reads the complete rows of a truncated file. ResultsRefused, with the line, for a file
+    that is not the output of `board`, or not all of it.
     """
     return Reader(path, read_text(path, MOST, ResultsRefused), partial=partial).read()
 
@@ -123,8 +123,9 @@ class Reader:
             raise refusal(
                 self.path,
                 len(self.lines),
-                f"the file ends after {len(self.rows)} row(s) without `# end`, so it is not whole: "
-                "copy it again, go on with `board --resume`, or take what is there with --partial",
+                f"the file ends after {plural(len(self.rows), 'row')} without `# end`: it is "
+                "incomplete. Copy it again, continue with `board --resume`, or import its rows "
+                "with --partial",
             )
         campaign, at = self._json("campaign")
         device, where = self._json("device")
@@ -151,7 +152,7 @@ class Reader:
             raise refusal(
                 self.path,
                 1,
-                f"it begins with '{self.lines[0][:40]}', the output of `board` with '{FORMAT}'",
+                f"it begins with '{self.lines[0][:40]}', output of `board` with '{FORMAT}'",
             )
 
     def _whole(self) -> Iterator[tuple[int, str]]:
@@ -161,8 +162,8 @@ class Reader:
             raise refusal(
                 self.path,
                 len(self.lines),
-                f"it is cut off after '{last[-40:]}'. {AGAIN}, go on with `board --resume`, or "
-                "take the whole rows with --partial",
+                f"it is cut off after '{last[-40:]}'. {AGAIN}, continue with `board --resume`, or "
+                "import the complete rows with --partial",
             )
         for number, text in enumerate(lines[1:], 2):
             if text and (number == len(lines) or lines[number] != "# torn"):
@@ -186,16 +187,16 @@ class Reader:
                 raise refusal(
                     self.path,
                     line,
-                    f"{count} rows were printed, {len(self.rows)} are there. {AGAIN}",
+                    f"{count} rows were printed, the file has {len(self.rows)}. {AGAIN}",
                 )
         elif key not in {"begin", "resumed", "torn"}:
-            raise refusal(self.path, line, f"nobody knows '# {key}'")
+            raise refusal(self.path, line, f"unknown line '# {key}'")
 
     def _row(self, line: int, text: str) -> None:
         try:
             cells = next(csv.reader([text], strict=True))
         except csv.Error as error:
-            raise refusal(self.path, line, f"it is no row of CSV ({error}). {AGAIN}") from error
+            raise refusal(self.path, line, f"it is not a CSV row ({error}). {AGAIN}") from error
         if len(cells) != len(COLUMNS):
             raise refusal(
                 self.path,
@@ -214,13 +215,13 @@ class Reader:
         if row["candidate"] in self.rows:
             first = self.rows[row["candidate"]].line
             raise refusal(
-                self.path, line, f"candidate {row['candidate']} has a row already, line {first}"
+                self.path, line, f"candidate {row['candidate']} already has a row, line {first}"
             )
         if row["outcome"] not in OUTCOMES:
             raise refusal(
                 self.path,
                 line,
-                f"'{row['outcome']}' is no outcome; there are {', '.join(OUTCOMES)}",
+                f"'{row['outcome']}' is not an outcome; these are {', '.join(OUTCOMES)}",
             )
         self.rows[row["candidate"]] = self._result(line, row)
         self.ended = 0
@@ -253,7 +254,7 @@ class Reader:
         self._read(line, "the row", row["candidate"], lambda _: checked(RowFields, said))
         if measured and len({len(run) for run in result.times_ns}) != 1:
             raise refusal(
-                self.path, line, f"the runs of times_ns '{row['times_ns']}' are not of one length"
+                self.path, line, f"the runs of times_ns '{row['times_ns']}' differ in length"
             )
         return result
 
@@ -283,14 +284,14 @@ def sizes(text: str) -> dict[str, int]:
     pairs = detail(text)
     found = {name: natural(value) for name, value in pairs}
     if len(found) < len(pairs):
-        raise ValueError("a size has two values")
+        raise ValueError("a size is given twice")
     return found
 
 
 def natural(text: str) -> int:
     """A whole number from 0."""
     if not re.fullmatch("[0-9]{1,19}", text):
-        raise ValueError("it is no whole number from 0, of 19 digits at most")
+        raise ValueError("it is not a whole number of at most 19 digits")
     return int(text)
 
 
@@ -316,7 +317,7 @@ def times(text: str) -> tuple[tuple[int, ...], ...]:
 def finite(text: str) -> float:
     """A number that is one."""
     if not re.fullmatch(r"-?[0-9]{1,30}(\.[0-9]{1,30})?(e[+-]?[0-9]{1,3})?", text):
-        raise ValueError("it is no finite number")
+        raise ValueError("it is not a finite number")
     number = float(text)
     if not math.isfinite(number):
         raise ValueError("it is not finite")

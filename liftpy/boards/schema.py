@@ -121,7 +121,7 @@ def table(text: str) -> dict[str, Any]:
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     if not isinstance(data, dict):
-        raise ValueError("it is no JSON object")  # noqa: TRY004  all that a text is refused for
+        raise ValueError("it is not a JSON object")  # noqa: TRY004  all that a text is refused for
     return cast("dict[str, Any]", data)
 
 
@@ -134,4 +134,4 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_number(word: str) -> float:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")

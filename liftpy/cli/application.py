@@ -24,7 +24,7 @@ COMMANDS = {
     "devices": ("points", "OpenCL devices, with the limits that enter the constraint system."),
     "space": (
         "points",
-        "Parameters, constraints with who asked for each, the exact number of valid points.",
+        "Parameters, constraints with their sources, and the exact number of valid points.",
     ),
     "explain": (
         "points",
@@ -54,7 +54,7 @@ COMMANDS = {
     ),
     "run": (
         "running",
-        "Runs one candidate, and says how long it took and how close to the meaning it came.",
+        "Runs one candidate, and reports its time and the error of its result.",
     ),
     "explore": (
         "campaigns",
@@ -64,7 +64,7 @@ COMMANDS = {
     "candidates": ("fronts", "Every candidate with its outcome and reason."),
     "report": (
         "fronts",
-        "A campaign as one HTML page: front, outcomes, progress, parameters, how to do it again.",
+        "A campaign as one HTML page: front, outcomes, progress, parameters, how to reproduce it.",
     ),
     "replay": (
         "campaigns",
@@ -74,7 +74,7 @@ COMMANDS = {
         "boards",
         "A bundle that runs without Python: kernels, a C program, a Makefile, a manifest.",
     ),
-    "import": ("boards", "Takes what a board printed into a campaign; all rows of it, or none."),
+    "import": ("boards", "Imports the output of a board into a campaign: all rows of it, or none."),
 }
 
 

@@ -49,7 +49,7 @@ def named_program(name: str) -> Program:
     if name.endswith(".py"):
         known = ", ".join(programs_of(python_module(Path(name)))) or NO_PROGRAM
         raise UnknownName(
-            f"{name} is a Python file: name one of its programs, as {name}:NAME; "
+            f"{name} is a Python file: name one of its programs, as in {name}:NAME; "
             f"its programs are: {known}"
         )
     file, colon, attribute = name.rpartition(":")
@@ -57,7 +57,7 @@ def named_program(name: str) -> Program:
         return from_python(Path(file), attribute)
     if Path(name).suffix and Path(name).is_file():
         raise UnknownName(
-            f"{name} is no program: a program is a .lift file, file.py:NAME, or built in "
+            f"{name} is not a program: a program is a .lift file, file.py:NAME, or a built-in name "
             "(`liftpy workloads`)"
         )
     return workload(name)
@@ -91,10 +91,10 @@ def programs_of(module: ModuleType) -> list[str]:
 def python_module(path: Path) -> ModuleType:
     """A Python file as a module, executed."""
     if not path.is_file():
-        raise LiftError(f"{path} cannot be read: there is no such file")
+        raise LiftError(f"{path} cannot be read: no such file")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        raise LiftError(f"{path} is no Python file")
+        raise LiftError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(path.parent))
     user_code.path = str(path)
@@ -124,12 +124,12 @@ def read_array(name: str, path: Path) -> NDArray[Any]:
             shape, _, t = header(file)
             needed = file.tell() + math.prod(shape) * t.itemsize
         except BROKEN as error:
-            raise no_array(name, path, "it is no .npy file of numbers") from error
+            raise no_array(name, path, "it is not a .npy file of numbers") from error
         if t.kind not in "biuf":
-            raise no_array(name, path, f"its elements are {t}, which are no numbers")
+            raise no_array(name, path, f"its elements are {t}, not numbers")
         if (length := os.fstat(file.fileno()).st_size) != needed:
             raise no_array(
-                name, path, f"an array {t}{list(shape)} takes {needed} bytes, not {length}"
+                name, path, f"an array {t}{list(shape)} needs {needed} bytes, the file has {length}"
             )
         file.seek(0)
         return npy.read_array(file, allow_pickle=False)
@@ -138,5 +138,5 @@ def read_array(name: str, path: Path) -> NDArray[Any]:
 def no_array(name: str, path: Path, why: str) -> ArgumentRefused:
     """The refusal of a file for an array."""
     return ArgumentRefused(
-        f"the array for '{name}' ({path}) cannot be read: {why}; np.save writes one"
+        f"the array for '{name}' ({path}) cannot be read: {why}; write it with np.save"
     )

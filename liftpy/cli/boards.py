@@ -42,12 +42,12 @@ def export(  # noqa: PLR0913  as many options as there are to choose candidates
         str,
         typer.Argument(
             metavar="FILE|PROGRAM",
-            help="A campaign database, with CANDIDATE; or a program, as in `compile`.",
+            help="A campaign database, followed by candidates; or a program, as in `compile`.",
         ),
     ],
     candidates: Annotated[
         list[str] | None,
-        typer.Argument(metavar="CANDIDATE", help="Ids of candidates, or how they begin."),
+        typer.Argument(metavar="CANDIDATE", help="Ids of candidates, or prefixes of them."),
     ] = None,
     *,
     output: Annotated[
@@ -60,25 +60,25 @@ def export(  # noqa: PLR0913  as many options as there are to choose candidates
     device: LimitsName = None,
     batch: Annotated[
         int | None,
-        typer.Option("--batch", metavar="N", min=1, help="The first N draws of --seed, not one."),
+        typer.Option("--batch", metavar="N", min=1, help="Export the first N draws of --seed."),
     ] = None,
     seed: SeedOption = 0,
     json: JsonFlag = False,
 ) -> None:
     """A bundle that runs without Python: kernels, a C program, a Makefile, a manifest.
 
-    What it prints is read by `liftpy import`. Needs no device: --device says whose limits hold.
+    `liftpy import` reads its output. Needs no device: the limits of --device hold.
     """
     if candidates:
         chosen = {"--size": size, "--set": set_, "--where": where, "--device": device}
         chosen |= {"--memory-limit": memory_limit, "--batch": batch}
         for name, value in chosen.items():
             if value:
-                raise typer.BadParameter("CANDIDATE names what is exported", param_hint=name)
+                raise typer.BadParameter("it cannot be combined with CANDIDATE", param_hint=name)
         bundle = Bundle.stored(Path(what), candidates)
     elif Path(what).suffix == exploring.DATABASE.suffix:
         raise UnknownName(
-            f"{what} is a campaign: name its candidates, as `liftpy export {what} CANDIDATE -o "
+            f"{what} is a campaign: name its candidates, as in `liftpy export {what} CANDIDATE -o "
             f"{output}`; `liftpy candidates {what}` lists them"
         )
     else:
@@ -130,27 +130,27 @@ def of_program(
 
 def import_(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A campaign database; made if there is none.")
+        Path, typer.Argument(metavar="FILE", help="A campaign database; created if missing.")
     ],
     results: Annotated[
-        Path, typer.Argument(metavar="CSV", help="What `board` printed: results.csv.")
+        Path, typer.Argument(metavar="CSV", help="The output of `board`: results.csv.")
     ],
     *,
     partial: Annotated[
-        bool, typer.Option("--partial", help="Takes the whole rows of a file that breaks off.")
+        bool, typer.Option("--partial", help="Import the complete rows of a truncated file.")
     ] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Takes what a board printed into a campaign; all rows of it, or none.
+    """Imports the output of a board into a campaign: all rows of it, or none.
 
-    FILE is made if there is none. Otherwise it must be a campaign of this program on that device.
+    FILE is created if it does not exist; else it must be a campaign of this program on that device.
     """
     found = import_results(file, read_results(results, partial=partial))
     if json:
         show_json({"file": str(file), "outcomes": found})
         return
     say(
-        f"{report.candidates_text(sum(found.values()))} taken into {file}: "
+        f"{report.candidates_text(sum(found.values()))} imported into {file}: "
         f"{report.counts_text(found)}"
     )
     note(f"the front: liftpy pareto {file}")

@@ -63,12 +63,13 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
     *,
     size: SizeOption = None,
     samples: Annotated[
-        int, typer.Option("--samples", "-n", metavar="N", min=1, help="Candidates to draw.")
+        int,
+        typer.Option("--samples", "-n", metavar="N", min=1, help="Number of candidates to draw."),
     ] = exploring.SAMPLES,
     seed: SeedOption = 0,
     sampler: SamplerOption = SamplerName.UNIFORM,
     db: Annotated[
-        Path, typer.Option("--db", metavar="FILE", help="Where everything is kept.")
+        Path, typer.Option("--db", metavar="FILE", help="The campaign database.")
     ] = exploring.DATABASE,
     device: DeviceName = None,
     family: Annotated[
@@ -84,14 +85,15 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
     where: WhereOption = None,
     memory_limit: MemoryLimit = None,
     time_limit: Annotated[
-        float | None, typer.Option(metavar="SECONDS", min=0, help="Ends this call; resume later.")
+        float | None,
+        typer.Option(metavar="SECONDS", min=0, help="Stop after this time; resume later."),
     ] = None,
     candidate_limit: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0, help="For one candidate.")
+        float, typer.Option(metavar="SECONDS", min=0, help="Time limit for each candidate.")
     ] = exploring.CANDIDATE_LIMIT,
     build_limit: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", min=0, help="Of these, for the driver's compiler."),
+        typer.Option(metavar="SECONDS", min=0, help="Part of it for the driver's compiler."),
     ] = None,
     tolerance: Annotated[
         float, typer.Option(metavar="E", min=0, help="Largest relative error of a result.")
@@ -106,14 +108,14 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
         ),
     ] = DEFAULT,
     again: Annotated[
-        bool, typer.Option(help="Measure again at the end what may be on the front by noise.")
+        bool, typer.Option(help="Measure candidates again whose place on the front may be noise.")
     ] = True,
     replayed: Annotated[
         Path | None,
         typer.Option(
             "--replay",
             metavar="FILE",
-            help="Try the search on what FILE holds; --device is one of its devices.",
+            help="Run the search on the candidates stored in FILE; --device is one of its devices.",
         ),
     ] = None,
     workers: Annotated[
@@ -134,7 +136,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
 ) -> None:
     """A campaign: draws candidates, compiles, checks and times each, and finds the front.
 
-    The same command again resumes it. Exit code 3 if nothing valid was measured, or could be.
+    The same command resumes it. Exit code 3 if no valid candidate was measured, or exists.
     """
     chosen, listed = settings_and_lists(set_)
     if replayed is not None:
@@ -186,7 +188,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
             raise
         raise NothingMeasured(str(refusal)) from refusal
     except KeyboardInterrupt:
-        note(f"stopped; everything so far is in {db}. The same command again goes on")
+        note(f"stopped; everything so far is in {db}. Repeat the command to continue")
         raise StoppedAndSaid(INTERRUPTED) from None
     if json:
         show_json(report.front_json(found, found.pareto()))
@@ -194,7 +196,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
     say(title(found))
     say(f"{progress_text(found, samples)}: {report.outcomes_text(found)}")
     if found.stopped:
-        note(f"{found.stopped}; the same command again goes on")
+        note(f"{found.stopped}; repeat the command to continue")
     show_fronts(found, found.pareto(), "front of time and peak memory")
     say(rule(AXES[0]))
     say(f"again: liftpy pareto {shlex.quote(str(db))}")
@@ -220,8 +222,8 @@ def tell_rehearsal(found: Rehearsal, search: str, seed: int, *, json: bool) -> N
         return
     reached = found.reached(NEAR)
     say(
-        f"{search}, seed {seed}: {len(found.trials)} of {report.candidates_text(found.known)} that "
-        f"are stored; within 5 % of the best time, {report.in_time(found.box.ideal[0])}, "
+        f"{search}, seed {seed}: {len(found.trials)} of {report.candidates_text(found.known)} "
+        f"stored; within 5 % of the best time, {report.in_time(found.box.ideal[0])}, "
         f"{f'after {reached}' if reached else 'never'}"
     )
     show(report.curve_table(found.fastest, found.volumes))
@@ -231,7 +233,7 @@ def progress_text(found: Campaign, samples: int) -> str:
     """How many candidates a campaign has, of those asked for or of all there are."""
     done = len(found.rows)
     if found.exhausted:
-        return f"{report.candidates_text(done)}, which is all that the space has"
+        return f"{report.candidates_text(done)}, all that the space has"
     if done > samples:  # an earlier call drew more
         return report.candidates_text(done)
     return f"{done} of {report.candidates_text(samples)}"
@@ -257,13 +259,13 @@ def replay_candidate(file: Database, candidate: CandidateId, *, json: JsonFlag =
     elif again.identical:
         steps = len(made.skeleton.derivation.steps)
         say(f"{made.label}: {steps} steps replayed")
-        say("kernels and manifest are byte for byte the stored ones")
+        say("kernels and manifest are identical to the stored ones, byte for byte")
     else:
         if not again.same_derivation:
-            say("the derivation is another one than the stored one")
+            say("the derivation differs from the stored one")
         say(again.difference)
     if not again.identical:
         raise LiftError(
-            f"candidate {candidate} of {file} does not replay to the stored kernels: liftpy "
-            f"{again.stored_version} made them, and this one makes others"
+            f"the replay of candidate {candidate} of {file} gives other kernels than the stored "
+            f"ones, which liftpy {again.stored_version} made"
         )

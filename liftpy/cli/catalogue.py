@@ -64,7 +64,7 @@ def entry(rule: Rule) -> Iterator[str]:
         yield f"- assuming: {', '.join(f'`{law}`' for law in rule.assuming)}"
     known = recorded().get(rule.name, {})
     obligations = f", {known['obligations']} obligations" if is_proved(rule) else ""
-    verdict = "proved" if is_proved(rule) else "not proved as it stands"
+    verdict = "proved" if is_proved(rule) else "no valid proof"
     yield f"- {verdict} ({rule.proof}{obligations})"
     yield ""
 

@@ -56,10 +56,11 @@ def pareto(
     ] = Format.TABLE,
     axis: Axis = AXES[0],
     memory_limit: Annotated[
-        int | None, typer.Option(metavar="BYTES", help="Only what stays within it.")
+        int | None, typer.Option(metavar="BYTES", help="Only candidates within this limit.")
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE.png", help="Draws it, with all others.")
+        Path | None,
+        typer.Option("--plot", metavar="FILE.png", help="Plot the front and all others."),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
@@ -68,7 +69,7 @@ def pareto(
     rows = found.pareto(axis, memory_limit)
     if plot is not None:
         report.plot(found, axis, plot)
-        note(f"drawn in {plot}")
+        note(f"plot written to {plot}")
     if json or format_ is Format.JSON:
         show_json(report.front_json(found, rows, axis))
     elif format_ is Format.CSV:
@@ -101,11 +102,11 @@ def report_page(
     file: Database,
     *,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE.html", help="Where the page goes.")
+        Path, typer.Option("--output", "-o", metavar="FILE.html", help="The page to write.")
     ] = Path("report.html"),
     axis: Axis = AXES[0],
 ) -> None:
-    """A campaign as one HTML page: front, outcomes, progress, parameters, how to do it again."""
+    """A campaign as one HTML page: front, outcomes, progress, parameters, how to reproduce it."""
     report.page(Campaign.read(file), axis, output)
     say(f"written to {output}")
 

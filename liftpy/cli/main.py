@@ -17,7 +17,7 @@ from liftpy.cli.loading import load
 PATIENCE = 5.0
 """Seconds that a command has to tidy up; what is native does not see a signal before it returns."""
 
-SENTENCES = {signal.SIGINT: "stopped", signal.SIGTERM: "stopped: the system asked for it"}
+SENTENCES = {signal.SIGINT: "stopped", signal.SIGTERM: "stopped by SIGTERM"}
 
 
 class Stop:

@@ -27,7 +27,7 @@ def one_of(known: Iterable[Word], what: str) -> Callable[[str], Word]:
             near = difflib.get_close_matches(text, words, n=1)
             hint = f"; did you mean {near[0]}?" if near else "."
             there = ", ".join(words)
-            raise typer.BadParameter(f"there is no {what} '{text}'{hint} There are {there}.")
+            raise typer.BadParameter(f"no {what} is named '{text}'{hint} Choose one of {there}.")
         return words[text]
 
     return parse
@@ -50,7 +50,10 @@ ProgramName = Annotated[
 DeviceName = Annotated[
     str | None,
     typer.Option(
-        "--device", "-d", metavar="D", help="A device's number or a part of its name; the first."
+        "--device",
+        "-d",
+        metavar="D",
+        help="Number or part of the name of a device; by default the first.",
     ),
 ]
 LimitsName = Annotated[
@@ -59,8 +62,8 @@ LimitsName = Annotated[
         "--device",
         "-d",
         metavar="D",
-        help="A device's number or a part of its name, or profile:NAME, a device that is not "
-        "attached; the first.",
+        help="Number or part of the name of a device, or profile:NAME for one that is not "
+        "attached; by default the first device.",
     ),
 ]
 SetOption = Annotated[
@@ -78,11 +81,11 @@ WhereOption = Annotated[
     typer.Option(
         "--where",
         metavar="CONDITION",
-        help="A condition on sizes, as 'kappa*sigma <= 64'; may be repeated.",
+        help="A condition on sizes, such as 'kappa*sigma <= 64'; may be repeated.",
     ),
 ]
 MemoryLimit = Annotated[
-    int | None, typer.Option("--memory-limit", metavar="BYTES", min=1, help="Bounds the peak.")
+    int | None, typer.Option("--memory-limit", metavar="BYTES", min=1, help="Limit of the peak.")
 ]
 SizeOption = Annotated[
     list[str] | None,
@@ -91,7 +94,7 @@ SizeOption = Annotated[
     ),
 ]
 SeedOption = Annotated[
-    int, typer.Option("--seed", metavar="S", help="Decides what is drawn, and in what order.")
+    int, typer.Option("--seed", metavar="S", help="Seed of the order of drawing.")
 ]
 SamplerOption = Annotated[
     SamplerName,
@@ -99,14 +102,14 @@ SamplerOption = Annotated[
         "--sampler",
         metavar="HOW",
         parser=one_of(SamplerName, "sampler"),
-        help="uniform: every valid point is as likely. incremental: one size after another, as "
-        "published; it counts nothing.",
+        help="uniform: all valid points are equally likely. incremental: draws one size after "
+        "another and counts nothing.",
     ),
 ]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Database = Annotated[Path, typer.Argument(metavar="FILE", help="A campaign database.")]
 CandidateId = Annotated[
-    str, typer.Argument(metavar="CANDIDATE", help="The id of a candidate, or how it begins.")
+    str, typer.Argument(metavar="CANDIDATE", help="The id of a candidate, or a prefix of it.")
 ]
 
 
@@ -132,7 +135,7 @@ def settings(given: Sequence[str] | None) -> Settings:
     chosen, listed = settings_and_lists(given)
     for name, values in listed.items():
         raise typer.BadParameter(
-            f"{name} has {len(values)} values; one candidate has one", param_hint="--set"
+            f"{name} has {len(values)} values; a candidate has one", param_hint="--set"
         )
     return chosen
 

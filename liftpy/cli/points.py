@@ -36,21 +36,23 @@ from liftpy.opencl.devices import device_notes, devices, find_device
 VALUES_SHOWN = 12  # of a size, where they are named one by one
 
 DrawOption = Annotated[
-    int, typer.Option("--draw", metavar="N", min=0, help="Draw so many candidates instead.")
+    int, typer.Option("--draw", metavar="N", min=0, help="Draw N candidates instead.")
 ]
 ImpliedOption = Annotated[
-    bool, typer.Option("--implied", help="Say which conditions follow from others (z3; slow).")
+    bool, typer.Option("--implied", help="Show which conditions follow from others (z3; slow).")
 ]
 UncountedOption = Annotated[
     bool,
-    typer.Option("--uncounted", help="Count nothing: ranges as z3 tightens them (slow)."),
+    typer.Option("--uncounted", help="Show ranges tightened by z3, do not count (slow)."),
 ]
 CensusOption = Annotated[
     bool,
-    typer.Option("--census", help="Say who asks for how many conditions, and who for none, why."),
+    typer.Option(
+        "--census", help="Show the number of conditions of each source, or why it has none."
+    ),
 ]
 StartOption = Annotated[
-    int, typer.Option("--start", metavar="K", min=0, help="Leave out the first K draws.")
+    int, typer.Option("--start", metavar="K", min=0, help="Skip the first K draws.")
 ]
 
 
@@ -64,7 +66,7 @@ def register(app: typer.Typer) -> None:
 def show_devices(
     *,
     profiles: Annotated[
-        bool, typer.Option("--profiles", help="Devices that are not attached, by their profiles.")
+        bool, typer.Option("--profiles", help="List the profiles of devices that are not attached.")
     ] = False,
     json: JsonFlag = False,
 ) -> None:
@@ -126,7 +128,7 @@ def show_profiles(*, json: bool) -> None:
     show(table)
     for profile in known:
         if assumed := profile.assumed:
-            say(f"assumed of {profile.name}: {', '.join(assumed)}")
+            say(f"assumed values of {profile.name}: {', '.join(assumed)}")
     say("the source of each limit: liftpy devices --profiles --json")
 
 
@@ -147,7 +149,7 @@ def show_space(  # noqa: PLR0913  as many options as there are to narrow and to 
     census: CensusOption = False,
     json: JsonFlag = False,
 ) -> None:
-    """Parameters, constraints with who asked for each, the exact number of valid points.
+    """Parameters, constraints with their sources, and the exact number of valid points.
 
     With --draw, candidates are drawn instead: as `explore --search random` of the same seed would.
     """
@@ -222,7 +224,7 @@ def show_conditions(space: Space, follows: dict[str, list[str]] | None) -> None:
     """Every condition, who asks, in how many skeletons, and in how many it follows from others."""
     table = Table(title="constraints", title_justify="left", box=None, pad_edge=False)
     also = [] if follows is None else ["follows in"]
-    for name in ("condition", "asked by", "skeletons", *also):
+    for name in ("condition", "required by", "skeletons", *also):
         table.add_column(name, overflow="fold")
     for c in space.constraints:
         counts = [len(c["skeletons"])]
@@ -235,10 +237,10 @@ def show_conditions(space: Space, follows: dict[str, list[str]] | None) -> None:
 def show_census(asking: list[survey.Counted]) -> None:
     """Who asks for how many conditions, and who for none."""
     table = Table(title="census", title_justify="left", box=None, pad_edge=False)
-    for name in ("who", "", "conditions", "why none"):
+    for name in ("source", "", "conditions", "why none"):
         table.add_column(name, overflow="fold")
     for one in asking:
-        none = "what it asks holds for all sizes here" if one.conditions == 0 else ""
+        none = "its conditions hold for all sizes here" if one.conditions == 0 else ""
         count = "" if one.silent else str(one.conditions)
         table.add_row(one.kind, one.name, count, one.silent or none)
     show(table)
@@ -280,7 +282,7 @@ def show_draws(drawn: list[Candidate], *, more: bool, json: bool) -> None:
         return
     for candidate in drawn:
         say(f"{candidate.ordinal:>6} {candidate.key} {candidate.label}")
-    note(f"the next: --start {drawn[-1].ordinal + 1}" if more else "there are no more")
+    note(f"next: --start {drawn[-1].ordinal + 1}" if more else "no more candidates")
 
 
 def explain(

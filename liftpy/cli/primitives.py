@@ -27,9 +27,9 @@ from liftpy.semantics.general import general
 HEAD = """\
 # Primitives
 
-Written by `make docs` from the registry (`liftpy primitives`). Lengths stand behind an array here,
-as in `[a]n`; in programs they stand before its elements: `[n]f32`. A condition is named by the
-fields of its primitive; what is marked holds by definition, the others a proof needs.
+Written by `make docs` from the registry (`liftpy primitives`). Here a length is written after the
+array, as in `[a]n`; in programs it is written before the element type: `[n]f32`. Conditions use the
+fields of the primitive. Those marked hold by definition; proofs need the others.
 """
 
 
@@ -56,7 +56,7 @@ def register(app: typer.Typer) -> None:
 def show_primitives(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="WORD", help="Words of the text form; all of them."),
+        typer.Argument(metavar="WORD", help="Words of the text form; by default all."),
     ] = None,
     *,
     json: JsonFlag = False,
@@ -125,7 +125,7 @@ def word_named(given: str) -> str:
     near += [word for word in small if len(given) > 2 and given.casefold() in word][:3]
     hint = f"; did you mean {' or '.join(dict.fromkeys(small[w] for w in near))}?" if near else "."
     raise UnknownName(
-        f"there is no word '{given}'{hint} `liftpy primitives` lists primitives and abbreviations; "
+        f"no word is named '{given}'{hint} `liftpy primitives` lists primitives and abbreviations; "
         f"operators are {' '.join(OPERATORS)}, functions {' '.join(OPERATIONS)}"
     )
 
@@ -173,9 +173,9 @@ def operator_json(name: str) -> dict[str, Any]:
     text = f" {name} ".join(letters) if infix else f"{name}({', '.join(letters)})"
     if name in ("neg", "not"):
         text = "-x" if name == "neg" else "not x"
-    of = "floats" if name in FLOAT_OPERATORS else "truth values" if name in LOGICAL else "numbers"
+    of = "floats" if name in FLOAT_OPERATORS else "bools" if name in LOGICAL else "numbers"
     if name in ANY_SCALAR:
-        of = "numbers or truth values"
+        of = "numbers or bools"
     takes = "bool, a, a" if name == "select" else ", ".join("a" * arity)
     gives = name if name in SCALARS else "bool" if truth else "a"
     return {

@@ -42,7 +42,7 @@ def register(app: typer.Typer) -> None:
 def prove_rules(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="RULE", help="Rules or primitives; all of them."),
+        typer.Argument(metavar="RULE", help="Rules or primitives; by default all."),
     ] = None,
     *,
     record: Annotated[
@@ -54,7 +54,7 @@ def prove_rules(
         ),
     ] = False,
     mutants: Annotated[
-        bool, typer.Option("--mutants", help="Change the rules instead: how many are refuted.")
+        bool, typer.Option("--mutants", help="Mutate the rules instead; count the refuted mutants.")
     ] = False,
     json: JsonFlag = False,
 ) -> None:
@@ -68,11 +68,13 @@ def prove_rules(
         return
     if record and names:
         raise typer.BadParameter(
-            "it notes the proofs of all rules: name none", param_hint="--record"
+            "it records the proofs of all rules: name none", param_hint="--record"
         )
     if record:
         done = write_ledger(RULES.values())
-        note(f"{done.kept} proofs hold, {len(done.verdicts)} made anew; noted in {done.path}")
+        note(
+            f"{done.kept} proofs still hold, {len(done.verdicts)} are new; recorded in {done.path}"
+        )
         results = [Result(n, "rule", v, done.seconds[n]) for n, v in done.verdicts.items()]
     else:
         results = [judge(name) for name in chosen(names)]
@@ -170,7 +172,7 @@ def chosen(names: Sequence[str] | None) -> list[str]:
     for name in names or ():
         if name not in known:
             raise UnknownName(
-                f"there is no rule or primitive '{name}'; `liftpy rules` lists the rules, "
+                f"no rule or primitive is named '{name}'; `liftpy rules` lists the rules, "
                 f"the primitives are: {', '.join(PRIMITIVES)}"
             )
     return list(names or known)

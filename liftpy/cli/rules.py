@@ -31,7 +31,7 @@ def rule_json(rule: Rule) -> dict[str, Any]:
         "law": law(rule),
         "where": [str(condition) for condition in rule.where],
         "assuming": [str(assumption) for assumption in rule.assuming],
-        "verdict": "proved" if is_proved(rule) else "not proved as it stands",
+        "verdict": "proved" if is_proved(rule) else "no valid proof",
         "seconds": entry.get("seconds"),
     }
 

@@ -116,8 +116,8 @@ def run(  # noqa: PLR0913  as many options as a run has
         typer.Option(
             "--input",
             metavar="NAME=FILE.npy",
-            help="An array; a parameter without one gets noise. NAME.0 is the first component of a "
-            "parameter of tuples.",
+            help="An array for a parameter; the others get random numbers. NAME.0 is the first "
+            "component of a parameter of tuples.",
         ),
     ] = None,
     output: Annotated[
@@ -125,20 +125,21 @@ def run(  # noqa: PLR0913  as many options as a run has
         typer.Option(
             "--output",
             metavar="FILE.npy",
-            help="Writes the result there; that of tuples to FILE.0.npy, FILE.1.npy ...",
+            help="The file for the result; components of tuples go to FILE.0.npy, FILE.1.npy ...",
         ),
     ] = None,
     db: Annotated[
-        Path | None, typer.Option("--db", metavar="FILE", help="Runs the best of a campaign.")
+        Path | None,
+        typer.Option("--db", metavar="FILE", help="Run the best candidate of a campaign."),
     ] = None,
     memory_limit: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
-    """Runs one candidate, and says how long it took and how close to the meaning it came."""
+    """Runs one candidate, and reports its time and the error of its result."""
     for option, value in (("--set", set_), ("--where", where)):
         if db is not None and value:
             raise typer.BadParameter(
-                f"--db and {option} choose a candidate, each its own", param_hint=option
+                "it cannot be combined with --db, which chooses the candidate", param_hint=option
             )
     taken = arrays(input_)
     named = load_program(program, size)
@@ -180,13 +181,13 @@ def best_of(
             used = store.identity.settings.get("sizes") or {}
             words = " ".join(f"--size {n}={used.get(n, 'NUMBER')}" for n in opened)
             raise StoreRefused(
-                f"{db} is a campaign of {store.identity.program} at sizes that are numbers, and "
-                f"{program.name} has open ones: give those of the campaign, {words}"
+                f"{db} is a campaign of {store.identity.program} with fixed sizes, and "
+                f"{program.name} has open sizes: give those of the campaign, {words}"
             )
         if store.identity.text != program_text(program):
             raise StoreRefused(
-                f"{db} is a campaign of {store.identity.program}, not of this {program.name}; name "
-                "that program, or another file with --db"
+                f"{db} is a campaign of {store.identity.program}, not of the given {program.name}; "
+                "name that program, or another file with --db"
             )
         return stored_candidate(store, row), row
 
@@ -286,7 +287,7 @@ def tell(
     if done.disturbed:
         say(
             f"disturbed: a fixed kernel took {done.departure:.2f} times its usual time around the "
-            "runs; this time cannot be trusted, run it again when nothing else runs"
+            "runs; this time is unreliable, run it again on an idle machine"
         )
     say(f"memory  peak {in_bytes(memory.peak)}, scratch {in_bytes(memory.scratch)}")
     say(f"result  {shape(done.result)}, error {error.largest:.1e} (rms {error.rms:.1e})")
@@ -295,4 +296,4 @@ def tell(
 def beside(time_ns: int, stored: Row) -> str:
     """How a time compares with the stored one of the same candidate."""
     how = f"this run took {time_ns / (stored.time_ns or 1):.2f} times as long"
-    return f"disturbed when it was measured; {how}" if stored.disturbed else how
+    return f"disturbed when measured; {how}" if stored.disturbed else how

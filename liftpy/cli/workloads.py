@@ -31,4 +31,4 @@ def show_workloads(*, json: JsonFlag = False) -> None:
         table.add_row(w.name, escape(w.summary), f"{w.flops / 1e6:,.1f}")
     show(table)
     forms = dict.fromkeys(w.form for w in workloads())
-    say("Other sizes too: " + ", ".join(forms))
+    say("Forms for other sizes: " + ", ".join(forms))

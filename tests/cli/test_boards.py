@@ -66,5 +66,5 @@ def test_a_campaign_takes_in_what_the_same_device_found(liftpy, board):
     liftpy("export", "c.db", id_[:6], "-o", "one")
     Path("one.csv").write_text(run(board, Path("one")).stdout)
     assert [row["candidate"] for row in rows(Path("one.csv"))] == [id_]
-    assert "has its outcome in c.db" in liftpy("import", "c.db", "one.csv").err
+    assert "already has an outcome in c.db" in liftpy("import", "c.db", "one.csv").err
     assert liftpy("import", "other.db", "one.csv").code == 0

@@ -116,7 +116,7 @@ def test_every_word_of_both_forms_is_found(word, said):
     ("word", "near"), [("slde", "slide"), ("Slide2D", "slide2d"), ("gather2d", "gather")]
 )
 def test_a_word_that_is_near_is_suggested(word, near):
-    with pytest.raises(UnknownName, match=f"no word '{word}'; did you mean .*{near}"):
+    with pytest.raises(UnknownName, match=f"no word is named '{word}'; did you mean .*{near}"):
         word_named(word)
 
 

@@ -22,7 +22,7 @@ def test_profiles_are_listed_with_the_sources_of_their_limits(liftpy):
     assert said.code == 0
     assert "profile:mali-g72" in said.out
     assert "384 [384, 384, 384]" in said.out
-    assert "assumed of mali-g72: vector_width, extensions" in said.out
+    assert "assumed values of mali-g72: vector_width, extensions" in said.out
     listed = liftpy("devices", "--profiles", "--json").json
     assert [p["profile"] for p in listed] == sorted(p.stem for p in FOLDER.glob("*.toml"))
     assert all(p["sources"].keys() <= p.keys() for p in listed)
@@ -124,7 +124,7 @@ def test_explain_names_the_users_condition(liftpy, golden):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "tiny.lift", "--set", "v=1,2"], "v has 2 values; one candidate has one"),
+        (["run", "tiny.lift", "--set", "v=1,2"], "v has 2 values; a candidate has one"),
         (["space", "tiny.lift", "--set", "v=1,"], "'v=1,' lists an empty value"),
         (["space", "tiny.lift", "--memory-limit", "0"], "--memory-limit"),
     ],
@@ -151,9 +151,9 @@ def test_a_campaign_remembers_its_conditions(liftpy):
     for other in (["--samples", "3"], ["--where", "kappa*sigma <= 7", "--set", "level=wrg"]):
         said = liftpy(*explore, *other)
         assert said.code == 1
-        assert "conditions: it holds level is wrg, kappa*sigma <= 6, this is " in said.err
+        assert "conditions: it has level is wrg, kappa*sigma <= 6, this has " in said.err
     said = liftpy(*explore, *CONDITION)
-    assert said.err.count("this is kappa*sigma <= 6") == 1
+    assert said.err.count("this has kappa*sigma <= 6") == 1
 
 
 SMALL = "size n: 1..64\n\ndef sums(x: [n]f32) =\n  x |> slide(5, 1) |> map(reduce(add, 0))\n"
@@ -162,7 +162,7 @@ SMALL = "size n: 1..64\n\ndef sums(x: [n]f32) =\n  x |> slide(5, 1) |> map(reduc
 @pytest.mark.parametrize(
     ("name", "words", "least"),
     [
-        ("tiny.lift", ["--memory-limit", "100"], "the least that can be kept is 1624 bytes"),
+        ("tiny.lift", ["--memory-limit", "100"], "the least possible limit is 1624 bytes"),
         ("sums.lift", ["--size", "n=3"], "n: 5, 6, 7 would work"),
         ("three.lift", [], "size: 1, 2, 3 would work"),
         ("tiny.lift", ["--family", "direct", "--where", "kappa > 2 and kappa != 4"], "kappa"),
@@ -179,7 +179,7 @@ def test_an_infeasible_campaign_says_what_would_do_and_exits_with_3(liftpy, name
 
 
 def test_python_says_the_same():
-    with pytest.raises(lp.LiftError, match="the least that can be kept is 1624 bytes"):
+    with pytest.raises(lp.LiftError, match="the least possible limit is 1624 bytes"):
         lp.explore(PROGRAM, 1, memory_limit=100)
     space = lp.space(PROGRAM, where=["kappa*sigma <= 6"], fixed={"family": "direct", "v": [2, 4]})
     drawn = [c.assignment for c in space.draws(0)]

@@ -111,7 +111,7 @@ def test_a_store_tells_two_sizes_of_a_program_apart(liftpy):
     assert liftpy("pareto", "liftpy.db").out.startswith("dot with n = 8 on ")
     other = liftpy("explore", "dot.lift", "-n", "1", "--size", "n=12")
     assert other.code == 1
-    assert "sizes: it holds n = 8, this is n = 12" in other.err
+    assert "sizes: it has n = 8, this has n = 12" in other.err
     Path("eight.lift").write_text(liftpy("show", "dot.lift", *EIGHT).out)
     assert liftpy("explore", "eight.lift", "-n", "1").code == 0, "it is the same program"
     wrong = liftpy("run", "dot.lift", "--db", "liftpy.db", "--size", "n=12")
@@ -139,7 +139,7 @@ def test_explain_gives_clashes_as_data(liftpy):
 def test_one_candidate_is_singular_and_an_exhausted_space_is_named(liftpy):
     Path("sum.lift").write_text("def sum(xs: [8]f32) = xs |> reduce((a, x) => a * 2 + x, 0)")
     said = liftpy("explore", "sum.lift", "-n", "5", "--family", "plain")
-    assert "\n1 candidate, which is all that the space has: 1 measured" in said.out
+    assert "\n1 candidate, all that the space has: 1 measured" in said.out
     for command in ("candidates", "pareto"):  # a busy machine adds how many were disturbed
         assert "\n1 candidate: 1 measured" in liftpy(command, "liftpy.db").out
 

@@ -12,17 +12,17 @@
 
 static const char HELP[] =
     "board [OPTION ...] > results.csv\n"
-    "  --device D     a device by its number or a part of its name; the one that the bundle was\n"
-    "                 made for, or the first GPU, or the first device\n"
-    "  --library FILE the OpenCL library; the one that the system has\n"
-    "  --list         only lists the devices\n"
-    "  --bundle DIR   where plan.txt is (.)\n"
-    "  --only ID      only this candidate; may be repeated\n"
-    "  --skip N       leaves out the first N candidates\n"
-    "  --repeats N    timed runs of each candidate, whatever their time\n"
-    "  --output FILE  prints there, at the end of what FILE has, and leaves that out; FILE is made\n"
-    "                 when there is something to print\n"
-    "  --resume FILE  leaves out what FILE has; the output is to be appended to it (>> FILE)\n"
+    "  --device D     number or part of the name of a device; by default the one that the bundle\n"
+    "                 was made for, or the first GPU, or the first device\n"
+    "  --library FILE the OpenCL library; by default the system's\n"
+    "  --list         list the devices and exit\n"
+    "  --bundle DIR   the folder of plan.txt; by default .\n"
+    "  --only ID      run only this candidate; may be repeated\n"
+    "  --skip N       skip the first N candidates\n"
+    "  --repeats N    exactly N timed runs of each candidate\n"
+    "  --output FILE  append the output to FILE and skip the candidates it has; FILE is created\n"
+    "                 with the first output\n"
+    "  --resume FILE  skip the candidates in FILE; append the output to it (>> FILE)\n"
     "`liftpy import FILE.db results.csv` reads the output.\n";
 
 static const char FORMAT[] = "# liftpy-results 1\n";
@@ -76,7 +76,7 @@ static struct options read_options(int count, char **words)
         }
         const char *value = i + 1 < count ? words[++i] : NULL;
         if (!value)
-            usage("%s is no option, or lacks its value", name);
+            usage("%s is not an option, or lacks its value", name);
         if (!strcmp(name, "--device")) {
             options.device = value;
         } else if (!strcmp(name, "--bundle")) {
@@ -95,7 +95,7 @@ static struct options read_options(int count, char **words)
             options.only = one_more(options.only, options.wanted, sizeof *options.only);
             options.only[options.wanted++] = value;
         } else {
-            usage("%s is no option", name);
+            usage("%s is not an option", name);
         }
     }
     return options;
@@ -240,7 +240,7 @@ static void try_all(const struct plan *plan, const struct device *device,
         } else {
             outcome.kind = "crashed";
             add(&outcome.reason,
-                "the program ended abruptly %zu times while it was under way; it is "
+                "the program ended abruptly %zu times while it was running; it is "
                 "not tried again",
                 attempts);
         }
@@ -273,7 +273,7 @@ int main(int count, char **words)
     output = options.output;
     memcpy(&low, &one, 1);
     if (!low)
-        give_up("the files of a bundle are for processors whose low bytes come first");
+        give_up("a bundle needs a little-endian processor");
     size_t devices;
     struct plan *plan = options.list ? NULL : read_plan(options.bundle);
     load_opencl(options.bundle, options.library);

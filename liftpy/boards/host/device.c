@@ -119,7 +119,7 @@ static struct device described(cl_platform_id platform, cl_device_id id)
     get(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof found.largest_group, &found.largest_group);
     check(clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_ITEM_SIZES, 0, NULL, &size), "clGetDeviceInfo");
     if (size > sizeof items)
-        give_up("%s has more dimensions than anybody can use", found.name);
+        give_up("%s has too many work-item dimensions", found.name);
     get(id, CL_DEVICE_MAX_WORK_ITEM_SIZES, size, items);
     memcpy(found.largest_items, items, sizeof found.largest_items);
     return found;
@@ -138,14 +138,14 @@ struct device *find_devices(size_t *count)
     cl_int code = clGetPlatformIDs(0, NULL, &platforms);
     *count = 0;
     if (code != CL_SUCCESS || !platforms)
-        give_up("there is no OpenCL platform: clGetPlatformIDs returned %s", error_name(code));
+        give_up("no OpenCL platform: clGetPlatformIDs returned %s", error_name(code));
     cl_platform_id *platform = room_for(platforms, sizeof *platform);
     check(clGetPlatformIDs(platforms, platform, NULL), "clGetPlatformIDs");
     for (cl_uint p = 0; p < platforms; p++) {
         cl_uint devices = 0;
         code = clGetDeviceIDs(platform[p], CL_DEVICE_TYPE_ALL, 0, NULL, &devices);
         if (code != CL_SUCCESS) {
-            fprintf(stderr, "board: a platform was passed over: clGetDeviceIDs returned %s\n",
+            fprintf(stderr, "board: a platform is skipped: clGetDeviceIDs returned %s\n",
                     error_name(code));
             continue;
         }
@@ -162,7 +162,7 @@ struct device *find_devices(size_t *count)
     }
     free(platform);
     if (!*count)
-        give_up("there is no OpenCL device on any of the %u platforms", (unsigned)platforms);
+        give_up("none of the %u OpenCL platforms has a device", (unsigned)platforms);
     return found;
 }
 
@@ -211,7 +211,7 @@ static const struct device *wanted(const struct device *devices, size_t count,
                            : fits(&devices[i], plan->device))
             return &devices[i];
     list(&there, devices, count);
-    give_up("the bundle is for %s%s%s, which is not here. There are:\n%sName one of them with "
+    give_up("the bundle is for %s%s%s, which this machine lacks. It has:\n%sName one of these with "
             "--device, or export for it",
             plan->platform ? plan->platform : "", plan->platform ? ": " : "", plan->device,
             there.bytes);
@@ -237,7 +237,7 @@ const struct device *choose(const struct device *devices, size_t count, const ch
             if (fits(&devices[i], named))
                 return &devices[i];
     }
-    give_up("there is no device '%s'; --list shows those that there are", named);
+    give_up("no device matches '%s'; --list shows all", named);
     return NULL;
 }
 

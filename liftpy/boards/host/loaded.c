@@ -122,7 +122,7 @@ static void keep_log(struct loaded *loaded, cl_int code)
     clGetProgramBuildInfo(loaded->program, id, CL_PROGRAM_BUILD_LOG, size, log, NULL);
     outcome->kind = "build_failed";
     add(&outcome->reason, "clBuildProgram returned %s\n%.16000s", error_name(code), log);
-    fprintf(stderr, "board: %s (%s) was not built: clBuildProgram returned %s\n%s\n",
+    fprintf(stderr, "board: %s (%s) failed to build: clBuildProgram returned %s\n%s\n",
             loaded->candidate->id, loaded->candidate->file, error_name(code), log);
     free(log);
 }

@@ -22,7 +22,7 @@ static char *word(struct line *line, const char *what)
     char *start = line->rest;
     line->rest += strcspn(line->rest, BLANK);
     if (line->rest == start)
-        give_up("plan.txt, line %zu: there is no %s", line->number, what);
+        give_up("plan.txt, line %zu: it lacks a %s", line->number, what);
     if (*line->rest)
         *line->rest++ = 0;
     return start;
@@ -39,7 +39,7 @@ static size_t number(struct line *line, const char *what)
     char *text = word(line, what), *end;
     unsigned long long found = strtoull(text, &end, 10);
     if (*text < '0' || *text > '9' || *end || found > SIZE_MAX)
-        give_up("plan.txt, line %zu: %s is no %s", line->number, text, what);
+        give_up("plan.txt, line %zu: %s is not a valid %s", line->number, text, what);
     return (size_t)found;
 }
 
@@ -48,7 +48,7 @@ static double fraction(struct line *line, const char *what)
     char *text = word(line, what), *end;
     double found = strtod(text, &end);
     if (*end)
-        give_up("plan.txt, line %zu: %s is no %s", line->number, text, what);
+        give_up("plan.txt, line %zu: %s is not a valid %s", line->number, text, what);
     return found;
 }
 
@@ -59,7 +59,7 @@ static int one_of(struct line *line, const char *what, const char *const *words)
     for (int i = 0; words[i]; i++)
         if (!strcmp(words[i], text))
             return i;
-    give_up("plan.txt, line %zu: %s is no %s", line->number, text, what);
+    give_up("plan.txt, line %zu: %s is not a valid %s", line->number, text, what);
     return 0;
 }
 
@@ -69,7 +69,8 @@ static void poison(struct line *line, unsigned char *bytes, size_t size)
     for (size_t i = 0; i < size; i++) {
         unsigned byte;
         if (strlen(text) != 2 * size || sscanf(text + 2 * i, "%2x", &byte) != 1)
-            give_up("plan.txt, line %zu: %s is no %zu bytes", line->number, text, size);
+            give_up("plan.txt, line %zu: %s is not %zu bytes in hexadecimal", line->number, text,
+                    size);
         bytes[i] = (unsigned char)byte;
     }
 }
@@ -80,7 +81,7 @@ static const struct scalar *scalar(struct line *line, const struct plan *plan)
     for (size_t i = 0; i < plan->scalars; i++)
         if (!strcmp(plan->scalar[i]->name, name))
             return plan->scalar[i];
-    give_up("plan.txt, line %zu: %s is no type of numbers", line->number, name);
+    give_up("plan.txt, line %zu: %s is not a scalar type", line->number, name);
     return NULL;
 }
 
@@ -90,7 +91,7 @@ static size_t buffer_of(struct line *line, const struct candidate *candidate)
     for (size_t i = 0; i < candidate->buffers; i++)
         if (!strcmp(candidate->buffer[i].name, name))
             return i;
-    give_up("plan.txt, line %zu: %s is no buffer of %s", line->number, name, candidate->id);
+    give_up("plan.txt, line %zu: %s is not a buffer of %s", line->number, name, candidate->id);
     return 0;
 }
 
@@ -104,8 +105,8 @@ struct data read_data(const struct plan *plan, const char *file, const char *wan
     sha256(data.bytes, data.size, found);
     if (strcmp(found, wanted))
         give_up(
-            "%s is not the file that was exported: its SHA-256 is %s, that of the file sent was "
-            "%s. Copy the bundle again",
+            "%s is not the exported file: its SHA-256 is %s, the exported file's is %s. "
+            "Copy the bundle again",
             path, found, wanted);
     free(path);
     return data;
@@ -127,7 +128,7 @@ static void read_scalar(struct plan *plan, struct line *line)
     found->name = copied(word(line, "name"));
     found->size = number(line, "size");
     if (found->size > sizeof found->poison[0])
-        give_up("plan.txt, line %zu: a number has at most 8 bytes", line->number);
+        give_up("plan.txt, line %zu: a scalar has at most 8 bytes", line->number);
     found->kind = one_of(line, "kind of numbers", KINDS);
     poison(line, found->poison[0], found->size);
     poison(line, found->poison[1], found->size);
@@ -147,7 +148,7 @@ static void read_expected(struct plan *plan, struct line *line)
     char *file = word(line, "file");
     found->data = read_data(plan, file, word(line, "SHA-256"));
     if (found->data.size != 16 * found->points)
-        give_up("%s has %zu bytes, its %zu points take %zu", file, found->data.size, found->points,
+        give_up("%s has %zu bytes, its %zu points need %zu", file, found->data.size, found->points,
                 16 * found->points);
 }
 
@@ -167,7 +168,7 @@ static void read_buffer(struct plan *plan, struct candidate *candidate, struct l
     while (found->slot < candidate->slots && strcmp(candidate->slot[found->slot].name, slot))
         found->slot++;
     if (found->slot == candidate->slots || candidate->slot[found->slot].bytes < found->bytes)
-        give_up("plan.txt, line %zu: %s does not lie in a slot %s", line->number, found->name,
+        give_up("plan.txt, line %zu: %s does not fit into slot %s", line->number, found->name,
                 slot);
     found->phases = one_of(line, "phase", PHASES);
     found->overwritten = one_of(line, "state", STATES);
@@ -175,7 +176,7 @@ static void read_buffer(struct plan *plan, struct candidate *candidate, struct l
     if (found->role == INPUT || found->role == CONSTANT) {
         size_t input = number(line, "input");
         if (input >= plan->inputs || plan->input[input].size != found->bytes)
-            give_up("plan.txt, line %zu: input %zu is none of %zu bytes", line->number, input,
+            give_up("plan.txt, line %zu: input %zu does not have %zu bytes", line->number, input,
                     found->bytes);
         found->input = (int)input;
     }
@@ -192,7 +193,7 @@ static void read_launch(struct candidate *candidate, struct line *line)
     found->function = copied(word(line, "kernel"));
     found->dimensions = number(line, "number of dimensions");
     if (found->dimensions < 1 || found->dimensions > 3)
-        give_up("plan.txt, line %zu: %s has 1 to 3 dimensions", line->number, found->function);
+        give_up("plan.txt, line %zu: %s needs 1 to 3 dimensions", line->number, found->function);
     for (size_t i = 0; i < found->dimensions; i++)
         found->global[i] = number(line, "global size");
     for (size_t i = 0; i < found->dimensions; i++)
@@ -230,14 +231,14 @@ static void read_part(struct plan *plan, const char *key, struct line *line)
             const struct expected *expected = &plan->expected[candidate->results];
             size_t buffer = buffer_of(line, candidate);
             if (candidate->buffer[buffer].bytes < expected->count * expected->scalar->size)
-                give_up("plan.txt, line %zu: a result is too short", line->number);
+                give_up("plan.txt, line %zu: a buffer of the result is too small", line->number);
             candidate->result[candidate->results++] = buffer;
         }
         if (is_left(line) || candidate->results < plan->components)
-            give_up("plan.txt, line %zu: the result has %zu components", line->number,
+            give_up("plan.txt, line %zu: the result must have %zu components", line->number,
                     plan->components);
     } else {
-        give_up("plan.txt, line %zu: nobody knows '%s'", line->number, key);
+        give_up("plan.txt, line %zu: unknown keyword '%s'", line->number, key);
     }
 }
 
@@ -269,7 +270,7 @@ static void read_whole(struct plan *plan, const char *key, struct line *line)
     } else if (!strcmp(key, "expected")) {
         read_expected(plan, line);
     } else {
-        give_up("plan.txt, line %zu: nobody knows '%s'", line->number, key);
+        give_up("plan.txt, line %zu: unknown keyword '%s'", line->number, key);
     }
 }
 
@@ -305,7 +306,7 @@ struct plan *read_plan(const char *folder)
         char *key = word(&line, "word");
         if (line.number == 1) {
             if (strcmp(key, "liftpy-plan") || number(&line, "version") != 1)
-                give_up("%s is no plan that this program reads", path);
+                give_up("%s is not a plan of this version of board", path);
         } else if (!strcmp(key, "candidate") && !within) {
             begin_candidate(plan, &line);
             within = 1;
@@ -318,7 +319,7 @@ struct plan *read_plan(const char *folder)
         }
     }
     if (within || !plan->candidates || !plan->campaign || !plan->options || !plan->most)
-        give_up("%s is not whole: copy the bundle again", path);
+        give_up("%s is incomplete: copy the bundle again", path);
     free(bytes);
     free(path);
     return plan;

@@ -22,7 +22,7 @@ void *room_for(size_t count, size_t size)
 {
     void *found = calloc(count ? count : 1, size);
     if (!found)
-        give_up("there is no memory for %zu x %zu bytes", count, size);
+        give_up("out of memory for %zu x %zu bytes", count, size);
     return found;
 }
 
@@ -30,7 +30,7 @@ void *one_more(void *array, size_t count, size_t size)
 {
     char *found = count < SIZE_MAX / size - 1 ? realloc(array, (count + 1) * size) : NULL;
     if (!found)
-        give_up("there is no memory for %zu x %zu bytes", count + 1, size);
+        give_up("out of memory for %zu x %zu bytes", count + 1, size);
     memset(found + count * size, 0, size);
     return found;
 }
@@ -48,7 +48,7 @@ static void grow(struct text *text, size_t more)
     text->room = 2 * (text->length + more + 1);
     text->bytes = realloc(text->bytes, text->room);
     if (!text->bytes)
-        give_up("there is no memory for a text of %zu bytes", text->room);
+        give_up("out of memory for a text of %zu bytes", text->room);
 }
 
 void add(struct text *text, const char *format, ...)
@@ -58,7 +58,7 @@ void add(struct text *text, const char *format, ...)
     int length = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
     if (length < 0)
-        give_up("a text cannot be printed as %s", format);
+        give_up("cannot format a text as %s", format);
     grow(text, (size_t)length);
     va_start(arguments, format);
     vsnprintf(text->bytes + text->length, (size_t)length + 1, format, arguments);
@@ -115,7 +115,7 @@ unsigned char *read_file(const char *path, size_t *size)
             room *= 2;
             bytes = realloc(bytes, room);
             if (!bytes)
-                give_up("there is no memory for %zu bytes of %s", room, path);
+                give_up("out of memory for %zu bytes of %s", room, path);
         }
     }
     int broken = ferror(file);

@@ -50,7 +50,7 @@ static int measured(struct loaded *loaded, size_t repeats)
     if (total > 0)
         return 1;
     outcome->kind = "refused";
-    add(&outcome->reason, "the driver says that every launch took 0 ns: its events are no clock");
+    add(&outcome->reason, "the driver reports 0 ns for every launch: its event times are useless");
     return 0;
 }
 
@@ -76,13 +76,13 @@ static int right(struct loaded *loaded, unsigned char **result, unsigned char **
         outcome->kind = "wrong";
         if (once.wrong) {
             add(&outcome->reason,
-                "element %zu of component %zu of the result is %.9g, the program means "
+                "element %zu of component %zu of the result is %.9g, it should be "
                 "%.9g",
                 once.element, i, once.got, once.wanted);
             add(&outcome->detail, "component=%zu element=%zu got=%.17g", i, once.element, once.got);
         } else {
             add(&outcome->reason,
-                "element %zu of component %zu of the result hangs on memory that no "
+                "element %zu of component %zu of the result depends on memory that no "
                 "work-item wrote: it is %.9g, and %.9g in a second run",
                 twice.element, i, twice.wanted, twice.got);
             add(&outcome->detail, "component=%zu element=%zu got=nan", i, twice.element);
