@@ -9,6 +9,7 @@ steps, and a load that does not is there once.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from liftpy.constraints.blocks import Blocks
@@ -20,6 +21,7 @@ from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, VectorType
 from liftpy.ir.uses import Component, Uses
 from liftpy.kernels.chain import Kernel
+from liftpy.kernels.launch import Demand, demand
 from liftpy.primitives import (
     LAYOUTS,
     Iterate,
@@ -49,9 +51,9 @@ Env: TypeAlias = dict[Param, Value]
 class Length(Blocks):
     """The statements of a kernel, as far as they are followed."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, demanded: Demand) -> None:
         super().__init__()
-        self.demand = kernel.demand
+        self.demand = demanded
         self.used: dict[int, list[tuple[Param, Uses]]] = {}
 
     # --- values ---
@@ -287,8 +289,13 @@ def is_plain(f: Lambda) -> bool:
 
 def length(kernel: Kernel) -> Nat:
     """At least the statements of a kernel, loops before they get versions without guards."""
-    found = Length(kernel)
-    env: Env = {p: found.memory(p.type, "load", p.name) for p in kernel.reads}
-    dest = found.memory(kernel.writes.type, "global", kernel.writes.name)
-    found.generate(kernel.body, env, dest)
+    return _length(kernel.body, kernel.reads, kernel.writes)
+
+
+@lru_cache(maxsize=1 << 12)
+def _length(body: Expr, reads: tuple[Param, ...], writes: Param) -> Nat:
+    """Skeletons of a program have many kernels in common, and devices all of them."""
+    found = Length(demand(body))
+    env: Env = {p: found.memory(p.type, "load", p.name) for p in reads}
+    found.generate(body, env, found.memory(writes.type, "global", writes.name))
     return found.frame.total()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.expr import Expr, FunCall, Lambda, Primitive, Tuple
@@ -68,6 +69,7 @@ class Demand:
         return x, y, z
 
 
+@lru_cache(maxsize=1 << 12)  # skeletons of a program have many kernels in common
 def demand(body: Expr) -> Demand:
     """What the kernel that computes `body` demands; TypeRefused where a level may not stand."""
     found = Demand(private=private_bytes(body))
