@@ -450,10 +450,13 @@ class Nat:
 
     def value(self, at: Mapping[str, int]) -> int:
         """The number that the natural is at an assignment."""
-        return self.evaluate(at)
+        number = self.constant
+        return self.evaluate(at) if number is None else number
 
     def evaluate(self, at: Mapping[str, Any]) -> Any:
         """`value` for anything that knows `+ * ** // %` with ints: solver terms, source text."""
+        if self._is_whole:
+            return _evaluate_whole(self, at)
         total: Any = 0
         for over, under in self.fractions:
             numerator = _evaluate_whole(over, at)

@@ -61,7 +61,7 @@ class FreeReader(ByName):
 
     def number(self, value: NatLike) -> int:
         """A natural as the number it is at the sizes."""
-        return nat(value).value(self.sizes)
+        return value if isinstance(value, int) else nat(value).value(self.sizes)
 
     def leaf(self, name: str, t: Type, *prefix: Term | int) -> Value:
         """A metavariable of a type, or an unknown function's result."""
