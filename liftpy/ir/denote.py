@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from liftpy.errors import InternalError
 from liftpy.ir.expr import Expr, FunCall, FunVar, Lambda, Literal, Param, Primitive, Tuple, UserFun
@@ -28,7 +29,7 @@ def denote(expr: Expr, env: Environment, read: Reader) -> Value:
                     inside = {**env, **dict(zip(fun.params, bound, strict=True))}
                     return denote(fun.body, inside, read)
                 case Primitive():
-                    run = () if fun.function is None else (closure(fun.function, env, read),)
+                    run = () if fun.function is None else (Closure(fun.function, env, read),)
                     return read.made(fun, values, fun.meaning(read, *run, *values))
                 case FunVar():
                     return read.unknown(fun, tuple(values))
@@ -40,12 +41,15 @@ def denote(expr: Expr, env: Environment, read: Reader) -> Value:
             raise InternalError(message)
 
 
-def closure(function: Lambda, env: Environment, read: Reader) -> Callable[..., Value]:
-    """A function of values."""
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """A function of values: of the expression `function`, where its free variables mean `env`."""
 
-    def called(*values: Value) -> Value:
-        handed = read.handed(function, values)
-        inside = {**env, **dict(zip(function.params, handed, strict=True))}
-        return denote(function.body, inside, read)
+    function: Lambda
+    env: Environment
+    read: Reader
 
-    return called
+    def __call__(self, *values: Value) -> Value:
+        handed = self.read.handed(self.function, values)
+        inside = {**self.env, **dict(zip(self.function.params, handed, strict=True))}
+        return denote(self.function.body, inside, self.read)

@@ -92,6 +92,10 @@ class Reader(Protocol):
         """`step(length-1, ... step(1, step(0, init)))`."""
         ...
 
+    def reduced(self, f: Callable[[Value, Value], Value], init: Value, xs: Pull) -> Value:
+        """The fold `f(... f(f(init, xs[0]), xs[1]) ..., xs[n-1])`."""
+        ...
+
     def scan(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Pull:
         """The values of a fold after each of its steps: `prefixes`, or the same in another way."""
         ...
@@ -111,6 +115,10 @@ class Reader(Protocol):
 
 class ByName:
     """A reader to which a variable is its expression: an element is pulled at every mention."""
+
+    def reduced(self: Reader, f: Callable[[Value, Value], Value], init: Value, xs: Pull) -> Value:
+        """An element is pulled at its step."""
+        return self.fold(xs.length, init, lambda k, acc: f(acc, xs[k]))
 
     def bound(self, value: Value, meant: Any, env: Mapping[Any, Value]) -> Value:
         """The value itself."""

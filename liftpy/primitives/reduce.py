@@ -52,7 +52,7 @@ class Reduce(Primitive):
     def meaning(
         self, read: Reader, f: Callable[[Value, Value], Value], init: Value, xs: Pull
     ) -> Value:
-        return read.fold(xs.length, init, lambda k, acc: f(acc, xs[k]))
+        return read.reduced(f, init, xs)
 
     def reference(self, f: Callable[[Any, Any], Any], init: Any, xs: list[Any]) -> Any:
         return functools.reduce(f, xs, init)

@@ -25,7 +25,8 @@ from numpy.typing import DTypeLike
 
 from liftpy.deadline import check
 from liftpy.errors import InternalError
-from liftpy.ir.expr import Expr, FunCall, Get, Lambda, Param, Primitive
+from liftpy.ir.denote import Closure
+from liftpy.ir.expr import Expr, FunCall, Get, Lambda, Param, Primitive, ScalarOp, UserFun
 from liftpy.ir.nat import NatLike
 from liftpy.ir.pull import Index, Parts, Pull, Value
 from liftpy.ir.types import FLOATS, SCALARS, TupleType, Type
@@ -56,6 +57,9 @@ Path: TypeAlias = tuple[Index, ...]
 #: Elements computed at once.
 BLOCK = 1 << 16
 
+#: Elements from which on it is worth while to compute those of a reduction together.
+LONG = 16
+
 #: Bytes that may be stored for the elements of a block, unless a single element needs more.
 ROOM = 1 << 27
 
@@ -72,6 +76,10 @@ class TooMuch(Exception):
 
     def __init__(self, axis: int) -> None:
         self.axis = axis
+
+
+class NoNumbers(Exception):
+    """The elements that a reduction goes over are or have arrays."""
 
 
 class NumpyReader:
@@ -130,6 +138,38 @@ class NumpyReader:
             check()
             init = step(np.int64(k), init)
         return init
+
+    def reduced(self, f: Callable[[Value, Value], Value], init: Value, xs: Pull) -> Value:
+        """Many elements are computed at once, and one step follows the other.
+
+        Where a step is one operation of numpy, numpy goes over them, in the same order.
+        """
+        many, axis = int(xs.length), self.rank
+        at_once = min(many, BLOCK // max(1, math.prod(self.extents.values())))
+        if at_once < LONG or isinstance(init, Pull | Parts | tuple):
+            return self.fold(many, init, lambda k, acc: f(acc, xs[k]))
+        operation, acc = operation_of(f), init
+
+        def block(start: int, stop: int) -> None:
+            nonlocal acc
+            part = xs[steps(start, stop, axis)]
+            if not is_number(part):
+                raise NoNumbers
+            count = self.extents.pop(axis)  # a step is of one element
+            self.rank = axis
+            if operation is None:
+                for k in range(count):
+                    check()
+                    acc = f(acc, part_at(part, axis, k))
+            else:
+                acc = accumulated(operation, acc, part, axis, count)
+            self.extents[axis] = count
+
+        try:
+            self.loop(axis, many, at_once, block)
+        except NoNumbers:  # such as rows, of which none is read before its step
+            return self.fold(many, init, lambda k, acc: f(acc, xs[k]))
+        return acc
 
     def scan(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Pull:
         """As a loop over an axis of its own, the first time that an element is asked for."""
@@ -272,6 +312,46 @@ class NumpyReader:
     def release(self, size: int) -> None:
         """Count that stored values are gone."""
         self.stored_bytes -= size
+
+
+def is_number(value: Value) -> bool:
+    """Whether a value is a number or a tuple of some, for all elements of a block."""
+    if isinstance(value, tuple):
+        return all(map(is_number, value))
+    return not isinstance(value, Pull | Parts)
+
+
+def part_at(part: Value, axis: int, k: int) -> Value:
+    """Of numbers along an axis, the last there is, those at one place."""
+    if isinstance(part, tuple):
+        return tuple(part_at(p, axis, k) for p in part)
+    if np.ndim(part) <= axis:  # the same everywhere
+        return part
+    return part[k if part.shape[0] > 1 else 0]
+
+
+def operation_of(f: Callable[[Value, Value], Value]) -> np.ufunc | None:
+    """The operation of numpy that a function of two numbers is, the first one first."""
+    function = f.function if isinstance(f, Closure) else None
+    while function is not None and isinstance(function.body, FunCall):
+        if function.body.args != function.params:
+            return None
+        if isinstance(function.body.fun, ScalarOp):
+            operation = OPERATIONS.get(function.body.fun.op)
+            return operation if isinstance(operation, np.ufunc) and operation.nin == 2 else None
+        function = function.body.fun if isinstance(function.body.fun, Lambda | UserFun) else None
+    return None
+
+
+def accumulated(operation: np.ufunc, acc: Value, part: Value, axis: int, count: int) -> Value:
+    """What an operation makes of a number and all of some along an axis, one after the other."""
+    many = np.asarray(part)
+    inner = many.shape[1:] if many.ndim > axis else many.shape
+    shape = np.broadcast_shapes(np.shape(acc), inner)
+    whole = np.empty((count + 1, *shape), many.dtype)
+    whole[0] = acc
+    whole[1:] = many if many.ndim > axis else many[np.newaxis]
+    return operation.accumulate(whole, axis=0, dtype=whole.dtype)[-1]
 
 
 class Later:

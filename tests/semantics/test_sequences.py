@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from liftpy.errors import TypeRefused
+from liftpy.ir.denote import Closure
 from liftpy.ir.scalars import bounds, cast_literal, misfit
 from liftpy.ir.types import BOOL, F16, F32, F64, I8, I32, I64
 from liftpy.primitives.text import parse
+from liftpy.semantics import numbers
 from liftpy.semantics.evaluate import evaluate, evaluate_at
 from liftpy.semantics.operations import convert, quotient, rest
 from liftpy.semantics.reference import reference
@@ -130,3 +132,53 @@ def test_numbers_fit_their_types(value, t, why):
     else:
         with pytest.raises(TypeRefused, match=bounds(t)):
             cast_literal(value, t)
+
+
+STEPS = {
+    "a sum": ("f32", "(s, x) => s + x"),
+    "a sum that rounds": ("f32", "(s, x) => s * 0.99 + x"),
+    "a product": ("i32", "(s, x) => s * x"),
+    "a difference": ("i32", "(s, x) => s - x"),
+    "a difference the other way round": ("i32", "(s, x) => x - s"),
+    "a least one": ("f32", "(s, x) => min(s, x)"),
+    "a quotient": ("i32", "(s, x) => s / x"),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("inside", [False, True], ids=["alone", "in rows"])
+def test_a_long_reduction_takes_its_steps_in_order(monkeypatch, name, inside):
+    """Bit for bit, whatever the blocks are in which its elements are computed."""
+    scalar, step = STEPS[name]
+    fold = f"map(x => x * 3) |> reduce({step}, 7)"
+    shape, whole = ("[3][101]", f"xs |> map(row => row |> {fold})") if inside else ("[101]", "")
+    program = parse(f"def p(xs: {shape}{scalar}) = {whole or f'xs |> {fold}'}")
+    values = np.random.default_rng(3).integers(1, 9, (3, 101) if inside else 101)
+    xs = values.astype({"f32": np.float32, "i32": np.int32}[scalar])
+    given = evaluate(program, xs)
+    monkeypatch.setattr(numbers, "LONG", 1 << 30)
+    one_by_one = evaluate(program, xs)
+    monkeypatch.setattr(numbers, "LONG", 2)
+    monkeypatch.setattr(numbers, "BLOCK", 21)
+    in_blocks = evaluate(program, xs)
+    assert given.dtype == one_by_one.dtype == in_blocks.dtype
+    np.testing.assert_array_equal(given, one_by_one)
+    np.testing.assert_array_equal(in_blocks, one_by_one)
+
+
+def test_a_sum_of_a_million_is_no_loop_of_a_million_steps(monkeypatch):
+    """The step of a sum is numpy's: no step is taken here."""
+    program = parse("def p(xs: [1000000]f32) = xs |> map(x => x * x) |> reduce(add, 0)")
+    monkeypatch.setattr(Closure, "__call__", counted(Closure.__call__, calls := []))
+    assert evaluate(program, np.ones(1000000, np.float32), dtype=np.float64) == 1000000
+    assert len(calls) < 100
+
+
+def counted(function, calls):
+    """The function, which notes that it is called."""
+
+    def noted(*values):
+        calls.append(None)
+        return function(*values)
+
+    return noted
