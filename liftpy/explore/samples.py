@@ -28,9 +28,10 @@ TIGHT = 0.02
 SLOW = 5.0
 SLOW_REPEATS = 2
 SLOW_SECONDS = 0.25
+FIRST_SECONDS = 0.125
 """A candidate that is `SLOW` times slower than the best so far is run so often, or until so much is
-measured, as is the first one of all if a run of it takes `ENOUGH_SECONDS`. The run that
-was checked is one of them."""
+measured, as is the first one of all if a run of it takes `FIRST_SECONDS`. The run that was checked
+is one of them."""
 
 BEHIND = 0.2
 """How wide the interval of a candidate behind the best may be, relative to how far it is behind."""
@@ -83,7 +84,7 @@ def is_slow(totals: Sequence[int], best_ns: int | None) -> bool:
     known that it is on the front (`again.py`).
     """
     if best_ns is None:
-        return statistics.median(totals) >= ENOUGH_SECONDS * 1e9
+        return statistics.median(totals) >= FIRST_SECONDS * 1e9
     return is_times(SLOW, totals, best_ns)
 
 
@@ -215,7 +216,8 @@ def undisturbed(
 
     `take` takes samples, `look` is the reference now. Where it departs before or after, samples are
     taken again, `RETAKES` times at most and while that fits into so many seconds of the `clock`,
-    unless the candidate is `FAR` behind; of all, those with the least departure count.
+    unless the candidate is `FAR` behind, or a slow first one; of all, those with the least
+    departure count.
     """
     found: list[tuple[float, tuple[Row, ...]]] = []
     budget = Budget(seconds, clock)
@@ -224,7 +226,8 @@ def undisturbed(
         rows = budget.of(take)
         after = look()
         found.append((farthest((before, after)), rows))
-        far = is_times(FAR, [sum(row) for row in rows], best_ns)
+        totals = [sum(row) for row in rows]
+        far = is_slow(totals, None) if best_ns is None else is_times(FAR, totals, best_ns)
         calm = not departs(found[-1][0])
         if calm or far or len(found) > RETAKES or not budget.has():
             break

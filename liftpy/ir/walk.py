@@ -166,12 +166,14 @@ def map_sizes(expr: Expr, change: Callable[[Nat], Nat]) -> Expr:
 
 def scalars_in(function: Lambda) -> frozenset[ScalarType]:
     """The scalar types of everything that a function computes, user functions opened."""
-    found = {s for p in function.params for s in scalars(p.type)}
+    types = {id(p.type): p.type for p in function.params}
+    functions: set[UserFun] = set()
     for _, part in top_down(function.body):
-        found.update(scalars(part.type))
+        types[id(part.type)] = part.type
         if isinstance(part, FunCall) and isinstance(part.fun, UserFun):
-            found |= scalars_in(Lambda(part.fun.params, part.fun.body))
-    return frozenset(found)
+            functions.add(part.fun)
+    inside = (scalars_in(Lambda(f.params, f.body)) for f in functions)
+    return frozenset({s for t in types.values() for s in scalars(t)}.union(*inside))
 
 
 def substitute_sizes(expr: Expr, by: Mapping[str, NatLike]) -> Expr:

@@ -207,7 +207,9 @@ def in_registers(expr: Expr) -> bool:
     sequence = isinstance(expr, FunCall) and isinstance(expr.fun, Scan | Iterate)
     if sequence and any(True for _ in expr.type.lengths()):
         return True
-    return folds_arrays(expr) or any(map(in_registers, children(expr)))
+    return (is_reduce(expr) and isinstance(expr.type, ArrayType)) or any(
+        map(in_registers, children(expr))
+    )
 
 
 def layers(trees: tuple[Nest, ...]) -> Iterator[tuple[Path, ...]]:
