@@ -7,7 +7,8 @@ SAMPLES ?= 60
 SEED   ?= 0
 LIMIT  ?= 180
 DB     ?= vgg16-$(LAYER)-seed$(SEED).db
-PYTEST ?= -n auto --dist worksteal
+# One more than there are processors: many tests wait for a process.
+PYTEST ?= -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist worksteal
 CASES  ?= '*'
 # What needs no device and starts no process, and the doctests.
 QUICK  ?= tests/ir tests/primitives tests/rewrite tests/semantics tests/constraints \
