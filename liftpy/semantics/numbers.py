@@ -2,7 +2,8 @@
 
 Every index is an integer or an array of integers; the arrays broadcast against each other, so that
 one walk over the expression computes many elements, and what depends on few dimensions is read for
-those alone. Folds are loops in order, one step for all elements of a block.
+those alone. Folds are loops in order, one step for all elements of a block. What a long reduction
+reads is computed in blocks too, and a step that is one operation of numpy is its `accumulate`.
 
 What has a name is computed once, where it stands: when it is first read, all of it is stored
 (`held.py`), for all elements of the block that is being computed. So are the arrays that a function
@@ -57,7 +58,7 @@ Path: TypeAlias = tuple[Index, ...]
 #: Elements computed at once.
 BLOCK = 1 << 16
 
-#: Elements from which on it is worth while to compute those of a reduction together.
+#: A reduction of fewer elements computes each at its step.
 LONG = 16
 
 #: Bytes that may be stored for the elements of a block, unless a single element needs more.
@@ -79,7 +80,7 @@ class TooMuch(Exception):
 
 
 class NoNumbers(Exception):
-    """The elements that a reduction goes over are or have arrays."""
+    """The elements of a reduction are or contain arrays; `reduced` catches it."""
 
 
 class NumpyReader:
@@ -140,9 +141,9 @@ class NumpyReader:
         return init
 
     def reduced(self, f: Callable[[Value, Value], Value], init: Value, xs: Pull) -> Value:
-        """Many elements are computed at once, and one step follows the other.
+        """Many elements are computed at once, and the steps are taken one after the other.
 
-        Where a step is one operation of numpy, numpy goes over them, in the same order.
+        Steps that are one operation of numpy are taken by numpy, in the same order.
         """
         many, axis = int(xs.length), self.rank
         at_once = min(many, BLOCK // max(1, math.prod(self.extents.values())))
