@@ -12,6 +12,7 @@ and lark, and a command imports only what it needs.
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import sys
 from types import ModuleType
@@ -325,7 +326,9 @@ def __getattr__(name: str) -> Any:
         message = f"module {__name__} has no attribute {name!r}"
         if not name.startswith("_"):
             written = _module("liftpy.ir.operand").OVER_ARRAYS.get(name)
+            near = difflib.get_close_matches(name, __dir__(), 1)
             remedy = f"write {written}" if written else "dir(lp) lists the words"
+            remedy = f"did you mean lp.{near[0]}? {remedy}" if near and not written else remedy
             message = f"{message}\n  {remedy}"
         raise AttributeError(message)
     value = getattr(_module(module), attribute) if attribute else _module(module)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from liftpy.errors import NoSuchAttribute, TypeRefused
 from liftpy.ir.caller import here, locate
 from liftpy.ir.indexing import part
-from liftpy.ir.types import FLOATS, ArrayType, TupleType, Type
+from liftpy.ir.types import BOOL, FLOATS, ArrayType, TupleType, Type
 
 if TYPE_CHECKING:
     from liftpy.ir.expr import Expr
@@ -158,6 +158,17 @@ def at_place(make: Callable[..., Any], *args: Any) -> Any:
         raise
 
 
+def truths(*values: Any) -> tuple[Any, ...]:
+    """Truth values, of which `^` says whether they differ; numbers are refused."""
+    for value in values:
+        if isinstance(value, bool) or (isinstance(value, Operand) and value.type == BOOL):
+            continue
+        given = value.type if isinstance(value, Operand) else shown(value)
+        why = "`a ^ b` says whether two truth values differ"
+        raise refusal(f"`^` needs truth values, got {given}", why, "a power is x**2")
+    return values
+
+
 class Operand:
     """The operators of an expression. `operate` makes a scalar operator's call."""
 
@@ -223,10 +234,10 @@ class Operand:
         return self.scalar("or", other, self)
 
     def __xor__(self, other: Any) -> Expr:
-        return self.scalar("!=", self, other)
+        return self.scalar("!=", *truths(self, other))
 
     def __rxor__(self, other: Any) -> Expr:
-        return self.scalar("!=", other, self)
+        return self.scalar("!=", *truths(other, self))
 
     def __invert__(self) -> Expr:
         return self.scalar("not", self)

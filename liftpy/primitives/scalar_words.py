@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from liftpy.ir.expr import Expr, operate
+from liftpy.ir.operand import refusal, shown
 from liftpy.ir.types import ScalarType
 from liftpy.primitives.documented import word
 
@@ -161,6 +162,9 @@ def convert(x: Any, t: ScalarType) -> Expr:
     >>> lp.evaluate(lp.iota(3) >> lp.map(lambda x: lp.convert(x, lp.f64) / 2)).tolist()
     [0.0, 0.5, 1.0]
     """
+    if not isinstance(t, ScalarType):
+        what = f"lp.convert needs a scalar type, got {shown(t)}"
+        raise refusal(what, "such as lp.f32, lp.f64 or lp.i32", "write lp.convert(x, lp.f32)")
     return operate(t.name, x)
 
 

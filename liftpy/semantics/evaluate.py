@@ -178,8 +178,9 @@ def body_of(
     """The function that a program is, its open sizes read off the arrays."""
     if isinstance(program, Expr):
         return Lambda((), program)
-    if not isinstance(program, Program):
+    if isinstance(program, Lambda):
         return program
+    sizing.check_program(program)
     return sizing.at_arrays(program, arrays, sizes).body
 
 

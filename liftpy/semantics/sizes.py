@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from liftpy.errors import ArgumentRefused, ConstraintRefused, LiftError, UnknownName, Unsatisfiable
+from liftpy.ir import operand
 from liftpy.ir.expr import Program
 from liftpy.ir.nat import Nat, Var
 from liftpy.ir.show import show_range, size_ranges
@@ -46,8 +47,9 @@ def show(program: Program, sizes: Sizes | None = None) -> str:
 def closed(program: Program, sizes: Sizes | None = None) -> Program:
     """The program with a number for every size.
 
-    ConstraintRefused if one has none, and as in `at_sizes`.
+    ConstraintRefused if one has none, and as in `at_sizes`; TypeRefused for what is not a program.
     """
+    check_program(program)
     given = at_sizes(program, sizes or {})
     if left := size_ranges(given):
         names = ", ".join(show_range(name, *ends) for name, ends in left.items())
@@ -56,6 +58,20 @@ def closed(program: Program, sizes: Sizes | None = None) -> Program:
             f"  {how_to_give(left)}"
         )
     return given
+
+
+def check_program(value: object) -> None:
+    """Raises TypeRefused for what is not a program, and says how it becomes one."""
+    if isinstance(value, Program):
+        return
+    what, remedy = f"an object of type {type(value).__name__}", "write @lp.program over a def"
+    if isinstance(value, str):
+        what, remedy = "a string", "lp.parse(text) reads a program, lp.workload(name) is a built-in"
+    elif callable(value):
+        name = getattr(value, "__name__", "")
+        what = f"the Python function {name}".rstrip()
+        remedy = f"write @lp.program over def {name}" if name.isidentifier() else remedy
+    raise operand.refusal(f"a program is needed here, not {what}", remedy)
 
 
 def how_to_give(names: Iterable[str]) -> str:

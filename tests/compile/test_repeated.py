@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import cProfile
 import pstats
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from liftpy.rewrite.strategy import Failure
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import workload
 from tests.batch import results
+from tests.compile.test_tuples import right_in_every_family
 from tests.spaces import derived
 
 
@@ -100,3 +102,27 @@ def test_a_derivation_begins_with_what_it_stores() -> None:
 def test_what_is_read_a_few_times_is_left_alone() -> None:
     for program in (parse(names(5)), parse(rows(4)), workload("stencil/poisson19/8x8x8")):
         assert shape_of(program) is program, show(program)
+
+
+PARTS = {
+    "halves of pairs of pairs": """
+        def p(a: [2][2]i32, b: [2][2]i32, c: [2]i32, d: [3][3]i32) =
+          let v = (zip(zip(a, b), zip(a, b), c), d) in
+          let w = zip(v.0, v.0) |> splitAt(1) |> get(0) in
+          w |> map(t => t.1.0.0) |> transpose""",
+    "pairs of pairs taken apart": """
+        def p(a: [5]i32, b: [5]i32) =
+          let v = zip(zip(a, b), zip(b, a)) |> unzip in
+          zip(v.0 |> unzip |> get(1), v.1) |> map((x, t) => x * t.0 - t.1)""",
+    "rows that are padded, and no columns": """
+        def p(x: [6][4]f32, y: [5][7]i32) =
+          let v = y |> map(row => row |> pad(-3, 1, 3)), w = y |> reorder(i => 4 - i, i => 4 - i) in
+          zip(zip(v, v |> reorder(i => 4 - i, i => 4 - i)), w)""",
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_parts_of_tuples_and_borders_of_rows_have_plain_candidates(
+    runtime: Device, name: str, kept: Path
+) -> None:
+    right_in_every_family(parse(PARTS[name]), runtime, kept)

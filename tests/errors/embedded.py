@@ -77,6 +77,8 @@ SCALARS = {
     "word_of_two_for_one": "lp.add(x) + x",
     "user_function_of_too_few": "lp.fun('g', {'y': lp.f32, 'z': lp.f32}, lambda y, z: y - z)(x)",
     "scalar_with_an_index": "x[0]",
+    "conversion_to_a_type_of_numpy": "lp.convert(x, np.int32)",
+    "power_written_as_in_other_languages": "x ^ 2",
     "expression_for_a_size": "lp.iota(x)",
     "size_beside_an_expression": "x / lp.size('n')",
     "fun_that_mentions_another_value": "lp.fun('g', {'y': lp.f32}, lambda y: x + y)(x)",
@@ -200,6 +202,15 @@ CASES: dict[str, Case] = {
     ),
     "result_of_no_type": lambda _: run(
         "result_of_no_type", f"@lp.program\ndef f(xs: {TWELVE}) -> np.float32:\n    return xs\n"
+    ),
+    "function_that_is_not_a_program": lambda _: run(
+        "function_that_is_not_a_program",
+        f"def f(xs: {TWELVE}):\n    return xs\nlp.compile(f)\n",
+    ),
+    "text_that_is_not_read": lambda _: run("text_that_is_not_read", "lp.space('dot.lift')\n"),
+    "function_that_is_evaluated": lambda _: run(
+        "function_that_is_evaluated",
+        f"def f(xs: {TWELVE}):\n    return xs\nlp.evaluate(f, np.ones(12))\n",
     ),
     "length_of_none": lambda _: run("length_of_none", "lp.array(lp.f32, 0)\n"),
     "parameter_with_a_default": lambda _: run(

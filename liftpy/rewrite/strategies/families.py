@@ -91,7 +91,8 @@ def paddings(program: Program) -> tuple[str, ...]:
     padded = [e for _, e in top_down(body) if is_padding(e) and e.free <= body.free]
     if not padded:
         return ("fused",)
-    both = isinstance(padded[0], FunCall) and type(padded[0].fun) is Map
+    first = padded[0]
+    both = isinstance(first, FunCall) and type(first.fun) is Map and is_padding(first.args[0])
     return ("fused", "columns", "copy") if both else ("fused", "copy")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from liftpy.ir.expr import Expr, FunCall, Get, Lambda, Literal, Param, Tuple
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
@@ -116,7 +117,9 @@ def of_call(expr: FunCall, args: list[Readings], scope: Scope) -> Readings:
         return Readings(0, tuple(args))
     function = function_of(expr.fun)
     if function is None:
-        return args[0] if len(args) == 1 else Readings(sum(a.total for a in args))
+        if len(args) == 1:
+            return moved(args[0], expr.args[0].type, expr.type)
+        return Readings(sum(a.total for a in args))
     # The last parameter is an element of the last argument, one before it an accumulator.
     given = [Readings() for _ in function.params]
     if args:
@@ -124,6 +127,26 @@ def of_call(expr: FunCall, args: list[Readings], scope: Scope) -> Readings:
     inner, once = bound(function, given, scope)
     starts = sum(a.total for a in args[:-1])
     return readings(function.body, inner).and_once(once + starts)
+
+
+def moved(given: Readings, before: Type, after: Type) -> Readings:
+    """Those of what moves an array's elements: of tuples of arrays each may have all components."""
+    inner = tuples_in(before)
+    if tuples_in(after) == inner:
+        return given
+    if isinstance(after, TupleType) and all(tuples_in(e) == inner for e in after.elements):
+        return Readings(0, tuple(given for _ in after.elements))
+    return Readings(given.total)
+
+
+Tuples: TypeAlias = "tuple[Tuples, ...] | None"
+
+
+def tuples_in(t: Type) -> Tuples:
+    """The tuples of a type, and those in them; None for what is no tuple, whatever it is."""
+    while isinstance(t, ArrayType | VectorType):
+        t = t.element
+    return tuple(map(tuples_in, t.elements)) if isinstance(t, TupleType) else None
 
 
 def bound(f: Lambda, args: list[Readings], scope: Scope) -> tuple[Scope, int]:
