@@ -20,6 +20,7 @@ from liftpy.ir.nat import ONE, ZERO, Nat, nat, var
 from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, VectorType
 from liftpy.ir.uses import Component, Uses
+from liftpy.ir.walk import function_of
 from liftpy.kernels.chain import Kernel
 from liftpy.kernels.launch import Demand, demand
 from liftpy.primitives import (
@@ -208,7 +209,7 @@ class Length(Blocks):
     def step(self, f: Lambda, env: Env, t: Type, held: Value, dest: Value, *more: Value) -> None:
         """A step of a fold; one that overwrites what it still reads has its result copied."""
         self.generate(f.body, self.inner(f, env, held, *more), dest)
-        if not isinstance(t, ScalarType):
+        if not isinstance(t, ScalarType) or reads_while_it_folds(f):
             self.copy(t, self.memory(t, "private"), dest)
 
     def slide(self, fun: SlideSeq, xs: Expr, env: Env, dest: Pull) -> None:
@@ -285,6 +286,15 @@ def width_of(t: Type) -> Nat:
 def is_plain(f: Lambda) -> bool:
     """Whether a function is one operator of its two variables, or a user's function of them."""
     return isinstance(f.body, FunCall) and all(isinstance(a, Param) for a in f.body.args)
+
+
+def reads_while_it_folds(step: Lambda) -> bool:
+    """Whether a step is a fold whose steps read what the step itself was given."""
+    result = step.body
+    while isinstance(result, FunCall) and isinstance(result.fun, Lambda):
+        result = result.fun.body
+    inner = function_of(result.fun) if isinstance(result, FunCall) else None
+    return inner is not None and step.params[0] in inner.free
 
 
 def length(kernel: Kernel) -> Nat:

@@ -153,7 +153,7 @@ def unequal(x: Any, y: Any) -> Expr:
 
 
 @word()
-def convert(x: Any, t: ScalarType) -> Expr:
+def convert(x: Any, t: Any) -> Expr:
     """A scalar converted to another type.
 
     A float loses its fraction; out of range it becomes the nearest bound of the type, and NaN

@@ -85,5 +85,18 @@ def test_a_fold_that_each_column_of_lanes_would_repeat_has_no_valid_point() -> N
     assert length(kernel).value({"tile0": 4, "v": 2}) > CODE_LIMIT
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def p(x: f32) = x |> iterate(2, a => a |> iterate(2, b => a))",
+        """def p(xs: [5]f32, ys: [3]f32) =
+             xs |> reduce((s, x) => ys |> reduce((t, y) => t - s, x), 0)""",
+    ],
+)
+def test_a_fold_in_a_fold_that_reads_the_outer_one_is_within_its_bound(text: str) -> None:
+    """The outer accumulator is kept until the inner fold has ended, and is then assigned."""
+    holds(drawn(parse(text), 1))
+
+
 def test_what_is_valid_never_gets_too_long_for_the_emitter() -> None:
     assert CODE_LIMIT < MOST_STATEMENTS
