@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 from liftpy.compile import compile_candidate, skeletons
@@ -23,8 +23,8 @@ from liftpy.errors import (
 from liftpy.explore import search as searches
 from liftpy.explore.again import measure_again
 from liftpy.explore.campaign import Campaign, nothing_measured
-from liftpy.explore.candidate import program_text
-from liftpy.explore.check import TOLERANCE, Expected, nothing_compared
+from liftpy.explore.candidate import Candidate, program_text
+from liftpy.explore.check import TOLERANCE, nothing_compared
 from liftpy.explore.database import saying
 from liftpy.explore.environment import command_line, environment
 from liftpy.explore.inputs import INPUT_SEED, Inputs, require_inputs
@@ -45,11 +45,13 @@ from liftpy.explore.version import VERSION
 from liftpy.explore.workers import Workers, connect
 from liftpy.ir.expr import Program
 from liftpy.opencl.devices import find_device
-from liftpy.rewrite.skeleton import FAMILY
+from liftpy.rewrite.skeleton import FAMILY, Skeleton
+from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.semantics.sizes import closed
 
 SAMPLES = 100
 DATABASE = Path("liftpy.db")
+DERIVING = "deriving the program's forms"
 CANDIDATE_LIMIT = 60.0
 
 
@@ -72,11 +74,7 @@ def space_of(
     """
     program = closed(program, sizes)
     target = device if isinstance(device, Device) else find_device(device)
-    derived = skeletons(program)
-    for skeleton in derived:
-        if not skeleton.parameters:  # what has no kernels in its simplest form has no space
-            compile_candidate(skeleton, {})
-            break
+    derived = derived_by(program)
     space = Space.of(program, target, derived, memory_limit=memory_limit, where=where, fixed=fixed)
     if families is None:
         return space
@@ -89,6 +87,59 @@ def space_of(
     each = dict.fromkeys(families)
     kept = [member for family in each for member in space.choosing({FAMILY: family}).members]
     return replace(space, members=tuple(kept))
+
+
+def derived_by(program: Program, families: tuple[str, ...] | None = None) -> tuple[Skeleton, ...]:
+    """The skeletons of families, or of all. TypeRefused for a program without kernels."""
+    derived = skeletons(program, families)
+    for skeleton in derived:
+        if not skeleton.parameters:  # what has no kernels in its simplest form has no space
+            compile_candidate(skeleton, {})
+            break
+    return derived
+
+
+@dataclass(frozen=True)
+class Forms:
+    """The space of a campaign: the part that its first candidate is in, and the whole.
+
+    With `plain_first` the first candidate is of the family `plain`, and is measured before the
+    other families are derived; then the user has no conditions, as these concern the whole space.
+    `derive` gives the whole space, `derive_only` that of some families.
+    """
+
+    plain_first: bool
+    derive: Callable[[], Space]
+    derive_only: Callable[[tuple[str, ...]], Space]
+    deadline: Deadline
+
+    @cached_property
+    def plain(self) -> Space | None:
+        """The forms of the family `plain`, if the first candidate is one of them."""
+        if not self.plain_first:
+            return None
+        with self.deadline.phase(DERIVING):
+            found = self.derive_only((PLAIN,))
+            return found if found.possible else None
+
+    @property
+    def beginning(self) -> Space:
+        """The plain forms if the first candidate is one of them, or the whole."""
+        return self.plain or self.whole
+
+    @cached_property
+    def whole(self) -> Space:
+        """All forms."""
+        plain = self.plain
+        with self.deadline.phase(DERIVING):
+            if plain is None:
+                return self.derive()
+            others = self.derive_only(tuple(name for name in FAMILIES if name != PLAIN))
+            return replace(plain, members=(*plain.members, *others.members))
+
+    def are_all(self, known: int) -> bool:
+        """Whether so many candidates are all: the whole is derived only where they may be."""
+        return known >= self.beginning.count() and known == self.whole.count()
 
 
 def identity_of(  # noqa: PLR0913  as many settings as decide what is drawn
@@ -165,7 +216,8 @@ def explore(  # noqa: PLR0913, PLR0915  as many settings and steps as a campaign
     The same call resumes a campaign that ended in any way, with the same candidates as if it had
     not been interrupted. A larger `samples` extends it.
 
-    The plainest candidate is the first (`plainest.py`); those of the search follow.
+    The plainest candidate is the first (`plainest.py`); those of the search follow. Unless the user
+    has conditions, it is measured before the families other than `plain` are derived.
 
     `time_limit` ends this call that many seconds after it began, or after `began`, a time of
     `time.monotonic`; the candidate in progress is tried in the next call. `candidate_limit` is the
@@ -221,17 +273,33 @@ def explore(  # noqa: PLR0913, PLR0915  as many settings and steps as a campaign
             "workers": None if workers is None else workers.address,
         }
         call = Call(command_line(), limits, environment(site.limits), started)
-        try:
-            with deadline.phase("deriving the program's forms"):
-                space = space_of(
+        forms = Forms(
+            first is not None and families is None and not (where or fixed),
+            lambda: replace(
+                space_of(
                     program,
                     site.limits,
                     families=families,
                     memory_limit=memory_limit,
                     where=where,
                     fixed=fixed,
-                )
-                space = replace(space, sampler=sampler)
+                ),
+                sampler=sampler,
+            ),
+            lambda names: replace(
+                Space.of(
+                    program,
+                    site.limits,
+                    derived_by(program, names),
+                    memory_limit=memory_limit,
+                ),
+                sampler=sampler,
+            ),
+            deadline,
+        )
+        try:
+            space = forms.beginning
+            with deadline.phase(DERIVING):
                 if not space.possible:
                     raise Unsatisfiable(space.why_empty(memory_limit))
         except TimeUp as end:
@@ -251,17 +319,23 @@ def explore(  # noqa: PLR0913, PLR0915  as many settings and steps as a campaign
             with deadline.phase("evaluating the program's meaning"):
                 wanted = expected(program, arrays, points=POINTS, tolerance=tolerance)
             with deadline.phase("counting and drawing candidates"):
-                tell(note, wanted, space)
+                for said in nothing_compared(wanted):
+                    note(f"note: {said}")
                 beginning = None if first is None else plainest(space)
             setup = Setup(mine.text, space.device, given, wanted)
             pool = opened.enter_context(
                 site.pool(setup, Limits(candidate_limit, build_limit, deadline), run)
             )
-            tried = candidates(space, seed, run.trials, run.lessons.allows)
-            run.follow(begun_with(beginning, tried), pool)
+
+            def search_whole() -> Iterator[Candidate]:
+                if sampler == "uniform" and (said := forms.whole.only_one()):
+                    note(f"note: {said}")
+                yield from candidates(forms.whole, seed, run.trials, run.lessons.allows)
+
+            run.follow(begun_with(beginning, search_whole()), pool)
             with deadline.phase("counting the candidates"):
                 exhausted = sampler == "uniform" and (
-                    run.drawn < samples or len(run.known) == space.count()
+                    run.drawn < samples or forms.are_all(len(run.known))
                 )
             if again and isinstance(pool, Here):
                 known = {trial.candidate.key: trial.candidate for trial in run.trials}
@@ -280,14 +354,6 @@ def noted(path: Path, identity: Identity, call: Call) -> Store:
     store = Store.open(path, identity)
     store.note(call)
     return store
-
-
-def tell(note: Callable[[str], None], wanted: tuple[Expected, ...], space: Space) -> None:
-    """Tells what of a result cannot be compared, and that there is nothing to choose."""
-    for said in nothing_compared(wanted):
-        note(f"note: {said}")
-    if space.sampler == "uniform" and (said := space.only_one()):
-        note(f"note: {said}")
 
 
 def begun_in(path: Path) -> Identity | None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 import liftpy as lp
+from liftpy.explore import exploring
 from liftpy.explore.exploring import identity_of, space_of
 from liftpy.explore.plainest import begun_with, burden, plainest
 from liftpy.explore.store import Store
@@ -58,3 +59,25 @@ def test_a_campaign_begins_with_it_and_an_older_one_goes_on_without(search, devi
         after = [key for key in drawn if key != new.rows[0].id]
         assert [row.id for row in new.rows[1:]] == [*itertools.islice(after, 3)]
     assert len(old.rows) == 4
+
+
+def test_it_is_measured_before_other_families_are_derived(device, tmp_path, monkeypatch):
+    derived, events = exploring.skeletons, []
+
+    def skeletons(program, families):
+        events.append(families)
+        return derived(program, families)
+
+    def progress(at):
+        events.extend([at.outcome.kind] if at.outcome is not None else [])
+
+    monkeypatch.setattr(exploring, "skeletons", skeletons)
+    lp.explore(ROWS, 1, 1, tmp_path / "one.db", device, again=False)
+    assert events == [("plain",)]
+    events.clear()
+    new = lp.explore(ROWS, 2, 1, tmp_path / "two.db", device, again=False, progress=progress)
+    assert events[:2] == [("plain",), "measured"]
+    assert "plain" not in events[2]
+    assert len(events) == 4
+    whole = space_of(ROWS, device)
+    assert new.rows[1].id == next(c.key for c in whole.draws(1) if c.key != plainest(whole).key)
