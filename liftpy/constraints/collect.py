@@ -51,6 +51,12 @@ Loops over private arrays are unrolled by the emitter. Drivers take minutes to c
 many thousand statements, and accumulators of more than sixty vectors are spilled.
 """
 
+FIXED_UNROLL_LIMIT = 1024
+"""`UNROLL_LIMIT` of a kernel whose statements no tuning size decides.
+
+No other choice makes its code shorter, so a slow build is better than a space without points.
+"""
+
 CODE_LIMIT = 8192
 """Statements that the code of a kernel may have, all together (`liftpy.constraints.length`).
 
@@ -133,9 +139,10 @@ def asked_of_launch(kernel: Kernel, device: Device, ranges: Mapping[str, Nat]) -
     yield at_most(demand.private, device.private_memory), f"private memory of kernel {kernel.name}"
     who = f"code size of kernel {kernel.name}"
     unrolled = statements(kernel.body)
-    yield at_most(unrolled, UNROLL_LIMIT), who
+    limit = UNROLL_LIMIT if unrolled.constant is None else FIXED_UNROLL_LIMIT
+    yield at_most(unrolled, limit), who
     every = length(kernel)
-    if not follows(every.substitute(ranges), unrolled.substitute(ranges)):
+    if not follows(every.substitute(ranges), unrolled.substitute(ranges), limit):
         yield at_most(every, CODE_LIMIT), f"{who}, all statements"
 
 
@@ -149,8 +156,8 @@ def asked_by_memory_limit(cut: Chain, memory_limit: int | None) -> Iterator[Aske
 # --- code size ------------------------------------------------------------------------------------
 
 
-def follows(every: Nat, unrolled: Nat) -> bool:
-    """Whether `every <= CODE_LIMIT` wherever `unrolled <= UNROLL_LIMIT`, in the variables' ranges.
+def follows(every: Nat, unrolled: Nat, limit: int) -> bool:
+    """Whether `every <= CODE_LIMIT` wherever `unrolled <= limit`, in the variables' ranges.
 
     Each product of the one is compared with that of the other which it exceeds by the least factor.
     Such a condition would tell nothing, and z3 would take seconds to see it.
@@ -161,7 +168,7 @@ def follows(every: Nat, unrolled: Nat) -> bool:
         bounds = [largest(monomial, ())]
         if sums:
             others = ((largest(monomial, m), c) for m, c in unrolled.terms.items())
-            bounds += [b if b is None else b * UNROLL_LIMIT / c for b, c in others]
+            bounds += [b if b is None else b * limit / c for b, c in others]
         known = [b for b in bounds if b is not None]
         if not known:
             return False

@@ -2,7 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from liftpy.constraints.collect import UNROLL_LIMIT, collect, statements
+import liftpy as lp
+from liftpy.constraints.collect import FIXED_UNROLL_LIMIT, UNROLL_LIMIT, collect, statements
 from liftpy.constraints.device import DEFAULT_DEVICE, PRIVATE_LIMIT
 from liftpy.constraints.draw import Space
 from liftpy.errors import ConstraintRefused, TypeRefused
@@ -25,7 +26,9 @@ from liftpy.primitives.lang import (
     to_private,
     zip,
 )
+from liftpy.primitives.text import show
 from liftpy.rewrite.skeleton import Parameter
+from liftpy.rewrite.strategies.families import skeletons
 from tests.constraints.examples import every_point
 from tests.constraints.skeletons import by_hand, doubling, window_sums
 
@@ -117,6 +120,19 @@ def test_code_size_is_bounded():
     asked = clauses(row_sums(reduce_seq))
     assert asked[f"2*width <= {UNROLL_LIMIT}"] == ("code size of kernel k0_output",)
     assert largest(row_sums(reduce_seq)) == UNROLL_LIMIT // 2
+
+
+def test_code_that_no_size_decides_may_be_longer():
+    """An iteration inside of a map holds its array in registers: 40 elements, whatever is drawn."""
+    rows = lp.parse(
+        "def rows(xs: [3][40]i32) = "
+        "xs |> map(row => row |> iterate(4, ys => ys |> map(y => y + y)) |> map(y => y + 1i32))"
+    )
+    asked = [text for skeleton in skeletons(rows, ("plain",)) for text in clauses(skeleton)]
+    assert not [text for text in asked if str(UNROLL_LIMIT) in text]
+    longer = lp.parse(show(rows).replace("40", "1000"))
+    asked = [text for skeleton in skeletons(longer, ("plain",)) for text in clauses(skeleton)]
+    assert any(text.endswith(f"<= {FIXED_UNROLL_LIMIT}") for text in asked)
 
 
 def test_an_unrolled_reduction_repeats_its_step():
