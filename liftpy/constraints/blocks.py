@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from liftpy.constraints.terms import Names, Reader, Term, reached, repeated
+from liftpy.constraints.terms import Names, Reader, Term, among, reached, repeated
 from liftpy.ir.nat import ONE, ZERO, Nat, nat, var
 from liftpy.ir.pull import Pull, Value
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
@@ -16,11 +16,17 @@ from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
 
 @dataclass
 class Frame:
-    """The statements of a block: those of each step, and variables that are declared once."""
+    """The statements of a block: those of each step, and variables that are declared once.
 
+    `counter` is that of the loop whose body it is; a block of another kind has none.
+    """
+
+    counter: str = ""
     each: Nat = ZERO
     once: dict[object, tuple[Names, Nat]] = field(default_factory=dict)
     indexed: set[str] = field(default_factory=set)
+    here: set[Term] = field(default_factory=set)  # loaded in it
+    outside: set[Term] = field(default_factory=set)  # loaded for a variable outside of its loop
 
     def total(self) -> Nat:
         """All of them."""
@@ -81,19 +87,37 @@ class Blocks:
     def emit(self, term: Term, lane: str = "", width: Nat = ONE) -> None:
         """The variables that a term is read through."""
         again = repeated(term)
-        for part in {term, *reached(term)}:
-            lanes = lane in part.names
+
+        def is_held(part: Term) -> bool:
+            return part.kind == "lanes" or bool(
+                part.parts and (part in again or part in self.shared or part.kind == "choice")
+            )
+
+        within = {term, *reached(term)}
+        outside = {p for p in within if is_held(p) and self.is_outside(p)}
+        for part in within:
             if part.kind == "private":
                 self.frame.indexed |= part.names - {lane}
             elif part.kind == "load":
                 count = ONE
-                if lanes and part.index.parted(lane)[1] != var(lane, 0):
+                if lane in part.names and part.index.parted(lane)[1] != var(lane, 0):
                     count = width
                 self.declare(part, count, lane)
-            elif part.kind == "lanes" or (
-                part.parts and (part in again or part in self.shared or part.kind == "choice")
-            ):
+            elif is_held(part):
                 self.declare(part, part.held, lane)
+        self.twice(among(term, outside), outside.union(*map(reached, outside)), lane)
+
+    def twice(self, here: set[Term], outside: set[Term], lane: str) -> None:
+        """What is loaded in a loop may have to be loaded again for a variable outside of it."""
+        frame = self.frame
+        frame.here |= {p for p in here if p.kind == "load" and p.stable}
+        frame.outside |= {p for p in outside if p.kind == "load"}
+        for part in frame.here & frame.outside:
+            frame.once[part, lane, "outside"] = part.names - {lane}, ONE
+
+    def is_outside(self, term: Term) -> bool:
+        """Whether a variable for a term is declared outside of the innermost loop."""
+        return term.stable and bool(self.frame.counter) and self.frame.counter not in term.names
 
     def declare(self, term: Term, count: Nat, lane: str = "") -> None:
         """A variable: a stable term's is there once for all that it depends on."""
@@ -155,7 +179,7 @@ class Blocks:
     ) -> None:
         """A loop's body, and what becomes of it in the block around."""
         counter = self.fresh("i")
-        self.frames.append(Frame())
+        self.frames.append(Frame(counter if looped else ""))
         body(var(counter, 0, None if length.constant is None else length.constant - 1))
         made = self.frames.pop()
         outer = self.frame

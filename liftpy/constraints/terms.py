@@ -102,6 +102,19 @@ def reached(term: Term) -> Iterator[Term]:
                 yield part
 
 
+def among(term: Term, held: set[Term]) -> set[Term]:
+    """A term and what it mentions beside what only terms in variables mention."""
+    seen = {term}
+    waiting = [term]
+    while waiting:
+        last = waiting.pop()
+        if last not in held:
+            new = set(last.parts) - seen
+            seen |= new
+            waiting += new
+    return seen
+
+
 def repeated(term: Term) -> set[Term]:
     """What is computed inside a term and mentioned more than once."""
     seen: set[Term] = set()

@@ -91,10 +91,20 @@ def test_a_fold_that_each_column_of_lanes_would_repeat_has_no_valid_point() -> N
         "def p(x: f32) = x |> iterate(2, a => a |> iterate(2, b => a))",
         """def p(xs: [5]f32, ys: [3]f32) =
              xs |> reduce((s, x) => ys |> reduce((t, y) => t - s, x), 0)""",
+        """def p(xs: [1][8]f32) = xs |> map(row =>
+             let ys = (row |> gather(3, i => i // 2 - 8*(i // 16)) |> map(x =>
+               let y = (let z = 2 - x in select(z <= x, x, z)) in select(x == y, y, -2))) in
+             let zs = (ys |> map(y => let y = y * 3 in abs(y))) in
+             zip(zs, zs, ys |> reorder(i => 2 - i, i => 2 - i)) |> slide(2, 2))""",
     ],
 )
-def test_a_fold_in_a_fold_that_reads_the_outer_one_is_within_its_bound(text: str) -> None:
-    """The outer accumulator is kept until the inner fold has ended, and is then assigned."""
+def test_a_program_of_few_statements_is_within_its_bound(text: str) -> None:
+    """What takes a statement more than it seems.
+
+    In a fold that reads an outer accumulator, that is kept until the inner fold has ended, and is
+    then assigned. What is loaded in a loop, and mentioned by a variable that is declared outside of
+    the loop, is loaded again there.
+    """
     holds(drawn(parse(text), 1))
 
 
