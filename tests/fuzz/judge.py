@@ -45,7 +45,7 @@ from liftpy.rewrite.strategy import Failure, at_path, rule
 from liftpy.semantics.evaluate import evaluate
 from tests.fuzz.generator import MAKERS, inputs
 from tests.fuzz.shrink import shrink
-from tests.shared import building_plainly
+from tests.shared import PLAINLY, building_plainly
 
 BATCH = 64  # programs that are built together
 LONGEST = 100_000  # characters of code that are given to a driver
@@ -56,6 +56,7 @@ REWRITTEN = tuple(r.name for r in RULES.values() if r.family not in {"lowering",
 HELD: list[Loaded] = []  # whose buffers stay to the end
 OTHERS = [name for name in FAMILIES if name != "plain"]
 TURN = {"staged": 0.2, "local": 0.5, "partial": 0.5}  # they seldom apply: tried early
+OPTIMIZER = "wrong by the driver's optimizer"
 RETRIES = 4  # points of a family at which a smaller program may fail too
 COUNTS = ("outcomes", "families", "primitives", "reasons")
 ATTEMPTS = 12  # places at which rules are tried before a program is lowered
@@ -66,8 +67,9 @@ class Verdict:
     """What became of one program, how, and why.
 
     The outcome is `right`, `refused`, `large`, `misjudged` (the code is longer than its bound, or
-    far less than it), `wrong` or `crashed`; `survey` adds `killed`, and `unmeasured` for a
-    program with names of which no candidate that was drawn is right.
+    far less than it), `wrong`, `wrong by the driver's optimizer` (right without it) or `crashed`;
+    `survey` adds `killed`, and `unmeasured` for a program with names of which
+    no candidate that was drawn is right.
     """
 
     seed: int
@@ -325,8 +327,17 @@ def verdicts(session: Session, cases: list[Case]) -> Iterator[Verdict]:
     for case, got in results(session, cases):
         why = str(got) if isinstance(got, LiftError) else difference(case, got)
         outcome = "crashed" if isinstance(got, LiftError) else "wrong" if why else "right"
+        if outcome == "wrong" and is_right_unoptimized(case, session.device):
+            outcome = OPTIMIZER
         form = case.form
         yield Verdict(case.seed, form.family, form.how, outcome, why, form.program, form.drawn)
+
+
+def is_right_unoptimized(case: Case, device: Device) -> bool:
+    """Whether a program is right alone, without the driver's optimizer."""
+    with Session(device, PLAINLY) as session:
+        ((_, got),) = results(session, [case])
+        return not isinstance(got, LiftError) and not difference(case, got)
 
 
 def again(program: Program, session: Session, family: str, *, run: bool) -> tuple[str, str]:
@@ -412,16 +423,16 @@ def judge_here(start: int, count: int, device: str, kind: str = "any") -> Tally:
     measured = set[int]()
     with Session(find_device(device)) as session:
         for verdict in judged(seeds, session, kind):
-            if verdict.drawn and verdict.outcome == "right":
+            if verdict.drawn and verdict.outcome in {"right", OPTIMIZER}:
                 measured.add(verdict.seed)
             tally.outcomes[verdict.outcome] += 1
             tally.families[f"{verdict.family or 'none'} {verdict.outcome}"] += 1
             tally.primitives.update(words(verdict.program))
             if verdict.outcome == "right":
                 continue
-            kind = f"{verdict.outcome}: " + re.sub(r"\d+", "N", verdict.why[:60])
-            tally.reasons[kind] += 1
-            if tally.reasons[kind] <= 2:
+            reason = f"{verdict.outcome}: " + re.sub(r"\d+", "N", verdict.why[:60])
+            tally.reasons[reason] += 1
+            if tally.reasons[reason] <= 2:
                 what = f"seed {verdict.seed}: {verdict.family} {verdict.how}: {verdict.outcome}"
                 text = show(verdict.program) if verdict.outcome == "large" else ""
                 text = text or smallest(verdict, session)
