@@ -28,8 +28,7 @@ if TYPE_CHECKING:  # what each name is, for those who read the types; _HOMES say
     from liftpy.explore.space import Space
     from liftpy.explore.version import VERSION as __version__
     from liftpy.ir.expr import Expr, Program, UserFun
-    from liftpy.ir.nat import Nat, var
-    from liftpy.ir.nat import var as size
+    from liftpy.ir.nat import Nat
     from liftpy.ir.types import BOOL as boolean
     from liftpy.ir.types import F16 as f16
     from liftpy.ir.types import F32 as f32
@@ -108,6 +107,7 @@ if TYPE_CHECKING:  # what each name is, for those who read the types; _HOMES say
         scatter,
         select,
         sin,
+        size,
         slice,
         slide,
         slide2d,
@@ -133,6 +133,7 @@ if TYPE_CHECKING:  # what each name is, for those who read the types; _HOMES say
         zip,
     )
     from liftpy.primitives.lang import array_type as array
+    from liftpy.primitives.lang import size as var
     from liftpy.primitives.transpose import stride
     from liftpy.rewrite import strategy
     from liftpy.rewrite.rules import RULES as rules
@@ -303,11 +304,10 @@ _HOMES = {
     "prove": "liftpy.semantics.ledger:certify",
     "rules": "liftpy.rewrite.rules:RULES",
     "show": "liftpy.semantics.sizes:show",
-    "size": "liftpy.ir.nat:var",
     "space": "liftpy.explore.exploring:space_of",
     "strategy": "liftpy.rewrite.strategy",
     "stride": "liftpy.primitives.transpose:stride",
-    "var": "liftpy.ir.nat:var",
+    "var": f"{_WORDS}:size",
     "workload": "liftpy.workloads:workload",
     "workloads": "liftpy.workloads:workloads",
 }

@@ -12,6 +12,7 @@ from liftpy.explore.outcome import counts
 from liftpy.explore.pareto import clear_front
 from liftpy.explore.reading import Reader
 from liftpy.explore.rows import Call, Identity, Row
+from liftpy.ir.entry import entry
 
 AXES = ("peak", "allocated", "scratch", "local", "private", "prepare")
 """The memory figures that a front can be drawn over; the first is the default."""
@@ -98,6 +99,7 @@ class Campaign:
             )
         return parts[names.index(fitting[0])]
 
+    @entry("campaign.pareto")
     def pareto(self, axis: str = "peak", memory_limit: int | None = None) -> list[Row]:
         """The measured candidates that none clearly beats in time and in the memory figure `axis`.
 
@@ -121,6 +123,7 @@ class Campaign:
         within = [p for p in measured if memory_limit is None or p[1] <= memory_limit]
         return [row for _, _, row in clear_front(within, costs=lambda p: (p[0], p[1]))]
 
+    @entry("campaign.best")
     def best(self, memory_limit: int | None = None, device: Device | str | None = None) -> Row:
         """The fastest candidate whose peak is within the limit; of several devices, name one.
 

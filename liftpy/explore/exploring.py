@@ -43,6 +43,7 @@ from liftpy.explore.space import Space
 from liftpy.explore.store import Store
 from liftpy.explore.version import VERSION
 from liftpy.explore.workers import Workers, connect
+from liftpy.ir.entry import entry
 from liftpy.ir.expr import Program
 from liftpy.opencl.devices import find_device
 from liftpy.rewrite.skeleton import FAMILY, Skeleton
@@ -55,6 +56,7 @@ DERIVING = "deriving the program's forms"
 CANDIDATE_LIMIT = 60.0
 
 
+@entry("lp.space")
 def space_of(
     program: Program,
     device: Device | str | None = None,
@@ -184,6 +186,7 @@ def identity_of(  # noqa: PLR0913  as many settings as decide what is drawn
     )
 
 
+@entry("lp.explore")
 def explore(  # noqa: PLR0913, PLR0915  as many settings and steps as a campaign has
     program: Program,
     samples: int = SAMPLES,

@@ -14,6 +14,7 @@ from liftpy.explore.candidate import Candidate
 from liftpy.explore.exploring import space_of
 from liftpy.explore.settings import Settings
 from liftpy.explore.space import Space
+from liftpy.ir.entry import entry
 from liftpy.ir.expr import Program
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.devices import find_device
@@ -21,6 +22,8 @@ from liftpy.opencl.kernel import Memory
 from liftpy.opencl.session import Session
 from liftpy.rewrite.skeleton import FAMILY, skeleton_of
 from liftpy.rewrite.strategy import Strategy
+from liftpy.semantics.evaluate import fitting
+from liftpy.semantics.numbers import NumpyReader
 
 
 class Kernel:
@@ -53,8 +56,9 @@ class Kernel:
         """The memory figures in bytes."""
         return self.module.memory
 
+    @entry("kernel")
     def __call__(self, *arrays: Any) -> Any:
-        """The program's value, computed on the device.
+        """The program's value, computed on the device; arguments are those of the program.
 
         Arrays of tuples are passed and returned as tuples of arrays.
         """
@@ -64,7 +68,8 @@ class Kernel:
                 "compile the program again"
             )
             raise ArgumentRefused(message)
-        by_name = by_buffer(self.module, arrays)
+        given = fitting(self.program.name, self.program.params, arrays, NumpyReader(0))
+        by_name = by_buffer(self.module, given)
         roles = {b.name: b.role for b in self.module.buffers}
         constants = {n: a for n, a in by_name.items() if roles[n] == "constant"}
         if not self._is_prepared(constants):
@@ -90,6 +95,7 @@ class Kernel:
         return known is not None and all(np.array_equal(known[n], a) for n, a in constants.items())
 
 
+@entry("lp.compile")
 def compile_to_kernel(
     program: Program,
     assignment: Mapping[str, int | str] | None = None,

@@ -20,6 +20,7 @@ from liftpy.deadline import check
 from liftpy.errors import ConstraintRefused, UnknownName, a_few
 from liftpy.explore.candidate import Candidate, program_text
 from liftpy.explore.settings import Choice, Fixed, Settings
+from liftpy.ir.entry import entry
 from liftpy.ir.expr import Program
 from liftpy.primitives.text import parse
 from liftpy.rewrite.origin import origins
@@ -157,6 +158,18 @@ class Space:
             f"<Space of {self.program.name} on {self.device.name}: {len(self.members)} skeletons>"
         )
 
+    def __str__(self) -> str:
+        """The parameters and the constraints, with who asked for each."""
+        lines = [f"{self.program.name} on {self.device.name}: {len(self.members)} skeletons"]
+        for p in self.parameters:
+            if "words" in p:
+                lines.append(f"  {p['name']}: {', '.join(p['words'])}")
+            else:
+                lines.append(f"  {p['name']}: {p['low']} .. {p['high']}, {p['meaning']}")
+        lines += ["constraints:"] if self.constraints else ["no constraints"]
+        lines += [f"  {c['text']}  (asked by {c['asked_by']})" for c in self.constraints]
+        return "\n".join(lines)
+
     # --- what there is to choose ------------------------------------------------------------------
 
     @cached_property
@@ -267,8 +280,9 @@ class Space:
         for ordinal, (member, sizes) in itertools.islice(enumerate(turns), start, None):
             yield Candidate(self.program, member.skeleton, tuple(sizes.items()), ordinal)
 
+    @entry("space.sample")
     def sample(
-        self, n: int, seed: int, family: str | None = None, start: int = 0
+        self, n: int, seed: int = 0, family: str | None = None, start: int = 0
     ) -> list[Candidate]:
         """The first `n` draws from place `start`, or all if there are fewer.
 
@@ -279,6 +293,7 @@ class Space:
 
     # --- choosing ---------------------------------------------------------------------------------
 
+    @entry("space.narrow")
     def narrow(self, settings: Mapping[str, str | int]) -> Space:
         """The candidates that have these settings.
 
@@ -336,6 +351,7 @@ class Space:
         """The skeletons that make these structural choices, uncounted. Errors as in `narrow`."""
         return replace(self, members=tuple(self._fitting(choices)))
 
+    @entry("space.candidate")
     def candidate(self, settings: Settings, seed: int = 0) -> Candidate:
         """A candidate that has these settings; ConstraintRefused with the reason if none has."""
         for member in self._fitting(settings):
@@ -343,6 +359,7 @@ class Space:
                 return Candidate(self.program, member.skeleton, tuple(sizes.items()))
         raise ConstraintRefused(self.explain(settings).text)
 
+    @entry("space.exactly")
     def exactly(self, assignment: Mapping[str, str | int]) -> Candidate:
         """The one candidate that an assignment determines.
 
@@ -369,6 +386,7 @@ class Space:
             "as `assignment` of a campaign's row or of `lp.space(program).sample(1, seed=0)[0]`"
         )
 
+    @entry("space.explain")
     def explain(self, settings: Mapping[str, str | int]) -> Answer:
         """Whether some candidate has these settings; if none, what clashes and what would work.
 

@@ -24,7 +24,17 @@ from liftpy.ir.caller import here
 from liftpy.ir.constraint import Constraint, Equal
 from liftpy.ir.holes import Holes
 from liftpy.ir.nat import Nat
-from liftpy.ir.operand import Operand, at_place, is_number, plain, refusal, shown, stage_or
+from liftpy.ir.operand import (
+    OVER_ARRAYS,
+    Operand,
+    at_place,
+    is_number,
+    misfit_of,
+    plain,
+    refusal,
+    shown,
+    stage_or,
+)
 from liftpy.ir.pull import Reader, Value
 from liftpy.ir.scalars import (
     FLOAT_OPERATORS,
@@ -33,7 +43,6 @@ from liftpy.ir.scalars import (
     type_of_operator,
 )
 from liftpy.ir.source import Spans
-from liftpy.ir.trace import TRACE, compared_by_user
 from liftpy.ir.types import (
     BOOL,
     F32,
@@ -45,6 +54,7 @@ from liftpy.ir.types import (
     Type,
     same_shape,
 )
+from liftpy.ir.under_way import TRACE, compared_by_user
 
 T = TypeVar("T")
 
@@ -72,10 +82,28 @@ class Expr(Operand):
 
     def __rshift__(self, function: Callable[[Expr], Expr]) -> Expr:
         """`xs >> f` is `f(xs)`; a word that needs no arguments may stand without parentheses."""
-        if not callable(function):
-            what = f"`>>` needs a function, not {function!r}"
-            raise refusal(what, "xs >> f is f(xs)", "write xs >> lp.map(f), xs >> lp.join()")
-        return stage_or(function)(self)
+        if not callable(function) or isinstance(function, Expr):
+            raise refusal(
+                f"`>>` needs a function, not {shown(function)}",
+                "xs >> f is f(xs)",
+                meant(function),
+            )
+        stage = stage_or(function)
+        try:
+            return stage(self)
+        except TypeError as error:
+            if (why := misfit_of(stage, 1)) is None:
+                raise
+            what = f"`>>` needs a function of one argument, not {shown(stage)}"
+            raise refusal(what, why, "write xs >> (lambda xs: ...)") from error
+
+
+def meant(given: object) -> str:
+    """What to write for a value that stands where `>>` needs a function."""
+    if isinstance(given, ScalarType):
+        return f"write xs >> lp.map(lambda x: lp.convert(x, lp.{given.name}))"
+    written = OVER_ARRAYS.get(type(given).__name__)  # an object of Python's own `map` or `filter`
+    return f"write {written}" if written else "write xs >> lp.map(f), xs >> lp.join()"
 
 
 def compared(cls: type[T]) -> type[T]:
@@ -128,6 +156,8 @@ class Param(Expr):
         object.__setattr__(self, "free", frozenset((self,)))
 
     def __hash__(self) -> int:
+        if TRACE.get() is not None:
+            self.looked_up()
         return self.hashed
 
 
@@ -200,6 +230,8 @@ class FunCall(Expr):
             trace.bear(self)
 
     def __hash__(self) -> int:
+        if TRACE.get() is not None:
+            self.looked_up()
         return self.hashed
 
 

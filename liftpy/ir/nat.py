@@ -15,14 +15,17 @@ Every simplification here is checked by z3 in tests/ir/test_nat.py.
 from __future__ import annotations
 
 import math
+import operator
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
-from operator import index
+from numbers import Integral
 from typing import Any, TypeAlias, Union
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.lazy import lazy
+from liftpy.ir.size import Size, is_expression
+from liftpy.ir.under_way import TRACE, compared_by_user
 
 #: One word in brackets of its own: `(n)//(2)` is read as `n//2`.
 ALONE = re.compile(r"(?<!\w)\((\w+)\)")
@@ -230,14 +233,12 @@ class Applied(Atom):
         return atom(Applied(self.function, parts[0]))
 
 
-class Nat:
+class Nat(Size):
     """A polynomial with integer coefficients over atoms, in normal form.
 
     Arithmetic with ints and other Nats gives Nats. A constant Nat also meets numpy index arrays, so
     that one index law serves symbols and numbers.
     """
-
-    __array_ufunc__ = None  # numpy arrays defer to the reflected operators below
 
     def __init__(self, terms: dict[Monomial, int]) -> None:
         self.terms = terms
@@ -269,14 +270,22 @@ class Nat:
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, int):
-            return self.constant == other
-        return isinstance(other, Nat) and self.terms == other.terms
+            same = self.constant == other
+        elif isinstance(other, Nat):
+            same = self.terms == other.terms
+        else:
+            return NotImplemented
+        if not same and TRACE.get() is not None and compared_by_user():
+            return not self.differs(other)
+        return same
 
     @lazy
     def _hash(self) -> int:
         return hash(frozenset(self.terms.items()))
 
     def __hash__(self) -> int:
+        if TRACE.get() is not None:
+            self.looked_up()
         return self._hash
 
     def __repr__(self) -> str:
@@ -285,21 +294,37 @@ class Nat:
     def __str__(self) -> str:
         return ALONE.sub(r"\1", self.key)
 
-    def __int__(self) -> int:
-        if self.constant is None:
-            message = f"{self} is not a number: it depends on {', '.join(sorted(self.names()))}"
-            raise ValueError(message)
-        return self.constant
+    def noun(self) -> str:
+        return f"the {'index' if self.names() == frozenset((INDEX,)) else 'size'} {self}"
 
-    def __index__(self) -> int:
-        return int(self)
+    def like(self, value: Any) -> Nat:
+        return nat(value)
+
+    def bounds_of(self, other: NatLike) -> Bounds:
+        return (self - other).bounds
+
+    def larger(self, other: Any) -> Nat:
+        return greatest(self, nat(other))
+
+    def smaller(self, other: Any) -> Nat:
+        return least(self, nat(other))
+
+    def combined(self, op: str, function: Callable[[Any, Any], Any], other: Any) -> Any:
+        """An operator with numpy's numbers, or, for a size that is a number, with its arrays."""
+        if isinstance(other, Integral):
+            return function(self, int(other))
+        if is_expression(other):
+            return NotImplemented
+        if self.constant is None:
+            raise self.beside(op, other)
+        return function(self.constant, other)
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, int):
             return self if other == 0 else self._shifted(other)
         if isinstance(other, Nat):
             return _add(self.terms, other.terms)
-        return int(self) + other
+        return self.combined("+", operator.add, other)
 
     __radd__ = __add__
 
@@ -325,29 +350,29 @@ class Nat:
             if (number := other.constant) is not None:
                 return self * number
             return _multiply(self.terms, other.terms)
-        return int(self) * other
+        return self.combined("*", operator.mul, other)
 
     __rmul__ = __mul__
 
     def __floordiv__(self, other: Any) -> Any:
         if isinstance(other, int | Nat):
             return _divide(self, nat(other))[0]
-        return int(self) // other
+        return self.combined("//", operator.floordiv, other)
 
     def __rfloordiv__(self, other: Any) -> Any:
         if isinstance(other, int):
             return _divide(nat(other), self)[0]
-        return other // int(self)
+        return self.combined("//", lambda a, b: b // a, other)
 
     def __mod__(self, other: Any) -> Any:
         if isinstance(other, int | Nat):
             return _divide(self, nat(other))[1]
-        return int(self) % other
+        return self.combined("%", operator.mod, other)
 
     def __rmod__(self, other: Any) -> Any:
         if isinstance(other, int):
             return _divide(nat(other), self)[1]
-        return other % int(self)
+        return self.combined("%", lambda a, b: b % a, other)
 
     def exact_div(self, other: NatLike) -> Nat:
         """`self / other` where `other` divides `self`: a polynomial again wherever it can be one.
@@ -771,7 +796,7 @@ _SMALL: dict[int, Nat] = {}
 def whole(value: Any) -> int:
     """A whole number that is none of Python's, such as one of numpy; TypeRefused for others."""
     if getattr(value, "type", None) is None and hasattr(value, "__index__"):
-        return index(value)
+        return operator.index(value)
     given = repr(value) if isinstance(value, str) else value
     message = f"{given} is not a size: use a whole number, or a variable such as lp.size('n')"
     raise TypeRefused(message)

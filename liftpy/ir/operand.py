@@ -7,6 +7,7 @@ to write instead.
 from __future__ import annotations
 
 import ast
+import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from liftpy.errors import NoSuchAttribute, TypeRefused
 from liftpy.ir.caller import here, locate
 from liftpy.ir.indexing import part
 from liftpy.ir.types import BOOL, FLOATS, ArrayType, TupleType, Type
+from liftpy.ir.under_way import looked_up_by_user
 
 if TYPE_CHECKING:
     from liftpy.ir.expr import Expr
@@ -104,7 +106,9 @@ OVER_ARRAYS: Mapping[str, str] = {
     "size": "the lengths given to lp.array",
     "dtype": "the type given to lp.array",
     "abs": "xs >> lp.map(lp.absolute)",
+    "slice": "xs[1:3], or xs >> lp.slice(start, length)",
 }
+MEMBERSHIP = "write (x == 1) | (x == 2) for x in {1, 2}"
 PRODUCT = (
     "rows >> lp.map(lambda row: columns >> lp.map(lambda column: "
     "lp.zip(row, column) >> lp.map(lp.mul) >> lp.reduce(lp.add, 0)))"
@@ -122,6 +126,8 @@ def called_there() -> str:
     """The name of the function that the user's code calls at this moment; empty for none."""
     spot = here()
     node = None if spot is None else spot.syntax()
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.RShift):  # xs >> enumerate
+        return getattr(node.right, "id", "")
     if not isinstance(node, ast.Call):
         return ""
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
@@ -138,7 +144,10 @@ def advised(message: str, args: tuple[Any, ...]) -> str:
     """A refusal of one line, with what Python writes instead where that is known."""
     what, _, why = message.partition(": ")
     own = why.startswith("`f32(x)`")  # as the text form writes a conversion
-    if any(isinstance(a, Operand) and isinstance(a.type, ArrayType) for a in args):
+    arrays = [a for a in args if isinstance(a, Operand) and isinstance(a.type, ArrayType)]
+    if len(arrays) > 1:
+        remedy = "`lp.zip(xs, ys) >> lp.map(f)` applies a function of scalars to their elements"
+    elif arrays:
         remedy = "`xs >> lp.map(f)` applies a function of scalars to each element"
     elif own or "of the same type" in what or "not a whole" in why:
         remedy = "lp.convert(x, lp.f32) converts"
@@ -324,6 +333,8 @@ class Operand:
                 remedy = "write lp.smaller(a, b)"
             case ast.Call(func=ast.Name(id=("any" | "all") as name)):
                 remedy = f"write {OVER_ARRAYS[name]}"
+            case ast.Compare(ops=[ast.In() | ast.NotIn()]):
+                remedy = MEMBERSHIP
             case _:
                 remedy = (
                     "use lp.select(condition, then, otherwise); a & b, a | b and ~a for `and`, "
@@ -335,10 +346,11 @@ class Operand:
         """What `float(x)` and the like need: an expression has no value yet."""
         name = called_there()
         known = SCALAR_WORDS.get(name)
+        arguments = "x, y" if name == "pow" else "x"
         what = "an expression is not a Python number"
         why = f"{f'`{name}`' if name else 'this operation'} needs a value before the program runs"
         if known is not None:
-            raise refusal(what, why, f"write lp.{known}(x)", *needs_scalar(self))
+            raise refusal(what, why, f"write lp.{known}({arguments})", *needs_scalar(self))
         if name == "float":
             raise refusal(what, why, "lp.convert(x, lp.f32) converts")
         if name == "int":
@@ -390,6 +402,13 @@ class Operand:
         what = "`<<` is not supported on expressions"
         raise refusal(what, "the language has no bit operators", "write xs >> f, or x * 2")
 
+    def __rrshift__(self, other: Any) -> Any:
+        """`lp.exp >> xs`, the wrong way round."""
+        name = getattr(other, "__name__", "f")
+        own = f"lp.{name}" if getattr(other, "is_word", False) else name
+        what = f"`>>` applies what stands on its right, got {shown(other)} on its left"
+        raise refusal(what, "xs >> f is f(xs)", f"write xs >> {own}")
+
     def __len__(self) -> int:
         t = self.type
         if isinstance(t, TupleType):
@@ -423,6 +442,17 @@ class Operand:
         """A component of a tuple; an element or a part of an array, as in numpy."""
         return at_place(part, sys.modules["liftpy"], self, index)
 
+    def looked_up(self) -> None:
+        """Refuse `x in {1, 2}`, which would be False."""
+        if looked_up_by_user():
+            why = "a set or a dictionary needs its value before the program runs"
+            raise refusal("`in` is not supported on expressions", why, MEMBERSHIP)
+
+    def __reversed__(self) -> Any:
+        why = "an expression is not a Python sequence"
+        remedy = f"write {OVER_ARRAYS['reversed']}"
+        raise refusal("`reversed` is not supported on expressions", why, remedy)
+
     def __contains__(self, value: Any) -> bool:
         remedy = "write xs >> lp.map(lambda x: x == value) >> lp.reduce(lambda a, b: a | b, False)"
         raise refusal(
@@ -449,7 +479,7 @@ class Operand:
         what = f"an expression has no `.{name}`"
         raise refusal(what, why, remedy, kind=NoSuchAttribute)
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **named: Any) -> Any:
         raise refusal(
             "an expression cannot be called",
             f"it is of type {self.type}",
@@ -517,11 +547,27 @@ def repeated(x: Any, times: int) -> Any:
 
 def shown(value: object) -> str:
     """A value of Python in a message: short, and the same from run to run."""
+    if isinstance(value, Operand):
+        return f"an expression of type {value.type}"
+    if isinstance(value, Type):
+        return f"the type {value}"
     if callable(value) and hasattr(value, "__name__"):
-        return f"the function {value.__name__}"
+        kind = "type" if isinstance(value, type) else "function"
+        return f"the {kind} {value.__name__}"
     text = repr(value)
     long = len(text) > LONGEST_SHOWN or "\n" in text or " at 0x" in text
     return f"a value of type {type(value).__name__}" if long else text
+
+
+def misfit_of(function: Any, count: int) -> str | None:
+    """Why a Python function cannot be called with so many arguments; None if it can."""
+    try:
+        inspect.signature(function).bind(*[None] * count)
+    except TypeError as error:
+        return str(error)
+    except ValueError:  # a builtin that does not say what it takes
+        return None
+    return None
 
 
 def is_stage(function: object) -> bool:

@@ -16,7 +16,6 @@ from liftpy.errors import (
     DeviceRefused,
     InternalError,
     KernelRefused,
-    plural,
 )
 from liftpy.opencl.kernel import Buffer, Launch, Module, Names, Phase, Role, flat
 from liftpy.semantics import operations
@@ -56,28 +55,19 @@ def parameters(module: Module, role: Role) -> list[Buffer]:
 
 
 def by_buffer(module: Module, values: Sequence[Any]) -> dict[str, Any]:
-    """The arrays for the parameters' buffers; a tuple's components have a buffer each."""
-    if len(values) != len(module.parameters):
-        names = ", ".join(flat(module.parameters))
-        arrays = plural(len(module.parameters), "array")
-        raise ArgumentRefused(f"{module.name} takes {arrays} ({names}), got {len(values)}")
+    """The arrays of a program's parameters by buffer; a tuple's components have a buffer each."""
     found: dict[str, Any] = {}
-    for position, (names, value) in enumerate(zip(module.parameters, values, strict=True)):
-        _spread(f"{module.name}: parameter {position}", names, value, found)
+    for names, value in zip(module.parameters, values, strict=True):
+        _spread(names, value, found)
     return found
 
 
-def _spread(where: str, names: Names, value: Any, found: dict[str, Any]) -> None:
+def _spread(names: Names, value: Any, found: dict[str, Any]) -> None:
     if isinstance(names, str):
         found[names] = value
         return
-    if not isinstance(value, tuple) or len(value) != len(names):
-        got = f"a tuple of {len(value)}" if isinstance(value, tuple) else type(value).__name__
-        raise ArgumentRefused(
-            f"{where} needs a tuple of {len(names)} arrays, one per component; it got {got}"
-        )
-    for k, (part, component) in enumerate(zip(names, value, strict=True)):
-        _spread(f"{where}.{k}", part, component, found)
+    for part, component in zip(names, value, strict=True):
+        _spread(part, component, found)
 
 
 def check_module(module: Module) -> None:
@@ -203,13 +193,7 @@ def _fitting(module: Module, buffer: Buffer, array: Any) -> np.ndarray:
     where = f"{module.name}: parameter '{buffer.name}' is {shape}{buffer.scalar}"
     if not buffer.shape:
         array = operations.typed(array, dtype.type)
-    if isinstance(array, np.generic):  # a numpy scalar
-        array = np.asarray(array)
-    if not isinstance(array, np.ndarray):
-        raise ArgumentRefused(
-            f"{where}; it got a {type(array).__name__}. "
-            f"Pass np.asarray(..., dtype=np.{dtype.name})."
-        )
+    array = np.asarray(array)
     if array.shape != buffer.shape:
         raise ArgumentRefused(
             f"{where}; it got an array of shape {array.shape}. Pass one of shape {buffer.shape}."

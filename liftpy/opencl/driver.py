@@ -21,9 +21,7 @@ def opened() -> tuple[ModuleType | None, tuple[str, ...]]:
 
     It takes longer to import than most commands that need no device do altogether.
     """
-    notes = (
-        runtimes.register().notes
-    )  # before the ICD loader is used, see liftpy/opencl/runtimes.py
+    notes = runtimes.register()  # before the ICD loader is used, see liftpy/opencl/runtimes.py
     try:
         return importlib.import_module("pyopencl"), notes
     except ImportError as failure:  # no ICD loader, or a broken one

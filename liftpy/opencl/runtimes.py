@@ -29,7 +29,6 @@ import os
 import shutil
 import sys
 import tempfile
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
@@ -47,39 +46,31 @@ NEEDED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
-    """What `register` did: the folder of ICD files it named, if any, and what it could not do."""
-
-    folder: Path | None
-    notes: tuple[str, ...]
-
-
 @functools.cache
-def register() -> Registration:
-    """Registers Intel's CPU runtime next to the system's, once in a process.
+def register() -> tuple[str, ...]:
+    """Registers Intel's CPU runtime next to the system's, once in a process; what went wrong.
 
     Nothing happens where the runtime is not installed as a Python distribution, or not on Linux.
     If OCL_ICD_VENDORS is set it stays as it is, and Intel's libraries are loaded only if it names
-    them. Never raises: what went wrong is in the notes, for the message that there is no device.
+    them. Never raises: the message that there is no device has the result.
     """
     if sys.platform != "linux":
-        return Registration(None, ())
+        return ()
     library = installed("intel-opencl-rt", INTEL)
     chosen = os.environ.get(VENDORS)
     if library is None or (chosen and not _names_intel(Path(chosen))):
-        return Registration(None, ())
+        return ()
     note = load(library)
     if note is not None:
-        return Registration(None, (note,))
+        return (note,)
     if chosen:
-        return Registration(None, ())
+        return ()
     try:
         folder = write(icd_files(library, system_folders()))
     except OSError as error:
-        return Registration(None, (f"The ICD files for {library} cannot be written: {error}.",))
+        return (f"The ICD files for {library} cannot be written: {error}.",)
     os.environ[VENDORS] = str(folder)
-    return Registration(folder, ())
+    return ()
 
 
 def libraries() -> list[str]:

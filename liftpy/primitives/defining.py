@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
 
-from liftpy.errors import LiftError, TypeRefused
+from liftpy.errors import LiftError, TypeRefused, plural
 from liftpy.ir.caller import beginning, locate
-from liftpy.ir.expr import Lambda, Law, Param, Program, UserFun, agreeing
-from liftpy.ir.nat import NatLike, nat
-from liftpy.ir.operand import shown
+from liftpy.ir.expr import Expr, Lambda, Law, Param, Program, UserFun, agreeing
+from liftpy.ir.nat import Nat, NatLike, nat, var
+from liftpy.ir.operand import misfit_of, shown
 from liftpy.ir.show import show_type
-from liftpy.ir.trace import TRACE
-from liftpy.ir.types import ArrayType, Type, same_shape
+from liftpy.ir.trace import traced
+from liftpy.ir.types import (
+    FLOATS,
+    INTEGERS,
+    ArrayType,
+    ScalarType,
+    TupleType,
+    Type,
+    same_shape,
+)
+from liftpy.ir.under_way import TRACE
 from liftpy.primitives.documented import word
-from liftpy.primitives.functions import bind, closed, result, traced
+from liftpy.primitives.functions import bind, closed, result
 from liftpy.primitives.sharing import placeholder, plain_name
 
 
@@ -31,6 +40,18 @@ def fun(
     >>> lp.evaluate(lp.iota(4) >> lp.map(sq)).tolist()
     [0, 1, 4, 9]
     """
+    given: Any = params
+    if not isinstance(given, Mapping) or not all(isinstance(p, str) for p in given):
+        what = f"`params` of lp.fun must be a dictionary of names and types, got {shown(params)}"
+        raise TypeRefused(f"{what}\n  parameters have names and types\n  {FUN}")
+    if not callable(body) or isinstance(body, Expr):
+        what = f"`body` of lp.fun must be a function, got {shown(body)}"
+        raise TypeRefused(f"{what}\n  it is applied to the parameters\n  {FUN}")
+    if (why := misfit_of(body, len(params))) is not None:
+        what = f"the function of lp.fun({name!r}) does not take {plural(len(params), 'argument')}"
+        names = ", ".join(params)
+        raise TypeRefused(f"{what}\n  {why}\n  write lambda {names}: ..., as in `params`")
+    params = {p: as_type(t) for p, t in params.items()}
     around = TRACE.set(None)
     try:
         made = bind(list(params), list(params.values()), body)
@@ -44,7 +65,61 @@ def fun(
             "  a user function can use only its own parameters\n  add a parameter to it"
         )
         raise TypeRefused(message)
-    return UserFun(name, made.params, made.body, tuple(laws))
+    found = UserFun(name, made.params, made.body, laws_of(laws))
+    check_laws(found)
+    return found
+
+
+FUN = 'write lp.fun("larger", {"x": lp.f32, "y": lp.f32}, lambda x, y: np.maximum(x, y))'
+LAWS = "write laws=(lp.ASSOCIATIVE, lp.COMMUTATIVE, lp.neutral(0)), or some of these"
+
+
+def laws_of(laws: Any) -> tuple[Law, ...]:
+    """Laws, as given for `laws` of `lp.fun`."""
+    found: tuple[Any, ...] = (laws,)
+    if isinstance(laws, Iterable) and not isinstance(laws, str):
+        found = tuple(cast("Iterable[Any]", laws))
+    for law in found:
+        if not isinstance(law, Law):
+            what = f"{shown(law)} is not a law"
+            raise TypeRefused(f"{what}\n  rules use the laws that are declared\n  {LAWS}")
+    return found
+
+
+def check_laws(made: UserFun) -> None:
+    """Refuse laws of a function that is no operation on one type."""
+    types = {str(t) for t in (*(p.type for p in made.params), made.body.type)}
+    if made.laws and (len(made.params) != 2 or len(types) != 1):
+        given = ", ".join(str(p.type) for p in made.params)
+        what = f"{made.name} cannot be {made.laws[0]}"
+        why = f"it is a function from {given} to {made.body.type}"
+        remedy = "only a function of two values of a type that returns that type has laws"
+        raise TypeRefused(f"{what}\n  {why}\n  {remedy}")
+
+
+@word()
+def size(name: str, low: int | None = 0, high: int | None = None) -> Nat:
+    """A size that is not a number yet: a length of `lp.array`, or an argument of a word.
+
+    `low` and `high` are the least and the largest number that it may be; None is no bound.
+    Arithmetic on sizes is `+ - * // %`.
+
+    >>> n = lp.size("n", 1, 64)
+    >>> str(lp.array(lp.f32, 2 * n))
+    '[2*n]f32'
+    """
+    if not name.isidentifier():
+        remedy = 'write a name such as lp.size("n")'
+        if name.isdecimal():
+            remedy = f"write the number itself: {name}"
+        elif any(c in name for c in "+-*/%"):
+            remedy = 'write arithmetic in Python: 2 * lp.size("n")'
+        what = f"{name!r} is not the name of a size"
+        raise TypeRefused(f"{what}\n  a name is made of letters, digits and _\n  {remedy}")
+    if low is not None and high is not None and low > high:
+        what = f"the range of the size {name} is empty"
+        raise TypeRefused(f"{what}\n  {low} is above {high}\n  write the smaller bound first")
+    return var(name, low, high)
 
 
 class Constant:
@@ -63,25 +138,57 @@ def const(t: Type, *lengths: NatLike) -> Constant:
     >>> str(lp.const(lp.f32, 3, 3).type)
     '[3][3]f32'
     """
-    return Constant(array_type(t, *lengths))
+    return Constant(array_type(t, *lengths) if lengths else as_type(t))
 
 
-@word()
+#: The types of the language by what Python and numpy call them.
+NAMESAKES: Mapping[str, str] = {
+    "float": "lp.f32 or lp.f64",
+    "int": "lp.i32 or lp.i64",
+    "bool": "lp.boolean",
+    "bool_": "lp.boolean",
+    **{t.name: f"lp.{t.name}" for t in (*FLOATS, *INTEGERS)},
+    **{f"float{t.name[1:]}": f"lp.{t.name}" for t in FLOATS},
+    **{f"int{t.name[1:]}": f"lp.{t.name}" for t in INTEGERS},
+}
+
+
+def as_type(t: Any) -> Type:
+    """A type as it is given: a tuple of types is the type of a tuple."""
+    if isinstance(t, Type):
+        return t
+    if isinstance(t, tuple) and len(t) > 1:
+        return TupleType(tuple(map(as_type, t)))
+    own = NAMESAKES.get(getattr(t, "__name__", str(t)))
+    remedy = f"write {own}" if own else "write a type such as lp.f32 or lp.i32"
+    given = f"the constant type {t.type}" if isinstance(t, Constant) else shown(t)
+    message = (
+        f"{given} is not a type of the language\n"
+        f"  types are scalars, arrays and tuples of these\n  {remedy}"
+    )
+    raise TypeRefused(message)
+
+
+@word(called="array")
 def array_type(t: Any, *lengths: NatLike) -> Type:
     """The type of an array: `lp.array(lp.f32, 2, 3)` is `[2][3]f32`, two rows of three.
 
-    A length is a number or a size, `lp.size("n")`; `t` may be a tuple of types.
+    A length is a number or a size, `lp.size("n")`. `t` may be a tuple of types:
+    `lp.array((lp.i32, lp.f32), 8)`.
 
     >>> str(lp.array(lp.f32, 2, 3))
     '[2][3]f32'
     """
-    if not isinstance(t, Type):
+    found = as_type(t)
+    if not lengths:
         message = (
-            f"{t!r} is not a type\n  elements of an array are scalars, tuples or arrays\n"
-            "  write a type such as lp.f32 or lp.i32"
+            f"lp.array({t}) has no length\n  an array has one length or more\n"
+            f"  write lp.array(lp.{t}, 8), or lp.{t} for a number"
+            if isinstance(t, ScalarType)
+            else "lp.array needs a length\n  an array has one length or more\n"
+            "  write lp.array(lp.f32, 8)"
         )
         raise TypeRefused(message)
-    found = t
     for length in reversed(lengths):
         size = nat(length)
         if size.constant is not None and size.constant < 1:
@@ -129,7 +236,17 @@ def annotated(f: Callable[..., Any]) -> tuple[list[Param], frozenset[str], Type 
         if isinstance(hint, Constant):
             constants.add(name)
             hint = hint.type
-        if not isinstance(hint, Type):
+        if isinstance(hint, tuple):
+            hint = as_type(hint)
+        if hint is not None and not isinstance(hint, Type):
+            given, own = shown(hint), NAMESAKES.get(getattr(hint, "__name__", str(hint)))
+            message = (
+                f"the type of parameter {name} of {f.__name__} is {given}\n"
+                "  this is not a type of the language\n"
+                f"  write {name}: {own or 'lp.array(lp.f32, 100)'}"
+            )
+            raise at_function(f, message)
+        if hint is None:
             message = (
                 f"parameter {name} of {f.__name__} needs a type\n"
                 "  kernels are generated for the types of the parameters\n"
@@ -138,11 +255,14 @@ def annotated(f: Callable[..., Any]) -> tuple[list[Param], frozenset[str], Type 
             raise at_function(f, message)
         params.append(Param(name, hint))
     declared = hints.get("return")
+    if isinstance(declared, tuple):
+        declared = as_type(declared)
     if declared is not None and not isinstance(declared, Type):
+        own = NAMESAKES.get(getattr(declared, "__name__", str(declared)))
         message = (
-            f"the result of {f.__name__} is declared as {declared!r}\n"
+            f"the result of {f.__name__} is declared as {shown(declared)}\n"
             "  this is not a type of the language\n"
-            "  write -> lp.array(lp.f32, 100), -> lp.f32 for a number, or nothing"
+            f"  write -> {own or 'lp.array(lp.f32, 100), -> lp.f32 for a number'}, or nothing"
         )
         raise at_function(f, message)
     return params, frozenset(constants), declared

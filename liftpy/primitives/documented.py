@@ -8,20 +8,68 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.expr import Expr, Primitive
-from liftpy.ir.operand import at_place, is_number
+from liftpy.ir.expr import Expr, Lambda, Primitive
+from liftpy.ir.nat import Nat
+from liftpy.ir.operand import at_place, is_number, plain, shown
+from liftpy.ir.types import ScalarType
 from liftpy.primitives.usage import law, usage
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: What a number may not stand for: parameters by the names of their types.
-SIZES = frozenset({"NatLike"})
-FUNCTIONS = frozenset({"Callee"})
+
+@dataclass(frozen=True)
+class Kind:
+    """What a parameter takes: how it is said, and which values are of it."""
+
+    wanted: str
+    why: str
+    fits: Callable[[Any], bool]
+
+
+def is_size(value: Any) -> bool:
+    """Whether a value is a size: a whole number, or made of `lp.size`."""
+    return isinstance(value, Nat) or is_whole(value)
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is a whole number, of Python or of numpy."""
+    return isinstance(plain(value), int)
+
+
+#: What words take, by the annotations of their parameters; those of other types are not checked.
+KINDS: Mapping[str, Kind] = {
+    "NatLike": Kind("a size", "a size is a whole number, or made of lp.size('n')", is_size),
+    "tuple[NatLike, NatLike]": Kind(
+        "two sizes",
+        "one for each dimension, such as (3, 3)",
+        lambda v: isinstance(v, tuple | list) and len(v) == 2 and all(map(is_size, v)),
+    ),
+    "Callee": Kind(
+        "a function",
+        "a function is one of Python, a stage such as lp.join(), or made by lp.fun",
+        lambda v: (callable(v) and not isinstance(v, Expr)) or isinstance(v, Lambda),
+    ),
+    "Index": Kind(
+        "a function of an index",
+        "such as lambda i: 2 * i, or a term over lp.var('i')",
+        lambda v: is_size(v) or (callable(v) and not isinstance(v, Expr)),
+    ),
+    "int": Kind("a whole number", "it is fixed when the program is written", is_whole),
+    "int | None": Kind(
+        "a whole number or None", "None is no bound", lambda v: v is None or is_whole(v)
+    ),
+    "str": Kind("a string", "it is a name", lambda v: isinstance(v, str)),
+    "float": Kind("a number", "it is fixed when the program is written", is_number),
+    "ScalarType": Kind(
+        "a scalar type", "such as lp.i32 or lp.f32", lambda v: isinstance(v, ScalarType)
+    ),
+}
 REFUSED = (
     "Types and sizes that do not fit are refused (`TypeRefused`); `liftpy primitives {name}` lists "
     "its conditions."
@@ -45,8 +93,13 @@ def document(text: str, cls: type[Primitive] | None) -> str:
     return "\n\n".join(part for part in said if part)
 
 
-def word(cls: type[Primitive] | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A word: its mistakes are refused where it is written; one with `Section` gives a stage."""
+def word(
+    cls: type[Primitive] | None = None, called: str = ""
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A word: its mistakes are refused where it is written; one with `Section` gives a stage.
+
+    `called` is its name in the package, where it has another one here.
+    """
 
     def made(f: Callable[P, R]) -> Callable[P, R]:
         signature = inspect.signature(f)
@@ -55,8 +108,11 @@ def word(cls: type[Primitive] | None = None) -> Callable[[Callable[P, R]], Calla
         @functools.wraps(f)
         def checked(*args: P.args, **named: P.kwargs) -> R:
             def build(*_: Any) -> R:
-                check(f.__name__, signature, stage, args, named)
-                return f(*args, **named)
+                check(called or f.__name__, signature, stage, args, named)
+                made = f(*args, **named)
+                if cls is None and stage:
+                    made.__dict__["title"] = title(f.__name__, args, named)
+                return made
 
             return at_place(build, *(() if stage or cls is not None else args))
 
@@ -83,20 +139,26 @@ def check(
         what = f"`lp.{name}` is called with the wrong arguments"
         remedy = f"write lp.{name}{call_of(signature)}"
         raise TypeRefused(f"{what}\n  {error}\n  {remedy}") from error
-    for parameter in bound.arguments:
-        kind = str(signature.parameters[parameter].annotation)
-        value = bound.arguments[parameter]
-        if kind in SIZES | FUNCTIONS and isinstance(value, Expr):
-            if stage:
+    for parameter, given in bound.arguments.items():
+        declared = signature.parameters[parameter]
+        kind = KINDS.get(str(declared.annotation))
+        if kind is None:
+            continue
+        for value in given if declared.kind is declared.VAR_POSITIONAL else (given,):
+            if kind.fits(value):
+                continue
+            if stage and isinstance(value, Expr) and kind.wanted != "a number":
                 raise written(name, signature)
-            what = f"`{parameter}` of lp.{name} cannot be an expression"
-            why = "it is a size: a number or a variable" if kind in SIZES else "it is a function"
-            raise TypeRefused(f"{what}\n  {why}\n  write lp.{name}{call_of(signature)}")
-        if kind == "float" and not is_number(value):
-            what = f"`{parameter}` of lp.{name} must be a number, got {type(value).__name__}"
-            raise TypeRefused(
-                f"{what}\n  it is fixed when the program is written\n  write a number such as 0.0"
-            )
+            what = f"`{parameter}` of lp.{name} must be {kind.wanted}, got {shown(value)}"
+            remedy = f"write lp.{name}{call_of(signature)}"
+            raise TypeRefused(f"{what}\n  {kind.why}\n  {remedy}")
+
+
+def title(name: str, args: tuple[Any, ...], named: Mapping[str, Any]) -> str:
+    """A call of a word as it is written; functions left out, as in the names of primitives."""
+    values = [*args, *named.values()]
+    texts = ["..." if callable(v) and not isinstance(v, Nat) else str(v) for v in values]
+    return f"{name}({', '.join(texts)})"
 
 
 def call_of(signature: inspect.Signature) -> str:

@@ -11,7 +11,6 @@ from liftpy.ir.caller import locate, raised_at
 from liftpy.ir.expr import Expr, Lambda, Literal, Primitive, Tuple, agreeing, cast_literal
 from liftpy.ir.holes import Holes
 from liftpy.ir.operand import is_number, plain, shown
-from liftpy.ir.trace import TRACE
 from liftpy.ir.types import (
     BOOL,
     F32,
@@ -23,6 +22,7 @@ from liftpy.ir.types import (
     base,
     scalars,
 )
+from liftpy.ir.under_way import TRACE
 from liftpy.primitives.functions import Callee, element, function, zip_
 from liftpy.primitives.words import Section, applied
 

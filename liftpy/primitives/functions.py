@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import builtins
 import inspect
-import sys
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
-from liftpy.errors import LiftError, TypeRefused, plural
-from liftpy.ir.caller import Spot, beginning, locate, raised_at, user_frames
+from liftpy.errors import TypeRefused, plural
+from liftpy.ir.caller import Spot, beginning, locate, user_frames
 from liftpy.ir.expr import (
     Expr,
     FunCall,
@@ -25,8 +23,9 @@ from liftpy.ir.expr import (
 )
 from liftpy.ir.holes import Holes
 from liftpy.ir.operand import is_number, is_stage, plain, shown, stage_or
-from liftpy.ir.trace import TRACE, Trace
+from liftpy.ir.trace import Trace, traced
 from liftpy.ir.types import F32, ArrayType, TupleType, Type, VectorType
+from liftpy.ir.under_way import TRACE
 from liftpy.primitives.sharing import TRACED, finished, placeholder, shallow
 from liftpy.primitives.words import Section
 
@@ -50,10 +49,6 @@ def function(f: Callee, types: tuple[Type, ...]) -> Lambda:
         return user_function(operation.fitting(types), types)
     if isinstance(f, UserFun):
         return user_function(f, types)
-    if not callable(f):
-        given = f"an expression of type {f.type}" if isinstance(f, Expr) else repr(f)
-        message = f"a function is needed here, not {given}: write `lambda x: x + 1`, or `lp.add`"
-        raise TypeRefused(message)
     names = parameter_names(f, types)
     if len(names) == len(types):
         return bind(names, types, f)
@@ -109,41 +104,6 @@ def parameter_names(f: Callable[..., Any], types: tuple[Type, ...]) -> list[str]
         if len(needed) <= wanted <= len(names):
             return names[:wanted]
     return needed or names
-
-
-@contextmanager
-def traced() -> Generator[tuple[Trace, bool]]:
-    """A trace: that of the functions under way, or a new one; and whether it is new.
-
-    Refusals in it get their place in the user's code.
-    """
-    trace = TRACE.get()
-    if trace is not None:
-        yield trace, False
-        return
-    trace = Trace()
-    token = TRACE.set(trace)
-    try:
-        yield trace, True
-    except LiftError as error:
-        locate(error, raised_at(error.__traceback__))
-        raise
-    except RecursionError as error:
-        refused = too_deep()
-        locate(refused, raised_at(error.__traceback__))
-        raise refused from error
-    finally:
-        TRACE.reset(token)
-
-
-def too_deep() -> TypeRefused:
-    """The refusal of a program that Python's stack is too small for."""
-    return TypeRefused(
-        "the program is nested too deep\n"
-        f"  Python's limit of {sys.getrecursionlimit()} nested calls is reached: by a function that"
-        " calls itself without end, or by hundreds of nested operations\n"
-        "  write lp.iterate(times, f), or a fold: xs >> lp.reduce(f, init)"
-    )
 
 
 def bind(names: Sequence[str], types: Sequence[Type], body: Callable[..., Any]) -> Lambda:

@@ -29,7 +29,7 @@ from liftpy.primitives.compound import (
     slide3d,
     slide_nd,
 )
-from liftpy.primitives.defining import Constant, array_type, const, fun, program
+from liftpy.primitives.defining import Constant, array_type, const, fun, program, size
 from liftpy.primitives.functions import function, section
 from liftpy.primitives.prelude import (
     ASSOCIATIVE,
@@ -168,6 +168,7 @@ __all__ = [
     "section",
     "select",
     "sin",
+    "size",
     "slice",
     "slide",
     "slide2d",

@@ -20,6 +20,14 @@ def array_of(name: str, t: Type) -> ArrayType:
     return t
 
 
+def array_of_arrays(name: str, t: Type) -> tuple[ArrayType, ArrayType]:
+    """The type and that of its elements, both arrays, or a refusal in the name of a primitive."""
+    if not isinstance(t, ArrayType) or not isinstance(t.element, ArrayType):
+        message = f"{name} needs an array of arrays, got {t}"
+        raise TypeRefused(message)
+    return t, t.element
+
+
 @dataclass(frozen=True)
 class Map(Primitive):
     """A function applied to every element.

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from liftpy.ir.expr import Expr, FunCall, Law, OpenFun, Param, ScalarOp, UserFun
-from liftpy.ir.trace import TRACE
 from liftpy.ir.types import (
     F32,
     FLOATS,
@@ -18,11 +17,13 @@ from liftpy.ir.types import (
     TupleType,
     Type,
 )
+from liftpy.ir.under_way import TRACE
 from liftpy.primitives.documented import word
 
 ASSOCIATIVE, COMMUTATIVE = Law("associative"), Law("commutative")
 
 
+@word()
 def neutral(value: float) -> Law:
     """The law that `f(value, x) = x = f(x, value)`, for `laws` of `lp.fun`.
 

@@ -12,7 +12,7 @@ from liftpy.ir.expr import Primitive
 from liftpy.ir.nat import Nat
 from liftpy.ir.pull import Pull, Reader, Value
 from liftpy.ir.types import ArrayType, Type
-from liftpy.primitives.map import array_of
+from liftpy.primitives.map import array_of, array_of_arrays
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,11 @@ class Join(Primitive):
     }
 
     def type_of(self, xss: Type) -> Type:
-        outer = array_of(self.name, xss)
-        inner = array_of(self.name, outer.element)
+        outer, inner = array_of_arrays(self.name, xss)
         return ArrayType(inner.element, outer.length * inner.length)
 
     def requires(self, xss: Type) -> Iterator[Constraint]:
-        yield at_least(1, array_of(self.name, array_of(self.name, xss).element).length)
+        yield at_least(1, array_of_arrays(self.name, xss)[1].length)
 
     def meaning(self, read: Reader, xss: Pull) -> Value:
         m = xss[0].length
@@ -76,4 +75,4 @@ class Join(Primitive):
         return list(itertools.chain.from_iterable(xss))
 
     def inverse(self, xss: Type) -> Primitive | None:
-        return Split(array_of(self.name, array_of(self.name, xss).element).length)
+        return Split(array_of_arrays(self.name, xss)[1].length)

@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint, Everywhere, Stays, at_least
+from liftpy.ir.entry import entry
 from liftpy.ir.expr import Primitive
 from liftpy.ir.nat import IndexFunction, Nat, NatLike, is_index, nat, var
 from liftpy.ir.pull import Pull, Reader, Value
 from liftpy.ir.types import ArrayType, Type
-from liftpy.primitives.map import array_of
+from liftpy.primitives.map import array_of, array_of_arrays
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,7 @@ class Transpose(Primitive):
     }
 
     def type_of(self, xss: Type) -> Type:
-        outer = array_of(self.name, xss)
-        inner = array_of(self.name, outer.element)
+        outer, inner = array_of_arrays(self.name, xss)
         return ArrayType(ArrayType(inner.element, outer.length), inner.length)
 
     def requires(self, xss: Type) -> Iterator[Constraint]:
@@ -130,6 +130,7 @@ def at_index(function: Nat, i: Any) -> Any:
     return function.substitute({"i": i}) if is_index(i) else function.value({"i": i})
 
 
+@entry("lp.stride")
 def stride(step: NatLike, length: NatLike) -> Reorder:
     """Reading with a stride: i -> i / (length/step) + step * (i % (length/step)).
 

@@ -15,49 +15,70 @@ from dataclasses import MISSING
 from typing import Any
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.caller import here, locate, raised_at
-from liftpy.ir.expr import Expr, Function, Primitive, agreeing, call, typed
+from liftpy.ir.caller import beginning, here, locate, raised_at
+from liftpy.ir.expr import Expr, Function, Primitive, UserFun, agreeing, call, typed
 from liftpy.ir.nat import INDEX, Nat, nat, var
-from liftpy.ir.operand import is_stage, refusal, shown, stage_or
+from liftpy.ir.operand import is_stage, misfit_of, refusal, shown, stage_or
 from liftpy.ir.show import is_called, statics
-from liftpy.ir.trace import TRACE
+from liftpy.ir.trace import traced
+from liftpy.ir.under_way import TRACE
 from liftpy.primitives import LAYOUTS, documented
 from liftpy.primitives.remedies import sizes_that_work, values_that_work
 from liftpy.primitives.usage import law
+
+INDEX_FUNCTIONS = "write a function such as lambda i: 2 * i + 1"
 
 
 class Section:
     """A function from an expression to an expression: a primitive waiting for its array.
 
-    Its refusals stand where it was written.
+    Its refusals stand where it was written. `title` is how it was written, where it is made of
+    other words.
     """
 
-    #: An array of numpy is given whole to `>>`, not element by element.
-    __array_ufunc__ = None
-
-    def __init__(self, build: Callable[[Expr], Expr]) -> None:
+    def __init__(self, build: Callable[[Expr], Expr], title: str = "") -> None:
         self.build = build
+        self.title = title
         self.spot = here()
 
-    def __call__(self, xs: Any) -> Expr:
-        if not isinstance(xs, Expr):
+    def __call__(self, *given: Any, **named: Any) -> Expr:
+        if len(given) != 1 or named or not isinstance(given[0], Expr):
+            several = len(given) != 1 or named
             message = (
-                f"a stage cannot be applied to {shown(xs)}: "
+                f"a stage cannot be applied to {'several values' if several else shown(given[0])}: "
                 "it needs an expression, as in xs >> lp.join()"
             )
             raise TypeRefused(message)
+        (xs,) = given
         try:
             return self.build(xs)
         except TypeRefused as error:
             if raised_at(error.__traceback__) is None:
                 locate(error, self.spot)
+                self.entitle(error, xs)
             raise
+
+    def entitle(self, error: TypeRefused, xs: Expr) -> None:
+        """Say the word that the user wrote, where one that it is made of is refused."""
+        if not self.title:
+            return
+        what, *rest = str(error).split("\n")
+        place = len(self.spot.shown()) if error.located and self.spot is not None else 0
+        title = f"{self.title} cannot be applied to {xs.type}"
+        made_of = "  it is made of other words: "
+        if len(rest) > place and rest[place].startswith(made_of):  # the innermost word is said
+            what = rest.pop(place).removeprefix(made_of)
+        why = [f"{made_of}{what}"] if what != title else []
+        error.args = ("\n".join([title, *rest[:place], *why, *rest[place:]]),)
 
     def __repr__(self) -> str:
         return "a stage"
 
-    def __rshift__(self, after: Callable[[Expr], Expr]) -> Section:
-        then = stage_or(after)
+    def __rshift__(self, after: Any) -> Section:
+        then: Callable[[Expr], Expr] = stage_or(after)
+        if not callable(then) or isinstance(then, Expr):
+            what = f"`>>` needs a function, not {shown(after)}"
+            raise refusal(what, "f >> g is first f, then g", "write xs >> f, with the array first")
         return Section(lambda xs: then(self(xs)))
 
     def __rrshift__(self, before: Any) -> Section:
@@ -67,6 +88,48 @@ class Section:
         what = f"a stage cannot be applied to {shown(before)}"
         why = "it needs an expression"
         raise refusal(what, why, "make arrays parameters of the program: program(array)")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
+        """An array of numpy is given whole to `>>`, not element by element."""
+        if ufunc.__name__ == "right_shift":
+            return self.__rrshift__(inputs[0])
+        return self.operator(f"NumPy's `{ufunc.__name__}`")
+
+    def operator(self, sign: str) -> Any:
+        """The refusal of an operator: a stage is no number."""
+        what = f"{sign} cannot be applied to a stage"
+        why = "a stage is a function of an array"
+        raise refusal(what, why, "apply it first: (xs >> f) is its result")
+
+
+def operator_of(sign: str) -> Callable[..., Any]:
+    """A method of Python's that refuses an operator on a stage."""
+    return lambda self, *_: self.operator(f"`{sign}`")
+
+
+for sign, names in {
+    "+": ("add", "radd"),
+    "-": ("sub", "rsub", "neg"),
+    "*": ("mul", "rmul"),
+    "/": ("truediv", "rtruediv"),
+    "//": ("floordiv", "rfloordiv"),
+    "%": ("mod", "rmod"),
+    "**": ("pow", "rpow"),
+    "@": ("matmul", "rmatmul"),
+    "&": ("and", "rand"),
+    "|": ("or", "ror"),
+    "^": ("xor", "rxor"),
+    "<<": ("lshift", "rlshift"),
+    "<": ("lt", "gt"),
+    "<=": ("le", "ge"),
+    "abs": ("abs",),
+    "~": ("invert",),
+    "[]": ("getitem", "setitem"),
+    "for": ("iter",),
+    "in": ("contains",),
+}.items():
+    for name in names:
+        setattr(Section, f"__{name}__", operator_of(sign))
 
 
 def expression_of(value: Any) -> Expr:
@@ -92,6 +155,8 @@ def applied(primitive: Function, *given: Any) -> Expr:
         if error.located or "\n" in str(error) or not isinstance(primitive, Primitive):
             raise
         what, _, why = str(error).partition(": ")
+        if what.startswith(primitive.name):
+            what = snake(primitive.name) + what.removeprefix(primitive.name)
         works = (*sizes_that_work(primitive, operands), *values_that_work(primitive, operands))
         lines = [what, *(f"  {line}" for line in (why, *works, *law(type(primitive))) if line)]
         error.args = ("\n".join(lines),)
@@ -103,9 +168,33 @@ def snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
 
 
-def index_function(f: Nat | Callable[[Nat], Nat]) -> Nat:
+def index_function(f: Any) -> Nat:
     """A term over `var("i")`, or a Python function of the index."""
-    return nat(f(var(INDEX)) if callable(f) else f)
+    if isinstance(f, Nat) or not callable(f):
+        return nat(f)
+    if isinstance(f, Section | UserFun) or getattr(f, "is_word", False):
+        what = f"{shown(f)} cannot be an index function"
+        raise refusal(what, "it computes with values, not with indices", INDEX_FUNCTIONS)
+    if (why := misfit_of(f, 1)) is not None:
+        what = f"an index function takes one argument, the index; {shown(f)} does not"
+        raise refusal(what, why, INDEX_FUNCTIONS)
+    with traced():
+        found: Any = f(var(INDEX))
+        if isinstance(found, Nat) or (
+            hasattr(found, "__index__") and not isinstance(found, bool | Expr)
+        ):
+            return nat(found)
+        raise no_index(f, found)
+
+
+def no_index(f: Callable[..., Any], found: object) -> TypeRefused:
+    """The refusal of an index function that returns something else."""
+    given = "nothing" if found is None else shown(found)
+    what = f"an index function returns an index, this one returns {given}"
+    why = "an index is a whole number, made of the argument with + - * // %"
+    error = TypeRefused(f"{what}\n  {why}\n  {INDEX_FUNCTIONS}")
+    locate(error, beginning(f))
+    return error
 
 
 #: How a field of a primitive is made from what a user gives, by the field's type.

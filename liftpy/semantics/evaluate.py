@@ -10,12 +10,15 @@ from numpy.typing import DTypeLike, NDArray
 
 from liftpy.errors import ArgumentRefused, plural
 from liftpy.ir.denote import denote
+from liftpy.ir.entry import entry
 from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program
 from liftpy.ir.nat import Nat
+from liftpy.ir.operand import refusal
 from liftpy.ir.pull import Value
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType, components
 from liftpy.ir.walk import top_down
 from liftpy.primitives import Map
+from liftpy.primitives.sharing import plain_name
 from liftpy.primitives.work import computes
 from liftpy.semantics import numbers
 from liftpy.semantics import sizes as sizing
@@ -66,7 +69,8 @@ def check_argument(
         if not isinstance(value, tuple) or len(value) != len(t.elements):
             got = f"a tuple of {len(value)}" if isinstance(value, tuple) else type(value).__name__
             raise ArgumentRefused(
-                f"{name} needs a tuple of {len(t.elements)} arrays, one per component, got {got}"
+                f"{name} needs a tuple of {len(t.elements)} arrays, one per component, got {got}\n"
+                f"  pass ({', '.join(f'{name}{k}' for k in range(len(t.elements)))})"
             )
         parts = zip(value, t.elements, strict=True)
         return tuple(
@@ -75,7 +79,7 @@ def check_argument(
         )
     number = DTYPES[str(t)]
     try:
-        given = np.asarray(value if shape else typed(value, number))
+        given = listed(value, number) if shape else np.asarray(typed(value, number))
     except ValueError as error:  # such as rows of different lengths
         what = f"{name} needs numbers of shape {shape}, and cannot be made an array"
         raise ArgumentRefused(f"{what}\n  {error}\n  write rows of the same length") from error
@@ -84,34 +88,80 @@ def check_argument(
     if given.shape != shape or (given.dtype != wanted and not upcast):
         what = f"{name} needs {wanted} numbers of shape {shape}"
         got = f"got {given.dtype} of shape {given.shape}"
-        then = remedy(name, given, wanted) if given.shape == shape else ""
+        then = f"\n  pass an array of shape {shape}" if shape else "\n  pass a single number"
+        if given.shape == shape:
+            then = remedy(name, given, wanted)
         raise ArgumentRefused(f"{what}, {got}{then}")
     return given.astype(reader.number_type(t), copy=False)
+
+
+def listed(value: Any, number: Any) -> NDArray[Any]:
+    """An array; one of the wanted type for lists of Python's numbers, if that type has them all.
+
+    As with a single number (`typed`), what would change the kind of a number, or does not fit, is
+    left for the caller to refuse.
+    """
+    given = np.asarray(value)
+    if not isinstance(value, list | tuple) or given.dtype.kind not in "biuf":
+        return given
+    wanted = np.dtype(number)
+    if wanted.kind == "f" and given.dtype.kind in "iuf":
+        with np.errstate(over="ignore"):
+            found = given.astype(wanted)
+        return found if np.array_equal(np.isinf(found), np.isinf(given)) else given
+    if wanted.kind == "i" and given.dtype.kind in "iu":
+        limits = np.iinfo(wanted)
+        return given.astype(wanted) if within(given, limits) else given
+    return given
+
+
+def within(given: NDArray[Any], limits: Any) -> bool:
+    """Whether a type has all these whole numbers."""
+    return bool(np.all((given >= limits.min) & (given <= limits.max)))
 
 
 def remedy(name: str, given: NDArray[Any], wanted: np.dtype[Any]) -> str:
     """What gives numbers the type that is needed, or which of them it lacks."""
     if given.dtype.kind not in "biuf":
-        return ""
+        return "\n  pass numbers"
     if wanted.kind == "i" and given.dtype.kind != "b":
         limits = np.iinfo(wanted)
-        if not np.all((given >= limits.min) & (given <= limits.max)):
+        if not within(given, limits):
             return f"\n  {wanted} holds numbers from {limits.min} to {limits.max}"
+    if wanted.kind == "f" and given.dtype.kind == "f":
+        largest = float(np.finfo(wanted).max)
+        if np.any(np.isfinite(given) & (np.abs(given) > largest)):
+            return f"\n  {wanted} holds numbers up to {largest:.8g}"
     return f"\n  convert it with np.{wanted}({name})"
 
 
-def check_arguments(
-    params: tuple[Param, ...], arguments: tuple[Argument, ...], reader: NumpyReader
+def fitting(
+    name: str, params: tuple[Param, ...], arguments: tuple[Argument, ...], reader: NumpyReader
+) -> tuple[Any, ...]:
+    """Arguments as numpy arrays of the parameters' types; ArgumentRefused if one does not fit."""
+    if len(params) != len(arguments):
+        names = ", ".join(f"{p.name}: {p.type}" for p in params)
+        wanted = plural(len(params), "argument")
+        raise ArgumentRefused(
+            f"{name} takes {wanted}, got {len(arguments)}\n  the parameters are {names or 'none'}\n"
+            "  give one array or number for each"
+        )
+    return tuple(
+        check_argument(p.name, p.type, given, (), reader)
+        for p, given in zip(params, arguments, strict=True)
+    )
+
+
+def environment(
+    program: Program | Lambda | Expr,
+    params: tuple[Param, ...],
+    arguments: tuple[Argument, ...],
+    reader: NumpyReader,
 ) -> dict[Param, Value]:
     """The environment of a program's body; ArgumentRefused if an argument does not fit."""
-    if len(params) != len(arguments):
-        names = ", ".join(p.name for p in params)
-        wanted = plural(len(params), "argument")
-        raise ArgumentRefused(f"{wanted} needed ({names}), got {len(arguments)}")
-    return {
-        p: leaf(check_argument(p.name, p.type, given, (), reader), p.type)
-        for p, given in zip(params, arguments, strict=True)
-    }
+    name = program.name if isinstance(program, Program) else "the function"
+    found = fitting(name, params, arguments, reader)
+    return {p: leaf(given, p.type) for p, given in zip(params, found, strict=True)}
 
 
 # --- results ------------------------------------------------------------------------------------
@@ -176,14 +226,19 @@ def body_of(
     program: Program | Lambda | Expr, arrays: tuple[Argument, ...], sizes: sizing.Sizes | None
 ) -> Lambda:
     """The function that a program is, its open sizes read off the arrays."""
-    if isinstance(program, Expr):
-        return Lambda((), program)
-    if isinstance(program, Lambda):
-        return program
-    sizing.check_program(program)
+    if isinstance(program, Expr | Lambda):
+        if program.free:
+            names = ", ".join(sorted(plain_name(p.name) for p in program.free))
+            raise refusal(
+                "an expression of a program's parameters cannot be evaluated",
+                f"{names} has no value before the program runs",
+                "return the expression from the program, and call the program with arrays",
+            )
+        return Lambda((), program) if isinstance(program, Expr) else program
     return sizing.at_arrays(program, arrays, sizes).body
 
 
+@entry("lp.evaluate")
 def evaluate(
     program: Program | Lambda | Expr,
     *arrays: Argument,
@@ -202,7 +257,7 @@ def evaluate(
     """
     function = body_of(program, arrays, sizes)
     reader = NumpyReader(0, dtype)
-    env, t = check_arguments(function.params, arrays, reader), function.body.type
+    env, t = environment(program, function.params, arrays, reader), function.body.type
     result = empty(t, (), reader)
     with np.errstate(all="ignore"):  # as a device computes: infinities and NaN are values
         value = denote(function.body, env, reader)
@@ -211,6 +266,7 @@ def evaluate(
     return result
 
 
+@entry("lp.evaluate_at")
 def evaluate_at(
     program: Program | Lambda,
     points: NDArray[np.integer[Any]],
@@ -225,7 +281,7 @@ def evaluate_at(
     """
     function = body_of(program, arrays, sizes)
     reader = NumpyReader(0, dtype)
-    env = check_arguments(function.params, arrays, reader)
+    env = environment(program, function.params, arrays, reader)
     places, t = np.asarray(points, np.int64), function.body.type
     check_points(part_of(t, component), tuple(places.T))
     shared = stores_inside(function.body)

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from liftpy.errors import ArgumentRefused, ConstraintRefused, LiftError, UnknownName, Unsatisfiable
-from liftpy.ir import operand
+from liftpy.ir.entry import entry
 from liftpy.ir.expr import Program
 from liftpy.ir.nat import Nat, Var
 from liftpy.ir.show import show_range, size_ranges
@@ -31,6 +31,7 @@ REACH = 1000  # how far from the given number they are looked for
 Sizes = Mapping[str, int]
 
 
+@entry("lp.parse")
 def parse(program: str) -> Program:
     """The program that a text defines; refused with its place if no sizes satisfy its conditions.
 
@@ -39,6 +40,7 @@ def parse(program: str) -> Program:
     return admitted(text.parse(program))
 
 
+@entry("lp.show")
 def show(program: Program, sizes: Sizes | None = None) -> str:
     """The text of a program, with numbers for some of its sizes."""
     return text.show(at_sizes(program, sizes or {}))
@@ -49,7 +51,6 @@ def closed(program: Program, sizes: Sizes | None = None) -> Program:
 
     ConstraintRefused if one has none, and as in `at_sizes`; TypeRefused for what is not a program.
     """
-    check_program(program)
     given = at_sizes(program, sizes or {})
     if left := size_ranges(given):
         names = ", ".join(show_range(name, *ends) for name, ends in left.items())
@@ -60,20 +61,6 @@ def closed(program: Program, sizes: Sizes | None = None) -> Program:
     return given
 
 
-def check_program(value: object) -> None:
-    """Raises TypeRefused for what is not a program, and says how it becomes one."""
-    if isinstance(value, Program):
-        return
-    what, remedy = f"an object of type {type(value).__name__}", "write @lp.program over a def"
-    if isinstance(value, str):
-        what, remedy = "a string", "lp.parse(text) reads a program, lp.workload(name) is a built-in"
-    elif callable(value):
-        name = getattr(value, "__name__", "")
-        what = f"the Python function {name}".rstrip()
-        remedy = f"write @lp.program over def {name}" if name.isidentifier() else remedy
-    raise operand.refusal(f"a program is needed here, not {what}", remedy)
-
-
 def how_to_give(names: Iterable[str]) -> str:
     """The sentence that says how sizes are given."""
     options = " ".join(f"--size {name}=..." for name in names)
@@ -81,6 +68,7 @@ def how_to_give(names: Iterable[str]) -> str:
     return f"give numbers with {options}, or from Python with sizes={{{keywords}}}"
 
 
+@entry("lp.at_sizes")
 def at_sizes(program: Program, sizes: Sizes) -> Program:
     """The program with numbers for some of its sizes, its text's places kept.
 

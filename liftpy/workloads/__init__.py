@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 
 from liftpy.errors import UnknownName
+from liftpy.ir.entry import entry
 from liftpy.ir.expr import Program
 from liftpy.workloads import convolution as convolutions
 from liftpy.workloads import finance, learning, linear, networks, physics, pooling, stencils
@@ -51,6 +52,7 @@ def workloads() -> tuple[Workload, ...]:
     return tuple(w for family in FAMILIES.values() for w in family.workloads())
 
 
+@entry("lp.workload")
 def workload(name: str) -> Program:
     """The built-in program of that name; UnknownName lists what exists."""
     head, _, rest = name.partition("/")

@@ -73,7 +73,7 @@ from tests.cli.test_cli import FILES
 from tests.cli.test_cli import REFUSALS as COMMANDS
 from tests.constraints.examples import four_stages
 from tests.constraints.skeletons import doubling
-from tests.errors import boards, embedded
+from tests.errors import boards, embedded, mistakes
 from tests.explore.clusters import cluster
 from tests.explore.spaces import small_space
 from tests.explore.test_store import IDENTITY, filled
@@ -81,7 +81,7 @@ from tests.opencl.modules import COPY, SOURCE, W, X, Y, saxpy, single
 from tests.refuted.test_false_twins import FALSE
 
 Case = Callable[[Path], object]
-CASES: dict[str, Case] = boards.CASES | embedded.CASES
+CASES: dict[str, Case] = boards.CASES | embedded.CASES | mistakes.CASES
 
 TWELVE = lp.array(lp.f32, 12)
 DOUBLE = lp.parse("def double(xs: [12]f32) = xs |> map(x => x + x)")
@@ -253,7 +253,6 @@ CASES |= {
 }
 
 called("kernel_with_too_many_arrays", ones(12), ones(12))
-called("kernel_with_a_list", [1.0] * 12)
 called("kernel_with_another_shape", ones(3, 4))
 called("kernel_with_doubles", np.ones(12))
 called("kernel_with_an_array_for_a_tuple", ones(4), program=PAIRS)

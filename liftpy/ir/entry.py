@@ -1,0 +1,145 @@
+"""The functions of the package that are no words: their arguments are checked against their types.
+
+    @entry("lp.workload")
+    def workload(name: str) -> Program: ...
+
+A call that does not fit is refused where the user wrote it, with what the parameter takes.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
+
+from liftpy.errors import ArgumentRefused, TypeRefused
+from liftpy.ir.caller import here, locate
+from liftpy.ir.expr import Program
+from liftpy.ir.operand import Operand, plain, refusal, shown
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+FEW = 5  # parameters that a message lists
+
+#: What a parameter takes, by its type.
+WANTED: Mapping[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    str: "a string",
+    bool: "True or False",
+    type(None): "None",
+    Path: "a path",
+    Mapping: "a dictionary",
+    Sequence: "a list",
+    Callable: "a function",
+    Program: "a program",
+}
+
+
+def entry(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A function whose arguments are checked; `name` is what a user calls it."""
+
+    def made(f: Callable[P, R]) -> Callable[P, R]:
+        signature = inspect.signature(f)
+        hints = functools.cache(lambda: typing.get_type_hints(f))
+
+        @functools.wraps(f)
+        def checked(*args: P.args, **named: P.kwargs) -> R:
+            try:
+                bound = signature.bind(*args, **named)
+            except TypeError as error:
+                raise wrong_call(name, signature, named, error) from error
+            for parameter, given in bound.arguments.items():
+                declared = signature.parameters[parameter]
+                hint = hints().get(parameter, Any)
+                values = given if declared.kind is declared.VAR_POSITIONAL else (given,)
+                for value in values:
+                    if not fits(value, hint):
+                        raise misfit(name, parameter, value, hint)
+            try:
+                return f(*args, **named)
+            except ArgumentRefused as error:
+                locate(error, here())
+                raise
+
+        return checked
+
+    return made
+
+
+def wrong_call(
+    name: str, signature: inspect.Signature, named: Mapping[str, Any], error: TypeError
+) -> TypeRefused:
+    """The refusal of a call with too many arguments, too few, or of unknown names."""
+    known = [p for p in signature.parameters if p != "self"]
+    unknown = next((n for n in named if n not in known), "")
+    near = difflib.get_close_matches(unknown, known, 1)
+    if near:
+        remedy = f"did you mean {near[0]}?"
+    elif len(known) <= FEW:
+        remedy = f"write {name}({', '.join(known)})"
+    else:
+        remedy = f"help({name}) lists its parameters"
+    return refusal(f"`{name}` is called with the wrong arguments", str(error), remedy)
+
+
+def misfit(name: str, parameter: str, value: Any, hint: Any) -> TypeRefused:
+    """The refusal of an argument of another type."""
+    if Program in (hint, *get_args(hint)):
+        return no_program(value)
+    wanted = " or ".join(dict.fromkeys(map(described, get_args(hint) if union(hint) else (hint,))))
+    what = f"`{parameter}` of {name} must be {wanted}"
+    return refusal(what, f"got {shown(value)}", f"help({name}) says what it takes")
+
+
+def no_program(value: object) -> TypeRefused:
+    """The refusal of what is not a program, with how it becomes one."""
+    what, remedy = shown(value), "write @lp.program over a def"
+    if isinstance(value, str):
+        what, remedy = "a string", "lp.parse(text) reads a program, lp.workload(name) is a built-in"
+    elif callable(value) and not isinstance(value, Operand):
+        name = getattr(value, "__name__", "")
+        what = f"the Python function {name}".rstrip()
+        remedy = f"write @lp.program over def {name}" if name.isidentifier() else remedy
+    return refusal(f"a program is needed here, not {what}", remedy)
+
+
+def union(hint: Any) -> bool:
+    """Whether a type is one of several."""
+    return get_origin(hint) in {Union, types.UnionType}
+
+
+def described(hint: Any) -> str:
+    """A type, in a message."""
+    kind = get_origin(hint) or hint
+    if kind is Literal:
+        return " or ".join(map(repr, get_args(hint)))
+    return WANTED.get(kind, f"a {getattr(kind, '__name__', kind)}")
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of a type, as far as a glance at it says."""
+    if union(hint):
+        return any(fits(value, one) for one in get_args(hint))
+    kind = get_origin(hint) or hint
+    if kind is Literal:
+        return value in get_args(hint)
+    if kind is Any or not isinstance(kind, type) or getattr(kind, "_is_protocol", False):
+        return True
+    if kind is int:
+        return isinstance(plain(value), int) and not isinstance(plain(value), bool)
+    if kind is float:
+        return isinstance(plain(value), int | float)
+    if typing.is_typeddict(kind):
+        return True
+    if not isinstance(value, kind):
+        return False
+    if kind is Sequence and not isinstance(value, str) and get_args(hint):
+        return all(fits(one, get_args(hint)[0]) for one in value)
+    return True

@@ -1,0 +1,77 @@
+"""Errors of Python itself about a word of the language, or about a function taken for one.
+
+`xs >> map(f)` calls Python's `map`, and `1 + lp.join` adds to a Python function. Python refuses
+both before liftpy is asked; what it says is made a refusal that says what to write. Other errors of
+the user's code stay as they are.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from types import FrameType, ModuleType
+from typing import Any
+
+from liftpy.errors import TypeRefused
+from liftpy.ir.caller import Spot, of_user
+from liftpy.ir.operand import OVER_ARRAYS
+
+
+def misuse(error: Exception) -> TypeRefused | None:
+    """The refusal that says what to write; None for an error of the user's own code."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    if traceback is None or not of_user(traceback.tb_frame):
+        return None
+    spot = Spot(traceback.tb_frame.f_code, traceback.tb_lasti)
+    node = spot.syntax()
+    if node is None:
+        return None
+    said = of_call(node, traceback.tb_frame) or of_word(node, traceback.tb_frame)
+    if said is None:
+        return None
+    what, remedy = said
+    return TypeRefused(f"{what}\n  {str(error).rstrip('.')}\n  {remedy}")
+
+
+def of_call(node: ast.expr, frame: FrameType) -> tuple[str, str] | None:
+    """What is said of a call of a function of Python or numpy: what is refused, what to write."""
+    if not isinstance(node, ast.Call):
+        return None
+    called = value_of(node.func, frame)
+    name = getattr(called, "__name__", "")
+    if name in OVER_ARRAYS and called is getattr(builtins, name, None):
+        return f"Python's `{name}` is not a word of the language", f"write {OVER_ARRAYS[name]}"
+    count = getattr(called, "nin", None)
+    if count is not None and type(called).__module__.partition(".")[0] == "numpy":
+        arguments = ", ".join("xyz"[:count])
+        return (
+            f"NumPy's `{name}` is called with the wrong arguments",
+            f"write np.{name}({arguments})",
+        )
+    return None
+
+
+def of_word(node: ast.expr, frame: FrameType) -> tuple[str, str] | None:
+    """What is said of an operator on a word, such as `1 + lp.join`."""
+    for part in ast.iter_child_nodes(node):
+        word = value_of(part, frame)
+        if getattr(word, "is_word", False) is True and not isinstance(node, ast.Call):
+            name = word.__name__
+            stage = getattr(word, "gives_a_stage", False)
+            example = f"xs >> lp.{name}(...)" if stage else f"lp.{name}(...)"
+            return f"`lp.{name}` is a word, not an array or a number", f"write {example}"
+    return None
+
+
+def value_of(node: ast.AST, frame: FrameType) -> Any:
+    """What a name, or an attribute of a module, means in a frame; None for other syntax."""
+    if isinstance(node, ast.Name):
+        for scope in (frame.f_locals, frame.f_globals, frame.f_builtins):
+            if node.id in scope:
+                return scope[node.id]
+    if isinstance(node, ast.Attribute):
+        owner = value_of(node.value, frame)
+        return getattr(owner, node.attr, None) if isinstance(owner, ModuleType) else None
+    return None

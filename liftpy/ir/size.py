@@ -1,0 +1,265 @@
+"""What Python's operators and functions do with a size: a length that is open, or an index.
+
+A size is made of whole numbers and `+ - * // %`. Its value is not known while a program is defined,
+so Python code cannot branch on it or count with it: that is refused where it is written, unless
+the ranges of the variables decide it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from liftpy.errors import TypeRefused
+from liftpy.ir.caller import here, locate
+from liftpy.ir.under_way import TRACE, compared_by_user, looked_up_by_user, needed_by_user
+
+LARGEST_POWER = 64
+
+#: What numpy's functions are for sizes: the method that computes each.
+UFUNCS = {
+    "add": "__add__",
+    "subtract": "__sub__",
+    "multiply": "__mul__",
+    "floor_divide": "__floordiv__",
+    "remainder": "__mod__",
+    "power": "__pow__",
+    "maximum": "larger",
+    "minimum": "smaller",
+    "absolute": "__abs__",
+    "positive": "__pos__",
+    "negative": "__neg__",
+    "less": "__lt__",
+    "less_equal": "__le__",
+    "greater": "__gt__",
+    "greater_equal": "__ge__",
+}
+
+
+def refused(what: str, *why: str) -> TypeRefused:
+    """A refusal at the place where the user's code is."""
+    error = TypeRefused("\n".join([what, *(f"  {reason}" for reason in why)]))
+    locate(error, here())
+    return error
+
+
+def is_expression(value: object) -> bool:
+    """Whether a value is an expression, which has a type; it says itself what it refuses."""
+    return getattr(value, "type", None) is not None
+
+
+class Size:
+    """The operators of a size that are not arithmetic of whole numbers."""
+
+    constant: Any
+
+    def bounds_of(self, other: Any) -> tuple[int | None, int | None]:
+        """The least and the largest value of `self - other`."""
+        raise NotImplementedError
+
+    def like(self, value: Any) -> Any:
+        """A whole number as a size."""
+        raise NotImplementedError
+
+    def larger(self, other: Any) -> Any:
+        """The larger of two sizes."""
+        raise NotImplementedError
+
+    def smaller(self, other: Any) -> Any:
+        """The smaller of two sizes."""
+        raise NotImplementedError
+
+    def noun(self) -> str:
+        """What it is called in a message."""
+        raise NotImplementedError
+
+    # what Python decides at once
+
+    def undecided(self, op: str, other: Any) -> TypeRefused:
+        """The refusal of a comparison whose result depends on numbers that are given later."""
+        own = str(self)
+        why = (
+            f"`{own} {op} {other}` depends on its value, which Python needs before the program runs"
+            if op
+            else "Python needs its truth value before the program runs"
+        )
+        if self.noun().startswith("the index"):
+            remedy = (
+                "an index function is made of + - * // %, np.minimum and np.maximum; to choose by "
+                "a condition, use lp.generate(n, f) and lp.select"
+            )
+        else:
+            remedy = (
+                "use a number for the length, or a range that decides it: lp.size(name, low, high);"
+                " np.minimum and np.maximum choose between sizes"
+            )
+        return refused(f"{self.noun()} has no value in Python", why, remedy)
+
+    def compare(self, op: str, other: Any) -> Any:
+        """A comparison, where ranges decide it."""
+        if is_expression(other) or isinstance(other, str) or other is None:
+            return NotImplemented
+        if isinstance(other, float) and not other.is_integer():
+            raise self.beside(op, other)
+        low, high = self.bounds_of(int(other) if isinstance(other, float) else other)
+        if op in {"<", ">="} and low is not None and low >= 0:
+            return op == ">="
+        if op in {"<", ">="} and high is not None and high < 0:
+            return op == "<"
+        if op in {"<=", ">"} and low is not None and low > 0:
+            return op == ">"
+        if op in {"<=", ">"} and high is not None and high <= 0:
+            return op == "<="
+        raise self.undecided(op, other)
+
+    def __lt__(self, other: Any) -> Any:
+        return self.compare("<", other)
+
+    def __le__(self, other: Any) -> Any:
+        return self.compare("<=", other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self.compare(">", other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self.compare(">=", other)
+
+    def differs(self, other: Any) -> bool:
+        """That it is not equal to another size, for `==` in a function that is traced."""
+        low, high = self.bounds_of(other)
+        if (low is None or low <= 0) and (high is None or high >= 0):
+            raise self.undecided("==", other)
+        return True
+
+    def __bool__(self) -> bool:
+        if TRACE.get() is None or not compared_by_user():
+            return True  # as any object: liftpy asks whether there is a size
+        low, high = self.bounds_of(0)
+        if low == high == 0:
+            return False
+        if (low is None or low <= 0) and (high is None or high >= 0):
+            raise self.undecided("", 0)
+        return True
+
+    def looked_up(self) -> None:
+        """Refuse `n in {1, 2}`, which would be False."""
+        if self.constant is None and TRACE.get() is not None and looked_up_by_user():
+            raise self.undecided("in", "...")
+
+    def number(self) -> int:
+        """Its number, where it is one."""
+        if self.constant is not None:
+            return self.constant
+        if not needed_by_user():
+            message = f"{self} is not a number"
+            raise ValueError(message)
+        spot = here()
+        node = None if spot is None else spot.syntax()
+        function = node.func if isinstance(node, ast.Call) else None
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        why = f"{f'`{name}`' if name else 'this operation'} needs a number before the program runs"
+        remedy = "lp.iota(n) is the array of indices, lp.generate(n, f) the array of f(i)"
+        if name != "range":
+            remedy = "write a number, or add a parameter to the program; `n // 2` divides a size"
+        raise refused(f"{self.noun()} is not a Python number", why, remedy)
+
+    def __int__(self) -> int:
+        return self.number()
+
+    def __index__(self) -> int:
+        return self.number()
+
+    def __float__(self) -> float:
+        return float(self.number())
+
+    # arithmetic that sizes have not
+
+    def beside(self, op: str, other: Any) -> TypeRefused:
+        """The refusal of an operator between a size and something that is none."""
+        given = other if isinstance(other, int | float | str) else type(other).__name__
+        what = f"`{op}` cannot be applied to {self.noun()} and {given!s:.60}"
+        why = "sizes are whole numbers, with + - * // % between them"
+        remedy = "use whole numbers: n * 3 // 2 for n * 1.5"
+        if op == "**":
+            remedy = "the exponent is a whole number that is written: n**2 is n * n"
+        if op == "/":
+            remedy = "write n // 2, which rounds down, for n / 2"
+        return refused(what, why, remedy)
+
+    def __pow__(self, exponent: Any, modulus: Any = None) -> Any:
+        """A whole power is a product."""
+        if modulus is not None or isinstance(exponent, bool) or not isinstance(exponent, int):
+            if is_expression(exponent):
+                return NotImplemented
+            raise self.beside("**", exponent)
+        if not 0 <= exponent <= LARGEST_POWER:
+            raise self.beside("**", exponent)
+        power: Any = 1
+        for _ in range(exponent):
+            power = power * self
+        return power
+
+    def __rpow__(self, other: Any) -> Any:
+        raise self.beside("**", other)
+
+    def __truediv__(self, other: Any) -> Any:
+        if is_expression(other):
+            return NotImplemented
+        raise self.beside("/", other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        raise self.beside("/", other)
+
+    def __divmod__(self, other: Any) -> Any:
+        own: Any = self
+        return own // other, own % other
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        own: Any = self
+        return self.larger(-own)
+
+    def __round__(self, digits: int = 0) -> Any:
+        return self
+
+    __floor__ = __ceil__ = __trunc__ = __pos__
+
+    def _bits(self, _: Any = 0) -> Any:
+        what = f"{self.noun()} has no bits in Python"
+        why = "its value is given later; sizes are whole numbers, with + - * // %"
+        raise refused(what, why, "write n % 2 for n & 1, 2 * n for n << 1")
+
+    __and__ = __or__ = __xor__ = __lshift__ = _bits
+    __rand__ = __ror__ = __rxor__ = __rlshift__ = _bits
+
+    def __invert__(self) -> Any:
+        return self._bits()
+
+    def __rshift__(self, other: Any) -> Any:
+        return NotImplemented if callable(other) else self._bits()
+
+    def __iter__(self) -> Iterator[Any]:
+        what = f"{self.noun()} cannot be iterated over"
+        why = "it is a length or an index, not an array"
+        raise refused(what, why, "lp.iota(n) is the array of indices")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
+        """Numpy's functions: those of whole numbers, and any where sizes are numbers."""
+        if all(x.constant is not None for x in inputs if isinstance(x, Size)):
+            numbers = [x.constant if isinstance(x, Size) else x for x in inputs]
+            return getattr(ufunc, method)(*numbers, **named)
+        name = ufunc.__name__
+        if any(is_expression(x) for x in inputs):
+            return NotImplemented
+        if method == "__call__" and not named and name in UFUNCS:
+            if any(getattr(x, "ndim", 0) for x in inputs):
+                raise self.beside(name, next(x for x in inputs if getattr(x, "ndim", 0)))
+            first, *others = (x if isinstance(x, Size) else self.like(x) for x in inputs)
+            return getattr(first, UFUNCS[name])(*others)
+        what = f"NumPy's `{name}` cannot be applied to {self.noun()}"
+        why = "its value is given later; sizes are whole numbers, with + - * // %"
+        remedy = "write a number, or add a parameter to the program"
+        raise refused(what, why, f"{remedy}; for sizes there are {', '.join(sorted(UFUNCS))}")
