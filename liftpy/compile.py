@@ -12,7 +12,8 @@ from typing import ParamSpec, TypeVar
 from liftpy.errors import ConstraintRefused
 from liftpy.ir.expr import Program
 from liftpy.kernels.chain import Chain, chain
-from liftpy.opencl.generate import EmittedKernel, assemble
+from liftpy.loops.lower import LoopKernel
+from liftpy.opencl.generate import EmittedKernel, assemble, in_loops
 from liftpy.opencl.kernel import Module
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families import skeleton as skeleton_named
@@ -36,6 +37,7 @@ class Compilation:
 
     lowered: Program
     chain: Chain
+    loops: tuple[LoopKernel, ...]
     kernels: tuple[EmittedKernel, ...]
     module: Module
 
@@ -77,13 +79,14 @@ def compile_program(lowered: Program) -> Compilation:
     """Compile a lowered program whose sizes are numbers.
 
     Types and size conditions were checked when the program was built. It is cut into kernels
-    (address spaces, launches, lifetimes); each kernel is emitted through views, its barriers
-    decided on the index maps; buffers are allocated.
+    (address spaces, launches, lifetimes); each kernel becomes loops through views, its barriers
+    decided on the index maps; passes over the loops; C is printed, and buffers are allocated.
     """
     with collection_paused():
         cut = chain(lowered)
-        module, kernels = assemble(lowered, cut)
-    return Compilation(lowered, cut, kernels, module)
+        loops = in_loops(lowered, cut)
+        module, kernels = assemble(lowered, cut, loops)
+    return Compilation(lowered, cut, loops, kernels, module)
 
 
 @in_one_chunk

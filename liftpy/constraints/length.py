@@ -1,6 +1,6 @@
 """How long the code of a kernel gets: a bound on its statements, over sizes that may be open.
 
-The emitter is followed step by step (`liftpy.opencl.emit`), with the meanings of the primitives
+The emitter is followed step by step (`liftpy.loops.emit`), with the meanings of the primitives
 over variables: what is read, what is held in a variable, what has to be stored first. A loop whose
 counter indexes registers is unrolled; what depends on its counter is there as often as it has
 steps, and a load that does not is there once.

@@ -7,35 +7,30 @@ from dataclasses import dataclass
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.expr import FunCall, Param, Program
-from liftpy.ir.nat import Nat
 from liftpy.ir.place import asker
 from liftpy.ir.types import (
     EXTENSIONS,
     SCALAR_BYTES,
     ArrayType,
-    ScalarType,
     TupleType,
     Type,
     VectorType,
     components,
 )
 from liftpy.ir.walk import scalars_in, top_down
-from liftpy.kernels.chain import Chain, Kernel, Result
-from liftpy.opencl.barriers import needed_barriers
-from liftpy.opencl.c import C_TYPES, Barrier, Block, For
-from liftpy.opencl.emit import Emitter, Env
-from liftpy.opencl.idle import skipping
+from liftpy.kernels.chain import Chain, Result
+from liftpy.loops.lower import LoopKernel, lowered_to_loops
+from liftpy.loops.scopes import MOST_STATEMENTS
+from liftpy.loops.trace import Access
+from liftpy.loops.tree import length_of
+from liftpy.opencl.c import C_TYPES
 from liftpy.opencl.indices import HELPERS
 from liftpy.opencl.kernel import Buffer, Launch, Module, Names, flat
 from liftpy.opencl.memory import Part, figures, parts_of, slots
 from liftpy.opencl.printer import Printer
-from liftpy.opencl.reading import UnrollError
 from liftpy.opencl.scalars import division_helpers, stream_helpers
-from liftpy.opencl.scopes import MOST_STATEMENTS, TooLongError
-from liftpy.opencl.trace import Access, Event
-from liftpy.opencl.unswitch import blocks_in, stored_together, unswitched
 from liftpy.primitives import MapSeqUnroll, ReduceSeqUnroll
-from liftpy.views.access import Allocate, Memory, memory_view, part_name
+from liftpy.views.access import part_name
 
 WORDS = """
 true false asm typeof auto break case char const continue default do double else enum extern float
@@ -69,11 +64,19 @@ class EmittedKernel:
     statements: int  # before loops get versions without guards
 
 
-def assemble(program: Program, cut: Chain) -> tuple[Module, tuple[EmittedKernel, ...]]:
-    """The module, and the kernels it is made of with their accesses."""
+def in_loops(program: Program, cut: Chain) -> tuple[LoopKernel, ...]:
+    """The kernels of a chain in the loop IR, before its passes."""
     check_unrolled(program)
     names = c_names([b.param for b in cut.buffers])
-    emitted = tuple(emit_kernel(k, names) for k in cut.kernels)
+    return tuple(lowered_to_loops(kernel, names) for kernel in cut.kernels)
+
+
+def assemble(
+    program: Program, cut: Chain, codes: tuple[LoopKernel, ...]
+) -> tuple[Module, tuple[EmittedKernel, ...]]:
+    """The module, and the kernels it is made of with their accesses."""
+    names = c_names([b.param for b in cut.buffers])
+    emitted = tuple(emit_kernel(code) for code in codes)
     parts = parts_of(cut.buffers)
     placed = slots(parts, lambda p: part_name(names[p.buffer.param.name], p.component.path))
     launches = tuple(
@@ -168,104 +171,42 @@ def describe(p: Part, names: dict[str, str], slot: str) -> Buffer:
     return Buffer(name, p.buffer.role, p.component.scalar.name, shape, p.bytes, slot)
 
 
-def emit_kernel(kernel: Kernel, names: dict[str, str]) -> EmittedKernel:
-    """One kernel as OpenCL C."""
-    demand = kernel.demand
-    global_size = numbers(demand.global_size())
-    local_size = numbers(demand.local_size())
-    emitter = Emitter(kernel, global_size, local_size)
-    buffers: list[Memory] = []
-
-    def place(*, writable: bool) -> Allocate:
-        def allocate(name: str, scalar: ScalarType, length: int) -> Memory:
-            memory = Memory(name, "global", scalar, length, writable)
-            buffers.append(memory)
-            return memory
-
-        return allocate
-
-    reads = place(writable=False)
-    env: Env = {p: memory_view(names[p.name], p.type, reads) for p in kernel.reads}
-    dest = memory_view(names[kernel.writes.name], kernel.writes.type, place(writable=True))
-    try:
-        emitter.generate(kernel.body, env, dest)
-    except UnrollError as error:
-        message = (
-            f"private memory cannot be indexed by {error}: each work-item has its own; "
-            "use toLocal for what work-items share"
-        )
-        raise TypeRefused(message) from error
-    except TooLongError as error:
-        message = (
-            f"the code of kernel {kernel.name} is too long: {error}; the limit is "
-            f"{MOST_STATEMENTS} statements. Choose smaller blocks or tiles, or store with toGlobal "
-            "what its loops hold in registers"
-        )
-        raise TypeRefused(message) from error
-    emitter.clear()
-    (block,) = emitter.blocks
-    keep_barriers(block, emitter.trace, local_size)
-    length = statements(block)
-
-    printer = Printer(skipping(unswitched(stored_together(block))))
-    source = kernel_text(emitter, buffers, printer)
-    local = sum(m.length * SCALAR_BYTES[m.scalar.name] for m in emitter.locals)
+def emit_kernel(code: LoopKernel) -> EmittedKernel:
+    """A kernel in the loop IR as OpenCL C."""
+    optimized = code.optimized()
+    printer = Printer(optimized.block)
+    local = sum(m.length * SCALAR_BYTES[m.scalar.name] for m in code.locals)
     private = sum(
         len(registers) * printer.widths[m] * SCALAR_BYTES[m.scalar.name]
         for m, registers in printer.registers.items()
     )
     return EmittedKernel(
-        source,
-        tuple(event for event in emitter.trace if isinstance(event, Access)),
+        kernel_text(optimized, printer),
+        code.accesses,
         local,
         private,
-        global_size,
-        local_size if demand.groups else None,
-        length,
+        code.global_size,
+        code.local_size if code.kernel.demand.groups else None,
+        length_of(code.block),
     )
 
 
-def kernel_text(emitter: Emitter, buffers: list[Memory], printer: Printer) -> str:
+ID_CALLS = {"gid": "get_global_id", "wid": "get_group_id", "lid": "get_local_id"}
+
+
+def kernel_text(code: LoopKernel, printer: Printer) -> str:
     """The text of a kernel: its head, its ids, its local memory and its statements."""
-    kernel = emitter.kernel
-    lines = [f"  const int {name} = {call};" for name, call in sorted(emitter.ids.items())]
-    lines += [f"  __local {C_TYPES[m.scalar.name]} {m.name}[{m.length}];" for m in emitter.locals]
+    kernel = code.kernel
+    lines = [f"  const int {name} = {ID_CALLS[name[:-1]]}({name[-1]});" for name in code.ids]
+    lines += [f"  __local {C_TYPES[m.scalar.name]} {m.name}[{m.length}];" for m in code.locals]
     lines += printer.lines()
     parameters = ", ".join(
         f"__global {'' if m.writable else 'const '}{C_TYPES[m.scalar.name]}* restrict {m.name}"
-        for m in buffers
+        for m in code.buffers
     )
     attribute = ""
     if kernel.demand.groups:
-        sizes = ", ".join(map(str, emitter.local_size))
+        sizes = ", ".join(map(str, code.local_size))
         attribute = f"__attribute__((reqd_work_group_size({sizes})))\n"
     head = f"__kernel {attribute}void {kernel.name}({parameters}) {{"
     return "\n".join([head, *lines]) + "\n}\n"
-
-
-def statements(block: Block) -> int:
-    """How many statements a block has, those inside of others too."""
-    return len(block.statements) + sum(map(statements, blocks_in(block)))
-
-
-def numbers(sizes: tuple[Nat, Nat, Nat]) -> tuple[int, int, int]:
-    """An NDRange as numbers."""
-    x, y, z = sizes
-    return int(x), int(y), int(z)
-
-
-def keep_barriers(block: Block, trace: list[Event], local_size: tuple[int, int, int]) -> None:
-    """Drop the barriers that no two work-items need; note a witness at those that stay."""
-    barriers = [event for event in trace if isinstance(event, Barrier)]
-    for number, (access, witness) in needed_barriers(trace, local_size).items():
-        barriers[number].memory, barriers[number].witness = access.memory.name, witness
-    _keep_witnessed(block)
-
-
-def _keep_witnessed(block: Block) -> None:
-    for s in block.statements:
-        if isinstance(s, For):
-            _keep_witnessed(s.body)
-    block.statements = [
-        s for s in block.statements if not (isinstance(s, Barrier) and not s.witness)
-    ]

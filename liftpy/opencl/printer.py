@@ -1,34 +1,46 @@
-"""The text of a C tree.
+"""The text of a loop tree.
 
-Private arrays do not exist in the printed code: `Private` nodes name scalars of one, and the
-printer chooses registers once it has seen all uses. Where every use is an aligned vector of one
-width, the registers are vectors; elsewhere they are scalars.
+Private memories do not exist in the printed code: their cells name scalars, and the printer chooses
+registers once it has seen all uses. Where every use is an aligned vector of one width, the
+registers are vectors; elsewhere they are scalars.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from liftpy.opencl.c import (
+from liftpy.ir.nat import Nat, nat
+from liftpy.ir.types import FLOATS
+from liftpy.loops.tree import (
     All,
-    Assign,
     Barrier,
     Block,
-    C,
-    CallC,
-    Declare,
-    Do,
+    Both,
+    Cell,
+    Condition,
+    Const,
+    Dot,
+    Fails,
     For,
     If,
-    Infix,
-    Prefix,
-    Private,
+    Index,
+    Let,
+    Name,
+    Operate,
+    Pack,
+    Part,
+    RangeTest,
+    Select,
     Simple,
+    Splat,
     Statement,
-    Ternary,
-    Text,
-    vector_type,
+    Store,
+    Value,
+    blocks_in,
 )
+from liftpy.opencl.c import C, CallC, Infix, Prefix, Ternary, Text, text_of, vector_type
+from liftpy.opencl.indices import MAX_INT, index_c, magnitude
+from liftpy.opencl.scalars import INFIX, literal_c, operator_c
 from liftpy.views.access import Memory
 
 INDENT = "  "
@@ -38,26 +50,19 @@ def uses(block: Block) -> dict[Memory, set[tuple[int, int]]]:
     """For each private memory, the (index, width) of its uses."""
     found: dict[Memory, set[tuple[int, int]]] = {}
 
-    def visit(c: C) -> None:
-        if isinstance(c, Private):
-            found.setdefault(c.memory, set()).add((c.index, c.width))
-        for part in c.parts:
+    def visit(value: Value) -> None:
+        if isinstance(value, Cell) and value.memory.space == "private":
+            found.setdefault(value.memory, set()).add((int(value.index), value.width))
+        for part in value.parts:
             visit(part)
 
     def walk(b: Block) -> None:
-        for s in b.statements:
-            match s:
-                case Simple():
-                    for value in s.values:
-                        visit(value)
-                case For(body=body):
-                    walk(body)
-                case If(condition, then, otherwise):
-                    visit(condition)
-                    walk(then)
-                    walk(otherwise)
-                case Barrier():
-                    pass
+        for s in b:
+            if isinstance(s, Simple):
+                for value in s.values:
+                    visit(value)
+            for inner in blocks_in(Block((s,))):
+                walk(inner)
 
     walk(block)
     return found
@@ -82,6 +87,8 @@ class Printer:
         """The name of one register."""
         return memory.name if memory.length == self.widths[memory] else f"{memory.name}_{number}"
 
+    # --- statements ---
+
     def lines(self, indent: int = 1) -> list[str]:
         """The declarations of registers, then the statements."""
         lines: list[str] = []
@@ -100,92 +107,169 @@ class Printer:
         lines: list[str] = []
         for s in self.splatted(block.statements):
             match s:
-                case Declare(kind, name, value):
-                    lines.append(f"{pad}const {kind} {name} = {self.c(value)};")
-                case Assign(target, value):
-                    lines += [f"{pad}{line}" for line in self.assign(target, value)]
-                case Do(value):
-                    lines.append(f"{pad}{self.c(value)};")
+                case Let(name, value):
+                    kind = vector_type(value.type.name, value.width)
+                    lines.append(f"{pad}const {kind} {name} = {self.text(value)};")
+                case Store():
+                    lines += [f"{pad}{line}" for line in self.store(s)]
                 case Barrier(memory, witness):
                     lines.append(f"{pad}barrier(CLK_LOCAL_MEM_FENCE); // {memory}: {witness}")
-                case For(var, start, bound, step, body):
-                    advance = f"{var}++" if step == "1" else f"{var} += {step}"
-                    lines.append(f"{pad}for (int {var} = {start}; {var} < {bound}; {advance}) {{")
+                case For(counter, first, bound, step, body):
+                    advance = f"{counter}++" if step == 1 else f"{counter} += {step}"
+                    head = f"int {counter} = {first}; {counter} < {bound}; {advance}"
+                    lines.append(f"{pad}for ({head}) {{")
                     lines += self.statements(body, indent + 1)
                     lines.append(f"{pad}}}")
                 case If(condition, then, otherwise):
-                    lines.append(f"{pad}if {self.c(condition, inside=True)} {{")
+                    lines.append(f"{pad}if {text_of(condition_c(condition), inside=True)} {{")
                     lines += self.statements(then, indent + 1)
-                    if otherwise.statements:
+                    if otherwise:
                         lines.append(f"{pad}}} else {{")
                         lines += self.statements(otherwise, indent + 1)
                     lines.append(f"{pad}}}")
         return lines
 
-    def splatted(self, statements: list[Statement]) -> Iterator[Statement]:
+    def splatted(self, statements: Sequence[Statement]) -> Iterator[Statement]:
         """Statements; one for all lanes of a register that get the same constant one by one."""
         k = 0
         while k < len(statements):
             s = statements[k]
-            if (
-                isinstance(s, Assign)
-                and isinstance(s.target, Private)
-                and isinstance(s.value, Text)
-            ):
-                memory, index, width = s.target.memory, s.target.index, self.widths[s.target.memory]
-                lanes = [Assign(Private(memory, index + i, 1), s.value) for i in range(width)]
+            if isinstance(s, Store) and s.cell.memory.space == "private" and is_atom(s.value):
+                memory, index = s.cell.memory, int(s.cell.index)
+                width = self.widths[memory]
+                lanes = tuple(Store(Cell(memory, nat(index + i)), s.value) for i in range(width))
                 if width > 1 and index % width == 0 and statements[k : k + width] == lanes:
-                    kind = vector_type(memory.scalar.name, width)
-                    yield Assign(Private(memory, index, width), CallC(f"({kind})", (s.value,)))
+                    yield Store(Cell(memory, nat(index), width), Splat(s.value, width))
                     k += width
                     continue
             yield s
             k += 1
 
-    def assign(self, target: C, value: C) -> list[str]:
-        """An assignment; a vector over scalar registers goes lane by lane."""
-        if isinstance(target, Private) and target.width > 1 and self.widths[target.memory] == 1:
-            kind = vector_type(target.memory.scalar.name, target.width)
+    def store(self, s: Store) -> list[str]:
+        """A store; a vector over scalar registers goes lane by lane."""
+        memory, width = s.cell.memory, s.cell.width
+        if memory.space != "private" and width > 1:
+            value, pointer = self.c(s.value), Text(f"&{element(memory, s.cell.index)}")
+            if s.streamed:
+                done = CallC(f"stream_{vector_type(memory.scalar.name, width)}", (value, pointer))
+            else:
+                done = CallC(f"vstore{width}", (value, Text("0"), pointer))
+            return [f"{text_of(done)};"]
+        if width > 1 and self.widths[memory] == 1:
+            kind = vector_type(memory.scalar.name, width)
+            first = int(s.cell.index)
             lanes = [
-                f"{self.register(target.memory, target.index + lane)} = lanes.s{lane:x};"
-                for lane in range(target.width)
+                f"{self.register(memory, first + lane)} = lanes.s{lane:x};" for lane in range(width)
             ]
             return [
-                f"{{ const {kind} lanes = {self.c(value)};",
+                f"{{ const {kind} lanes = {self.text(s.value)};",
                 *(f"{INDENT}{line}" for line in lanes),
                 "}",
             ]
-        return [f"{self.c(target)} = {self.c(value)};"]
+        return [f"{self.text(s.cell)} = {self.text(s.value)};"]
 
-    def c(self, c: C, *, inside: bool = False) -> str:
-        """An expression; `inside` another operator it gets parentheses."""
-        match c:
-            case Text(text):
-                return text
-            case Private(memory, index, width):
-                held = self.widths[memory]
-                if width == held:
-                    return self.register(memory, index // width)
-                if width == 1:
-                    return f"{self.register(memory, index // held)}.s{index % held:x}"
-                parts = ", ".join(self.register(memory, index + k) for k in range(width))
-                return f"({vector_type(memory.scalar.name, width)})({parts})"
-            case Infix(op, left, right):
-                text = f"{self.c(left, inside=True)} {op} {self.c(right, inside=True)}"
-            case Prefix(op, arg):
-                text = f"{op}{self.c(arg, inside=True)}"
-            case Ternary(condition, then, otherwise):
-                text = " ".join(
-                    [
-                        self.c(condition, inside=True),
-                        "?",
-                        self.c(then, inside=True),
-                        ":",
-                        self.c(otherwise, inside=True),
-                    ]
-                )
-            case All(tests):
-                return f"({' && '.join(test.text for test in tests)})"
-            case CallC(function, args):
-                return f"{function}({', '.join(self.c(a) for a in args)})"
-        return f"({text})" if inside else text
+    # --- expressions ---
+
+    def text(self, value: Value) -> str:
+        """An expression as text."""
+        return text_of(self.c(value))
+
+    def c(self, value: Value) -> C:
+        """An expression as C."""
+        match value:
+            case Const(number, t):
+                return literal_c(number, t)
+            case Index(index, t):
+                return CallC(f"({vector_type(t.name, 1)})", (Text(wide_index(index)),))
+            case Name(name):
+                return Text(name)
+            case Part(vector, first, width):
+                return Text(f"{vector.name}.s{'0123456789abcdef'[first : first + width]}")
+            case Cell():
+                return self.cell(value)
+            case Operate():
+                return self.operator(value)
+            case Splat(inner, width):
+                return self.splat(inner, width)
+            case Pack(lanes):
+                return CallC(f"({vector_type(value.type.name, len(lanes))})", self.each(lanes))
+            case Dot():
+                return CallC("dot", self.each(value.parts))
+            case Select(condition, then, otherwise):
+                return Ternary(condition_c(condition), self.c(then), self.c(otherwise))
+
+    def each(self, values: tuple[Value, ...]) -> tuple[C, ...]:
+        """Expressions as C."""
+        return tuple(map(self.c, values))
+
+    def cell(self, cell: Cell) -> C:
+        """What is in memory."""
+        memory, width = cell.memory, cell.width
+        if memory.space != "private":
+            place = element(memory, cell.index)
+            return (
+                Text(place)
+                if width == 1
+                else CallC(f"vload{width}", (Text("0"), Text(f"&{place}")))
+            )
+        held, index = self.widths[memory], int(cell.index)
+        if width == held:
+            return Text(self.register(memory, index // width))
+        if width == 1:
+            return Text(f"{self.register(memory, index // held)}.s{index % held:x}")
+        parts = ", ".join(self.register(memory, index + k) for k in range(width))
+        return Text(f"({vector_type(memory.scalar.name, width)})({parts})")
+
+    def splat(self, value: Value, width: int) -> C:
+        """A value in all lanes."""
+        return CallC(f"({vector_type(value.type.name, width)})", (self.c(value),))
+
+    def operator(self, value: Operate) -> C:
+        """An operator; where its operands are vectors, scalars are put into all lanes."""
+        op, args, width = value.op, value.args, value.width
+        if width == 1:
+            return operator_c(op, list(self.each(args)), args)
+        if op == "select" and args[0].width == 1:  # a condition that all lanes share
+            then, otherwise = (self.widened(a, width) for a in args[1:])
+            return Ternary(self.c(args[0]), then, otherwise)
+        narrow = op in INFIX and args[-1].type in FLOATS  # C makes vectors of these itself
+        widened = [self.c(a) if narrow else self.widened(a, width) for a in args]
+        return operator_c(op, widened, args, width)
+
+    def widened(self, value: Value, width: int) -> C:
+        """A value in all lanes, if it is not a vector."""
+        return self.c(value) if value.width == width else self.splat(value, width)
+
+
+def is_atom(value: Value) -> bool:
+    """Whether the C of a value is one word, or one place in memory."""
+    if isinstance(value, Cell):
+        return value.memory.space != "private" and value.width == 1
+    return isinstance(value, Const | Name | Part)
+
+
+def wide_index(index: Nat) -> str:
+    """An index as C, in 64 bits where it may pass 2^31."""
+    return index_c(index, wide=magnitude(index) > MAX_INT)
+
+
+def element(memory: Memory, index: Nat) -> str:
+    """An element of an array."""
+    return f"{memory.name}[{wide_index(index)}]"
+
+
+def condition_c(condition: Condition) -> C:
+    """A condition as C."""
+    match condition:
+        case All(tests):
+            return Text(f"({' && '.join(map(test_c, tests))})")
+        case Fails(inner):
+            return Prefix("!", condition_c(inner))
+        case Both(left, right):
+            return Infix("&&", condition_c(left), condition_c(right))
+
+
+def test_c(test: RangeTest) -> str:
+    """A range test as C."""
+    index = wide_index(test.index)
+    return f"{index} >= 0" if test.bound is None else f"{index} < {test.bound}"

@@ -12,8 +12,8 @@ import re
 
 from liftpy.ir.scalars import COMPARISONS, LOGICAL
 from liftpy.ir.types import BOOL, FLOATS, I8, INTEGERS, SCALAR_BYTES, SCALARS, ScalarType
+from liftpy.loops.tree import Const, Operate, Value
 from liftpy.opencl.c import C, CallC, Infix, Prefix, Ternary, Text, vector_type
-from liftpy.views.access import Apply, Constant, Term
 
 INFIX = {"+", "-", "*", "/", *COMPARISONS}
 #: The C of an operator by itself, where it is a call: for floats, and for integers.
@@ -50,13 +50,13 @@ def whole_c(value: int, t: ScalarType) -> str:
     return f"(char){text}" if t.name == "i8" else text
 
 
-def operator_c(op: str, args: list[C], terms: tuple[Term, ...], width: int = 1) -> C:
+def operator_c(op: str, args: list[C], values: tuple[Value, ...], width: int = 1) -> C:
     """An operator applied to operands whose C is given; `width` lanes at once."""
-    t = terms[-1].type
+    t = values[-1].type
     if op in SCALARS:
         return convert(args[0], t, SCALARS[op], width)
     if op == "select":
-        return Ternary(condition(args[0], terms[0], t, width), args[1], args[2])
+        return Ternary(condition(args[0], values[0], t, width), args[1], args[2])
     if op in LOGICAL:
         return logical(op, args, width)
     if op in COMPARISONS:
@@ -64,7 +64,7 @@ def operator_c(op: str, args: list[C], terms: tuple[Term, ...], width: int = 1) 
     if t in INTEGERS and op in WRAPPING:
         return wrapped(op, args, t, width)
     if op in {"/", "%"} and t in INTEGERS:
-        return divided(op, args, terms[1], vector_type(t.name, width))
+        return divided(op, args, values[1], vector_type(t.name, width))
     if op == "abs" and t in INTEGERS:  # OpenCL's abs gives an unsigned
         args, op = [args[0], wrapped("neg", args, t, width)], "max"
     if op in INFIX:
@@ -96,9 +96,9 @@ def wrapped(op: str, args: list[C], t: ScalarType, width: int) -> C:
     return CallC(back, (Infix(op, *map(bits, args)),))
 
 
-def divided(op: str, args: list[C], divisor: Term, kind: str) -> C:
+def divided(op: str, args: list[C], divisor: Value, kind: str) -> C:
     """A quotient or a rest of integers."""
-    if isinstance(divisor, Constant) and divisor.value not in {0, -1}:
+    if isinstance(divisor, Const) and divisor.value not in {0, -1}:
         plain = Infix(op, *args)
         return CallC("(char)", (plain,)) if kind == "char" else plain
     return CallC(f"{'quotient' if op == '/' else 'rest'}_{kind}", tuple(args))
@@ -121,18 +121,18 @@ def logical(op: str, args: list[C], width: int) -> C:
     return Infix({"and": "&", "or": "|"}[op], *args)
 
 
-def condition(c: C, term: Term, t: ScalarType, width: int) -> C:
+def condition(c: C, value: Value, t: ScalarType, width: int) -> C:
     """A truth value as the condition of a choice between values of type `t`.
 
     Lanes want a mask of lanes as wide as the values'. A comparison of such lanes is one.
     """
-    is_vector = not (isinstance(term, Constant) or width == 1)
+    is_vector = not (isinstance(value, Const) or width == 1)
     if not is_vector:
         return c
     if (
-        isinstance(term, Apply)
-        and term.op in COMPARISONS
-        and SCALAR_BYTES[term.args[0].type.name] == SCALAR_BYTES[t.name]
+        isinstance(value, Operate)
+        and value.op in COMPARISONS
+        and SCALAR_BYTES[value.args[0].type.name] == SCALAR_BYTES[t.name]
         and isinstance(c, Infix)
         and isinstance(c.left, CallC)
     ):

@@ -40,7 +40,7 @@ class Memory:
 class Load:
     """The scalar at an index of a memory; as a target, the place to store one.
 
-    `alias` tells apart the names under which one private memory is read (see opencl/emit.py).
+    `alias` tells apart the names under which one private memory is read (see loops/emit.py).
     """
 
     memory: Memory
@@ -185,10 +185,11 @@ class Lanes:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A constant variable of the code, or a lane of one."""
+    """A constant variable of the code, of `width` lanes, or a lane of one."""
 
     name: str
     type: ScalarType
+    width: int = 1
     lane: int | None = None
     parts: ClassVar[tuple[Term, ...]] = ()
     stable: ClassVar = True

@@ -15,7 +15,8 @@ from liftpy.constraints.collect import UNROLL_LIMIT, statements
 from liftpy.constraints.device import DEFAULT_DEVICE, PRIVATE_LIMIT
 from liftpy.explore.space import Space
 from liftpy.kernels.chain import chain
-from liftpy.opencl import generate
+from liftpy.loops import lower
+from liftpy.loops.passes import PASSES
 from liftpy.workloads import workloads
 from tests.constraints import faults
 
@@ -60,7 +61,7 @@ def test_the_text_of_what_is_drawn_has_the_sizes_that_were_estimated(name, monke
     """Bytes of registers as the memory figures say, statements as the condition counts them.
 
     A step that overwrites what it still reads is emitted with a second accumulator, `next`. The
-    condition counts one version of each loop; a loop has at most three (`liftpy.opencl.unswitch`).
+    condition counts one version of each loop; a loop has at most three (`liftpy.loops.unswitch`).
     """
     program = lp.workload(name)
     space = Space.of(program, DEFAULT_DEVICE, skeletons(program))
@@ -69,7 +70,7 @@ def test_the_text_of_what_is_drawn_has_the_sizes_that_were_estimated(name, monke
         texts = faults.kernels(module.source)
         measured = [faults.registers(text)[1] for text in texts]
         with monkeypatch.context() as patch:
-            patch.setattr(generate, "unswitched", lambda block: block)
+            patch.setattr(lower, "PASSES", {n: p for n, p in PASSES.items() if n != "unswitch"})
             plain = compile_candidate(candidate.skeleton, candidate.point)
         assert max(measured) == module.memory.private <= PRIVATE_LIMIT
         cut = chain(candidate.skeleton.program).kernels

@@ -17,7 +17,7 @@ from tests.errors.test_messages import TEXTS
 #: Places that make an error which no user can bring about, and why they stand there.
 UNREACHABLE = {
     "cli/arguments.py:python_module:2": "importlib has a loader for every name ending in .py",
-    "opencl/emit.py:Emitter.materialise:2": "kernels.launch refuses toLocal under mapLcl before",
+    "loops/emit.py:Emitter.materialise:2": "kernels.launch refuses toLocal under mapLcl before",
     "rewrite/match.py:Builder.build:1": "told to a rule's author; no rule of the catalogue has it",
     "rewrite/strategies/families.py:block_lengths:1": "`applies` has looked for the shape before",
     "rewrite/strategies/families.py:first_slide:1": "`applies` has looked for a slide before",

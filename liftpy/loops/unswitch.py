@@ -21,92 +21,38 @@ A loop with a barrier stays as it is: not all work-items might take the same way
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
 from liftpy.ir.nat import Nat, Var
-from liftpy.opencl.c import (
+from liftpy.loops.terms import at_all
+from liftpy.loops.together import decided_by
+from liftpy.loops.tree import (
     All,
-    Assign,
     Barrier,
     Block,
-    C,
-    CallC,
-    Declare,
-    Do,
     For,
     If,
-    Infix,
-    Prefix,
+    Let,
     RangeTest,
+    Select,
     Simple,
     Statement,
-    Ternary,
+    Store,
+    Value,
+    blocks_in,
+    rebuilt,
 )
-from liftpy.opencl.terms import at_all
 
 #: Tests of which something is known.
 Known: TypeAlias = frozenset[RangeTest]
 NOTHING: Known = frozenset()
 
 
-def stored_together(block: Block) -> Block:
-    """A block where stores in a row, each behind tests, are made at once where all of these hold.
-
-    if (all tests hold) { the stores } else { each behind its own }
-    """
-    made: list[Statement] = []
-    for tested, run in itertools.groupby(block.statements, lambda s: bool(_decided_by(s))):
-        statements = list(run)
-        if tested and len(statements) > 1:
-            stores, tests = _where_all_hold(statements)
-            made.append(If(All(strongest(tests)), Block(stores), Block(statements)))
-        else:
-            made += map(_together_inside, statements)
-    return Block(made)
-
-
-def _together_inside(s: Statement) -> Statement:
-    """`stored_together` in a loop."""
-    if not isinstance(s, For):
-        return s
-    return For(s.var, s.start, s.bound, s.step, stored_together(s.body))
-
-
-def _decided_by(s: Statement) -> tuple[RangeTest, ...]:
-    """The tests that a statement is behind."""
-    return s.condition.tests if isinstance(s, If) and isinstance(s.condition, All) else ()
-
-
-def _where_all_hold(statements: list[Statement]) -> tuple[list[Statement], list[RangeTest]]:
-    """What is done where all tests hold that statements are behind, and these tests."""
-    done: list[Statement] = []
-    tests: list[RangeTest] = []
-    for s in statements:
-        if isinstance(s, If) and _decided_by(s):
-            then, more = _where_all_hold(s.then.statements)
-            done += then
-            tests += [*_decided_by(s), *more]
-        else:
-            done.append(s)
-    return done, tests
-
-
-def strongest(tests: Iterable[RangeTest]) -> tuple[RangeTest, ...]:
-    """Tests without those that follow from another one that differs by a number."""
-    kept: dict[Nat, tuple[int, RangeTest]] = {}
-    for test in tests:
-        room = test.room
-        number = room.terms.get((), 0)
-        if room - number not in kept or number < kept[room - number][0]:
-            kept[room - number] = number, test
-    return tuple(test for _, test in kept.values())
-
-
 def unswitched(block: Block) -> Block:
     """A block whose loops have versions without guards."""
-    return Block([made for s in block.statements for made in _versions(s, outermost=True)])
+    return Block(tuple(made for s in block for made in _versions(s, outermost=True)))
 
 
 def _versions(s: Statement, *, outermost: bool) -> list[Statement]:
@@ -117,22 +63,21 @@ def _versions(s: Statement, *, outermost: bool) -> list[Statement]:
     if not tests:
         return [s]
     if known := _known(s, tests):
-        return [If(All(known), Block([_free(s, known)]), Block([s]))]
+        return [If(All(known), Block((_free(s, known),)), Block((s,)))]
     counters = counters_of(s)
     needed = {t: end for t in tests if (end := _always(t, counters)) is not None}
     made = s
     if any(_splits(inner) for inner in _loops(s.body)):
-        inside = [part for t in s.body.statements for part in _versions(t, outermost=False)]
-        made = For(s.var, s.start, s.bound, s.step, Block(inside))
+        inside = (part for t in s.body for part in _versions(t, outermost=False))
+        made = replace(s, body=Block(tuple(inside)))
         if not outermost or len(needed) < len(tests):
             return [made]
     elif passes := _passes(s, tests):
         return _apart(s, *passes)
     if not needed:
         return [made]
-    return [
-        If(All(tuple(dict.fromkeys(needed.values()))), Block([_free(s, needed)]), Block([made]))
-    ]
+    tested = All(tuple(dict.fromkeys(needed.values())))
+    return [If(tested, Block((_free(s, needed),)), Block((made,)))]
 
 
 def _splits(s: For) -> bool:
@@ -150,7 +95,7 @@ def _known(s: For, tests: Collection[RangeTest]) -> tuple[RangeTest, ...]:
 
 def _free(s: For, holding: Iterable[RangeTest]) -> For:
     """A loop where some tests hold."""
-    return For(s.var, s.start, s.bound, s.step, given(s.body, frozenset(holding)))
+    return replace(s, body=given(s.body, frozenset(holding)))
 
 
 def _passes(s: For, tests: Iterable[RangeTest]) -> tuple[int, int, list[RangeTest]] | None:
@@ -159,15 +104,17 @@ def _passes(s: For, tests: Iterable[RangeTest]) -> tuple[int, int, list[RangeTes
     With the tests that hold then: a test that depends on counters of inner loops as well holds if
     it does in all their passes.
     """
-    if s.start != "0" or s.step != "1":
+    if s.first != 0 or s.step != 1:
         return None
     inner = _inner_counters(s.body)
     own = {
-        t: end for t in tests if (end := _always(t, inner)) and set(end.index.names()) == {s.var}
+        t: end
+        for t in tests
+        if (end := _always(t, inner)) and set(end.index.names()) == {s.counter}
     }
-    low, high = 0, int(s.bound)
+    low, high = 0, s.bound
     for test in own.values():
-        line = _linear(test.room, s.var)
+        line = _linear(test.room, s.counter)
         if line is None or not line[1]:
             return None
         first, each = line  # it holds where first + each * i >= 0
@@ -181,8 +128,8 @@ def _passes(s: For, tests: Iterable[RangeTest]) -> tuple[int, int, list[RangeTes
 def _apart(s: For, low: int, high: int, own: list[RangeTest]) -> list[Statement]:
     """A loop in up to three: before, while, and after the tests of its counter hold."""
     free = _free(s, own)
-    parts = ((s, 0, low), (free, low, high), (s, high, int(s.bound)))
-    return [For(s.var, str(a), str(b), s.step, loop.body) for loop, a, b in parts if a < b]
+    parts = ((s, 0, low), (free, low, high), (s, high, s.bound))
+    return [replace(loop, first=a, bound=b) for loop, a, b in parts if a < b]
 
 
 def _linear(index: Nat, name: str) -> tuple[int, int] | None:
@@ -210,47 +157,34 @@ def _always(test: RangeTest, counters: Mapping[str, int]) -> RangeTest | None:
 
 def _loops(block: Block) -> Iterator[For]:
     """The loops directly in a block."""
-    return (s for s in block.statements if isinstance(s, For))
-
-
-def blocks_in(block: Block) -> Iterator[Block]:
-    """The blocks directly inside a block."""
-    for s in block.statements:
-        match s:
-            case For(body=body):
-                yield body
-            case If(_, then, otherwise):
-                yield then
-                yield otherwise
-            case _:
-                pass
+    return (s for s in block if isinstance(s, For))
 
 
 def counters_of(s: For) -> dict[str, int]:
     """The counters of a loop and of all in it, each with its bound."""
-    return {s.var: int(s.bound), **_inner_counters(s.body)}
+    return {s.counter: s.bound, **_inner_counters(s.body)}
 
 
 def _inner_counters(block: Block) -> dict[str, int]:
     """The counters of all loops in a block, each with its bound."""
-    found = {s.var: int(s.bound) for s in block.statements if isinstance(s, For)}
+    found = {s.counter: s.bound for s in block if isinstance(s, For)}
     for inner in blocks_in(block):
         found |= _inner_counters(inner)
     return found
 
 
 def _has_barrier(block: Block) -> bool:
-    here = any(isinstance(s, Barrier) for s in block.statements)
+    here = any(isinstance(s, Barrier) for s in block)
     return here or any(map(_has_barrier, blocks_in(block)))
 
 
 def _tests(block: Block) -> Iterator[RangeTest]:
     """The tests of all guarded values and stores."""
-    for s in block.statements:
+    for s in block:
         if isinstance(s, Simple):
             yield from s.tests
         else:
-            yield from _decided_by(s)
+            yield from decided_by(s)
     for inner in blocks_in(block):
         yield from _tests(inner)
 
@@ -258,64 +192,52 @@ def _tests(block: Block) -> Iterator[RangeTest]:
 def given(block: Block, holding: Known, failing: Known = NOTHING) -> Block:
     """A block where some tests hold and others fail."""
 
-    def value(c: C) -> C:
-        return _value_given(c, holding, failing)
+    def value(of: Value) -> Value:
+        return _value_given(of, holding, failing)
 
     def inner(b: Block) -> Block:
         return given(b, holding, failing)
 
     def statements(s: Statement) -> Iterator[Statement]:
         match s:
-            case Assign(target, stored, idle) if idle:
+            case Store(idle=idle) if idle:
                 if failing.isdisjoint(idle):
                     left = tuple(t for t in idle if t not in holding)
-                    if s.tests:
-                        target, stored = value(target), value(stored)
-                    yield Assign(target, stored, left)
+                    yield replace(s, value=value(s.value) if s.tests else s.value, idle=left)
             case Simple(tests=()):
                 yield s
-            case Declare(kind, name, held):
-                yield Declare(kind, name, value(held))
-            case Assign(target, stored):
-                yield Assign(value(target), value(stored))
-            case Do(done):
-                yield Do(value(done))
-            case For(var, start, bound, step, body):
-                yield For(var, start, bound, step, inner(body))
+            case Let(name, held):
+                yield Let(name, value(held))
+            case Store():
+                yield replace(s, value=value(s.value))
+            case For():
+                yield replace(s, body=inner(s.body))
             case If(All(tests), then, otherwise):
                 if not failing.isdisjoint(tests):
-                    yield from inner(otherwise).statements
+                    yield from inner(otherwise)
                 elif left := tuple(t for t in tests if t not in holding):
                     yield If(All(left), inner(then), inner(otherwise))
                 else:
-                    yield from inner(then).statements
+                    yield from inner(then)
             case If(condition, then, otherwise):
                 yield If(condition, inner(then), inner(otherwise))
             case Barrier():
                 yield s
 
-    return Block([made for s in block.statements for made in statements(s)])
+    return Block(tuple(made for s in block for made in statements(s)))
 
 
-def _value_given(c: C, holding: Known, failing: Known) -> C:
+def _value_given(value: Value, holding: Known, failing: Known) -> Value:
     """An expression where some tests hold and others fail."""
 
-    def part(of: C) -> C:
+    def part(of: Value) -> Value:
         return _value_given(of, holding, failing)
 
-    match c:
-        case Ternary(All(tests), then, otherwise):
+    match value:
+        case Select(All(tests), then, otherwise):
             if not failing.isdisjoint(tests):
                 return part(otherwise)
             left = tuple(t for t in tests if t not in holding)
-            return Ternary(All(left), part(then), part(otherwise)) if left else part(then)
-        case Ternary(condition, then, otherwise):
-            return Ternary(part(condition), part(then), part(otherwise))
-        case Infix(op, left, right):
-            return Infix(op, part(left), part(right))
-        case Prefix(op, arg):
-            return Prefix(op, part(arg))
-        case CallC(function, args):
-            return CallC(function, tuple(map(part, args)))
+            return Select(All(left), part(then), part(otherwise)) if left else part(then)
         case _:
-            return c
+            return rebuilt(value, part)

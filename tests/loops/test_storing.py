@@ -11,8 +11,8 @@ from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.draw import Space
 from liftpy.errors import LiftError
 from liftpy.ir.nat import Nat
-from liftpy.opencl.scopes import NotUniformError
-from liftpy.opencl.storing import Steps, Storing
+from liftpy.loops.scopes import NotUniformError
+from liftpy.loops.storing import Steps, Storing
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.workloads import workload
 from tests.fuzz.generator import make

@@ -21,20 +21,21 @@ from typing import NamedTuple, TypeAlias
 from liftpy.errors import InternalError
 from liftpy.ir.nat import ZERO, Nat, nat, var
 from liftpy.ir.pull import Pull
-from liftpy.opencl.c import All, Assign, Block, CallC, Do, If, Text, vector_type
-from liftpy.opencl.idle import Idle
-from liftpy.opencl.loops import Vector
-from liftpy.opencl.reading import Reading
-from liftpy.opencl.scopes import NotUniformError
-from liftpy.opencl.terms import (
+from liftpy.loops.carried import Vector
+from liftpy.loops.idle import Idle
+from liftpy.loops.reading import Reading, widened
+from liftpy.loops.scopes import NotUniformError
+from liftpy.loops.terms import (
     at_all,
     at_lane,
-    condition_c,
+    condition_of,
     guards,
     tests_of,
     where_fails,
 )
-from liftpy.opencl.trace import Access
+from liftpy.loops.trace import Access
+from liftpy.loops.tree import All, If, RangeTest
+from liftpy.loops.tree import Store as StoreCode
 from liftpy.views.access import Apply, Choice, Constant, FromIndex, Inside, Lanes, Load, Term
 
 
@@ -239,7 +240,7 @@ class Storing(Reading):
         if shared:
             with self.branch() as then:
                 self.put_store(store._replace(target=without(shared, target)))
-            self.put(If(condition_c(shared), then, Block()))
+            self.put(If(condition_of(shared), then.closed()))
             return
         ends = [at_all(t, lane, 0, width - 1) for c in conditions for t in tests_of(c)]
         tests = tuple(dict.fromkeys(end for end in ends if end is not None))
@@ -250,7 +251,7 @@ class Storing(Reading):
             self.put_store(store._replace(target=without(conditions, target)))
         with self.branch() as otherwise:
             self.put_lanes(store, where_fails(tests[0]) if len(tests) == 1 else {})
-        self.put(If(All(tests), then, otherwise))
+        self.put(If(All(tests), then.closed(), otherwise.closed()))
 
     def put_at(self, dest: Load, store: Store) -> None:
         """The statement of a store that has its place: none where a value stays where it is."""
@@ -260,8 +261,8 @@ class Storing(Reading):
                 self.check_alias(self.load_at(value, lane, k), 1)
         elif width == 1:
             self.share(value)
-            text = self.scalar(value)
-            self.put(Assign(self.place(dest, 1), text, self.idle.unchanged(dest, value)))
+            stored = self.scalar(value)
+            self.put(StoreCode(self.cell(dest, 1), stored, self.idle.unchanged(dest, value)))
             self.note_store(dest, 1)
         elif (first := self.start(dest.index, lane, width)) is not None:
             self.put_vector(dest, store, Load(dest.memory, first, dest.alias))
@@ -285,21 +286,14 @@ class Storing(Reading):
         """The statement of lanes that go to `dest` one after another, from `start`."""
         value, lane, width = store.term, store.lane, store.width
         self.share(value)
-        c, is_vector = self.vector(value, lane, width)
-        kind = vector_type(start.type.name, width)
-        whole = c if is_vector else CallC(f"({kind})", (c,))
+        whole = widened(self.vector(value, lane, width), width)
+        idle: tuple[RangeTest, ...] = ()
         if start.memory.space == "private":
             tests = self.idle.unchanged(dest, value)
             idle = tuple(t for t in tests if lane not in t.index.names())
-            self.put(Assign(self.place(start, width), whole, idle))
-        else:
-            pointer = Text(f"&{self.cell(start)}")
-            streamed = store.streamed and start.memory.space == "global"
-            if streamed and is_aligned(start.index, width):
-                call = CallC(f"stream_{kind}", (whole, pointer))
-            else:
-                call = CallC(f"vstore{width}", (whole, Text("0"), pointer))
-            self.put(Do(call))
+        streamed = store.streamed and start.memory.space == "global"
+        streamed = streamed and is_aligned(start.index, width)
+        self.put(StoreCode(self.cell(start, width), whole, idle, streamed))
         self.note_store(start, width)
 
     def note_store(self, dest: Load, width: int) -> None:

@@ -18,12 +18,12 @@ both accesses, but for the one of which the second is in a later pass, and those
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from liftpy.ir.constraint import Constraint, equal
 from liftpy.ir.nat import Nat, var
-from liftpy.opencl.c import Barrier
-from liftpy.opencl.trace import Access, Entered, Event, Left
+from liftpy.loops.trace import Access, Entered, Event, Left
+from liftpy.loops.tree import Barrier, Block, For, Statement
 from liftpy.semantics.smt import Collision, Side, Undecided, find_collision
 
 GROUP_IDS = ("wid0", "wid1", "wid2")
@@ -67,6 +67,32 @@ class Way:
 
     barriers: frozenset[int]
     again: Loop | None = None
+
+
+def with_needed_barriers(
+    block: Block, trace: Sequence[Event], local_size: tuple[int, int, int]
+) -> Block:
+    """A block without the barriers that no two work-items need; those that stay have a witness."""
+    places = [event for event in trace if isinstance(event, Barrier)]
+    kept = {
+        id(places[number]): Barrier(access.memory.name, witness)
+        for number, (access, witness) in needed_barriers(trace, local_size).items()
+    }
+
+    def among(b: Block) -> Block:
+        return Block(tuple(made for s in b for made in statements(s)))
+
+    def statements(s: Statement) -> Iterator[Statement]:
+        match s:
+            case Barrier():
+                if id(s) in kept:
+                    yield kept[id(s)]
+            case For(body=body):
+                yield replace(s, body=among(body))
+            case _:
+                yield s
+
+    return among(block) if places else block
 
 
 def needed_barriers(

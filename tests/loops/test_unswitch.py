@@ -13,24 +13,29 @@ import pytest
 from liftpy.compile import compile_program
 from liftpy.constraints.device import Device
 from liftpy.ir.nat import Nat, greatest, least, nat, var
-from liftpy.opencl.c import (
+from liftpy.ir.types import I32
+from liftpy.loops.skip import skipping
+from liftpy.loops.terms import in_a_row, where_fails
+from liftpy.loops.together import stored_together
+from liftpy.loops.tree import (
     All,
-    Assign,
     Block,
-    C,
-    Declare,
+    Cell,
+    Const,
     For,
     If,
+    Let,
+    Name,
     RangeTest,
+    Select,
     Statement,
-    Ternary,
-    Text,
+    Store,
+    Value,
 )
-from liftpy.opencl.idle import skipping
-from liftpy.opencl.terms import in_a_row, where_fails
-from liftpy.opencl.unswitch import stored_together, unswitched
+from liftpy.loops.unswitch import unswitched
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
+from liftpy.views.access import Memory
 from tests.compile.test_programs import agree, lowered
 
 XS, XSS = "xs: [13]f32", "xss: [5][16]f32"
@@ -99,32 +104,35 @@ def test_a_test_that_a_loop_does_not_change_stands_in_front_of_it() -> None:
 
 
 def value(
-    statements: list[Statement], at: dict[str, int], known: Mapping[str, str] = MappingProxyType({})
+    block: Block, at: dict[str, int], known: Mapping[str, float] = MappingProxyType({})
 ) -> list[str]:
-    """What a block assigns, in its order, but for what changes nothing: the trace of a C tree."""
+    """What a block stores, in its order, but for what changes nothing."""
     trace: list[str] = []
     names = dict(known)
 
-    def text(c: C) -> str:
-        match c:
-            case Ternary(condition, then, otherwise):
-                return text(then if holds(condition, at) else otherwise)
-            case Text(text=word):
-                return names[word] if word.startswith("v") else word
-        raise AssertionError(c)
+    def number(of: Value) -> float:
+        match of:
+            case Select(condition, then, otherwise):
+                return number(then if holds(condition, at) else otherwise)
+            case Name(name):
+                return names[name]
+            case Const(found):
+                return found
+            case _:
+                raise AssertionError(of)
 
-    for s in statements:
+    for s in block:
         match s:
-            case For(name, start, bound, step, body):
-                for k in range(at[start] if start in at else int(start), int(bound), int(step)):
-                    trace += value(body.statements, {**at, name: k}, names)
+            case For(name, first, bound, step, body):
+                for k in range(at[first] if isinstance(first, str) else first, bound, step):
+                    trace += value(body, {**at, name: k}, names)
             case If(condition, then, otherwise):
-                trace += value((then if holds(condition, at) else otherwise).statements, at, names)
-            case Declare(_, name, held):
-                names[name] = text(held)
-            case Assign(_, held, idle):
+                trace += value(then if holds(condition, at) else otherwise, at, names)
+            case Let(name, held):
+                names[name] = number(held)
+            case Store(_, held, idle):
                 if holds(All(idle), at):
-                    trace.append(f"{sorted(at.items())} {text(held)}")
+                    trace.append(f"{sorted(at.items())} {number(held)}")
             case _:
                 raise AssertionError(s)
     return trace
@@ -141,8 +149,16 @@ def holds_at(test: RangeTest, at: dict[str, int]) -> bool:
     return index >= 0 if test.bound is None else index < test.bound
 
 
-def guarded(rng: random.Random, counters: dict[str, Nat], number: int) -> Assign:
-    """An assignment of a guarded value; where some of the tests fail, it may change nothing."""
+OTHERWISE, LANES = Const(-1, I32), Const(-2, I32)
+
+
+def stored(held: Value, idle: tuple[RangeTest, ...] = ()) -> Store:
+    """A store somewhere."""
+    return Store(Cell(Memory("y", "private", I32, 1), nat(0)), held, idle)
+
+
+def choice(rng: random.Random, counters: dict[str, Nat], number: int) -> tuple[All, Select]:
+    """A guarded value, and what guards it."""
     tests: list[RangeTest] = []
     for _ in range(rng.randint(1, 3)):
         parts = [rng.choice([-2, -1, 0, 0, 1, 3]) * c for c in counters.values()]
@@ -150,58 +166,59 @@ def guarded(rng: random.Random, counters: dict[str, Nat], number: int) -> Assign
         if counters and rng.random() < 0.2:  # a counter in two places
             index = index + rng.choice(list(counters.values())) // 2
         tests.append(RangeTest(index, rng.choice([None, rng.randint(-1, 8)])))
-    value = Ternary(All(tuple(tests)), Text(f"then{number}"), Text("otherwise"))
-    return Assign(Text("y"), value, tuple(t for t in tests if rng.random() < 0.6))
+    condition = All(tuple(tests))
+    return condition, Select(condition, Const(number, I32), OTHERWISE)
+
+
+def guarded(rng: random.Random, counters: dict[str, Nat], number: int) -> Store:
+    """A store of a guarded value; where some of the tests fail, it may change nothing."""
+    condition, held = choice(rng, counters, number)
+    return stored(held, tuple(t for t in condition.tests if rng.random() < 0.6))
 
 
 def held(rng: random.Random, counters: dict[str, Nat], number: int) -> list[Statement]:
-    """A guarded value in a variable, and what is assigned from it."""
+    """A guarded value in a variable, and what is stored of it."""
     first, last = guarded(rng, counters, number), guarded(rng, counters, number + 20)
-    value, tests = first.value, (*first.idle, *last.idle[:1])
-    return [Declare("int", f"v{number}", value), Assign(Text("y"), Text(f"v{number}"), tests), last]
+    let = Let(f"v{number}", first.value)
+    return [let, stored(Name(f"v{number}", I32), (*first.idle, *last.idle[:1])), last]
 
 
 def stores(rng: random.Random, counters: dict[str, Nat], number: int) -> list[Statement]:
     """Stores in a row, some of them behind tests of their places."""
     made: list[Statement] = []
     for k in range(rng.randint(1, 3)):
-        condition = guarded(rng, counters, number).value.condition
-        inner = Block([Assign(Text("z"), Text(f"stored{number}.{k}"))])
-        other = Block([Assign(Text("z"), Text("lanes"))] if rng.random() < 0.3 else [])
+        condition, _ = choice(rng, counters, number)
+        inner = Block((stored(Const(100 * number + k, I32)),))
+        other = Block((stored(LANES),)) if rng.random() < 0.3 else Block()
         nested = If(condition, inner, other)
         if rng.random() < 0.3:
-            nested = If(guarded(rng, counters, number).value.condition, Block([nested]), Block())
+            nested = If(choice(rng, counters, number)[0], Block((nested,)))
         made.append(nested)
     return made
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_versions_make_the_same_assignments_in_the_same_order(seed: int) -> None:
+def test_versions_make_the_same_stores_in_the_same_order(seed: int) -> None:
     rng = random.Random(seed)
     lengths = [rng.randint(1, 5) for _ in range(rng.randint(1, 3))]
-    counters: dict[str, Nat] = {}
-    body = Block()
-    outer = body
-    for depth, length in enumerate(lengths):
-        counters[f"i{depth}"] = var(f"i{depth}", 0, length - 1)
-        inner = Block()
-        start, step = rng.choice([("0", "1"), ("0", "1"), ("gid0", "4")])
-        body.statements.append(For(f"i{depth}", start, str(length), step, inner))
-        if rng.random() < 0.4:
-            body.statements.append(guarded(rng, dict(list(counters.items())[:depth]), 10 + depth))
-        body = inner
-    body.statements += [guarded(rng, counters, k) for k in range(rng.randint(1, 2))]
-    body.statements += held(rng, counters, 5)
+    counters = {f"i{depth}": var(f"i{depth}", 0, n - 1) for depth, n in enumerate(lengths)}
+    inside: list[Statement] = [guarded(rng, counters, k) for k in range(rng.randint(1, 2))]
+    inside += held(rng, counters, 5)
     if rng.random() < 0.5:
-        body.statements += stores(rng, counters, 2)
-    outer.statements += stores(rng, {}, 3)
-    versions = unswitched(stored_together(outer))
+        inside += stores(rng, counters, 2)
+    for depth, length in reversed(list(enumerate(lengths))):
+        first, step = rng.choice([(0, 1), (0, 1), ("gid0", 4)])
+        inside = [For(f"i{depth}", first, length, step, Block(tuple(inside)))]
+        if rng.random() < 0.4:
+            inside.append(guarded(rng, dict(list(counters.items())[:depth]), 10 + depth))
+    whole = Block((*inside, *stores(rng, {}, 3)))
+    versions = unswitched(stored_together(whole))
     for gid0 in range(4):
         at = {"gid0": gid0}
-        wanted = value(outer.statements, at)
-        assert value(versions.statements, at) == wanted
-        assert value(skipping(versions).statements, at) == wanted
-        assert value(skipping(outer).statements, at) == wanted
+        wanted = value(whole, at)
+        assert value(versions, at) == wanted
+        assert value(skipping(versions), at) == wanted
+        assert value(skipping(whole), at) == wanted
 
 
 @pytest.mark.parametrize("each", [-3, -2, -1, 1, 2, 3])

@@ -1,4 +1,4 @@
-"""Scalar terms of views: what they depend on, one lane of them, and their conditions as C."""
+"""Scalar terms of views: what they depend on, one lane of them, and their conditions."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from functools import lru_cache
 
 from liftpy.ir.nat import Atom, Extreme, Nat, Remainder, Var, atom, nat, product, var
 from liftpy.ir.types import ScalarType
-from liftpy.opencl.c import C_TYPES, All, C, CallC, RangeTest, Text
-from liftpy.opencl.indices import MAX_INT, index_c, magnitude
-from liftpy.opencl.scalars import literal_c
+from liftpy.loops.tree import All, Const, Index, Name, Part, RangeTest, Value
 from liftpy.views.access import (
     AccessReader,
     Apply,
@@ -75,7 +73,7 @@ def guards(term: Choice) -> tuple[list[Inside], Term, Term]:
     return conditions, then, term.otherwise
 
 
-def condition_c(conditions: list[Inside]) -> C:
+def condition_of(conditions: list[Inside]) -> All:
     """Range tests, all of which must hold."""
     return All(tuple(dict.fromkeys(test for c in conditions for test in tests_of(c))))
 
@@ -170,16 +168,11 @@ def _unbent(a: Atom, lane: str, width: int, tests: dict[RangeTest, None]) -> Nat
     return value
 
 
-def number_c(index: Nat, t: ScalarType) -> C:
+def number(index: Nat, t: ScalarType) -> Value:
     """An index as a number."""
-    if index.constant is not None:
-        return literal_c(index.constant, t)
-    text = index_c(index, wide=magnitude(index) > MAX_INT)
-    return CallC(f"({C_TYPES[t.name]})", (Text(text),))
+    return Index(index, t) if index.constant is None else Const(index.constant, t)
 
 
-def lanes_c(vector: Text, start: int, stop: int, width: int) -> C:
+def part_of(vector: Name, start: int, stop: int) -> Value:
     """Some lanes of a vector variable."""
-    if stop - start == width:
-        return vector
-    return Text(f"{vector.text}.s{'0123456789abcdef'[start:stop]}")
+    return vector if stop - start == vector.width else Part(vector, start, stop - start)

@@ -18,10 +18,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from liftpy.opencl.c import Barrier, Block, C, Declare, Infix, Prefix, Ternary, Text, vector_type
-from liftpy.opencl.scalars import literal_c
-from liftpy.opencl.terms import condition_c, repeated
-from liftpy.opencl.trace import Entered, Event, Left
+from liftpy.loops.terms import condition_of, repeated
+from liftpy.loops.trace import Entered, Event, Left
+from liftpy.loops.tree import (
+    Barrier,
+    Block,
+    Both,
+    Condition,
+    Const,
+    Fails,
+    Let,
+    Name,
+    Select,
+    Statement,
+    Value,
+)
 from liftpy.views.access import Inside, Term
 
 MOST_STATEMENTS = 10_000
@@ -36,16 +47,28 @@ class NotUniformError(Exception):
     """A step of a loop does more than to store (Note [One step for all]); it never leaves there."""
 
 
+@dataclass(slots=True)
+class Open:
+    """A block that is being made. `loads` has what is held in which of its variables."""
+
+    statements: list[Statement] = field(default_factory=list)
+    loads: dict[object, Value] = field(default_factory=dict)
+
+    def closed(self) -> Block:
+        """The block as it is now."""
+        return Block(tuple(self.statements))
+
+
 @dataclass
 class Scopes:
     """The open blocks, and the variables that are declared in them."""
 
     counters: dict[str, int] = field(init=False, default_factory=dict)
-    blocks: list[Block] = field(init=False, default_factory=lambda: [Block()])
+    blocks: list[Open] = field(init=False, default_factory=lambda: [Open()])
     trace: list[Event] = field(init=False, default_factory=list)
     depths: dict[str, int] = field(init=False, default_factory=dict)
     shared: set[Term] = field(init=False, default_factory=set)
-    guard: tuple[C, ...] = field(init=False, default=())
+    guard: tuple[Condition, ...] = field(init=False, default=())
     stores: int = field(init=False, default=0)
     step: list[Any] | None = field(init=False, default=None)  # what a step does that is read once
     emitted: int = field(init=False, default=0)
@@ -63,11 +86,11 @@ class Scopes:
         return f"{stem}{number}"
 
     @property
-    def block(self) -> Block:
+    def block(self) -> Open:
         """The innermost open block."""
         return self.blocks[-1]
 
-    def put(self, statement: Any) -> None:
+    def put(self, statement: Statement) -> None:
         """Append a statement."""
         self.emitted += 1
         if self.emitted > MOST_STATEMENTS:
@@ -82,7 +105,7 @@ class Scopes:
     def open(self, loop: Entered) -> None:
         """Begin the block of a loop."""
         self.depths[loop.counter] = len(self.blocks)
-        self.blocks.append(Block())
+        self.blocks.append(Open())
         self.trace.append(loop)
 
     def end(self) -> Block:
@@ -94,9 +117,7 @@ class Scopes:
 
     def close(self) -> Block:
         """End the innermost block."""
-        block = self.blocks.pop()
-        block.loads.clear()
-        return block
+        return self.blocks.pop().closed()
 
     def wait(self) -> None:
         """A place for a barrier."""
@@ -105,9 +126,9 @@ class Scopes:
         self.trace.append(barrier)
 
     @contextmanager
-    def branch(self) -> Generator[Block]:
+    def branch(self) -> Generator[Open]:
         """The block of a branch: what is declared in it is not known outside."""
-        block = Block()
+        block = Open()
         self.blocks.append(block)
         try:
             yield block
@@ -116,14 +137,14 @@ class Scopes:
 
     # --- variables ---
 
-    def declare(self, kind: str, c: C) -> Text:
+    def declare(self, value: Value) -> Name:
         """A new variable, in the innermost block."""
         name = self.fresh("v")
         self.depths[name] = len(self.blocks) - 1
-        self.put(Declare(kind, name, c))
-        return Text(name)
+        self.put(Let(name, value))
+        return Name(name, value.type, value.width)
 
-    def find(self, key: object) -> C | None:
+    def find(self, key: object) -> Value | None:
         """The variable that already holds a value, if there is one."""
         for block in reversed(self.blocks):
             found = block.loads.get(key)
@@ -131,32 +152,31 @@ class Scopes:
                 return found
         return None
 
-    def named(self, key: object, compute: Callable[[], C], kind: str) -> C:
+    def named(self, key: object, compute: Callable[[], Value]) -> Value:
         """The variable that holds a value, declared at its first use."""
         found = self.find(key)
         if found is None:
-            found = self.block.loads[key] = self.declare(kind, compute())
+            found = self.block.loads[key] = self.declare(compute())
         return found
 
     def share(self, term: Term) -> None:
         """Note what of a term is to be held in variables: what it mentions more than once."""
         self.shared |= repeated(term)
 
-    def held(self, term: Term, width: int, compute: Callable[[], C]) -> C:
-        """A term's C, or the variable that holds it; of `width` lanes."""
+    def held(self, term: Term, width: int, compute: Callable[[], Value]) -> Value:
+        """A term's value, or the variable that holds it; of `width` lanes."""
         if term not in self.shared:
             return compute()
-        kind = vector_type(term.type.name, width)
         if not term.stable:
             key = (term, width, self.stores)
             if key not in self.block.loads:
-                self.block.loads[key] = self.declare(kind, compute())
+                self.block.loads[key] = self.declare(compute())
             return self.block.loads[key]
         key = term if width == 1 else (term, width)
         found = self.find(key)
         if found is None:
             with self.at(max((self.depths.get(n, 0) for n in term.names), default=0)):
-                found = self.named(key, compute, kind)
+                found = self.named(key, compute)
         return found
 
     @contextmanager
@@ -174,23 +194,23 @@ class Scopes:
     @contextmanager
     def behind(self, conditions: list[Inside], *, holds: bool) -> Generator[None]:
         """Where conditions hold, or where not all of them do."""
-        before, condition = self.guard, condition_c(conditions)
-        self.guard = (*before, condition if holds else Prefix("!", condition))
+        before, condition = self.guard, condition_of(conditions)
+        self.guard = (*before, condition if holds else Fails(condition))
         try:
             yield
         finally:
             self.guard = before
 
-    def held_behind(self, term: Term, compute: Callable[[], C]) -> C:
+    def held_behind(self, term: Term, compute: Callable[[], Value]) -> Value:
         """`held`, a scalar, where the conditions of now hold (Note [Behind a condition])."""
         if term not in self.shared or not self.guard:
             return compute()
         found = self.find(term)
         if found is not None:
             return found
-        condition = functools.reduce(lambda a, b: Infix("&&", a, b), self.guard)
+        condition = functools.reduce(Both, self.guard)
         key = (term, self.guard, None if term.stable else self.stores)
         if key not in self.block.loads:
-            value = Ternary(condition, compute(), literal_c(0, term.type))
-            self.block.loads[key] = self.declare(vector_type(term.type.name, 1), value)
+            value = Select(condition, compute(), Const(0, term.type))
+            self.block.loads[key] = self.declare(value)
         return self.block.loads[key]

@@ -1,6 +1,6 @@
 """Loops that carry values from step to step in registers: scans, iterations, rotating windows.
 
-See Note [Accumulators in place] in `liftpy.opencl.emit` for the accumulators.
+See Note [Accumulators in place] in `liftpy.loops.emit` for the accumulators.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from liftpy.primitives.map import array_of
 from liftpy.views.access import Choice, Constant, Load, Memory, memory_view
 
 if TYPE_CHECKING:
-    from liftpy.opencl.emit import Emitter, Env
+    from liftpy.loops.emit import Emitter, Env
 
 #: Code that leaves step `k`'s accumulator, of which the value before is known, in a place.
 Step: TypeAlias = Callable[[Nat, Value, Value], None]

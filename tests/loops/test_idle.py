@@ -12,13 +12,13 @@ from liftpy.compile import compile_program
 from liftpy.constraints.device import Device
 from liftpy.ir.nat import nat, var
 from liftpy.ir.types import FLOATS, I32, INTEGERS, ScalarType, integer_range
-from liftpy.opencl.idle import COMMUTATIVE, KEEPS_ZERO, NEUTRAL, Idle, neutral
+from liftpy.loops.idle import COMMUTATIVE, KEEPS_ZERO, NEUTRAL, Idle, neutral
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.operations import DTYPES, OPERATIONS, convert
 from liftpy.views.access import AccessReader, Apply, Choice, Constant, Load, Memory, Term
 from tests.compile.test_programs import agree, lowered
-from tests.opencl.test_unswitch import holds_at
+from tests.loops.test_unswitch import holds_at
 
 NUMBERS = np.random.default_rng(5)
 

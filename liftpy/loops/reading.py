@@ -1,7 +1,7 @@
-"""Terms of views as C: what is read, from which memory, under which conditions, in how many lanes.
+"""Terms of views as values of the loop IR: from which memory, behind which conditions, in lanes.
 
-The emitter (opencl/emit.py) decides what is computed where; here a scalar or a vector becomes an
-expression, and what it mentions more than once a variable (opencl/scopes.py).
+The emitter (loops/emit.py) decides what is computed where; here a scalar or a vector becomes an
+value, and what it mentions more than once a variable (loops/scopes.py).
 """
 
 from __future__ import annotations
@@ -13,24 +13,35 @@ from dataclasses import dataclass, field
 from liftpy.errors import InternalError, TypeRefused
 from liftpy.ir.nat import Nat, var
 from liftpy.ir.pull import Value
-from liftpy.ir.types import FLOATS
-from liftpy.opencl.c import All, C, CallC, Infix, Private, Ternary, Text, vector_type
-from liftpy.opencl.indices import MAX_INT, index_c, magnitude
-from liftpy.opencl.loops import HazardError
-from liftpy.opencl.scalars import INFIX, literal_c, operator_c
-from liftpy.opencl.scopes import Scopes
-from liftpy.opencl.terms import (
+from liftpy.ir.types import F32
+from liftpy.loops.carried import HazardError
+from liftpy.loops.scopes import Scopes
+from liftpy.loops.terms import (
     at_all,
     at_lane,
-    condition_c,
+    condition_of,
     guards,
     in_a_row,
-    lanes_c,
-    number_c,
+    number,
+    part_of,
     repeated,
     tests_of,
 )
-from liftpy.opencl.trace import Access
+from liftpy.loops.trace import Access
+from liftpy.loops.tree import (
+    All,
+    Cell,
+    Condition,
+    Const,
+    Dot,
+    Name,
+    Operate,
+    Pack,
+    Part,
+    Select,
+    Splat,
+)
+from liftpy.loops.tree import Value as Code
 from liftpy.views.access import (
     AccessReader,
     Apply,
@@ -79,30 +90,23 @@ class Reading(Scopes):
         self.only_now("a variable")
         self.share(term)
         self.shared.add(term)
-        c = self.scalar(term)
-        if not isinstance(c, Text):
-            message = f"{c} is no variable"
+        held = self.scalar(term)
+        if not isinstance(held, Name):
+            message = f"{held} is no variable"
             raise InternalError(message)
-        return Variable(c.text, term.type)
+        return Variable(held.name, term.type)
 
     # --- places and scalars ---
 
-    def place(self, dest: Load, width: int) -> C:
-        """A memory cell as something to assign to or read."""
-        if dest.memory.space == "private":
-            if dest.index.constant is None:
-                raise UnrollError(dest.index.names())
-            return Private(dest.memory, dest.index.constant, width)
-        return Text(self.cell(dest))
-
-    def cell(self, place: Load) -> str:
-        """A memory cell as C; its index is computed in 64 bits where it may pass 2^31."""
-        open_lanes = sorted(n for n in place.index.names() if n.startswith(("store", "lane")))
-        if open_lanes:
+    def cell(self, place: Load, width: int) -> Cell:
+        """Memory cells to store in or to load."""
+        if place.memory.space == "private":
+            if place.index.constant is None:
+                raise UnrollError(place.index.names())
+        elif any(n.startswith(("store", "lane")) for n in place.index.names()):
             message = "a function of vector lanes needs a stored value: store it with toPrivate"
             raise TypeRefused(message)
-        index = index_c(place.index, wide=magnitude(place.index) > MAX_INT)
-        return f"{place.memory.name}[{index}]"
+        return Cell(place.memory, place.index, width)
 
     def check_alias(self, load: Load, width: int) -> None:
         """Refuse to read an accumulator under an old name, or after it was overwritten."""
@@ -118,41 +122,40 @@ class Reading(Scopes):
         ):
             raise HazardError(load.memory)
 
-    def scalar(self, term: Term) -> C:
-        """A scalar term as C."""
+    def scalar(self, term: Term) -> Code:
+        """A scalar term."""
         match term:
             case Load():
                 self.check_alias(term, 1)
-                return self.loaded(term, lambda: self.place(term, 1), 1)
+                return self.loaded(term, lambda: self.cell(term, 1), 1)
             case Constant(value, t):
-                return literal_c(value, t)
+                return Const(value, t)
             case FromIndex(index, t):
-                return number_c(index, t)
-            case Apply(op, args, _):
+                return number(index, t)
+            case Apply(op, args, t):
                 return self.held(
-                    term, 1, lambda: operator_c(op, [self.scalar(a) for a in args], args)
+                    term, 1, lambda: Operate(op, tuple(self.scalar(a) for a in args), t)
                 )
             case Choice() if term.stable and term not in self.shared:
-                return self.named(
-                    term, lambda: self.unconditional(term), vector_type(term.type.name, 1)
-                )
+                return self.named(term, lambda: self.unconditional(term))
             case Choice():
                 return self.held(term, 1, lambda: self.unconditional(term))
             case Lanes():
                 return self.held(term, 1, lambda: self.fold_lanes(term))
-            case Variable(name, _, lane):
-                return Text(name if lane is None else f"{name}.s{lane:x}")
+            case Variable(name, t, width, lane):
+                held = Name(name, t, width)
+                return held if lane is None else Part(held, lane)
 
-    def unconditional(self, term: Term) -> C:
+    def unconditional(self, term: Term) -> Code:
         """A term behind a condition: nothing of it may be moved in front."""
         if isinstance(term, Load):
             self.check_alias(term, 1)
             self.trace.append(Access(term.memory, term.index, 1, store=False))
-            return self.place(term, 1)
+            return self.cell(term, 1)
         match term:
-            case Apply(op, args, _):
+            case Apply(op, args, t):
                 return self.held_behind(
-                    term, lambda: operator_c(op, [self.unconditional(a) for a in args], args)
+                    term, lambda: Operate(op, tuple(self.unconditional(a) for a in args), t)
                 )
             case Choice():
                 return self.held_behind(term, lambda: self.chosen(term))
@@ -162,23 +165,21 @@ class Reading(Scopes):
             case _:
                 return self.scalar(term)
 
-    def chosen(self, term: Choice) -> C:
+    def chosen(self, term: Choice) -> Code:
         """One of two scalars."""
         conditions, then, otherwise = guards(term)
         with self.behind(conditions, holds=True):
             inner = self.unconditional(then)
         with self.behind(conditions, holds=False):
             other = self.unconditional(otherwise)
-        return Ternary(condition_c(conditions), inner, other)
+        return Select(condition_of(conditions), inner, other)
 
-    def loaded(self, load: Load, compute: Callable[[], C], width: int) -> C:
+    def loaded(self, load: Load, compute: Callable[[], Code], width: int) -> Code:
         """A load; from memory that the kernel only reads, each address is loaded once per block."""
         self.trace.append(Access(load.memory, load.index, width, store=False))
         if load.memory.space == "private" or load.memory.writable:
             return compute()
-        return self.named(
-            (load.memory.name, load.index, width), compute, vector_type(load.type.name, width)
-        )
+        return self.named((load.memory.name, load.index, width), compute)
 
     # --- vectors ---
 
@@ -190,46 +191,33 @@ class Reading(Scopes):
             self.starts[key] = first if moving == var(lane, 0, width - 1) else None
         return self.starts[key]
 
-    def vector(self, term: Term, lane: str, width: int) -> tuple[C, bool]:
-        """A term over all lanes as C, and whether that is a vector; else every lane equals it."""
+    def vector(self, term: Term, lane: str, width: int) -> Code:
+        """A term over all lanes: a vector, or a scalar that every lane equals."""
         if lane not in term.names:
-            return self.scalar(term), False
+            return self.scalar(term)
         if isinstance(term, Choice):
-            return self.chosen_lanes(term, lane, width), True
+            return self.chosen_lanes(term, lane, width)
         if not isinstance(term, Apply):
-            return self.lanes_of(term, lane, width), True
-        return self.held(term, width, lambda: self.applied(term, lane, width)), True
+            return self.lanes_of(term, lane, width)
+        return self.held(term, width, lambda: self.applied(term, lane, width))
 
-    def applied(self, term: Apply, lane: str, width: int) -> C:
+    def applied(self, term: Apply, lane: str, width: int) -> Code:
         """An operator applied to all lanes."""
-        op, args = term.op, term.args
-        parts = [self.vector(a, lane, width) for a in args]
-        kinds = [vector_type(a.type.name, width) for a in args]
-        if op == "select" and not parts[0][1]:  # a condition that all lanes share
-            then, otherwise = (
-                c if is_vector else CallC(f"({kind})", (c,))
-                for (c, is_vector), kind in zip(parts[1:], kinds[1:], strict=True)
-            )
-            return Ternary(parts[0][0], then, otherwise)
-        narrow = op in INFIX and args[-1].type in FLOATS  # C makes vectors of these itself
-        widened = [
-            c if is_vector or narrow else CallC(f"({kind})", (c,))
-            for (c, is_vector), kind in zip(parts, kinds, strict=True)
-        ]
-        return operator_c(op, widened, args, width)
+        args = tuple(self.vector(a, lane, width) for a in term.args)
+        return Operate(term.op, args, term.type, width)
 
-    def chosen_lanes(self, term: Choice, lane: str, width: int) -> C:
+    def chosen_lanes(self, term: Choice, lane: str, width: int) -> Code:
         """A guarded vector, in a variable if it may be: others with these lanes are the same."""
 
-        def compute() -> C:
-            return self.vector_unconditional(term, lane, width)[0]
+        def compute() -> Code:
+            return self.vector_unconditional(term, lane, width)
 
         if not term.stable:
             return compute()
         key = ("choice", *(at_lane(self.read, term, lane, k) for k in range(width)))
-        return self.named(key, compute, vector_type(term.type.name, width))
+        return self.named(key, compute)
 
-    def lanes_of(self, term: Term, lane: str, width: int) -> C:
+    def lanes_of(self, term: Term, lane: str, width: int) -> Code:
         """All lanes of a load or of an index."""
         if isinstance(term, Lanes):
             message = "a reduceVec cannot be inside a mapVec: store its result first"
@@ -239,23 +227,18 @@ class Reading(Scopes):
             start = Load(term.memory, first, term.alias)
             self.check_alias(start, width)
             if term.memory.space == "private":
-                return self.place(start, width)
-            return self.loaded(start, lambda: self.run_of(start, width), width)
-        kind = vector_type(term.type.name, width)
+                return self.cell(start, width)
+            return self.loaded(start, lambda: self.cell(start, width), width)
         row = self.row(term, (), lane, width) if term.stable else None
         if row is None:
             lanes = (self.scalar(at_lane(self.read, term, lane, k)) for k in range(width))
-            return CallC(f"({kind})", tuple(lanes))
-        each = CallC(f"({kind})", tuple(self.lanes_behind(term, lane, width)))
-        return self.named(("row", term, width), lambda: Ternary(*row, each), kind)
-
-    def run_of(self, start: Load, width: int) -> C:
-        """A load of `width` scalars in a row."""
-        return CallC(f"vload{width}", (Text("0"), Text(f"&{self.cell(start)}")))
+            return Pack(tuple(lanes))
+        each = Pack(tuple(self.lanes_behind(term, lane, width)))
+        return self.named(("row", term, width), lambda: Select(*row, each))
 
     def row(
         self, term: Term, conditions: Sequence[Inside], lane: str, width: int
-    ) -> tuple[C, C] | None:
+    ) -> tuple[Condition, Code] | None:
         """A load of all lanes behind conditions as one, and the tests for that, if it can be one.
 
         The tests are those of the lanes at the ends: where they fail, lanes are read one by one.
@@ -269,45 +252,43 @@ class Reading(Scopes):
         first, tests = found
         start = Load(term.memory, first)
         self.trace.append(Access(term.memory, first, width, store=False))
-        whole = self.run_of(start, width)
+        whole = self.cell(start, width)
         needed = (*(end for end in ends if end is not None), *tests)
         return All(tuple(dict.fromkeys(needed))), whole
 
-    def vector_unconditional(self, term: Term, lane: str, width: int) -> tuple[C, bool]:
-        """A vector behind a condition: one ternary where all lanes share it, else lane by lane."""
+    def vector_unconditional(self, term: Term, lane: str, width: int) -> Code:
+        """A vector behind a condition: one choice where all lanes share it, else lane by lane."""
         if lane not in term.names:
-            return self.unconditional(term), False
-        kind = vector_type(term.type.name, width)
+            return self.unconditional(term)
         if isinstance(term, Choice):
             conditions, then, otherwise = guards(term)
             if not any(lane in c.index.names() for c in conditions):
 
-                def part(t: Term, *, holds: bool) -> C:
+                def part(t: Term, *, holds: bool) -> Code:
                     with self.behind(conditions, holds=holds):
-                        c, is_vector = self.vector_unconditional(t, lane, width)
-                    return c if is_vector else CallC(f"({kind})", (c,))
+                        return widened(self.vector_unconditional(t, lane, width), width)
 
                 inner, other = part(then, holds=True), part(otherwise, holds=False)
-                return Ternary(condition_c(conditions), inner, other), True
+                return Select(condition_of(conditions), inner, other)
             row = self.row(then, conditions, lane, width)
             if row is not None:
-                each = CallC(f"({kind})", tuple(self.lanes_behind(term, lane, width)))
-                return Ternary(*row, each), True
+                each = Pack(tuple(self.lanes_behind(term, lane, width)))
+                return Select(*row, each)
         if isinstance(term, Load) and term.memory.space != "private":
             start = self.start(term.index, lane, width)
             if start is not None:
                 self.trace.append(Access(term.memory, start, width, store=False))
-                return self.run_of(Load(term.memory, start), width), True
-        return CallC(f"({kind})", tuple(self.lanes_behind(term, lane, width))), True
+                return self.cell(Load(term.memory, start), width)
+        return Pack(tuple(self.lanes_behind(term, lane, width)))
 
-    def lanes_behind(self, term: Term, lane: str, width: int) -> Iterator[C]:
+    def lanes_behind(self, term: Term, lane: str, width: int) -> Iterator[Code]:
         """Lanes behind a condition, each by itself."""
         for k in range(width):
             one = at_lane(self.read, term, lane, k)
             self.share(one)
             yield self.unconditional(one)
 
-    def fold_lanes(self, term: Lanes) -> C:
+    def fold_lanes(self, term: Lanes) -> Code:
         """A fold over lanes: `dot` for a sum of products of up to four lanes, else lane by lane."""
         if term.width == 1:
             return self.scalar(term.step(term.init, at_lane(self.read, term.vector, term.lane, 0)))
@@ -316,16 +297,16 @@ class Reading(Scopes):
         factors = product.args if isinstance(product, Apply) and product.op == "*" else ()
         if factors and term.type.name == "f32" and self.adds(term):
             vectors = [self.whole(a, term.lane, term.width) for a in factors]
-            parts: list[C] = [] if zero else [self.scalar(term.init)]
+            parts: list[Code] = [] if zero else [self.scalar(term.init)]
             for start in range(0, term.width, 4):
                 stop = min(start + 4, term.width)
-                part = CallC("dot", tuple(lanes_c(v, start, stop, term.width) for v in vectors))
-                parts.append(part)
-            return functools.reduce(lambda total, part: Infix("+", total, part), parts)
-        name = self.whole(term.vector, term.lane, term.width).text
+                left, right = (part_of(v, start, stop) for v in vectors)
+                parts.append(Dot(left, right))
+            return functools.reduce(lambda total, part: Operate("+", (total, part), F32), parts)
+        vector = self.whole(term.vector, term.lane, term.width)
         result = term.init
         for k in range(term.width):
-            result = term.step(result, Variable(name, term.vector.type, k))
+            result = term.step(result, Variable(vector.name, vector.type, vector.width, k))
             if repeated(result):  # nested, the steps would be deeper than Python goes
                 result = self.variable(result)
         return self.scalar(result)
@@ -334,15 +315,17 @@ class Reading(Scopes):
         """Whether a fold over lanes is a sum; all steps of a loop have one function for it."""
         found = self.sums.get(term.step)
         if found is None:
-            probe = Variable("probe", term.type, 0), Variable("probe", term.vector.type, 1)
+            probe = Variable("probe", term.type, 2, 0), Variable("probe", term.vector.type, 2, 1)
             adds = term.step(*probe) is self.read.operate("+", probe)
             found = self.sums[term.step] = adds
         return found
 
-    def whole(self, term: Term, lane: str, width: int) -> Text:
+    def whole(self, term: Term, lane: str, width: int) -> Name:
         """A vector in a variable, so that its lanes can be named."""
-        c, is_vector = self.vector(term, lane, width)
-        if isinstance(c, Text) and is_vector:
-            return c
-        kind = vector_type(term.type.name, width)
-        return self.declare(kind, c if is_vector else CallC(f"({kind})", (c,)))
+        made = widened(self.vector(term, lane, width), width)
+        return made if isinstance(made, Name) else self.declare(made)
+
+
+def widened(value: Code, width: int) -> Code:
+    """A value in all lanes."""
+    return value if value.width == width else Splat(value, width)

@@ -21,7 +21,7 @@ elements by their index.
 Note [Values with a name]. A function's body is emitted where its arguments are known, so a scalar
 that it uses more than once is computed there, and the body sees a variable. In a view nothing can
 be computed before it is read, perhaps behind a condition: there the term is noted, and held in a
-variable where it is read (`liftpy.opencl.scopes`).
+variable where it is read (`liftpy.loops.scopes`).
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ from liftpy.ir.types import ScalarType, TupleType, Type, VectorType
 from liftpy.ir.uses import Component, Uses
 from liftpy.ir.walk import children
 from liftpy.kernels.chain import Kernel
-from liftpy.opencl import loops
-from liftpy.opencl.c import For
-from liftpy.opencl.loops import Vector, anywhere, memories_of, vectors
-from liftpy.opencl.reading import UnrollError
-from liftpy.opencl.storing import Storing
-from liftpy.opencl.trace import Entered
+from liftpy.loops import carried
+from liftpy.loops.carried import Vector, anywhere, memories_of, vectors
+from liftpy.loops.reading import UnrollError
+from liftpy.loops.storing import Storing
+from liftpy.loops.trace import Entered
+from liftpy.loops.tree import For
 from liftpy.primitives import (
     LAYOUTS,
     Concat,
@@ -158,7 +158,7 @@ class Emitter(Storing):
     local_size: tuple[int, int, int]
     privates: list[Memory] = field(default_factory=list)
     locals: list[Memory] = field(default_factory=list)
-    ids: dict[str, str] = field(default_factory=dict)
+    ids: set[str] = field(default_factory=set)
     uneven: int = 0
     views: dict[tuple[int, ...], tuple[Expr, list[Value], Value]] = field(default_factory=dict)
     traits: dict[int, Traits] = field(default_factory=dict)
@@ -392,16 +392,16 @@ class Emitter(Storing):
                     lambda i: self.generate(
                         fun.f.body, {**env, **self.computed(fun.f, source[i])}, dest[i]
                     ),
-                    unroll=loops.is_private(dest),
+                    unroll=carried.is_private(dest),
                 )
             case FunCall(ReduceSeq() | ReduceSeqUnroll() as fun, (init, xs)):
                 self.reduce(fun, init, xs, expr.type, env, dest)
             case FunCall(ScanSeq() as fun, (init, xs)):
-                loops.scan(self, fun, init, xs, env, dest)
+                carried.scan(self, fun, init, xs, env, dest)
             case FunCall(IterateSeq() as fun, (x,)):
-                loops.iterate(self, fun, x, env, dest)
+                carried.iterate(self, fun, x, env, dest)
             case FunCall(SlideSeq() as fun, (xs,)):
-                loops.slide(self, fun, xs, env, dest)
+                carried.slide(self, fun, xs, env, dest)
             case FunCall(Lambda() as f, args):
                 values = [self.view(a, env) for a in args]
                 self.generate(f.body, {**env, **self.computed(f, *values)}, dest)
@@ -452,7 +452,7 @@ class Emitter(Storing):
                     self.sequential(
                         int(dest.length),
                         lambda i: self.copy(value[i], dest[i]),
-                        unroll=loops.is_private(dest),
+                        unroll=carried.is_private(dest),
                     )
             case tuple():
                 for k, part in enumerate(dest):
@@ -492,39 +492,31 @@ class Emitter(Storing):
         """A map's loop: over ids where it is parallel, unrolled if private memory asks for it."""
         match fun:
             case MapGlb():
-                self.parallel(
-                    f"gid{fun.dim}",
-                    f"get_global_id({fun.dim})",
-                    self.global_size[fun.dim],
-                    length,
-                    body,
-                )
+                self.parallel(f"gid{fun.dim}", self.global_size[fun.dim], length, body)
             case MapWrg():
                 groups = self.global_size[fun.dim] // self.local_size[fun.dim]
-                self.parallel(f"wid{fun.dim}", f"get_group_id({fun.dim})", groups, length, body)
+                self.parallel(f"wid{fun.dim}", groups, length, body)
             case MapLcl():
                 size = self.local_size[fun.dim]
                 even = length % size == 0
                 self.uneven += not even
                 try:
-                    self.parallel(f"lid{fun.dim}", f"get_local_id({fun.dim})", size, length, body)
+                    self.parallel(f"lid{fun.dim}", size, length, body)
                 finally:
                     self.uneven -= not even
             case _:
                 self.sequential(length, body, unroll=unroll or isinstance(fun, MapSeqUnroll))
 
-    def parallel(
-        self, name: str, call: str, launched: int, length: int, body: Callable[[Nat], None]
-    ) -> None:
+    def parallel(self, name: str, launched: int, length: int, body: Callable[[Nat], None]) -> None:
         """The loop over ids; none where the launch covers the extent."""
-        self.ids[name] = call
+        self.ids.add(name)
         if launched == length:
             body(var(name, 0, length - 1) if length > 1 else ZERO)
             return
         counter = self.fresh("i")
         self.open(Entered(counter, name, length, launched))
         body(var(counter, 0, length - 1))
-        self.put(For(counter, name, str(length), str(launched), self.end()))
+        self.put(For(counter, name, length, launched, self.end()))
 
     def sequential(self, length: int, body: Callable[[Nat], None], *, unroll: bool = False) -> None:
         """A loop of one work-item."""
@@ -544,7 +536,7 @@ class Emitter(Storing):
             else:
                 inner = self.end()
                 if inner.statements:
-                    self.put(For(counter, "0", str(length), "1", inner))
+                    self.put(For(counter, 0, length, 1, inner))
                 return
         self.unrolled(length, body, where_needed=not unroll)
 
@@ -552,14 +544,14 @@ class Emitter(Storing):
         self, fun: ReduceSeq | ReduceSeqUnroll, init: Expr, xs: Expr, t: Type, env: Env, dest: Value
     ) -> None:
         """A fold into private memory: into `dest` where that is private."""
-        if not loops.is_private(dest):
+        if not carried.is_private(dest):
             value = memory_view(self.fresh("acc"), t, self.new_private)
             self.reduce(fun, init, xs, t, env, value)
             self.copy(vectors(t, value), dest)
             return
         self.generate(init, env, dest)
         source = self.view(xs, env)
-        loops.accumulate(
+        carried.accumulate(
             self,
             dest,
             t,

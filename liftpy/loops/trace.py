@@ -1,7 +1,7 @@
 """What a kernel does in the order of its text, as far as memory that work-items share is concerned.
 
 A trace is a list of accesses, of places where the work-items of a group may wait for each other,
-and of the loops around them. Barriers are decided on it (opencl/barriers.py).
+and of the loops around them. Barriers are decided on it (loops/barriers.py).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from liftpy.ir.nat import Nat
-from liftpy.opencl.c import Barrier
+from liftpy.loops.tree import Barrier
 from liftpy.views.access import Memory
 
 

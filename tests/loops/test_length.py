@@ -8,7 +8,7 @@ import pytest
 
 from liftpy.compile import compile_program
 from liftpy.errors import TypeRefused
-from liftpy.opencl.scopes import MOST_STATEMENTS
+from liftpy.loops.scopes import MOST_STATEMENTS
 from liftpy.primitives.text import parse
 
 MILLION = 10**6

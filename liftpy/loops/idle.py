@@ -1,0 +1,117 @@
+"""Which tests, where they fail, make an assignment change nothing.
+
+A fold over a padded array takes in, for each place outside, what stands there: a sum of products
+adds 0 times something. Such a step changes nothing, by the laws of its operators: 0 is neutral to
+`+` and absorbing to `*`, and -inf neutral to `max`. (Floats count as real numbers here, as in the
+rules: 0 times NaN is left out as well, and -inf beside NaN.) A store knows the tests of which each,
+where it fails, makes it change nothing; `liftpy.loops.skip` leaves it out.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from liftpy.ir.types import FLOATS, INTEGERS, SCALARS, ScalarType, integer_range
+from liftpy.loops.terms import tests_of
+from liftpy.loops.tree import RangeTest
+from liftpy.views.access import Apply, Choice, Constant, Load, Term
+
+NEUTRAL: dict[str, float] = {"+": 0, "-": 0, "*": 1, "max": -math.inf, "min": math.inf}
+"""What an operator has no effect with, as its right operand."""
+
+COMMUTATIVE = frozenset({"+", "*", "max", "min"})
+KEEPS_ZERO = frozenset({"neg", "abs", "sqrt", "floor", "ceil", *SCALARS})
+"""Operators that give 0 for 0."""
+
+
+def neutral(op: str, t: ScalarType) -> float | None:
+    """The neutral right operand of an operator on a type; None if there is none."""
+    value = NEUTRAL.get(op)
+    if value is None or t in FLOATS or math.isfinite(value):
+        return value
+    if t not in INTEGERS:
+        return None
+    low, high = integer_range(t)
+    return low if value < 0 else high
+
+
+#: A set in the order of its making.
+Tests: TypeAlias = dict[RangeTest, None]
+
+
+@dataclass
+class Idle:
+    """Where terms change nothing. A term may be a part of many: what was found is kept."""
+
+    equals: dict[tuple[Term, float], Tests] = field(default_factory=dict)
+
+    def unchanged(self, place: Load, value: Term) -> tuple[RangeTest, ...]:
+        """The tests of which each, where it fails, makes a value what its place holds already."""
+        return tuple(self._unchanged(place, value, {}) or ())
+
+    def _unchanged(self, place: Load, value: Term, found: dict[Term, Tests | None]) -> Tests | None:
+        """As `unchanged`; None for a value that always is what its place holds."""
+        if value not in found:
+            found[value] = self._find_unchanged(place, value, found)
+        return found[value]
+
+    def _find_unchanged(
+        self, place: Load, value: Term, found: dict[Term, Tests | None]
+    ) -> Tests | None:
+        match value:
+            case Load():
+                return None if (value.memory, value.index) == (place.memory, place.index) else {}
+            case Choice(condition, then, otherwise):
+                inner = self._unchanged(place, then, found)
+                outer = self._unchanged(place, otherwise, found)
+                if outer is None and inner is not None:
+                    return dict.fromkeys(tests_of(condition)) | inner
+                return of_all(inner, outer)
+            case Apply(op, (left, right), t) if (unit := neutral(op, t)) is not None:
+                tests: Tests = {}
+                for one, other in ((left, right), (right, left)):
+                    equal = self.equal(other, unit)
+                    if equal and (one is left or op in COMMUTATIVE):
+                        tests |= of_all(self._unchanged(place, one, found), equal) or {}
+                return tests
+            case _:
+                return {}
+
+    def equal(self, term: Term, number: float) -> Tests:
+        """The tests of which each, where it fails, makes a term this number."""
+        if not term.parts:
+            return {}
+        key = term, number
+        if key not in self.equals:
+            self.equals[key] = self._find_equal(term, number)
+        return self.equals[key]
+
+    def _find_equal(self, term: Term, number: float) -> Tests:
+        match term:
+            case Choice(condition, then, Constant(value)) if value == number:
+                return dict.fromkeys(tests_of(condition)) | self.equal(then, number)
+            case Choice(_, then, otherwise):
+                return _both(self.equal(then, number), self.equal(otherwise, number))
+            case Apply("*", (left, right)) if number == 0:
+                return self.equal(left, number) | self.equal(right, number)
+            case Apply("+" | "-", (left, right)) if number == 0:
+                return _both(self.equal(left, number), self.equal(right, number))
+            case Apply("min" | "max", (left, right)):
+                return _both(self.equal(left, number), self.equal(right, number))
+            case Apply(op, (arg,)) if number == 0 and op in KEEPS_ZERO:
+                return self.equal(arg, number)
+            case _:
+                return {}
+
+
+def _both(left: Tests, right: Tests) -> Tests:
+    return {t: None for t in left if t in right}
+
+
+def of_all(left: Tests | None, right: Tests | None) -> Tests | None:
+    """The tests in both; None stands for every test."""
+    if left is None or right is None:
+        return right if left is None else left
+    return _both(left, right)

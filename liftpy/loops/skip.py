@@ -1,0 +1,153 @@
+"""What changes nothing is not done.
+
+A store knows the tests of which each, where it fails, makes it change nothing
+(`liftpy.loops.idle`). So in front of a loop
+
+    if (tests) { the loop, where they hold }
+
+where its other passes would do nothing. And where a loop has a version for when one or two tests
+hold, those for when one fails leave out the stores that it makes idle: at a border that goes
+through a block of accumulators, those outside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from liftpy.loops.idle import Tests, of_all
+from liftpy.loops.together import strongest
+from liftpy.loops.tree import (
+    All,
+    Barrier,
+    Block,
+    For,
+    If,
+    Let,
+    RangeTest,
+    Simple,
+    Statement,
+    Store,
+    blocks_in,
+    tests_in,
+)
+from liftpy.loops.unswitch import counters_of, given
+
+FEW = 2
+"""Tests of a branch whose ways of failing are told apart: each makes the code longer."""
+
+
+def skipping(block: Block) -> Block:
+    """A block without what changes nothing, as far as tests in front of loops tell."""
+    return Block(tuple(made for s in block for made in _skipping(s)))
+
+
+def _skipping(s: Statement) -> list[Statement]:
+    match s:
+        case For(body=body):
+            counters = counters_of(s)
+            idle = [t for t in _idle(body) or () if counters.keys().isdisjoint(t.index.names())]
+            inside = replace(s, body=skipping(given(body, frozenset(idle))))
+            return [If(All(strongest(idle)), Block((inside,)))] if idle else [inside]
+        case If(All(tests), then, otherwise):
+            return [_where_some_fail(tests, skipping(then), skipping(otherwise))]
+        case _:
+            return [s]
+
+
+def _where_some_fail(tests: tuple[RangeTest, ...], then: Block, otherwise: Block) -> If:
+    """A branch, with what is otherwise for each way in which one or two tests fail."""
+
+    def failing(*some: RangeTest) -> Block:
+        holding = frozenset(tests) - set(some)
+        return _doing(given(otherwise, holding, frozenset(some)))
+
+    nowhere = _idle(otherwise)
+    if nowhere is None or nowhere.keys() >= set(tests):
+        return If(All(tests), then)
+    idle = [t for t in tests if t in _mentioned(otherwise)]
+    if len(tests) == 1 and idle:
+        otherwise = failing(*tests)
+    if len(tests) == FEW and idle:
+        first, second = tests
+        not_first = failing(first)
+        if _may_both_fail(first, second):
+            not_first = Block((If(All((second,)), not_first, failing(first, second)),))
+        otherwise = Block((If(All((first,)), failing(second), not_first),))
+    return If(All(tests), then, otherwise)
+
+
+def _may_both_fail(first: RangeTest, second: RangeTest) -> bool:
+    """Whether two tests may fail together: what they have room for is below 0 then, twice."""
+    least = (first.room + second.room).bounds[0]
+    return least is None or least <= -2
+
+
+def _doing(block: Block) -> Block:
+    """A block without variables that nobody reads, and without loops and branches of nothing."""
+    kept: list[Statement] = []
+    read: set[str] = set()
+    for s in reversed(block.statements):
+        done = s
+        if isinstance(s, For):
+            done = replace(s, body=_doing(s.body))
+            if not done.body:
+                continue
+        if isinstance(s, If):
+            done = If(s.condition, _doing(s.then), _doing(s.otherwise))
+            if not (done.then or done.otherwise):
+                continue
+        if isinstance(done, Let) and done.name not in read:
+            continue
+        read |= names_in(done)
+        kept.append(done)
+    return Block(tuple(kept[::-1]))
+
+
+def names_in(s: Statement) -> set[str]:
+    """The names that a statement mentions."""
+    if isinstance(s, Simple):
+        return set(s.names)
+    tests = tests_in(s.condition) if isinstance(s, If) else ()
+    names = {name for test in tests for name in test.index.names()}
+    inner = (names_in(part) for block in blocks_in(Block((s,))) for part in block)
+    return names.union(*inner)
+
+
+def _idle(block: Block) -> Tests | None:
+    """The tests of which each, where it fails, makes a block change nothing; None: it never does.
+
+    Declarations do nothing that is seen outside.
+    """
+    found: Tests | None = None
+    for s in block:
+        match s:
+            case Let():
+                continue
+            case Store(idle=idle):
+                here: Tests | None = dict.fromkeys(idle)
+            case For(body=body):
+                here = _idle(body)
+            case If(All(tests), then, otherwise):
+                here = _idle(then)
+                here = None if here is None else dict.fromkeys(tests) | here
+                here = of_all(here, _idle(otherwise))
+            case If() | Barrier():
+                here = {}
+        found = of_all(found, here)
+    return found
+
+
+def _mentioned(block: Block) -> Tests:
+    """The tests that make some assignment of a block idle."""
+    found: Tests = {}
+    for s in block:
+        match s:
+            case Store(idle=idle):
+                found |= dict.fromkeys(idle)
+            case For(body=body):
+                found |= _mentioned(body)
+            case If(_, then, otherwise):
+                found |= _mentioned(then) | _mentioned(otherwise)
+            case Let() | Barrier():
+                pass
+    return found

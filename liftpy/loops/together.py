@@ -1,0 +1,63 @@
+"""Stores in a row, each behind tests, are made at once where all of these hold.
+
+if (all tests hold) { the stores } else { each behind its own }
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import replace
+
+from liftpy.ir.nat import Nat
+from liftpy.loops.tree import All, Block, For, If, RangeTest, Statement
+
+
+def stored_together(block: Block) -> Block:
+    """A block whose stores are made together; see the module."""
+    made: list[Statement] = []
+    for tested, run in itertools.groupby(block, lambda s: bool(decided_by(s))):
+        statements = list(run)
+        if tested and len(statements) > 1:
+            stores, tests = _where_all_hold(statements)
+            made.append(If(All(strongest(tests)), Block(tuple(stores)), Block(tuple(statements))))
+        else:
+            made += map(_together_inside, statements)
+    return Block(tuple(made))
+
+
+def _together_inside(s: Statement) -> Statement:
+    """`stored_together` in a loop."""
+    if not isinstance(s, For):
+        return s
+    return replace(s, body=stored_together(s.body))
+
+
+def decided_by(s: Statement) -> tuple[RangeTest, ...]:
+    """The tests that a statement is behind."""
+    return s.condition.tests if isinstance(s, If) and isinstance(s.condition, All) else ()
+
+
+def _where_all_hold(statements: Iterable[Statement]) -> tuple[list[Statement], list[RangeTest]]:
+    """What is done where all tests hold that statements are behind, and these tests."""
+    done: list[Statement] = []
+    tests: list[RangeTest] = []
+    for s in statements:
+        if isinstance(s, If) and decided_by(s):
+            then, more = _where_all_hold(s.then)
+            done += then
+            tests += [*decided_by(s), *more]
+        else:
+            done.append(s)
+    return done, tests
+
+
+def strongest(tests: Iterable[RangeTest]) -> tuple[RangeTest, ...]:
+    """Tests without those that follow from another one that differs by a number."""
+    kept: dict[Nat, tuple[int, RangeTest]] = {}
+    for test in tests:
+        room = test.room
+        number = room.terms.get((), 0)
+        if room - number not in kept or number < kept[room - number][0]:
+            kept[room - number] = number, test
+    return tuple(test for _, test in kept.values())

@@ -1,0 +1,398 @@
+"""The loop IR: the typed tree of a kernel's loops, variables, loads and stores.
+
+An expression has a scalar type and a width: 1, or the lanes of a vector. An index is a natural over
+the counters of loops and the ids of the launch, each of which knows its range. Nothing of OpenCL C
+is in it: `liftpy.opencl.printer` writes it as C.
+
+A node is never changed: a pass gives a new tree, which shares what it leaves as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+from liftpy.ir.lazy import lazy
+from liftpy.ir.nat import Nat
+from liftpy.ir.types import F32, ScalarType
+from liftpy.views.access import Memory
+
+# --- expressions ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A literal."""
+
+    value: float | bool
+    type: ScalarType
+    width: ClassVar = 1
+    parts: ClassVar[tuple[Value, ...]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index as a number of a type."""
+
+    index: Nat
+    type: ScalarType
+    width: ClassVar = 1
+    parts: ClassVar[tuple[Value, ...]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A variable that a `Let` declares."""
+
+    name: str
+    type: ScalarType
+    width: int = 1
+    parts: ClassVar[tuple[Value, ...]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`width` lanes of a vector variable, from lane `first`."""
+
+    vector: Name
+    first: int
+    width: int = 1
+    parts: ClassVar[tuple[Value, ...]] = ()
+
+    @property
+    def type(self) -> ScalarType:
+        """The scalar type."""
+        return self.vector.type
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """`width` scalars of a memory in a row: what is loaded, or where something is stored.
+
+    The index of a private memory is a number: it has no addresses.
+    """
+
+    memory: Memory
+    index: Nat
+    width: int = 1
+    parts: ClassVar[tuple[Value, ...]] = ()
+
+    @property
+    def type(self) -> ScalarType:
+        """The scalar type."""
+        return self.memory.scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Operate:
+    """A scalar operator applied, lane by lane.
+
+    An operand of one lane beside others is the same for all. `type` is that of the result.
+    """
+
+    op: str
+    args: tuple[Value, ...]
+    type: ScalarType
+    width: int = 1
+
+    @property
+    def parts(self) -> tuple[Value, ...]:
+        """The expressions that it is made of."""
+        return self.args
+
+
+@dataclass(frozen=True, slots=True)
+class Splat:
+    """A scalar in each of `width` lanes."""
+
+    value: Value
+    width: int
+
+    @property
+    def type(self) -> ScalarType:
+        """The scalar type."""
+        return self.value.type
+
+    @property
+    def parts(self) -> tuple[Value, ...]:
+        """As of an operator."""
+        return (self.value,)
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """Scalars as the lanes of a vector."""
+
+    lanes: tuple[Value, ...]
+
+    @property
+    def type(self) -> ScalarType:
+        """The scalar type."""
+        return self.lanes[0].type
+
+    @property
+    def width(self) -> int:
+        """The number of lanes."""
+        return len(self.lanes)
+
+    @property
+    def parts(self) -> tuple[Value, ...]:
+        """As of an operator."""
+        return self.lanes
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """The sum of the products of the lanes of two vectors of f32."""
+
+    left: Value
+    right: Value
+    type: ClassVar[ScalarType] = F32
+    width: ClassVar = 1
+
+    @property
+    def parts(self) -> tuple[Value, ...]:
+        """As of an operator."""
+        return self.left, self.right
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """`then` where a condition holds, else `otherwise`: only the one of them is computed."""
+
+    condition: Condition
+    then: Value
+    otherwise: Value
+
+    @property
+    def type(self) -> ScalarType:
+        """The scalar type."""
+        return self.then.type
+
+    @property
+    def width(self) -> int:
+        """The number of lanes."""
+        return self.then.width
+
+    @property
+    def parts(self) -> tuple[Value, ...]:
+        """As of an operator."""
+        return self.then, self.otherwise
+
+
+Value: TypeAlias = Const | Index | Name | Part | Cell | Operate | Splat | Pack | Dot | Select
+
+
+# --- conditions -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RangeTest:
+    """`index >= 0`; with a bound, `index < bound`."""
+
+    index: Nat
+    bound: int | None = None
+
+    @property
+    def room(self) -> Nat:
+        """What is 0 or more where the test holds."""
+        return self.index if self.bound is None else self.bound - 1 - self.index
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """Range tests, all of which must hold."""
+
+    tests: tuple[RangeTest, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fails:
+    """Where one of some range tests does not hold."""
+
+    tests: All
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """Where two conditions hold."""
+
+    left: Condition
+    right: Condition
+
+
+Condition: TypeAlias = All | Fails | Both
+"""What decides a guard; its parts are range tests."""
+
+
+def tests_in(condition: Condition) -> Iterator[RangeTest]:
+    """The range tests that a condition is made of."""
+    match condition:
+        case All(tests):
+            yield from tests
+        case Fails(inner):
+            yield from inner.tests
+        case Both(left, right):
+            yield from tests_in(left)
+            yield from tests_in(right)
+
+
+def names_of(value: Value) -> Iterator[str]:
+    """The variables, counters and ids that an expression mentions."""
+    match value:
+        case Index(index) | Cell(_, index):
+            yield from index.names()
+        case Name(name):
+            yield name
+        case Part(vector):
+            yield vector.name
+        case Select(condition):
+            for test in tests_in(condition):
+                yield from test.index.names()
+        case _:
+            pass
+    for part in value.parts:
+        yield from names_of(part)
+
+
+def guards(value: Value) -> Iterator[RangeTest]:
+    """The tests of all guarded values in an expression that all tests decide."""
+    if isinstance(value, Select) and isinstance(value.condition, All):
+        yield from value.condition.tests
+    for part in value.parts:
+        if part.parts:
+            yield from guards(part)
+
+
+def rebuilt(value: Value, change: Callable[[Value], Value]) -> Value:
+    """An expression whose parts are changed."""
+    match value:
+        case Operate(op, args, t, width):
+            return Operate(op, tuple(map(change, args)), t, width)
+        case Splat(inner, width):
+            return Splat(change(inner), width)
+        case Pack(lanes):
+            return Pack(tuple(map(change, lanes)))
+        case Dot(left, right):
+            return Dot(change(left), change(right))
+        case Select(condition, then, otherwise):
+            return Select(condition, change(then), change(otherwise))
+        case _:
+            return value
+
+
+# --- statements -----------------------------------------------------------------------------------
+
+
+class Simple:
+    """A statement without statements inside."""
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """Its expressions."""
+        raise NotImplementedError
+
+    @lazy
+    def names(self) -> frozenset[str]:
+        """The names that it mentions."""
+        return frozenset(name for value in self.values for name in names_of(value))
+
+    @lazy
+    def tests(self) -> tuple[RangeTest, ...]:
+        """The tests of its guarded values."""
+        return tuple(test for value in self.values if value.parts for test in guards(value))
+
+
+@dataclass(frozen=True)
+class Let(Simple):
+    """A constant variable, to the end of its block."""
+
+    name: str
+    value: Value
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        return (self.value,)
+
+
+@dataclass(frozen=True)
+class Store(Simple):
+    """A store, which changes nothing where one of the tests `idle` fails.
+
+    A streamed one passes the caches by.
+    """
+
+    cell: Cell
+    value: Value
+    idle: tuple[RangeTest, ...] = ()
+    streamed: bool = False
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        return self.cell, self.value
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Barrier:
+    """All work-items of the group meet; `memory` is the local one that makes it necessary."""
+
+    memory: str = ""
+    witness: str = ""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Statements in order."""
+
+    statements: tuple[Statement, ...] = ()
+
+    def __iter__(self) -> Iterator[Statement]:
+        return iter(self.statements)
+
+    def __bool__(self) -> bool:
+        return bool(self.statements)
+
+
+@dataclass(frozen=True)
+class For:
+    """The passes of a counter from `first` to below `bound` in steps of `step`.
+
+    `first` is an id where the loop is over ids, else a number.
+    """
+
+    counter: str
+    first: str | int
+    bound: int
+    step: int
+    body: Block
+
+
+@dataclass(frozen=True)
+class If:
+    """One of two blocks."""
+
+    condition: Condition
+    then: Block
+    otherwise: Block = Block()
+
+
+Statement: TypeAlias = Let | Store | Barrier | For | If
+
+
+def blocks_in(block: Block) -> Iterator[Block]:
+    """The blocks directly inside a block."""
+    for s in block:
+        match s:
+            case For(body=body):
+                yield body
+            case If(_, then, otherwise):
+                yield then
+                yield otherwise
+            case _:
+                pass
+
+
+def length_of(block: Block) -> int:
+    """How many statements a block has, those inside of others too."""
+    return len(block.statements) + sum(map(length_of, blocks_in(block)))
