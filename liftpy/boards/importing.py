@@ -240,7 +240,8 @@ def _placed(store: Store, results: Results, taken: list[Taken]) -> Iterator[Take
                     results.path,
                     row.line,
                     f"candidate {candidate.key} already has an outcome in {store.path} "
-                    f"({old.outcome}: {old.reason.splitlines()[0]}). Name another FILE",
+                    f"({old.outcome}: {old.reason.splitlines()[0]}). Name another FILE, such as "
+                    "board.db; it is created if it does not exist",
                 )
             yield replace(each, candidate=replace(candidate, ordinal=old.ordinal))
             continue

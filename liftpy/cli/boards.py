@@ -95,7 +95,7 @@ def export(  # noqa: PLR0913  as many options as there are to choose candidates
         )
         return
     say(f"{report.candidates_text(len(bundle.candidates))} of {bundle.identity.program}: {output}")
-    note(f"on the board: cd {output.name} && make run; then: liftpy import FILE results.csv")
+    note(f"on the board: cd {output.name} && make run; then: liftpy import BOARD.db results.csv")
 
 
 def of_program(
@@ -144,6 +144,7 @@ def import_(
     """Imports the output of a board into a campaign: all rows of it, or none.
 
     FILE is created if it does not exist; else it must be a campaign of this program on that device.
+    It is not the file that candidates were exported from: there they have their outcomes.
     """
     found = import_results(file, read_results(results, partial=partial))
     if json:

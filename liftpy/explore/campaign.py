@@ -37,6 +37,7 @@ class Campaign:
         return f"<Campaign of {self.identity.program} in {self.path}: {found}>"
 
     @classmethod
+    @entry("lp.Campaign.read")
     def read(cls, path: Path | str) -> Campaign:
         """The campaign in a file. StoreRefused if the file has none."""
         with Reader.read(Path(path)) as store:

@@ -17,7 +17,7 @@ from liftpy.constraints.explain import Explanation, explain, least_memory, out_o
 from liftpy.constraints.system import ConstraintSystem
 from liftpy.constraints.user import Wish, asked_too, wishes
 from liftpy.deadline import check
-from liftpy.errors import ConstraintRefused, UnknownName, a_few
+from liftpy.errors import ArgumentRefused, ConstraintRefused, UnknownName, a_few
 from liftpy.explore.candidate import Candidate, program_text
 from liftpy.explore.settings import Choice, Fixed, Settings
 from liftpy.ir.entry import entry
@@ -288,6 +288,8 @@ class Space:
 
         UnknownName for the family.
         """
+        if n < 0 or start < 0:
+            raise ArgumentRefused(f"{min(n, start)} candidates cannot be drawn: give 0 or more")
         space = self if family is None else self.choosing({FAMILY: family})
         return list(itertools.islice(space.draws(seed, start=start), n))
 
@@ -316,8 +318,10 @@ class Space:
         sizes: dict[str, tuple[int, ...]] = {}
         chosen: list[str] = []
         members = list(self.members)
+        given: Any
         for name, given in fixed.items():
-            values = (given,) if isinstance(given, str | int) else tuple(given)
+            several = isinstance(given, Iterable) and not isinstance(given, str)
+            values: tuple[Any, ...] = tuple(given) if several else (given,)
             if not values:
                 raise ConstraintRefused(
                     f"{name} is fixed to an empty list: give it at least one value"
@@ -511,8 +515,10 @@ class Space:
         )
 
 
-def _is_number(value: str | int) -> bool:
-    return isinstance(value, int) or value.removeprefix("-").isdecimal()
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) or (
+        isinstance(value, str) and value.removeprefix("-").isdecimal()
+    )
 
 
 def _spell(settings: Fixed) -> str:

@@ -77,7 +77,7 @@ def wrong_call(
     name: str, signature: inspect.Signature, named: Mapping[str, Any], error: TypeError
 ) -> TypeRefused:
     """The refusal of a call with too many arguments, too few, or of unknown names."""
-    known = [p for p in signature.parameters if p != "self"]
+    known = [p for p in signature.parameters if p not in {"self", "cls"}]
     unknown = next((n for n in named if n not in known), "")
     near = difflib.get_close_matches(unknown, known, 1)
     if near:

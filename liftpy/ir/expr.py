@@ -26,6 +26,7 @@ from liftpy.ir.holes import Holes
 from liftpy.ir.nat import Nat
 from liftpy.ir.operand import (
     OVER_ARRAYS,
+    NoOperand,
     Operand,
     at_place,
     is_number,
@@ -102,6 +103,8 @@ def meant(given: object) -> str:
     """What to write for a value that stands where `>>` needs a function."""
     if isinstance(given, ScalarType):
         return f"write xs >> lp.map(lambda x: lp.convert(x, lp.{given.name}))"
+    if type(given).__name__ == "Reorder":  # of lp.stride
+        return "write xs >> lp.reorder(lp.stride(step, length))"
     written = OVER_ARRAYS.get(type(given).__name__)  # an object of Python's own `map` or `filter`
     return f"write {written}" if written else "write xs >> lp.map(f), xs >> lp.join()"
 
@@ -295,7 +298,7 @@ class Law:
 
 
 @dataclass(frozen=True)
-class UserFun:
+class UserFun(NoOperand):
     """A named scalar function with declared laws.
 
     Laws over floats hold up to rounding: a derivation that uses one is marked as reassociating.
@@ -326,6 +329,9 @@ class UserFun:
     def law(self, name: str) -> Law | None:
         """The declared law of that name."""
         return next((law for law in self.laws if law.name == name), None)
+
+    def noun(self) -> str:
+        return f"the user function {self.name}"
 
     def __call__(self, *args: Expr | float) -> Expr:
         """A call; numbers take the types of the parameters."""
@@ -659,22 +665,28 @@ class ScalarOp(Primitive):
         return self.op
 
 
+def size_as_value(size: Nat) -> str:
+    """The refusal of a size where a value is needed."""
+    remedy = "write a number, or add a parameter to the program"
+    if size.noun().startswith("the index"):
+        remedy = "lp.generate(n, f) gives its function the index as a value"
+    what = f"{size.noun()} cannot be used as a value"
+    return f"{what}\n  sizes exist in types, not in kernels\n  {remedy}"
+
+
 def constant_like(value: Any, other: Expr) -> Expr:
     """A number as a literal of another expression's type."""
     if isinstance(value, Expr):
         return value
     if isinstance(value, Nat):
-        message = (
-            f"the size {value} cannot be used as a value\n  sizes exist in types, not in kernels\n"
-            "  write a number, or add a parameter to the program"
-        )
-        raise TypeRefused(message)
+        raise TypeRefused(size_as_value(value))
     if not is_number(value):
-        message = (
-            f"{shown(value)} is neither an expression nor a number: "
-            "arrays must be parameters of the program"
-        )
-        raise TypeRefused(message)
+        remedy = "write an expression or a number"
+        if isinstance(value, NoOperand):
+            remedy = "apply it first: (xs >> f) is its result"
+        elif isinstance(value, list | tuple) or hasattr(value, "dtype"):
+            remedy = "arrays must be parameters of the program"
+        raise TypeRefused(f"{shown(value)} is neither an expression nor a number: {remedy}")
     if isinstance(plain(value), bool):
         return Literal(plain(value), BOOL)
     return Literal(cast_literal(plain(value), other.type), other.type)
@@ -823,7 +835,7 @@ def integers_in(condition: Expr) -> Type | None:
 
 
 @dataclass(frozen=True, repr=False)
-class Program:
+class Program(NoOperand):
     """A closed function from named arrays to an array: what is compiled.
 
     `constants` names the parameters that stay the same from run to run (weights): what depends on
@@ -835,6 +847,9 @@ class Program:
     body: Lambda
     constants: frozenset[str] = frozenset()
     spans: Spans | None = field(default=None, compare=False, repr=False)
+
+    def noun(self) -> str:
+        return f"the program {self.name}"
 
     def __call__(self, *arrays: Any, sizes: Mapping[str, int] | None = None, **named: Any) -> Any:
         """What the program gives for arrays: its meaning, computed in numpy (`lp.evaluate`)."""

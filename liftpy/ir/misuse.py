@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 from types import FrameType, ModuleType
 from typing import Any
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.caller import Spot, of_user
-from liftpy.ir.operand import OVER_ARRAYS
+from liftpy.ir.operand import OVER_ARRAYS, Operand, shown
+from liftpy.ir.size import Size
+from liftpy.ir.types import Type
 
 
 def misuse(error: Exception) -> TypeRefused | None:
@@ -24,6 +27,10 @@ def misuse(error: Exception) -> TypeRefused | None:
         traceback = traceback.tb_next
     if traceback is None or not of_user(traceback.tb_frame):
         return None
+    if isinstance(error, KeyError) and error.args and isinstance(error.args[0], Operand | Size):
+        what = f"a dictionary has no value for {shown(error.args[0])}"
+        why = "its value is known only when the program runs"
+        return TypeRefused(f"{what}\n  {why}\n  lp.select(x == 1, a, b) chooses by a value")
     spot = Spot(traceback.tb_frame.f_code, traceback.tb_lasti)
     node = spot.syntax()
     if node is None:
@@ -43,6 +50,10 @@ def of_call(node: ast.expr, frame: FrameType) -> tuple[str, str] | None:
     name = getattr(called, "__name__", "")
     if name in OVER_ARRAYS and called is getattr(builtins, name, None):
         return f"Python's `{name}` is not a word of the language", f"write {OVER_ARRAYS[name]}"
+    if called is functools.reduce:
+        return "Python's `reduce` is not a word of the language", "write xs >> lp.reduce(f, init)"
+    if isinstance(called, Type):
+        return f"{shown(called)} is not a function", f"write lp.convert(x, lp.{called})"
     count = getattr(called, "nin", None)
     if count is not None and type(called).__module__.partition(".")[0] == "numpy":
         arguments = ", ".join("xyz"[:count])

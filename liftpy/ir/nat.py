@@ -304,10 +304,16 @@ class Nat(Size):
         return (self - other).bounds
 
     def larger(self, other: Any) -> Nat:
-        return greatest(self, nat(other))
+        return self.decided("maximum", greatest(self, nat(other)))
 
     def smaller(self, other: Any) -> Nat:
-        return least(self, nat(other))
+        return self.decided("minimum", least(self, nat(other)))
+
+    def decided(self, name: str, found: Nat) -> Nat:
+        """The extreme of two sizes; one that is not decided by ranges is for index functions."""
+        if INDEX in found.names() or not any(isinstance(a, Extreme) for a in found.atoms()):
+            return found
+        raise self.undecided_extreme(name)
 
     def combined(self, op: str, function: Callable[[Any, Any], Any], other: Any) -> Any:
         """An operator with numpy's numbers, or, for a size that is a number, with its arrays."""
@@ -356,6 +362,8 @@ class Nat(Size):
 
     def __floordiv__(self, other: Any) -> Any:
         if isinstance(other, int | Nat):
+            if other.__class__ is int and not other and compared_by_user():
+                raise self.divided_by_zero("//")
             return _divide(self, nat(other))[0]
         return self.combined("//", operator.floordiv, other)
 
@@ -366,6 +374,8 @@ class Nat(Size):
 
     def __mod__(self, other: Any) -> Any:
         if isinstance(other, int | Nat):
+            if other.__class__ is int and not other and compared_by_user():
+                raise self.divided_by_zero("%")
             return _divide(self, nat(other))[1]
         return self.combined("%", operator.mod, other)
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sized
+from typing import TYPE_CHECKING, Any, cast
 
-from liftpy.errors import NoSuchAttribute, TypeRefused
+from liftpy.errors import NoSuchAttribute, TypeRefused, plural
 from liftpy.ir.caller import here, locate
 from liftpy.ir.indexing import part
-from liftpy.ir.types import BOOL, FLOATS, ArrayType, TupleType, Type
+from liftpy.ir.types import BOOL, FLOATS, SCALARS, ArrayType, TupleType, Type
 from liftpy.ir.under_way import looked_up_by_user
 
 if TYPE_CHECKING:
@@ -107,6 +107,13 @@ OVER_ARRAYS: Mapping[str, str] = {
     "dtype": "the type given to lp.array",
     "abs": "xs >> lp.map(lp.absolute)",
     "slice": "xs[1:3], or xs >> lp.slice(start, length)",
+}
+#: What stands for functions of numpy on numbers that are no ufuncs.
+OF_SCALARS: Mapping[str, str] = {
+    "round": "lp.floor(x + 0.5)",
+    "around": "lp.floor(x + 0.5)",
+    "where": "np.where(condition, x, y)",
+    "clip": "np.clip(x, low, high)",
 }
 MEMBERSHIP = "write (x == 1) | (x == 2) for x in {1, 2}"
 PRODUCT = (
@@ -499,11 +506,13 @@ class Operand:
     # functions of numpy
 
     def __array__(self, *args: Any, **named: Any) -> Any:
-        raise refusal(
-            "an expression is not a NumPy array",
-            "its values are known only when the program runs",
-            "make arrays parameters of the program, and pass them: program(array)",
-        )
+        name = called_there()
+        remedy = "make arrays parameters of the program, and pass them: program(array)"
+        own = name.replace("float", "f").replace("int", "i")
+        if own in SCALARS and own != name:  # np.float32(x)
+            remedy = f"lp.convert(x, lp.{own}) converts"
+        why = "its values are known only when the program runs"
+        raise refusal("an expression is not a NumPy array", why, remedy)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
         name = ufunc.__name__
@@ -531,10 +540,54 @@ class Operand:
             return self.scalar("select", *args)
         if name == "clip" and len(args) == 3 and not kwargs:
             return self.scalar("min", self.scalar("max", *args[:2]), args[2])
-        known = OVER_ARRAYS.get(name)
+        known = OVER_ARRAYS.get(name, OF_SCALARS.get(name))
         remedy = f"write {known}" if known else "dir(lp) lists the words, help(lp.map) explains one"
         what = f"NumPy's `{name}` is not supported on expressions"
         raise refusal(what, "an expression is not a NumPy array", remedy)
+
+
+class NoOperand:
+    """What operators cannot be applied to: a stage, a user function, a program."""
+
+    def noun(self) -> str:
+        """What it is called in a message."""
+        raise NotImplementedError
+
+    def operator(self, sign: str) -> Any:
+        """The refusal of an operator."""
+        what = f"{sign} cannot be applied to {self.noun()}"
+        why = "it is a function, not an array or a number"
+        raise refusal(what, why, "apply it first: (xs >> f) is its result")
+
+
+def operator_of(sign: str) -> Callable[..., Any]:
+    """A method of Python's that refuses an operator."""
+    return lambda self, *_: self.operator(f"`{sign}`")
+
+
+for signs, methods in {
+    "+": ("add", "radd"),
+    "-": ("sub", "rsub", "neg"),
+    "*": ("mul", "rmul"),
+    "/": ("truediv", "rtruediv"),
+    "//": ("floordiv", "rfloordiv"),
+    "%": ("mod", "rmod"),
+    "**": ("pow", "rpow"),
+    "@": ("matmul", "rmatmul"),
+    "&": ("and", "rand"),
+    "|": ("or", "ror"),
+    "^": ("xor", "rxor"),
+    "<<": ("lshift", "rlshift"),
+    "<": ("lt", "gt"),
+    "<=": ("le", "ge"),
+    "abs": ("abs",),
+    "~": ("invert",),
+    "[]": ("getitem", "setitem"),
+    "for": ("iter",),
+    "in": ("contains",),
+}.items():
+    for method in methods:
+        setattr(NoOperand, f"__{method}__", operator_of(signs))
 
 
 def repeated(x: Any, times: int) -> Any:
@@ -551,6 +604,9 @@ def shown(value: object) -> str:
         return f"an expression of type {value.type}"
     if isinstance(value, Type):
         return f"the type {value}"
+    if isinstance(value, tuple | list | dict) and any(isinstance(v, Operand | Type) for v in value):
+        kind = type(value).__name__
+        return f"a {kind} of {plural(len(cast('Sized', value)), 'element')}"
     if callable(value) and hasattr(value, "__name__"):
         kind = "type" if isinstance(value, type) else "function"
         return f"the {kind} {value.__name__}"

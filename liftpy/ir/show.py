@@ -671,7 +671,10 @@ def size_ranges(program: Program) -> dict[str, tuple[int | None, int | None]]:
 
 def show_range(name: str, low: int | None, high: int | None) -> str:
     """A size with its range, for messages."""
-    return f"{name}: {'' if low is None else low}..{'' if high is None else high}"
+    if low is None or high is None:
+        end = "any number" if low is None else f"{low} or more"
+        return f"{name}: {end if high is None else f'{high} or less'}"
+    return f"{name}: {low}..{high}"
 
 
 def show_sizes(program: Program) -> list[str]:

@@ -91,8 +91,7 @@ class Size:
             )
         else:
             remedy = (
-                "use a number for the length, or a range that decides it: lp.size(name, low, high);"
-                " np.minimum and np.maximum choose between sizes"
+                "use a number for the length, or a range that decides it: lp.size(name, low, high)"
             )
         return refused(f"{self.noun()} has no value in Python", why, remedy)
 
@@ -112,6 +111,12 @@ class Size:
         if op in {"<=", ">"} and high is not None and high <= 0:
             return op == "<="
         raise self.undecided(op, other)
+
+    def undecided_extreme(self, name: str) -> TypeRefused:
+        """The refusal of the smaller or the larger of two sizes outside of an index function."""
+        what = f"the {name} of {self.noun()} and another size is not decided"
+        why = "only index functions have np.minimum and np.maximum; lengths are made of + - * // %"
+        return refused(what, why, "give ranges that decide it: lp.size(name, low, high)")
 
     def __lt__(self, other: Any) -> Any:
         return self.compare("<", other)
@@ -186,6 +191,11 @@ class Size:
         if op == "/":
             remedy = "write n // 2, which rounds down, for n / 2"
         return refused(what, why, remedy)
+
+    def divided_by_zero(self, op: str) -> TypeRefused:
+        """The refusal of a division by 0."""
+        what = f"`{op}` divides {self.noun()} by 0"
+        return refused(what, "a size cannot be divided by 0", "divide by 1 or more")
 
     def __pow__(self, exponent: Any, modulus: Any = None) -> Any:
         """A whole power is a product."""

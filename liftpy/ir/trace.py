@@ -58,7 +58,7 @@ def traced() -> Generator[tuple[Trace, bool]]:
     except LiftError as error:
         locate(error, raised_at(error.__traceback__))
         raise
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, KeyError) as error:
         if isinstance(error.__cause__, LiftError):  # numpy says less than what it was refused with
             locate(error.__cause__, raised_at(error.__traceback__))
             raise error.__cause__ from None

@@ -10,6 +10,7 @@ from dataclasses import replace
 from liftpy.constraints.device import PROFILE, Device, Kind, fits, those_named
 from liftpy.constraints.profile import profile, profiles
 from liftpy.errors import DeviceRefused, UnknownName
+from liftpy.ir.entry import entry
 from liftpy.ir.types import EXTENSIONS
 from liftpy.opencl.driver import cl, opened, reason
 
@@ -19,6 +20,7 @@ HOW_TO_GET_A_DEVICE = (
 )
 
 
+@entry("lp.devices")
 def devices() -> tuple[Device, ...]:
     """The OpenCL devices of this machine, in an order that does not change.
 
@@ -33,6 +35,7 @@ def device_notes() -> tuple[str, ...]:
     return _found()[1]
 
 
+@entry("lp.find_device")
 def find_device(selector: str | None = None) -> Device:
     """The device that a selector names.
 

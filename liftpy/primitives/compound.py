@@ -12,13 +12,13 @@ from typing import Any
 from liftpy.errors import TypeRefused
 from liftpy.ir.expr import Expr
 from liftpy.ir.nat import NatLike, nat
+from liftpy.ir.types import I32
 from liftpy.primitives.concat import Drop, Take
 from liftpy.primitives.documented import word
-from liftpy.primitives.functions import Callee, expression
-from liftpy.primitives.generate import Repeat
+from liftpy.primitives.functions import Callee, expression, function
+from liftpy.primitives.generate import Generate, Repeat
 from liftpy.primitives.stages import (
     Index,
-    generate,
     layout,
     map,  # noqa: A004  the language's own word
     pad,
@@ -174,7 +174,7 @@ def iota(length: NatLike) -> Expr:
     >>> lp.evaluate(lp.iota(4)).tolist()
     [0, 1, 2, 3]
     """
-    return generate(length, lambda i: i)
+    return applied(Generate(nat(length), function(lambda i: i, (I32,))))
 
 
 @word()

@@ -16,7 +16,7 @@ from liftpy.ir.expr import Primitive
 from liftpy.ir.nat import Nat, least
 from liftpy.ir.pull import Index, Pull, Reader, Value, guarded
 from liftpy.ir.types import ArrayType, Type
-from liftpy.primitives.map import array_of
+from liftpy.primitives.map import array_of, array_of_arrays
 from liftpy.primitives.pad import constant_like
 
 
@@ -103,13 +103,12 @@ class Uncover(Primitive):
     length: Nat
 
     def type_of(self, xss: Type) -> Type:
-        outer = array_of(self.name, xss)
-        inner = array_of(self.name, outer.element)
+        _, inner = array_of_arrays(self.name, xss)
         return ArrayType(inner.element, self.length)
 
     def requires(self, xss: Type) -> Iterator[Constraint]:
-        outer = array_of(self.name, xss)
-        size = array_of(self.name, outer.element).length
+        outer, inner = array_of_arrays(self.name, xss)
+        size = inner.length
         yield at_least(1, size)
         yield at_most(size, self.length)
         yield equal(outer.length, Cover(size).chunks(self.length))
@@ -130,4 +129,4 @@ class Uncover(Primitive):
 
     def inverse(self, xss: Type) -> Primitive | None:
         """What an earlier chunk has is written by that one: the other's stays away."""
-        return CoverOnce(array_of(self.name, array_of(self.name, xss).element).length, 0.0)
+        return CoverOnce(array_of_arrays(self.name, xss)[1].length, 0.0)

@@ -51,6 +51,9 @@ def fun(
         what = f"the function of lp.fun({name!r}) does not take {plural(len(params), 'argument')}"
         names = ", ".join(params)
         raise TypeRefused(f"{what}\n  {why}\n  write lambda {names}: ..., as in `params`")
+    if not name or not params:
+        what = f"lp.fun needs a name and at least one parameter, got {name!r} and {len(params)}"
+        raise TypeRefused(f"{what}\n  a user function is called by its name, on values\n  {FUN}")
     params = {p: as_type(t) for p, t in params.items()}
     around = TRACE.set(None)
     try:
@@ -214,7 +217,15 @@ def locate_function(error: LiftError, f: Callable[..., Any]) -> None:
 
 def annotated(f: Callable[..., Any]) -> tuple[list[Param], frozenset[str], Type | None]:
     """The parameters of a program, which of them are constant, and its result's type if it says."""
-    hints = inspect.get_annotations(f, eval_str=True)
+    try:
+        hints = inspect.get_annotations(f, eval_str=True)
+    except (NameError, AttributeError, SyntaxError, TypeError) as error:
+        message = (
+            f"the types of {f.__name__} cannot be read: {error}\n"
+            "  types in quotes, or under `from __future__ import annotations`, are read at the top "
+            "of the file\n  write them without quotes, or define what they name there"
+        )
+        raise at_function(f, message) from error
     params: list[Param] = []
     constants: set[str] = set()
     for name, parameter in inspect.signature(f).parameters.items():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
@@ -109,7 +110,12 @@ def word(
         def checked(*args: P.args, **named: P.kwargs) -> R:
             def build(*_: Any) -> R:
                 check(called or f.__name__, signature, stage, args, named)
-                made = f(*args, **named)
+                try:
+                    made = f(*args, **named)
+                except TypeRefused as error:
+                    if cls is None and not stage and not error.located:
+                        entitle(error, called or f.__name__, args, named)
+                    raise
                 if cls is None and stage:
                     made.__dict__["title"] = title(f.__name__, args, named)
                 return made
@@ -152,6 +158,21 @@ def check(
             what = f"`{parameter}` of lp.{name} must be {kind.wanted}, got {shown(value)}"
             remedy = f"write lp.{name}{call_of(signature)}"
             raise TypeRefused(f"{what}\n  {kind.why}\n  {remedy}")
+
+
+def entitle(error: TypeRefused, name: str, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+    """Say the word that the user wrote, where an operator or a word that it is made of is refused.
+
+    The scalar word of an operator has its name; what is made of another word says so.
+    """
+    what, *why = str(error).split("\n")
+    operator = re.match(r"`[^`]+`(?= (takes|needs) )", what)
+    if operator is not None:
+        what = f"`lp.{name}`{what[operator.end() :]}"
+    elif re.match(r"\w+\(.*\) cannot be ", what):
+        why = [f"  it is made of other words: {what}", *why]
+        what = f"{title(name, args, named)} cannot be made"
+    error.args = ("\n".join([what, *why]),)
 
 
 def title(name: str, args: tuple[Any, ...], named: Mapping[str, Any]) -> str:

@@ -19,9 +19,11 @@ from liftpy.ir.expr import (
     apply,
     open_literal,
     settle,
+    size_as_value,
     typed,
 )
 from liftpy.ir.holes import Holes
+from liftpy.ir.nat import Nat
 from liftpy.ir.operand import is_number, is_stage, plain, shown, stage_or
 from liftpy.ir.trace import Trace, traced
 from liftpy.ir.types import F32, ArrayType, TupleType, Type, VectorType
@@ -57,7 +59,7 @@ def function(f: Callee, types: tuple[Type, ...]) -> Lambda:
     given = ", ".join(map(str, types))
     message = (
         f"a function of {plural(len(types), 'argument')} is needed here, "
-        f"this one takes {len(names)}: {', '.join(names)}\n  it is applied to {given}\n"
+        f"this one takes {len(names)}: {', '.join(names) or 'none'}\n  it is applied to {given}\n"
         f"  write lambda {', '.join('xyz'[: len(types)])}: ..."
     )
     raise TypeRefused(message)
@@ -70,7 +72,11 @@ def user_function(f: UserFun, types: tuple[Type, ...]) -> Lambda:
     except TypeRefused as error:
         if "\n" not in str(error):
             given, names = ", ".join(map(str, types)), ", ".join("xyz"[: len(types)])
-            error.args = (f"{error}\n  it is applied to {given}\n  write lambda {names}: ...",)
+            own = ", ".join(f"{p.name}: {p.type}" for p in f.params)
+            remedy = f"it is defined as {f.name}({own})"
+            if len(f.params) != len(types):
+                remedy = f"write lambda {names}: ..."
+            error.args = (f"{error}\n  it is applied to {given}\n  {remedy}",)
         raise
 
 
@@ -211,6 +217,15 @@ def expression(value: Any) -> Expr:
         return Tuple(tuple(expression(v) for v in value))
     if is_number(value):
         return open_literal(plain(value))
+    if isinstance(value, Nat):
+        raise TypeRefused(size_as_value(value))
+    if isinstance(value, tuple | list):
+        message = (
+            f"an embedded function must return an expression, not a {type(value).__name__} of "
+            f"{plural(len(value), 'element')}\n  a tuple has two components or more\n"
+            "  return the expression itself: return xs"
+        )
+        raise TypeRefused(message)
     if value is None:
         message = (
             "an embedded function returned None\n  a function without `return` returns None\n"

@@ -11,7 +11,7 @@ from liftpy.ir.expr import Primitive
 from liftpy.ir.nat import Nat, least
 from liftpy.ir.pull import Index, Pull, Reader, Value
 from liftpy.ir.types import ArrayType, Type
-from liftpy.primitives.map import array_of
+from liftpy.primitives.map import array_of, array_of_arrays
 from liftpy.primitives.split import Split
 
 
@@ -81,14 +81,13 @@ class Unslide(Primitive):
     step: Nat
 
     def type_of(self, xss: Type) -> Type:
-        outer = array_of(self.name, xss)
-        inner = array_of(self.name, outer.element)
+        outer, inner = array_of_arrays(self.name, xss)
         return ArrayType(inner.element, (outer.length - 1) * self.step + self.size)
 
     def requires(self, xss: Type) -> Iterator[Constraint]:
-        outer = array_of(self.name, xss)
+        outer, inner = array_of_arrays(self.name, xss)
         yield at_least(1, outer.length)
-        yield equal(array_of(self.name, outer.element).length, self.size)
+        yield equal(inner.length, self.size)
         yield at_least(1, self.step)
         yield at_most(self.step, self.size)
 

@@ -12,6 +12,7 @@ from liftpy.ir.constraint import Constraint, Everywhere, Stays, at_least
 from liftpy.ir.entry import entry
 from liftpy.ir.expr import Primitive
 from liftpy.ir.nat import IndexFunction, Nat, NatLike, is_index, nat, var
+from liftpy.ir.operand import refusal
 from liftpy.ir.pull import Pull, Reader, Value
 from liftpy.ir.types import ArrayType, Type
 from liftpy.primitives.map import array_of, array_of_arrays
@@ -137,6 +138,12 @@ def stride(step: NatLike, length: NatLike) -> Reorder:
     Its inverse is the stride of length/step (specs: Lift's `ReorderWithStride`).
     """
     i, s, n = var("i"), nat(step), nat(length)
+    if s.constant is not None and (
+        s.constant < 1 or (n.constant is not None and n.constant % s.constant)
+    ):
+        what = f"lp.stride({s}, {n}) is not a permutation"
+        why = f"the step {s} does not divide the length {n}"
+        raise refusal(what, why, "write a step that divides the length: lp.stride(2, 4)")
     across = n.exact_div(s)
     return Reorder(i // across + s * (i % across), i // s + across * (i % s))
 

@@ -18,7 +18,7 @@ from liftpy.errors import TypeRefused
 from liftpy.ir.caller import beginning, here, locate, raised_at
 from liftpy.ir.expr import Expr, Function, Primitive, UserFun, agreeing, call, typed
 from liftpy.ir.nat import INDEX, Nat, nat, var
-from liftpy.ir.operand import is_stage, misfit_of, refusal, shown, stage_or
+from liftpy.ir.operand import NoOperand, is_stage, misfit_of, refusal, shown, stage_or
 from liftpy.ir.show import is_called, statics
 from liftpy.ir.trace import traced
 from liftpy.ir.under_way import TRACE
@@ -29,7 +29,7 @@ from liftpy.primitives.usage import law
 INDEX_FUNCTIONS = "write a function such as lambda i: 2 * i + 1"
 
 
-class Section:
+class Section(NoOperand):
     """A function from an expression to an expression: a primitive waiting for its array.
 
     Its refusals stand where it was written. `title` is how it was written, where it is made of
@@ -71,8 +71,11 @@ class Section:
         why = [f"{made_of}{what}"] if what != title else []
         error.args = ("\n".join([title, *rest[:place], *why, *rest[place:]]),)
 
-    def __repr__(self) -> str:
+    def noun(self) -> str:
         return "a stage"
+
+    def __repr__(self) -> str:
+        return self.noun()
 
     def __rshift__(self, after: Any) -> Section:
         then: Callable[[Expr], Expr] = stage_or(after)
@@ -94,42 +97,6 @@ class Section:
         if ufunc.__name__ == "right_shift":
             return self.__rrshift__(inputs[0])
         return self.operator(f"NumPy's `{ufunc.__name__}`")
-
-    def operator(self, sign: str) -> Any:
-        """The refusal of an operator: a stage is no number."""
-        what = f"{sign} cannot be applied to a stage"
-        why = "a stage is a function of an array"
-        raise refusal(what, why, "apply it first: (xs >> f) is its result")
-
-
-def operator_of(sign: str) -> Callable[..., Any]:
-    """A method of Python's that refuses an operator on a stage."""
-    return lambda self, *_: self.operator(f"`{sign}`")
-
-
-for sign, names in {
-    "+": ("add", "radd"),
-    "-": ("sub", "rsub", "neg"),
-    "*": ("mul", "rmul"),
-    "/": ("truediv", "rtruediv"),
-    "//": ("floordiv", "rfloordiv"),
-    "%": ("mod", "rmod"),
-    "**": ("pow", "rpow"),
-    "@": ("matmul", "rmatmul"),
-    "&": ("and", "rand"),
-    "|": ("or", "ror"),
-    "^": ("xor", "rxor"),
-    "<<": ("lshift", "rlshift"),
-    "<": ("lt", "gt"),
-    "<=": ("le", "ge"),
-    "abs": ("abs",),
-    "~": ("invert",),
-    "[]": ("getitem", "setitem"),
-    "for": ("iter",),
-    "in": ("contains",),
-}.items():
-    for name in names:
-        setattr(Section, f"__{name}__", operator_of(sign))
 
 
 def expression_of(value: Any) -> Expr:

@@ -15,6 +15,7 @@ from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program
 from liftpy.ir.nat import Nat
 from liftpy.ir.operand import refusal
 from liftpy.ir.pull import Value
+from liftpy.ir.show import size_ranges
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType, components
 from liftpy.ir.walk import top_down
 from liftpy.primitives import Map
@@ -60,8 +61,6 @@ def check_argument(
     An array of tuples is given as a tuple of arrays.
     """
     lengths = shape_of(t)
-    if any(n.constant is None for n in lengths):
-        raise ArgumentRefused(f"{name} has the type {t} with open sizes: give them numbers first")
     shape = (*outer, *map(int, lengths))
     while isinstance(t, ArrayType | VectorType):
         t = t.element
@@ -234,7 +233,14 @@ def body_of(
                 f"{names} has no value before the program runs",
                 "return the expression from the program, and call the program with arrays",
             )
-        return Lambda((), program) if isinstance(program, Expr) else program
+        function = Lambda((), program) if isinstance(program, Expr) else program
+        if left := size_ranges(Program("expression", function)):
+            raise refusal(
+                f"the open size {', '.join(left)} has no number",
+                "an expression is evaluated for numbers",
+                "make it a program, whose sizes are read off its arrays or given: sizes={...}",
+            )
+        return function
     return sizing.at_arrays(program, arrays, sizes).body
 
 

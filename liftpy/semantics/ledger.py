@@ -13,6 +13,7 @@ from typing import Any
 import z3
 
 from liftpy.errors import RuleRefused
+from liftpy.ir import entry as entries
 from liftpy.rewrite.ledger import (
     LEDGER,
     admit,
@@ -38,6 +39,7 @@ class Noted:
     seconds: dict[str, float]
 
 
+@entries.entry("lp.prove")
 def certify(rule: Rule) -> Verdict:
     """Prove a rule; if it is proved, it may be applied in this process."""
     verdict = prove(rule)

@@ -47,6 +47,7 @@ FAMILIES: dict[str, Family | Network] = {
 }
 
 
+@entry("lp.workloads")
 def workloads() -> tuple[Workload, ...]:
     """The built-in programs, in the order in which they are listed."""
     return tuple(w for family in FAMILIES.values() for w in family.workloads())

@@ -123,7 +123,7 @@ def test_profiling_restores_inputs_that_a_run_destroys(loaded, monkeypatch):
             {"x": X, "y": Y.astype(np.float64)},
             r"'y' is \[101\]f32; it got float64 .* \.astype\(np\.float32\)",
         ),
-        ({"x": X.tolist(), "y": Y}, r"it got a list\. Pass np\.asarray\(\.\.\., dtype=np\.float32"),
+        ({"x": X.tolist(), "y": Y}, r"'x' is \[101\]f32; it got float64 elements"),
     ],
 )
 def test_an_array_that_does_not_fit_is_refused(loaded, arrays, message):

@@ -195,7 +195,7 @@ REFUSED = {
     "split(7) |> uncover(6)": "7 <= 6",
     "split(7) |> uncover(8)": "1 = 2",
     "repeat(0)": "1 <= 0",
-    "unslide(3, 1)": "unslide needs an array, got f32",
+    "unslide(3, 1)": "unslide needs an array of arrays, got",
     "split(7) |> unslide(6, 1)": "7 = 6",
     "split(7) |> unslide(7, 8)": "8 <= 7",
     "split(7) |> unslide(7, 0)": "1 <= 0",

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from liftpy.errors import ArgumentRefused
+from liftpy.errors import ArgumentRefused, TypeRefused
 from liftpy.ir.expr import Literal, operate
 from liftpy.ir.nat import nat, var
 from liftpy.ir.types import F32, I32, TupleType, array
@@ -348,7 +348,7 @@ def test_a_number_of_python_takes_the_type_of_its_parameter():
         ),
         ((np.zeros(101),) * 2, r"xs needs float32 .* got float64"),
         ((np.zeros(101, np.int32),) * 2, r"xs needs float32 .* got int32"),
-        ((np.zeros(101, np.float32),), r"2 arguments needed \(xs, ys\), got 1"),
+        ((np.zeros(101, np.float32),), r"dot takes 2 arguments, got 1"),
     ],
 )
 def test_argument_that_does_not_fit_is_refused(arguments, message):
@@ -375,7 +375,7 @@ def test_open_size_is_refused():
     def doubled(xs: array(F32, var("n"))):
         return xs >> map(lambda x: x * 2)
 
-    with pytest.raises(ArgumentRefused, match=r"xs has the type \[n\]f32"):
+    with pytest.raises(TypeRefused, match="the open size n has no number"):
         evaluate(doubled.body, np.zeros(3, np.float32))
     assert evaluate(doubled, np.ones(3, np.float32)).tolist() == [2, 2, 2]
 
