@@ -335,3 +335,37 @@ def find_collision(
     one |= {name: read(mine) for name, mine in ids.items()}
     two |= {name: read(own[name]) for name in ids}
     return Collision(one, two, read(first.address))
+
+
+# --- points -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """Values of variables at which conditions hold."""
+
+    at: dict[str, int]
+
+
+def find_point(
+    all_of: Collection[Constraint], one_of_each: Collection[Collection[Constraint]] = ()
+) -> Witness | Undecided | None:
+    """Values of variables, in their ranges, at which conditions hold; None: there are none.
+
+    All of the first hold, and one at least of each of the others.
+    """
+    terms = Terms(z3.Context())
+    goal = [terms.condition(c) for c in all_of]
+    goal += [z3.Or([terms.condition(c) for c in some]) for some in one_of_each]
+    answer = ask([*terms.facts, *goal], FEWER_STEPS)
+    if answer.status == "unsat":
+        return None
+    if answer.status == "unknown":
+        return Undecided(answer.reason)
+    every = {n for c in (*all_of, *(c for some in one_of_each for c in some)) for n in c.names()}
+
+    def read(name: str) -> int:
+        value = answer.model.eval(z3.Int(name, terms.context), model_completion=True)
+        return value.as_long()
+
+    return Witness({name: read(name) for name in sorted(every)})

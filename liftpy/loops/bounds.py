@@ -1,0 +1,179 @@
+"""Each access of a kernel is inside its memory: proved, of the code as it is printed.
+
+An access is at an index that is a natural over counters and ids, whose ranges are those of the
+loops around it and of the launch. The guards that it stands behind hold there. Three ways, the
+first that shows it is taken:
+
+- *ranges*: the index lies inside whatever the counters are;
+- *a guard*: a test that holds differs from what is wanted by what the ranges decide;
+- *the solver*: z3 finds no counters at which the guards hold and the index lies outside.
+
+So a guard that was left out, by a view or by a pass, was not needed. Nothing of how the code was
+made is asked: neither the views nor the passes have to be trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from liftpy.ir.constraint import Constraint, at_most, equal
+from liftpy.ir.nat import Nat, var
+from liftpy.loops.lower import LoopKernel
+from liftpy.loops.tree import (
+    All,
+    Block,
+    Both,
+    Cell,
+    Condition,
+    Fails,
+    For,
+    If,
+    RangeTest,
+    Select,
+    Simple,
+    Store,
+    Value,
+)
+from liftpy.semantics.smt import Undecided, Witness, find_point
+
+Way: TypeAlias = Literal["ranges", "guard", "solver"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a piece of code stands: the ranges of counters and ids, and what holds there.
+
+    `links` tie the counter of a loop over ids to the id. Of each of `failing`, some test fails.
+    """
+
+    ranges: Mapping[str, Nat]
+    holding: tuple[RangeTest, ...] = ()
+    failing: tuple[All, ...] = ()
+    links: tuple[Constraint, ...] = ()
+
+    def where(self, condition: Condition, *, holds: bool) -> Place:
+        """The place where a condition holds, or fails as well."""
+        match condition:
+            case Fails(inner):
+                return self.where(inner, holds=not holds)
+            case Both(left, right):
+                if not holds:
+                    return self  # one of two: nothing is known of either
+                return self.where(left, holds=True).where(right, holds=True)
+            case All(tests) if holds:
+                return Place(self.ranges, (*self.holding, *tests), self.failing, self.links)
+            case All():
+                return Place(self.ranges, self.holding, (*self.failing, condition), self.links)
+
+    def inside(self, loop: For) -> Place:
+        """The place in a loop's body."""
+        counter, links = loop.counter, self.links
+        if isinstance(loop.first, str):
+            low = 0
+            passes = max(loop.bound - 1, 0) // loop.step
+            again = var(f"{counter}#", 0, passes)
+            started = self.ranges[loop.first] + loop.step * again
+            links = (*links, equal(var(counter, 0, loop.bound - 1), started))
+        else:
+            low = loop.first
+        ranges = {**self.ranges, counter: var(counter, low, loop.bound - 1)}
+        return Place(ranges, self.holding, self.failing, links)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An access of `cell` and why it is inside its memory; `outside` says where it is not."""
+
+    cell: Cell
+    store: bool
+    way: Way | None
+    outside: str = ""
+
+    def __str__(self) -> str:
+        memory, width = self.cell.memory, self.cell.width
+        lanes = f", {width} lanes" if width > 1 else ""
+        what = f"{'store to' if self.store else 'load of'} {memory.name}[{self.cell.index}]{lanes}"
+        if self.way is None:
+            return f"{what}: not shown to be in 0..{memory.length - 1}: {self.outside}"
+        return f"{what}: in 0..{memory.length - 1} by {self.way}"
+
+
+def bounds(code: LoopKernel) -> tuple[Bound, ...]:
+    """Every access of a kernel to memory with addresses, each with why it is inside."""
+    ranges = {name: var(name, 0, count - 1) for name, count in code.ranges.items()}
+    known: dict[object, Bound] = {}
+    found: list[Bound] = []
+    for cell, store, place in accesses(code.block, Place(ranges)):
+        key = (cell, store, place.holding, place.failing, tuple(place.ranges.items()))
+        if key not in known:
+            known[key] = bound_of(cell, place, store=store)
+        found.append(known[key])
+    return tuple(found)
+
+
+def accesses(block: Block, place: Place) -> Iterator[tuple[Cell, bool, Place]]:
+    """The accesses of a block in its order, whether each is a store, and where it stands."""
+    for s in block:
+        match s:
+            case For(body=body):
+                if s.bound > 0:
+                    yield from accesses(body, place.inside(s))
+            case If(condition, then, otherwise):
+                yield from accesses(then, place.where(condition, holds=True))
+                yield from accesses(otherwise, place.where(condition, holds=False))
+            case Store(cell, value):
+                yield from loads(value, place)
+                if cell.memory.space != "private":
+                    yield cell, True, place
+            case Simple():
+                for value in s.values:
+                    yield from loads(value, place)
+            case _:
+                pass
+
+
+def loads(value: Value, place: Place) -> Iterator[tuple[Cell, bool, Place]]:
+    """The loads of an expression."""
+    if isinstance(value, Cell) and value.memory.space != "private":
+        yield value, False, place
+    if isinstance(value, Select):
+        yield from loads(value.then, place.where(value.condition, holds=True))
+        yield from loads(value.otherwise, place.where(value.condition, holds=False))
+        return
+    for part in value.parts:
+        yield from loads(part, place)
+
+
+def bound_of(cell: Cell, place: Place, *, store: bool) -> Bound:
+    """Why an access is inside, or where it is not."""
+    index = cell.index.substitute(place.ranges)
+    last = cell.memory.length - cell.width
+    goals = [goal for goal in (index, last - index) if not is_natural(goal)]
+    if not goals:
+        return Bound(cell, store, "ranges")
+    rooms = [test.room.substitute(place.ranges) for test in place.holding]
+    open_goals = [g for g in goals if not any(is_natural(g - room) for room in rooms)]
+    if not open_goals:
+        return Bound(cell, store, "guard")
+    for goal in open_goals:
+        answer = find_point(
+            [at_most(goal + 1, 0), *place.links, *(at_most(0, room) for room in rooms)],
+            [
+                [at_most(t.room.substitute(place.ranges) + 1, 0) for t in tests.tests]
+                for tests in place.failing
+            ],
+        )
+        if isinstance(answer, Witness):
+            at = ", ".join(f"{name} = {number}" for name, number in sorted(answer.at.items()))
+            return Bound(cell, store, None, f"at {at or 'every place'}")
+        if isinstance(answer, Undecided):
+            return Bound(cell, store, None, f"the solver gave up ({answer.reason})")
+    return Bound(cell, store, "solver")
+
+
+def is_natural(n: Nat) -> bool:
+    """Whether the ranges of its variables show that an index is 0 or more."""
+    low = n.bounds[0]
+    return low is not None and low >= 0
