@@ -83,7 +83,9 @@ def wrong_call(
     if near:
         remedy = f"did you mean {near[0]}?"
     elif len(known) <= FEW:
-        remedy = f"write {name}({', '.join(known)})"
+        empty = inspect.Parameter.empty
+        declared = [signature.parameters[p].replace(annotation=empty) for p in known]
+        remedy = f"write {name}({', '.join(map(str, declared))})"
     else:
         remedy = f"help({name}) lists its parameters"
     return refusal(f"`{name}` is called with the wrong arguments", str(error), remedy)

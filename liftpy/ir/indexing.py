@@ -30,7 +30,10 @@ def part(words: Any, x: Any, index: Any) -> Any:
     if isinstance(index, bool) or not (hasattr(index, "__index__") or isinstance(index, Nat)):
         raise refused(f"{shown(index)} is not an index", INDICES)
     if hasattr(index, "type"):
-        remedy = "xs >> lp.gather(n, f) reads at computed indices"
+        remedy = (
+            "lp.zip(lp.iota(n), xs) >> lp.map(lambda i, x: lp.select(i == k, x, 0)) >> "
+            "lp.reduce(lp.add, 0) is the element at a computed index k"
+        )
         raise refused("an expression cannot be an index", INDICES, remedy)
     if getattr(index, "ndim", 0):
         remedy = "xs >> lp.gather(n, f) reads at computed indices"

@@ -17,7 +17,7 @@ from liftpy.errors import TypeRefused
 from liftpy.ir.expr import Expr, Lambda, Primitive
 from liftpy.ir.nat import Nat
 from liftpy.ir.operand import at_place, is_number, plain, shown
-from liftpy.ir.types import ScalarType
+from liftpy.ir.types import ArrayType, ScalarType
 from liftpy.primitives.usage import law, usage
 
 P = ParamSpec("P")
@@ -153,7 +153,8 @@ def check(
         for value in given if declared.kind is declared.VAR_POSITIONAL else (given,):
             if kind.fits(value):
                 continue
-            if stage and isinstance(value, Expr) and kind.wanted != "a number":
+            is_array = isinstance(value, Expr) and isinstance(value.type, ArrayType)
+            if stage and is_array and kind.wanted != "a number":
                 raise written(name, signature)
             what = f"`{parameter}` of lp.{name} must be {kind.wanted}, got {shown(value)}"
             remedy = f"write lp.{name}{call_of(signature)}"

@@ -172,8 +172,10 @@ def at_arrays(program: Program, arrays: Sequence[Any], sizes: Sizes | None = Non
             mine = {n: known[n] for n in sorted(length.names() & known.keys())}
             left = " and ".join(sorted(length.names() - known.keys()))
             raise ArgumentRefused(
-                f"{program.name}: {where} has {number} elements, and its length is {length}: "
-                f"no whole {left} gives {number}{f' with {spell(mine)}' if mine else ''}"
+                f"no whole {left} fits the arrays of {program.name}\n"
+                f"  {where} has {number} elements, and its length is {length}"
+                f"{f' with {spell(mine)}' if mine else ''}\n"
+                "  pass arrays whose shapes agree"
             )
         if length.names() <= known.keys() and length.value(known) != number:
             told = ", ".join(
@@ -181,12 +183,13 @@ def at_arrays(program: Program, arrays: Sequence[Any], sizes: Sizes | None = Non
                 for n in sorted(length.names())
             )
             raise ArgumentRefused(
-                f"{program.name}: {where} has {number} elements, and its length {length} must be "
-                f"{length.value(known)} ({told})"
+                f"the arrays of {program.name} have different sizes\n"
+                f"  {where} has {number} elements, and its length {length} must be "
+                f"{length.value(known)} ({told})\n  pass arrays whose shapes agree"
             )
     if left := [n for n in ranges if n not in known]:
         raise ArgumentRefused(
-            f"{program.name}: the shapes of its arrays do not determine {' and '.join(left)}\n"
+            f"the shapes of the arrays of {program.name} do not determine {' and '.join(left)}\n"
             f"  {how_to_give(left)}"
         )
     return at_sizes(program, known)

@@ -100,6 +100,7 @@ FUNCTIONS = {
     "power_of_math": "import math\nreturn xs >> lp.map(lambda x: math.pow(x, 3))",
     "fold_with_its_arguments_swapped": "return xs >> lp.scan(0, lp.add)",
     "iterate_with_its_arguments_swapped": "return xs >> lp.iterate(lp.map(lambda x: x), 3)",
+    "scalar_for_a_size": "return xs >> lp.take(xs[0])",
     "permute_with_text": "return xs >> lp.permute('a', 'b')",
     "component_that_is_text": "return xs >> lp.get('a')",
     "windows_of_one_number": "return xs >> lp.split(4) >> lp.slide2d_rect(3, 1)",
