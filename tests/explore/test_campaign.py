@@ -217,18 +217,18 @@ def test_another_seed_is_another_campaign(campaign, runtime):
 @pytest.mark.parametrize(
     ("limits", "wanted"),
     [
-        ({"samples": 0}, "samples=0: give a positive whole number"),
+        ({"samples": 0}, "samples=0.*give a positive whole number"),
         ({"samples": -2}, "samples=-2"),
-        ({"time_limit": -1}, "time_limit=-1: give 0 s or more"),
-        ({"candidate_limit": 0}, "candidate_limit=0: give more than 0 s"),
-        ({"build_limit": 0}, "build_limit=0: give more than 0 s, or None"),
-        ({"tolerance": float("nan")}, "tolerance=nan: give 0 or more"),
+        ({"time_limit": -1}, "time_limit=-1.*give 0 s or more"),
+        ({"candidate_limit": 0}, "candidate_limit=0.*give more than 0 s"),
+        ({"build_limit": 0}, "build_limit=0.*give more than 0 s, or None"),
+        ({"tolerance": float("nan")}, "tolerance=nan.*give 0 or more"),
     ],
 )
 def test_limits_that_leave_nothing_to_do_are_refused_and_leave_no_file(
     device, tmp_path, limits, wanted
 ):
-    with pytest.raises(ArgumentRefused, match=wanted):
+    with pytest.raises(ArgumentRefused, match=f"(?s){wanted}"):
         run(tmp_path / "a.db", device=device, **{"samples": 3, **limits})
     assert list(tmp_path.iterdir()) == []
 

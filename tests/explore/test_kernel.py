@@ -28,7 +28,7 @@ def test_a_number_may_be_a_numpy_scalar_or_one_of_python(runtime, by):
 @pytest.mark.parametrize("by", [np.float64(3), np.int32(3), True])
 def test_a_number_of_another_type_is_refused(runtime, by):
     kernel = lp.compile(SHIFT, device=runtime)
-    with pytest.raises(ArgumentRefused, match="parameter 'by' is f32"):
+    with pytest.raises(ArgumentRefused, match="by needs float32 numbers"):
         kernel(XS, by)
     kernel.close()
 
@@ -37,7 +37,7 @@ def test_a_closed_kernel_says_that_it_is(runtime):
     kernel = lp.compile(SHIFT, device=runtime)
     kernel.close()
     kernel.close()
-    with pytest.raises(ArgumentRefused, match=r"is closed, .*: compile the program again"):
+    with pytest.raises(ArgumentRefused, match=r"(?s)is closed, .* compile the program again"):
         kernel(XS, np.float32(1))
 
 
