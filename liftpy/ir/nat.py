@@ -327,8 +327,12 @@ class Nat(Size):
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, int):
+            if (number := self.constant) is not None:
+                return nat(number + other)
             return self if other == 0 else self._shifted(other)
         if isinstance(other, Nat):
+            if (number := other.constant) is not None:
+                return self + number
             return _add(self.terms, other.terms)
         return self.combined("+", operator.add, other)
 
@@ -341,6 +345,8 @@ class Nat(Size):
         return shifted
 
     def __neg__(self) -> Nat:
+        if (number := self.constant) is not None:
+            return nat(-number)
         return Nat({m: -c for m, c in self.terms.items()})
 
     def __sub__(self, other: Any) -> Any:
@@ -351,6 +357,8 @@ class Nat(Size):
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, int):
+            if (number := self.constant) is not None:
+                return nat(number * other)
             return Nat({m: c * other for m, c in self.terms.items()}) if other else ZERO
         if isinstance(other, Nat):
             if (number := other.constant) is not None:
@@ -543,7 +551,8 @@ def _evaluate_whole(n: Nat, at: Mapping[str, Any]) -> Any:
     for monomial, coefficient in n.terms.items():
         term: Any = coefficient
         for factor, exponent in monomial:
-            term *= factor.value(at) ** exponent
+            value = factor.value(at)
+            term *= value if exponent == 1 else value**exponent
         total += term
     return total
 

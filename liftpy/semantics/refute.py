@@ -18,7 +18,7 @@ from liftpy.ir.denote import denote
 from liftpy.ir.expr import Expr, FunCall, Param, Primitive
 from liftpy.ir.nat import INDEX, Applied, Atom, Nat, Var, var
 from liftpy.ir.types import Type, same_shape
-from liftpy.ir.walk import map_sizes, top_down
+from liftpy.ir.walk import map_sizes, substitute_sizes, top_down
 from liftpy.primitives.transpose import Permutes
 from liftpy.rewrite.rule import Rule, with_indices
 from liftpy.semantics.free import FreeReader, Sizes, TooLongError, assignments, differences
@@ -200,8 +200,11 @@ def difference(rule: Rule, at: Sizes, read: FreeReader) -> tuple[str, str] | Non
         return None
     if any(size > MOST for size in at.values()):
         return None
-    env = environment(rule, read)
-    left, right = denote(rule.left, env, read), denote(rule.right, env, read)
+    numbers = replace(
+        rule, left=substitute_sizes(rule.left, at), right=substitute_sizes(rule.right, at)
+    )
+    env = environment(numbers, read)
+    left, right = denote(numbers.left, env, read), denote(numbers.right, env, read)
     first = next(differences(left, right, read), None)
     return None if first is None else (ELEMENTS_AGREE, first)
 

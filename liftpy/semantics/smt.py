@@ -46,6 +46,10 @@ FEWER_STEPS = 1_000_000
 FIRST_STEPS = 100_000
 #: Seconds, where a call has no time limit.
 A_MONTH = 30 * 86_400
+#: Queries without a solution, by text and steps: a mutant of a rule asks much that the rule asked.
+UNSAT: set[tuple[str, int]] = set()
+#: How many of them are kept.
+KEPT = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +67,12 @@ def ask(assertions: Iterable[Bool], steps: int = STEPS) -> Answer:
     So an answer depends neither on the machine nor on what was asked before: z3 orders terms by
     age. Of products of unknowns z3's solver without its pre-processing often knows what the other
     does not, so both are asked, with few steps first. `steps` limits each. Where the time limit of
-    a call ends meanwhile there is no answer, but TimeUp.
+    a call ends meanwhile there is no answer, but TimeUp. That there is no solution is remembered.
     """
     asked, reason = list(assertions), ""
+    query = written(asked), steps
+    if query in UNSAT:
+        return Answer("unsat")
     home = asked[0].ctx if asked else z3.main_ctx()
     own = z3.Context()
     moved = [assertion.translate(own) for assertion in asked]
@@ -77,12 +84,25 @@ def ask(assertions: Iterable[Bool], steps: int = STEPS) -> Answer:
             solver.add(*moved)
             result = solver.check()
             if result == z3.unsat:
+                if len(UNSAT) == KEPT:
+                    UNSAT.clear()
+                UNSAT.add(query)
                 return Answer("unsat")
             if result == z3.sat:
                 return Answer("sat", solver.model().translate(home))
             check()
             reason = solver.reason_unknown()
     return Answer("unknown", reason=reason)
+
+
+def written(asked: list[Bool]) -> str:
+    """Assertions of one context in SMT-LIB, with the sorts of what they mention."""
+    if not asked:
+        return ""
+    *others, last = (assertion.as_ast() for assertion in asked)
+    array = (z3.Ast * len(others))(*others)
+    context = asked[0].ctx.ref()
+    return z3.Z3_benchmark_to_smtlib_string(context, "", "", "", "", len(others), array, last)
 
 
 class Terms:
