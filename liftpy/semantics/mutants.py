@@ -19,10 +19,10 @@ from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import at, replace_at, top_down
 from liftpy.primitives import Reorder, Transpose
 from liftpy.rewrite.rule import Rule
-from liftpy.semantics.prove import prove
-from liftpy.semantics.refute import ELEMENTS_AGREE, refutation
+from liftpy.semantics.prove import attempt
+from liftpy.semantics.refute import ELEMENTS_AGREE, refutation, refutation_at
 from liftpy.semantics.smt import FEWER_STEPS
-from liftpy.semantics.verdict import Proved, Refuted, Unknown, Verdict
+from liftpy.semantics.verdict import Open, Proved, Refuted, Unknown, Verdict
 
 ORDER = "the function is commutative and associative: the order of the elements does not matter"
 UNDONE = "the change takes back what the rule does, which leaves its left side"
@@ -86,12 +86,16 @@ class Mutant:
 
 def judge(mutant: Mutant) -> Verdict:
     """Refuted at sizes that are written out, or else what the prover says by any of its methods."""
-    found: Verdict | None = refutation(mutant.rule)
+    verdict: Verdict = refutation(mutant.rule) or Unknown(ELEMENTS_AGREE, "no method was tried")
     for method in dict.fromkeys((mutant.rule.proof, "lockstep", "permuted")):
-        if isinstance(found, Refuted | Proved):
+        if isinstance(verdict, Refuted | Proved):
             break
-        found = prove(replace(mutant.rule, proof=method), FEWER_STEPS)
-    return found or Unknown(ELEMENTS_AGREE, "no method was tried")
+        try:
+            verdict = attempt(replace(mutant.rule, proof=method), FEWER_STEPS)
+        except Open as left:
+            found = None if left.sizes is None else refutation_at(mutant.rule, left.sizes)
+            verdict = found or Unknown(left.obligation, left.reason)
+    return verdict
 
 
 def mutants_of(rule: Rule) -> Iterator[Mutant]:

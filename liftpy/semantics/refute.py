@@ -76,29 +76,50 @@ MOST = 64  # sizes at which elements are compared: a fold makes a term as deep a
 def refutation(rule: Rule, suggested: Sizes | None = None) -> Refuted | None:
     """Sizes at which the rule is false, larger arrays first; None if none were found."""
     rule, indices = with_permutations(rule)
-    assumed = hypotheses(rule)
-    measured = lengths(rule)
-    names = [v.name for v in variables(rule)]
-    allowed: list[Sizes] = []
-    if suggested is not None and all(name in suggested for name in names):
-        allowed.append({name: suggested[name] for name in names})
-    allowed += _holding(assumed, tuple(variables(rule)))
-    grades: list[list[Sizes]] = [[], [], []]
-    for at in allowed:
-        grades[grade(at, measured)].append(at)
-    for at in itertools.chain.from_iterable(spread(candidates) for candidates in grades):
-        if hold(assumed, at) and (found := witness(rule, at)) is not None:
-            obligation, words = found
-            given = [*(f"{name} = {at[name]}" for name in names), *indices]
-            named = ", ".join(given)
-            return Refuted(obligation, f"{named}: {words}" if named else words)
+    names, assumed, measured = variables(rule), hypotheses(rule), tuple(lengths(rule))
+    grades = [list(candidates) for candidates in _graded(assumed, tuple(names), measured)]
+    if suggested is not None and (at := _known(rule, suggested)) is not None:
+        grades[grade(at, measured)].insert(0, at)
+    for at in itertools.chain.from_iterable(map(spread, grades)):
+        if (found := witness(rule, at)) is not None:
+            return _refuted(at, indices, found)
     return None
 
 
+def refutation_at(rule: Rule, suggested: Sizes) -> Refuted | None:
+    """`refutation` at the suggested sizes only."""
+    rule, indices = with_permutations(rule)
+    at = _known(rule, suggested)
+    found = None if at is None else witness(rule, at)
+    return None if at is None or found is None else _refuted(at, indices, found)
+
+
+def _known(rule: Rule, suggested: Sizes) -> Sizes | None:
+    """The sizes of a rule, of those that are suggested; None unless its conditions hold there."""
+    names = [v.name for v in variables(rule)]
+    if not all(name in suggested for name in names):
+        return None
+    at = {name: suggested[name] for name in names}
+    return at if hold(hypotheses(rule), at) else None
+
+
+def _refuted(at: Sizes, indices: list[str], found: tuple[str, str]) -> Refuted:
+    """What is false at sizes, in words."""
+    obligation, words = found
+    named = ", ".join([*(f"{name} = {size}" for name, size in at.items()), *indices])
+    return Refuted(obligation, f"{named}: {words}" if named else words)
+
+
 @lru_cache(maxsize=16)
-def _holding(assumed: tuple[Constraint, ...], names: tuple[Var, ...]) -> tuple[Sizes, ...]:
-    """The sizes to try at which conditions hold; the mutants of a rule have the same."""
-    return tuple(at for at in assignments(list(names)) if hold(assumed, at))
+def _graded(
+    assumed: tuple[Constraint, ...], names: tuple[Var, ...], measured: tuple[Nat, ...]
+) -> tuple[tuple[Sizes, ...], ...]:
+    """The sizes to try at which conditions hold, by grade; the mutants of a rule have the same."""
+    grades: tuple[list[Sizes], ...] = [], [], []
+    for at in assignments(list(names)):
+        if hold(assumed, at):
+            grades[grade(at, measured)].append(at)
+    return tuple(map(tuple, grades))
 
 
 def possible(rule: Rule) -> bool:
@@ -152,7 +173,7 @@ def only_atom(size: Nat) -> Atom | None:
     return atoms[0] if len(size.terms) == len(atoms) == 1 else None
 
 
-def grade(at: Sizes, measured: list[Nat]) -> int:
+def grade(at: Sizes, measured: Iterable[Nat]) -> int:
     """How good a witness sizes would make: 0 for more than 8 elements and no size below 2."""
     if not any(8 < length.value(at) <= ARRAYS for length in measured):
         return 2

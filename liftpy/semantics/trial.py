@@ -9,6 +9,7 @@ writes out can be read, and grows with what the steps nest; this does not grow.
 from __future__ import annotations
 
 import zlib
+from functools import lru_cache
 from typing import Any
 
 from liftpy.ir.pull import Index, Parts, Pull, Value
@@ -22,12 +23,18 @@ PRIME = 2**30 - 35
 SQUARE = PRIME * PRIME
 
 
+@lru_cache(maxsize=1024)
+def _number(head: str) -> int:
+    """A number for a word, in every process the same."""
+    return zlib.crc32(head.encode())
+
+
 class TrialReader(FreeReader):
     """Reads meanings as numbers; `FreeReader` has the sizes, folds and arrays."""
 
     def hashed(self, head: str, args: tuple[Any, ...], t: Type | None = None) -> Any:
         """The value of a function of which nothing is known; a truth value where `t` is `bool`."""
-        number = hash((zlib.crc32(head.encode()), *args)) % SQUARE  # of numbers: always the same
+        number = hash((_number(head), *args)) % SQUARE  # of numbers: always the same
         return number % 2 == 0 if t == BOOL else number
 
     def leaf(self, name: str, t: Type, *prefix: Any) -> Value:

@@ -7,10 +7,10 @@ import pytest
 
 from liftpy.rewrite.rules import RULES
 from liftpy.semantics.mutants import LAWS, UNDECIDED, judge, mutants_of
-from liftpy.semantics.prove import prove
+from liftpy.semantics.prove import attempt
 from liftpy.semantics.refute import refutation
 from liftpy.semantics.smt import FIRST_STEPS
-from liftpy.semantics.verdict import Proved, Refuted
+from liftpy.semantics.verdict import Open, Proved, Refuted
 
 LEAST = 0.95  # the share of false mutants that is refuted
 
@@ -52,5 +52,12 @@ def test_proved_mutant_is_true(name):
     """
     for k, mutant in enumerate(mutants_of(RULES[name])):
         if k % 12 == 0 and mutant.name not in LAWS:
-            proved = isinstance(prove(mutant.rule, FIRST_STEPS), Proved)
-            assert not proved or refutation(mutant.rule) is None, mutant.name
+            assert not proved(mutant.rule) or refutation(mutant.rule) is None, mutant.name
+
+
+def proved(rule):
+    """Whether the prover says that a rule is true, with few steps."""
+    try:
+        return isinstance(attempt(rule, FIRST_STEPS), Proved)
+    except Open:
+        return False
