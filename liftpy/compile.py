@@ -13,6 +13,7 @@ from liftpy.errors import ConstraintRefused
 from liftpy.ir.expr import Program
 from liftpy.kernels.chain import Chain, chain
 from liftpy.loops.lower import LoopKernel
+from liftpy.loops.passes import optimized
 from liftpy.opencl.generate import EmittedKernel, assemble, in_loops
 from liftpy.opencl.kernel import Module
 from liftpy.rewrite.skeleton import Skeleton
@@ -37,7 +38,8 @@ class Compilation:
 
     lowered: Program
     chain: Chain
-    loops: tuple[LoopKernel, ...]
+    loops: tuple[LoopKernel, ...]  # as they were lowered
+    optimized: tuple[LoopKernel, ...]  # after the passes
     kernels: tuple[EmittedKernel, ...]
     module: Module
 
@@ -85,8 +87,9 @@ def compile_program(lowered: Program) -> Compilation:
     with collection_paused():
         cut = chain(lowered)
         loops = in_loops(lowered, cut)
-        module, kernels = assemble(lowered, cut, loops)
-    return Compilation(lowered, cut, loops, kernels, module)
+        passed = tuple(map(optimized, loops))
+        module, kernels = assemble(lowered, cut, loops, passed)
+    return Compilation(lowered, cut, loops, passed, kernels, module)
 
 
 @in_one_chunk

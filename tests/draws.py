@@ -10,20 +10,23 @@ from __future__ import annotations
 import hashlib
 import pickle
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from liftpy.compile import compile_candidate, skeleton_named, skeletons
+from liftpy.compile import compile_program, skeleton_named, skeletons
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import Device
 from liftpy.constraints.draw import Space
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.space import Member
 from liftpy.ir.expr import Program
+from liftpy.loops.bounds import bounds
+from liftpy.loops.lower import LoopKernel
+from liftpy.loops.writers import shared_stores
 from liftpy.opencl.kernel import Module
 from liftpy.primitives.text import show
 from liftpy.rewrite.skeleton import Skeleton
@@ -118,8 +121,18 @@ def of_family(name: str, program: Program, device: Device, each: int) -> list[Ca
 def drawn(candidate: Candidate) -> Draw:
     """A candidate with its kernels."""
     label = f"{candidate.program.name} {candidate}"
-    module = compile_candidate(candidate.skeleton, candidate.point)
-    return Draw(label, candidate.skeleton.key, candidate.sizes, module)
+    made = compile_program(candidate.skeleton.at(candidate.point))
+    assert not unproved(made.optimized), label
+    return Draw(label, candidate.skeleton.key, candidate.sizes, made.module)
+
+
+def unproved(kernels: Iterable[LoopKernel]) -> list[str]:
+    """What is not proved: that each access is inside, and each element has one writer."""
+    return [
+        str(fault)
+        for code in kernels
+        for fault in (*(b for b in bounds(code) if b.way is None), *shared_stores(code))
+    ]
 
 
 def tried(many: list[Draw], program: Program, device: Device) -> list[Draw]:

@@ -31,6 +31,11 @@ from liftpy.explore.settings import Settings
 from liftpy.explore.space import Member, Space
 from liftpy.ir.expr import Expr, Program
 from liftpy.ir.show import size_ranges
+from liftpy.loops.bounds import bounds as bounds_of
+from liftpy.loops.lower import LoopKernel
+from liftpy.loops.passes import after_each_pass
+from liftpy.loops.show import show_kernel
+from liftpy.loops.writers import shared_stores
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
 from liftpy.primitives.text import show as program_text
@@ -105,8 +110,53 @@ def show_stage(
         case "views":
             views = [*kernel_views(compilation)]
             tell({**which, "kernels": [asdict(view) for view in views]}, map(str, views))
+        case "loops":
+            kernels = [*map(loop_stages, compilation.loops)]
+            lines = (line for stages in kernels for line in stage_lines(stages))
+            tell({**which, "kernels": kernels}, lines)
+        case "bounds":
+            proved = [*map(kernel_bounds, compilation.optimized)]
+            tell({**which, "kernels": proved}, (line for k in proved for line in bound_lines(k)))
         case _:
             tell_text(which, compilation.module.source)
+
+
+def loop_stages(code: LoopKernel) -> dict[str, str]:
+    """A kernel in the loop IR: as it was lowered, and after each pass that changes it."""
+    stages, last = {"lowered": show_kernel(code)}, code
+    for name, after in after_each_pass(code):
+        if after != last:
+            stages[name] = show_kernel(after)
+        last = after
+    return stages
+
+
+def stage_lines(stages: dict[str, str]) -> Iterator[str]:
+    """The stages of a kernel, each with what made it."""
+    for name, text in stages.items():
+        yield f"# {name}"
+        yield text
+
+
+def kernel_bounds(code: LoopKernel) -> dict[str, Any]:
+    """What is proved of a kernel: its accesses are inside, and no element has two writers."""
+    accesses = dict.fromkeys(map(str, bounds_of(code)))
+    return {
+        "kernel": code.name,
+        "accesses": [*accesses],
+        "shared": [*map(str, shared_stores(code))],
+    }
+
+
+def bound_lines(proved: dict[str, Any]) -> Iterator[str]:
+    """The same as lines."""
+    yield f"{proved['kernel']}:"
+    for line in proved["accesses"]:
+        yield f"  {line}"
+    if not proved["shared"]:
+        yield "  no element of a buffer is stored by two work-items"
+    for line in proved["shared"]:
+        yield f"  {line}"
 
 
 def constraints_json(member: Member) -> dict[str, Any]:

@@ -43,6 +43,8 @@ class Stage(StrEnum):
     CONSTRAINTS = "constraints"
     MEMORY = "memory"
     VIEWS = "views"
+    LOOPS = "loops"
+    BOUNDS = "bounds"
     CODE = "code"
 
 

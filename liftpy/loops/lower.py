@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.nat import Nat
@@ -11,7 +10,6 @@ from liftpy.ir.types import ScalarType
 from liftpy.kernels.chain import Kernel
 from liftpy.loops.barriers import with_needed_barriers
 from liftpy.loops.emit import Emitter, Env
-from liftpy.loops.passes import PASSES
 from liftpy.loops.reading import UnrollError
 from liftpy.loops.scopes import MOST_STATEMENTS, TooLongError
 from liftpy.loops.trace import Access
@@ -50,20 +48,6 @@ class LoopKernel:
         groups = tuple(g // s for g, s in zip(self.global_size, self.local_size, strict=True))
         sizes = {"gid": self.global_size, "wid": groups, "lid": self.local_size}
         return {name: sizes[name[:-1]][int(name[-1])] for name in self.ids}
-
-    def stages(self) -> Iterator[tuple[str, LoopKernel]]:
-        """The kernel after each pass, with the pass's name; the last one is printed."""
-        code = self
-        for name, change in PASSES.items():
-            code = replace(code, block=change(code.block))
-            yield name, code
-
-    def optimized(self) -> LoopKernel:
-        """The kernel after all passes."""
-        code = self
-        for _, after in self.stages():
-            code = after
-        return code
 
 
 def lowered_to_loops(kernel: Kernel, names: dict[str, str]) -> LoopKernel:

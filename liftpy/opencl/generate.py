@@ -72,11 +72,14 @@ def in_loops(program: Program, cut: Chain) -> tuple[LoopKernel, ...]:
 
 
 def assemble(
-    program: Program, cut: Chain, codes: tuple[LoopKernel, ...]
+    program: Program,
+    cut: Chain,
+    loops: tuple[LoopKernel, ...],
+    passed: tuple[LoopKernel, ...],
 ) -> tuple[Module, tuple[EmittedKernel, ...]]:
-    """The module, and the kernels it is made of with their accesses."""
+    """The module, and the kernels it is made of; these in the loop IR, before and after passes."""
     names = c_names([b.param for b in cut.buffers])
-    emitted = tuple(emit_kernel(code) for code in codes)
+    emitted = tuple(map(emit_kernel, loops, passed))
     parts = parts_of(cut.buffers)
     placed = slots(parts, lambda p: part_name(names[p.buffer.param.name], p.component.path))
     launches = tuple(
@@ -171,17 +174,16 @@ def describe(p: Part, names: dict[str, str], slot: str) -> Buffer:
     return Buffer(name, p.buffer.role, p.component.scalar.name, shape, p.bytes, slot)
 
 
-def emit_kernel(code: LoopKernel) -> EmittedKernel:
-    """A kernel in the loop IR as OpenCL C."""
-    optimized = code.optimized()
-    printer = Printer(optimized.block)
+def emit_kernel(code: LoopKernel, passed: LoopKernel) -> EmittedKernel:
+    """A kernel in the loop IR as OpenCL C, as it was lowered and after the passes."""
+    printer = Printer(passed.block)
     local = sum(m.length * SCALAR_BYTES[m.scalar.name] for m in code.locals)
     private = sum(
         len(registers) * printer.widths[m] * SCALAR_BYTES[m.scalar.name]
         for m, registers in printer.registers.items()
     )
     return EmittedKernel(
-        kernel_text(optimized, printer),
+        kernel_text(passed, printer),
         code.accesses,
         local,
         private,

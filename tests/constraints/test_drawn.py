@@ -15,8 +15,7 @@ from liftpy.constraints.collect import UNROLL_LIMIT, statements
 from liftpy.constraints.device import DEFAULT_DEVICE, PRIVATE_LIMIT
 from liftpy.explore.space import Space
 from liftpy.kernels.chain import chain
-from liftpy.loops import lower
-from liftpy.loops.passes import PASSES
+from liftpy.loops import passes
 from liftpy.workloads import workloads
 from tests.constraints import faults
 
@@ -70,7 +69,8 @@ def test_the_text_of_what_is_drawn_has_the_sizes_that_were_estimated(name, monke
         texts = faults.kernels(module.source)
         measured = [faults.registers(text)[1] for text in texts]
         with monkeypatch.context() as patch:
-            patch.setattr(lower, "PASSES", {n: p for n, p in PASSES.items() if n != "unswitch"})
+            few = {n: p for n, p in passes.PASSES.items() if n != "unswitch"}
+            patch.setattr(passes, "PASSES", few)
             plain = compile_candidate(candidate.skeleton, candidate.point)
         assert max(measured) == module.memory.private <= PRIVATE_LIMIT
         cut = chain(candidate.skeleton.program).kernels

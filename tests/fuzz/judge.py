@@ -83,7 +83,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Form:
-    """A program after some rules, and its module by a family of derivations; `how` in words.
+    """A program after some rules, compiled by a family of derivations; `how` in words.
 
     `misjudged` says where the bound on its code does not hold or is not near. `drawn` says that it
     is a candidate of a space.
@@ -92,9 +92,14 @@ class Form:
     family: str
     how: str
     program: Program
-    module: Module
+    made: Compilation
     misjudged: str = ""
     drawn: bool = False
+
+    @property
+    def module(self) -> Module:
+        """Its kernels."""
+        return self.made.module
 
 
 @dataclass
@@ -147,22 +152,22 @@ def rewritten(program: Program, random: Random) -> tuple[Program, list[str]]:
     return Program(program.name, Lambda(program.params, body), program.constants), applied
 
 
-def lowered_plainly(program: Program) -> tuple[Module, str]:
+def lowered_plainly(program: Program) -> tuple[Compilation, str]:
     """The program by the plain strategy, and where its code is misjudged."""
     result = plain()(program.body.body)
     assert not isinstance(result, Failure), f"plain does not apply: {result}"
     made = compile_program(
         Program(program.name, Lambda(program.params, result.expr), program.constants)
     )
-    return made.module, misjudged(made.chain, {}, made)
+    return made, misjudged(made.chain, {}, made)
 
 
 def lowered_by(
     family: Family, program: Program, device: Device, random: Random
-) -> tuple[str, Module, str] | None:
+) -> tuple[str, Compilation, str] | None:
     """The program by a family, a random choice and a random point; None if the family has none.
 
-    In words, as a module, and where its code is misjudged.
+    In words, compiled, and where its code is misjudged.
     """
     shape = shape_of(program)
     if not family.applies(shape):
@@ -176,7 +181,7 @@ def lowered_by(
     for assignment in Space(collect(skeleton, device)).sample(1, random.randrange(2**31)):
         made = compile_program(skeleton.at(assignment))
         wrong = misjudged(chain(skeleton.program), assignment, made)
-        return f"{skeleton.key} {assignment}", made.module, wrong
+        return f"{skeleton.key} {assignment}", made, wrong
     return None
 
 
@@ -202,13 +207,13 @@ def forms(seed: int, device: Device, kind: str = "any") -> Iterator[Form]:
     found = None
     if kind == "lets" or random.random() < 0.5:
         found = lowered_by(FAMILIES["plain"], form, device, random)
-    way, module, wrong = found or ("over ids", *lowered_plainly(form))
-    yield Form("plain", way + how, form, module, wrong, drawn=found is not None)
+    way, made, wrong = found or ("over ids", *lowered_plainly(form))
+    yield Form("plain", way + how, form, made, wrong, drawn=found is not None)
     for name in sorted(OTHERS, key=lambda name: random.random() * TURN.get(name, 1.0)):
         found = lowered_by(FAMILIES[name], form, device, random)
         if found is not None:
-            way, module, wrong = found
-            yield Form(name, way + how, form, module, wrong, drawn=True)
+            way, made, wrong = found
+            yield Form(name, way + how, form, made, wrong, drawn=True)
             return
 
 
@@ -352,10 +357,10 @@ def again(program: Program, session: Session, family: str, *, run: bool) -> tupl
             if family:
                 random = Random(attempt)
                 found = lowered_by(FAMILIES[family], program, session.device, random)
-            way, module, wrong = found or ("over ids", *lowered_plainly(program))
+            way, made, wrong = found or ("over ids", *lowered_plainly(program))
             if wrong:
                 return "misjudged", wrong
-            cases.append(Case(attempt, program, Form(family, way, program, module), arrays))
+            cases.append(Case(attempt, program, Form(family, way, program, made), arrays))
     except LiftError as refusal:
         return "refused", str(refusal)
     except Exception as crash:  # noqa: BLE001  as above

@@ -217,9 +217,10 @@ def test_a_planted_bug_is_found_and_made_small(
 ) -> None:
     honest = judge.lowered_plainly
 
-    def lying(program: Program) -> tuple[judge.Module, str]:
-        module, misjudged = honest(program)
-        return replace(module, source=module.source.replace("fmax(", "fmin(")), misjudged
+    def lying(program: Program) -> tuple[judge.Compilation, str]:
+        made, misjudged = honest(program)
+        source = made.module.source.replace("fmax(", "fmin(")
+        return replace(made, module=replace(made.module, source=source)), misjudged
 
     monkeypatch.setattr(judge, "lowered_plainly", lying)
     with Session(runtime) as session:

@@ -1,0 +1,247 @@
+"""A kernel of the loop IR in numpy: what it stores, without a device.
+
+All work-items go through the code together, a statement at a time; where some take another way they
+wait. So a missing barrier does not show (`liftpy.loops.barriers` proves these), but what does show,
+as an error: an access outside of its memory, a read of what nobody has written, and an element of a
+buffer that two work-items store to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liftpy.errors import InternalError
+from liftpy.ir.nat import Nat
+from liftpy.loops.lower import LoopKernel
+from liftpy.loops.tree import (
+    All,
+    Barrier,
+    Block,
+    Both,
+    Cell,
+    Condition,
+    Const,
+    Dot,
+    Fails,
+    For,
+    If,
+    Index,
+    Let,
+    Name,
+    Operate,
+    Pack,
+    Part,
+    RangeTest,
+    Select,
+    Splat,
+    Statement,
+    Store,
+    Value,
+)
+from liftpy.semantics.operations import DTYPES, OPERATIONS, convert
+from liftpy.views.access import Memory
+
+Array: TypeAlias = NDArray[Any]
+NOBODY = -1
+
+
+def interpret(code: LoopKernel, given: Mapping[str, Array]) -> dict[str, Array]:
+    """The buffers that a kernel writes, by name; `given` has those that it reads.
+
+    InternalError for an access outside of a memory, a read of what is not written, or an element
+    with two writers.
+
+    >>> from liftpy.compile import compile_program
+    >>> from liftpy.primitives.text import parse
+    >>> doubled = parse("def doubled(xs: [3]f32) = xs |> mapGlb(0, x => x + x)")
+    >>> (kernel,) = compile_program(doubled).loops
+    >>> interpret(kernel, {"xs": np.array([1, 2, 3], np.float32)})
+    {'output': array([2., 4., 6.], dtype=float32)}
+    """
+    machine = Machine(code, given)
+    with np.errstate(all="ignore"):
+        machine.block(code.block, machine.everybody)
+    return {m.name: machine.cells[m].values[0] for m in code.buffers if m.writable}
+
+
+@dataclass
+class Cells:
+    """The scalars of a memory, in as many copies as there are owners of one.
+
+    `writers` has the work-item that stored each, `NOBODY` for none.
+    """
+
+    values: Array
+    writers: Array
+
+
+@dataclass
+class Machine:
+    """The work-items of a launch: their indices, variables and memories."""
+
+    code: LoopKernel
+    given: Mapping[str, Array]
+    at: dict[str, Any] = field(init=False, default_factory=dict)
+    variables: dict[str, Array] = field(init=False, default_factory=dict)
+    cells: dict[Memory, Cells] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        code = self.code
+        x, y, z = code.global_size
+        self.count = x * y * z
+        self.item = np.arange(self.count)
+        self.everybody = np.ones(self.count, bool)
+        ids = np.unravel_index(self.item, (z, y, x))[::-1]
+        for dim, (own, size) in enumerate(zip(ids, code.local_size, strict=True)):
+            self.at |= {f"gid{dim}": own, f"wid{dim}": own // size, f"lid{dim}": own % size}
+        groups = [g // s for g, s in zip(code.global_size, code.local_size, strict=True)]
+        group = tuple(self.at[f"wid{dim}"] for dim in (2, 1, 0))
+        self.group = np.ravel_multi_index(group, (groups[2], groups[1], groups[0]))
+        for memory in code.buffers:
+            if memory.name in self.given:
+                values = np.ravel(self.given[memory.name])[None]
+                self.cells[memory] = Cells(values, np.zeros(values.shape, np.int64))
+
+    # --- statements ---
+
+    def block(self, block: Block, who: Array) -> None:
+        """The statements of a block, by those who come by."""
+        for s in block:
+            self.statement(s, who)
+
+    def statement(self, s: Statement, who: Array) -> None:
+        """One statement."""
+        match s:
+            case Let(name, value):
+                self.variables[name] = self.value(value, who)
+            case Store(cell, value):
+                self.store(cell, self.value(value, who), who)
+            case If(condition, then, otherwise):
+                holds = self.condition(condition)
+                for part, some in ((then, who & holds), (otherwise, who & ~holds)):
+                    if part and some.any():
+                        self.block(part, some)
+            case For(counter, first, bound, step, body):
+                start = self.at[first] if isinstance(first, str) else np.full(self.count, first)
+                while (who & (start < bound)).any():
+                    self.at[counter] = start
+                    self.block(body, who & (start < bound))
+                    start = start + step
+            case Barrier():
+                pass
+
+    def condition(self, condition: Condition) -> Array:
+        """Who a condition holds for."""
+        match condition:
+            case All(tests):
+                return np.logical_and.reduce([self.test(t) for t in tests], axis=0)
+            case Fails(inner):
+                return ~self.condition(inner)
+            case Both(left, right):
+                return self.condition(left) & self.condition(right)
+
+    def test(self, test: RangeTest) -> Array:
+        """Who a test holds for."""
+        index = self.index(test.index)
+        return index >= 0 if test.bound is None else index < test.bound
+
+    def index(self, index: Nat) -> Array:
+        """An index, of each work-item."""
+        return np.broadcast_to(index.evaluate(self.at), (self.count,))
+
+    # --- memory ---
+
+    def memory(self, memory: Memory) -> Cells:
+        """The cells of a memory; nobody has written those of a new one."""
+        if memory not in self.cells:
+            owners = {"private": self.count, "local": int(self.group.max()) + 1, "global": 1}
+            shape = owners[memory.space], memory.length
+            cells = Cells(np.zeros(shape, DTYPES[memory.scalar.name]), np.full(shape, NOBODY))
+            self.cells[memory] = cells
+        return self.cells[memory]
+
+    def place(self, cell: Cell, who: Array) -> tuple[Array, Array]:
+        """The owner's number and the addresses of a cell's lanes, of each work-item."""
+        memory = cell.memory
+        none = np.zeros(self.count, np.int64)
+        owner = {"private": self.item, "local": self.group, "global": none}[memory.space]
+        places = self.index(cell.index)[:, None] + np.arange(cell.width)
+        outside = who & ((places < 0) | (places >= memory.length)).any(axis=1)
+        if outside.any():
+            place = places[outside][0]
+            message = f"{memory.name}[{place[0]}], which has {memory.length} elements"
+            raise InternalError(f"kernel {self.code.name} accesses {message}")
+        return owner[:, None], places.clip(0, memory.length - 1)
+
+    def load(self, cell: Cell, who: Array) -> Array:
+        """What is in memory."""
+        owner, places = self.place(cell, who)
+        cells = self.memory(cell.memory)
+        unwritten = who & (cells.writers[owner, places] == NOBODY).any(axis=1)
+        if unwritten.any():
+            message = f"{cell.memory.name}[{places[unwritten][0][0]}], which nobody has written"
+            raise InternalError(f"kernel {self.code.name} reads {message}")
+        values = cells.values[owner, places]
+        return values[:, 0] if cell.width == 1 else values
+
+    def store(self, cell: Cell, value: Array, who: Array) -> None:
+        """Stores a value."""
+        owner, places = self.place(cell, who)
+        cells = self.memory(cell.memory)
+        lanes = value[:, None] if cell.width == 1 else value
+        owners = np.broadcast_to(owner, places.shape)[who]
+        item = np.broadcast_to(self.item[:, None], places.shape)[who]
+        before = cells.writers[owners, places[who]]
+        cells.values[owners, places[who]] = np.broadcast_to(lanes, places.shape)[who]
+        cells.writers[owners, places[who]] = item
+        if cell.memory.space == "global":
+            others = (before != NOBODY) & (before != item)
+            others |= cells.writers[owners, places[who]] != item  # another one at the same time
+            if others.any():
+                message = f"store to {cell.memory.name}[{places[who][others][0]}]"
+                raise InternalError(f"two work-items of kernel {self.code.name} {message}")
+
+    # --- values ---
+
+    def value(self, value: Value, who: Array) -> Array:
+        """A value of each work-item, by lanes where it has several."""
+        match value:
+            case Const(number, t):
+                return np.full(self.count, number, DTYPES[t.name])
+            case Index(index, t):
+                return convert(self.index(index), DTYPES[t.name])
+            case Name(name):
+                return self.variables[name]
+            case Part(vector, first, width):
+                lanes = self.variables[vector.name][:, first : first + width]
+                return lanes[:, 0] if width == 1 else lanes
+            case Cell():
+                return self.load(value, who)
+            case Operate():
+                return self.operate(value, who)
+            case Splat(inner, width):
+                return np.repeat(self.value(inner, who)[:, None], width, axis=1)
+            case Pack(lanes):
+                return np.stack([self.value(lane, who) for lane in lanes], axis=1)
+            case Dot(left, right):
+                products = self.value(left, who) * self.value(right, who)
+                return np.add.accumulate(products, axis=1)[:, -1]
+            case Select(condition, then, otherwise):
+                holds = self.condition(condition)
+                chosen = self.value(then, who & holds), self.value(otherwise, who & ~holds)
+                return np.where(holds[:, None] if value.width > 1 else holds, *chosen)
+
+    def operate(self, value: Operate, who: Array) -> Array:
+        """An operator applied."""
+        op, dtype = value.op, DTYPES[value.type.name]
+        args = [self.value(a, who) for a in value.args]
+        if value.width > 1:
+            args = [a[:, None] if a.ndim == 1 else a for a in args]
+        made = convert(args[0], DTYPES[op]) if op in DTYPES else OPERATIONS[op](*args)
+        made = np.asarray(made).astype(dtype, copy=False)
+        return np.broadcast_to(made, (self.count, value.width)) if value.width > 1 else made

@@ -1,0 +1,134 @@
+"""The text of a kernel in the loop IR, for people: `liftpy show --stage loops`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from liftpy.loops.lower import LoopKernel
+from liftpy.loops.tree import (
+    All,
+    Barrier,
+    Block,
+    Both,
+    Cell,
+    Condition,
+    Const,
+    Dot,
+    Fails,
+    For,
+    If,
+    Index,
+    Let,
+    Name,
+    Operate,
+    Pack,
+    Part,
+    RangeTest,
+    Select,
+    Splat,
+    Store,
+    Value,
+)
+from liftpy.views.access import Memory
+
+INDENT = "  "
+
+
+def show_kernel(code: LoopKernel) -> str:
+    """A kernel: its memories, the ranges of its ids, its statements.
+
+    >>> from liftpy.compile import compile_program
+    >>> from liftpy.primitives.text import parse
+    >>> doubled = parse("def doubled(xs: [3]f32) = xs |> mapGlb(0, x => x + x)")
+    >>> print(show_kernel(compile_program(doubled).loops[0]))
+    kernel k0_output(xs: [3]f32) -> output: [3]f32
+      gid0 in 0..2
+      let v0: f32 = xs[gid0]
+      output[gid0] = v0 + v0
+    """
+    reads = ", ".join(declared(m) for m in code.buffers if not m.writable)
+    writes = ", ".join(declared(m) for m in code.buffers if m.writable)
+    lines = [f"kernel {code.name}({reads}) -> {writes}"]
+    lines += [f"{INDENT}{name} in 0..{count - 1}" for name, count in code.ranges.items()]
+    lines += [f"{INDENT}local {declared(m)}" for m in code.locals]
+    return "\n".join([*lines, *lines_of(code.block, INDENT)])
+
+
+def declared(memory: Memory) -> str:
+    """A memory with its type."""
+    return f"{memory.name}: [{memory.length}]{memory.scalar}"
+
+
+def lines_of(block: Block, pad: str) -> Iterator[str]:
+    """The statements of a block."""
+    for s in block:
+        match s:
+            case Let(name, value):
+                yield f"{pad}let {name}: {typed(value)} = {show(value)}"
+            case Store(cell, value):
+                how = " streamed" if s.streamed else ""
+                yield f"{pad}{show(cell)} ={how} {show(value)}"
+            case Barrier(memory, witness):
+                yield f"{pad}barrier for {memory}: {witness}"
+            case For(counter, first, bound, step, body):
+                by = "" if step == 1 else f" by {step}"
+                yield f"{pad}for {counter} from {first} below {bound}{by}"
+                yield from lines_of(body, pad + INDENT)
+            case If(condition, then, otherwise):
+                yield f"{pad}if {condition_text(condition)}"
+                yield from lines_of(then, pad + INDENT)
+                if otherwise:
+                    yield f"{pad}else"
+                    yield from lines_of(otherwise, pad + INDENT)
+
+
+def typed(value: Value) -> str:
+    """The type of a value."""
+    return str(value.type) if value.width == 1 else f"<{value.width}>{value.type}"
+
+
+def condition_text(condition: Condition) -> str:
+    """A condition."""
+    match condition:
+        case All(tests):
+            return " and ".join(map(test_text, tests))
+        case Fails(inner):
+            return f"not ({condition_text(inner)})"
+        case Both(left, right):
+            return f"{condition_text(left)} and {condition_text(right)}"
+
+
+def test_text(test: RangeTest) -> str:
+    """A range test."""
+    return f"{test.index} >= 0" if test.bound is None else f"{test.index} < {test.bound}"
+
+
+def show(value: Value, *, inside: bool = False) -> str:
+    """An expression; `inside` another one it gets parentheses where it needs them."""
+    match value:
+        case Const(number):
+            return str(number)
+        case Index(index, t):
+            return f"{t}({index})"
+        case Name(name):
+            return name
+        case Part(vector, first, width):
+            return f"{vector.name}.{first}" if width == 1 else f"{vector.name}.{first}+{width}"
+        case Cell(memory, index, width):
+            return f"{memory.name}[{index}]" if width == 1 else f"{memory.name}[{index}; {width}]"
+        case Splat(inner, width):
+            return f"splat<{width}>({show(inner)})"
+        case Pack(lanes):
+            return f"({', '.join(map(show, lanes))})"
+        case Dot(left, right):
+            return f"dot({show(left)}, {show(right)})"
+        case Operate(op, (left, right)) if not op.isalpha():
+            text = f"{show(left, inside=True)} {op} {show(right, inside=True)}"
+        case Operate(op, args):
+            return f"{op}({', '.join(map(show, args))})"
+        case Select(condition, then, otherwise):
+            text = (
+                f"if {condition_text(condition)} then {show(then, inside=True)} "
+                f"else {show(otherwise, inside=True)}"
+            )
+    return f"({text})" if inside else text

@@ -1,0 +1,119 @@
+"""No element of a buffer is stored by two work-items: proved, of the code as it is printed.
+
+For each two stores to a buffer z3 is asked for two different work-items that store to one address.
+Stores of unrolled code whose addresses follow one another count as one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from liftpy.ir.constraint import Constraint, at_most
+from liftpy.ir.nat import Nat, var
+from liftpy.loops.bounds import Place, accesses
+from liftpy.loops.lower import LoopKernel
+from liftpy.loops.tree import RangeTest
+from liftpy.semantics.smt import Collision, Side, Undecided, find_collision
+from liftpy.views.access import Memory
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Two stores of which it is not shown that no two work-items store to one address."""
+
+    memory: Memory
+    first: Nat
+    second: Nat
+    why: str
+
+    def __str__(self) -> str:
+        name = self.memory.name
+        return f"{name}[{self.first}] and {name}[{self.second}] may be one place: {self.why}"
+
+
+@dataclass(frozen=True)
+class Run:
+    """Stores to `length` addresses in a row, in one place of the code."""
+
+    memory: Memory
+    first: Nat
+    length: int
+    place: Place
+
+    def side(self) -> Side:
+        """The addresses and what holds where they are stored to."""
+        address = self.first.substitute(self.place.ranges)
+        if self.length > 1:
+            address = address + var("lane", 0, self.length - 1)
+        tests = [*self.place.holding]
+        tests += [negated(some.tests[0]) for some in self.place.failing if len(some.tests) == 1]
+        rooms = (t.room.substitute(self.place.ranges) for t in tests)
+        where: list[Constraint] = [at_most(0, room) for room in rooms]
+        return Side(address, (*self.place.links, *where))
+
+
+def negated(test: RangeTest) -> RangeTest:
+    """The test that holds where this one fails."""
+    return RangeTest(-1 - test.room)
+
+
+def shared_stores(code: LoopKernel) -> tuple[Shared, ...]:
+    """The stores to buffers that are not shown to have one writer for each element."""
+    ids = {name: count for name, count in code.ranges.items() if count > 1}
+    runs = list(runs_of(code))
+    if items(code) > items_told_apart(ids):
+        why = "the launch has more work-items than the ids tell apart"
+        return tuple(Shared(r.memory, r.first, r.first, why) for r in runs)
+    if not ids:
+        return ()
+    found: list[Shared] = []
+    for one, two in itertools.combinations_with_replacement(runs, 2):
+        if one.memory != two.memory:
+            continue
+        answer = find_collision(one.side(), two.side(), ids)
+        if isinstance(answer, Collision):
+            found.append(Shared(one.memory, one.first, two.first, str(answer)))
+        elif isinstance(answer, Undecided):
+            why = f"the solver gave up ({answer.reason})"
+            found.append(Shared(one.memory, one.first, two.first, why))
+    return tuple(found)
+
+
+def items(code: LoopKernel) -> int:
+    """The work-items of a launch."""
+    x, y, z = code.global_size
+    return x * y * z
+
+
+def items_told_apart(ids: dict[str, int]) -> int:
+    """How many work-items differ in their ids."""
+    count = 1
+    for n in ids.values():
+        count *= n
+    return count
+
+
+def runs_of(code: LoopKernel) -> Iterator[Run]:
+    """The stores to buffers, those in a row as one."""
+    ranges = {name: var(name, 0, count - 1) for name, count in code.ranges.items()}
+    groups: dict[object, tuple[Memory, Nat, Place, set[int]]] = {}
+    for cell, store, place in accesses(code.block, Place(ranges)):
+        if not (store and cell.memory.space == "global"):
+            continue
+        number = cell.index.terms.get((), 0)
+        base = cell.index - number
+        key = (cell.memory, base, place.holding, place.failing, tuple(place.ranges.items()))
+        _, _, _, offsets = groups.setdefault(key, (cell.memory, base, place, set()))
+        offsets.update(range(number, number + cell.width))
+    for memory, base, place, offsets in groups.values():
+        for first, length in in_a_row(sorted(offsets)):
+            yield Run(memory, base + first, length, place)
+
+
+def in_a_row(numbers: list[int]) -> Iterator[tuple[int, int]]:
+    """The first and the length of each run of numbers that follow one another."""
+    for _, run in itertools.groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
+        members = [number for _, number in run]
+        yield members[0], len(members)

@@ -1,0 +1,111 @@
+"""Accesses are proved inside their memory, and elements to have one writer; faults are found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from liftpy.compile import compile_program
+from liftpy.ir.nat import var
+from liftpy.loops.bounds import bounds
+from liftpy.loops.lower import LoopKernel
+from liftpy.loops.tree import Block, Cell, For, If, Select, Simple, Statement, Store, Value, rebuilt
+from liftpy.loops.writers import shared_stores
+from liftpy.primitives.text import parse
+
+PADDED = """def p(xs: [13]f32) = xs |> pad(1, 1, 0) |> slide(3, 1)
+  |> mapGlb(0, w => w |> reduceSeq(add, 0))"""
+GROUPS = """def p(xss: [6][8]f32) = xss |> mapWrg(0, row =>
+  row |> mapLcl(0, x => x * 2) |> toLocal |> reorder(i => 7 - i, i => 7 - i)
+      |> mapLcl(0, x => x + 1))"""
+SOLVED = "def p(xs: [12]f32) = xs |> reorder(i => 5*i % 12, i => 5*i % 12) |> mapGlb(0, x => x + 1)"
+TEXTS = {"padded": PADDED, "groups": GROUPS, "reordered": SOLVED}
+
+
+def kernels(text: str) -> tuple[LoopKernel, ...]:
+    """The kernels of a program, as they are printed."""
+    return compile_program(parse(text)).optimized
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_what_is_compiled_is_proved(name: str) -> None:
+    for code in kernels(TEXTS[name]):
+        found = bounds(code)
+        assert {b.store for b in found} == {True, False}
+        assert all(b.way for b in found), [str(b) for b in found]
+        assert not shared_stores(code)
+
+
+def test_each_way_is_taken() -> None:
+    ways = {b.way for text in TEXTS.values() for code in kernels(text) for b in bounds(code)}
+    assert ways >= {"ranges", "guard"}
+
+
+def changed(block: Block, change: object) -> Block:
+    """A block with every expression and every store changed."""
+
+    def value(of: Value) -> Value:
+        return change(rebuilt(of, value))  # type: ignore[operator]
+
+    def statements() -> Iterator[Statement]:
+        for s in block:
+            match s:
+                case For():
+                    yield replace(s, body=changed(s.body, change))
+                case If(condition, then, otherwise):
+                    yield If(condition, changed(then, change), changed(otherwise, change))
+                case Store(cell, stored):
+                    target = value(cell)
+                    assert isinstance(target, Cell)
+                    yield replace(s, cell=target, value=value(stored))
+                case Simple():
+                    yield replace(s, value=value(s.value))  # type: ignore[call-arg]
+                case _:
+                    yield s
+
+    return Block(tuple(statements()))
+
+
+def test_an_access_without_its_guard_is_outside_and_the_message_says_where() -> None:
+    (code,) = kernels(PADDED)
+
+    def unguarded(of: Value) -> Value:
+        return of.then if isinstance(of, Select) else of
+
+    broken = replace(code, block=changed(code.block, unguarded))
+    outside = [str(b) for b in bounds(broken) if b.way is None]
+    assert outside
+    assert any("not shown to be in 0..12: at gid0 = 0" in text for text in outside), outside
+
+
+@pytest.mark.parametrize("by", [1, -1])
+@pytest.mark.parametrize("name", TEXTS)
+def test_an_index_that_is_off_by_one_is_outside(name: str, by: int) -> None:
+    for code in kernels(TEXTS[name]):
+
+        def moved(of: Value) -> Value:
+            return replace(of, index=of.index + by) if isinstance(of, Cell) else of
+
+        faults = [b for b in bounds(replace(code, block=changed(code.block, moved))) if not b.way]
+        assert any(b.store for b in faults)
+        assert any("=" in b.outside or b.outside == "at every place" for b in faults)
+
+
+def test_two_writers_are_found() -> None:
+    (code,) = kernels(GROUPS)
+
+    def together(of: Value) -> Value:
+        if isinstance(of, Cell) and of.memory.writable and of.memory.space == "global":
+            return replace(of, index=of.index.substitute({"lid0": var("lid0", 0, 7) // 2}))
+        return of
+
+    found = shared_stores(replace(code, block=changed(code.block, together)))
+    assert [f for f in found if "is touched at lid0 = " in str(f)], found
+
+
+def test_work_items_that_no_id_tells_apart_write_twice() -> None:
+    (code,) = kernels(SOLVED)
+    (found,) = shared_stores(replace(code, global_size=(12, 2, 1)))
+    assert "more work-items than the ids tell apart" in str(found)

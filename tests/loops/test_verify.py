@@ -1,0 +1,179 @@
+"""Trees that are not well-formed are found, each by its own fault."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from liftpy.compile import compile_program
+from liftpy.errors import InternalError
+from liftpy.ir.nat import nat, var
+from liftpy.ir.types import BOOL, F32, I32
+from liftpy.loops.lower import LoopKernel
+from liftpy.loops.tree import (
+    All,
+    Barrier,
+    Block,
+    Cell,
+    Const,
+    Dot,
+    For,
+    If,
+    Index,
+    Let,
+    Name,
+    Operate,
+    Pack,
+    Part,
+    RangeTest,
+    Select,
+    Splat,
+    Statement,
+    Store,
+)
+from liftpy.loops.verify import verify
+from liftpy.primitives.text import parse
+from liftpy.views.access import Memory
+
+TEXT = """def rows(xss: [6][8]f32) = xss |> mapWrg(0, row =>
+  row |> mapLcl(0, x => x * 2) |> toLocal |> reorder(i => 7 - i, i => 7 - i)
+      |> mapLcl(0, x => x + 1))"""
+
+ONE = Const(1.0, F32)
+VECTOR = Let("w", Splat(ONE, 4))
+W = Name("w", F32, 4)
+PRIVATE = Memory("acc", "private", F32, 2)
+
+
+def kernel() -> LoopKernel:
+    """A kernel with local memory and a barrier, as it is lowered."""
+    (code,) = compile_program(parse(TEXT)).loops
+    return code
+
+
+def read(code: LoopKernel) -> Memory:
+    """The buffer that it reads."""
+    return next(m for m in code.buffers if not m.writable)
+
+
+def written(code: LoopKernel) -> Memory:
+    """The buffer that it writes."""
+    return next(m for m in code.buffers if m.writable)
+
+
+def stored(code: LoopKernel, *before: Statement, at: object = 0, value: object = ONE) -> Block:
+    """A store to the result, after other statements."""
+    return Block((*before, Store(Cell(written(code), nat(at)), value)))  # type: ignore[arg-type]
+
+
+FAULTS: dict[str, tuple[Callable[[LoopKernel], Block], str]] = {
+    "an unknown variable": (lambda c: stored(c, value=Name("v", F32)), "nothing is declared"),
+    "a variable of another type": (
+        lambda c: stored(c, Let("v", Const(1, I32)), value=Name("v", F32)),
+        "is read where",
+    ),
+    "a variable of the block before": (
+        lambda c: stored(
+            c,
+            For("i", 0, 2, 1, Block((Let("v", ONE),))),
+            value=Name("v", F32),
+        ),
+        "nothing is declared",
+    ),
+    "a variable that is declared twice": (
+        lambda c: stored(c, Let("v", ONE), Let("v", ONE)),
+        "declared twice",
+    ),
+    "an unknown counter": (lambda c: stored(c, at=var("i", 0, 3)), "no counter or id"),
+    "an unknown counter in a test": (
+        lambda c: Block((If(All((RangeTest(var("i", 0, 3)),)), stored(c)),)),
+        "no counter or id",
+    ),
+    "an unknown counter as a number": (
+        lambda c: stored(c, value=Index(var("i", 0, 3), F32)),
+        "no counter or id",
+    ),
+    "a counter of two loops": (
+        lambda c: Block((For("i", 0, 2, 1, Block((For("i", 0, 2, 1, stored(c)),))),)),
+        "two loops",
+    ),
+    "a loop from an unknown id": (
+        lambda c: Block((For("i", "gid7", 2, 1, stored(c)),)),
+        "no id",
+    ),
+    "a loop that does not advance": (lambda c: Block((For("i", 0, 2, 0, stored(c)),)), "in steps"),
+    "operands of two types": (
+        lambda c: stored(c, value=Operate("+", (ONE, Const(1, I32)), F32)),
+        "`+` of",
+    ),
+    "a result of another type": (
+        lambda c: stored(c, Let("v", Operate("<", (ONE, ONE), F32))),
+        "`<` of",
+    ),
+    "a choice by a number": (
+        lambda c: stored(c, value=Operate("select", (ONE, ONE, ONE), F32)),
+        "`select` of",
+    ),
+    "lanes that do not match": (
+        lambda c: stored(c, VECTOR, Let("v", Operate("+", (W, W), F32, 2))),
+        "in 2 lanes",
+    ),
+    "a lane beyond the last": (lambda c: stored(c, VECTOR, value=Part(W, 4)), "lane 4"),
+    "a vector in all lanes": (lambda c: stored(c, VECTOR, Let("v", Splat(W, 4))), "are put into"),
+    "lanes of two types": (
+        lambda c: stored(c, Let("v", Pack((ONE, Const(1, I32))))),
+        "several types",
+    ),
+    "a dot of other lanes": (lambda c: stored(c, VECTOR, value=Dot(W, ONE)), "a dot of"),
+    "a choice of two types": (
+        lambda c: stored(c, Let("v", Select(All(()), ONE, Const(True, BOOL)))),
+        "a choice of",
+    ),
+    "a store to what is read": (
+        lambda c: Block((Store(Cell(read(c), nat(0)), ONE),)),
+        "only read",
+    ),
+    "a store of another type": (lambda c: stored(c, value=Const(1, I32)), "are given"),
+    "a store of several lanes in one": (lambda c: stored(c, VECTOR, value=W), "are given"),
+    "an unknown buffer": (
+        lambda c: stored(c, value=Cell(replace(read(c), name="other"), nat(0))),
+        "no buffer",
+    ),
+    "an unknown local memory": (
+        lambda c: stored(c, value=Cell(Memory("l9", "local", F32, 2), nat(0))),
+        "no local memory",
+    ),
+    "a register at a counter": (
+        lambda c: Block((For("i", 0, 2, 1, Block((Store(Cell(PRIVATE, var("i", 0, 1)), ONE),))),)),
+        "registers",
+    ),
+    "a register that there is not": (
+        lambda c: Block((Store(Cell(PRIVATE, nat(2)), ONE),)),
+        "registers",
+    ),
+    "a barrier in a branch": (
+        lambda c: Block((If(All((RangeTest(var("lid0", 0, 7)),)), Block((Barrier("l0", "x"),))),)),
+        "not every work-item",
+    ),
+    "a barrier in a loop that is shared out unevenly": (
+        lambda c: Block((For("i", "lid0", 13, 8, Block((Barrier("l0", "x"),))),)),
+        "not every work-item",
+    ),
+}
+
+
+def test_what_is_compiled_is_well_formed() -> None:
+    verify(kernel())
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_found(name: str) -> None:
+    make, words = FAULTS[name]
+    code = kernel()
+    broken = replace(code, block=make(code))
+    with pytest.raises(InternalError, match="not well-formed") as refused:
+        verify(broken, "a pass")
+    assert words in str(refused.value)
+    assert "after a pass" in str(refused.value)
