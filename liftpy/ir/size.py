@@ -11,11 +11,13 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from liftpy.errors import TypeRefused
+from liftpy.errors import NoSuchAttribute, TypeRefused
 from liftpy.ir.caller import here, locate
 from liftpy.ir.under_way import TRACE, compared_by_user, looked_up_by_user, needed_by_user
 
 LARGEST_POWER = 64
+#: What an instance has; asked of one that is being copied, it is missing.
+STATE = frozenset({"terms"})
 
 #: What numpy's functions are for sizes: the method that computes each.
 UFUNCS = {
@@ -37,9 +39,9 @@ UFUNCS = {
 }
 
 
-def refused(what: str, *why: str) -> TypeRefused:
+def refused(what: str, *why: str, kind: type[TypeRefused] = TypeRefused) -> TypeRefused:
     """A refusal at the place where the user's code is."""
-    error = TypeRefused("\n".join([what, *(f"  {reason}" for reason in why)]))
+    error = kind("\n".join([what, *(f"  {reason}" for reason in why)]))
     locate(error, here())
     return error
 
@@ -255,6 +257,14 @@ class Size:
         what = f"{self.noun()} cannot be iterated over"
         why = "it is a length or an index, not an array"
         raise refused(what, why, "lp.iota(n) is the array of indices")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name in STATE:
+            message = f"{type(self).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(message)
+        what = f"a size has no `.{name}`"
+        why = "sizes are whole numbers that are given later, with + - * // %"
+        raise refused(what, why, "write arithmetic on the size itself: 2 * n", kind=NoSuchAttribute)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
         """Numpy's functions: those of whole numbers, and any where sizes are numbers."""

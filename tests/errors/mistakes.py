@@ -40,6 +40,7 @@ FUNCTIONS = {
     "index_function_of_two": "return xs >> lp.gather(3, lambda i, j: i)",
     "index_function_without_result": "return xs >> lp.gather(3, lambda i: None)",
     "index_function_of_values": "return xs >> lp.gather(3, lp.exp)",
+    "attribute_of_an_index": "return xs >> lp.gather(3, lambda i: i.numpy())",
     "index_in_a_set": "return xs >> lp.gather(3, lambda i: 0 if i in {1, 2} else i)",
     "index_of_bits": "return xs >> lp.gather(3, lambda i: i & 1)",
     "index_to_a_power_of_itself": "return xs >> lp.gather(3, lambda i: 2**i)",
