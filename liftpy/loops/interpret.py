@@ -173,8 +173,9 @@ class Machine:
         places = self.index(cell.index)[:, None] + np.arange(cell.width)
         outside = who & ((places < 0) | (places >= memory.length)).any(axis=1)
         if outside.any():
-            place = places[outside][0]
-            message = f"{memory.name}[{place[0]}], which has {memory.length} elements"
+            message = (
+                f"{memory.name}[{places[outside].flat[0]}], which has {memory.length} elements"
+            )
             raise InternalError(f"kernel {self.code.name} accesses {message}")
         return owner[:, None], places.clip(0, memory.length - 1)
 
@@ -184,9 +185,9 @@ class Machine:
         cells = self.memory(cell.memory)
         unwritten = who & (cells.writers[owner, places] == NOBODY).any(axis=1)
         if unwritten.any():
-            message = f"{cell.memory.name}[{places[unwritten][0][0]}], which nobody has written"
+            message = f"{cell.memory.name}[{places[unwritten].flat[0]}], which nobody has written"
             raise InternalError(f"kernel {self.code.name} reads {message}")
-        values = cells.values[owner, places]
+        values: Array = cells.values[owner, places]
         return values[:, 0] if cell.width == 1 else values
 
     def store(self, cell: Cell, value: Array, who: Array) -> None:

@@ -1,0 +1,357 @@
+"""Views of a kernel's expressions, and what of them has to be stored first.
+
+Note [Known views]. Unrolled code asks for the same views again and again. A view that stores
+nothing is a function of its variables' views, so it is kept by the identity of these, and its
+elements by their index.
+
+Note [Values with a name]. A function's body is emitted where its arguments are known, so a scalar
+that it uses more than once is computed there, and the body sees a variable. In a view nothing can
+be computed before it is read, perhaps behind a condition: there the term is noted, and held in a
+variable where it is read (`liftpy.loops.scopes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from liftpy.errors import InternalError, TypeRefused
+from liftpy.ir.expr import (
+    Expr,
+    FunCall,
+    Get,
+    Lambda,
+    Literal,
+    Param,
+    Primitive,
+    ScalarOp,
+    Tuple,
+    UserFun,
+)
+from liftpy.ir.nat import greatest, least, var
+from liftpy.ir.pull import Known, Parts, Pull, Value, known
+from liftpy.ir.types import ScalarType, TupleType, Type, VectorType
+from liftpy.ir.uses import Component, Uses
+from liftpy.ir.walk import children
+from liftpy.kernels.chain import Kernel
+from liftpy.loops.storing import Storing
+from liftpy.primitives import (
+    Concat,
+    Iterate,
+    MapGlb,
+    MapLcl,
+    MapWrg,
+    Pad,
+    Reduce,
+    ReduceVec,
+    Scan,
+    ToGlobal,
+    ToLocal,
+)
+from liftpy.primitives import (
+    Memory as MemoryPrimitive,
+)
+from liftpy.views.access import (
+    Lanes,
+    Load,
+    Memory,
+    Term,
+    leaf,
+    memory_view,
+)
+
+Env = dict[Param, Value]
+CHOOSING = frozenset((Pad, Concat))  # layouts that read an array beside its ends, and then choose
+
+
+def is_known(value: Value) -> bool:
+    """Whether pulling a value's elements again gives the same ones."""
+    kind = type(value)
+    if kind is Known or kind is Load:
+        return True
+    if kind is tuple:
+        return all(map(is_known, value))
+    if kind is Parts:
+        return is_known(value.pairs)
+    return not isinstance(value, Pull)
+
+
+def read_inside(value: Value) -> Value:
+    """An array that is read at its ends where a border or another part reads beside it.
+
+    A load that is not chosen is not made; but a fold is stored before anything is chosen.
+    """
+    if is_known(value) or not isinstance(value, Pull):
+        return value
+    return Pull(value.length, lambda i: value[least(greatest(i, 0), int(value.length) - 1)])
+
+
+@dataclass
+class Marks:
+    """How far the emission was, to go back to."""
+
+    counters: dict[str, int]
+    blocks: list[tuple[int, int]]
+    privates: int
+    locals: int
+    trace: int
+    emitted: int
+    live: dict[Memory, int]
+    stored: dict[tuple[int, Memory], set[int]]
+    uneven: int
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What the emitter knows of an expression.
+
+    pure: reading it emits no statement, as it has no memory and no accumulator. at_once: a scalar
+    that is made of its parts in one step: equal ones are one term anyway (`AccessReader`).
+    """
+
+    expr: Expr
+    free: tuple[Param, ...]
+    pure: bool
+    at_once: bool
+
+
+@dataclass
+class Viewing(Storing):
+    """What is known of the views of one kernel."""
+
+    kernel: Kernel
+    global_size: tuple[int, int, int]
+    local_size: tuple[int, int, int]
+    privates: list[Memory] = field(default_factory=list)
+    locals: list[Memory] = field(default_factory=list)
+    ids: set[str] = field(default_factory=set)
+    uneven: int = 0
+    views: dict[tuple[int, ...], tuple[Expr, list[Value], Value]] = field(default_factory=dict)
+    traits: dict[int, Traits] = field(default_factory=dict)
+    folds: dict[int, tuple[ReduceVec, int]] = field(default_factory=dict)
+    used: dict[int, tuple[Lambda, list[tuple[Param, Uses]]]] = field(default_factory=dict)
+
+    # --- bookkeeping ---
+
+    def mark(self) -> Marks:
+        """Note where the emission is."""
+        return Marks(
+            dict(self.counters),
+            [(len(b.statements), len(b.loads)) for b in self.blocks],
+            len(self.privates),
+            len(self.locals),
+            len(self.trace),
+            self.emitted,
+            dict(self.live),
+            {k: set(v) for k, v in self.stored.items()},
+            self.uneven,
+        )
+
+    def back(self, marks: Marks) -> None:
+        """Forget what was emitted since."""
+        self.counters = dict(marks.counters)
+        del self.blocks[len(marks.blocks) :]
+        for block, (statements, loads) in zip(self.blocks, marks.blocks, strict=True):
+            del block.statements[statements:]
+            while len(block.loads) > loads:  # the latest come last
+                block.loads.popitem()
+        del self.privates[marks.privates :]
+        del self.locals[marks.locals :]
+        del self.trace[marks.trace :]
+        self.emitted = marks.emitted
+        self.live = dict(marks.live)
+        self.stored = {k: set(v) for k, v in marks.stored.items()}
+        self.uneven = marks.uneven
+
+    def clear(self) -> None:
+        """Forget the views and terms: they know the emitter, and would be kept with it."""
+        self.views.clear()
+        self.read.terms.clear()
+        self.read.lanes.clear()
+        self.shared.clear()
+        self.placed.clear()
+        self.parted.clear()
+        self.sums.clear()
+        self.idle.equals.clear()
+        self.starts.clear()
+
+    def new_private(self, name: str, scalar: ScalarType, length: int) -> Memory:
+        """Registers of the work-item."""
+        memory = Memory(name, "private", scalar, length)
+        self.privates.append(memory)
+        return memory
+
+    def new_local(self, name: str, scalar: ScalarType, length: int) -> Memory:
+        """Memory of the work-group."""
+        memory = Memory(name, "local", scalar, length)
+        self.locals.append(memory)
+        return memory
+
+    # --- values ---
+
+    def view(self, expr: Expr, env: Env) -> Value:
+        """What an argument means; what must be stored first is stored, in the current block.
+
+        A view that stores nothing is worked out once for the same variables (Note [Known views]).
+        """
+        if type(expr) is Param:
+            return env[expr]
+        traits = self.traits.get(id(expr)) or self.traits_of(expr)
+        if traits.at_once:
+            return self.fresh_view(expr, env)
+        if not traits.pure:
+            return self.fresh_view(expr, env)
+        used = [env[p] for p in traits.free]
+        key = (id(expr), *map(id, used))
+        found = self.views.get(key)
+        if found is not None:
+            return found[-1]
+        if not all(map(is_known, used)):
+            return self.fresh_view(expr, env)
+        value = known(self.fresh_view(expr, env))
+        self.views[key] = (expr, used, value)
+        return value
+
+    def traits_of(self, expr: Expr) -> Traits:
+        """What there is to know of an expression whenever it is read."""
+        fun = expr.fun if isinstance(expr, FunCall) else None
+        stores = isinstance(fun, MemoryPrimitive | Reduce | Iterate | Scan)
+        parts = (self.traits.get(id(e)) or self.traits_of(e) for e in children(expr))
+        pure = not stores and all(part.pure for part in parts)
+        scalar = isinstance(expr.type, ScalarType) and isinstance(fun, Get | ScalarOp | UserFun)
+        found = self.traits[id(expr)] = Traits(expr, tuple(expr.free), pure, scalar)
+        return found
+
+    def fresh_view(self, expr: Expr, env: Env) -> Value:
+        """`view`, worked out."""
+        match expr:
+            case Literal(value, t):
+                return self.read.literal(value, t)
+            case Tuple(elements):
+                return tuple(self.view(e, env) for e in elements)
+            case FunCall(Lambda() as f, args):
+                return self.view(f.body, {**env, **self.bound(f, args, env)})
+            case FunCall(UserFun() as f, args):
+                return self.view(
+                    f.body, dict(zip(f.params, [self.view(a, env) for a in args], strict=True))
+                )
+            case FunCall(MemoryPrimitive() as m, (arg,)):
+                return self.materialise(m, arg, env)
+            case FunCall(Reduce() | Iterate(), _):
+                value = memory_view(self.fresh("acc"), expr.type, self.new_private)
+                self.generate(expr, env, value)
+                return value
+            case FunCall(Scan() as scan, _):
+                message = (
+                    f"the result of {scan.name} is read in the kernel that computes it: "
+                    "store it with toPrivate, toLocal or toGlobal first"
+                )
+                raise TypeRefused(message)
+            case FunCall(MapGlb() | MapWrg() | MapLcl() as parallel, _):
+                message = (
+                    f"the result of {parallel.name} is read in the kernel that computes it: "
+                    "store it with toGlobal or toLocal first"
+                )
+                raise TypeRefused(message)
+            case FunCall(ReduceVec() as r, (init, vector)):
+                return self.lanes(r, self.view(init, env), self.view(vector, env), expr.type, env)
+            case FunCall(Primitive() as p, args):
+                values = [self.view(a, env) for a in args]
+                if type(p) in CHOOSING:
+                    values = [read_inside(v) for v in values]
+                if p.function is None:
+                    return p.meaning(self.read, *values)
+                return p.meaning(self.read, self.closure(p.function, env), *values)
+            case _:
+                message = f"no view of {type(expr).__name__}"
+                raise InternalError(message)
+
+    def closure(self, f: Lambda, env: Env) -> Callable[..., Value]:
+        """A function of views."""
+        return lambda *values: self.view(
+            f.body, {**env, **dict(zip(f.params, values, strict=True))}
+        )
+
+    def bound(self, f: Lambda, args: tuple[Expr, ...], env: Env) -> Env:
+        """The variables of a let that is read (Note [Values with a name])."""
+        values = [self.view(a, env) for a in args]
+        return self.given(f, values, self.noted)
+
+    def computed(self, f: Lambda, *values: Value) -> Env:
+        """The variables of a function that is emitted here (Note [Values with a name])."""
+        return self.given(f, values, self.variable)
+
+    def given(self, f: Lambda, values: Sequence[Value], name: Callable[[Term], Term]) -> Env:
+        """A function's variables; `name` is done to what is computed and used more than once."""
+        env = dict(zip(f.params, values, strict=True))
+        for param, used in self.uses_of(f):
+            env[param] = self.often(env[param], param.type, used, (), name)
+        return env
+
+    def uses_of(self, f: Lambda) -> list[tuple[Param, Uses]]:
+        """The variables of a function that are used more than once, themselves or components."""
+        found = self.used.get(id(f))
+        if found is None:
+            every = [(p, Uses(f.body, p)) for p in f.params if is_computed(p.type)]
+            found = self.used[id(f)] = f, [(p, used) for p, used in every if used.any_often]
+        return found[1]
+
+    def often(
+        self, value: Value, t: Type, used: Uses, component: Component, name: Callable[[Term], Term]
+    ) -> Value:
+        """`given` for a component of a variable."""
+        match t:
+            case TupleType(elements) if isinstance(value, tuple):
+                return tuple(
+                    self.often(value[k], e, used, (*component, k), name)
+                    for k, e in enumerate(elements)
+                )
+            case VectorType() if used.many(component) and is_known(value) and leaf(value).parts:
+                return known(Pull(value.length, lambda i: self.noted(value[i])))
+            case ScalarType() if used.many(component) and value.parts:
+                return name(value)
+            case _:
+                return value
+
+    def lanes(self, r: ReduceVec, init: Value, vector: Pull, t: Type, env: Env) -> Term:
+        """A fold over lanes as a term."""
+        width = int(vector.length)
+        _, number = self.folds.setdefault(id(r), (r, len(self.folds)))
+        lane = f"lane{number}"
+        if not isinstance(t, ScalarType):
+            message = f"reduceVec folds to a scalar, not to {t}: fold each component separately"
+            raise TypeRefused(message)
+        if r.f.free:  # its step may read what the counter is in
+            self.only_now("a function that uses variables from outside")
+        return Lanes(init, vector[var(lane, 0, width - 1)], lane, width, self.closure(r.f, env), t)
+
+    def materialise(self, m: MemoryPrimitive, arg: Expr, env: Env) -> Value:
+        """Store a value in the memory asked for, and read it from there."""
+        if isinstance(m, ToGlobal):
+            message = f"inside a kernel, {m.name} can be applied only to the kernel's result"
+            raise TypeRefused(message)
+        if not isinstance(m, ToLocal):
+            value = memory_view(self.fresh("p"), arg.type, self.new_private)
+            self.generate(arg, env, value)
+            return value
+        if self.uneven:
+            message = (
+                "toLocal needs a barrier that not every work-item would reach: "
+                "make the mapLcl around it even"
+            )
+            raise TypeRefused(message)
+        value = memory_view(self.fresh("l"), arg.type, self.new_local)
+        self.generate(arg, env, value)
+        self.wait()
+        return value
+
+    def generate(self, expr: Expr, env: Env, dest: Value) -> None:
+        """Code that leaves the value of `expr` in `dest`."""
+        raise NotImplementedError
+
+
+def is_computed(t: Type) -> bool:
+    """Whether values of a type may be held in variables: scalars, vectors, tuples of them."""
+    if isinstance(t, TupleType):
+        return any(map(is_computed, t.elements))
+    return isinstance(t, ScalarType | VectorType)
