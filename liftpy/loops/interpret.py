@@ -101,7 +101,7 @@ class Machine:
             self.at |= {f"gid{dim}": own, f"wid{dim}": own // size, f"lid{dim}": own % size}
         groups = [g // s for g, s in zip(code.global_size, code.local_size, strict=True)]
         group = tuple(self.at[f"wid{dim}"] for dim in (2, 1, 0))
-        self.group = np.ravel_multi_index(group, (groups[2], groups[1], groups[0]))
+        self.group = np.asarray(np.ravel_multi_index(group, (groups[2], groups[1], groups[0])))
         for memory in code.buffers:
             if memory.name in self.given:
                 values = np.ravel(self.given[memory.name])[None]

@@ -1,7 +1,7 @@
 """The passes over a kernel in the loop IR, in their order.
 
 Each is a function from tree to tree in a file of its own, which states when it keeps the meaning.
-What each makes is verified.
+What each makes of a tree is verified, if it is another one.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ def after_each_pass(code: LoopKernel) -> Iterator[tuple[str, LoopKernel]]:
     """The kernel after each pass, with the pass's name. InternalError if one breaks it."""
     verify(code, "lowering")
     for name, change in PASSES.items():
-        code = replace(code, block=change(code.block))
-        verify(code, name)
+        block = change(code.block)
+        if block != code.block:
+            code = replace(code, block=block)
+            verify(code, name)
         yield name, code
 
 

@@ -108,7 +108,10 @@ def _fault_of(s: Statement, scope: Scope, code: LoopKernel, declared: set[str]) 
 
 
 def _of_index(index: Nat, scope: Scope) -> Iterator[str]:
-    for name in sorted(index.names() - scope.indices):
+    names = index.names()
+    if names <= scope.indices:
+        return
+    for name in sorted(names - scope.indices):
         yield f"the index {index} mentions {name}, which is no counter or id here"
 
 
@@ -117,6 +120,10 @@ def _of_value(value: Value, scope: Scope, code: LoopKernel) -> Iterator[str]:
     for part in value.parts:
         yield from _of_value(part, scope, code)
     match value:
+        case Cell():
+            yield from _of_cell(value, scope, code)
+        case Operate():
+            yield from _of_operator(value)
         case Index(index):
             yield from _of_index(index, scope)
         case Name(name) | Part(Name(name)):
@@ -125,10 +132,6 @@ def _of_value(value: Value, scope: Scope, code: LoopKernel) -> Iterator[str]:
                 yield f"{held} is read where {scope.variables.get(name, 'nothing')} is declared"
             if isinstance(value, Part) and value.first + value.width > held.width:
                 yield f"lane {value.first + value.width - 1} of {held}"
-        case Cell():
-            yield from _of_cell(value, scope, code)
-        case Operate():
-            yield from _of_operator(value)
         case Splat(inner, width):
             if inner.width != 1 or width < 2:
                 yield f"{inner.width} lanes are put into {width}"
