@@ -10,6 +10,7 @@ import itertools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil, prod
 from typing import Any, TypeAlias
 
@@ -47,11 +48,20 @@ class Feasible:
     assignment: Assignment
 
 
-@dataclass(frozen=True)
 class Infeasible:
-    """There is none: these conditions, ranges included, exclude each other."""
+    """There is none: some conditions exclude each other.
 
-    core: tuple[Clause, ...]
+    z3 takes longer to find few that do than to see that there are some: it looks for them when
+    `core` is first read.
+    """
+
+    def __init__(self, few: Callable[[], tuple[Clause, ...]]) -> None:
+        self._few = few
+
+    @cached_property
+    def core(self) -> tuple[Clause, ...]:
+        """Conditions, ranges included, that exclude each other."""
+        return self._few()
 
 
 @dataclass(frozen=True)
@@ -208,7 +218,7 @@ def ask(
             raise InternalError(f"z3's point {found} breaks {system.broken(found)}")
         return Feasible(found)
     if answer == z3.unsat:
-        return Infeasible(tuple(asked[str(label)] for label in solver.unsat_core()))
+        return Infeasible(lambda: tuple(asked[str(label)] for label in solver.unsat_core()))
     check()
     return Unknown(f"z3 gave up within {steps:,} steps: {solver.reason_unknown()}")
 

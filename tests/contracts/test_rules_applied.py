@@ -146,9 +146,10 @@ def allowed_sizes(name):
 
     tried = assignments(variables(rule), limit=20000)
     allowed = [at for at in tried if small(at) and hold(needed, at)]
+    measured = lengths(rule)
 
     def rank(at):
-        long = any(length.value(at) > 8 for length in lengths(rule))
+        long = any(length.value(at) > 8 for length in measured)
         proper = sum(value > 1 for value in at.values())
         return -proper, not long, -sum(value in PRIMES for value in at.values())
 
