@@ -35,6 +35,7 @@ from liftpy.loops.bounds import bounds as bounds_of
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.passes import after_each_pass
 from liftpy.loops.show import show_kernel
+from liftpy.loops.trace import Access, events
 from liftpy.loops.writers import shared_stores
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
@@ -214,13 +215,20 @@ class KernelView:
 
 def kernel_views(compilation: Compilation) -> Iterator[KernelView]:
     """Each kernel with each access that it has, equal ones once."""
-    for kernel, emitted in zip(compilation.chain.kernels, compilation.kernels, strict=True):
+    for code in compilation.loops:
         accesses = dict.fromkeys(
-            f"{'store' if a.store else 'load '}{f' x{a.width}' if a.width > 1 else ''} "
-            f"{a.memory.space} {a.memory.name}[{a.index}]"
-            for a in emitted.accesses
+            access_line(event) for event in events(code.block) if isinstance(event, Access)
         )
-        yield KernelView(kernel.name, kernel.phase, list(emitted.global_size), list(accesses))
+        kernel = code.kernel
+        yield KernelView(kernel.name, kernel.phase, list(code.global_size), list(accesses))
+
+
+def access_line(access: Access) -> str:
+    """What is read or written, in how many lanes, at which index."""
+    cell = access.cell
+    lanes = f" x{cell.width}" if cell.width > 1 else ""
+    what = f"{'store' if access.store else 'load '}{lanes}"
+    return f"{what} {cell.memory.space} {cell.memory.name}[{cell.index}]"
 
 
 # --- derive ---------------------------------------------------------------------------------------

@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 
 from liftpy.ir.constraint import Constraint, equal
 from liftpy.ir.nat import Nat, var
-from liftpy.loops.trace import Access, Entered, Event, Left
-from liftpy.loops.tree import Barrier, Block, For, Statement
+from liftpy.loops.trace import Access, Event, Left, events
+from liftpy.loops.tree import Barrier, Block, Cell, For, Statement
 from liftpy.semantics.smt import Collision, Side, Undecided, find_collision
 
 GROUP_IDS = ("wid0", "wid1", "wid2")
@@ -34,19 +34,19 @@ LOCAL_IDS = ("lid0", "lid1", "lid2")
 class Loop:
     """A loop of the trace, and how many barriers stand before its beginning and its end."""
 
-    entered: Entered
+    entered: For
     begin: int
     end: int = 0
 
     @property
     def own(self) -> bool:
         """Whether the passes are shared out among the work-items of a group."""
-        return self.entered.start in LOCAL_IDS
+        return self.entered.first in LOCAL_IDS
 
     @property
     def once(self) -> bool:
         """Whether nobody makes a second pass: the launch has as many ids as there are passes."""
-        return self.entered.length <= self.entered.step
+        return self.entered.bound <= self.entered.step
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +69,14 @@ class Way:
     again: Loop | None = None
 
 
-def with_needed_barriers(
-    block: Block, trace: Sequence[Event], local_size: tuple[int, int, int]
-) -> Block:
+def with_needed_barriers(block: Block, local_size: tuple[int, int, int]) -> Block:
     """A block without the barriers that no two work-items need; those that stay have a witness."""
+    trace = [*events(block)]
     places = [event for event in trace if isinstance(event, Barrier)]
+    if not places:
+        return block
     kept = {
-        id(places[number]): Barrier(access.memory.name, witness)
+        id(places[number]): Barrier(access.cell.memory.name, witness)
         for number, (access, witness) in needed_barriers(trace, local_size).items()
     }
 
@@ -92,7 +93,7 @@ def with_needed_barriers(
             case _:
                 yield s
 
-    return among(block) if places else block
+    return among(block)
 
 
 def needed_barriers(
@@ -110,7 +111,8 @@ def needed_barriers(
         (one, two, way)
         for one in touches
         for two in touches
-        if one.access.memory == two.access.memory and (one.access.store or two.access.store)
+        if one.access.cell.memory == two.access.cell.memory
+        and (one.access.store or two.access.store)
         for way in ways(one, two)
     ]
     kept = set(range(count))
@@ -134,9 +136,9 @@ def touches_of(trace: Sequence[Event]) -> tuple[list[Touch], int]:
     loops: list[Loop] = []
     for event in trace:
         match event:
-            case Access(memory) if memory.space == "local":
+            case Access(Cell(memory)) if memory.space == "local":
                 touches[Touch(event, place, tuple(loops))] = None
-            case Entered():
+            case For():
                 loops.append(Loop(event, place))
             case Left():
                 loops.pop().end = place
@@ -182,16 +184,16 @@ def collide(
 
 def side(touch: Touch) -> Side:
     """The addresses of an access, each lane of a vector included, and which work-items make it."""
-    access = touch.access
-    index = access.index
-    if access.width > 1:
-        index = index + var("lane", 0, access.width - 1)
+    cell = touch.access.cell
+    index = cell.index
+    if cell.width > 1:
+        index = index + var("lane", 0, cell.width - 1)
     return Side(index, tuple(passes(loop.entered for loop in touch.loops if loop.own)))
 
 
-def passes(loops: Iterable[Entered]) -> Iterator[Constraint]:
+def passes(loops: Iterable[For]) -> Iterator[Constraint]:
     """Which passes of loops over ids a work-item makes."""
     for k, loop in enumerate(loops):
-        most = (loop.length - 1) // loop.step
-        made: Nat = var(loop.start, 0, loop.step - 1) + loop.step * var(f"pass{k}", 0, most)
-        yield equal(var(loop.counter, 0, loop.length - 1), made)
+        most = (loop.bound - 1) // loop.step
+        made: Nat = var(str(loop.first), 0, loop.step - 1) + loop.step * var(f"pass{k}", 0, most)
+        yield equal(var(loop.counter, 0, loop.bound - 1), made)

@@ -35,7 +35,6 @@ from liftpy.ir.types import Type
 from liftpy.loops import carried
 from liftpy.loops.carried import Vector, anywhere, memories_of, vectors
 from liftpy.loops.reading import UnrollError
-from liftpy.loops.trace import Entered
 from liftpy.loops.tree import For
 from liftpy.loops.viewing import Env, Viewing, is_known
 from liftpy.primitives import (
@@ -207,7 +206,7 @@ class Emitter(Viewing):
             body(var(name, 0, length - 1) if length > 1 else ZERO)
             return
         counter = self.fresh("i")
-        self.open(Entered(counter, name, length, launched))
+        self.open(counter)
         body(var(counter, 0, length - 1))
         self.put(For(counter, name, length, launched, self.end()))
 
@@ -219,7 +218,7 @@ class Emitter(Viewing):
         if not unroll and self.step is None:
             marks = self.mark()
             counter = self.fresh("i")
-            self.open(Entered(counter, "0", length, 1))
+            self.open(counter)
             try:
                 body(var(counter, 0, length - 1))
             except UnrollError as error:

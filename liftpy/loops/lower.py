@@ -12,7 +12,6 @@ from liftpy.loops.barriers import with_needed_barriers
 from liftpy.loops.emit import Emitter, Env
 from liftpy.loops.reading import UnrollError
 from liftpy.loops.scopes import MOST_STATEMENTS, TooLongError
-from liftpy.loops.trace import Access
 from liftpy.loops.tree import Block
 from liftpy.views.access import Allocate, Memory, memory_view
 
@@ -33,7 +32,6 @@ class LoopKernel:
     locals: tuple[Memory, ...]
     ids: tuple[str, ...]
     block: Block
-    accesses: tuple[Access, ...]
     global_size: Sizes
     local_size: Sizes
 
@@ -93,8 +91,7 @@ def lowered_to_loops(kernel: Kernel, names: dict[str, str]) -> LoopKernel:
         tuple(buffers),
         tuple(emitter.locals),
         tuple(sorted(emitter.ids)),
-        with_needed_barriers(made.closed(), emitter.trace, local_size),
-        tuple(event for event in emitter.trace if isinstance(event, Access)),
+        with_needed_barriers(made.closed(), local_size),
         global_size,
         local_size,
     )

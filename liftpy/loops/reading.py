@@ -27,7 +27,6 @@ from liftpy.loops.terms import (
     repeated,
     tests_of,
 )
-from liftpy.loops.trace import Access
 from liftpy.loops.tree import (
     All,
     Cell,
@@ -150,7 +149,6 @@ class Reading(Scopes):
         """A term behind a condition: nothing of it may be moved in front."""
         if isinstance(term, Load):
             self.check_alias(term, 1)
-            self.trace.append(Access(term.memory, term.index, 1, store=False))
             return self.cell(term, 1)
         match term:
             case Apply(op, args, t):
@@ -176,7 +174,6 @@ class Reading(Scopes):
 
     def loaded(self, load: Load, compute: Callable[[], Code], width: int) -> Code:
         """A load; from memory that the kernel only reads, each address is loaded once per block."""
-        self.trace.append(Access(load.memory, load.index, width, store=False))
         if load.memory.space == "private" or load.memory.writable:
             return compute()
         return self.named((load.memory.name, load.index, width), compute)
@@ -251,7 +248,6 @@ class Reading(Scopes):
             return None
         first, tests = found
         start = Load(term.memory, first)
-        self.trace.append(Access(term.memory, first, width, store=False))
         whole = self.cell(start, width)
         needed = (*(end for end in ends if end is not None), *tests)
         return All(tuple(dict.fromkeys(needed))), whole
@@ -277,7 +273,6 @@ class Reading(Scopes):
         if isinstance(term, Load) and term.memory.space != "private":
             start = self.start(term.index, lane, width)
             if start is not None:
-                self.trace.append(Access(term.memory, start, width, store=False))
                 return self.cell(Load(term.memory, start), width)
         return Pack(tuple(self.lanes_behind(term, lane, width)))
 

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from liftpy.loops.terms import condition_of, repeated
-from liftpy.loops.trace import Entered, Event, Left
 from liftpy.loops.tree import (
     Barrier,
     Block,
@@ -65,7 +64,6 @@ class Scopes:
 
     counters: dict[str, int] = field(init=False, default_factory=dict)
     blocks: list[Open] = field(init=False, default_factory=lambda: [Open()])
-    trace: list[Event] = field(init=False, default_factory=list)
     depths: dict[str, int] = field(init=False, default_factory=dict)
     shared: set[Term] = field(init=False, default_factory=set)
     guard: tuple[Condition, ...] = field(init=False, default=())
@@ -102,17 +100,15 @@ class Scopes:
         if length > MOST_STATEMENTS:
             raise TooLongError(f"a loop over registers would be unrolled to {length} steps")
 
-    def open(self, loop: Entered) -> None:
+    def open(self, counter: str) -> None:
         """Begin the block of a loop."""
-        self.depths[loop.counter] = len(self.blocks)
+        self.depths[counter] = len(self.blocks)
         self.blocks.append(Open())
-        self.trace.append(loop)
 
     def end(self) -> Block:
         """End the block of a loop; one that fills local memory waits for its readers."""
         if any(isinstance(s, Barrier) for s in self.block.statements):
             self.wait()
-        self.trace.append(Left())
         return self.close()
 
     def close(self) -> Block:
@@ -121,9 +117,7 @@ class Scopes:
 
     def wait(self) -> None:
         """A place for a barrier."""
-        barrier = Barrier()
-        self.put(barrier)
-        self.trace.append(barrier)
+        self.put(Barrier())
 
     @contextmanager
     def branch(self) -> Generator[Open]:

@@ -33,7 +33,6 @@ from liftpy.loops.terms import (
     tests_of,
     where_fails,
 )
-from liftpy.loops.trace import Access
 from liftpy.loops.tree import All, If, RangeTest
 from liftpy.loops.tree import Store as StoreCode
 from liftpy.views.access import Apply, Choice, Constant, FromIndex, Inside, Lanes, Load, Term
@@ -297,8 +296,7 @@ class Storing(Reading):
         self.note_store(start, width)
 
     def note_store(self, dest: Load, width: int) -> None:
-        """Remember a store, for hazards and for `--stage views`."""
-        self.trace.append(Access(dest.memory, dest.index, width, store=True))
+        """Remember a store, for hazards."""
         self.stores += 1
         if dest.memory.space == "private":
             key = self.live.get(dest.memory, 0), dest.memory

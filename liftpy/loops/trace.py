@@ -1,40 +1,23 @@
-"""What a kernel does in the order of its text, as far as memory that work-items share is concerned.
+"""What a kernel does in the order of its code, as far as memory is concerned.
 
-A trace is a list of accesses, of places where the work-items of a group may wait for each other,
-and of the loops around them. Barriers are decided on it (loops/barriers.py).
+The events of a tree are accesses, barriers, and the beginnings and ends of loops.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from liftpy.ir.nat import Nat
-from liftpy.loops.tree import Barrier
-from liftpy.views.access import Memory
+from liftpy.loops.tree import Barrier, Block, Cell, For, If, Simple, Store, Value
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One access to a buffer, for `--stage views` and for barriers."""
+    """One load or store."""
 
-    memory: Memory
-    index: Nat
-    width: int
+    cell: Cell
     store: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Entered:
-    """A loop begins: `counter` goes from `start` to below `length` in steps of `step`.
-
-    `start` is the name of an id where the loop is over ids: each work-item has passes of its own.
-    """
-
-    counter: str
-    start: str
-    length: int
-    step: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,4 +25,34 @@ class Left:
     """The innermost loop ends."""
 
 
-Event: TypeAlias = Access | Barrier | Entered | Left
+Event: TypeAlias = Access | Barrier | For | Left
+"""A loop begins with its `For`."""
+
+
+def events(block: Block) -> Iterator[Event]:
+    """What a block does, in its order."""
+    for s in block:
+        match s:
+            case For(body=body):
+                yield s
+                yield from events(body)
+                yield Left()
+            case If(_, then, otherwise):
+                yield from events(then)
+                yield from events(otherwise)
+            case Barrier():
+                yield s
+            case Store(cell, value):
+                yield from _loads(value)
+                yield Access(cell, store=True)
+            case Simple():
+                for value in s.values:
+                    yield from _loads(value)
+
+
+def _loads(value: Value) -> Iterator[Access]:
+    """The loads of an expression."""
+    if isinstance(value, Cell):
+        yield Access(value, store=False)
+    for part in value.parts:
+        yield from _loads(part)

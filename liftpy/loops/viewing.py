@@ -94,7 +94,6 @@ class Marks:
     blocks: list[tuple[int, int]]
     privates: int
     locals: int
-    trace: int
     emitted: int
     live: dict[Memory, int]
     stored: dict[tuple[int, Memory], set[int]]
@@ -140,7 +139,6 @@ class Viewing(Storing):
             [(len(b.statements), len(b.loads)) for b in self.blocks],
             len(self.privates),
             len(self.locals),
-            len(self.trace),
             self.emitted,
             dict(self.live),
             {k: set(v) for k, v in self.stored.items()},
@@ -157,7 +155,6 @@ class Viewing(Storing):
                 block.loads.popitem()
         del self.privates[marks.privates :]
         del self.locals[marks.locals :]
-        del self.trace[marks.trace :]
         self.emitted = marks.emitted
         self.live = dict(marks.live)
         self.stored = {k: set(v) for k, v in marks.stored.items()}

@@ -21,7 +21,6 @@ from liftpy.ir.walk import scalars_in, top_down
 from liftpy.kernels.chain import Chain, Result
 from liftpy.loops.lower import LoopKernel, lowered_to_loops
 from liftpy.loops.scopes import MOST_STATEMENTS
-from liftpy.loops.trace import Access
 from liftpy.loops.tree import length_of
 from liftpy.opencl.c import C_TYPES
 from liftpy.opencl.indices import HELPERS
@@ -56,7 +55,6 @@ class EmittedKernel:
     """A kernel's text and what it uses."""
 
     source: str
-    accesses: tuple[Access, ...]
     local: int
     private: int
     global_size: tuple[int, int, int]
@@ -184,7 +182,6 @@ def emit_kernel(code: LoopKernel, passed: LoopKernel) -> EmittedKernel:
     )
     return EmittedKernel(
         kernel_text(passed, printer),
-        code.accesses,
         local,
         private,
         code.global_size,

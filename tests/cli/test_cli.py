@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from liftpy.cli.showing import Stage
 from liftpy.explore.candidate import program_text
 from liftpy.explore.exploring import explore, space_of
 from liftpy.explore.inputs import inputs
@@ -94,9 +95,7 @@ def test_an_error_in_the_users_file_is_the_users(tmp_path):
     assert said.err.endswith("error: broken.py raised IndexError: list index out of range\n")
 
 
-@pytest.mark.parametrize(
-    "stage", ["source", "types", "lowered", "constraints", "memory", "views", "code"]
-)
+@pytest.mark.parametrize("stage", Stage)
 def test_every_stage_can_be_shown(liftpy, stage):
     choice = ("--set", "family=direct", "--set", "pad=copy", "--set", "kappa=2")
     said = liftpy("show", "tiny.lift", "--stage", stage, *choice)
@@ -108,6 +107,8 @@ def test_every_stage_can_be_shown(liftpy, stage):
         "constraints": "kappa divides 4",
         "memory": "peak",
         "views": "store",
+        "loops": "# lowered\nkernel k0_",
+        "bounds": "no element of a buffer is stored by two work-items",
         "code": "__kernel",
     }
     assert expected[stage] in said.out

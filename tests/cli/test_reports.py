@@ -88,6 +88,8 @@ def test_a_long_reason_costs_no_column(liftpy, db, monkeypatch, width):
         ("constraints", "skeletons"),
         ("memory", "buffers"),
         ("views", "kernels"),
+        ("loops", "kernels"),
+        ("bounds", "kernels"),
         ("code", "text"),
     ],
 )
@@ -100,7 +102,7 @@ def test_a_stage_is_shown_as_data(liftpy, stage, key):
     if key == "text":
         shown = liftpy("show", "tiny.lift", "--stage", stage, *chosen).out
         assert data["text"].strip() in shown
-    if stage in ("memory", "views", "code"):
+    if stage in ("memory", "views", "loops", "bounds", "code"):
         assert data["assignment"]["kappa"] == 2
 
 
