@@ -7,11 +7,11 @@ Stores of unrolled code whose addresses follow one another count as one.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from liftpy.ir.constraint import Constraint, at_most
-from liftpy.ir.nat import Nat, var
+from liftpy.ir.nat import Nat, Var, var
 from liftpy.loops.bounds import Place, accesses
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import RangeTest
@@ -54,6 +54,31 @@ class Run:
         return Side(address, (*self.place.links, *where))
 
 
+def tells_apart(address: Nat, ids: Collection[str]) -> bool:
+    """Whether an address is a number with a digit for each variable, all ids among them.
+
+    Each has a place worth more than all digits of lower places together. Then no two assignments
+    have one address, and z3 need not be asked.
+    """
+    digits: list[tuple[int, int]] = []
+    names: set[str] = set()
+    for monomial, worth in address.terms.items():
+        match monomial:
+            case ():
+                continue
+            case ((Var(name=name, low=0, high=int(high)), 1),) if worth > 0 and name not in names:
+                digits.append((worth, high))
+                names.add(name)
+            case _:
+                return False
+    lower = 0
+    for worth, high in sorted(digits):
+        if worth <= lower:
+            return False
+        lower += worth * high
+    return names.issuperset(ids)
+
+
 def negated(test: RangeTest) -> RangeTest:
     """The test that holds where this one fails."""
     return RangeTest(-1 - test.room)
@@ -70,7 +95,7 @@ def shared_stores(code: LoopKernel) -> tuple[Shared, ...]:
         return ()
     found: list[Shared] = []
     for one, two in itertools.combinations_with_replacement(runs, 2):
-        if one.memory != two.memory:
+        if one.memory != two.memory or (one is two and tells_apart(one.side().address, ids)):
             continue
         answer = find_collision(one.side(), two.side(), ids)
         if isinstance(answer, Collision):

@@ -30,6 +30,7 @@ from liftpy.errors import BuildFailed, LiftError
 from liftpy.ir.expr import FunCall, Lambda, Primitive, Program
 from liftpy.ir.walk import top_down
 from liftpy.kernels.chain import Chain, chain
+from liftpy.loops.passes import after_each_pass
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.indices import HELPERS
@@ -43,9 +44,12 @@ from liftpy.rewrite.strategies.families import FAMILIES, Family, derived, shape_
 from liftpy.rewrite.strategies.lower import plain
 from liftpy.rewrite.strategy import Failure, at_path, rule
 from liftpy.semantics.evaluate import evaluate
+from tests.draws import unproved
 from tests.fuzz.generator import MAKERS, inputs
 from tests.fuzz.shrink import shrink
+from tests.loops.interpreted import interpreted
 from tests.shared import PLAINLY, building_plainly
+from tests.thinned import is_first
 
 BATCH = 64  # programs that are built together
 LONGEST = 100_000  # characters of code that are given to a driver
@@ -56,6 +60,7 @@ REWRITTEN = tuple(r.name for r in RULES.values() if r.family not in {"lowering",
 HELD: list[Loaded] = []  # whose buffers stay to the end
 OTHERS = [name for name in FAMILIES if name != "plain"]
 TURN = {"staged": 0.2, "local": 0.5, "partial": 0.5}  # they seldom apply: tried early
+UNSAFE = "unsafe"
 OPTIMIZER = "wrong by the driver's optimizer"
 RETRIES = 4  # points of a family at which a smaller program may fail too
 COUNTS = ("outcomes", "families", "primitives", "reasons")
@@ -67,8 +72,9 @@ class Verdict:
     """What became of one program, how, and why.
 
     The outcome is `right`, `refused`, `large`, `misjudged` (the code is longer than its bound, or
-    far less than it), `wrong`, `wrong by the driver's optimizer` (right without it) or `crashed`;
-    `survey` adds `killed`, and `unmeasured` for a program with names of which
+    far less than it), `unsafe` (an access or a writer is not proved, or a pass changes what the
+    interpreter of the loop IR gives), `wrong`, `wrong by the driver's optimizer` (right without it)
+    or `crashed`; `survey` adds `killed`, and `unmeasured` for a program with names of which
     no candidate that was drawn is right.
     """
 
@@ -310,10 +316,12 @@ def judged(seeds: Iterable[int], session: Session, kind: str = "any") -> Iterato
                     why = f"{len(form.module.source)} characters of code"
                     yield Verdict(seed, form.family, form.how, "large", why, form.program)
                     continue
-                if form.misjudged:
-                    how, why = form.how, form.misjudged
-                    yield Verdict(seed, form.family, how, "misjudged", why, form.program)
-                waiting.append(Case(seed, program, form, inputs(program)))
+                case = Case(seed, program, form, inputs(program))
+                fault = unsafe(case) if is_first(session.device) else ""
+                for outcome, why in (("misjudged", form.misjudged), (UNSAFE, fault)):
+                    if why:
+                        yield Verdict(seed, form.family, form.how, outcome, why, form.program)
+                waiting.append(case)
         except LiftError as refusal:
             yield Verdict(seed, "", "", "refused", str(refusal), program)
         except Exception as crash:  # noqa: BLE001  any exception is what is looked for
@@ -345,6 +353,29 @@ def is_right_unoptimized(case: Case, device: Device) -> bool:
         return not isinstance(got, LiftError) and not difference(case, got)
 
 
+def unsafe(case: Case) -> str:
+    """What is not proved of a form's kernels, or is wrong in the interpreter; nothing if all is.
+
+    After each pass the kernels have to give the values that they give before it, bit for bit.
+    """
+    if faults := unproved(case.form.made.optimized):
+        return faults[0]
+    kernels = case.form.made.loops
+    before = components(interpreted(case.form.made, kernels, case.arrays))
+    if why := difference(case, tuple(before)):
+        return f"after lowering, in the interpreter: {why}"
+    stages = zip(*map(after_each_pass, kernels), strict=True)
+    for stage in stages:
+        name, _ = stage[0]
+        after = tuple(code for _, code in stage)
+        if after != kernels:
+            got = components(interpreted(case.form.made, after, case.arrays))
+            if not all(map(np.array_equal, before, got, [True] * len(got))):
+                return f"the pass `{name}` changes values"
+        kernels = after
+    return ""
+
+
 def again(program: Program, session: Session, family: str, *, run: bool) -> tuple[str, str]:
     """The first outcome that is not right of a program by a family or by plain, and why.
 
@@ -360,7 +391,10 @@ def again(program: Program, session: Session, family: str, *, run: bool) -> tupl
             way, made, wrong = found or ("over ids", *lowered_plainly(program))
             if wrong:
                 return "misjudged", wrong
-            cases.append(Case(attempt, program, Form(family, way, program, made), arrays))
+            case = Case(attempt, program, Form(family, way, program, made), arrays)
+            if fault := unsafe(case):
+                return UNSAFE, fault
+            cases.append(case)
     except LiftError as refusal:
         return "refused", str(refusal)
     except Exception as crash:  # noqa: BLE001  as above
@@ -373,7 +407,7 @@ def again(program: Program, session: Session, family: str, *, run: bool) -> tupl
 
 def smallest(verdict: Verdict, session: Session) -> str:
     """The failing program made small, as text, if plain or its family alone fails on it too."""
-    run = verdict.outcome != "misjudged"
+    run = verdict.outcome not in {"misjudged", UNSAFE}
     for family in ("", *([verdict.family] if verdict.family else FAMILIES)):
         outcome, why = again(verdict.program, session, family, run=run)
         if outcome != verdict.outcome:
@@ -382,7 +416,7 @@ def smallest(verdict: Verdict, session: Session) -> str:
         def fails(program: Program, family: str = family, why: str = why) -> bool:
             outcome, reason = again(program, session, family, run=run)
             return outcome == verdict.outcome and (
-                outcome in {"wrong", "misjudged"} or reason[:20] == why[:20]
+                outcome in {"wrong", "misjudged", UNSAFE} or reason[:20] == why[:20]
             )
 
         return f"by {family or 'plain over ids'}:\n{show(shrink(verdict.program, fails))}"

@@ -15,10 +15,12 @@ from typing import Any, TypeGuard
 import numpy as np
 import pytest
 
-from liftpy.constraints.device import Device
+from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.ir.expr import Expr, FunCall, Lambda, Program
 from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, scalars
 from liftpy.ir.walk import top_down
+from liftpy.loops import unswitch
+from liftpy.loops.tree import For, RangeTest, Statement
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.session import Session
 from liftpy.primitives import Map
@@ -228,3 +230,17 @@ def test_a_planted_bug_is_found_and_made_small(
         text = judge.smallest(next(found), session)
     assert "max" in text
     assert len(text.split()) < 25, text
+
+
+def test_a_pass_that_changes_values_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop whose passes are made apart loses the first of them."""
+    honest = unswitch._apart
+
+    def careless(s: For, low: int, high: int, own: list[RangeTest]) -> list[Statement]:
+        return honest(s, low, high, own)[-1:]
+
+    monkeypatch.setattr(unswitch, "_apart", careless)
+    forms = ((seed, f) for seed in range(100) for f in judge.forms(seed, DEFAULT_DEVICE))
+    cases = (judge.Case(seed, f.program, f, inputs(f.program)) for seed, f in forms)
+    faults = (judge.unsafe(case) for case in cases)
+    assert "the pass `unswitch` changes values" in faults

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,17 +13,15 @@ from liftpy.loops.lower import LoopKernel
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.kernel import Names
 
-Change = Callable[[LoopKernel], LoopKernel]
 
-
-def interpreted(made: Compilation, arrays: Mapping[str, Any], change: Change = lambda c: c) -> Any:
-    """The result of a program whose kernels, as they were lowered, are changed."""
+def interpreted(made: Compilation, kernels: Iterable[LoopKernel], arrays: Mapping[str, Any]) -> Any:
+    """The result of a program by kernels that stand for its own."""
     module = made.module
     given = by_buffer(module, tuple(arrays.values()))
     memory = {name: np.asarray(array) for name, array in given.items()}
-    for code in made.loops:
+    for code in kernels:
         reads = {m.name: memory[m.name] for m in code.buffers if not m.writable}
-        memory |= interpret(change(code), reads)
+        memory |= interpret(code, reads)
     shapes = {b.name: b.shape for b in module.buffers}
 
     def named(names: Names) -> Any:

@@ -46,16 +46,11 @@ def test_a_program_is_right_before_and_after_each_pass(name: str) -> None:
     xss = np.arange(80, dtype=np.float32).reshape(5, 16) % 13 - 4
     made = compile_program(program)
     wanted = evaluate(program, xss)
-    first = interpreted(made, {"xss": xss})
+    first = interpreted(made, made.loops, {"xss": xss})
     np.testing.assert_allclose(first, wanted, rtol=1e-6)
-    names = [name for name, _ in after_each_pass(made.loops[0])]
-    for stage in names:
-
-        def changed(code: LoopKernel, stage: str = stage) -> LoopKernel:
-            return dict(after_each_pass(code))[stage]
-
-        got = interpreted(made, {"xss": xss}, changed)
-        np.testing.assert_array_equal(got, first, err_msg=stage)
+    for stage in zip(*map(after_each_pass, made.loops), strict=True):
+        got = interpreted(made, [code for _, code in stage], {"xss": xss})
+        np.testing.assert_array_equal(got, first, err_msg=stage[0][0])
 
 
 def kernel() -> LoopKernel:
