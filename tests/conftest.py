@@ -1,5 +1,6 @@
 """What all tests share: Hypothesis profiles, OpenCL runtimes, golden files, and what is left."""
 
+import ctypes
 import gc
 import os
 import re
@@ -7,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,8 @@ TESTS = Path(__file__).parent
 # intel,pocl,oclgrind and, to build C programs, opencl-dev.
 REQUIRED = frozenset(filter(None, os.environ.get("LIFTPY_TEST_REQUIRE", "").split(",")))
 
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
+
 C99 = "-O2 -std=c99 -Wall -Wextra -Werror -pedantic"
 
 # The same commit gives the same verdict; `--hypothesis-profile=wander` looks further, elsewhere.
@@ -50,6 +54,18 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
+    keep_freed_memory()
+
+
+def keep_freed_memory() -> None:
+    """Has glibc keep what z3 frees, for the context of the next query.
+
+    Else each of its pages is given back and taken again, which took as long as a small query.
+    """
+    with suppress(OSError, AttributeError):  # another C library
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(M_TRIM_THRESHOLD, 256 << 20)
+        mallopt(M_MMAP_THRESHOLD, 32 << 20)
 
 
 @pytest.fixture(scope="module", autouse=True)
