@@ -61,7 +61,7 @@ class Reader(ByName):
         """A condition: the variables that it depends on."""
         return nat(index), nat(length)
 
-    def clip(self, index: Nat, length: NatLike) -> Nat:
+    def clip(self, index: Nat, of: Pull) -> Nat:
         """The index itself."""
         return index
 

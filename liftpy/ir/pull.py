@@ -68,8 +68,8 @@ class Reader(Protocol):
         """Whether `0 <= index < length`, as a condition for `choose`."""
         ...
 
-    def clip(self, index: Index, length: NatLike) -> Index:
-        """`index`, or anything in range where it is not: its element will not be chosen."""
+    def clip(self, index: Index, of: Pull) -> Index:
+        """`index`, or any index of the array where it is none: its element will not be chosen."""
         ...
 
     def choose(self, condition: Value, then: Value, otherwise: float) -> Value:

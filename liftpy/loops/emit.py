@@ -36,7 +36,7 @@ from liftpy.loops import carried
 from liftpy.loops.carried import Vector, anywhere, memories_of, vectors
 from liftpy.loops.reading import UnrollError
 from liftpy.loops.tree import For
-from liftpy.loops.viewing import Env, Viewing, is_known
+from liftpy.loops.viewing import Env, Viewing
 from liftpy.primitives import (
     LAYOUTS,
     Iterate,
@@ -65,6 +65,7 @@ from liftpy.views.access import (
     Choice,
     Constant,
     Load,
+    is_known,
     memory_view,
 )
 

@@ -28,20 +28,18 @@ from liftpy.ir.expr import (
     Tuple,
     UserFun,
 )
-from liftpy.ir.nat import greatest, least, var
-from liftpy.ir.pull import Known, Parts, Pull, Value, known
+from liftpy.ir.nat import var
+from liftpy.ir.pull import Pull, Value, known
 from liftpy.ir.types import ScalarType, TupleType, Type, VectorType
 from liftpy.ir.uses import Component, Uses
 from liftpy.ir.walk import children
 from liftpy.kernels.chain import Kernel
 from liftpy.loops.storing import Storing
 from liftpy.primitives import (
-    Concat,
     Iterate,
     MapGlb,
     MapLcl,
     MapWrg,
-    Pad,
     Reduce,
     ReduceVec,
     Scan,
@@ -53,37 +51,14 @@ from liftpy.primitives import (
 )
 from liftpy.views.access import (
     Lanes,
-    Load,
     Memory,
     Term,
+    is_known,
     leaf,
     memory_view,
 )
 
 Env = dict[Param, Value]
-CHOOSING = frozenset((Pad, Concat))  # layouts that read an array beside its ends, and then choose
-
-
-def is_known(value: Value) -> bool:
-    """Whether pulling a value's elements again gives the same ones."""
-    kind = type(value)
-    if kind is Known or kind is Load:
-        return True
-    if kind is tuple:
-        return all(map(is_known, value))
-    if kind is Parts:
-        return is_known(value.pairs)
-    return not isinstance(value, Pull)
-
-
-def read_inside(value: Value) -> Value:
-    """An array that is read at its ends where a border or another part reads beside it.
-
-    A load that is not chosen is not made; but a fold is stored before anything is chosen.
-    """
-    if is_known(value) or not isinstance(value, Pull):
-        return value
-    return Pull(value.length, lambda i: value[least(greatest(i, 0), int(value.length) - 1)])
 
 
 @dataclass
@@ -254,8 +229,6 @@ class Viewing(Storing):
                 return self.lanes(r, self.view(init, env), self.view(vector, env), expr.type, env)
             case FunCall(Primitive() as p, args):
                 values = [self.view(a, env) for a in args]
-                if type(p) in CHOOSING:
-                    values = [read_inside(v) for v in values]
                 if p.function is None:
                     return p.meaning(self.read, *values)
                 return p.meaning(self.read, self.closure(p.function, env), *values)

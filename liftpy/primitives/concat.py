@@ -38,7 +38,7 @@ class Concat(Primitive):
         n, m = xs.length, ys.length
 
         def element(i: Index) -> Value:
-            first, second = xs[read.clip(i, n)], ys[read.clip(i - n, m)]
+            first, second = xs[read.clip(i, xs)], ys[read.clip(i - n, ys)]
             return merged(read, read.inside(i, n), first, second)
 
         return Pull(n + m, element)

@@ -51,7 +51,7 @@ class Pad(Primitive):
         def element(i: Index) -> Value:
             source = i - self.left
             condition = read.inside(source, length)
-            return guarded(read, condition, xs[read.clip(source, length)], self.value)
+            return guarded(read, condition, xs[read.clip(source, xs)], self.value)
 
         return Pull(self.left + length + self.right, element)
 

@@ -82,8 +82,8 @@ class FreeReader(ByName):
     def inside(self, index: Index, length: NatLike) -> Value:
         return 0 <= self.number(index) < self.number(length)
 
-    def clip(self, index: Index, length: NatLike) -> Index:
-        return min(max(self.number(index), 0), self.number(length) - 1)
+    def clip(self, index: Index, of: Pull) -> Index:
+        return min(max(self.number(index), 0), self.number(of.length) - 1)
 
     def choose(self, condition: Value, then: Value, otherwise: float) -> Value:
         return then if condition else Term(str(otherwise))

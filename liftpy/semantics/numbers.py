@@ -115,8 +115,8 @@ class NumpyReader:
         at = number(index)
         return (at >= 0) & (at < int(length))
 
-    def clip(self, index: Index, length: NatLike) -> Index:
-        return np.minimum(np.maximum(number(index), 0), int(length) - 1)
+    def clip(self, index: Index, of: Pull) -> Index:
+        return np.minimum(np.maximum(number(index), 0), int(of.length) - 1)
 
     def choose(self, condition: Value, then: Value, otherwise: float) -> Value:
         return np.where(condition, then, np.asarray(then).dtype.type(otherwise))

@@ -158,8 +158,8 @@ class SymbolicReader(ByName):
         at = self.terms.nat(index)
         return z3.And(at >= 0, at < self.terms.nat(length))
 
-    def clip(self, index: Index, length: NatLike) -> Index:
-        self.clipped[nat(index)] = nat(length)
+    def clip(self, index: Index, of: Pull) -> Index:
+        self.clipped[nat(index)] = nat(of.length)
         return index
 
     def choose(self, condition: Value, then: Value, otherwise: float) -> Value:

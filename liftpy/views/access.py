@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from liftpy.errors import InternalError
 from liftpy.ir.lazy import lazy
-from liftpy.ir.nat import ZERO, Nat, NatLike, nat
-from liftpy.ir.pull import ByName, Parts, Pull, Value, known
+from liftpy.ir.nat import ZERO, Nat, NatLike, greatest, least, nat
+from liftpy.ir.pull import ByName, Known, Parts, Pull, Value, known
 from liftpy.ir.scalars import operator_type
 from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, VectorType
 
@@ -240,9 +240,12 @@ class AccessReader(ByName):
         test_high = high is None or high > most
         return Inside(index, length, test_low, test_high) if test_low or test_high else True
 
-    def clip(self, index: Nat, length: NatLike) -> Nat:
-        """The index itself: an access out of range stands behind its condition."""
-        return index
+    def clip(self, index: Nat, of: Pull) -> Nat:
+        """The index itself where it is one of memory: that is accessed behind the condition.
+
+        What is not known is stored before anything is chosen, so it is read at its ends.
+        """
+        return index if is_known(of) else least(greatest(index, 0), int(of.length) - 1)
 
     def choose(self, condition: Condition, then: Value, otherwise: float) -> Value:
         """A guarded term."""
@@ -278,6 +281,18 @@ class AccessReader(ByName):
         """Scans are materialised before they are read."""
         message = "a scan was read as a view"
         raise InternalError(message)
+
+
+def is_known(value: Value) -> bool:
+    """Whether pulling a value's elements again gives the same ones."""
+    kind = type(value)
+    if kind is Known or kind is Load:
+        return True
+    if kind is tuple:
+        return all(map(is_known, value))
+    if kind is Parts:
+        return is_known(value.pairs)
+    return not isinstance(value, Pull)
 
 
 Allocate: TypeAlias = Callable[[str, ScalarType, int], Memory]
