@@ -54,7 +54,7 @@ many thousand statements, and accumulators of more than sixty vectors are spille
 FIXED_UNROLL_LIMIT = 1024
 """`UNROLL_LIMIT` of a kernel whose statements no tuning size decides.
 
-No other choice makes its code shorter, so a slow build is better than a space without points.
+No size makes its code shorter, so a slow build is better than a skeleton without points.
 """
 
 CODE_LIMIT = 8192

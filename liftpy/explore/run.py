@@ -122,6 +122,8 @@ class Run:
             if candidate.key not in self.done:
                 self.deadline.refuse_if_over("candidates were measured")
                 self._give(candidate, pool)
+                while pool.shares_fate and not candidate.ordinal and candidate.key not in self.done:
+                    self._take(pool)  # before others are derived (`exploring.Forms`)
             elif candidate.key in self._strangers:
                 self.store.place(candidate)
                 self._strangers.discard(candidate.key)

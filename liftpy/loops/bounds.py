@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from liftpy.ir.constraint import Constraint, at_most, equal
-from liftpy.ir.nat import Nat, var
+from liftpy.ir.nat import Nat, nat, var
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import (
     All,
@@ -53,6 +53,11 @@ class Place:
     failing: tuple[All, ...] = ()
     links: tuple[Constraint, ...] = ()
 
+    @property
+    def key(self) -> object:
+        """What tells places apart."""
+        return tuple(self.ranges.items()), self.holding, self.failing, self.links
+
     def where(self, condition: Condition, *, holds: bool) -> Place:
         """The place where a condition holds, or fails as well."""
         match condition:
@@ -70,14 +75,12 @@ class Place:
     def inside(self, loop: For) -> Place:
         """The place in a loop's body."""
         counter, links = loop.counter, self.links
-        if isinstance(loop.first, str):
-            low = 0
-            passes = max(loop.bound - 1, 0) // loop.step
-            again = var(f"{counter}#", 0, passes)
-            started = self.ranges[loop.first] + loop.step * again
-            links = (*links, equal(var(counter, 0, loop.bound - 1), started))
-        else:
-            low = loop.first
+        low = 0 if isinstance(loop.first, str) else loop.first
+        if isinstance(loop.first, str) or loop.step > 1:
+            start = self.ranges[loop.first] if isinstance(loop.first, str) else nat(low)
+            again = var(f"pass of {counter}", 0, (loop.bound - 1 - low) // loop.step)
+            made = start + loop.step * again
+            links = (*links, equal(var(counter, low, loop.bound - 1), made))
         ranges = {**self.ranges, counter: var(counter, low, loop.bound - 1)}
         return Place(ranges, self.holding, self.failing, links)
 
@@ -106,7 +109,7 @@ def bounds(code: LoopKernel) -> tuple[Bound, ...]:
     known: dict[object, Bound] = {}
     found: list[Bound] = []
     for cell, store, place in accesses(code.block, Place(ranges)):
-        key = (cell, store, place.holding, place.failing, tuple(place.ranges.items()))
+        key = (cell, store, place.key)
         if key not in known:
             known[key] = bound_of(cell, place, store=store)
         found.append(known[key])
@@ -118,7 +121,7 @@ def accesses(block: Block, place: Place) -> Iterator[tuple[Cell, bool, Place]]:
     for s in block:
         match s:
             case For(body=body):
-                if s.bound > 0:
+                if s.bound > (0 if isinstance(s.first, str) else s.first):
                     yield from accesses(body, place.inside(s))
             case If(condition, then, otherwise):
                 yield from accesses(then, place.where(condition, holds=True))

@@ -1,4 +1,4 @@
-"""From a kernel of a lowered program to its C tree.
+"""From a kernel of a lowered program to its loop tree.
 
 The expression is walked with a destination. Loops come from the lowered maps and reductions,
 indices from views: what is read is the meaning of the argument applied to memory, what is written

@@ -3,7 +3,7 @@
 All work-items go through the code together, a statement at a time; where some take another way they
 wait. So a missing barrier does not show (`liftpy.loops.barriers` proves these), but what does show,
 as an error: an access outside of its memory, a read of what nobody has written, and an element of a
-buffer that two work-items store to.
+buffer that two work-items store to. What nobody writes of a result is NaN, or the largest number.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from liftpy.semantics.operations import DTYPES, OPERATIONS, convert
 from liftpy.views.access import Memory
 
 Array: TypeAlias = NDArray[Any]
-NOBODY = -1
+NOBODY, GIVEN = -1, -2
 
 
 def interpret(code: LoopKernel, given: Mapping[str, Array]) -> dict[str, Array]:
@@ -66,14 +66,21 @@ def interpret(code: LoopKernel, given: Mapping[str, Array]) -> dict[str, Array]:
     machine = Machine(code, given)
     with np.errstate(all="ignore"):
         machine.block(code.block, machine.everybody)
-    return {m.name: machine.cells[m].values[0] for m in code.buffers if m.writable}
+    return {m.name: machine.memory(m).values[0] for m in code.buffers if m.writable}
+
+
+def poison(dtype: Any) -> Any:
+    """What stands where nobody has written."""
+    if np.issubdtype(dtype, np.integer):
+        return np.iinfo(dtype).max
+    return dtype(np.nan)
 
 
 @dataclass
 class Cells:
     """The scalars of a memory, in as many copies as there are owners of one.
 
-    `writers` has the work-item that stored each, `NOBODY` for none.
+    `writers` has the work-item that stored each, `NOBODY`, or `GIVEN`.
     """
 
     values: Array
@@ -104,8 +111,11 @@ class Machine:
         self.group = np.asarray(np.ravel_multi_index(group, (groups[2], groups[1], groups[0])))
         for memory in code.buffers:
             if memory.name in self.given:
-                values = np.ravel(self.given[memory.name])[None]
-                self.cells[memory] = Cells(values, np.zeros(values.shape, np.int64))
+                values = np.array(self.given[memory.name], DTYPES[memory.scalar.name])
+                if values.size != memory.length:
+                    message = f"{memory.name} has {memory.length} elements, not {values.size}"
+                    raise InternalError(message)
+                self.cells[memory] = Cells(values.reshape(1, -1), np.full((1, values.size), GIVEN))
 
     # --- statements ---
 
@@ -161,8 +171,8 @@ class Machine:
         if memory not in self.cells:
             owners = {"private": self.count, "local": int(self.group.max()) + 1, "global": 1}
             shape = owners[memory.space], memory.length
-            cells = Cells(np.zeros(shape, DTYPES[memory.scalar.name]), np.full(shape, NOBODY))
-            self.cells[memory] = cells
+            values = np.full(shape, poison(DTYPES[memory.scalar.name]))
+            self.cells[memory] = Cells(values, np.full(shape, NOBODY))
         return self.cells[memory]
 
     def place(self, cell: Cell, who: Array) -> tuple[Array, Array]:

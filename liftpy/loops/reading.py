@@ -1,6 +1,6 @@
 """Terms of views as values of the loop IR: from which memory, behind which conditions, in lanes.
 
-The emitter (loops/emit.py) decides what is computed where; here a scalar or a vector becomes an
+The emitter (loops/emit.py) decides what is computed where; here a scalar or a vector becomes a
 value, and what it mentions more than once a variable (loops/scopes.py).
 """
 
@@ -57,7 +57,7 @@ from liftpy.views.access import (
 
 
 class UnrollError(Exception):
-    """A private memory is indexed by loop variables; never leaves `emit_kernel`."""
+    """A private memory is indexed by loop variables; never leaves `lowered_to_loops`."""
 
     def __init__(self, names: frozenset[str]) -> None:
         super().__init__(", ".join(sorted(names)))

@@ -39,7 +39,7 @@ MOST_STATEMENTS = 10_000
 
 
 class TooLongError(Exception):
-    """The code of a kernel gets too long; never leaves `emit_kernel`."""
+    """The code of a kernel gets too long; never leaves `lowered_to_loops`."""
 
 
 class NotUniformError(Exception):

@@ -1,7 +1,8 @@
 """What every tree of the loop IR keeps, before and after each pass.
 
-- *Scopes.* A variable is declared once, in front of what reads it, in that block or one around it.
-  An index is over counters of the loops around it and ids of the kernel.
+- *Scopes.* A variable is declared in front of what reads it, in that block or one around it, and
+  under a name that nothing has there. An index is over counters of the loops around it and ids of
+  the kernel, each of which may have no other values than the index takes it to have.
 - *Types.* Operands have the types that their operator takes, and are of as many lanes or of one for
   all; what is stored has the type and the lanes of its place.
 - *Memory spaces.* Only what is writable is stored to. Global memory is the kernel's buffers, local
@@ -12,18 +13,21 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from liftpy.errors import InternalError
-from liftpy.ir.nat import Nat
-from liftpy.ir.scalars import operator_type
-from liftpy.ir.types import BOOL, F32, SCALARS
+from liftpy.ir.nat import Nat, Var
+from liftpy.ir.scalars import OPERATORS, operator_type
+from liftpy.ir.types import BOOL, F32, FLOATS, SCALARS
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import (
     Barrier,
     Block,
     Cell,
+    Condition,
+    Const,
     Dot,
     For,
     If,
@@ -41,44 +45,55 @@ from liftpy.loops.tree import (
     tests_in,
 )
 
+WIDTHS = frozenset({1, 2, 3, 4, 8, 16})
 MOST_LANES_OF_A_DOT = 4
 
 
 @dataclass(frozen=True)
 class Scope:
-    """What is known at a place: the counters and ids, the variables, whether all come by."""
+    """What is known at a place: counters and ids with their ranges, variables, who comes by."""
 
-    indices: frozenset[str]
+    indices: Mapping[str, tuple[int, int]]
     variables: Mapping[str, Name]
     uniform: bool = True
 
 
 def verify(code: LoopKernel, after: str = "lowering") -> None:
     """InternalError if a kernel breaks what holds of all trees; `after` says what made it."""
-    declared: set[str] = set()
-    for fault in _faults(code.block, Scope(frozenset(code.ids), {}), code, declared):
+    ids = {name: (0, count - 1) for name, count in code.ranges.items()}
+    for fault in itertools.chain(_of_memories(code), _faults(code.block, Scope(ids, {}), code)):
         message = f"after {after}, kernel {code.name} of the loop IR is not well-formed: {fault}"
         raise InternalError(message)
 
 
-def _faults(block: Block, scope: Scope, code: LoopKernel, declared: set[str]) -> Iterator[str]:
+def _of_memories(code: LoopKernel) -> Iterator[str]:
+    """Names that two memories have."""
+    names = [m.name for m in (*code.buffers, *code.locals)]
+    for name in {name for name in names if names.count(name) > 1}:
+        yield f"two memories are called {name}"
+
+
+def _faults(block: Block, scope: Scope, code: LoopKernel) -> Iterator[str]:
     """What is wrong in a block."""
+    taken = {m.name for m in (*code.buffers, *code.locals)}
     for s in block:
-        yield from _fault_of(s, scope, code, declared)
+        yield from _fault_of(s, scope, code)
         if isinstance(s, Let):
-            if s.name in scope.variables or s.name in scope.indices:
+            if s.name in scope.variables or s.name in scope.indices or s.name in taken:
                 yield f"{s.name} is declared twice"
             held = Name(s.name, s.value.type, s.value.width)
             scope = Scope(scope.indices, {**scope.variables, s.name: held}, scope.uniform)
 
 
-def _fault_of(s: Statement, scope: Scope, code: LoopKernel, declared: set[str]) -> Iterator[str]:
+def _fault_of(s: Statement, scope: Scope, code: LoopKernel) -> Iterator[str]:
     match s:
         case Let(_, value):
             yield from _of_value(value, scope, code)
-        case Store(cell, value):
+        case Store(cell, value, idle):
             yield from _of_value(cell, scope, code)
             yield from _of_value(value, scope, code)
+            for test in idle:
+                yield from _of_index(test.index, scope)
             if not cell.memory.writable:
                 yield f"a store to {cell.memory.name}, which is only read"
             if (value.type, value.width) != (cell.type, cell.width):
@@ -86,33 +101,67 @@ def _fault_of(s: Statement, scope: Scope, code: LoopKernel, declared: set[str]) 
                     f"{cell.width} of {cell.type} in {cell.memory.name} are given "
                     f"{value.width} of {value.type}"
                 )
-        case For(counter, first, bound, step, body):
-            if counter in scope.indices:
-                yield f"{counter} is the counter of two loops inside each other"
-            if isinstance(first, str) and first not in code.ids:
-                yield f"a loop begins at {first}, which is no id of the kernel"
-            if bound < 0 or step < 1:
-                yield f"the loop over {counter} goes to {bound} in steps of {step}"
-            even = not isinstance(first, str) or not first.startswith("lid") or not bound % step
-            inner = Scope(scope.indices | {counter}, scope.variables, scope.uniform and even)
-            yield from _faults(body, inner, code, declared)
+        case For():
+            yield from _of_loop(s, scope, code)
         case If(condition, then, otherwise):
-            for test in tests_in(condition):
-                yield from _of_index(test.index, scope)
+            yield from _of_condition(condition, scope)
             inner = Scope(scope.indices, scope.variables, uniform=False)
-            yield from _faults(then, inner, code, declared)
-            yield from _faults(otherwise, inner, code, declared)
+            yield from _faults(then, inner, code)
+            yield from _faults(otherwise, inner, code)
         case Barrier():
             if not scope.uniform:
                 yield f"a barrier for {s.memory} that not every work-item comes by"
 
 
+def _of_loop(s: For, scope: Scope, code: LoopKernel) -> Iterator[str]:
+    """What is wrong with a loop."""
+    if s.counter in scope.indices or s.counter in scope.variables:
+        yield f"{s.counter} is the counter of two loops inside each other, or a variable"
+    low, uniform = s.first, scope.uniform
+    if isinstance(low, str):
+        if low not in code.ids:
+            yield f"a loop begins at {low}, which is no id of the kernel"
+            return
+        uniform = uniform and _is_even(s, low, code)
+        low = 0
+    if s.bound < 0 or s.step < 1:
+        yield f"the loop over {s.counter} goes to {s.bound} in steps of {s.step}"
+    elif s.bound > low:  # what an empty loop has inside is never reached
+        indices = {**scope.indices, s.counter: (low, s.bound - 1)}
+        yield from _faults(s.body, Scope(indices, scope.variables, uniform), code)
+
+
+def _is_even(s: For, first: str, code: LoopKernel) -> bool:
+    """Whether the work-items of a group make as many passes of a loop over ids."""
+    if first.startswith("wid"):
+        return True
+    size = code.local_size[int(first[-1])]
+    own = first.startswith("lid") and s.step == size and s.bound % size == 0
+    return own or size == 1
+
+
+def _of_condition(condition: Condition, scope: Scope) -> Iterator[str]:
+    """What is wrong with a condition."""
+    tests = [*tests_in(condition)]
+    if not tests:
+        yield "a condition without tests"
+    for test in tests:
+        yield from _of_index(test.index, scope)
+
+
 def _of_index(index: Nat, scope: Scope) -> Iterator[str]:
-    names = index.names()
-    if names <= scope.indices:
-        return
-    for name in sorted(names - scope.indices):
-        yield f"the index {index} mentions {name}, which is no counter or id here"
+    """What is wrong with an index: each variable in it knows all values that it may have."""
+    for a in index.atoms():
+        if not isinstance(a, Var):
+            continue
+        known = scope.indices.get(a.name)
+        if known is None:
+            yield f"the index {index} mentions {a.name}, which is no counter or id here"
+        elif (a.low is not None and a.low > known[0]) or (a.high is not None and a.high < known[1]):
+            yield (
+                f"{a.name} is from {known[0]} to {known[1]}, and the index {index} takes it to be "
+                f"from {a.low} to {a.high}"
+            )
 
 
 def _of_value(value: Value, scope: Scope, code: LoopKernel) -> Iterator[str]:
@@ -130,13 +179,15 @@ def _of_value(value: Value, scope: Scope, code: LoopKernel) -> Iterator[str]:
             held = value if isinstance(value, Name) else value.vector
             if scope.variables.get(name) != held:
                 yield f"{held} is read where {scope.variables.get(name, 'nothing')} is declared"
-            if isinstance(value, Part) and value.first + value.width > held.width:
+            if isinstance(value, Part) and not 0 <= value.first <= held.width - value.width:
                 yield f"lane {value.first + value.width - 1} of {held}"
         case Splat(inner, width):
-            if inner.width != 1 or width < 2:
+            if inner.width != 1 or width not in WIDTHS - {1}:
                 yield f"{inner.width} lanes are put into {width}"
         case Pack(lanes):
-            if any((lane.type, lane.width) != (lanes[0].type, 1) for lane in lanes):
+            if len(lanes) not in WIDTHS - {1}:
+                yield f"{len(lanes)} lanes are put together"
+            elif any((lane.type, lane.width) != (lanes[0].type, 1) for lane in lanes):
                 yield "lanes of several types are put together"
         case Dot(left, right):
             if not (left.type == right.type == F32 and left.width == right.width):
@@ -144,18 +195,20 @@ def _of_value(value: Value, scope: Scope, code: LoopKernel) -> Iterator[str]:
             elif left.width > MOST_LANES_OF_A_DOT:
                 yield f"a dot of {left.width} lanes"
         case Select(condition, then, otherwise):
-            for test in tests_in(condition):
-                yield from _of_index(test.index, scope)
+            yield from _of_condition(condition, scope)
             if (then.type, then.width) != (otherwise.type, otherwise.width):
                 yield f"a choice of {then.type} and {otherwise.type}"
-        case _:
-            pass
+        case Const(number, t):
+            if t not in FLOATS and number != int(number):
+                yield f"{number} as {t}"
 
 
 def _of_cell(cell: Cell, scope: Scope, code: LoopKernel) -> Iterator[str]:
     """What is wrong with a place in memory."""
     memory = cell.memory
     yield from _of_index(cell.index, scope)
+    if cell.width not in WIDTHS:
+        yield f"{cell.width} lanes of {memory.name}"
     match memory.space:
         case "private":
             first = cell.index.constant
@@ -172,6 +225,9 @@ def _of_cell(cell: Cell, scope: Scope, code: LoopKernel) -> Iterator[str]:
 def _of_operator(value: Operate) -> Iterator[str]:
     """What is wrong with an operator's operands."""
     op, args = value.op, value.args
+    if op not in OPERATORS or len(args) != OPERATORS[op][0]:
+        yield f"`{op}` of {len(args)} operands"
+        return
     if op in SCALARS:
         wanted = [args[0].type]
     elif op == "select":
@@ -180,5 +236,6 @@ def _of_operator(value: Operate) -> Iterator[str]:
         wanted = [args[0].type] * len(args)
     if [a.type for a in args] != wanted or operator_type(op, args[-1].type) != value.type:
         yield f"`{op}` of {', '.join(str(a.type) for a in args)} gives {value.type}"
-    if any(a.width not in {1, value.width} for a in args):
+    widths = {a.width for a in args}
+    if not widths <= {1, value.width} or value.width not in widths:
         yield f"`{op}` in {value.width} lanes of {', '.join(str(a.width) for a in args)}"

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from liftpy.ir.constraint import Constraint, at_most
+from liftpy.ir.constraint import Constraint, at_most, equal
 from liftpy.ir.nat import Nat, Var, var
 from liftpy.loops.bounds import Place, accesses
 from liftpy.loops.lower import LoopKernel
@@ -88,7 +88,7 @@ def shared_stores(code: LoopKernel) -> tuple[Shared, ...]:
     """The stores to buffers that are not shown to have one writer for each element."""
     ids = {name: count for name, count in code.ranges.items() if count > 1}
     runs = list(runs_of(code))
-    if items(code) > items_told_apart(ids):
+    if not all(is_told_apart(code, dim) for dim in range(3)):
         why = "the launch has more work-items than the ids tell apart"
         return tuple(Shared(r.memory, r.first, r.first, why) for r in runs)
     if not ids:
@@ -106,30 +106,36 @@ def shared_stores(code: LoopKernel) -> tuple[Shared, ...]:
     return tuple(found)
 
 
-def items(code: LoopKernel) -> int:
-    """The work-items of a launch."""
-    x, y, z = code.global_size
-    return x * y * z
+def is_told_apart(code: LoopKernel, dim: int) -> bool:
+    """Whether ids that a kernel uses tell its work-items in a dimension apart."""
+    group = code.local_size[dim]
+    whole = code.global_size[dim] == 1 or f"gid{dim}" in code.ids
+    within = group == 1 or f"lid{dim}" in code.ids
+    return whole or (within and (code.global_size[dim] == group or f"wid{dim}" in code.ids))
 
 
-def items_told_apart(ids: dict[str, int]) -> int:
-    """How many work-items differ in their ids."""
-    count = 1
-    for n in ids.values():
-        count *= n
-    return count
+def id_links(code: LoopKernel) -> Iterator[Constraint]:
+    """How the ids of a dimension hang together, where a kernel uses the global one and others."""
+    known = {name: var(name, 0, count - 1) for name, count in code.ranges.items()}
+    for dim, group in enumerate(code.local_size):
+        gid, wid, lid = (f"{kind}{dim}" for kind in ("gid", "wid", "lid"))
+        if gid in known and (wid in known or lid in known):
+            groups = code.global_size[dim] // group
+            within = known.get(lid, var(lid, 0, group - 1))
+            yield equal(known[gid], known.get(wid, var(wid, 0, groups - 1)) * group + within)
 
 
 def runs_of(code: LoopKernel) -> Iterator[Run]:
     """The stores to buffers, those in a row as one."""
     ranges = {name: var(name, 0, count - 1) for name, count in code.ranges.items()}
+    start = Place(ranges, links=tuple(id_links(code)))
     groups: dict[object, tuple[Memory, Nat, Place, set[int]]] = {}
-    for cell, store, place in accesses(code.block, Place(ranges)):
+    for cell, store, place in accesses(code.block, start):
         if not (store and cell.memory.space == "global"):
             continue
         number = cell.index.terms.get((), 0)
         base = cell.index - number
-        key = (cell.memory, base, place.holding, place.failing, tuple(place.ranges.items()))
+        key = (cell.memory, base, place.key)
         _, _, _, offsets = groups.setdefault(key, (cell.memory, base, place, set()))
         offsets.update(range(number, number + cell.width))
     for memory, base, place, offsets in groups.values():

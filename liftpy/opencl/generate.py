@@ -26,7 +26,7 @@ from liftpy.opencl.c import C_TYPES
 from liftpy.opencl.indices import HELPERS
 from liftpy.opencl.kernel import Buffer, Launch, Module, Names, flat
 from liftpy.opencl.memory import Part, figures, parts_of, slots
-from liftpy.opencl.printer import Printer
+from liftpy.opencl.printer import Printer, whole_type
 from liftpy.opencl.scalars import division_helpers, stream_helpers
 from liftpy.primitives import MapSeqUnroll, ReduceSeqUnroll
 from liftpy.views.access import part_name
@@ -196,7 +196,10 @@ ID_CALLS = {"gid": "get_global_id", "wid": "get_group_id", "lid": "get_local_id"
 def kernel_text(code: LoopKernel, printer: Printer) -> str:
     """The text of a kernel: its head, its ids, its local memory and its statements."""
     kernel = code.kernel
-    lines = [f"  const int {name} = {ID_CALLS[name[:-1]]}({name[-1]});" for name in code.ids]
+    lines = [
+        f"  const {whole_type(count - 1)} {name} = {ID_CALLS[name[:-1]]}({name[-1]});"
+        for name, count in code.ranges.items()
+    ]
     lines += [f"  __local {C_TYPES[m.scalar.name]} {m.name}[{m.length}];" for m in code.locals]
     lines += printer.lines()
     parameters = ", ".join(

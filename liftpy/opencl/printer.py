@@ -116,7 +116,8 @@ class Printer:
                     lines.append(f"{pad}barrier(CLK_LOCAL_MEM_FENCE); // {memory}: {witness}")
                 case For(counter, first, bound, step, body):
                     advance = f"{counter}++" if step == 1 else f"{counter} += {step}"
-                    head = f"int {counter} = {first}; {counter} < {bound}; {advance}"
+                    kind = whole_type(bound - 1 + step)
+                    head = f"{kind} {counter} = {first}; {counter} < {bound}; {advance}"
                     lines.append(f"{pad}for ({head}) {{")
                     lines += self.statements(body, indent + 1)
                     lines.append(f"{pad}}}")
@@ -239,6 +240,11 @@ class Printer:
     def widened(self, value: Value, width: int) -> C:
         """A value in all lanes, if it is not a vector."""
         return self.c(value) if value.width == width else self.splat(value, width)
+
+
+def whole_type(most: int) -> str:
+    """The C type of an id or a counter that reaches a number."""
+    return "int" if most <= MAX_INT else "long"
 
 
 def is_atom(value: Value) -> bool:

@@ -10,10 +10,23 @@ from random import Random
 import pytest
 
 from liftpy.compile import compile_program
-from liftpy.ir.nat import nat, var
+from liftpy.ir.nat import Nat, nat, var
+from liftpy.ir.types import F32
 from liftpy.loops.bounds import bounds
 from liftpy.loops.lower import LoopKernel
-from liftpy.loops.tree import Block, Cell, For, If, Select, Simple, Statement, Store, Value, rebuilt
+from liftpy.loops.tree import (
+    Block,
+    Cell,
+    Const,
+    For,
+    If,
+    Select,
+    Simple,
+    Statement,
+    Store,
+    Value,
+    rebuilt,
+)
 from liftpy.loops.writers import shared_stores, tells_apart
 from liftpy.primitives.text import parse
 
@@ -123,3 +136,47 @@ def test_a_number_with_a_digit_for_each_variable_tells_them_apart(seed: int) -> 
     places = [address.value(dict(zip(ranges, at, strict=True))) for at in every]
     if tells_apart(address, [*ranges]):
         assert len(set(places)) == len(places)
+
+
+def loop(code: LoopKernel, first: str | int, bound: int, step: int, index: Nat) -> For:
+    """A loop that stores to the result."""
+    output = next(m for m in code.buffers if m.writable)
+    return For("i", first, bound, step, Block((Store(Cell(output, index), Const(1.0, F32)),)))
+
+
+def test_loops_over_ids_are_told_apart_by_their_steps() -> None:
+    """A second loop with the same counter, which gives two work-items one element."""
+    (code,) = kernels("def p(xs: [4]f32) = xs |> mapGlb(0, x => x + 1)")
+    i, output = var("i", 0, 3), next(m for m in code.buffers if m.writable)
+    right, wrong = loop(code, "gid0", 4, 4, i), loop(code, "gid0", 4, 3, i)
+    assert output.length == 4
+    assert not shared_stores(replace(code, block=Block((right,))))
+    assert shared_stores(replace(code, block=Block((right, wrong))))
+    assert shared_stores(replace(code, block=Block((wrong, right))))
+
+
+def test_what_a_loop_in_steps_reaches_is_known() -> None:
+    (code,) = kernels(SOLVED)
+    inside = loop(code, 0, 12, 4, var("i", 0, 11) + 3)
+    outside = loop(code, 0, 12, 4, var("i", 0, 11) + 4)
+    empty = loop(code, 3, 3, 1, nat(99))
+    assert all(b.way for b in bounds(replace(code, block=Block((inside, empty)))))
+    (found,) = bounds(replace(code, block=Block((outside,))))
+    assert found.way is None
+    assert "i = 8" in found.outside
+
+
+def test_ids_of_one_dimension_tell_no_other_apart() -> None:
+    (code,) = kernels(GROUPS)
+    output = next(m for m in code.buffers if m.writable)
+    index = var("gid0", 0, 7) + 8 * var("wid0", 0, 1)
+    store = Store(Cell(output, index), Const(1.0, F32))
+    launch = replace(
+        code,
+        ids=("gid0", "wid0"),
+        global_size=(8, 2, 1),
+        local_size=(4, 1, 1),
+        block=Block((store,)),
+    )
+    assert "more work-items than the ids tell apart" in str(shared_stores(launch)[0])
+    assert not shared_stores(replace(launch, global_size=(8, 1, 1)))

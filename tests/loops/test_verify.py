@@ -44,6 +44,7 @@ TEXT = """def rows(xss: [6][8]f32) = xss |> mapWrg(0, row =>
 ONE = Const(1.0, F32)
 VECTOR = Let("w", Splat(ONE, 4))
 W = Name("w", F32, 4)
+TESTED = All((RangeTest(var("lid0", 0, 7)),))
 PRIVATE = Memory("acc", "private", F32, 2)
 
 
@@ -128,7 +129,7 @@ FAULTS: dict[str, tuple[Callable[[LoopKernel], Block], str]] = {
     ),
     "a dot of other lanes": (lambda c: stored(c, VECTOR, value=Dot(W, ONE)), "a dot of"),
     "a choice of two types": (
-        lambda c: stored(c, Let("v", Select(All(()), ONE, Const(True, BOOL)))),
+        lambda c: stored(c, Let("v", Select(TESTED, ONE, Const(True, BOOL)))),
         "a choice of",
     ),
     "a store to what is read": (
@@ -152,6 +153,38 @@ FAULTS: dict[str, tuple[Callable[[LoopKernel], Block], str]] = {
     "a register that there is not": (
         lambda c: Block((Store(Cell(PRIVATE, nat(2)), ONE),)),
         "registers",
+    ),
+    "a condition without tests": (lambda c: Block((If(All(()), stored(c)),)), "without tests"),
+    "a counter that goes further than an index knows": (
+        lambda c: stored(c, at=var("lid0", 0, 3)),
+        "takes it to be from 0 to 3",
+    ),
+    "a variable with the name of a buffer": (
+        lambda c: stored(c, Let(written(c).name, ONE)),
+        "declared twice",
+    ),
+    "a counter with the name of a variable": (
+        lambda c: stored(c, Let("i", ONE), For("i", 0, 2, 1, stored(c))),
+        "or a variable",
+    ),
+    "lanes that no vector has": (
+        lambda c: stored(c, Let("v", Cell(read(c), nat(0), 5))),
+        "5 lanes of",
+    ),
+    "no lanes": (lambda c: stored(c, Let("v", Pack(()))), "0 lanes"),
+    "an unknown operator": (lambda c: stored(c, value=Operate("foo", (ONE,), F32)), "`foo`"),
+    "an operator of three": (
+        lambda c: stored(c, value=Operate("+", (ONE, ONE, ONE), F32)),
+        "of 3 operands",
+    ),
+    "a vector of scalars": (
+        lambda c: stored(c, Let("v", Operate("+", (ONE, ONE), F32, 4))),
+        "in 4 lanes of 1, 1",
+    ),
+    "a fraction as a whole number": (lambda c: stored(c, Let("v", Const(1.5, I32))), "1.5 as i32"),
+    "a barrier in a loop of which some make more passes": (
+        lambda c: Block((For("i", "lid0", 8, 4, Block((Barrier("l0", "x"),))),)),
+        "not every work-item",
     ),
     "a barrier in a branch": (
         lambda c: Block((If(All((RangeTest(var("lid0", 0, 7)),)), Block((Barrier("l0", "x"),))),)),
