@@ -180,3 +180,12 @@ def test_ids_of_one_dimension_tell_no_other_apart() -> None:
     )
     assert "more work-items than the ids tell apart" in str(shared_stores(launch)[0])
     assert not shared_stores(replace(launch, global_size=(8, 1, 1)))
+
+
+def test_ids_and_counters_that_pass_31_bits_have_64() -> None:
+    over_ids = "def p(xs: [2200000000]i8) = xs |> mapGlb(0, x => x + 1i8)"
+    in_a_loop = "def p(xs: [2147483648]i8) = xs |> mapSeq(x => x + 1i8)"
+    shorter = "def p(xs: [2147483647]i8) = xs |> mapSeq(x => x + 1i8)"
+    assert "const long gid0 = get_global_id(0);" in compile_program(parse(over_ids)).module.source
+    assert "for (long i0 = 0;" in compile_program(parse(in_a_loop)).module.source
+    assert "for (int i0 = 0;" in compile_program(parse(shorter)).module.source
