@@ -135,6 +135,7 @@ def traced():
                 lines.add((path.relative_to(PACKAGE).as_posix(), frame.f_lineno))
             frame = frame.f_back
         error.made_at = lines
+        error.made_by = f"{sys._getframe(1).f_code.co_filename}:{sys._getframe(1).f_lineno}"
         return error
 
     LiftError.__new__ = remember

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import liftpy
 from liftpy.errors import BuildFailed, LiftError
 from liftpy.opencl.devices import devices
 from liftpy.opencl.session import BUILD_OPTIONS
@@ -17,7 +18,7 @@ from tests.errors.test_messages import TEXTS
 #: Places that make an error which no user can bring about, and why they stand there.
 UNREACHABLE = {
     "cli/arguments.py:python_module:2": "importlib has a loader for every name ending in .py",
-    "loops/emit.py:Emitter.materialise:2": "kernels.launch refuses toLocal under mapLcl before",
+    "loops/viewing.py:Viewing.materialise:2": "kernels.launch refuses toLocal under mapLcl before",
     "rewrite/match.py:Builder.build:1": "told to a rule's author; no rule of the catalogue has it",
     "rewrite/strategies/families.py:block_lengths:1": "`applies` has looked for the shape before",
     "rewrite/strategies/families.py:first_slide:1": "`applies` has looked for a slide before",
@@ -54,9 +55,11 @@ def outcome(tmp_path_factory, in_one_process):
             try:
                 CASES[name](folder)
             except LiftError as error:
-                return said(error, folder), came_from(error)
+                came = came_from(error)
+                made = getattr(error, "made_by", "nowhere that was looked at")
+                return said(error, folder), came, f"{made}, liftpy is {liftpy.__file__}"
             except Exception as error:  # noqa: BLE001  its case will fail
-                return f"{type(error).__name__}: {error}", set()
+                return f"{type(error).__name__}: {error}", set(), "no LiftError"
         return None
 
     return found
@@ -65,8 +68,8 @@ def outcome(tmp_path_factory, in_one_process):
 @pytest.mark.parametrize("name", CASES)
 def test_refusal(outcome, golden, name):
     assert outcome(name) is not None, "nothing was refused"
-    text, came = outcome(name)
-    assert came, f"no refusal of liftpy: {text}"
+    text, came, where = outcome(name)
+    assert came, f"no refusal of liftpy: {text}\nmade at {where}"
     golden(text)
 
 
