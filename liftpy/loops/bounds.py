@@ -5,7 +5,8 @@ loops around it and of the launch. The guards that it stands behind hold there. 
 first that shows it is taken:
 
 - *ranges*: the index lies inside whatever the counters are;
-- *a guard*: a test that holds differs from what is wanted by what the ranges decide;
+- *a guard*: what is wanted is a sum of what tests that hold have room for, and of what the ranges
+  decide;
 - *the solver*: z3 finds no counters at which the guards hold and the index lies outside.
 
 So a guard that was left out, by a view or by a pass, was not needed. Nothing of how the code was
@@ -14,7 +15,7 @@ made is asked: neither the views nor the passes have to be trusted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -157,7 +158,7 @@ def bound_of(cell: Cell, place: Place, *, store: bool) -> Bound:
     if not goals:
         return Bound(cell, store, "ranges")
     rooms = [test.room.substitute(place.ranges) for test in place.holding]
-    open_goals = [g for g in goals if not any(is_natural(g - room) for room in rooms)]
+    open_goals = [goal for goal in goals if not follows(goal, rooms)]
     if not open_goals:
         return Bound(cell, store, "guard")
     for goal in open_goals:
@@ -174,6 +175,23 @@ def bound_of(cell: Cell, place: Place, *, store: bool) -> Bound:
         if isinstance(answer, Undecided):
             return Bound(cell, store, None, f"the solver gave up ({answer.reason})")
     return Bound(cell, store, "solver")
+
+
+def follows(goal: Nat, rooms: Sequence[Nat]) -> bool:
+    """Whether an index is 0 or more by ranges and what guards have room for.
+
+    From the goal is taken a multiple of each room, such that one of its terms vanishes: what is
+    left has to be 0 or more by ranges alone.
+    """
+    if is_natural(goal):
+        return True
+    for k, room in enumerate(rooms):
+        for monomial, each in room.terms.items():
+            times, rest = divmod(goal.terms.get(monomial, 0), each)
+            fits = monomial and times > 0 and not rest
+            if fits and follows(goal - times * room, rooms[k + 1 :]):
+                return True
+    return False
 
 
 def is_natural(n: Nat) -> bool:

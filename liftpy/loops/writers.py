@@ -1,7 +1,7 @@
 """No element of a buffer is stored by two work-items: proved, of the code as it is printed.
 
 For each two stores to a buffer z3 is asked for two different work-items that store to one address.
-Stores of unrolled code whose addresses follow one another count as one.
+Stores of unrolled code count as one where their addresses are rows of as many, as far apart.
 """
 
 from __future__ import annotations
@@ -35,11 +35,13 @@ class Shared:
 
 @dataclass(frozen=True)
 class Run:
-    """Stores to `length` addresses in a row, in one place of the code."""
+    """Stores to `rows` rows of `length` addresses, `stride` apart, in one place of the code."""
 
     memory: Memory
     first: Nat
     length: int
+    rows: int
+    stride: int
     place: Place
 
     def side(self) -> Side:
@@ -47,6 +49,8 @@ class Run:
         address = self.first.substitute(self.place.ranges)
         if self.length > 1:
             address = address + var("lane", 0, self.length - 1)
+        if self.rows > 1:
+            address = address + self.stride * var("row", 0, self.rows - 1)
         tests = [*self.place.holding]
         tests += [negated(some.tests[0]) for some in self.place.failing if len(some.tests) == 1]
         rooms = (t.room.substitute(self.place.ranges) for t in tests)
@@ -54,29 +58,38 @@ class Run:
         return Side(address, (*self.place.links, *where))
 
 
-def tells_apart(address: Nat, ids: Collection[str]) -> bool:
-    """Whether an address is a number with a digit for each variable, all ids among them.
+def tells_apart(ids: Collection[str], *addresses: Nat) -> bool:
+    """Whether addresses are one number with a digit for each variable, all ids among them.
 
     Each has a place worth more than all digits of lower places together. Then no two assignments
-    have one address, and z3 need not be asked.
+    have one address, and z3 need not be asked. The same variable may have more values in one
+    address than in another.
     """
-    digits: list[tuple[int, int]] = []
-    names: set[str] = set()
-    for monomial, worth in address.terms.items():
-        match monomial:
-            case ():
-                continue
-            case ((Var(name=name, low=0, high=int(high)), 1),) if worth > 0 and name not in names:
-                digits.append((worth, high))
-                names.add(name)
-            case _:
-                return False
+    digits: dict[str, tuple[int, int]] = {}
+    for address in addresses:
+        if address.terms.get((), 0) != addresses[0].terms.get((), 0):
+            return False
+        found: set[str] = set()
+        for monomial, worth in address.terms.items():
+            match monomial:
+                case ():
+                    continue
+                case ((Var(name=name, low=int(low), high=int(high)), 1),) if low >= 0 < worth:
+                    same = digits.setdefault(name, (worth, high))
+                    if same[0] != worth or name in found:
+                        return False
+                    digits[name] = worth, max(high, same[1])
+                    found.add(name)
+                case _:
+                    return False
+        if found != digits.keys():
+            return False
     lower = 0
-    for worth, high in sorted(digits):
+    for worth, high in sorted(digits.values()):
         if worth <= lower:
             return False
         lower += worth * high
-    return names.issuperset(ids)
+    return digits.keys() >= set(ids)
 
 
 def negated(test: RangeTest) -> RangeTest:
@@ -95,9 +108,10 @@ def shared_stores(code: LoopKernel) -> tuple[Shared, ...]:
         return ()
     found: list[Shared] = []
     for one, two in itertools.combinations_with_replacement(runs, 2):
-        if one.memory != two.memory or (one is two and tells_apart(one.side().address, ids)):
+        here, there = one.side(), two.side()
+        if one.memory != two.memory or tells_apart(ids, here.address, there.address):
             continue
-        answer = find_collision(one.side(), two.side(), ids)
+        answer = find_collision(here, there, ids)
         if isinstance(answer, Collision):
             found.append(Shared(one.memory, one.first, two.first, str(answer)))
         elif isinstance(answer, Undecided):
@@ -139,8 +153,14 @@ def runs_of(code: LoopKernel) -> Iterator[Run]:
         _, _, _, offsets = groups.setdefault(key, (cell.memory, base, place, set()))
         offsets.update(range(number, number + cell.width))
     for memory, base, place, offsets in groups.values():
-        for first, length in in_a_row(sorted(offsets)):
-            yield Run(memory, base + first, length, place)
+        rows = [*in_a_row(sorted(offsets))]
+        strides = {b - a for (a, _), (b, _) in itertools.pairwise(rows)}
+        if len(strides) == 1 and len({length for _, length in rows}) == 1:
+            (first, length), (stride,) = rows[0], strides
+            yield Run(memory, base + first, length, len(rows), stride, place)
+            continue
+        for first, length in rows:
+            yield Run(memory, base + first, length, 1, 0, place)
 
 
 def in_a_row(numbers: list[int]) -> Iterator[tuple[int, int]]:

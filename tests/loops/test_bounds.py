@@ -132,10 +132,14 @@ def test_a_number_with_a_digit_for_each_variable_tells_them_apart(seed: int) -> 
     ranges = {name: rng.randint(1, 4) for name in "abc"[: rng.randint(1, 3)]}
     worths = {name: rng.choice([1, 2, 3, 4, 5, 6, 8, 12]) for name in ranges}
     address = sum((w * var(n, 0, ranges[n]) for n, w in worths.items()), nat(rng.randint(0, 9)))
+    shorter = {name: rng.randint(0, high) for name, high in ranges.items()}
+    other = address.substitute({n: var(n, low, ranges[n]) for n, low in shorter.items()})
     every = itertools.product(*(range(high + 1) for high in ranges.values()))
     places = [address.value(dict(zip(ranges, at, strict=True))) for at in every]
-    if tells_apart(address, [*ranges]):
+    if tells_apart([*ranges], address, other):
         assert len(set(places)) == len(places)
+    assert not tells_apart([*ranges], address, other + 1)
+    assert not tells_apart([*ranges, "d"], address)
 
 
 def loop(code: LoopKernel, first: str | int, bound: int, step: int, index: Nat) -> For:
