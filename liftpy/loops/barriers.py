@@ -20,9 +20,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from liftpy.ir.constraint import Constraint, equal
-from liftpy.ir.nat import Nat, var
-from liftpy.loops.trace import Access, Event, Left, events
+from liftpy.ir.constraint import Constraint
+from liftpy.ir.nat import var
+from liftpy.loops.trace import Access, Event, Left, events, link
 from liftpy.loops.tree import Barrier, Block, Cell, For, Statement
 from liftpy.semantics.smt import Collision, Side, Undecided, find_collision
 
@@ -194,6 +194,4 @@ def side(touch: Touch) -> Side:
 def passes(loops: Iterable[For]) -> Iterator[Constraint]:
     """Which passes of loops over ids a work-item makes."""
     for k, loop in enumerate(loops):
-        most = (loop.bound - 1) // loop.step
-        made: Nat = var(str(loop.first), 0, loop.step - 1) + loop.step * var(f"pass{k}", 0, most)
-        yield equal(var(loop.counter, 0, loop.bound - 1), made)
+        yield link(loop, var(str(loop.first), 0, loop.step - 1), f"pass{k}")

@@ -19,9 +19,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from liftpy.ir.constraint import Constraint, at_most, equal
+from liftpy.ir.constraint import Constraint, at_most
 from liftpy.ir.nat import Nat, nat, var
 from liftpy.loops.lower import LoopKernel
+from liftpy.loops.trace import link
 from liftpy.loops.tree import (
     All,
     Block,
@@ -79,9 +80,7 @@ class Place:
         low = 0 if isinstance(loop.first, str) else loop.first
         if isinstance(loop.first, str) or loop.step > 1:
             start = self.ranges[loop.first] if isinstance(loop.first, str) else nat(low)
-            again = var(f"pass of {counter}", 0, (loop.bound - 1 - low) // loop.step)
-            made = start + loop.step * again
-            links = (*links, equal(var(counter, low, loop.bound - 1), made))
+            links = (*links, link(loop, start, f"pass of {counter}"))
         ranges = {**self.ranges, counter: var(counter, low, loop.bound - 1)}
         return Place(ranges, self.holding, self.failing, links)
 
@@ -106,10 +105,9 @@ class Bound:
 
 def bounds(code: LoopKernel) -> tuple[Bound, ...]:
     """Every access of a kernel to memory with addresses, each with why it is inside."""
-    ranges = {name: var(name, 0, count - 1) for name, count in code.ranges.items()}
     known: dict[object, Bound] = {}
     found: list[Bound] = []
-    for cell, store, place in accesses(code.block, Place(ranges)):
+    for cell, store, place in accesses(code.block, Place(code.indices)):
         key = (cell, store, place.key)
         if key not in known:
             known[key] = bound_of(cell, place, store=store)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.nat import Nat
+from liftpy.ir.nat import Nat, var
 from liftpy.ir.types import ScalarType
 from liftpy.kernels.chain import Kernel
 from liftpy.loops.barriers import with_needed_barriers
@@ -46,6 +46,11 @@ class LoopKernel:
         groups = tuple(g // s for g, s in zip(self.global_size, self.local_size, strict=True))
         sizes = {"gid": self.global_size, "wid": groups, "lid": self.local_size}
         return {name: sizes[name[:-1]][int(name[-1])] for name in self.ids}
+
+    @property
+    def indices(self) -> dict[str, Nat]:
+        """The ids as indices, with their ranges."""
+        return {name: var(name, 0, count - 1) for name, count in self.ranges.items()}
 
 
 def lowered_to_loops(kernel: Kernel, names: dict[str, str]) -> LoopKernel:

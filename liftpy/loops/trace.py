@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from liftpy.ir.constraint import Constraint, equal
+from liftpy.ir.nat import Nat, var
 from liftpy.loops.tree import Barrier, Block, Cell, For, If, Simple, Store, Value
 
 
@@ -27,6 +29,16 @@ class Left:
 
 Event: TypeAlias = Access | Barrier | For | Left
 """A loop begins with its `For`."""
+
+
+def link(loop: For, start: Nat, made: str) -> Constraint:
+    """A loop's counter is where it starts, and its step as often as passes were made before.
+
+    `made` is the name of the variable for their number.
+    """
+    low = 0 if isinstance(loop.first, str) else loop.first
+    passes = var(made, 0, (loop.bound - 1 - low) // loop.step)
+    return equal(var(loop.counter, low, loop.bound - 1), start + loop.step * passes)
 
 
 def events(block: Block) -> Iterator[Event]:

@@ -74,7 +74,7 @@ def tells_apart(ids: Collection[str], *addresses: Nat) -> bool:
             match monomial:
                 case ():
                     continue
-                case ((Var(name=name, low=int(low), high=int(high)), 1),) if low >= 0 < worth:
+                case ((Var(name=name, low=int(low), high=int(high)), 1),) if low >= 0 and worth > 0:
                     same = digits.setdefault(name, (worth, high))
                     if same[0] != worth or name in found:
                         return False
@@ -130,7 +130,7 @@ def is_told_apart(code: LoopKernel, dim: int) -> bool:
 
 def id_links(code: LoopKernel) -> Iterator[Constraint]:
     """How the ids of a dimension hang together, where a kernel uses the global one and others."""
-    known = {name: var(name, 0, count - 1) for name, count in code.ranges.items()}
+    known = code.indices
     for dim, group in enumerate(code.local_size):
         gid, wid, lid = (f"{kind}{dim}" for kind in ("gid", "wid", "lid"))
         if gid in known and (wid in known or lid in known):
@@ -141,8 +141,7 @@ def id_links(code: LoopKernel) -> Iterator[Constraint]:
 
 def runs_of(code: LoopKernel) -> Iterator[Run]:
     """The stores to buffers, those in a row as one."""
-    ranges = {name: var(name, 0, count - 1) for name, count in code.ranges.items()}
-    start = Place(ranges, links=tuple(id_links(code)))
+    start = Place(code.indices, links=tuple(id_links(code)))
     groups: dict[object, tuple[Memory, Nat, Place, set[int]]] = {}
     for cell, store, place in accesses(code.block, start):
         if not (store and cell.memory.space == "global"):
