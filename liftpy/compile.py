@@ -14,7 +14,7 @@ from liftpy.ir.expr import Program
 from liftpy.kernels.chain import Chain, chain
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.passes import optimized
-from liftpy.opencl.generate import EmittedKernel, assemble, in_loops
+from liftpy.opencl.generate import EmittedKernel, assemble, buffer_names, in_loops
 from liftpy.opencl.kernel import Module
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families import skeleton as skeleton_named
@@ -86,9 +86,10 @@ def compile_program(lowered: Program) -> Compilation:
     """
     with collection_paused():
         cut = chain(lowered)
-        loops = in_loops(lowered, cut)
+        names = buffer_names(cut)
+        loops = in_loops(lowered, cut, names)
         passed = tuple(map(optimized, loops))
-        module, kernels = assemble(lowered, cut, loops, passed)
+        module, kernels = assemble(lowered, cut, names, loops, passed)
     return Compilation(lowered, cut, loops, passed, kernels, module)
 
 

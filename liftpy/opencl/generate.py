@@ -62,21 +62,25 @@ class EmittedKernel:
     statements: int  # before loops get versions without guards
 
 
-def in_loops(program: Program, cut: Chain) -> tuple[LoopKernel, ...]:
+def buffer_names(cut: Chain) -> dict[str, str]:
+    """A C identifier for each buffer of a chain."""
+    return c_names([b.param for b in cut.buffers])
+
+
+def in_loops(program: Program, cut: Chain, names: dict[str, str]) -> tuple[LoopKernel, ...]:
     """The kernels of a chain in the loop IR, before its passes."""
     check_unrolled(program)
-    names = c_names([b.param for b in cut.buffers])
     return tuple(lowered_to_loops(kernel, names) for kernel in cut.kernels)
 
 
 def assemble(
     program: Program,
     cut: Chain,
+    names: dict[str, str],
     loops: tuple[LoopKernel, ...],
     passed: tuple[LoopKernel, ...],
 ) -> tuple[Module, tuple[EmittedKernel, ...]]:
     """The module, and the kernels it is made of; these in the loop IR, before and after passes."""
-    names = c_names([b.param for b in cut.buffers])
     emitted = tuple(map(emit_kernel, loops, passed))
     parts = parts_of(cut.buffers)
     placed = slots(parts, lambda p: part_name(names[p.buffer.param.name], p.component.path))
