@@ -177,7 +177,7 @@ class Length(Blocks):
                 for k, e in enumerate(elements):
                     self.generate(e, env, dest[k])
             case FunCall(Primitive() as p, args) if (
-                (isinstance(p, LAYOUTS) or type(p) is Map)
+                isinstance(p, (*LAYOUTS, Map))
                 and any(map(computes, args))
                 and (places := through(p, args, dest, self.read)) is not None
             ):

@@ -16,9 +16,9 @@ from liftpy.ir.nat import ONE, ZERO, Nat
 from liftpy.ir.types import size_bytes
 from liftpy.ir.walk import children, function_of
 from liftpy.primitives import (
+    AnyMap,
     Iterate,
     IterateSeq,
-    Map,
     MapGlb,
     MapLcl,
     MapWrg,
@@ -150,7 +150,7 @@ def writers(expr: Expr, above: tuple[Level, ...]) -> Iterator[frozenset[Level]]:
             yield from writers(f.body, above)
         case FunCall(ToGlobal() | ToLocal(), (arg,)):
             yield from writers(arg, above)
-        case FunCall(Map() as fun, (xs,)) if not is_layout(fun):
+        case FunCall(AnyMap() as fun, (xs,)) if not is_layout(fun):
             yield from staged(xs, above)
             inner = (*above, level_of(fun)) if isinstance(fun, PARALLEL) else above
             yield from writers(fun.f.body, inner)

@@ -130,7 +130,7 @@ class Emitter(Viewing):
 
     def inner(self, p: Primitive, args: tuple[Expr, ...], dest: Value) -> tuple[Value, ...] | None:
         """Where the arguments of a layout at the end go; None if they have to be read instead."""
-        if not (isinstance(p, LAYOUTS) or type(p) is Map) or not any(map(computes, args)):
+        if not isinstance(p, (*LAYOUTS, Map)) or not any(map(computes, args)):
             return None
         return through(p, args, dest, self.read)
 

@@ -24,7 +24,7 @@ from liftpy.primitives.lowered import (
     ToPrivate,
     ToStreamed,
 )
-from liftpy.primitives.map import Map
+from liftpy.primitives.map import AnyMap, Map
 from liftpy.primitives.pad import Pad, PadClamp, PadMirror, PadWrap
 from liftpy.primitives.reduce import Reduce
 from liftpy.primitives.scan import Scan
@@ -95,6 +95,7 @@ PRIMITIVES: dict[str, type[Primitive]] = {
 __all__ = [
     "LAYOUTS",
     "PRIMITIVES",
+    "AnyMap",
     "AsScalar",
     "AsVector",
     "Concat",

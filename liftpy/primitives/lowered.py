@@ -17,14 +17,14 @@ from liftpy.ir.nat import Nat
 from liftpy.ir.pull import Pull, Reader, Value
 from liftpy.ir.types import ArrayType, Type, VectorType
 from liftpy.primitives.iterate import Iterate
-from liftpy.primitives.map import Map, array_of
+from liftpy.primitives.map import AnyMap, array_of
 from liftpy.primitives.reduce import Reduce
 from liftpy.primitives.scan import Scan
 from liftpy.primitives.slide import Slide
 
 
 @dataclass(frozen=True)
-class MapSeq(Map):
+class MapSeq(AnyMap):
     """`map` as a loop of one work-item."""
 
     name: ClassVar[str] = "mapSeq"
@@ -38,7 +38,7 @@ class MapSeqUnroll(MapSeq):
 
 
 @dataclass(frozen=True)
-class MapGlb(Map):
+class MapGlb(AnyMap):
     """`map` over the global ids of dimension `dim`."""
 
     name: ClassVar[str] = "mapGlb"
@@ -46,7 +46,7 @@ class MapGlb(Map):
 
 
 @dataclass(frozen=True)
-class MapWrg(Map):
+class MapWrg(AnyMap):
     """`map` over the work-groups of dimension `dim`."""
 
     name: ClassVar[str] = "mapWrg"
@@ -54,7 +54,7 @@ class MapWrg(Map):
 
 
 @dataclass(frozen=True)
-class MapLcl(Map):
+class MapLcl(AnyMap):
     """`map` over the local ids of dimension `dim` of a work-group."""
 
     name: ClassVar[str] = "mapLcl"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, final
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.expr import Lambda, Primitive
@@ -29,13 +29,12 @@ def array_of_arrays(name: str, t: Type) -> tuple[ArrayType, ArrayType]:
 
 
 @dataclass(frozen=True)
-class Map(Primitive):
-    """A function applied to every element.
+class AnyMap(Primitive):
+    """A `map` of either dialect: `Map`, or a lowered form, which says what runs it.
 
     map(f) : [a]n -> [b]n        element i is f(xs[i])
     """
 
-    name: ClassVar[str] = "map"
     unconditional: ClassVar[str] = (
         "a function is applied to however many elements there are, even none"
     )
@@ -52,3 +51,11 @@ class Map(Primitive):
 
     def reference(self, f: Callable[[Any], Any], xs: list[Any]) -> list[Any]:
         return [f(x) for x in xs]
+
+
+@final
+@dataclass(frozen=True)
+class Map(AnyMap):
+    """A function applied to every element."""
+
+    name: ClassVar[str] = "map"

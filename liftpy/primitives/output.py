@@ -26,7 +26,7 @@ def into(
     primitive: Primitive, args: tuple[Expr, ...], dest: Value, read: Reader
 ) -> tuple[Value, ...]:
     """`through` for a primitive that can be written through."""
-    if type(primitive) is Map:
+    if isinstance(primitive, Map):
         f = primitive.f
         return (Pull(dest.length, lambda i: push(f.body, f.params[0], dest[i], read)),)
     if isinstance(primitive, Unzip):

@@ -23,14 +23,14 @@ def computes(expr: Expr) -> bool:
 
 def is_layout(p: Primitive) -> bool:
     """Whether a primitive only moves elements: a layout, or `map` or `generate` of one."""
-    if type(p) is Map or isinstance(p, Generate):
+    if isinstance(p, Map | Generate):
         return not computes(p.f.body)
     return isinstance(p, LAYOUTS)
 
 
 def writable(primitive: Primitive, args: tuple[Expr, ...]) -> bool:
     """Whether a layout's result can be filled by writing its arguments where they belong."""
-    if type(primitive) is Map:
+    if isinstance(primitive, Map):
         f = primitive.f
         return not f.free and leads_to(f.body, f.params[0])
     if isinstance(primitive, Zip | Unzip):

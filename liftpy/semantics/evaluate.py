@@ -18,7 +18,7 @@ from liftpy.ir.pull import Value
 from liftpy.ir.show import size_ranges
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType, components
 from liftpy.ir.walk import top_down
-from liftpy.primitives import Map
+from liftpy.primitives import AnyMap
 from liftpy.primitives.sharing import plain_name
 from liftpy.primitives.work import computes
 from liftpy.semantics import numbers
@@ -305,7 +305,7 @@ def stores_inside(expr: Expr) -> bool:
         and isinstance(part.fun, Lambda)
         and any(isinstance(a.type, ArrayType) and computes(a) for a in part.args)
         for one in maps
-        if isinstance(one, Map)
+        if isinstance(one, AnyMap)
         for _, part in top_down(one.f.body)
     )
 

@@ -12,11 +12,11 @@ from liftpy.ir.nat import INDEX, Applied, atom, var
 from liftpy.ir.show import operands
 from liftpy.ir.types import I32, ArrayType, TupleType, VectorType
 from liftpy.primitives import (
+    AnyMap,
     AsScalar,
     AsVector,
     Generate,
     Iterate,
-    Map,
     MapVec,
     Reduce,
     ReduceVec,
@@ -44,7 +44,7 @@ UNKNOWN: dict[str, Callable[[str], Any]] = {
 
 #: General instances that do not follow from the fields; a base class's serves its heirs.
 GENERAL: dict[type[Primitive], Callable[[Any], Instance]] = {
-    Map: lambda p: (p(function(f, x=T)), (xs,)),
+    AnyMap: lambda p: (p(function(f, x=T)), (xs,)),
     Reduce: lambda p: (p(function(f, a=U, x=T)), (z, xs)),
     Unzip: lambda p: (p(), (array("pairs", TupleType((T, U)), n),)),
     Get: lambda p: (p(1), (Param("pair", TupleType((T, U))),)),

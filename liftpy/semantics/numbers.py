@@ -32,7 +32,7 @@ from liftpy.ir.nat import NatLike
 from liftpy.ir.pull import Index, Parts, Pull, Value
 from liftpy.ir.types import FLOATS, SCALARS, TupleType, Type
 from liftpy.ir.walk import children, function_of, top_down
-from liftpy.primitives import Map
+from liftpy.primitives import AnyMap
 from liftpy.primitives.work import is_layout
 from liftpy.semantics.held import (
     Held,
@@ -422,7 +422,7 @@ def wide(part: Value, axis: int) -> list[int]:
 
 def moves(fun: Primitive) -> bool:
     """Whether a primitive only says which elements of its argument stand where, each read once."""
-    if not isinstance(fun, Map):
+    if not isinstance(fun, AnyMap):
         return is_layout(fun) and fun.function is None
     return all(
         isinstance(part, Param)
@@ -451,7 +451,7 @@ def is_often(expr: Expr, param: Param) -> bool:
             continue
         function = function_of(part.fun) if isinstance(part, FunCall) else None
         if function is not None and param in function.free:
-            if not isinstance(part, FunCall) or not isinstance(part.fun, Map | Lambda):
+            if not isinstance(part, FunCall) or not isinstance(part.fun, AnyMap | Lambda):
                 return True
             waiting.append(function.body)
         waiting += part.args if isinstance(part, FunCall) else children(part)

@@ -23,7 +23,7 @@ XSS = parse("def p(xss: [6][4]f32) = xss |> map(map(x => x + 1)) |> map(map(x =>
 
 
 def is_map(expr):
-    return isinstance(expr, FunCall) and type(expr.fun) is Map
+    return isinstance(expr, FunCall) and isinstance(expr.fun, Map)
 
 
 def is_literal(expr):

@@ -136,7 +136,7 @@ def is_joined_groups(expr: Expr) -> bool:
     return (
         isinstance(expr, FunCall)
         and isinstance(expr.fun, Join | Uncover)
-        and maps_over(lambda body: isinstance(body, FunCall) and type(body.fun) is Map)(
+        and maps_over(lambda body: isinstance(body, FunCall) and isinstance(body.fun, Map))(
             expr.args[0]
         )
     )

@@ -74,7 +74,7 @@ def met(expr: Expr) -> Result:
         return Success(expr)
     if isinstance(source, FunCall) and isinstance(source.fun, Zip):
         return seq(zip_inward(source), again)(expr)
-    if isinstance(source, FunCall) and type(source.fun) is Map:
+    if isinstance(source, FunCall) and isinstance(source.fun, Map):
         return seq(rule("map_fusion"), again)(expr)
     if isinstance(source, FunCall) and type(source.fun) in THROUGH:
         return seq(rule(THROUGH[type(source.fun)]), at_path((0,), met))(expr)
@@ -89,7 +89,7 @@ def zip_inward(source: FunCall) -> Strategy:
     part, other = source.args[here], (0, 1 - here)
     if not isinstance(part, FunCall) or len(source.args) > 2:
         return fail("a zip of more than two arrays, or of one that is not made by a map")
-    if type(part.fun) is Map:
+    if isinstance(part.fun, Map):
         return zip_fused(here)
     if isinstance(part.fun, Zip):
         return at_path((0, here), rule(ZIP_OF_MAP[computed(part)]))

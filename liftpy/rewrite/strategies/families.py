@@ -92,7 +92,7 @@ def paddings(program: Program) -> tuple[str, ...]:
     if not padded:
         return ("fused",)
     first = padded[0]
-    both = isinstance(first, FunCall) and type(first.fun) is Map and is_padding(first.args[0])
+    both = isinstance(first, FunCall) and isinstance(first.fun, Map) and is_padding(first.args[0])
     return ("fused", "columns", "copy") if both else ("fused", "copy")
 
 

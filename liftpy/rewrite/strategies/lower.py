@@ -95,7 +95,7 @@ def gives(expr: Expr, made: Callable[[Expr], bool], *, inside: bool = False) -> 
     fun, parts = expr.fun, expr.args if inside else ()
     if isinstance(fun, Lambda):
         return any(gives(e, made, inside=inside) for e in (*parts, fun.body))
-    if type(fun) is Map:
+    if isinstance(fun, Map):
         return any(gives(e, made, inside=True) for e in (*parts, fun.f.body))
     view = isinstance(fun, Primitive) and is_layout(fun)
     return view and any(gives(e, made, inside=inside) for e in parts)
@@ -258,7 +258,11 @@ def elementwise(depth: int) -> Strategy:
     def run(expr: Expr) -> Result:
         if depth == 0:
             return Success(expr)
-        here = identity if isinstance(expr, FunCall) and type(expr.fun) is Map else rule("map_copy")
+        here = (
+            identity
+            if isinstance(expr, FunCall) and isinstance(expr.fun, Map)
+            else rule("map_copy")
+        )
         return seq(here, at_path((1,), elementwise(depth - 1)))(expr)
 
     return run

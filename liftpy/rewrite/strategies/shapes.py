@@ -18,7 +18,7 @@ from liftpy.rewrite.strategy import Predicate, Strategy, outermost, rule, where
 
 def working_map(expr: Expr) -> bool:
     """A `map` that computes something and has no loop or level yet."""
-    return isinstance(expr, FunCall) and type(expr.fun) is Map and not is_layout(expr.fun)
+    return isinstance(expr, FunCall) and isinstance(expr.fun, Map) and not is_layout(expr.fun)
 
 
 def body_of(expr: Expr) -> Expr:
@@ -48,7 +48,9 @@ def array_type(expr: Expr) -> ArrayType:
 
 def maps_over(inner: Predicate) -> Predicate:
     """A `map` whose function's result satisfies a predicate."""
-    return lambda expr: isinstance(expr, FunCall) and type(expr.fun) is Map and inner(body_of(expr))
+    return lambda expr: (
+        isinstance(expr, FunCall) and isinstance(expr.fun, Map) and inner(body_of(expr))
+    )
 
 
 def is_reduce(expr: Expr) -> bool:
@@ -78,7 +80,7 @@ def is_padding(expr: Expr) -> bool:
         return False
     if isinstance(expr.fun, Pad | PadInside):
         return is_input(expr.args[0]) or is_padding(expr.args[0])
-    if type(expr.fun) is not Map or expr.fun.f.free:
+    if not isinstance(expr.fun, Map) or expr.fun.f.free:
         return False
     return is_padding(expr.fun.f.body) and (is_input(expr.args[0]) or is_padding(expr.args[0]))
 
@@ -91,7 +93,7 @@ def is_input(expr: Expr) -> bool:
         case FunCall(Transpose(), (of,)):
             return is_input(of)
         case FunCall(Map(f), (of,)):
-            return type(expr.fun) is Map and not f.free and is_input(f.body) and is_input(of)
+            return not f.free and is_input(f.body) and is_input(of)
         case _:
             return False
 
@@ -109,7 +111,7 @@ def is_window_map(expr: Expr) -> bool:
     """A map over the windows of a `slide` that computes."""
     return (
         isinstance(expr, FunCall)
-        and type(expr.fun) is Map
+        and isinstance(expr.fun, Map)
         and isinstance(expr.args[0], FunCall)
         and isinstance(expr.args[0].fun, Slide)
     )
