@@ -29,12 +29,12 @@ from liftpy.ir.types import (
 from liftpy.ir.walk import children, function_of, scalars_in, top_down
 from liftpy.kernels.chain import Chain, Kernel, chain
 from liftpy.primitives import (
+    AnyIterate,
+    AnyReduce,
+    AnyScan,
     AsScalar,
-    Iterate,
     MapSeqUnroll,
-    Reduce,
     ReduceSeqUnroll,
-    Scan,
     SlideSeq,
     ToPrivate,
 )
@@ -207,7 +207,7 @@ def statements(expr: Expr, *, ends_step: bool = False) -> Nat:
         return sum_of(statements(child) for child in children(expr))
     own = ZERO
     match expr.fun:
-        case Reduce() as fun:
+        case AnyReduce() as fun:
             init, xs = expr.args
             update = values(expr.type).exact_div(lanes(fun.f.body))
             step = statements(fun.f.body, ends_step=True)
@@ -223,9 +223,9 @@ def statements(expr: Expr, *, ends_step: bool = False) -> Nat:
             (xs,) = expr.args
             each = statements(fun.f.body) + values(fun.f.body.type)
             return statements(xs) + array_of(fun.name, xs.type).length * each
-        case Scan():
+        case AnyScan():
             own = values(expr.args[0].type) * 2
-        case Iterate():
+        case AnyIterate():
             own = values(expr.type) * 2
         case SlideSeq() as fun:
             own = (fun.size * 2 - fun.step) * values(array_of(fun.name, expr.args[0].type).element)
@@ -239,7 +239,7 @@ def statements(expr: Expr, *, ends_step: bool = False) -> Nat:
 
 def ends_in_reduction(expr: Expr) -> bool:
     """Whether a reduction makes the value of an expression, layouts and maps around it aside."""
-    if not isinstance(expr, FunCall) or isinstance(expr.fun, Reduce):
+    if not isinstance(expr, FunCall) or isinstance(expr.fun, AnyReduce):
         return isinstance(expr, FunCall)
     function = function_of(expr.fun)
     if function is not None:

@@ -25,17 +25,17 @@ from liftpy.kernels.chain import Kernel
 from liftpy.kernels.launch import Demand, demand
 from liftpy.primitives import (
     LAYOUTS,
-    Iterate,
+    AnyIterate,
+    AnyReduce,
+    AnyScan,
     Map,
     MapGlb,
     MapLcl,
     MapSeq,
     MapSeqUnroll,
     MapWrg,
-    Reduce,
     ReduceSeqUnroll,
     ReduceVec,
-    Scan,
     Slide,
     SlideSeq,
     ToGlobal,
@@ -79,7 +79,7 @@ class Length(Blocks):
                 self.generate(arg, env, value)
                 self.frame.each = self.frame.each + (1 if isinstance(m, ToLocal) else 0)
                 return value
-            case FunCall(Reduce() | Iterate(), _):
+            case FunCall(AnyReduce() | AnyIterate(), _):
                 value = self.memory(expr.type, "private")
                 self.generate(expr, env, value)
                 return value
@@ -145,9 +145,9 @@ class Length(Blocks):
                     lambda i: self.generate(fun.f.body, self.inner(fun.f, env, source[i]), dest[i]),
                     unroll=is_private(dest),
                 )
-            case FunCall(Reduce() as fun, (init, xs)):
+            case FunCall(AnyReduce() as fun, (init, xs)):
                 self.fold(fun.f, init, xs, env, dest, unroll=isinstance(fun, ReduceSeqUnroll))
-            case FunCall(Scan() as fun, (init, xs)):
+            case FunCall(AnyScan() as fun, (init, xs)):
                 held = self.memory(init.type, "private")
                 self.generate(init, env, held)
                 source = self.view(xs, env)
@@ -157,7 +157,7 @@ class Length(Blocks):
                     self.copy(init.type, held, dest[k])
 
                 self.sequential(array_of(fun.name, xs.type).length, step)
-            case FunCall(Iterate() as fun, (x,)):
+            case FunCall(AnyIterate() as fun, (x,)):
                 value = dest if is_private(dest) else self.memory(x.type, "private")
                 self.generate(x, env, value)
                 self.sequential(fun.times, lambda _: self.step(fun.f, env, x.type, value, value))

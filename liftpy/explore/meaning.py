@@ -26,7 +26,7 @@ from liftpy.ir.types import (
     components,
 )
 from liftpy.ir.walk import children, scalars_in
-from liftpy.primitives import Reduce, Scan
+from liftpy.primitives import AnyReduce, AnyScan
 from liftpy.semantics.evaluate import evaluate_at
 
 Array = NDArray[Any]
@@ -94,7 +94,7 @@ def allowed(program: Program, tolerance: float) -> float:
 def terms(expr: Expr) -> int:
     """How many numbers an element of the result adds up, or folds otherwise, at most."""
     own = 1
-    if isinstance(expr, FunCall) and isinstance(expr.fun, Reduce | Scan):
+    if isinstance(expr, FunCall) and isinstance(expr.fun, AnyReduce | AnyScan):
         xs = expr.args[-1].type
         own = int(xs.length) if isinstance(xs, ArrayType) else 1
     return own * max((terms(part) for part in children(expr)), default=1)

@@ -16,16 +16,16 @@ from liftpy.ir.nat import ONE, ZERO, Nat
 from liftpy.ir.types import size_bytes
 from liftpy.ir.walk import children, function_of
 from liftpy.primitives import (
+    AnyIterate,
     AnyMap,
-    Iterate,
+    AnyReduce,
+    AnyScan,
     IterateSeq,
     MapGlb,
     MapLcl,
     MapWrg,
-    Reduce,
     ReduceSeq,
     ReduceSeqUnroll,
-    Scan,
     ScanSeq,
     SlideSeq,
     ToGlobal,
@@ -183,7 +183,7 @@ def private_bytes(expr: Expr, *, ends_step: bool = False) -> Nat:
             total = total + private_bytes(child)
         return total
     match expr.fun:
-        case Reduce() as fun:
+        case AnyReduce() as fun:
             own = ZERO if ends_step else size_bytes(expr.type)
             init, xs = expr.args
             return (
@@ -192,9 +192,9 @@ def private_bytes(expr: Expr, *, ends_step: bool = False) -> Nat:
                 + private_bytes(xs)
                 + private_bytes(fun.f.body, ends_step=True)
             )
-        case Iterate():
+        case AnyIterate():
             total = ZERO if ends_step else size_bytes(expr.type)
-        case Scan():
+        case AnyScan():
             total = size_bytes(expr.args[0].type)
         case SlideSeq() as fun:
             (window,) = fun.parameter_types(expr.args[0].type)

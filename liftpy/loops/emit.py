@@ -112,12 +112,7 @@ class Emitter(Viewing):
             ) is not None:
                 for arg, place in zip(args, inner, strict=True):
                     self.generate(arg, env, place)
-            case FunCall(Map() | Reduce() | Scan() | Iterate() as p, _) if type(p) in {
-                Map,
-                Reduce,
-                Scan,
-                Iterate,
-            } and not is_layout(p):
+            case FunCall(Map() | Reduce() | Scan() | Iterate() as p, _) if not is_layout(p):
                 message = (
                     f"`{p.name}` has no loop or parallel level: "
                     f"lower it, for instance to {p.name}Seq"

@@ -36,13 +36,13 @@ from liftpy.ir.walk import children
 from liftpy.kernels.chain import Kernel
 from liftpy.loops.storing import Storing
 from liftpy.primitives import (
-    Iterate,
+    AnyIterate,
+    AnyReduce,
+    AnyScan,
     MapGlb,
     MapLcl,
     MapWrg,
-    Reduce,
     ReduceVec,
-    Scan,
     ToGlobal,
     ToLocal,
 )
@@ -187,7 +187,7 @@ class Viewing(Storing):
     def traits_of(self, expr: Expr) -> Traits:
         """What there is to know of an expression whenever it is read."""
         fun = expr.fun if isinstance(expr, FunCall) else None
-        stores = isinstance(fun, MemoryPrimitive | Reduce | Iterate | Scan)
+        stores = isinstance(fun, MemoryPrimitive | AnyReduce | AnyIterate | AnyScan)
         parts = (self.traits.get(id(e)) or self.traits_of(e) for e in children(expr))
         pure = not stores and all(part.pure for part in parts)
         scalar = isinstance(expr.type, ScalarType) and isinstance(fun, Get | ScalarOp | UserFun)
@@ -209,11 +209,11 @@ class Viewing(Storing):
                 )
             case FunCall(MemoryPrimitive() as m, (arg,)):
                 return self.materialise(m, arg, env)
-            case FunCall(Reduce() | Iterate(), _):
+            case FunCall(AnyReduce() | AnyIterate(), _):
                 value = memory_view(self.fresh("acc"), expr.type, self.new_private)
                 self.generate(expr, env, value)
                 return value
-            case FunCall(Scan() as scan, _):
+            case FunCall(AnyScan() as scan, _):
                 message = (
                     f"the result of {scan.name} is read in the kernel that computes it: "
                     "store it with toPrivate, toLocal or toGlobal first"

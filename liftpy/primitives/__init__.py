@@ -4,7 +4,7 @@ from liftpy.ir.expr import Get, Primitive, ScalarOp
 from liftpy.primitives.concat import Concat, Drop, SplitAt, Take
 from liftpy.primitives.cover import Cover, CoverOnce, Uncover
 from liftpy.primitives.generate import Generate, Repeat
-from liftpy.primitives.iterate import Iterate
+from liftpy.primitives.iterate import AnyIterate, Iterate
 from liftpy.primitives.lowered import (
     IterateSeq,
     MapGlb,
@@ -26,8 +26,8 @@ from liftpy.primitives.lowered import (
 )
 from liftpy.primitives.map import AnyMap, Map
 from liftpy.primitives.pad import Pad, PadClamp, PadMirror, PadWrap
-from liftpy.primitives.reduce import Reduce
-from liftpy.primitives.scan import Scan
+from liftpy.primitives.reduce import AnyReduce, Reduce
+from liftpy.primitives.scan import AnyScan, Scan
 from liftpy.primitives.slide import Slide, SlideStrict, Unslide
 from liftpy.primitives.split import Join, Split
 from liftpy.primitives.transpose import Gather, Reorder, Transpose, stride
@@ -95,7 +95,10 @@ PRIMITIVES: dict[str, type[Primitive]] = {
 __all__ = [
     "LAYOUTS",
     "PRIMITIVES",
+    "AnyIterate",
     "AnyMap",
+    "AnyReduce",
+    "AnyScan",
     "AsScalar",
     "AsVector",
     "Concat",

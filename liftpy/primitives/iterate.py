@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, final
 
 from liftpy.ir.constraint import Constraint, at_least
 from liftpy.ir.expr import Lambda, Primitive
@@ -15,13 +15,12 @@ from liftpy.primitives.reduce import keeps
 
 
 @dataclass(frozen=True)
-class Iterate(Primitive):
-    """A function that keeps the type, applied `times` times.
+class AnyIterate(Primitive):
+    """An `iterate` of either dialect: `Iterate`, or a lowered form.
 
     iterate(k, f) : a -> a        f(f(... f(x)))
     """
 
-    name: ClassVar[str] = "iterate"
     by_definition: ClassVar[Mapping[str, str]] = {
         "0 <= times": "a function cannot be applied fewer than 0 times"
     }
@@ -46,3 +45,11 @@ class Iterate(Primitive):
         while left > 0:
             x, left = f(x), left - 1
         return x
+
+
+@final
+@dataclass(frozen=True)
+class Iterate(AnyIterate):
+    """A function that keeps the type, applied `times` times."""
+
+    name: ClassVar[str] = "iterate"

@@ -16,10 +16,10 @@ from liftpy.ir.expr import Lambda, Primitive
 from liftpy.ir.nat import Nat
 from liftpy.ir.pull import Pull, Reader, Value
 from liftpy.ir.types import ArrayType, Type, VectorType
-from liftpy.primitives.iterate import Iterate
+from liftpy.primitives.iterate import AnyIterate
 from liftpy.primitives.map import AnyMap, array_of
-from liftpy.primitives.reduce import Reduce
-from liftpy.primitives.scan import Scan
+from liftpy.primitives.reduce import AnyReduce
+from liftpy.primitives.scan import AnyScan
 from liftpy.primitives.slide import Slide
 
 
@@ -62,28 +62,28 @@ class MapLcl(AnyMap):
 
 
 @dataclass(frozen=True)
-class ReduceSeq(Reduce):
+class ReduceSeq(AnyReduce):
     """`reduce` as a loop of one work-item; the accumulator is private."""
 
     name: ClassVar[str] = "reduceSeq"
 
 
 @dataclass(frozen=True)
-class ReduceSeqUnroll(Reduce):
+class ReduceSeqUnroll(AnyReduce):
     """`reduce` as straight-line code of one work-item."""
 
     name: ClassVar[str] = "reduceSeqUnroll"
 
 
 @dataclass(frozen=True)
-class ScanSeq(Scan):
+class ScanSeq(AnyScan):
     """`scan` as a loop of one work-item; the accumulator is private."""
 
     name: ClassVar[str] = "scanSeq"
 
 
 @dataclass(frozen=True)
-class IterateSeq(Iterate):
+class IterateSeq(AnyIterate):
     """`iterate` as a loop.
 
     Of one work-item, on private memory; or, where the function has parallel maps and stands outside

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, final
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint
@@ -27,13 +27,12 @@ def keeps(name: str, given: Type, accumulator: Type) -> Iterator[Constraint]:
 
 
 @dataclass(frozen=True)
-class Reduce(Primitive):
-    """A left fold from an initial value; the result is the accumulator itself, not an array of one.
+class AnyReduce(Primitive):
+    """A `reduce` of either dialect: `Reduce`, or a lowered form.
 
     reduce(f) : (b, [a]n) -> b        f(... f(f(init, xs[0]), xs[1]) ..., xs[n-1])
     """
 
-    name: ClassVar[str] = "reduce"
     unconditional: ClassVar[str] = (
         "only that sizes in the type of init and of the function's result agree"
     )
@@ -56,3 +55,11 @@ class Reduce(Primitive):
 
     def reference(self, f: Callable[[Any, Any], Any], init: Any, xs: list[Any]) -> Any:
         return functools.reduce(f, xs, init)
+
+
+@final
+@dataclass(frozen=True)
+class Reduce(AnyReduce):
+    """A left fold from an initial value; the result is the accumulator, not an array of one."""
+
+    name: ClassVar[str] = "reduce"

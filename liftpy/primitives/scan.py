@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, final
 
 from liftpy.ir.constraint import Constraint
 from liftpy.ir.expr import Lambda, Primitive
@@ -16,13 +16,12 @@ from liftpy.primitives.reduce import keeps
 
 
 @dataclass(frozen=True)
-class Scan(Primitive):
-    """The values of a left fold after each element: the inclusive prefix sequence.
+class AnyScan(Primitive):
+    """A `scan` of either dialect: `Scan`, or a lowered form.
 
     scan(f) : (b, [a]n) -> [b]n        element i is f(... f(f(init, xs[0]), xs[1]) ..., xs[i])
     """
 
-    name: ClassVar[str] = "scan"
     unconditional: ClassVar[str] = (
         "only that sizes in the type of init and of the function's result agree"
     )
@@ -44,3 +43,11 @@ class Scan(Primitive):
 
     def reference(self, f: Callable[[Any, Any], Any], init: Any, xs: list[Any]) -> Any:
         return list(itertools.accumulate(xs, f, initial=init))[1:]
+
+
+@final
+@dataclass(frozen=True)
+class Scan(AnyScan):
+    """The values of a left fold after each element: the inclusive prefix sequence."""
+
+    name: ClassVar[str] = "scan"

@@ -12,15 +12,15 @@ from liftpy.ir.nat import INDEX, Applied, atom, var
 from liftpy.ir.show import operands
 from liftpy.ir.types import I32, ArrayType, TupleType, VectorType
 from liftpy.primitives import (
+    AnyIterate,
     AnyMap,
+    AnyReduce,
+    AnyScan,
     AsScalar,
     AsVector,
     Generate,
-    Iterate,
     MapVec,
-    Reduce,
     ReduceVec,
-    Scan,
     SlideSeq,
     Unzip,
 )
@@ -45,12 +45,12 @@ UNKNOWN: dict[str, Callable[[str], Any]] = {
 #: General instances that do not follow from the fields; a base class's serves its heirs.
 GENERAL: dict[type[Primitive], Callable[[Any], Instance]] = {
     AnyMap: lambda p: (p(function(f, x=T)), (xs,)),
-    Reduce: lambda p: (p(function(f, a=U, x=T)), (z, xs)),
+    AnyReduce: lambda p: (p(function(f, a=U, x=T)), (z, xs)),
     Unzip: lambda p: (p(), (array("pairs", TupleType((T, U)), n),)),
     Get: lambda p: (p(1), (Param("pair", TupleType((T, U))),)),
     Generate: lambda p: (p(var("length", None), function(f, i=I32)), ()),
-    Scan: lambda p: (p(function(f, a=U, x=T)), (z, xs)),
-    Iterate: lambda p: (p(function(unknown("f", T), x=T), var("times", None)), (x,)),
+    AnyScan: lambda p: (p(function(f, a=U, x=T)), (z, xs)),
+    AnyIterate: lambda p: (p(function(unknown("f", T), x=T), var("times", None)), (x,)),
     SlideSeq: lambda p: (p(function(f, w=ArrayType(T, size)), size, var("step")), (xs,)),
     AsVector: lambda p: (p(width), (array("xs", S, n),)),
     AsScalar: lambda p: (p(), (array("xs", VectorType(S, width), n),)),

@@ -8,7 +8,7 @@ from numpy.typing import DTypeLike
 from liftpy.ir.expr import FunCall, Lambda, UserFun
 from liftpy.ir.types import FLOATS, Type, components
 from liftpy.ir.walk import function_of, top_down
-from liftpy.primitives import Iterate, Reduce, Scan
+from liftpy.primitives import AnyIterate, AnyReduce, AnyScan
 from liftpy.semantics import numbers
 from liftpy.semantics.operations import DTYPES
 
@@ -41,9 +41,9 @@ def stored_by(part: object) -> list[Type]:
     match part:
         case FunCall(Lambda() | UserFun(), args):
             return [a.type for a in args]
-        case FunCall(Scan(), (init, _)):
+        case FunCall(AnyScan(), (init, _)):
             return [part.type, init.type, *parameters(part)]
-        case FunCall(Reduce() | Iterate(), (init, *_)):
+        case FunCall(AnyReduce() | AnyIterate(), (init, *_)):
             return [init.type, *parameters(part)]
         case FunCall():
             return parameters(part)

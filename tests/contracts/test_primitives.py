@@ -13,9 +13,9 @@ from liftpy.ir.pull import Pull
 from liftpy.ir.types import ArrayType
 from liftpy.primitives import (
     PRIMITIVES,
-    Iterate,
+    AnyIterate,
+    AnyScan,
     Pad,
-    Scan,
     Slide,
     SlideSeq,
     Split,
@@ -189,7 +189,7 @@ def test_what_neighbouring_windows_share_is_moved_by_a_step():
 
 
 @dataclass(frozen=True)
-class LateScan(Scan):
+class LateScan(AnyScan):
     """Wrong: the exclusive prefix sequence."""
 
     name: ClassVar[str] = "lateScan"
@@ -223,7 +223,7 @@ def test_a_window_that_moves_too_slowly_is_refuted():
 
 def test_iterating_once_more_is_refuted():
     @dataclass(frozen=True)
-    class Further(Iterate):
+    class Further(AnyIterate):
         name: ClassVar[str] = "further"
 
         def meaning(self, read, f, x):

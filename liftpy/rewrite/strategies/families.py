@@ -252,7 +252,7 @@ def staged_parameters(program: Program, _choices: dict[str, str]) -> tuple[Param
     elements = next(
         outer_length(e.args[1])
         for _, e in top_down(program.body.body)
-        if isinstance(e, FunCall) and type(e.fun) is Reduce
+        if isinstance(e, FunCall) and isinstance(e.fun, Reduce)
     )
     most = padded + MAX_EXTRA
     return (

@@ -8,7 +8,17 @@ from functools import cache
 from liftpy.ir.expr import Expr, FunCall, Lambda, Primitive, Tuple
 from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import Path, at, top_down
-from liftpy.primitives import Iterate, Map, Memory, Reduce, Scan, ToGlobal
+from liftpy.primitives import (
+    AnyIterate,
+    AnyReduce,
+    AnyScan,
+    Iterate,
+    Map,
+    Memory,
+    Reduce,
+    Scan,
+    ToGlobal,
+)
 from liftpy.primitives.levels import DIMENSIONS
 from liftpy.primitives.work import computes, is_layout
 from liftpy.rewrite.strategies.remember import remembered
@@ -103,17 +113,17 @@ def gives(expr: Expr, made: Callable[[Expr], bool], *, inside: bool = False) -> 
 
 def is_scan(expr: Expr) -> bool:
     """A `scan` that has no loop yet."""
-    return isinstance(expr, FunCall) and type(expr.fun) is Scan
+    return isinstance(expr, FunCall) and isinstance(expr.fun, Scan)
 
 
 def unroll_innermost() -> Strategy:
     """Reductions whose step has no other reduction become straight-line code."""
 
     def innermost_reduce(expr: Expr) -> bool:
-        if not (isinstance(expr, FunCall) and type(expr.fun) is Reduce):
+        if not (isinstance(expr, FunCall) and isinstance(expr.fun, Reduce)):
             return False
         inner = (e for _, e in top_down(expr.fun.f.body))
-        return not any(isinstance(e, FunCall) and isinstance(e.fun, Reduce) for e in inner)
+        return not any(isinstance(e, FunCall) and isinstance(e.fun, AnyReduce) for e in inner)
 
     return normalize(where(innermost_reduce, rule("reduce_to_seq_unroll"), "innermost reduction"))
 
@@ -207,7 +217,7 @@ def plain() -> Strategy:
 def is_unmapped(expr: Expr) -> bool:
     """An array that no map makes, nor a fold or a scan."""
     last = at(expr, maker(expr))
-    made = isinstance(last, FunCall) and isinstance(last.fun, Reduce | Scan | Iterate)
+    made = isinstance(last, FunCall) and isinstance(last.fun, AnyReduce | AnyScan | AnyIterate)
     return isinstance(expr.type, ArrayType) and not made and not nests(expr)
 
 
@@ -223,12 +233,14 @@ def stored_plain() -> Strategy:
 
 def is_kernel_iteration(expr: Expr) -> bool:
     """Whether an expression iterates a function that has maps."""
-    return isinstance(expr, FunCall) and type(expr.fun) is Iterate and bool(nests(body_of(expr)))
+    return (
+        isinstance(expr, FunCall) and isinstance(expr.fun, Iterate) and bool(nests(body_of(expr)))
+    )
 
 
 def is_sequence(expr: Expr) -> bool:
     """A scan, or an iteration of a function of arrays: work-items have to share its result."""
-    iterates = isinstance(expr, FunCall) and type(expr.fun) is Iterate
+    iterates = isinstance(expr, FunCall) and isinstance(expr.fun, Iterate)
     return is_scan(expr) or (iterates and any(True for _ in expr.type.lengths()))
 
 
@@ -236,7 +248,7 @@ def first_sequence(expr: Expr, path: Path = ()) -> Path | None:
     """What has to be in memory before a scan or an iteration, or before what reads one."""
     if not isinstance(expr, FunCall) or isinstance(expr.fun, ToGlobal):
         return None
-    sequence = type(expr.fun) is Scan or is_kernel_iteration(expr)
+    sequence = isinstance(expr.fun, Scan) or is_kernel_iteration(expr)
     for position, arg in enumerate(expr.args):
         here = (*path, position)
         reads = gives(arg, is_sequence)

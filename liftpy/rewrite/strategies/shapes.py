@@ -10,7 +10,7 @@ from liftpy.errors import InternalError
 from liftpy.ir.expr import Expr, FunCall, Function, Lambda, Param, Primitive, Tuple
 from liftpy.ir.types import ArrayType, Type
 from liftpy.ir.walk import Path, at, children, lambda_of, top_down
-from liftpy.primitives import Iterate, Map, Pad, Reduce, Scan, Slide, ToGlobal, Transpose
+from liftpy.primitives import AnyIterate, AnyScan, Map, Pad, Reduce, Slide, ToGlobal, Transpose
 from liftpy.primitives.pad import PadInside
 from liftpy.primitives.work import computes, is_layout, writable
 from liftpy.rewrite.strategy import Predicate, Strategy, outermost, rule, where
@@ -55,7 +55,7 @@ def maps_over(inner: Predicate) -> Predicate:
 
 def is_reduce(expr: Expr) -> bool:
     """A `reduce` that has no loop yet."""
-    return isinstance(expr, FunCall) and type(expr.fun) is Reduce
+    return isinstance(expr, FunCall) and isinstance(expr.fun, Reduce)
 
 
 def is_folded(expr: Expr) -> bool:
@@ -173,7 +173,7 @@ def is_one_kernel(expr: Expr) -> bool:
 def makes_array(expr: Expr) -> bool:
     """An array, and no scan or iteration on the way to it."""
     calls = [e.fun for _, e in top_down(expr) if isinstance(e, FunCall)]
-    sequences = any(isinstance(fun, Scan | Iterate) for fun in calls)
+    sequences = any(isinstance(fun, AnyScan | AnyIterate) for fun in calls)
     return isinstance(expr.type, ArrayType) and not sequences
 
 
@@ -206,7 +206,7 @@ def in_registers(expr: Expr) -> bool:
     """Whether something makes an array that one work-item has to itself."""
     if isinstance(expr, FunCall) and isinstance(expr.fun, ToGlobal):
         return False
-    sequence = isinstance(expr, FunCall) and isinstance(expr.fun, Scan | Iterate)
+    sequence = isinstance(expr, FunCall) and isinstance(expr.fun, AnyScan | AnyIterate)
     if sequence and any(True for _ in expr.type.lengths()):
         return True
     return (is_reduce(expr) and isinstance(expr.type, ArrayType)) or any(
