@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
 from liftpy.errors import ConstraintRefused
-from liftpy.ir.expr import Program
 from liftpy.kernels.chain import Chain, chain
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.passes import optimized
 from liftpy.opencl.generate import EmittedKernel, assemble, buffer_names, in_loops
 from liftpy.opencl.kernel import Module
+from liftpy.primitives.dialects import LoweredProgram
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families import skeleton as skeleton_named
 from liftpy.rewrite.strategies.families import skeletons
@@ -36,7 +36,7 @@ What it leaves of the chunk is for the frames above: several times what the comp
 class Compilation:
     """The result of every stage (`liftpy show --stage`)."""
 
-    lowered: Program
+    lowered: LoweredProgram
     chain: Chain
     loops: tuple[LoopKernel, ...]  # as they were lowered
     optimized: tuple[LoopKernel, ...]  # after the passes
@@ -77,12 +77,13 @@ def in_one_chunk(function: Callable[P, T]) -> Callable[P, T]:
 
 
 @in_one_chunk
-def compile_program(lowered: Program) -> Compilation:
+def compile_program(lowered: LoweredProgram) -> Compilation:
     """Compile a lowered program whose sizes are numbers.
 
-    Types and size conditions were checked when the program was built. It is cut into kernels
-    (address spaces, launches, lifetimes); each kernel becomes loops through views, its barriers
-    decided on the index maps; passes over the loops; C is printed, and buffers are allocated.
+    Types and size conditions were checked when the program was built, and that everything has a
+    level when it became a lowered one. It is cut into kernels (address spaces, launches,
+    lifetimes); each kernel becomes loops through views, its barriers decided on the index maps;
+    passes over the loops; C is printed, and buffers are allocated.
     """
     with collection_paused():
         cut = chain(lowered)

@@ -15,7 +15,6 @@ from liftpy.ir.expr import (
     FunCall,
     Lambda,
     Param,
-    Program,
     Tuple,
     apply,
     call,
@@ -26,6 +25,7 @@ from liftpy.ir.types import Type, size_bytes
 from liftpy.ir.walk import bound_names, children, function_of, lambda_of, top_down, with_child
 from liftpy.kernels.launch import PARALLEL, Demand, demand
 from liftpy.primitives import IterateSeq, ToGlobal, ToStreamed
+from liftpy.primitives.dialects import LoweredProgram
 from liftpy.primitives.work import computes
 
 Role = Literal["input", "constant", "packed", "temporary", "output"]
@@ -97,7 +97,7 @@ class Chain:
         return totals
 
 
-def chain(program: Program) -> Chain:
+def chain(program: LoweredProgram) -> Chain:
     """Cut a lowered program into kernels."""
     body = unstored(program.body.body)
     cutter = _Cutter({p.name for p in program.params} | bound_names(body))
@@ -161,7 +161,9 @@ def _results(tail: Expr, name: str, cutter: _Cutter) -> tuple[Result, list[tuple
     return tuple(part for part, _ in parts), [pair for _, pairs in parts for pair in pairs]
 
 
-def _buffers(program: Program, kernels: list[Kernel], results: set[Param]) -> list[GlobalBuffer]:
+def _buffers(
+    program: LoweredProgram, kernels: list[Kernel], results: set[Param]
+) -> list[GlobalBuffer]:
     """Every buffer with its role and lifetime."""
     run = [k for k in kernels if k.phase == "run"]
     whole = (0, len(run) - 1)

@@ -21,7 +21,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from liftpy.errors import InternalError, TypeRefused
+from liftpy.errors import InternalError
 from liftpy.ir.expr import (
     Expr,
     FunCall,
@@ -39,7 +39,6 @@ from liftpy.loops.tree import For
 from liftpy.loops.viewing import Env, Viewing
 from liftpy.primitives import (
     LAYOUTS,
-    Iterate,
     IterateSeq,
     Map,
     MapGlb,
@@ -47,10 +46,8 @@ from liftpy.primitives import (
     MapSeq,
     MapSeqUnroll,
     MapWrg,
-    Reduce,
     ReduceSeq,
     ReduceSeqUnroll,
-    Scan,
     ScanSeq,
     SlideSeq,
     ToGlobal,
@@ -60,7 +57,7 @@ from liftpy.primitives import (
     Memory as MemoryPrimitive,
 )
 from liftpy.primitives.output import through
-from liftpy.primitives.work import computes, is_layout
+from liftpy.primitives.work import computes
 from liftpy.views.access import (
     Choice,
     Constant,
@@ -112,12 +109,6 @@ class Emitter(Viewing):
             ) is not None:
                 for arg, place in zip(args, inner, strict=True):
                     self.generate(arg, env, place)
-            case FunCall(Map() | Reduce() | Scan() | Iterate() as p, _) if not is_layout(p):
-                message = (
-                    f"`{p.name}` has no loop or parallel level: "
-                    f"lower it, for instance to {p.name}Seq"
-                )
-                raise TypeRefused(message)
             case _:
                 value = self.view(expr, env)
                 if not self.stands_there(value, dest):

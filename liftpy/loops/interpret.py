@@ -57,9 +57,10 @@ def interpret(code: LoopKernel, given: Mapping[str, Array]) -> dict[str, Array]:
     with two writers.
 
     >>> from liftpy.compile import compile_program
+    >>> from liftpy.primitives.dialects import LoweredProgram
     >>> from liftpy.primitives.text import parse
     >>> doubled = parse("def doubled(xs: [3]f32) = xs |> mapGlb(0, x => x + x)")
-    >>> (kernel,) = compile_program(doubled).loops
+    >>> (kernel,) = compile_program(LoweredProgram.of(doubled)).loops
     >>> interpret(kernel, {"xs": np.array([1, 2, 3], np.float32)})
     {'output': array([2., 4., 6.], dtype=float32)}
     """

@@ -38,9 +38,10 @@ def show_kernel(code: LoopKernel) -> str:
     """A kernel: its memories, the ranges of its ids, its statements.
 
     >>> from liftpy.compile import compile_program
+    >>> from liftpy.primitives.dialects import LoweredProgram
     >>> from liftpy.primitives.text import parse
     >>> doubled = parse("def doubled(xs: [3]f32) = xs |> mapGlb(0, x => x + x)")
-    >>> print(show_kernel(compile_program(doubled).loops[0]))
+    >>> print(show_kernel(compile_program(LoweredProgram.of(doubled)).loops[0]))
     kernel k0_output(xs: [3]f32) -> output: [3]f32
       gid0 in 0..2
       let v0: f32 = xs[gid0]

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.expr import FunCall, Param, Program
+from liftpy.ir.expr import FunCall, Param
 from liftpy.ir.place import asker
 from liftpy.ir.types import (
     EXTENSIONS,
@@ -29,6 +29,7 @@ from liftpy.opencl.memory import Part, figures, parts_of, slots
 from liftpy.opencl.printer import Printer, whole_type
 from liftpy.opencl.scalars import division_helpers, stream_helpers
 from liftpy.primitives import MapSeqUnroll, ReduceSeqUnroll
+from liftpy.primitives.dialects import LoweredProgram
 from liftpy.views.access import part_name
 
 WORDS = """
@@ -67,14 +68,14 @@ def buffer_names(cut: Chain) -> dict[str, str]:
     return c_names([b.param for b in cut.buffers])
 
 
-def in_loops(program: Program, cut: Chain, names: dict[str, str]) -> tuple[LoopKernel, ...]:
+def in_loops(program: LoweredProgram, cut: Chain, names: dict[str, str]) -> tuple[LoopKernel, ...]:
     """The kernels of a chain in the loop IR, before its passes."""
     check_unrolled(program)
     return tuple(lowered_to_loops(kernel, names) for kernel in cut.kernels)
 
 
 def assemble(
-    program: Program,
+    program: LoweredProgram,
     cut: Chain,
     names: dict[str, str],
     loops: tuple[LoopKernel, ...],
@@ -114,7 +115,7 @@ def assemble(
     return module, emitted
 
 
-def check_unrolled(program: Program) -> None:
+def check_unrolled(program: LoweredProgram) -> None:
     """Refuses what would be unrolled to more steps than a kernel may have statements."""
     for path, part in top_down(program.body.body):
         if not (isinstance(part, FunCall) and isinstance(part.fun, UNROLLED)):

@@ -11,6 +11,7 @@ from liftpy.errors import RuleRefused
 from liftpy.ir.expr import Lambda, Program
 from liftpy.ir.nat import Nat, Var, var
 from liftpy.ir.walk import substitute_sizes
+from liftpy.primitives.dialects import LoweredProgram
 from liftpy.rewrite.strategy import Derivation, Strategy, derive, derived
 
 FAMILY = "family"
@@ -42,12 +43,12 @@ class Skeleton:
     """One derivation of one program, with the sizes it leaves open.
 
     family: the strategy's name, such as `direct`. choices: the structural choices it was
-    made with, name to word. program: the lowered program. derivation: how it came from the source.
+    made with, name to word. derivation: how the program came from the source.
     """
 
     family: str
     choices: tuple[tuple[str, str], ...]
-    program: Program
+    program: LoweredProgram
     derivation: Derivation
     parameters: tuple[Parameter, ...]
 
@@ -61,10 +62,11 @@ class Skeleton:
         """Its structural choices, the family first."""
         return {FAMILY: self.family, **dict(self.choices)}
 
-    def at(self, assignment: dict[str, int]) -> Program:
-        """The lowered program with numbers for sizes; TypeRefused where a condition breaks."""
+    def at(self, assignment: dict[str, int]) -> LoweredProgram:
+        """The program with numbers for sizes; TypeRefused where a condition breaks."""
         body = substitute_sizes(self.program.body.body, assignment)
-        return Program(self.program.name, Lambda(self.program.params, body), self.program.constants)
+        function = Lambda(self.program.params, body)
+        return LoweredProgram(self.program.name, function, self.program.constants)
 
 
 OWN = "own"  # the family of a skeleton that a user's strategy made
@@ -74,7 +76,8 @@ def skeleton_of(program: Program, strategy: Strategy) -> Skeleton:
     """The skeleton that a user's strategy makes of a program.
 
     Its parameters are the sizes that the strategy gave to rules as variables. RuleRefused where the
-    strategy fails, or where such a size has no range to be chosen from.
+    strategy fails, or where such a size has no range to be chosen from; TypeRefused where it lowers
+    the program only in part.
     """
     derivation = derive(program.body.body, strategy)
     known = {name for p in program.params for n in p.type.lengths() for name in n.names()}
@@ -87,7 +90,7 @@ def skeleton_of(program: Program, strategy: Strategy) -> Skeleton:
     return Skeleton(
         OWN,
         (),
-        derived(program, derivation),
+        LoweredProgram.of(derived(program, derivation)),
         derivation,
         tuple(sizes[name] for name in sorted(sizes)),
     )

@@ -18,7 +18,8 @@ from liftpy.explore.exploring import space_of
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from tests.compile.test_families import generic
-from tests.compile.test_programs import agree, convolution, every_form_is_right, inputs, lowered
+from tests.compile.test_programs import agree, convolution, every_form_is_right, inputs, run_lowered
+from tests.lowered import lowered
 from tests.oclgrind import check_all_under_oclgrind
 
 pytestmark = pytest.mark.usefixtures("derived_once")
@@ -98,7 +99,7 @@ READ = {
     "repeat": (XS, f"xs |> repeat(3) |> {ROWS}"),
     "full": (XS, "zip(xs, full(7, 2.5)) |> mapGlb(0, (x, y) => x - y)"),
     "generate": (XS, "zip(xs, generate(7, (i: f32) => i * i + 1)) |> mapGlb(0, (x, y) => x / y)"),
-    "generate of rows": (XS, f"generate(3, (i: f32) => xs |> map(x => x * i)) |> {ROWS}"),
+    "generate of rows": (XS, f"generate(3, (i: f32) => xs |> mapSeq(x => x * i)) |> {ROWS}"),
     "generate in vectors": (
         "xs: [8]f32",
         """zip(xs, generate(8, (i: f32) => i)) |> asVector(4)
@@ -133,7 +134,7 @@ WRITTEN = {
 def right(params: str, body: str, runtime: Device) -> None:
     """The kernel's result is that of the meaning."""
     text = f"def p({params}) = {body}"
-    got, arrays = lowered(text, runtime)
+    got, arrays = run_lowered(text, runtime)
     agree(got, np.asarray(evaluate(parse(text), *arrays)), text)
 
 
@@ -153,7 +154,7 @@ def test_no_layout_reads_or_writes_outside(programs: dict[str, tuple[str, str]])
     """Simulated: neither a border nor the end of a part is overstepped, and nobody races."""
     jobs, meant = [], []
     for params, body in programs.values():
-        program = parse(f"def p({params}) = {body}")
+        program = lowered(f"def p({params}) = {body}")
         arrays, module = inputs(program), compile_program(program).module
         jobs.append((module, dict(zip(module.parameters, arrays, strict=True))))
         meant.append(np.asarray(evaluate(program, *arrays)))
@@ -167,20 +168,20 @@ def test_no_layout_reads_or_writes_outside(programs: dict[str, tuple[str, str]])
 @pytest.mark.parametrize("stage", ["unslide(5, 3)", "join |> take(4)", "join |> padWrap(1, 1)"])
 def test_a_layout_without_inverse_wants_its_argument_stored_first(stage: str) -> None:
     with pytest.raises(TypeRefused, match="store it with toGlobal"):
-        compile_program(parse(f"def p({XSS}) = xss |> {ROWS} |> {stage}"))
+        compile_program(lowered(f"def p({XSS}) = xss |> {ROWS} |> {stage}"))
 
 
 def test_a_border_costs_no_branch() -> None:
     """Clamped and mirrored indices are arithmetic; the padding of a constant is a choice."""
     for word in ("padClamp(1, 1)", "padMirror(1, 1)", "padWrap(1, 1)"):
-        source = compile_program(parse(f"def p({XS}) = xs |> {word} |> {DOUBLE}")).module.source
+        source = compile_program(lowered(f"def p({XS}) = xs |> {word} |> {DOUBLE}")).module.source
         assert "?" not in source.split("kernel void", 1)[1], source
 
 
 def test_an_inner_element_of_a_clamped_array_has_a_plain_index() -> None:
     """Where ranges say that an index is inside, nothing of the border is left of it."""
     text = f"def p({XS}) = xs |> padClamp(2, 2) |> slice(2, 7) |> {DOUBLE}"
-    source = compile_program(parse(text)).module.source
+    source = compile_program(lowered(text)).module.source
     assert "min(" not in source
     assert "max(" not in source
 

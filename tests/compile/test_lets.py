@@ -14,6 +14,7 @@ from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from tests.batch import results
 from tests.compile.test_tuples import alike
+from tests.lowered import lowered
 from tests.spaces import derived
 
 DEPTH = 24  # written out, 2^24 copies of the innermost value
@@ -37,26 +38,27 @@ PROGRAMS = {
     "scalars": f"xs |> mapGlb(0, x => {NEST})",
     "components": f"xs |> mapGlb(0, x => {PAIR})",
     "components that a fold reads": f"""
-        xss |> mapGlb(0, row => row |> map(x => {PAIR})
+        xss |> mapGlb(0, row => row |> mapSeq(x => {PAIR})
           |> reduceSeq((s, t) => (s.0 * 3 - t.0, s.1 - t.1), (0i32, 1i32)))""",
     "tuples": "xs |> mapGlb(0, x => "
     + "".join(f"let a{k + 1} = (a{k}.1 - a{k}.0, a{k}.0 * 3) in " for k in range(DEPTH))
     .replace("a0.1", "x")
     .replace("a0.0", "x")
     + f"a{DEPTH})",
-    "functions one after another": f"xs |> {chain('map({})')} |> mapGlb(0, x => x)",
+    "functions one after another": f"xs |> {chain('mapSeq({})')} |> mapGlb(0, x => x)",
     "an array beside itself": "xs |> "
-    + " |> ".join(["(ys => zip(ys, ys) |> map((a, b) => a * 3 - b))"] * (DEPTH // 2))
+    + " |> ".join(["(ys => zip(ys, ys) |> mapSeq((a, b) => a * 3 - b))"] * (DEPTH // 2))
     + " |> mapGlb(0, x => x)",
-    "behind a border": f"xs |> map(x => {NEST}) |> pad(2, 1, 5) |> mapGlb(0, x => x)",
+    "behind a border": f"xs |> mapSeq(x => {NEST}) |> pad(2, 1, 5) |> mapGlb(0, x => x)",
     "between borders": f"""
-        xs |> map(x => {NEST}) |> pad(1, 0, 5) |> map(x => {NEST}) |> pad(1, 1, 7)
+        xs |> mapSeq(x => {NEST}) |> pad(1, 0, 5) |> mapSeq(x => {NEST}) |> pad(1, 1, 7)
           |> mapGlb(0, x => x)""",
     "in both parts of a concat": f"""
-        concat(xs |> map(x => {NEST}), xs |> reorder(i => 7 - i, i => 7 - i) |> map(x => {NEST}))
-          |> map(x => {NEST}) |> mapGlb(0, x => x)""",
+        concat(xs |> mapSeq(x => {NEST}),
+            xs |> reorder(i => 7 - i, i => 7 - i) |> mapSeq(x => {NEST}))
+          |> mapSeq(x => {NEST}) |> mapGlb(0, x => x)""",
     "in windows of a border": f"""
-        xs |> map(x => {NEST}) |> pad(1, 1, 5) |> slide(3, 1) |> mapGlb(0, w => w
+        xs |> mapSeq(x => {NEST}) |> pad(1, 1, 5) |> slide(3, 1) |> mapGlb(0, w => w
           |> reduceSeq((s, x) => s * 3 - x, 0i32))""",
     "in a step": f"""
         xss |> mapGlb(0, row => row |> reduceSeq((s, x) => {nest("x", "s * 3 - {a}")}, 0i32))""",
@@ -67,11 +69,11 @@ PROGRAMS = {
           {nest("s.1", "({a} - s.0, {a} + x * s.1)")}, (1i32, 2i32)))""",
     "in a scan": f"xss |> mapGlb(0, row => row |> scanSeq((s, x) => {nest('s', '{a} - x')}, 0i32))",
     "of registers": f"""
-        xss |> mapGlb(0, row => row |> mapSeq(x => x * 5) |> toPrivate |> map(x => {NEST})
+        xss |> mapGlb(0, row => row |> mapSeq(x => x * 5) |> toPrivate |> mapSeq(x => {NEST})
           |> mapSeqUnroll(x => x - 1))""",
     "of local memory": f"""
         xss |> mapWrg(0, row => row |> mapLcl(0, x => x * 5) |> toLocal
-          |> reorder(i => 7 - i, i => 7 - i) |> map(x => {NEST}) |> mapLcl(0, x => x - 1))""",
+          |> reorder(i => 7 - i, i => 7 - i) |> mapSeq(x => {NEST}) |> mapLcl(0, x => x - 1))""",
     "lanes": f"xs |> asVector(4) |> mapGlb(0, mapVec(x => {NEST})) |> asScalar",
     "vectors": "xs |> asVector(4) |> mapGlb(0, v => v |> "
     + " |> ".join(f"(v => v |> mapVec(x => x * 3 - (x + {k})))" for k in range(DEPTH))
@@ -80,10 +82,10 @@ PROGRAMS = {
         xs |> asVector(8) |> mapGlb(0, v => v
           |> reduceVec((s, x) => {nest("s", "{a} - x")}, 1i32))""",
     "lanes behind a border": f"""
-        xs |> map(x => {NEST}) |> pad(3, 1, 7) |> asVector(4) |> mapGlb(0, mapVec(x => {NEST}))
+        xs |> mapSeq(x => {NEST}) |> pad(3, 1, 7) |> asVector(4) |> mapGlb(0, mapVec(x => {NEST}))
           |> asScalar""",
     "rows behind a border": f"""
-        xss |> transpose |> map(row => row |> map(x => {NEST})) |> pad(2, 2, 7) |> join
+        xss |> transpose |> mapSeq(row => row |> mapSeq(x => {NEST})) |> pad(2, 2, 7) |> join
           |> asVector(4) |> mapGlb(0, mapVec(x => {NEST})) |> asScalar""",
     "a condition": f"xs |> mapGlb(0, x => {nest('x', 'select({a} < x, {a} - x, x * {a})')})",
     "bytes": "xs |> mapGlb(0, x => let b = i8(x), c = b < 3, d = select(c, b, -b) in "
@@ -99,14 +101,14 @@ def text_of(name: str) -> str:
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_code_does_not_grow_with_mentions(runtime: Device, name: str) -> None:
     """Right on a device too, with wrapping integers, of which every bit counts."""
-    lowered = parse(text_of(name))
-    module = compile_program(lowered).module
+    program = lowered(text_of(name))
+    module = compile_program(program).module
     assert len(module.source) < LONGEST
-    arrays = tuple(inputs(lowered).values())
+    arrays = tuple(inputs(program).values())
     with Session(runtime) as session, session.load(module) as loaded:
         loaded.set_constants({}, poison=True)
         got = loaded.run(by_buffer(module, arrays), poison=True)
-    alike(got, evaluate(lowered, *arrays))
+    alike(got, evaluate(program, *arrays))
 
 
 CODE = {
@@ -123,11 +125,11 @@ CODE = {
         ["for (", "float v2 = v0 - v1;", "v2 * v2"],
     ),
     "under its condition": (
-        "xs |> map(x => let s = x * 3 in s * s) |> pad(1, 0, 7) |> mapGlb(0, x => x)",
+        "xs |> mapSeq(x => let s = x * 3 in s * s) |> pad(1, 0, 7) |> mapGlb(0, x => x)",
         ["v0 = (gid0 - 1 >= 0) ? (xs[gid0 - 1] * 3.0f) : 0.0f;", "? (v0 * v0) : 7.0f"],
     ),
     "under the opposite of one": (
-        "concat(xs, ys |> map(x => let s = x * 3 in s * s)) |> mapGlb(0, x => x)",
+        "concat(xs, ys |> mapSeq(x => let s = x * 3 in s * s)) |> mapGlb(0, x => x)",
         ["v0 = (!(gid0 < 8)) ? (ys[gid0 - 8] * 3.0f) : 0.0f;", "? xs[gid0] : (v0 * v0)"],
     ),
     "not where it is used once": (
@@ -145,7 +147,7 @@ CODE = {
 @pytest.mark.parametrize("name", list(CODE))
 def test_a_value_is_computed_where_it_belongs(name: str) -> None:
     text, wanted = CODE[name]
-    program = parse(f"def p(xs: [8]f32, ys: [5]f32, xss: [3][8]f32) = {text}")
+    program = lowered(f"def p(xs: [8]f32, ys: [5]f32, xss: [3][8]f32) = {text}")
     source = compile_program(program).module.source
     places = [source.find(line) for line in wanted]
     assert -1 not in places, source

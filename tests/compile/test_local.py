@@ -11,8 +11,8 @@ from liftpy.errors import TypeRefused
 from liftpy.explore.exploring import space_of
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.session import Session
-from liftpy.primitives.text import parse
 from liftpy.workloads import workload
+from tests.lowered import lowered
 
 SHARED = """
 def shared(xs: [30]f32) =
@@ -41,7 +41,7 @@ def run(device: Device, module: Module, x: np.ndarray) -> np.ndarray:
 
 def test_a_shared_tile_waits(runtime: Device) -> None:
     """Neighbours read what others wrote: there is a barrier, and the sums are right."""
-    module = compile_program(parse(SHARED)).module
+    module = compile_program(lowered(SHARED)).module
     assert module.source.count("barrier(CLK_LOCAL_MEM_FENCE)") == 1
     x = np.arange(30, dtype=np.float32) ** 2
     expected = np.concatenate([np.convolve(t, [1, 1, 1], "valid") for t in x.reshape(3, 10)])
@@ -51,7 +51,7 @@ def test_a_shared_tile_waits(runtime: Device) -> None:
 
 def test_what_a_work_item_keeps_to_itself_does_not_wait(runtime: Device) -> None:
     """Each work-item reads only what it wrote: z3 shows it, and no barrier is left."""
-    module = compile_program(parse(OWN)).module
+    module = compile_program(lowered(OWN)).module
     assert "barrier" not in module.source
     x = np.arange(35, dtype=np.float32)
     np.testing.assert_array_equal(run(runtime, module, x), 4 * x)
@@ -70,7 +70,7 @@ def test_a_kernel_has_the_same_text_each_time() -> None:
 
 def test_a_loop_waits_before_it_fills_the_tile_again(runtime: Device) -> None:
     """Inside a loop there is a second barrier, at its end."""
-    module = compile_program(parse(LOOPED)).module
+    module = compile_program(lowered(LOOPED)).module
     assert module.source.count("barrier(CLK_LOCAL_MEM_FENCE)") == 2
     x = np.arange(105, dtype=np.float32).reshape(3, 5, 7)
     np.testing.assert_array_equal(run(runtime, module, x), x[:, :, ::-1])
@@ -92,4 +92,4 @@ def test_a_loop_waits_before_it_fills_the_tile_again(runtime: Device) -> None:
 def test_levels_stand_where_they_may(body: str, reason: str) -> None:
     """The legality rules of parallel maps are refusals with a reason."""
     with pytest.raises(TypeRefused, match=reason):
-        compile_program(parse(f"def p(xs: [30]f32) = {body}"))
+        compile_program(lowered(f"def p(xs: [30]f32) = {body}"))

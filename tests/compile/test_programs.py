@@ -26,6 +26,7 @@ from tests.batch import results
 from tests.compile.test_families import generic
 from tests.compile.test_tuples import right_in_every_family
 from tests.draws import of_each_skeleton, tried
+from tests.lowered import lowered
 from tests.spaces import space
 from tests.thinned import first
 
@@ -196,13 +197,13 @@ def test_a_space_is_found(name: str) -> None:
 def test_a_let_is_computed_once() -> None:
     """At host level too: what a name stands for is not put in its places."""
     text = "def p(xs: [9]f32) = let s = xs |> reduceSeq(add, 0) in s * s + s"
-    assert compile_program(parse(text)).module.source.count("for (") == 1
+    assert compile_program(lowered(text)).module.source.count("for (") == 1
 
 
 def test_a_fold_beside_a_border_reads_inside() -> None:
     """The fold is stored before the border is chosen, so its index stays in the array."""
     text = "def p(xs: [7][5]f32) = xs |> mapSeq(reduceSeq(add, 0)) |> pad(2, 2, 0)"
-    source = compile_program(parse(f"{text} |> mapGlb(0, x => x)")).module.source
+    source = compile_program(lowered(f"{text} |> mapGlb(0, x => x)")).module.source
     assert "min(" in source
     assert "max(" in source
 
@@ -255,7 +256,7 @@ def test_two_names_may_become_one_in_c(runtime: Device, family: str) -> None:
 @pytest.mark.parametrize("name", ["floor_div", "floor_mod", "xs"])
 def test_helpers_for_indices_have_names_of_their_own(runtime: Device, name: str) -> None:
     """An index that may be negative is divided by a helper, whatever parameters are called."""
-    got, (xs,) = lowered(
+    got, (xs,) = run_lowered(
         f"def p({name}: [7]f32) = {name} |> reorder(i => (i - 3) % 7, i => (i + 3) % 7)"
         " |> mapGlb(0, x => x + 1)",
         runtime,
@@ -291,7 +292,7 @@ def wide(xs: [600000][1024][12]f32) = xs |> mapGlb(1, rows => rows |> mapGlb(0, 
 @pytest.mark.parametrize("text", [WIDE, PADDED])
 def test_wide_arrays_have_wide_indices(text: str) -> None:
     """Where an index may pass 2^31 it is computed in 64 bits, in vector accesses too."""
-    source = compile_program(parse(text)).module.source
+    source = compile_program(lowered(text)).module.source
     accesses = re.findall(r"&?\b(?:xs|output)\[((?:[^][]|\[[^]]*\])*)\]", source)
     assert accesses
     assert all("(long)" in index for index in accesses), source
@@ -301,16 +302,16 @@ def test_wide_arrays_have_wide_indices(text: str) -> None:
 
 
 def test_narrow_arrays_have_narrow_indices() -> None:
-    source = compile_program(parse(WIDE.replace("600000", "6"))).module.source
+    source = compile_program(lowered(WIDE.replace("600000", "6"))).module.source
     assert "(long)" not in source
 
 
 # --- lowered by hand ------------------------------------------------------------------------------
 
 
-def lowered(text: str, device: Device) -> tuple[np.ndarray, list[np.ndarray]]:
+def run_lowered(text: str, device: Device) -> tuple[np.ndarray, list[np.ndarray]]:
     """The result of a lowered program in poisoned buffers, and its inputs."""
-    program = parse(text)
+    program = lowered(text)
     module = compile_program(program).module
     arrays = inputs(program)
     with Session(device) as session, session.load(module) as loaded:
@@ -358,14 +359,14 @@ LOWERED = {
 
 @pytest.mark.parametrize("name", list(LOWERED))
 def test_a_program_lowered_by_hand_is_right(runtime: Device, name: str) -> None:
-    got, arrays = lowered(LOWERED[name], runtime)
+    got, arrays = run_lowered(LOWERED[name], runtime)
     expected = evaluate(parse(LOWERED[name]), *arrays, dtype=np.float64)
     agree(got, np.asarray(expected), name)
 
 
 def test_a_fold_that_ignores_its_own_accumulator(runtime: Device) -> None:
     """The inner fold works in the outer's register only if it does not lose the outer's value."""
-    got, _ = lowered(LOWERED["an outer accumulator in an inner fold"], runtime)
+    got, _ = run_lowered(LOWERED["an outer accumulator in an inner fold"], runtime)
     assert got == 5
 
 
@@ -416,4 +417,4 @@ REFUSED = {
 def test_what_cannot_be_a_kernel_is_refused(name: str) -> None:
     """A reason, and no exception of the emitter's own, where memory is not shared that far."""
     with pytest.raises(TypeRefused, match=r"\w+ \w+"):
-        compile_program(parse(f"def p(xss: [3][4]f32, ys: [12]f32) = {REFUSED[name]}"))
+        compile_program(lowered(f"def p(xss: [3][4]f32, ys: [12]f32) = {REFUSED[name]}"))

@@ -17,6 +17,7 @@ from liftpy.constraints.device import Device
 from liftpy.explore.inputs import inputs
 from liftpy.explore.space import Space
 from liftpy.ir.expr import Lambda, Program
+from liftpy.primitives.dialects import LoweredProgram
 from liftpy.primitives.text import parse, show
 from liftpy.rewrite.strategies.families import shape_of, skeletons
 from liftpy.rewrite.strategies.lower import plain
@@ -53,11 +54,11 @@ def maps(depth: int) -> str:
 PROGRAMS = {"names": names, "rows": rows, "maps": maps}
 
 
-def lowered(program: Program) -> Program:
+def lowered(program: Program) -> LoweredProgram:
     """The program by the plain strategy."""
     result = plain()(program.body.body)
     assert not isinstance(result, Failure), result
-    return Program(program.name, Lambda(program.params, result.expr), program.constants)
+    return LoweredProgram(program.name, Lambda(program.params, result.expr), program.constants)
 
 
 def cost(text: str) -> tuple[int, int]:

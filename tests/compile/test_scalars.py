@@ -17,6 +17,7 @@ from liftpy.opencl.arguments import DTYPES, by_buffer
 from liftpy.opencl.session import Session
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
+from tests.lowered import lowered
 from tests.oclgrind import check_under_oclgrind
 
 LENGTH = 16
@@ -57,7 +58,7 @@ def numbers(t: str) -> tuple[np.ndarray, np.ndarray]:
 
 def ran(text: str, arrays: tuple[Any, ...], device: Device) -> Any:
     """The result of a lowered program on a device."""
-    module = compile_program(parse(text)).module
+    module = compile_program(lowered(text)).module
     with Session(device) as session, session.load(module) as loaded:
         loaded.set_constants({})
         return loaded.run(by_buffer(module, arrays), poison=True)
@@ -144,7 +145,7 @@ def test_a_type_that_the_device_lacks_is_refused_before_the_build(runtime: Devic
         DeviceRefused, match=f"p computes in {t}; .* lacks {EXTENSIONS[SCALARS[t]]}"
     ):
         space_of(parse(source), plain)
-    module = compile_program(parse(source.replace("map(", "mapGlb(0, "))).module
+    module = compile_program(lowered(source.replace("map(", "mapGlb(0, "))).module
     with Session(plain) as session, pytest.raises(DeviceRefused, match="Use f32, or a device"):
         session.load(module)
 
@@ -156,7 +157,7 @@ def test_divisions_and_truth_values_under_oclgrind() -> None:
     )
     xs, ys = numbers("i32")
     got, complaints = check_under_oclgrind(
-        compile_program(parse(text)).module, {"xs": xs, "ys": ys}
+        compile_program(lowered(text)).module, {"xs": xs, "ys": ys}
     )
     assert complaints == []
     np.testing.assert_array_equal(got, evaluate(parse(text), xs, ys))

@@ -18,6 +18,7 @@ from liftpy.opencl.session import Session
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from tests.compile.test_tuples import alike, right_in_every_family
+from tests.lowered import lowered
 from tests.oclgrind import check_under_oclgrind
 
 HORNER = "(s, x) => s * 3 - x"  # neither commutes nor associates
@@ -137,7 +138,7 @@ LOWERED = {
 
 @pytest.mark.parametrize("name", list(LOWERED))
 def test_a_lowered_sequence_is_right(runtime: Device, name: str) -> None:
-    program = parse(LOWERED[name].replace("{}", HORNER))
+    program = lowered(LOWERED[name].replace("{}", HORNER))
     arrays = tuple(inputs(program).values())
     module = compile_program(program).module
     with Session(runtime) as session, session.load(module) as loaded:
@@ -147,7 +148,7 @@ def test_a_lowered_sequence_is_right(runtime: Device, name: str) -> None:
 
 
 def source(name: str) -> str:
-    return compile_program(parse(LOWERED[name].replace("{}", HORNER))).module.source
+    return compile_program(lowered(LOWERED[name].replace("{}", HORNER))).module.source
 
 
 def test_a_rotating_window_loads_each_element_once() -> None:
@@ -163,7 +164,7 @@ def test_mapSeqUnroll_has_no_loop() -> None:  # noqa: N802  the language's own w
 
 def test_what_is_unrolled_or_held_is_counted() -> None:
     def kernel(name: str):
-        (found,) = chain(parse(LOWERED[name].replace("{}", HORNER))).kernels
+        (found,) = chain(lowered(LOWERED[name].replace("{}", HORNER))).kernels
         return found
 
     assert int(statements(kernel("mapSeqUnroll").body)) == 4
@@ -171,13 +172,13 @@ def test_what_is_unrolled_or_held_is_counted() -> None:
     assert int(kernel("scanSeq").demand.private) == 4
     assert int(kernel("scanSeq in registers").demand.private) == 4 + 7 * 4
     assert int(kernel("iterateSeq on registers").demand.private) == 4 * 4
-    module = compile_program(parse(LOWERED["slideSeq 5 2"].replace("{}", HORNER))).module
+    module = compile_program(lowered(LOWERED["slideSeq 5 2"].replace("{}", HORNER))).module
     assert module.memory.private == 5 * 4 + 4
 
 
 def test_an_iteration_of_kernels_swaps_two_buffers() -> None:
     text = "def p(xs: [8]i32) = xs |> iterateSeq(5, ys => ys |> mapGlb(0, x => x * 3))"
-    module = compile_program(parse(text)).module
+    module = compile_program(lowered(text)).module
     assert len(module.launches) == 5
     assert len({b.slot for b in module.buffers if b.role == "temporary"}) == 2
     assert module.memory.allocated == 4 * 8 * 4
@@ -193,13 +194,13 @@ REFUSED = {
 @pytest.mark.parametrize("name", list(REFUSED))
 def test_what_has_no_code_is_refused_with_a_reason(name: str) -> None:
     with pytest.raises(TypeRefused, match=r"store it with|lower it|give a number"):
-        compile_program(parse(f"def p(xs: [5][7]i32) = {REFUSED[name]}"))
+        compile_program(lowered(f"def p(xs: [5][7]i32) = {REFUSED[name]}"))
 
 
 @pytest.mark.oclgrind
 @pytest.mark.parametrize("name", ["scanSeq in local memory", "slideSeq of padded values"])
 def test_sequences_under_oclgrind(name: str) -> None:
-    program = parse(LOWERED[name].replace("{}", HORNER))
+    program = lowered(LOWERED[name].replace("{}", HORNER))
     module = compile_program(program).module
     arrays = tuple(inputs(program).values())
     got, complaints = check_under_oclgrind(module, by_buffer(module, arrays))

@@ -19,7 +19,8 @@ from liftpy.primitives.text import parse
 from liftpy.rewrite.strategies import families
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import Convolution, convolution, matmul, workload
-from tests.compile.test_programs import agree, inputs, lowered, right
+from tests.compile.test_programs import agree, inputs, right, run_lowered
+from tests.lowered import lowered
 from tests.oclgrind import check_all_under_oclgrind
 from tests.thinned import thinned
 
@@ -87,12 +88,12 @@ def test_whole_vectors_at_multiples_of_their_length_are_streamed(
 ) -> None:
     expression, streamed, vectors = LOWERED[name]
     text = f"def p(xs: [5][8]f32) = {expression}"
-    got, arrays = lowered(text, runtime)
+    got, arrays = run_lowered(text, runtime)
     expected = evaluate(parse(text), *arrays, dtype=np.float64)
     parts = zip(got, expected, strict=True) if isinstance(got, tuple) else [(got, expected)]
     for part, meant in parts:
         agree(part, np.asarray(meant), name)
-    source = compile_program(parse(text)).module.source
+    source = compile_program(lowered(text)).module.source
     assert len(set(STREAM.findall(source))) == streamed
     assert len(STORE.findall(source)) == vectors
 
@@ -100,7 +101,7 @@ def test_whole_vectors_at_multiples_of_their_length_are_streamed(
 def test_both_runtimes_have_such_stores(runtime: Device) -> None:
     """Else the function that is called would be a plain store, and nothing would be streamed."""
     expression, *_ = LOWERED["a result"]
-    module = compile_program(parse(f"def p(xs: [5][8]f32) = {expression}")).module
+    module = compile_program(lowered(f"def p(xs: [5][8]f32) = {expression}")).module
     there = module.source.replace("#else", "#else\n#error there is none", 1)
     with Session(runtime) as session, session.load(replace(module, source=there)) as loaded:
         assert loaded.build_seconds > 0

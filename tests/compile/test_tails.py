@@ -18,7 +18,8 @@ from liftpy.opencl.kernel import Module
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import Convolution, convolution, matmul, workload
-from tests.compile.test_programs import agree, inputs, lowered, right
+from tests.compile.test_programs import agree, inputs, right, run_lowered
+from tests.lowered import lowered
 from tests.oclgrind import check_all_under_oclgrind
 from tests.thinned import thinned
 
@@ -114,7 +115,7 @@ LOWERED = {
 
 @pytest.mark.parametrize("name", LOWERED)
 def test_what_no_place_is_for_is_dropped(runtime: Device, name: str) -> None:
-    got, arrays = lowered(LOWERED[name], runtime)
+    got, arrays = run_lowered(LOWERED[name], runtime)
     expected = evaluate(parse(LOWERED[name]), *arrays, dtype=np.float64)
     if isinstance(expected, tuple):
         for part, meant in zip(got, expected, strict=True):
@@ -131,8 +132,8 @@ def test_what_no_place_is_for_is_dropped(runtime: Device, name: str) -> None:
     ],
 )
 def test_chunks_that_divide_the_length_cost_nothing(stage: str) -> None:
-    even = parse(f"def p(xs: [20]f32) = xs |> split(4) |> {stage} |> join")
-    covered = parse(f"def p(xs: [20]f32) = xs |> cover(4) |> {stage} |> uncover(20)")
+    even = lowered(f"def p(xs: [20]f32) = xs |> split(4) |> {stage} |> join")
+    covered = lowered(f"def p(xs: [20]f32) = xs |> cover(4) |> {stage} |> uncover(20)")
     assert compile_program(covered).module.source == compile_program(even).module.source
 
 

@@ -26,6 +26,7 @@ from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from tests.batch import results
 from tests.draws import of_each_skeleton, tried
+from tests.lowered import lowered
 from tests.oclgrind import check_under_oclgrind
 from tests.thinned import first
 
@@ -113,7 +114,7 @@ def p(ps: [3][4](i32, f32)) = ps |> mapGlb(0, c =>
 
 @pytest.mark.parametrize("text", [BETWEEN, LOCAL, PRIVATE])
 def test_tuples_are_stored_in_every_memory(runtime: Device, text: str) -> None:
-    program = parse(text)
+    program = lowered(text)
     module = compile_program(program).module
     arrays = tuple(inputs(program).values())
     with Session(runtime) as session, session.load(module) as loaded:
@@ -125,26 +126,26 @@ def test_tuples_are_stored_in_every_memory(runtime: Device, text: str) -> None:
 
 
 def test_memory_figures_count_every_component() -> None:
-    memory = compile_program(parse(BETWEEN)).module.memory
+    memory = compile_program(lowered(BETWEEN)).module.memory
     inputs_and_output = 2 * 8 * 4 + 6 * (4 + 8)
     assert memory.peak == inputs_and_output + 8 * 8 + 6 * 8
     assert memory.scratch == 8 * 8 + 6 * 8
     assert memory.private == 8
-    assert compile_program(parse(LOCAL)).module.memory.local == 4 * 8
+    assert compile_program(lowered(LOCAL)).module.memory.local == 4 * 8
 
 
 def test_temporaries_of_tuples_share_by_components() -> None:
     """Four kernels: what the first writes is dead when the third writes."""
     text = "def p(xs: [64]f32) = xs |> mapGlb(0, x => (x, i32(x))) |> toGlobal"
     text += " |> mapGlb(0, (x, k) => (k, x)) |> toGlobal |> mapGlb(0, (k, x) => (x, k)) |> toGlobal"
-    module = compile_program(parse(text + " |> mapGlb(0, (x, k) => x + f32(k))")).module
+    module = compile_program(lowered(text + " |> mapGlb(0, (x, k) => x + f32(k))")).module
     slots = [b.slot for b in module.buffers if b.role == "temporary"]
     assert len(slots) == 6
     assert len(set(slots)) == 4
 
 
 def test_the_manifest_names_every_component() -> None:
-    manifest = compile_program(parse(BETWEEN)).module.manifest()
+    manifest = compile_program(lowered(BETWEEN)).module.manifest()
     assert manifest["result"] == ("output_0", "output_1")
     assert manifest["parameters"] == ("xs", "ks")
     scalars = {b["name"]: b["scalar"] for b in manifest["buffers"]}
@@ -186,7 +187,7 @@ def test_an_array_for_a_tuple_is_refused(runtime: Device) -> None:
 @pytest.mark.oclgrind
 def test_tuples_under_oclgrind() -> None:
     for text in BETWEEN, LOCAL:
-        program = parse(text)
+        program = lowered(text)
         module = compile_program(program).module
         arrays = tuple(inputs(program).values())
         got, complaints = check_under_oclgrind(module, by_buffer(module, arrays))

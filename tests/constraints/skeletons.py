@@ -1,12 +1,13 @@
 """Small skeletons: derived by rules as strategies do it, or lowered by hand to test one limit."""
 
-from liftpy.ir.expr import Lambda, Program
 from liftpy.ir.types import F32
+from liftpy.primitives.dialects import LoweredProgram
 from liftpy.primitives.lang import add, array_type, map, program, reduce, slide
 from liftpy.rewrite.ledger import admit
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.skeleton import Parameter, Skeleton
-from liftpy.rewrite.strategy import Derivation, derive, outermost, rule, seq
+from liftpy.rewrite.strategies.lower import sequential
+from liftpy.rewrite.strategy import Derivation, derive, derived, outermost, rule, seq
 
 
 def apply(name, **given):
@@ -18,14 +19,14 @@ def apply(name, **given):
 def skeleton(source, strategy, *parameters):
     """A program lowered by a strategy."""
     derivation = derive(source.body.body, strategy)
-    lowered = Program(source.name, Lambda(source.params, derivation.result), source.constants)
+    lowered = LoweredProgram.of(derived(source, derivation))
     return Skeleton("example", (), lowered, derivation, parameters)
 
 
 def by_hand(lowered, *parameters):
     """A program written in lowered form."""
     derivation = Derivation(lowered.body.body, (), lowered.body.body)
-    return Skeleton("by hand", (), lowered, derivation, parameters)
+    return Skeleton("by hand", (), LoweredProgram.of(lowered), derivation, parameters)
 
 
 def doubling(length=96, low=1):
@@ -56,5 +57,6 @@ def window_sums(length=48):
     strategy = seq(
         apply("split_join", m=chunk.nat),
         outermost(apply("slide_tiling", tile=tile.nat)),
+        sequential(),
     )
     return skeleton(sums, strategy, tile, chunk)

@@ -134,6 +134,7 @@ import liftpy as lp
 from liftpy.cli.primitives import page
 from liftpy.compile import compile_program
 from liftpy.primitives import PRIMITIVES
+from liftpy.primitives.dialects import LoweredProgram
 from liftpy.rewrite.ledger import is_recorded
 from liftpy.rewrite.rules import RULES
 from liftpy.semantics.contract import prove_primitive
@@ -151,7 +152,7 @@ xs = np.arange(5, dtype=np.float32)
 np.testing.assert_array_equal(lp.evaluate(program, xs), np.repeat(xs, 3) * 2)
 np.testing.assert_array_equal(reference(program, xs), np.repeat(xs, 3) * 2)
 assert program.body.params[0] >> lp.stretch(3) == program.body.body.args[0]
-assert "xs[(gid0 / 3)]" in compile_program(program).module.source
+assert "xs[(gid0 / 3)]" in compile_program(LoweredProgram.of(program)).module.source
 assert "## stretch" in page()
 assert all(map(is_recorded, RULES.values())), "a new layout voids a proof"
 try:

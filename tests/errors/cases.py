@@ -48,6 +48,7 @@ from liftpy.ir.nat import var
 from liftpy.opencl.arguments import check_launch, check_memory, check_times
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.session import Session
+from liftpy.primitives.dialects import LoweredProgram
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.skeleton import skeleton_of
 from liftpy.rewrite.strategy import (
@@ -286,8 +287,8 @@ LOWERED = {
     "fold_of_lanes_to_a_pair": "ys |> asVector(4) |> mapGlb(0, v => "
     "v |> reduceVec((a, x) => (a.0 + x, a.1 * x), (0.0, 1.0)) |> get(1))",
     "fold_of_lanes_behind_a_pad": "ys |> split(4) |> mapGlb(0, c => c |> asVector(4) "
-    "|> map(reduceVec(add, 0)) |> pad(1, 0, 0.0) |> mapSeq(x => x + 1))",
-    "fold_of_lanes_in_lanes": "zs |> asVector(4) |> map(reduceVec(add, 0)) |> asVector(4) "
+    "|> mapSeq(reduceVec(add, 0)) |> pad(1, 0, 0.0) |> mapSeq(x => x + 1))",
+    "fold_of_lanes_in_lanes": "zs |> asVector(4) |> mapSeq(reduceVec(add, 0)) |> asVector(4) "
     "|> mapGlb(0, v => v |> mapVec(x => x + 1)) |> asScalar",
     "lanes_of_a_stored_value": "ys |> asVector(4) |> mapGlb(0, v => "
     "v |> mapVec(x => x + (ys |> reduceSeq((a, b) => a + b * x, 0)))) |> asScalar",
@@ -306,7 +307,7 @@ LOWERED = {
 def lowered(name: str, body: str) -> None:
     """A case of a program that has no kernel."""
     text = f"def p(xss: [3][4]f32, ys: [12]f32, zs: [48]f32) =\n  {body}"
-    CASES[name] = lambda _: compile_program(lp.parse(text))
+    CASES[name] = lambda _: compile_program(LoweredProgram.of(lp.parse(text)))
 
 
 for known, text in LOWERED.items():

@@ -11,14 +11,16 @@ from liftpy.ir.nat import var
 from liftpy.primitives.text import parse
 from liftpy.rewrite.skeleton import Parameter, Skeleton
 from liftpy.rewrite.strategy import Derivation
+from tests.lowered import lowered
 
 PROGRAM = parse("def twice(x: [12]f32) = x |> map(x => x + x)")
+LOWERED = lowered("def twice(x: [12]f32) = x |> mapGlb(0, x => x + x)")
 
 
 def skeleton(family, choices=(), **highs):
     body = PROGRAM.body.body
     parameters = tuple(Parameter(name, 1, high, f"size {name}") for name, high in highs.items())
-    return Skeleton(family, tuple(choices), PROGRAM, Derivation(body, (), body), parameters)
+    return Skeleton(family, tuple(choices), LOWERED, Derivation(body, (), body), parameters)
 
 
 def member(family, choices=(), clauses=(), **highs):

@@ -38,6 +38,7 @@ from liftpy.opencl.kernel import Module
 from liftpy.opencl.loaded import Loaded
 from liftpy.opencl.scalars import division_helpers
 from liftpy.opencl.session import Session
+from liftpy.primitives.dialects import LoweredProgram
 from liftpy.primitives.text import show
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.strategies.families import FAMILIES, Family, derived, shape_of
@@ -162,9 +163,8 @@ def lowered_plainly(program: Program) -> tuple[Compilation, str]:
     """The program by the plain strategy, and where its code is misjudged."""
     result = plain()(program.body.body)
     assert not isinstance(result, Failure), f"plain does not apply: {result}"
-    made = compile_program(
-        Program(program.name, Lambda(program.params, result.expr), program.constants)
-    )
+    body = Lambda(program.params, result.expr)
+    made = compile_program(LoweredProgram(program.name, body, program.constants))
     return made, misjudged(made.chain, {}, made)
 
 

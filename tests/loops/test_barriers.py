@@ -16,6 +16,7 @@ from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import workload
 from tests.constraints.faults import kernels
+from tests.lowered import lowered
 from tests.oclgrind import check_all_under_oclgrind
 from tests.opencl.waits import BARRIER, is_race, without_barriers
 from tests.spaces import derived
@@ -103,7 +104,7 @@ PROGRAMS = {
 
 def module_of(body: str) -> Module:
     """A kernel of a program over [24]f32."""
-    return compile_program(parse(f"def p(xs: [24]f32) = {body}")).module
+    return compile_program(lowered(f"def p(xs: [24]f32) = {body}")).module
 
 
 def stands_exactly(source: str) -> None:
@@ -148,7 +149,7 @@ def grown(seed: int) -> str:
     for _ in range(random.randint(1, 3)):
         value = read(f"{fill(value)} |> toLocal")
         if random.random() < 0.3:
-            value = f"zip({value}, {read(fill(value) + ' |> toLocal')}) |> map((x, y) => x - y)"
+            value = f"zip({value}, {read(fill(value) + ' |> toLocal')}) |> mapSeq((x, y) => x - y)"
     value = fill(value)
     if looped:
         value = f"tile |> split(6) |> mapSeq(part => {value}) |> join"

@@ -28,7 +28,7 @@ from liftpy.loops.tree import (
     rebuilt,
 )
 from liftpy.loops.writers import shared_stores, tells_apart
-from liftpy.primitives.text import parse
+from tests.lowered import lowered
 
 PADDED = """def p(xs: [13]f32) = xs |> pad(1, 1, 0) |> slide(3, 1)
   |> mapGlb(0, w => w |> reduceSeq(add, 0))"""
@@ -41,7 +41,7 @@ TEXTS = {"padded": PADDED, "groups": GROUPS, "reordered": SOLVED}
 
 def kernels(text: str) -> tuple[LoopKernel, ...]:
     """The kernels of a program, as they are printed."""
-    return compile_program(parse(text)).optimized
+    return compile_program(lowered(text)).optimized
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -190,6 +190,6 @@ def test_ids_and_counters_that_pass_31_bits_have_64() -> None:
     over_ids = "def p(xs: [2200000000]i8) = xs |> mapGlb(0, x => x + 1i8)"
     in_a_loop = "def p(xs: [2147483648]i8) = xs |> mapSeq(x => x + 1i8)"
     shorter = "def p(xs: [2147483647]i8) = xs |> mapSeq(x => x + 1i8)"
-    assert "const long gid0 = get_global_id(0);" in compile_program(parse(over_ids)).module.source
-    assert "for (long i0 = 0;" in compile_program(parse(in_a_loop)).module.source
-    assert "for (int i0 = 0;" in compile_program(parse(shorter)).module.source
+    assert "const long gid0 = get_global_id(0);" in compile_program(lowered(over_ids)).module.source
+    assert "for (long i0 = 0;" in compile_program(lowered(in_a_loop)).module.source
+    assert "for (int i0 = 0;" in compile_program(lowered(shorter)).module.source

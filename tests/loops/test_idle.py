@@ -17,8 +17,9 @@ from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.operations import DTYPES, OPERATIONS, convert
 from liftpy.views.access import AccessReader, Apply, Choice, Constant, Load, Memory, Term
-from tests.compile.test_programs import agree, lowered
+from tests.compile.test_programs import agree, run_lowered
 from tests.loops.test_unswitch import holds_at
+from tests.lowered import lowered
 
 NUMBERS = np.random.default_rng(5)
 
@@ -150,16 +151,16 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_are_right(runtime: Device, name: str) -> None:
-    got, arrays = lowered(PROGRAMS[name], runtime)
+    got, arrays = run_lowered(PROGRAMS[name], runtime)
     agree(got, np.asarray(evaluate(parse(PROGRAMS[name]), *arrays)), name)
 
 
 def test_a_loop_outside_is_not_run() -> None:
-    source = compile_program(parse(PROGRAMS["a sum of products"])).module.source
+    source = compile_program(lowered(PROGRAMS["a sum of products"])).module.source
     assert source.count("if (gid1 + i0 - 1 >= 0 && gid1 + i0 - 1 < 7)") == 1
     assert source.count("else") == 1  # where a block is not in the middle
 
 
 def test_unlike_zeros_are_added() -> None:
-    source = compile_program(parse(PROGRAMS["what stands outside is not 0"])).module.source
+    source = compile_program(lowered(PROGRAMS["what stands outside is not 0"])).module.source
     assert "? x" in source

@@ -15,10 +15,10 @@ from liftpy.loops.interpret import interpret
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.passes import after_each_pass
 from liftpy.loops.tree import Block, Cell, Const, Let, Name, Store
-from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from liftpy.views.access import Memory
 from tests.loops.interpreted import interpreted
+from tests.lowered import lowered
 
 PROGRAMS = {
     "a fold in registers": "xss |> mapGlb(0, row => row |> reduceSeq(add, 0))",
@@ -42,7 +42,7 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_is_right_before_and_after_each_pass(name: str) -> None:
-    program = parse(f"def p(xss: [5][16]f32) = {PROGRAMS[name]}")
+    program = lowered(f"def p(xss: [5][16]f32) = {PROGRAMS[name]}")
     xss = np.arange(80, dtype=np.float32).reshape(5, 16) % 13 - 4
     made = compile_program(program)
     wanted = evaluate(program, xss)
@@ -56,7 +56,7 @@ def test_a_program_is_right_before_and_after_each_pass(name: str) -> None:
 def kernel() -> LoopKernel:
     """Three work-items, each with an element."""
     text = "def p(xs: [3]f32) = xs |> mapGlb(0, x => x + 1)"
-    (code,) = compile_program(parse(text)).loops
+    (code,) = compile_program(lowered(text)).loops
     return code
 
 

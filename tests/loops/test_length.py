@@ -10,6 +10,7 @@ from liftpy.compile import compile_program
 from liftpy.errors import TypeRefused
 from liftpy.loops.scopes import MOST_STATEMENTS
 from liftpy.primitives.text import parse
+from tests.lowered import lowered
 
 MILLION = 10**6
 #: Programs that would be unrolled to too many statements, and what the refusal names.
@@ -46,7 +47,7 @@ TOO_LONG = {
 def test_what_gets_too_long_is_refused(name: str) -> None:
     body, wanted = TOO_LONG[name]
     with pytest.raises(TypeRefused) as refused:
-        compile_program(parse(f"def p({body}"))
+        compile_program(lowered(f"def p({body}"))
     assert re.search(wanted, str(refused.value)), refused.value
 
 

@@ -36,7 +36,8 @@ from liftpy.loops.unswitch import unswitched
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from liftpy.views.access import Memory
-from tests.compile.test_programs import agree, lowered
+from tests.compile.test_programs import agree, run_lowered
+from tests.lowered import lowered
 
 XS, XSS = "xs: [13]f32", "xss: [5][16]f32"
 FOLD = "w |> reduceSeq((a, x) => 2 * a + x, 1)"
@@ -83,7 +84,7 @@ PROGRAMS = {
 def test_a_kernel_with_versions_is_right(runtime: Device, name: str) -> None:
     params, body = PROGRAMS[name]
     text = f"def p({params}) = {body}"
-    got, arrays = lowered(text, runtime)
+    got, arrays = run_lowered(text, runtime)
     agree(got, np.asarray(evaluate(parse(text), *arrays)), text)
 
 
@@ -91,14 +92,14 @@ def test_a_guard_in_a_condition_is_known_too() -> None:
     text = """def p(xss: [5][16]f32) = xss |> mapWrg(0, row => row
       |> mapLcl(0, x => x + 1) |> toLocal |> pad(1, 1, 0) |> slide(3, 1)
       |> mapLcl(0, w => w |> reduceSeq((a, x) => select(x > 3, a + 1, a), 0)))"""
-    source = compile_program(parse(text)).module.source
+    source = compile_program(lowered(text)).module.source
     free, guarded = source.split("} else {")[:2]
     assert free.count("?") + 1 == guarded.count("?")
 
 
 def test_a_test_that_a_loop_does_not_change_stands_in_front_of_it() -> None:
     text = "def p(xs: [4][8]f32) = xs |> pad2d(1, 0, 0, 0, 9) |> mapGlb(0, mapSeq(x => x + 1))"
-    source = compile_program(parse(text)).module.source
+    source = compile_program(lowered(text)).module.source
     assert source.count("if (gid0 - 1 >= 0)") == 1
     assert source.count("?") == 1
 

@@ -34,8 +34,8 @@ from liftpy.loops.tree import (
     Store,
 )
 from liftpy.loops.verify import verify
-from liftpy.primitives.text import parse
 from liftpy.views.access import Memory
+from tests.lowered import lowered
 
 TEXT = """def rows(xss: [6][8]f32) = xss |> mapWrg(0, row =>
   row |> mapLcl(0, x => x * 2) |> toLocal |> reorder(i => 7 - i, i => 7 - i)
@@ -50,7 +50,7 @@ PRIVATE = Memory("acc", "private", F32, 2)
 
 def kernel() -> LoopKernel:
     """A kernel with local memory and a barrier, as it is lowered."""
-    (code,) = compile_program(parse(TEXT)).loops
+    (code,) = compile_program(lowered(TEXT)).loops
     return code
 
 

@@ -15,6 +15,7 @@ from liftpy.ir.expr import Expr, FunCall, Lambda, Program, Tuple
 from liftpy.ir.types import ArrayType, size_bytes
 from liftpy.ir.walk import at, top_down
 from liftpy.primitives import Map, Reduce, Slide
+from liftpy.primitives.dialects import LoweredProgram
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter, Skeleton, key_of
 from liftpy.rewrite.strategies.block import (
@@ -531,7 +532,8 @@ def derived(family: Family, program: Program, choices: Choices) -> Skeleton | Fa
     if isinstance(result, Failure):
         return result
     derivation = Derivation(program.body.body, result.steps, result.expr)
-    lowered = Program(program.name, Lambda(program.params, result.expr), program.constants)
+    function = Lambda(program.params, result.expr)
+    lowered = LoweredProgram(program.name, function, program.constants)
     given = {name for step in result.steps for _, size in step.sizes for name in size.names()}
     open_sizes = tuple(p for p in parameters if p.name in given)
     return Skeleton(family.name, choices, lowered, derivation, open_sizes)
