@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from liftpy.errors import DeviceRefused, UnknownName  # noqa: E402
 from liftpy.explore.process import Process  # noqa: E402
 from liftpy.opencl.devices import find_device  # noqa: E402
 from liftpy.opencl.session import BUILD_OPTIONS  # noqa: E402
-from tests import processes, shared  # noqa: E402
+from tests import plainly, processes, shared  # noqa: E402
 
 TESTS = Path(__file__).parent
 
@@ -49,12 +49,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Has the garbage collector leave alone what is there to stay: modules, tests, z3."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 50)
-    keep_freed_memory()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(20_000, 20, 50)
+        gc.enable()
+        keep_freed_memory()
 
 
 def keep_freed_memory() -> None:
@@ -81,15 +87,23 @@ def nothing_is_left_running() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def mostly_unoptimized() -> Iterator[None]:
-    """Most kernels are built without the driver's optimizer (tests/shared.py)."""
-    with shared.building_plainly():
+    """Most kernels are built without the driver's optimizer (tests/plainly.py)."""
+    with plainly.building_plainly():
         yield
 
 
 @pytest.fixture
 def as_users_build(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test whose kernels are all built as users build them."""
-    monkeypatch.setattr(shared, "PLAINLY", BUILD_OPTIONS)
+    monkeypatch.setattr(plainly, "PLAINLY", BUILD_OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def plain_workers() -> Iterator[None]:
+    """The workers of the module's campaigns build most kernels so too (tests/plainly.py)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules[Process.__module__], "START", plainly.__name__)
+        yield
 
 
 @pytest.fixture(scope="module")

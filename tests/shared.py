@@ -46,10 +46,11 @@ from liftpy.explore.space import Space
 from liftpy.ir.expr import Program
 from liftpy.opencl.driver import cl
 from liftpy.opencl.kernel import Binary, Module
-from liftpy.opencl.session import BUILD_OPTIONS, Session
+from liftpy.opencl.session import Session
 from liftpy.primitives.text import show
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES, Family, skeletons_of
+from tests import plainly
 
 MAKES: dict[str, Callable[..., Any]] = {
     COMPILING: lambda setup, _: Compiler(setup),
@@ -129,47 +130,13 @@ def _system(same: _Same, device: Device, memory_limit: int | None) -> Constraint
 
 # --- binaries -------------------------------------------------------------------------------------
 
-OPTIMIZED = 6
-"""Of so many sources one is built as users build it, the others without the driver's optimizer.
-
-What is tested is what liftpy writes, and a driver's optimizer takes most of the time of a build,
-which was half of the time of all tests. Campaigns in processes of their own, bundles and
-`make soak` build everything as users do.
-"""
-PLAINLY = (*BUILD_OPTIONS, "-cl-opt-disable")
-
-
-def options_of(source: str) -> tuple[str, ...]:
-    """How a source is built: the same in each run and in each process."""
-    chosen = hashlib.sha256(source.encode()).digest()[0] % OPTIMIZED == 0
-    return BUILD_OPTIONS if chosen else PLAINLY
-
-
-@contextmanager
-def building_plainly() -> Generator[None]:
-    """Has most sources built without the driver's optimizer, unless a session asks otherwise."""
-    build = Session._build
-
-    def plainly(session: Session, module: Module) -> Any:
-        asked = session.options
-        if asked == BUILD_OPTIONS:
-            session.options = options_of(module.source)
-        try:
-            return build(session, module)
-        finally:
-            session.options = asked
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Session, "_build", plainly)
-        yield
-
 
 def building_once(folder: Path) -> Callable[[Session, Module], Any]:
     """`Session._build` that has a driver build a source once; a refused one is refused anew."""
     build = Session._build
 
     def known(session: Session, module: Module) -> Any:
-        parts = (session.device.fingerprint, *session.options, *PLAINLY, module.source)
+        parts = (session.device.fingerprint, *session.options, *plainly.PLAINLY, module.source)
         file = folder / hashlib.sha256("\0".join(parts).encode()).hexdigest()
         with suppress(FileNotFoundError):
             program = session._taken(Binary(file.read_bytes(), 0.0, ""))

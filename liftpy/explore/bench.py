@@ -104,5 +104,6 @@ class Bench:
         return Doubtful(measured, found) if found.doubts else measured
 
 
-if __name__ == "__main__":
+def work() -> None:
+    """Serves in this process."""
     serve(lambda setup, tell: Bench(setup, tell).answer)

@@ -30,5 +30,6 @@ class Builder:
             return Refused(str(refusal))
 
 
-if __name__ == "__main__":
+def work() -> None:
+    """Serves in this process."""
     serve(lambda setup, tell: Builder(setup, tell).answer)

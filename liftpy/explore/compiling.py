@@ -69,5 +69,6 @@ class Compiler:
         return replace(doubtful.measured, error=error.largest, rms=error.rms)
 
 
-if __name__ == "__main__":
+def work() -> None:
+    """Serves in this process."""
     serve(lambda setup, _: Compiler(setup).answer)

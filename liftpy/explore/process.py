@@ -54,6 +54,9 @@ TRACEBACK = "Traceback (most recent call last):"
 
 NEVER = Deadline()
 
+START = "liftpy.explore.starting"
+"""The module that starts the code of a worker."""
+
 
 class Worker:
     """A worker that is started when first needed, and again after each loss.
@@ -76,7 +79,7 @@ class Worker:
     ) -> None:
         self.does = does
         self.setup = setup
-        self.command = command or (sys.executable, "-m", module)
+        self.command = command or (sys.executable, "-m", START, module)
         self.ceiling = ceiling
         self.deadline = deadline
         self.started = 0

@@ -1,6 +1,6 @@
 """The worker's end of a worker process (liftpy/explore/process.py).
 
-    python -m MODULE FD        FD: a socket to the process that started it
+    python -m liftpy.explore.starting MODULE FD      FD: a socket to the process that started it
 
 The worker is told a `Setup` first and says that it is `Ready`; then it answers requests, one after
 another. It leaves when its starter does, even from within a hanging kernel.
@@ -28,7 +28,7 @@ def serve(make: Callable[[Setup, Tell], Callable[[Request], Answer]]) -> None:
 
     What is made may tell its starter of the stages of an answer.
     """
-    connection = Connection(int(sys.argv[1]))
+    connection = Connection(int(sys.argv[-1]))
     note = first_to_go()
     inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(connection, inbox), daemon=True).start()

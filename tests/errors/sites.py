@@ -25,12 +25,34 @@ REFUSALS = {
 MAKERS = {"refusal", "refuse", "unknown"}
 
 
+BUILTIN = {
+    name
+    for name, value in vars(builtins).items()
+    if isinstance(value, type) and issubclass(value, BaseException)
+}
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    """Each file of liftpy, parsed: not before it is asked for, which most workers do not."""
+    return {
+        path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted(PACKAGE.rglob("*.py"))
+    }
+
+
+@cache
+def others() -> set[str]:
+    """What other statements raise: also the usage errors of typer."""
+    return BUILTIN | own_exceptions() | {"BadParameter", "Exit"}
+
+
 def own_exceptions() -> set[str]:
     """The exceptions of liftpy that are no `LiftError`: defects, and what is caught inside."""
     classes = [
         node
-        for path in PACKAGE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for tree in trees().values()
+        for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef) and node.name not in REFUSALS
     ]
     found: set[str] = set()
@@ -43,15 +65,6 @@ def own_exceptions() -> set[str]:
     }:
         found |= more
     return found
-
-
-BUILTIN = {
-    name
-    for name, value in vars(builtins).items()
-    if isinstance(value, type) and issubclass(value, BaseException)
-}
-#: What other statements raise: also the usage errors of typer.
-OTHERS = BUILTIN | own_exceptions() | {"BadParameter", "Exit"}
 
 
 @dataclass(frozen=True)
@@ -80,7 +93,7 @@ def called(node: ast.AST) -> set[str]:
 def makes_an_error(node: ast.AST) -> bool:
     """Whether a statement makes an error for the user."""
     if isinstance(node, ast.Raise) and node.exc is not None:
-        return bool(called(node.exc) - OTHERS) and not called(node.exc) & OTHERS
+        return bool(called(node.exc) - others()) and not called(node.exc) & others()
     if isinstance(node, ast.Return) and isinstance(node.value, ast.Call):
         function = node.value.func
         name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
@@ -111,9 +124,8 @@ def own_statements(function: ast.AST) -> Iterator[ast.AST]:
 def sites() -> list[Site]:
     """Every place in liftpy's source that makes an error for the user."""
     found: list[Site] = []
-    for path in sorted(PACKAGE.rglob("*.py")):
-        file = path.relative_to(PACKAGE).as_posix()
-        for name, node in functions(ast.parse(path.read_text(encoding="utf-8"))):
+    for file, tree in trees().items():
+        for name, node in functions(tree):
             made = sorted(filter(makes_an_error, own_statements(node)), key=lambda n: n.lineno)
             found += [
                 Site(file, name, number, n.lineno, n.end_lineno) for number, n in enumerate(made, 1)

@@ -51,7 +51,7 @@ def outcome(tmp_path_factory, in_one_process):
         with traced(), pytest.MonkeyPatch.context() as patch:
             patch.chdir(folder)
             patch.setattr("sys.excepthook", print)
-            patch.setattr("tests.shared.PLAINLY", BUILD_OPTIONS)  # messages tell the options
+            patch.setattr("tests.plainly.PLAINLY", BUILD_OPTIONS)  # messages tell the options
             try:
                 CASES[name](folder)
             except LiftError as error:

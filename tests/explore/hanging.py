@@ -10,5 +10,5 @@ def forever(_request):
         time.sleep(1)
 
 
-if __name__ == "__main__":
+def work():
     serve(lambda _setup, _tell: forever)

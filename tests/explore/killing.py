@@ -25,12 +25,18 @@ from tests.processes import runs, until
 ROOT = Path(__file__).parents[2]
 TINY = convolution(Convolution(3, 6, 7, 4, (3, 3), padding=(1, 1, 1, 1)), "tiny")
 VICTIMS = ("campaign", "workers", "both")
+COMMAND = """
+from liftpy.cli import main
+from liftpy.explore import process
+process.START = "tests.plainly"
+main()
+"""
 LIMIT = 300
 
 
 @dataclass(frozen=True)
 class Command:
-    """`liftpy explore` of the tiny convolution in a folder."""
+    """`liftpy explore` of the tiny convolution in a folder; its workers build plainly."""
 
     folder: Path
     samples: int
@@ -41,7 +47,7 @@ class Command:
         """The command's process, in a session of its own; what it says goes to a file."""
         program = self.folder / "tiny.lift"
         program.write_text(program_text(TINY))
-        line = [sys.executable, "-m", "liftpy", "explore", program, "--db", db]
+        line = [sys.executable, "-c", COMMAND, "explore", program, "--db", db]
         line += ["--samples", self.samples, "--search", self.search, "--device", self.device]
         line += ["--family", "plain", "--family", "direct"]
         with (self.folder / "said.txt").open("ab") as said:

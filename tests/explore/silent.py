@@ -2,6 +2,7 @@
 
 import time
 
-if __name__ == "__main__":
+
+def work():
     while True:
         time.sleep(1)

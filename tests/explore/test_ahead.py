@@ -13,6 +13,7 @@ from unittest import mock
 import psutil
 import pytest
 
+from liftpy.explore import process
 from liftpy.explore.campaign import Campaign
 from liftpy.explore.candidate import program_text
 from liftpy.explore.exploring import explore, space_of
@@ -26,11 +27,14 @@ from liftpy.explore.process import Worker
 from liftpy.explore.reading import Reader
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Binary
+from tests import plainly
 from tests.explore.killing import ROOT, TINY, Command, content, finished, kill_after
 from tests.explore.misbehaving import command
 from tests.explore.pace import limits
 from tests.explore.spaces import places
 from tests.explore.test_bench import ALL, GIVEN, twice
+
+pytestmark = pytest.mark.usefixtures("derived_once", "plain_workers")
 
 INTEL = pytest.mark.parametrize("runtime", ["intel"], indirect=True)
 OPTIONS = {"families": ["plain", "direct"], "search": "random", "again": False}
@@ -231,4 +235,5 @@ def test_a_bench_takes_what_a_builder_built_and_else_builds_itself(workers):
 
 
 if __name__ == "__main__":
+    process.START = plainly.__name__
     explore(TINY, int(sys.argv[1]), 0, sys.argv[2], as_gpu(find_device("intel")), **OPTIONS)

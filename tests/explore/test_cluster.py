@@ -37,6 +37,8 @@ from tests.conftest import absent
 from tests.explore.clusters import cluster
 from tests.processes import SECONDS, started, until
 
+pytestmark = pytest.mark.usefixtures("derived_once", "plain_workers")
+
 PROGRAM = convolution(Convolution(3, 6, 7, 4, (3, 3), padding=(1, 1, 1, 1)), "tiny")
 ROOT = Path(__file__).parents[2]
 
@@ -86,7 +88,7 @@ def scheduler(tmp_path_factory):
 
 
 def worker(
-    scheduler, folder, device, name=None, resource="DEVICE=1", module="liftpy.explore.board"
+    scheduler, folder, device, name=None, resource="DEVICE=1", module="tests.explore.plain_board"
 ):
     """A worker that has a device, with its log beside the database."""
     preload = ("--preload", module, "--device", device)

@@ -14,6 +14,8 @@ from liftpy.explore.candidate import program_text
 from liftpy.explore.reading import Reader
 from liftpy.workloads import Convolution, convolution
 
+pytestmark = pytest.mark.usefixtures("in_one_process")
+
 SHIFT = lp.parse("def shift(xs: [5]f32, by: f32) = xs |> map(x => x - by)")
 XS = np.arange(5, dtype=np.float32)
 

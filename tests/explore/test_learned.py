@@ -27,6 +27,8 @@ from liftpy.opencl.session import Session
 from tests.cli.said import PROGRAM
 from tests.explore.test_campaign import TEXT, drawn
 
+pytestmark = pytest.mark.usefixtures("in_one_process")
+
 ROOM = 6  # work-items that the driver of these tests allows where many bytes are held
 HELD = 8
 

@@ -23,6 +23,8 @@ from liftpy.explore.reading import Reader
 from liftpy.explore.run import Run
 from liftpy.rewrite.strategy import attempt, rule
 
+pytestmark = pytest.mark.usefixtures("plain_workers")
+
 TWICE = lp.parse("def twice(xs: [12]f32) = xs |> map(x => x + x)")
 ENDLESS = lp.parse(
     "def endless(xs: [8]f32) ="

@@ -11,6 +11,8 @@ from liftpy.explore.exploring import identity_of, space_of
 from liftpy.explore.plainest import begun_with, burden, plainest
 from liftpy.explore.store import Store
 
+pytestmark = pytest.mark.usefixtures("in_one_process")
+
 ROWS = lp.parse("def rows(xs: [6][8]f32) = xs |> map(row => row |> map(x => x + x))")
 
 

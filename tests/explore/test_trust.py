@@ -41,6 +41,8 @@ DOES = {
     7: ("fills", "out_of_memory", "its process held"),
 }
 
+pytestmark = pytest.mark.usefixtures("derived_once", "plain_workers")
+
 INTEL = pytest.mark.parametrize("runtime", ["intel"], indirect=True)
 BOTH = pytest.mark.parametrize(
     "runtime", ["intel", pytest.param("pocl", marks=pytest.mark.slow)], indirect=True

@@ -49,7 +49,7 @@ from tests.draws import unproved
 from tests.fuzz.generator import MAKERS, inputs
 from tests.fuzz.shrink import shrink
 from tests.loops.interpreted import interpreted
-from tests.shared import PLAINLY, building_plainly
+from tests.plainly import PLAINLY, building_plainly
 from tests.thinned import is_first
 
 BATCH = 64  # programs that are built together
@@ -432,7 +432,7 @@ def survey(
     """Outcomes and failures of a range of seeds, judged in a process that a driver may kill.
 
     A range whose process dies is halved; a seed that kills it alone is counted as `killed`. With
-    `plainly` most kernels are built without the driver's optimizer (tests/shared.py).
+    `plainly` most kernels are built without the driver's optimizer (tests/plainly.py).
     """
     options = ["--start", str(start), "--count", str(count), "--device", device]
     options += ["--kind", kind, "--json", *(["--plainly"] if plainly else [])]
