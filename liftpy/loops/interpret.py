@@ -47,7 +47,7 @@ from liftpy.semantics.operations import DTYPES, OPERATIONS, convert
 from liftpy.views.access import Memory
 
 Array: TypeAlias = NDArray[Any]
-NOBODY, GIVEN = -1, -2
+NOBODY, GIVEN = -2, -1  # less than each work-item
 
 
 def interpret(code: LoopKernel, given: Mapping[str, Array]) -> dict[str, Array]:
@@ -110,6 +110,8 @@ class Machine:
         groups = [g // s for g, s in zip(code.global_size, code.local_size, strict=True)]
         group = tuple(self.at[f"wid{dim}"] for dim in (2, 1, 0))
         self.group = np.asarray(np.ravel_multi_index(group, (groups[2], groups[1], groups[0])))
+        owners = {"private": self.item, "local": self.group, "global": np.zeros_like(self.item)}
+        self.owners = {space: owner[:, None] for space, owner in owners.items()}
         for memory in code.buffers:
             if memory.name in self.given:
                 values = np.array(self.given[memory.name], DTYPES[memory.scalar.name])
@@ -163,7 +165,8 @@ class Machine:
 
     def index(self, index: Nat) -> Array:
         """An index, of each work-item."""
-        return np.broadcast_to(index.evaluate(self.at), (self.count,))
+        found: Any = index.evaluate(self.at)
+        return found if isinstance(found, np.ndarray) else np.full(self.count, found)
 
     # --- memory ---
 
@@ -179,25 +182,29 @@ class Machine:
     def place(self, cell: Cell, who: Array) -> tuple[Array, Array]:
         """The owner's number and the addresses of a cell's lanes, of each work-item."""
         memory = cell.memory
-        none = np.zeros(self.count, np.int64)
-        owner = {"private": self.item, "local": self.group, "global": none}[memory.space]
+        owner = self.owners[memory.space]
         places = self.index(cell.index)[:, None] + np.arange(cell.width)
+        if places.min() >= 0 and places.max() < memory.length:
+            return owner, places
         outside = who & ((places < 0) | (places >= memory.length)).any(axis=1)
         if outside.any():
             message = (
                 f"{memory.name}[{places[outside].flat[0]}], which has {memory.length} elements"
             )
             raise InternalError(f"kernel {self.code.name} accesses {message}")
-        return owner[:, None], places.clip(0, memory.length - 1)
+        return owner, places.clip(0, memory.length - 1)  # who waits is anywhere
 
     def load(self, cell: Cell, who: Array) -> Array:
         """What is in memory."""
         owner, places = self.place(cell, who)
         cells = self.memory(cell.memory)
-        unwritten = who & (cells.writers[owner, places] == NOBODY).any(axis=1)
-        if unwritten.any():
-            message = f"{cell.memory.name}[{places[unwritten].flat[0]}], which nobody has written"
-            raise InternalError(f"kernel {self.code.name} reads {message}")
+        writers = cells.writers[owner, places]
+        if writers.min() == NOBODY:
+            unwritten = who & (writers == NOBODY).any(axis=1)
+            if unwritten.any():
+                place = places[unwritten].flat[0]
+                message = f"{cell.memory.name}[{place}], which nobody has written"
+                raise InternalError(f"kernel {self.code.name} reads {message}")
         values: Array = cells.values[owner, places]
         return values[:, 0] if cell.width == 1 else values
 
@@ -206,16 +213,15 @@ class Machine:
         owner, places = self.place(cell, who)
         cells = self.memory(cell.memory)
         lanes = value[:, None] if cell.width == 1 else value
-        owners = np.broadcast_to(owner, places.shape)[who]
-        item = np.broadcast_to(self.item[:, None], places.shape)[who]
-        before = cells.writers[owners, places[who]]
-        cells.values[owners, places[who]] = np.broadcast_to(lanes, places.shape)[who]
-        cells.writers[owners, places[who]] = item
+        owners, there, item = owner[who], places[who], self.item[who, None]
+        before = cells.writers[owners, there]
+        cells.values[owners, there] = np.broadcast_to(lanes, places.shape)[who]
+        cells.writers[owners, there] = item
         if cell.memory.space == "global":
             others = (before != NOBODY) & (before != item)
-            others |= cells.writers[owners, places[who]] != item  # another one at the same time
+            others |= cells.writers[owners, there] != item  # another one at the same time
             if others.any():
-                message = f"store to {cell.memory.name}[{places[who][others][0]}]"
+                message = f"store to {cell.memory.name}[{there[others][0]}]"
                 raise InternalError(f"two work-items of kernel {self.code.name} {message}")
 
     # --- values ---
