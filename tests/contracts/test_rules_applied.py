@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from liftpy.constraints.system import Source
 from liftpy.ir.expr import Expr, FunCall, FunVar, Lambda, Literal, Param, Primitive, Tuple, operate
 from liftpy.ir.nat import nat, var
 from liftpy.ir.types import F32, I32, ArrayType, TupleType, Type, TypeVar, VectorType
@@ -21,11 +22,10 @@ from liftpy.primitives.lang import add, map, reduce
 from liftpy.rewrite.match import Bindings, instantiate, match
 from liftpy.rewrite.rule import INDEX, ValueVar
 from liftpy.rewrite.rules import RULES
+from liftpy.rewrite.skeleton import Parameter
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.free import assignments
 from liftpy.semantics.refute import (
-    count,
-    hold,
     hypotheses,
     lengths,
     permutes,
@@ -134,18 +134,9 @@ def summary(x: Expr) -> Expr:
 def allowed_sizes(name):
     """Sizes that satisfy the rule's conditions, large and prime ones first."""
     rule, _ = with_permutations(RULES[name])
-    needed = [*hypotheses(rule), *(c for _, c in requirements(rule.right))]
-
-    def small(at):
-        try:
-            return 0 < count(rule.left.type, at) <= 1500 and all(
-                0 < count(p.type, at) <= 700 for p in rule.left.free
-            )
-        except ZeroDivisionError:  # then a condition does not hold either
-            return False
-
-    tried = assignments(variables(rule), limit=20000)
-    allowed = [at for at in tried if small(at) and hold(needed, at)]
+    known = variables(rule)
+    holds = condition_of(rule, [v.name for v in known])
+    allowed = [at for at in assignments(known, limit=20000) if holds(at)]
     measured = lengths(rule)
 
     def rank(at):
@@ -154,6 +145,28 @@ def allowed_sizes(name):
         return -proper, not long, -sum(value in PRIMES for value in at.values())
 
     return sorted(allowed, key=rank)[:40]
+
+
+def condition_of(rule, names):
+    """Whether sizes satisfy a rule's conditions and make small arrays, as a compiled function."""
+    source = Source(tuple(Parameter(name, 0, 0, "") for name in names))
+
+    def small(t, most):
+        elements = " * ".join(["1", *(source.number(length) for length in t.lengths())])
+        return f"0 < {elements} <= {most}"
+
+    asked = dict.fromkeys([*hypotheses(rule), *(c for _, c in requirements(rule.right))])
+    parts = [small(rule.left.type, 1500), *(small(p.type, 700) for p in rule.left.free)]
+    parts += [source.condition(constraint) for constraint in asked]
+    keeps = source.function(names, " and ".join(parts))
+
+    def holds(at):
+        try:
+            return keeps(*(at[name] for name in names))
+        except ZeroDivisionError:  # a length that is divided by 0: a condition forbids it
+            return False
+
+    return holds
 
 
 def type_variables(rule, *, scalar=False):
