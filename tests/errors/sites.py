@@ -133,6 +133,13 @@ def sites() -> list[Site]:
     return found
 
 
+@cache
+def file_of(name: str) -> str | None:
+    """The file of liftpy that a path names; None for others."""
+    path = Path(name)
+    return path.relative_to(PACKAGE).as_posix() if path.is_relative_to(PACKAGE) else None
+
+
 @contextmanager
 def traced():
     """Every error that is made in here remembers the lines under way, as `lines_of` reads them."""
@@ -142,9 +149,8 @@ def traced():
         error = Exception.__new__(cls, *args, **kwargs)
         frame, lines = sys._getframe(1), set()
         while frame is not None:
-            path = Path(frame.f_code.co_filename)
-            if path.is_relative_to(PACKAGE):
-                lines.add((path.relative_to(PACKAGE).as_posix(), frame.f_lineno))
+            if (file := file_of(frame.f_code.co_filename)) is not None:
+                lines.add((file, frame.f_lineno))
             frame = frame.f_back
         error.made_at = lines
         error.made_by = f"{sys._getframe(1).f_code.co_filename}:{sys._getframe(1).f_lineno}"
