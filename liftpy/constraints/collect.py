@@ -61,7 +61,7 @@ CODE_LIMIT = 8192
 """Statements that the code of a kernel may have, all together (`liftpy.constraints.length`).
 
 Twice what the largest blocks within `UNROLL_LIMIT` take that are of any use. The emitter stops
-beyond (`liftpy.loops.scopes`), which no valid point can reach.
+beyond (`liftpy.loops.nest`), which no valid point can reach.
 """
 
 
@@ -200,7 +200,7 @@ def statements(expr: Expr, *, ends_step: bool = False) -> Nat:
     statement for each value. A vector is one value; so are the scalars that a step computes in
     vectors. `mapSeqUnroll` repeats its function. A scan, or an iteration, begins and updates its
     accumulator; a window is loaded, and what it shares with the next one is moved. (A step that
-    overwrites what it still reads is known when it is emitted: it takes up to twice as much. Each
+    overwrites what it still reads is known when it is unrolled: it takes up to twice as much. Each
     loop counts once, though the emitter may make up to three versions of it, `loops/unswitch.py`.)
     """
     if not isinstance(expr, FunCall):

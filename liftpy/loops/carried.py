@@ -1,18 +1,20 @@
-"""Loops that carry values from step to step in registers: scans, iterations, rotating windows.
+"""Loops that carry values from step to step in registers: folds, scans, iterations, windows.
 
-See Note [Accumulators in place] in `liftpy.loops.emit` for the accumulators.
+A fold in private memory has its accumulator there. A step stores the new value, and reads the old
+one as a snapshot (`liftpy.loops.in_place`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from liftpy.errors import InternalError
 from liftpy.ir.expr import Expr
-from liftpy.ir.nat import ZERO, Nat, nat, var
+from liftpy.ir.nat import ZERO, Nat, var
 from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
+from liftpy.loops.nest import Snapshot
 from liftpy.primitives import IterateSeq, ScanSeq, Slide, SlideSeq
 from liftpy.primitives.map import array_of
 from liftpy.views.access import Choice, Constant, Load, Memory, memory_view
@@ -20,22 +22,8 @@ from liftpy.views.access import Choice, Constant, Load, Memory, memory_view
 if TYPE_CHECKING:
     from liftpy.loops.emit import Emitter, Env
 
-#: Code that leaves step `k`'s accumulator, of which the value before is known, in a place.
-Step: TypeAlias = Callable[[Nat, Value, Value], None]
-
-
-class HazardError(Exception):
-    """An accumulator in place is read too late; it never leaves `accumulate`."""
-
-    def __init__(self, memory: Memory) -> None:
-        super().__init__(memory.name)
-        self.memory = memory
-
-
-class After(Protocol):
-    """Code at the end of step `k` that may read the new accumulator."""
-
-    def __call__(self, k: Nat, held: Value) -> None: ...
+#: Code that leaves step `k`'s accumulator in its place, given what it was before.
+Step: TypeAlias = Callable[[Nat, Value], None]
 
 
 class Vector(Pull):
@@ -92,43 +80,27 @@ def is_private(dest: Value) -> bool:
 
 
 def accumulate(
-    emitter: Emitter,
-    dest: Value,
-    t: Type,
-    length: int,
-    step: Step,
-    *,
-    unroll: bool = False,
-    after: After | None = None,
+    emitter: Emitter, dest: Value, length: int, step: Step, *, unroll: bool = False
 ) -> None:
-    """The loop of a fold in private memory `dest`, which holds the initial value.
+    """The loop of a fold in private memory `dest`, which holds the initial value."""
+    number = emitter.fresh_snapshot()
 
-    A step works in place; if it reads too late what it has overwritten, it is emitted again with a
-    place of its own for its result.
-    """
+    def body(k: Nat) -> None:
+        emitter.put(Snapshot(number, tuple(memories_of(dest))))
+        step(k, as_of(dest, number))
 
-    def fold(place: Callable[[Nat, Value], None]) -> None:
-        def body(k: Nat, held: Value) -> None:
-            place(k, held)
-            if after is not None:
-                with emitter.settled(dest):
-                    after(k, held)
+    emitter.sequential(length, body, unroll=unroll)
 
-        emitter.fold(dest, length, body, unroll=unroll)
 
-    def apart(k: Nat, held: Value) -> None:
-        value = memory_view(emitter.fresh("next"), t, emitter.new_private)
-        step(k, held, value)
-        emitter.copy(vectors(t, value), dest)
-
-    marks = emitter.mark()
-    try:
-        fold(lambda k, held: step(k, held, dest))
-    except HazardError as hazard:
-        if hazard.memory not in memories_of(dest):
-            raise
-        emitter.back(marks)
-        fold(apart)
+def as_of(value: Value, snapshot: int) -> Value:
+    """What a snapshot has of a value in memory."""
+    match value:
+        case Pull():
+            return type(value)(value.length, lambda i: as_of(value[i], snapshot))
+        case tuple():
+            return tuple(as_of(part, snapshot) for part in value)
+        case _:
+            return Load(value.memory, value.index, snapshot)
 
 
 def scan(emitter: Emitter, fun: ScanSeq, init: Expr, xs: Expr, env: Env, dest: Pull) -> None:
@@ -136,16 +108,13 @@ def scan(emitter: Emitter, fun: ScanSeq, init: Expr, xs: Expr, env: Env, dest: P
     held = memory_view(emitter.fresh("acc"), init.type, emitter.new_private)
     emitter.generate(init, env, held)
     source = emitter.view(xs, env)
-    accumulate(
-        emitter,
-        held,
-        init.type,
-        int(source.length),
-        lambda k, old, place: emitter.generate(
-            fun.f.body, {**env, **emitter.computed(fun.f, old, source[k])}, place
-        ),
-        after=lambda k, held: emitter.copy(vectors(init.type, held), dest[k]),
-    )
+
+    def step(k: Nat, old: Value) -> None:
+        env_of = {**env, **emitter.computed(fun.f, old, source[k])}
+        emitter.generate(fun.f.body, env_of, held)
+        emitter.copy(vectors(init.type, held), dest[k])
+
+    accumulate(emitter, held, int(source.length), step)
 
 
 def iterate(emitter: Emitter, fun: IterateSeq, x: Expr, env: Env, dest: Value) -> None:
@@ -158,9 +127,8 @@ def iterate(emitter: Emitter, fun: IterateSeq, x: Expr, env: Env, dest: Value) -
     accumulate(
         emitter,
         value,
-        x.type,
         int(fun.times),
-        lambda _, old, place: emitter.generate(fun.f.body, {**env, param: old}, place),
+        lambda _, old: emitter.generate(fun.f.body, {**env, param: old}, value),
     )
     if value is not dest:
         emitter.copy(vectors(x.type, value), dest)
@@ -174,21 +142,25 @@ def slide(emitter: Emitter, fun: SlideSeq, xs: Expr, env: Env, dest: Pull) -> No
     windows = Slide(fun.size, fun.step).meaning(emitter.read, emitter.view(xs, env))
     element = array_of(fun.name, xs.type).element
     size, shared = int(fun.size), int(fun.size) - int(fun.step)
-    emitter.check_steps(size)
     held = memory_view(emitter.fresh("p"), ArrayType(element, fun.size), emitter.new_private)
 
-    def load(i: Nat, j: int) -> None:
-        emitter.copy(vectors(element, windows[i][nat(j)]), held[nat(j)])
+    def load(i: Nat, first: int, last: int) -> None:
+        emitter.sequential(
+            last - first,
+            lambda j: emitter.copy(vectors(element, windows[i][first + j]), held[first + j]),
+            unroll=True,
+        )
 
     (param,) = fun.f.params
 
     def body(i: Nat) -> None:
-        for j in range(shared, size):
-            load(i, j)
+        load(i, shared, size)
         emitter.generate(fun.f.body, {**env, param: held}, dest[i])
-        for j in range(shared):
-            emitter.copy(vectors(element, held[nat(j + size - shared)]), held[nat(j)])
+        emitter.sequential(
+            shared,
+            lambda j: emitter.copy(vectors(element, held[j + size - shared]), held[j]),
+            unroll=True,
+        )
 
-    for j in range(shared):
-        load(ZERO, j)
+    load(ZERO, 0, shared)
     emitter.sequential(int(windows.length), body)

@@ -1,25 +1,15 @@
-"""From a kernel of a lowered program to its loop tree.
+"""From a kernel of a lowered program to its loop nest.
 
 The expression is walked with a destination. Loops come from the lowered maps and reductions,
 indices from views: what is read is the meaning of the argument applied to memory, what is written
-the inverse of the layouts at the end applied to the destination.
-
-Private memory has no addresses, so a loop whose variable would index it is unrolled. That is found
-while emitting: the access raises `UnrollError`, the loop of that variable is emitted again,
-unrolled.
-
-Note [Accumulators in place]. A reduction whose destination is private works in it. While its step
-runs, the accumulator has a name (an `alias`) of its own: reading the memory under an older name, or
-reading an element that this step has already overwritten, would see a new value for an old one.
-Such a read raises `HazardError`, and the reduction is emitted again with the step's result in
-memory of its own.
+the inverse of the layouts at the end applied to the destination. Each loop is read once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from liftpy.errors import InternalError
 from liftpy.ir.expr import (
@@ -33,9 +23,9 @@ from liftpy.ir.nat import ZERO, Nat, var
 from liftpy.ir.pull import Pull, Value
 from liftpy.ir.types import Type
 from liftpy.loops import carried
-from liftpy.loops.carried import Vector, anywhere, memories_of, vectors
-from liftpy.loops.reading import UnrollError
-from liftpy.loops.tree import For
+from liftpy.loops.carried import Vector, vectors
+from liftpy.loops.nest import Assign, Loop, Restore
+from liftpy.loops.tree import Barrier
 from liftpy.loops.viewing import Env, Viewing
 from liftpy.primitives import (
     LAYOUTS,
@@ -70,6 +60,8 @@ from liftpy.views.access import (
 @dataclass
 class Emitter(Viewing):
     """The state of one kernel's emission."""
+
+    snapshots: int = field(init=False, default=0)
 
     def generate(self, expr: Expr, env: Env, dest: Value) -> None:
         """Code that leaves the value of `expr` in `dest`."""
@@ -111,8 +103,23 @@ class Emitter(Viewing):
                     self.generate(arg, env, place)
             case _:
                 value = self.view(expr, env)
-                if not self.stands_there(value, dest):
+                if not self.keeps(value, dest):
                     self.copy(vectors(expr.type, value), dest)
+
+    def keeps(self, value: Value, dest: Value) -> bool:
+        """Whether a value is what its memory holds, or held; then it need not be copied."""
+        if isinstance(value, tuple) and isinstance(dest, tuple):
+            return all(self.keeps(v, d) for v, d in zip(value, dest, strict=True))
+        if not (is_known(value) and is_known(dest)):
+            return False
+        source, target = carried.anywhere(value), carried.anywhere(dest)
+        if not (isinstance(source, Load) and isinstance(target, Load)):
+            return False
+        if (source.memory, source.index) != (target.memory, target.index):
+            return False
+        if source.snapshot:
+            self.put(Restore(source.snapshot, source.memory))
+        return True
 
     def inner(self, p: Primitive, args: tuple[Expr, ...], dest: Value) -> tuple[Value, ...] | None:
         """Where the arguments of a layout at the end go; None if they have to be read instead."""
@@ -137,28 +144,27 @@ class Emitter(Viewing):
                 for k, part in enumerate(dest):
                     self.copy(value[k], part)
             case Load() | Choice() | Constant():
-                self.store(dest, value)
+                self.put(Assign(dest, value))
             case _:
                 message = f"no destination in {type(dest).__name__}"
                 raise InternalError(message)
 
-    def stands_there(self, value: Value, dest: Value) -> bool:
-        """Whether a value is the memory that it is to be copied to, under its name of now."""
-        if isinstance(value, tuple) and isinstance(dest, tuple):
-            return all(map(self.stands_there, value, dest))
-        if not (is_known(value) and is_known(dest)):
-            return False
-        source, target = anywhere(value), anywhere(dest)
-        if not (isinstance(source, Load) and isinstance(target, Load)):
-            return False
-        if source.memory == target.memory:
-            self.only_now("what is live")
-        return (
-            source.memory == target.memory
-            and source.index == target.index
-            and source.alias == self.live.get(source.memory, 0)
-            and not (source.alias and self.stored.get((source.alias, source.memory)))
-        )
+    def store_vector(self, value: Vector, dest: Pull) -> None:
+        """All lanes of a vector at once."""
+        width = int(dest.length)
+        if width == 1:
+            self.put(Assign(dest[ZERO], value[ZERO]))
+            return
+        lane = f"store{width}"
+        index = var(lane, 0, width - 1)
+        self.put(Assign(dest[index], value[index], lane, width, self.streams))
+
+    @contextmanager
+    def streaming(self, *, streams: bool) -> Generator[None]:
+        """Whether stores in between are streamed; they are where those around are."""
+        before, self.streams = self.streams, self.streams or streams
+        yield
+        self.streams = before
 
     def loop(
         self,
@@ -168,7 +174,7 @@ class Emitter(Viewing):
         *,
         unroll: bool,
     ) -> None:
-        """A map's loop: over ids where it is parallel, unrolled if private memory asks for it."""
+        """A map's loop: over ids where it is parallel."""
         match fun:
             case MapGlb():
                 self.parallel(f"gid{fun.dim}", self.global_size[fun.dim], length, body)
@@ -179,10 +185,8 @@ class Emitter(Viewing):
                 size = self.local_size[fun.dim]
                 even = length % size == 0
                 self.uneven += not even
-                try:
-                    self.parallel(f"lid{fun.dim}", size, length, body)
-                finally:
-                    self.uneven -= not even
+                self.parallel(f"lid{fun.dim}", size, length, body)
+                self.uneven -= not even
             case _:
                 self.sequential(length, body, unroll=unroll or isinstance(fun, MapSeqUnroll))
 
@@ -191,33 +195,35 @@ class Emitter(Viewing):
         self.ids.add(name)
         if launched == length:
             body(var(name, 0, length - 1) if length > 1 else ZERO)
-            return
-        counter = self.fresh("i")
-        self.open(counter)
-        body(var(counter, 0, length - 1))
-        self.put(For(counter, name, length, launched, self.end()))
+        else:
+            self.read_once(self.fresh("i"), name, length, launched, body)
 
     def sequential(self, length: int, body: Callable[[Nat], None], *, unroll: bool = False) -> None:
         """A loop of one work-item."""
         if length == 1:
             body(ZERO)
-            return
-        if not unroll and self.step is None:
-            marks = self.mark()
-            counter = self.fresh("i")
-            self.open(counter)
-            try:
-                body(var(counter, 0, length - 1))
-            except UnrollError as error:
-                self.back(marks)
-                if counter not in error.names:
-                    raise
-            else:
-                inner = self.end()
-                if inner.statements:
-                    self.put(For(counter, 0, length, 1, inner))
-                return
-        self.unrolled(length, body, where_needed=not unroll)
+        else:
+            counter = self.fresh("u" if unroll else "i")
+            self.read_once(counter, 0, length, 1, body, asked=unroll)
+
+    def read_once(
+        self,
+        counter: str,
+        first: str | int,
+        length: int,
+        step: int,
+        body: Callable[[Nat], None],
+        *,
+        asked: bool = False,
+    ) -> None:
+        """A loop; one that fills local memory waits for its readers."""
+        self.blocks.append([])
+        body(var(counter, 0, length - 1))
+        made = self.blocks.pop()
+        if any(isinstance(s, Barrier) for s in made):
+            made.append(Barrier())
+        if made:
+            self.put(Loop(counter, first, length, step, tuple(made), asked))
 
     def reduce(
         self, fun: ReduceSeq | ReduceSeqUnroll, init: Expr, xs: Expr, t: Type, env: Env, dest: Value
@@ -233,54 +239,17 @@ class Emitter(Viewing):
         carried.accumulate(
             self,
             dest,
-            t,
             int(source.length),
-            lambda k, held, place: self.generate(
-                fun.f.body, {**env, **self.computed(fun.f, held, source[k])}, place
+            lambda k, held: self.generate(
+                fun.f.body, {**env, **self.computed(fun.f, held, source[k])}, dest
             ),
             unroll=isinstance(fun, ReduceSeqUnroll),
         )
 
-    @contextmanager
-    def settled(self, dest: Value) -> Generator[None]:
-        """While a step's result is read: what the step has stored is its new value, no hazard."""
-        self.only_now("a scan's result")
-        keys = [(self.live.get(m, 0), m) for m in memories_of(dest)]
-        stored = {key: self.stored.get(key, set[int]()) for key in keys}
-        for key in keys:
-            self.stored[key] = set()
-        yield
-        for key in keys:
-            self.stored.setdefault(key, set()).update(stored[key])
-
-    def fold(
-        self, dest: Value, length: int, step: Callable[[Nat, Value], None], *, unroll: bool
-    ) -> None:
-        """The loop of a fold; in `step` the accumulator has a name of its own."""
-        memories = memories_of(dest)
-        before = {m: self.live.get(m, 0) for m in memories}
-        alias = self.fresh_alias()
-
-        def begin() -> None:
-            for m in memories:
-                self.live[m] = alias
-                self.stored[alias, m] = set()
-
-        def body(k: Nat) -> None:
-            self.do(begin)
-            step(k, renamed(dest, alias))
-
-        self.sequential(length, body, unroll=unroll)
-        for m in memories:
-            written = self.stored.pop((alias, m), set[int]())
-            self.live[m] = before[m]
-            self.stored.setdefault((before[m], m), set()).update(written)
-
-    def fresh_alias(self) -> int:
-        """A name for an accumulator, different from every other."""
-        self.only_now("an accumulator")
-        self.counters["#alias"] = self.counters.get("#alias", 0) + 1
-        return self.counters["#alias"]
+    def fresh_snapshot(self) -> int:
+        """The number of a snapshot, different from every other."""
+        self.snapshots += 1
+        return self.snapshots
 
 
 def by_component(value: Vector, dest: Pull) -> Iterator[tuple[Vector, Pull]]:
@@ -292,14 +261,3 @@ def by_component(value: Vector, dest: Pull) -> Iterator[tuple[Vector, Pull]]:
     for k in range(len(first)):
         part = Vector(value.length, lambda i, k=k: value[i][k])
         yield from by_component(part, Pull(dest.length, lambda i, k=k: dest[i][k]))
-
-
-def renamed(value: Value, alias: int) -> Value:
-    """The same memory under another name."""
-    match value:
-        case Pull():
-            return type(value)(value.length, lambda i: renamed(value[i], alias))
-        case tuple():
-            return tuple(renamed(part, alias) for part in value)
-        case _:
-            return Load(value.memory, value.index, alias)

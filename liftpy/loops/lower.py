@@ -1,17 +1,14 @@
-"""From a kernel of a lowered program to the loop IR."""
+"""From a kernel of a lowered program to its loop nest, and the memories and ids around it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from liftpy.errors import TypeRefused
 from liftpy.ir.nat import Nat, var
 from liftpy.ir.types import ScalarType
 from liftpy.kernels.chain import Kernel
-from liftpy.loops.barriers import with_needed_barriers
 from liftpy.loops.emit import Emitter, Env
-from liftpy.loops.reading import UnrollError
-from liftpy.loops.scopes import MOST_STATEMENTS, TooLongError
+from liftpy.loops.nest import Nest
 from liftpy.loops.tree import Block
 from liftpy.views.access import Allocate, Memory, memory_view
 
@@ -19,8 +16,8 @@ Sizes = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class LoopKernel:
-    """A kernel in the loop IR.
+class Frame:
+    """What is around the statements of a kernel.
 
     `buffers` are its memories in global memory, those that it reads before the one that it writes;
     `locals` those of a work-group. `ids` are the names of the ids that it uses: `gid0` is the
@@ -31,7 +28,6 @@ class LoopKernel:
     buffers: tuple[Memory, ...]
     locals: tuple[Memory, ...]
     ids: tuple[str, ...]
-    block: Block
     global_size: Sizes
     local_size: Sizes
 
@@ -52,12 +48,37 @@ class LoopKernel:
         """The ids as indices, with their ranges."""
         return {name: var(name, 0, count - 1) for name, count in self.ranges.items()}
 
+    def with_block(self, block: Block, *, rolled: bool = False) -> LoopKernel:
+        """The kernel with these statements."""
+        return LoopKernel(
+            self.kernel,
+            self.buffers,
+            self.locals,
+            self.ids,
+            self.global_size,
+            self.local_size,
+            block,
+            rolled,
+        )
 
-def lowered_to_loops(kernel: Kernel, names: dict[str, str]) -> LoopKernel:
-    """A kernel through the views of its expression; `names` has those of the buffers.
 
-    TypeRefused for code that would be too long, and for private memory that work-items would share.
-    """
+@dataclass(frozen=True)
+class NestKernel(Frame):
+    """A kernel as a loop nest."""
+
+    nest: Nest
+
+
+@dataclass(frozen=True)
+class LoopKernel(Frame):
+    """A kernel in the loop IR; if it is `rolled`, counters of loops may index private memory."""
+
+    block: Block
+    rolled: bool = False
+
+
+def lowered(kernel: Kernel, names: dict[str, str]) -> NestKernel:
+    """A kernel through the views of its expression; `names` has those of the buffers."""
     demand = kernel.demand
     global_size, local_size = numbers(demand.global_size()), numbers(demand.local_size())
     emitter = Emitter(kernel, global_size, local_size)
@@ -74,31 +95,17 @@ def lowered_to_loops(kernel: Kernel, names: dict[str, str]) -> LoopKernel:
     reads = place(writable=False)
     env: Env = {p: memory_view(names[p.name], p.type, reads) for p in kernel.reads}
     dest = memory_view(names[kernel.writes.name], kernel.writes.type, place(writable=True))
-    try:
-        emitter.generate(kernel.body, env, dest)
-    except UnrollError as error:
-        message = (
-            f"private memory cannot be indexed by {error}: each work-item has its own; "
-            "use toLocal for what work-items share"
-        )
-        raise TypeRefused(message) from error
-    except TooLongError as error:
-        message = (
-            f"the code of kernel {kernel.name} is too long: {error}; the limit is "
-            f"{MOST_STATEMENTS} statements. Choose smaller blocks or tiles, or store with toGlobal "
-            "what its loops hold in registers"
-        )
-        raise TypeRefused(message) from error
-    emitter.clear()
-    (made,) = emitter.blocks
-    return LoopKernel(
+    emitter.generate(kernel.body, env, dest)
+    emitter.views.clear()  # they know the emitter, and would be kept with it
+    (body,) = emitter.blocks
+    return NestKernel(
         kernel,
         tuple(buffers),
         tuple(emitter.locals),
         tuple(sorted(emitter.ids)),
-        with_needed_barriers(made.closed(), local_size),
         global_size,
         local_size,
+        Nest(kernel.name, tuple(body), emitter.read, frozenset(emitter.noted)),
     )
 
 

@@ -1,7 +1,7 @@
 """Terms of views as values of the loop IR: from which memory, behind which conditions, in lanes.
 
-The emitter (loops/emit.py) decides what is computed where; here a scalar or a vector becomes a
-value, and what it mentions more than once a variable (loops/scopes.py).
+The nest (loops/nest.py) says what is computed where; here a scalar or a vector becomes a value, and
+what it mentions more than once a variable (loops/scopes.py).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 from liftpy.errors import InternalError, TypeRefused
 from liftpy.ir.nat import Nat, var
-from liftpy.ir.pull import Value
 from liftpy.ir.types import F32
-from liftpy.loops.carried import HazardError
+from liftpy.loops.nest import Bind
 from liftpy.loops.scopes import Scopes
+from liftpy.loops.substitute import Substitution
 from liftpy.loops.terms import (
     at_all,
     at_lane,
@@ -50,82 +50,71 @@ from liftpy.views.access import (
     Inside,
     Lanes,
     Load,
-    Memory,
     Term,
     Variable,
 )
 
 
-class UnrollError(Exception):
-    """A private memory is indexed by loop variables; never leaves `lowered_to_loops`."""
-
-    def __init__(self, names: frozenset[str]) -> None:
-        super().__init__(", ".join(sorted(names)))
-        self.names = names
-
-
 @dataclass
 class Reading(Scopes):
-    """The accesses of a kernel so far, and which private memory holds what under which name."""
+    """The terms of a nest as values.
 
-    read: AccessReader = field(init=False, default_factory=AccessReader)
-    live: dict[Memory, int] = field(init=False, default_factory=dict)
-    stored: dict[tuple[int, Memory], set[int]] = field(init=False, default_factory=dict)
-    sums: dict[Callable[[Term, Term], Term], bool] = field(init=False, default_factory=dict)
+    `bound` has the variable of the code for each of the nest; where that of another one serves,
+    `renamed` has this other one, so that equal terms are one.
+    """
+
+    read: AccessReader
+    substitution: Substitution = field(init=False)
+    bound: dict[str, Name] = field(init=False, default_factory=dict)
+    renamed: dict[str, Variable] = field(init=False, default_factory=dict)
+    first: dict[str, str] = field(init=False, default_factory=dict)
     starts: dict[tuple[Nat, str, int], Nat | None] = field(init=False, default_factory=dict)
 
-    # --- values that are held ---
+    def __post_init__(self) -> None:
+        self.substitution = Substitution(self.read, self.shared)
 
-    def noted(self, value: Value) -> Value:
-        """A value whose scalars are held in variables where they are read."""
-        if isinstance(value, tuple):
-            return tuple(map(self.noted, value))
-        if value.parts:
-            self.shared.add(value)
-        return value
+    # --- variables of the nest ---
 
-    def variable(self, term: Term) -> Term:
+    def bind(self, s: Bind) -> None:
+        """A variable of the nest, in one of the code."""
+        term = self.resolved(s.term)
+        held = self.in_variable(term) if s.width == 1 else self.whole(term, s.lane, s.width)
+        first = self.first.setdefault(held.name, s.name)
+        if first == s.name:
+            self.bound[first] = held
+            self.depths[first] = self.depths[held.name]
+        else:
+            self.renamed[s.name] = Variable(first, term.type, s.width)
+
+    def resolved(self, term: Term) -> Term:
+        """A term without variables that others serve for."""
+        for name in self.renamed.keys() & term.names if self.renamed else ():
+            term = self.substitution.term(term, name, self.renamed[name])
+        return term
+
+    def in_variable(self, term: Term) -> Name:
         """A term in a variable, from now on."""
-        self.only_now("a variable")
         self.share(term)
         self.shared.add(term)
         held = self.scalar(term)
         if not isinstance(held, Name):
             message = f"{held} is no variable"
             raise InternalError(message)
-        return Variable(held.name, term.type)
+        return held
 
     # --- places and scalars ---
 
     def cell(self, place: Load, width: int) -> Cell:
         """Memory cells to store in or to load."""
-        if place.memory.space == "private":
-            if place.index.constant is None:
-                raise UnrollError(place.index.names())
-        elif any(n.startswith(("store", "lane")) for n in place.index.names()):
+        if any(name.startswith(("store", "lane")) for name in place.index.names()):
             message = "a function of vector lanes needs a stored value: store it with toPrivate"
             raise TypeRefused(message)
         return Cell(place.memory, place.index, width)
-
-    def check_alias(self, load: Load, width: int) -> None:
-        """Refuse to read an accumulator under an old name, or after it was overwritten."""
-        if load.memory.space != "private":
-            return
-        current = self.live.get(load.memory, 0)
-        if load.index.constant is None:
-            raise UnrollError(load.index.names())
-        start = load.index.constant
-        overwritten = self.stored.get((current, load.memory), set())
-        if load.alias != current or (
-            current and not overwritten.isdisjoint(range(start, start + width))
-        ):
-            raise HazardError(load.memory)
 
     def scalar(self, term: Term) -> Code:
         """A scalar term."""
         match term:
             case Load():
-                self.check_alias(term, 1)
                 return self.loaded(term, lambda: self.cell(term, 1), 1)
             case Constant(value, t):
                 return Const(value, t)
@@ -142,13 +131,12 @@ class Reading(Scopes):
             case Lanes():
                 return self.held(term, 1, lambda: self.fold_lanes(term))
             case Variable(name, t, width, lane):
-                held = Name(name, t, width)
+                held = self.bound.get(name) or Name(name, t, width)
                 return held if lane is None else Part(held, lane)
 
     def unconditional(self, term: Term) -> Code:
         """A term behind a condition: nothing of it may be moved in front."""
         if isinstance(term, Load):
-            self.check_alias(term, 1)
             return self.cell(term, 1)
         match term:
             case Apply(op, args, t):
@@ -221,8 +209,7 @@ class Reading(Scopes):
             raise TypeRefused(message)
         first = self.start(term.index, lane, width) if isinstance(term, Load) else None
         if isinstance(term, Load) and first is not None:
-            start = Load(term.memory, first, term.alias)
-            self.check_alias(start, width)
+            start = Load(term.memory, first)
             if term.memory.space == "private":
                 return self.cell(start, width)
             return self.loaded(start, lambda: self.cell(start, width), width)
@@ -286,11 +273,14 @@ class Reading(Scopes):
     def fold_lanes(self, term: Lanes) -> Code:
         """A fold over lanes: `dot` for a sum of products of up to four lanes, else lane by lane."""
         if term.width == 1:
-            return self.scalar(term.step(term.init, at_lane(self.read, term.vector, term.lane, 0)))
+            return self.scalar(
+                self.step_of(term, term.init, at_lane(self.read, term.vector, term.lane, 0))
+            )
         product = term.vector
         zero = isinstance(term.init, Constant) and term.init.value == 0
         factors = product.args if isinstance(product, Apply) and product.op == "*" else ()
-        if factors and term.type.name == "f32" and self.adds(term):
+        adds = term.step is self.read.operate("+", (term.total, term.element))
+        if factors and term.type.name == "f32" and adds:
             vectors = [self.whole(a, term.lane, term.width) for a in factors]
             parts: list[Code] = [] if zero else [self.scalar(term.init)]
             for start in range(0, term.width, 4):
@@ -301,19 +291,16 @@ class Reading(Scopes):
         vector = self.whole(term.vector, term.lane, term.width)
         result = term.init
         for k in range(term.width):
-            result = term.step(result, Variable(vector.name, vector.type, vector.width, k))
+            lane = Variable(vector.name, vector.type, vector.width, k)
+            result = self.step_of(term, result, lane)
             if repeated(result):  # nested, the steps would be deeper than Python goes
-                result = self.variable(result)
+                result = Variable(self.in_variable(result).name, term.type)
         return self.scalar(result)
 
-    def adds(self, term: Lanes) -> bool:
-        """Whether a fold over lanes is a sum; all steps of a loop have one function for it."""
-        found = self.sums.get(term.step)
-        if found is None:
-            probe = Variable("probe", term.type, 2, 0), Variable("probe", term.vector.type, 2, 1)
-            adds = term.step(*probe) is self.read.operate("+", probe)
-            found = self.sums[term.step] = adds
-        return found
+    def step_of(self, fold: Lanes, total: Term, element: Term) -> Term:
+        """A step of a fold over lanes."""
+        step = self.substitution.term(fold.step, fold.element.name, element)
+        return self.substitution.term(step, fold.total.name, total)
 
     def whole(self, term: Term, lane: str, width: int) -> Name:
         """A vector in a variable, so that its lanes can be named."""

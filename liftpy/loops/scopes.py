@@ -16,11 +16,9 @@ import functools
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from liftpy.loops.terms import condition_of, repeated
 from liftpy.loops.tree import (
-    Barrier,
     Block,
     Both,
     Condition,
@@ -33,17 +31,6 @@ from liftpy.loops.tree import (
     Value,
 )
 from liftpy.views.access import Inside, Term
-
-MOST_STATEMENTS = 10_000
-"""Statements of a kernel, beyond which no code is made: drivers take minutes for fewer."""
-
-
-class TooLongError(Exception):
-    """The code of a kernel gets too long; never leaves `lowered_to_loops`."""
-
-
-class NotUniformError(Exception):
-    """A step of a loop does more than to store (Note [One step for all]); it never leaves there."""
 
 
 @dataclass(slots=True)
@@ -62,26 +49,13 @@ class Open:
 class Scopes:
     """The open blocks, and the variables that are declared in them."""
 
-    counters: dict[str, int] = field(init=False, default_factory=dict)
+    emitted: int = field(init=False, default=0)
+    declared: int = field(init=False, default=0)
     blocks: list[Open] = field(init=False, default_factory=lambda: [Open()])
     depths: dict[str, int] = field(init=False, default_factory=dict)
     shared: set[Term] = field(init=False, default_factory=set)
     guard: tuple[Condition, ...] = field(init=False, default=())
     stores: int = field(init=False, default=0)
-    step: list[Any] | None = field(init=False, default=None)  # what a step does that is read once
-    emitted: int = field(init=False, default=0)
-
-    def only_now(self, what: str) -> None:
-        """Refuse to be part of a step that is read once for all (Note [One step for all])."""
-        if self.step is not None:
-            raise NotUniformError(what)
-
-    def fresh(self, stem: str) -> str:
-        """A new name, numbered per stem."""
-        self.only_now(stem)
-        number = self.counters.get(stem, 0)
-        self.counters[stem] = number + 1
-        return f"{stem}{number}"
 
     @property
     def block(self) -> Open:
@@ -91,49 +65,31 @@ class Scopes:
     def put(self, statement: Statement) -> None:
         """Append a statement."""
         self.emitted += 1
-        if self.emitted > MOST_STATEMENTS:
-            raise TooLongError("its loops over registers are unrolled to more statements")
         self.block.statements.append(statement)
-
-    def check_steps(self, length: int) -> None:
-        """Refuse to unroll a loop of more steps than a kernel may have statements."""
-        if length > MOST_STATEMENTS:
-            raise TooLongError(f"a loop over registers would be unrolled to {length} steps")
 
     def open(self, counter: str) -> None:
         """Begin the block of a loop."""
         self.depths[counter] = len(self.blocks)
         self.blocks.append(Open())
 
-    def end(self) -> Block:
-        """End the block of a loop; one that fills local memory waits for its readers."""
-        if any(isinstance(s, Barrier) for s in self.block.statements):
-            self.wait()
-        return self.close()
-
     def close(self) -> Block:
         """End the innermost block."""
         return self.blocks.pop().closed()
-
-    def wait(self) -> None:
-        """A place for a barrier."""
-        self.put(Barrier())
 
     @contextmanager
     def branch(self) -> Generator[Open]:
         """The block of a branch: what is declared in it is not known outside."""
         block = Open()
         self.blocks.append(block)
-        try:
-            yield block
-        finally:
-            self.close()
+        yield block
+        self.close()
 
     # --- variables ---
 
     def declare(self, value: Value) -> Name:
         """A new variable, in the innermost block."""
-        name = self.fresh("v")
+        name = f"v{self.declared}"
+        self.declared += 1
         self.depths[name] = len(self.blocks) - 1
         self.put(Let(name, value))
         return Name(name, value.type, value.width)
@@ -178,10 +134,8 @@ class Scopes:
         """In an outer block."""
         inner = self.blocks[depth + 1 :]
         del self.blocks[depth + 1 :]
-        try:
-            yield
-        finally:
-            self.blocks += inner
+        yield
+        self.blocks += inner
 
     # --- conditions ---
 
@@ -190,10 +144,8 @@ class Scopes:
         """Where conditions hold, or where not all of them do."""
         before, condition = self.guard, condition_of(conditions)
         self.guard = (*before, condition if holds else Fails(condition))
-        try:
-            yield
-        finally:
-            self.guard = before
+        yield
+        self.guard = before
 
     def held_behind(self, term: Term, compute: Callable[[], Value]) -> Value:
         """`held`, a scalar, where the conditions of now hold (Note [Behind a condition])."""

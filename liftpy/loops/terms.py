@@ -48,8 +48,8 @@ def at_lane(read: AccessReader, term: Term, lane: str, k: int) -> Term:
 
 def _at_lane(read: AccessReader, term: Term, lane: str, k: int) -> Term:
     match term:
-        case Load(memory, index, alias):
-            return Load(memory, index.substitute({lane: k}), alias)
+        case Load(memory, index, snapshot):
+            return Load(memory, index.substitute({lane: k}), snapshot)
         case FromIndex(index, t):
             return FromIndex(index.substitute({lane: k}), t)
         case Apply(op, args, _):

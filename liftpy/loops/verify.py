@@ -6,7 +6,8 @@
 - *Types.* Operands have the types that their operator takes, and are of as many lanes or of one for
   all; what is stored has the type and the lanes of its place.
 - *Memory spaces.* Only what is writable is stored to. Global memory is the kernel's buffers, local
-  memory the work-group's; private memory is indexed by numbers, and within its length.
+  memory the work-group's; private memory is indexed by numbers, and within its length (but for a
+  kernel of which loops are still `rolled`).
 - *Barriers* stand where every work-item of a group comes by: in no branch, and in no loop whose
   passes the work-items share out unevenly.
 """
@@ -212,6 +213,8 @@ def _of_cell(cell: Cell, scope: Scope, code: LoopKernel) -> Iterator[str]:
     match memory.space:
         case "private":
             first = cell.index.constant
+            if first is None and code.rolled:
+                return
             if first is None or first < 0 or first + cell.width > memory.length:
                 yield f"{memory.name}, which has {memory.length} registers, at {cell.index}"
         case "local":

@@ -1,5 +1,7 @@
 """Views of a kernel's expressions, and what of them has to be stored first.
 
+Statements are appended to the nest that is being made (`liftpy.loops.nest`).
+
 Note [Known views]. Unrolled code asks for the same views again and again. A view that stores
 nothing is a function of its variables' views, so it is kept by the identity of these, and its
 elements by their index.
@@ -13,7 +15,7 @@ variable where it is read (`liftpy.loops.scopes`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from liftpy.errors import InternalError, TypeRefused
 from liftpy.ir.expr import (
@@ -34,7 +36,8 @@ from liftpy.ir.types import ScalarType, TupleType, Type, VectorType
 from liftpy.ir.uses import Component, Uses
 from liftpy.ir.walk import children
 from liftpy.kernels.chain import Kernel
-from liftpy.loops.storing import Storing
+from liftpy.loops.nest import Bind, Statement
+from liftpy.loops.tree import Barrier
 from liftpy.primitives import (
     AnyIterate,
     AnyReduce,
@@ -50,29 +53,17 @@ from liftpy.primitives import (
     Memory as MemoryPrimitive,
 )
 from liftpy.views.access import (
+    AccessReader,
     Lanes,
     Memory,
     Term,
+    Variable,
     is_known,
     leaf,
     memory_view,
 )
 
 Env = dict[Param, Value]
-
-
-@dataclass
-class Marks:
-    """How far the emission was, to go back to."""
-
-    counters: dict[str, int]
-    blocks: list[tuple[int, int]]
-    privates: int
-    locals: int
-    emitted: int
-    live: dict[Memory, int]
-    stored: dict[tuple[int, Memory], set[int]]
-    uneven: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +81,20 @@ class Traits:
 
 
 @dataclass
-class Viewing(Storing):
-    """What is known of the views of one kernel."""
+class Viewing:
+    """The nest that is made of one kernel so far, and what is known of its views."""
 
     kernel: Kernel
     global_size: tuple[int, int, int]
     local_size: tuple[int, int, int]
-    privates: list[Memory] = field(default_factory=list)
+    read: AccessReader = field(default_factory=AccessReader)
+    noted: set[Term] = field(default_factory=set)
+    blocks: list[list[Statement]] = field(default_factory=lambda: [[]])
+    counters: dict[str, int] = field(default_factory=dict)
     locals: list[Memory] = field(default_factory=list)
     ids: set[str] = field(default_factory=set)
     uneven: int = 0
+    streams: bool = False
     views: dict[tuple[int, ...], tuple[Expr, list[Value], Value]] = field(default_factory=dict)
     traits: dict[int, Traits] = field(default_factory=dict)
     folds: dict[int, tuple[ReduceVec, int]] = field(default_factory=dict)
@@ -107,51 +102,19 @@ class Viewing(Storing):
 
     # --- bookkeeping ---
 
-    def mark(self) -> Marks:
-        """Note where the emission is."""
-        return Marks(
-            dict(self.counters),
-            [(len(b.statements), len(b.loads)) for b in self.blocks],
-            len(self.privates),
-            len(self.locals),
-            self.emitted,
-            dict(self.live),
-            {k: set(v) for k, v in self.stored.items()},
-            self.uneven,
-        )
+    def fresh(self, stem: str) -> str:
+        """A new name, numbered per stem."""
+        number = self.counters.get(stem, 0)
+        self.counters[stem] = number + 1
+        return f"{stem}{number}"
 
-    def back(self, marks: Marks) -> None:
-        """Forget what was emitted since."""
-        self.counters = dict(marks.counters)
-        del self.blocks[len(marks.blocks) :]
-        for block, (statements, loads) in zip(self.blocks, marks.blocks, strict=True):
-            del block.statements[statements:]
-            while len(block.loads) > loads:  # the latest come last
-                block.loads.popitem()
-        del self.privates[marks.privates :]
-        del self.locals[marks.locals :]
-        self.emitted = marks.emitted
-        self.live = dict(marks.live)
-        self.stored = {k: set(v) for k, v in marks.stored.items()}
-        self.uneven = marks.uneven
-
-    def clear(self) -> None:
-        """Forget the views and terms: they know the emitter, and would be kept with it."""
-        self.views.clear()
-        self.read.terms.clear()
-        self.read.lanes.clear()
-        self.shared.clear()
-        self.placed.clear()
-        self.parted.clear()
-        self.sums.clear()
-        self.idle.equals.clear()
-        self.starts.clear()
+    def put(self, statement: Statement) -> None:
+        """Append a statement."""
+        self.blocks[-1].append(statement)
 
     def new_private(self, name: str, scalar: ScalarType, length: int) -> Memory:
         """Registers of the work-item."""
-        memory = Memory(name, "private", scalar, length)
-        self.privates.append(memory)
-        return memory
+        return Memory(name, "private", scalar, length)
 
     def new_local(self, name: str, scalar: ScalarType, length: int) -> Memory:
         """Memory of the work-group."""
@@ -245,11 +208,25 @@ class Viewing(Storing):
     def bound(self, f: Lambda, args: tuple[Expr, ...], env: Env) -> Env:
         """The variables of a let that is read (Note [Values with a name])."""
         values = [self.view(a, env) for a in args]
-        return self.given(f, values, self.noted)
+        return self.given(f, values, self.note)
 
     def computed(self, f: Lambda, *values: Value) -> Env:
         """The variables of a function that is emitted here (Note [Values with a name])."""
         return self.given(f, values, self.variable)
+
+    def note(self, value: Value) -> Value:
+        """A value whose scalars are held in variables where they are read."""
+        if isinstance(value, tuple):
+            return tuple(map(self.note, value))
+        if value.parts:
+            self.noted.add(value)
+        return value
+
+    def variable(self, term: Term, lane: str = "", width: int = 1) -> Variable:
+        """A term in a variable, from now on."""
+        variable = Variable(self.fresh("#"), term.type, width)
+        self.put(Bind(variable.name, term, lane, width))
+        return variable
 
     def given(self, f: Lambda, values: Sequence[Value], name: Callable[[Term], Term]) -> Env:
         """A function's variables; `name` is done to what is computed and used more than once."""
@@ -277,23 +254,33 @@ class Viewing(Storing):
                     for k, e in enumerate(elements)
                 )
             case VectorType() if used.many(component) and is_known(value) and leaf(value).parts:
-                return known(Pull(value.length, lambda i: self.noted(value[i])))
+                return known(Pull(value.length, lambda i: self.note(value[i])))
             case ScalarType() if used.many(component) and value.parts:
                 return name(value)
             case _:
                 return value
 
     def lanes(self, r: ReduceVec, init: Value, vector: Pull, t: Type, env: Env) -> Term:
-        """A fold over lanes as a term."""
-        width = int(vector.length)
-        _, number = self.folds.setdefault(id(r), (r, len(self.folds)))
-        lane = f"lane{number}"
+        """A fold over lanes as a term; now, if its step has to store something."""
         if not isinstance(t, ScalarType):
             message = f"reduceVec folds to a scalar, not to {t}: fold each component separately"
             raise TypeRefused(message)
-        if r.f.free:  # its step may read what the counter is in
-            self.only_now("a function that uses variables from outside")
-        return Lanes(init, vector[var(lane, 0, width - 1)], lane, width, self.closure(r.f, env), t)
+        width = int(vector.length)
+        number = self.folds.setdefault(id(r), (r, len(self.folds)))[1]
+        lane = f"lane{number}"
+        whole = vector[var(lane, 0, width - 1)]
+        if isinstance(whole, tuple):
+            message = "reduceVec folds scalars, not tuples: make a scalar of each lane with mapVec"
+            raise TypeRefused(message)
+        step = self.closure(r.f, env)
+        if not self.traits_of(r.f.body).pure:
+            held = self.variable(whole, lane, width)
+            result = init
+            for k in range(width):
+                result = step(result, replace(held, lane=k) if width > 1 else held)
+            return result
+        total, element = Variable(f"total{number}", t), Variable(f"element{number}", whole.type)
+        return Lanes(init, whole, lane, width, total, element, step(total, element), t)
 
     def materialise(self, m: MemoryPrimitive, arg: Expr, env: Env) -> Value:
         """Store a value in the memory asked for, and read it from there."""
@@ -312,7 +299,7 @@ class Viewing(Storing):
             raise TypeRefused(message)
         value = memory_view(self.fresh("l"), arg.type, self.new_local)
         self.generate(arg, env, value)
-        self.wait()
+        self.put(Barrier())
         return value
 
     def generate(self, expr: Expr, env: Env, dest: Value) -> None:

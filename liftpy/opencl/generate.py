@@ -19,8 +19,9 @@ from liftpy.ir.types import (
 )
 from liftpy.ir.walk import scalars_in, top_down
 from liftpy.kernels.chain import Chain, Result
-from liftpy.loops.lower import LoopKernel, lowered_to_loops
-from liftpy.loops.scopes import MOST_STATEMENTS
+from liftpy.loops.lower import LoopKernel
+from liftpy.loops.nest import MOST_STATEMENTS
+from liftpy.loops.passes import lowered_to_loops
 from liftpy.loops.tree import length_of
 from liftpy.opencl.c import C_TYPES
 from liftpy.opencl.indices import HELPERS
@@ -44,7 +45,7 @@ sin cos tanh pow floor ceil
 #: What no buffer may be called: keywords, types and functions of OpenCL C.
 #: Names that the emitter makes, and families of OpenCL's own.
 TAKEN = re.compile(
-    r"(v|i|acc|p|l|next|gid|wid|lid|k)\d+\w*|lanes"
+    r"(v|i|acc|p|l|old|gid|wid|lid|k)\d+\w*|lanes"
     r"|(u?(char|short|int|long)|float|double|half|bool)\d*|(vload|vstore|convert_|as_|floor_|quotient_|rest_|native_|stream_)\w*"
 )
 RESERVED = frozenset(WORDS.split())

@@ -20,6 +20,7 @@ from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, VectorType
 
 Space: TypeAlias = Literal["global", "local", "private"]
 NO_NAMES: frozenset[str] = frozenset()
+NO_LOADS: frozenset[Load] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +41,12 @@ class Memory:
 class Load:
     """The scalar at an index of a memory; as a target, the place to store one.
 
-    `alias` tells apart the names under which one private memory is read (see loops/emit.py).
+    With a `snapshot`, what was there when the snapshot of that number was taken (loops/nest.py).
     """
 
     memory: Memory
     index: Nat
-    alias: int = 0
+    snapshot: int = 0
     parts: ClassVar[tuple[Term, ...]] = ()
 
     @property
@@ -63,6 +64,11 @@ class Load:
         """Whether it reads only what the kernel never writes."""
         return not self.memory.writable and self.memory.space == "global"
 
+    @property
+    def snapshots(self) -> frozenset[Load]:
+        """What of snapshots it reads."""
+        return frozenset((self,)) if self.snapshot else NO_LOADS
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Constant:
@@ -72,6 +78,7 @@ class Constant:
     type: ScalarType
     parts: ClassVar[tuple[Term, ...]] = ()
     names: ClassVar = NO_NAMES
+    snapshots: ClassVar = NO_LOADS
     stable: ClassVar = True
 
 
@@ -92,6 +99,11 @@ class Apply:
     def names(self) -> frozenset[str]:
         """As of a load."""
         return NO_NAMES.union(*(a.names for a in self.args))
+
+    @lazy
+    def snapshots(self) -> frozenset[Load]:
+        """As of a load."""
+        return NO_LOADS.union(*(a.snapshots for a in self.args))
 
     @lazy
     def stable(self) -> bool:
@@ -120,6 +132,7 @@ class FromIndex:
     index: Nat
     type: ScalarType
     parts: ClassVar[tuple[Term, ...]] = ()
+    snapshots: ClassVar = NO_LOADS
     stable: ClassVar = True
 
     @property
@@ -152,6 +165,11 @@ class Choice:
         return self.condition.index.names() | self.then.names | self.otherwise.names
 
     @lazy
+    def snapshots(self) -> frozenset[Load]:
+        """As of a load."""
+        return self.then.snapshots | self.otherwise.snapshots
+
+    @lazy
     def stable(self) -> bool:
         """As of a load."""
         return self.then.stable and self.otherwise.stable
@@ -161,16 +179,18 @@ class Choice:
 class Lanes:
     """The sum, or another fold, over the lanes of a vector term; see `reduceVec`.
 
-    What its step reads besides is not known: it counts as not stable.
+    `step` is what a step gives for the variables `total` and `element`.
     """
 
     init: Term
     vector: Term
     lane: str
     width: int
-    step: Callable[[Term, Term], Term]
+    total: Variable
+    element: Variable
+    step: Term
     type: ScalarType
-    stable: ClassVar = False
+    stable: ClassVar = False  # what may be read behind a condition is not folded by lanes
 
     @property
     def parts(self) -> tuple[Term, ...]:
@@ -180,7 +200,13 @@ class Lanes:
     @lazy
     def names(self) -> frozenset[str]:
         """As of a load."""
-        return self.init.names | self.vector.names
+        own = {self.total.name, self.element.name}
+        return self.init.names | self.vector.names | (self.step.names - own)
+
+    @lazy
+    def snapshots(self) -> frozenset[Load]:
+        """As of a load."""
+        return self.init.snapshots | self.vector.snapshots | self.step.snapshots
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +218,7 @@ class Variable:
     width: int = 1
     lane: int | None = None
     parts: ClassVar[tuple[Term, ...]] = ()
+    snapshots: ClassVar = NO_LOADS
     stable: ClassVar = True
 
     @property
@@ -303,12 +330,12 @@ def part_name(name: str, path: tuple[int, ...]) -> str:
     return "".join([name, *(f"_{k}" for k in path)])
 
 
-def memory_view(name: str, t: Type, allocate: Allocate, alias: int = 0) -> Value:
+def memory_view(name: str, t: Type, allocate: Allocate) -> Value:
     """A value of type `t` in memory of its own, row-major; a tuple has a memory per component."""
-    return known(_view(name, t, (), allocate, alias))
+    return known(_view(name, t, (), allocate))
 
 
-def _view(name: str, t: Type, outer: tuple[int, ...], allocate: Allocate, alias: int) -> Value:
+def _view(name: str, t: Type, outer: tuple[int, ...], allocate: Allocate) -> Value:
     dims = list(outer)
     inner = t
     while isinstance(inner, ArrayType | VectorType):
@@ -316,7 +343,7 @@ def _view(name: str, t: Type, outer: tuple[int, ...], allocate: Allocate, alias:
         inner = inner.element
     if isinstance(inner, TupleType):
         parts = tuple(
-            _view(part_name(name, (k,)), e, tuple(dims), allocate, alias)
+            _view(part_name(name, (k,)), e, tuple(dims), allocate)
             for k, e in enumerate(inner.elements)
         )
         return _tuples(parts, tuple(dims))
@@ -327,18 +354,18 @@ def _view(name: str, t: Type, outer: tuple[int, ...], allocate: Allocate, alias:
     for d in dims:
         length *= d
     memory = allocate(name, inner, length)
-    return _nest(memory, tuple(dims), ZERO, alias)
+    return _nest(memory, tuple(dims), ZERO)
 
 
-def _nest(memory: Memory, dims: tuple[int, ...], offset: Nat, alias: int) -> Value:
+def _nest(memory: Memory, dims: tuple[int, ...], offset: Nat) -> Value:
     """The rows of a memory from `offset`."""
     if not dims:
-        return Load(memory, offset.recombined(), alias)
+        return Load(memory, offset.recombined())
     stride = 1
     for d in dims[1:]:
         stride *= d
     rest = dims[1:]
-    return Pull(dims[0], lambda i: _nest(memory, rest, offset + nat(i) * stride, alias))
+    return Pull(dims[0], lambda i: _nest(memory, rest, offset + nat(i) * stride))
 
 
 def _tuples(parts: tuple[Value, ...], dims: tuple[int, ...]) -> Value:

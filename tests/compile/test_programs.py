@@ -213,7 +213,7 @@ def test_a_fold_beside_a_border_reads_inside() -> None:
 NAMES = [  # of an input, of weights, of biases
     ("i0", "v0", "acc0"),
     ("gid0", "lid0", "wid0"),
-    ("next0", "p0", "l0"),
+    ("old1_p0", "p0", "l0"),
     ("acc0_1", "output", "t"),
     ("float4", "vload4", "vstore2"),
     ("kernel", "get_global_id", "int"),

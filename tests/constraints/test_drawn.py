@@ -59,7 +59,7 @@ SMALL = (
 def test_the_text_of_what_is_drawn_has_the_sizes_that_were_estimated(name, monkeypatch):
     """Bytes of registers as the memory figures say, statements as the condition counts them.
 
-    A step that overwrites what it still reads is emitted with a second accumulator, `next`. The
+    A step that overwrites what it still reads is emitted with a copy of it, `old`. The
     condition counts one version of each loop; a loop has at most three (`liftpy.loops.unswitch`).
     """
     program = lp.workload(name)
@@ -76,7 +76,7 @@ def test_the_text_of_what_is_drawn_has_the_sizes_that_were_estimated(name, monke
         cut = chain(candidate.skeleton.program).kernels
         for kernel, text, one in zip(cut, texts, faults.kernels(plain.source), strict=True):
             estimate = int(statements(kernel.body).value(candidate.point))
-            twice = 2 if " next" in text else 1
+            twice = 2 if " old" in text else 1
             assert faults.statements(one) <= twice * estimate, (candidate, kernel.name)
             assert faults.statements(text) <= 3 * faults.statements(one), (candidate, kernel.name)
             assert estimate <= UNROLL_LIMIT

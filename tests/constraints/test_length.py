@@ -14,7 +14,7 @@ from liftpy.explore.candidate import Candidate
 from liftpy.explore.space import Space
 from liftpy.ir.expr import Program
 from liftpy.kernels.chain import chain
-from liftpy.loops.scopes import MOST_STATEMENTS
+from liftpy.loops.nest import MOST_STATEMENTS
 from liftpy.primitives.text import parse
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.workloads import workload

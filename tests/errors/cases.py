@@ -286,6 +286,8 @@ LOWERED = {
     "|> reduceSeq(add, 0))",
     "fold_of_lanes_to_a_pair": "ys |> asVector(4) |> mapGlb(0, v => "
     "v |> reduceVec((a, x) => (a.0 + x, a.1 * x), (0.0, 1.0)) |> get(1))",
+    "fold_of_pairs_of_lanes": "zip(zs, zs) |> asVector(4) |> mapGlb(0, v => "
+    "v |> reduceVec((a, x) => a + x.0 * x.1, 0))",
     "fold_of_lanes_behind_a_pad": "ys |> split(4) |> mapGlb(0, c => c |> asVector(4) "
     "|> mapSeq(reduceVec(add, 0)) |> pad(1, 0, 0.0) |> mapSeq(x => x + 1))",
     "fold_of_lanes_in_lanes": "zs |> asVector(4) |> mapSeq(reduceVec(add, 0)) |> asVector(4) "
@@ -300,6 +302,10 @@ LOWERED = {
     "|> reduceSeqUnroll(addInt, 0)",
     "kernel_that_gets_too_long": "generate(1000000, (i: i32) => i) |> mapSeq(i => i * i) "
     "|> toPrivate |> mapSeq(i => i + 1i32)",
+    "kernel_whose_loops_get_too_long": "generate(101, (i: i32) => i) |> mapSeqUnroll(i => "
+    "generate(100, (j: i32) => j) |> mapSeqUnroll(j => i + j)) |> join",
+    "kernel_of_too_many_variables": "generate(6000, (i: i32) => i * 3i32 |> (y => y * y)) "
+    "|> mapSeqUnroll(y => y + 1i32)",
     "iteration_of_too_many_kernels": "ys |> iterateSeq(1001, vs => vs |> mapGlb(0, x => x * x))",
 }
 

@@ -8,10 +8,20 @@ from typing import Any
 import numpy as np
 
 from liftpy.compile import Compilation
+from liftpy.loops.in_place import in_place
 from liftpy.loops.interpret import interpret
-from liftpy.loops.lower import LoopKernel
+from liftpy.loops.lower import LoopKernel, lowered
+from liftpy.loops.passes import in_loop_ir
 from liftpy.opencl.arguments import by_buffer
+from liftpy.opencl.generate import buffer_names
 from liftpy.opencl.kernel import Names
+
+
+def rolled(made: Compilation) -> tuple[LoopKernel, ...]:
+    """The kernels of a program before loops are unrolled: snapshots are copies of registers."""
+    names = buffer_names(made.chain)
+    codes = [lowered(kernel, names) for kernel in made.chain.kernels]
+    return tuple(in_loop_ir(code, in_place(code.nest), rolled=True) for code in codes)
 
 
 def interpreted(made: Compilation, kernels: Iterable[LoopKernel], arrays: Mapping[str, Any]) -> Any:

@@ -15,9 +15,10 @@ from liftpy.loops.interpret import interpret
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.passes import after_each_pass
 from liftpy.loops.tree import Block, Cell, Const, Let, Name, Store
+from liftpy.loops.verify import verify
 from liftpy.semantics.evaluate import evaluate
 from liftpy.views.access import Memory
-from tests.loops.interpreted import interpreted
+from tests.loops.interpreted import interpreted, rolled
 from tests.lowered import lowered
 
 PROGRAMS = {
@@ -48,6 +49,10 @@ def test_a_program_is_right_before_and_after_each_pass(name: str) -> None:
     wanted = evaluate(program, xss)
     first = interpreted(made, made.loops, {"xss": xss})
     np.testing.assert_allclose(first, wanted, rtol=1e-6)
+    before = rolled(made)
+    for code in before:
+        verify(code)
+    np.testing.assert_array_equal(interpreted(made, before, {"xss": xss}), first)
     for stage in zip(*map(after_each_pass, made.loops), strict=True):
         got = interpreted(made, [code for _, code in stage], {"xss": xss})
         np.testing.assert_array_equal(got, first, err_msg=stage[0][0])

@@ -1,0 +1,117 @@
+"""The loop nest of a kernel as it is lowered: loops, variables and stores of terms.
+
+What is computed is a term of the views (`liftpy.views.access`): a graph, whose parts may be
+mentioned often. A nest has every loop of the expression, each once. Private memory is indexed by
+their counters; `liftpy.loops.unroll` changes that. What a step of a fold reads of its accumulator
+is a snapshot; `liftpy.loops.in_place` does without it. What becomes a variable of the code is
+decided afterwards (`liftpy.loops.storing`).
+
+A nest is never changed: a pass gives a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from liftpy.errors import TypeRefused
+from liftpy.loops.tree import Barrier
+from liftpy.views.access import AccessReader, Memory, Term
+
+MOST_STATEMENTS = 10_000
+"""Statements of a kernel, beyond which no code is made: drivers take minutes for fewer."""
+
+
+class Assign(NamedTuple):
+    """A value and its place; of `width` lanes, which both depend on by the variable `lane`.
+
+    All of it is read before any of it is stored. A `streamed` one passes the caches by, where it is
+    a whole vector at a multiple of its length.
+
+    The place may stand behind conditions, with a constant where they fail: there nothing is stored
+    (a result that is written through `coverOnce`).
+    """
+
+    target: Term
+    term: Term
+    lane: str = ""
+    width: int = 1
+    streamed: bool = False
+
+
+class Bind(NamedTuple):
+    """A variable for a value that is computed here, or for all lanes of one."""
+
+    name: str
+    term: Term
+    lane: str = ""
+    width: int = 1
+
+
+class Snapshot(NamedTuple):
+    """From here on, what is read of memories as this snapshot is what they hold now."""
+
+    number: int
+    memories: tuple[Memory, ...]
+
+
+class Restore(NamedTuple):
+    """A memory holds again what it held when a snapshot was taken: a step keeps its accumulator."""
+
+    number: int
+    memory: Memory
+
+
+class Loop(NamedTuple):
+    """The passes of a counter from `first` to below `bound` in steps of `step`.
+
+    `first` is an id where the loop is over ids, else 0. One that is `asked` to be is unrolled. No
+    two loops have one counter.
+    """
+
+    counter: str
+    first: str | int
+    bound: int
+    step: int
+    body: tuple[Statement, ...]
+    asked: bool = False
+
+
+Statement: TypeAlias = Assign | Bind | Snapshot | Restore | Loop | Barrier
+
+
+@dataclass(frozen=True)
+class Nest:
+    """What a kernel does. `noted` are terms that are held in variables where they are read."""
+
+    kernel: str
+    body: tuple[Statement, ...]
+    read: AccessReader
+    noted: frozenset[Term]
+
+
+def too_long(
+    kernel: str, why: str = "its loops over registers are unrolled to more statements"
+) -> TypeRefused:
+    """The refusal of code that no driver compiles in good time."""
+    return TypeRefused(
+        f"the code of kernel {kernel} is too long: {why}; the limit is {MOST_STATEMENTS} "
+        "statements. Choose smaller blocks or tiles, or store with toGlobal what its loops hold in "
+        "registers"
+    )
+
+
+def terms_in(statements: tuple[Statement, ...]) -> Iterator[Term]:
+    """The terms of statements, places among them."""
+    for s in statements:
+        match s:
+            case Assign(target, term):
+                yield target
+                yield term
+            case Bind(_, term):
+                yield term
+            case Loop(body=body):
+                yield from terms_in(body)
+            case _:
+                pass

@@ -1,0 +1,83 @@
+"""Terms where a counter is a number, or a variable another term."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from liftpy.ir.nat import Nat
+from liftpy.views.access import AccessReader, Apply, Choice, FromIndex, Lanes, Load, Term, Variable
+
+#: What stands for a name: a number for a counter, a term for a variable.
+By: TypeAlias = int | Term
+
+
+def rebuilt(read: AccessReader, term: Term, change: Callable[[Term], Term]) -> Term:
+    """A term whose parts are changed."""
+    match term:
+        case Apply(op, args, _):
+            return read.operate(op, tuple(map(change, args)))
+        case Choice(condition, then, otherwise):
+            return read.either(condition, change(then), change(otherwise))
+        case Lanes(init, vector, step=step):
+            return replace(term, init=change(init), vector=change(vector), step=change(step))
+        case _:
+            return term
+
+
+@dataclass
+class Substitution:
+    """Terms with something in place of a name. A term may be a part of many: each is made once.
+
+    What is made of a term of `noted` is noted too.
+    """
+
+    read: AccessReader
+    noted: set[Term]
+    made: dict[tuple[int, str, By], tuple[Term, Term]] = field(default_factory=dict)
+    parted: dict[tuple[Nat, str], tuple[Nat, Nat]] = field(default_factory=dict)
+
+    def term(self, term: Term, name: str, by: By) -> Term:
+        """A term with something in place of a name."""
+        if name not in term.names:
+            return term
+        key = (id(term), name, by)
+        found = self.made.get(key)
+        if found is None:
+            found = self.made[key] = term, self._made(term, name, by)
+            if term in self.noted:
+                self.noted.add(found[1])
+        return found[1]
+
+    def _made(self, term: Term, name: str, by: By) -> Term:
+        match term:
+            case Load() if isinstance(by, int):
+                return Load(term.memory, self.index(term.index, name, by), term.snapshot)
+            case FromIndex(index, t) if isinstance(by, int):
+                return FromIndex(index.substitute({name: by}), t)
+            case Choice(condition, then, otherwise) if isinstance(by, int):
+                index = condition.index.substitute({name: by})
+                inside = self.read.inside(index, condition.length)
+                return self.read.either(
+                    inside, self.term(then, name, by), self.term(otherwise, name, by)
+                )
+            case Variable(lane=lane) if not isinstance(by, int):
+                if isinstance(by, Variable) and lane is not None:
+                    return Variable(by.name, by.type, by.width, lane)
+                return by
+            case _:
+                return rebuilt(self.read, term, lambda part: self.term(part, name, by))
+
+    def index(self, index: Nat, name: str, number: int) -> Nat:
+        """An index where a counter is a number, in the form that it has when built at once."""
+        if name not in index.names():
+            return index
+        key = index, name
+        found = self.parted.get(key)
+        if found is None:
+            still, moving = index.parted(name)
+            found = self.parted[key] = still.recombined(), moving
+        still, moved = found[0], found[1].substitute({name: number})
+        offset = moved.constant  # with a number more, `still` is recombined as it was
+        return (still + moved).recombined() if offset is None else still + offset

@@ -1,0 +1,122 @@
+"""Loops over registers are unrolled: private memory has no addresses.
+
+A loop whose counter indexes private memory, or that is asked to be unrolled, becomes its passes one
+after the other, each with a number for the counter. This keeps the meaning: a sequential loop is
+its passes in their order. A variable of the body has another name in each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from liftpy.errors import TypeRefused
+from liftpy.loops.nest import (
+    MOST_STATEMENTS,
+    Assign,
+    Bind,
+    Loop,
+    Nest,
+    Statement,
+    terms_in,
+    too_long,
+)
+from liftpy.loops.substitute import Substitution
+from liftpy.views.access import Lanes, Load, Term, Variable
+
+
+def unrolled(nest: Nest) -> Nest:
+    """A nest whose loops over registers are unrolled.
+
+    TypeRefused for more statements than a kernel may have, and for private memory that work-items
+    would share.
+    """
+    noted = set(nest.noted)
+    unroller = Unroller(nest.kernel, Substitution(nest.read, noted), indexing(terms_in(nest.body)))
+    body = unroller.block(nest.body)
+    if unroller.over_registers - unroller.counters and (left := indexing(terms_in(body))):
+        message = (
+            f"private memory cannot be indexed by {', '.join(sorted(left))}: each work-item has "
+            "its own; use toLocal for what work-items share"
+        )
+        raise TypeRefused(message)
+    return replace(nest, body=body, noted=frozenset(noted))
+
+
+def indexing(terms: Iterable[Term]) -> frozenset[str]:
+    """The counters and ids that index private memory in some terms."""
+    found: set[str] = set()
+    seen: set[int] = set()
+    waiting = list(terms)
+    while waiting:
+        term = waiting.pop()
+        if id(term) in seen:
+            continue
+        seen.add(id(term))
+        if isinstance(term, Load) and term.memory.space == "private":
+            found |= term.index.names()
+        waiting += term.parts
+        if isinstance(term, Lanes):
+            waiting.append(term.step)
+    return frozenset(name for name in found if not name.startswith(("store", "lane")))
+
+
+@dataclass
+class Unroller:
+    """The statements of a nest with its loops over registers unrolled."""
+
+    kernel: str
+    at: Substitution
+    over_registers: frozenset[str]
+    counters: set[str] = field(default_factory=set)
+    made: int = 0
+
+    def block(self, statements: Iterable[Statement]) -> tuple[Statement, ...]:
+        """Statements, unrolled."""
+        return tuple(made for s in statements for made in self.statement(s))
+
+    def statement(self, s: Statement) -> Iterator[Statement]:
+        """What stands for a statement."""
+        if isinstance(s, Loop) and (s.asked or s.counter in self.over_registers) and s.first == 0:
+            self.counters.add(s.counter)
+            if s.bound > MOST_STATEMENTS:
+                why = f"a loop over registers would be unrolled to {s.bound} steps"
+                raise too_long(self.kernel, why)
+            for k in range(s.bound):
+                renamed: dict[str, Term] = {}
+                for inner in s.body:
+                    for placed in self.placed(inner, s.counter, k, renamed):
+                        yield from self.statement(placed)
+            return
+        self.made += 1
+        if self.made > MOST_STATEMENTS:
+            raise too_long(self.kernel, "its loops over registers are unrolled to more statements")
+        yield s._replace(body=self.block(s.body)) if isinstance(s, Loop) else s
+
+    def placed(
+        self, s: Statement, counter: str, k: int, renamed: dict[str, Term]
+    ) -> Iterator[Statement]:
+        """A statement of an unrolled loop at one of its passes; none for what needs no variable."""
+
+        def at(term: Term) -> Term:
+            made = self.at.term(term, counter, k)
+            for name in renamed.keys() & made.names if renamed else ():
+                made = self.at.term(made, name, renamed[name])
+            return made
+
+        match s:
+            case Assign(target, term):
+                yield Assign(at(target), at(term), s.lane, s.width, s.streamed)
+            case Bind(name, term):
+                value = at(term)
+                if s.width == 1 and not value.parts:
+                    renamed[name] = value
+                else:
+                    variable = Variable(f"{name}.{k}", value.type, s.width)
+                    renamed[name] = variable
+                    yield Bind(variable.name, value, s.lane, s.width)
+            case Loop(body=body):
+                inner = (made for part in body for made in self.placed(part, counter, k, renamed))
+                yield s._replace(body=tuple(inner))
+            case _:
+                yield s
