@@ -14,10 +14,10 @@ from liftpy.kernels.chain import Kernel
 from liftpy.loops.barriers import with_needed_barriers
 from liftpy.loops.in_place import in_place
 from liftpy.loops.lower import LoopKernel, NestKernel, lowered
+from liftpy.loops.merge_stores import merge_stores
 from liftpy.loops.nest import Nest
-from liftpy.loops.skip import skipping
+from liftpy.loops.silent_stores import without_silent_stores
 from liftpy.loops.storing import with_variables
-from liftpy.loops.together import stored_together
 from liftpy.loops.tree import Block
 from liftpy.loops.unroll import unrolled
 from liftpy.loops.unswitch import unswitched
@@ -27,7 +27,7 @@ ON_NESTS: Mapping[str, Callable[[Nest], Nest]] = MappingProxyType(
     {"unroll": unrolled, "update in place": in_place}
 )
 PASSES: Mapping[str, Callable[[Block], Block]] = MappingProxyType(
-    {"join stores": stored_together, "unswitch": unswitched, "skip": skipping}
+    {"merge stores": merge_stores, "unswitch": unswitched, "silent stores": without_silent_stores}
 )
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from liftpy.errors import InternalError
 from liftpy.ir.nat import ZERO, Nat
-from liftpy.loops.idle import Idle
 from liftpy.loops.nest import (
     MOST_STATEMENTS,
     Assign,
@@ -20,6 +19,7 @@ from liftpy.loops.nest import (
     too_long,
 )
 from liftpy.loops.reading import Reading, widened
+from liftpy.loops.silent import Silent
 from liftpy.loops.terms import (
     at_all,
     at_lane,
@@ -46,7 +46,7 @@ def with_variables(nest: Nest) -> Block:
 class Storing(Reading):
     """The statements of a nest as those of the loop IR."""
 
-    idle: Idle = field(init=False, default_factory=Idle)
+    silent: Silent = field(init=False, default_factory=Silent)
 
     def statements(self, statements: Iterable[Statement]) -> None:
         """Statements in their order."""
@@ -115,7 +115,7 @@ class Storing(Reading):
         if width == 1:
             self.share(value)
             stored = self.scalar(value)
-            self.put(Store(self.cell(dest, 1), stored, self.idle.unchanged(dest, value)))
+            self.put(Store(self.cell(dest, 1), stored, self.silent.unchanged(dest, value)))
             self.stores += 1
         elif (first := self.start(dest.index, lane, width)) is not None:
             self.put_vector(dest, store, Load(dest.memory, first))
@@ -140,13 +140,13 @@ class Storing(Reading):
         value, lane, width = store.term, store.lane, store.width
         self.share(value)
         whole = widened(self.vector(value, lane, width), width)
-        idle: tuple[RangeTest, ...] = ()
+        silent: tuple[RangeTest, ...] = ()
         if start.memory.space == "private":
-            tests = self.idle.unchanged(dest, value)
-            idle = tuple(t for t in tests if lane not in t.index.names())
+            tests = self.silent.unchanged(dest, value)
+            silent = tuple(t for t in tests if lane not in t.index.names())
         streamed = store.streamed and start.memory.space == "global"
         streamed = streamed and is_aligned(start.index, width)
-        self.put(Store(self.cell(start, width), whole, idle, streamed))
+        self.put(Store(self.cell(start, width), whole, silent, streamed))
         self.stores += 1
 
 

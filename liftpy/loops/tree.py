@@ -318,14 +318,14 @@ class Let(Simple):
 
 @dataclass(frozen=True)
 class Store(Simple):
-    """A store, which changes nothing where one of the tests `idle` fails.
+    """A store, which changes nothing where one of the tests `silent` fails.
 
     A streamed one passes the caches by.
     """
 
     cell: Cell
     value: Value
-    idle: tuple[RangeTest, ...] = ()
+    silent: tuple[RangeTest, ...] = ()
     streamed: bool = False
 
     @property

@@ -26,8 +26,8 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from liftpy.ir.nat import Nat, Var
+from liftpy.loops.merge_stores import decided_by
 from liftpy.loops.terms import at_all
-from liftpy.loops.together import decided_by
 from liftpy.loops.tree import (
     All,
     Barrier,
@@ -200,10 +200,10 @@ def given(block: Block, holding: Known, failing: Known = NOTHING) -> Block:
 
     def statements(s: Statement) -> Iterator[Statement]:
         match s:
-            case Store(idle=idle) if idle:
-                if failing.isdisjoint(idle):
-                    left = tuple(t for t in idle if t not in holding)
-                    yield replace(s, value=value(s.value) if s.tests else s.value, idle=left)
+            case Store(silent=silent) if silent:
+                if failing.isdisjoint(silent):
+                    left = tuple(t for t in silent if t not in holding)
+                    yield replace(s, value=value(s.value) if s.tests else s.value, silent=left)
             case Simple(tests=()):
                 yield s
             case Let(name, held):

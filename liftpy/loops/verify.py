@@ -90,10 +90,10 @@ def _fault_of(s: Statement, scope: Scope, code: LoopKernel) -> Iterator[str]:
     match s:
         case Let(_, value):
             yield from _of_value(value, scope, code)
-        case Store(cell, value, idle):
+        case Store(cell, value, silent):
             yield from _of_value(cell, scope, code)
             yield from _of_value(value, scope, code)
-            for test in idle:
+            for test in silent:
                 yield from _of_index(test.index, scope)
             if not cell.memory.writable:
                 yield f"a store to {cell.memory.name}, which is only read"

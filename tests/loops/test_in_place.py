@@ -137,7 +137,8 @@ PROGRAMS = {
       |> toPrivate |> mapSeq(x => x)""",
     "an iteration": """xs |> split(4) |> mapSeq(r => r |> iterateSeq(3, a => """
     f"""{PERMUTED} |> mapSeq(y => y * 2)))""",
-    "a scan": "xs |> scanSeq((a, x) => (a.1, a.0 + x), (0, 1)) |> toPrivate |> mapSeq(t => t.0 + t.1)",
+    "a scan": """xs |> scanSeq((a, x) => (a.1, a.0 + x), (0, 1)) |> toPrivate
+      |> mapSeq(t => t.0 + t.1)""",
 }
 
 

@@ -14,9 +14,9 @@ from liftpy.compile import compile_program
 from liftpy.constraints.device import Device
 from liftpy.ir.nat import Nat, greatest, least, nat, var
 from liftpy.ir.types import I32
-from liftpy.loops.skip import skipping
+from liftpy.loops.merge_stores import merge_stores
+from liftpy.loops.silent_stores import without_silent_stores
 from liftpy.loops.terms import in_a_row, where_fails
-from liftpy.loops.together import stored_together
 from liftpy.loops.tree import (
     All,
     Block,
@@ -131,8 +131,8 @@ def value(
                 trace += value(then if holds(condition, at) else otherwise, at, names)
             case Let(name, held):
                 names[name] = number(held)
-            case Store(_, held, idle):
-                if holds(All(idle), at):
+            case Store(_, held, silent):
+                if holds(All(silent), at):
                     trace.append(f"{sorted(at.items())} {number(held)}")
             case _:
                 raise AssertionError(s)
@@ -153,9 +153,9 @@ def holds_at(test: RangeTest, at: dict[str, int]) -> bool:
 OTHERWISE, LANES = Const(-1, I32), Const(-2, I32)
 
 
-def stored(held: Value, idle: tuple[RangeTest, ...] = ()) -> Store:
+def stored(held: Value, silent: tuple[RangeTest, ...] = ()) -> Store:
     """A store somewhere."""
-    return Store(Cell(Memory("y", "private", I32, 1), nat(0)), held, idle)
+    return Store(Cell(Memory("y", "private", I32, 1), nat(0)), held, silent)
 
 
 def choice(rng: random.Random, counters: dict[str, Nat], number: int) -> tuple[All, Select]:
@@ -181,7 +181,7 @@ def held(rng: random.Random, counters: dict[str, Nat], number: int) -> list[Stat
     """A guarded value in a variable, and what is stored of it."""
     first, last = guarded(rng, counters, number), guarded(rng, counters, number + 20)
     let = Let(f"v{number}", first.value)
-    return [let, stored(Name(f"v{number}", I32), (*first.idle, *last.idle[:1])), last]
+    return [let, stored(Name(f"v{number}", I32), (*first.silent, *last.silent[:1])), last]
 
 
 def stores(rng: random.Random, counters: dict[str, Nat], number: int) -> list[Statement]:
@@ -213,13 +213,13 @@ def test_versions_make_the_same_stores_in_the_same_order(seed: int) -> None:
         if rng.random() < 0.4:
             inside.append(guarded(rng, dict(list(counters.items())[:depth]), 10 + depth))
     whole = Block((*inside, *stores(rng, {}, 3)))
-    versions = unswitched(stored_together(whole))
+    versions = unswitched(merge_stores(whole))
     for gid0 in range(4):
         at = {"gid0": gid0}
         wanted = value(whole, at)
         assert value(versions, at) == wanted
-        assert value(skipping(versions), at) == wanted
-        assert value(skipping(whole), at) == wanted
+        assert value(without_silent_stores(versions), at) == wanted
+        assert value(without_silent_stores(whole), at) == wanted
 
 
 @pytest.mark.parametrize("each", [-3, -2, -1, 1, 2, 3])

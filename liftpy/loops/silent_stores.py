@@ -1,12 +1,12 @@
-"""What changes nothing is not done.
+"""Silent stores, which store what is there already, are left out.
 
 A store knows the tests of which each, where it fails, makes it change nothing
-(`liftpy.loops.idle`). So in front of a loop
+(`liftpy.loops.silent`). So in front of a loop
 
     if (tests) { the loop, where they hold }
 
 where its other passes would do nothing. And where a loop has a version for when one or two tests
-hold, those for when one fails leave out the stores that it makes idle: at a border that goes
+hold, those for when one fails leave out the stores that it makes silent: at a border that goes
 through a block of accumulators, those outside.
 """
 
@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from liftpy.loops.idle import Tests, of_all
-from liftpy.loops.together import strongest
+from liftpy.loops.merge_stores import strongest
+from liftpy.loops.silent import Tests, of_all
 from liftpy.loops.tree import (
     All,
     Barrier,
@@ -36,20 +36,24 @@ FEW = 2
 """Tests of a branch whose ways of failing are told apart: each makes the code longer."""
 
 
-def skipping(block: Block) -> Block:
+def without_silent_stores(block: Block) -> Block:
     """A block without what changes nothing, as far as tests in front of loops tell."""
-    return Block(tuple(made for s in block for made in _skipping(s)))
+    return Block(tuple(made for s in block for made in _without(s)))
 
 
-def _skipping(s: Statement) -> list[Statement]:
+def _without(s: Statement) -> list[Statement]:
     match s:
         case For(body=body):
             counters = counters_of(s)
-            idle = [t for t in _idle(body) or () if counters.keys().isdisjoint(t.index.names())]
-            inside = replace(s, body=skipping(given(body, frozenset(idle))))
-            return [If(All(strongest(idle)), Block((inside,)))] if idle else [inside]
+            silent = [t for t in _silent(body) or () if counters.keys().isdisjoint(t.index.names())]
+            inside = replace(s, body=without_silent_stores(given(body, frozenset(silent))))
+            return [If(All(strongest(silent)), Block((inside,)))] if silent else [inside]
         case If(All(tests), then, otherwise):
-            return [_where_some_fail(tests, skipping(then), skipping(otherwise))]
+            return [
+                _where_some_fail(
+                    tests, without_silent_stores(then), without_silent_stores(otherwise)
+                )
+            ]
         case _:
             return [s]
 
@@ -61,13 +65,13 @@ def _where_some_fail(tests: tuple[RangeTest, ...], then: Block, otherwise: Block
         holding = frozenset(tests) - set(some)
         return _doing(given(otherwise, holding, frozenset(some)))
 
-    nowhere = _idle(otherwise)
+    nowhere = _silent(otherwise)
     if nowhere is None or nowhere.keys() >= set(tests):
         return If(All(tests), then)
-    idle = [t for t in tests if t in _mentioned(otherwise)]
-    if len(tests) == 1 and idle:
+    silent = [t for t in tests if t in _mentioned(otherwise)]
+    if len(tests) == 1 and silent:
         otherwise = failing(*tests)
-    if len(tests) == FEW and idle:
+    if len(tests) == FEW and silent:
         first, second = tests
         not_first = failing(first)
         if _may_both_fail(first, second):
@@ -113,7 +117,7 @@ def names_in(s: Statement) -> set[str]:
     return names.union(*inner)
 
 
-def _idle(block: Block) -> Tests | None:
+def _silent(block: Block) -> Tests | None:
     """The tests of which each, where it fails, makes a block change nothing; None: it never does.
 
     Declarations do nothing that is seen outside.
@@ -123,14 +127,14 @@ def _idle(block: Block) -> Tests | None:
         match s:
             case Let():
                 continue
-            case Store(idle=idle):
-                here: Tests | None = dict.fromkeys(idle)
+            case Store(silent=silent):
+                here: Tests | None = dict.fromkeys(silent)
             case For(body=body):
-                here = _idle(body)
+                here = _silent(body)
             case If(All(tests), then, otherwise):
-                here = _idle(then)
+                here = _silent(then)
                 here = None if here is None else dict.fromkeys(tests) | here
-                here = of_all(here, _idle(otherwise))
+                here = of_all(here, _silent(otherwise))
             case If() | Barrier():
                 here = {}
         found = of_all(found, here)
@@ -138,12 +142,12 @@ def _idle(block: Block) -> Tests | None:
 
 
 def _mentioned(block: Block) -> Tests:
-    """The tests that make some assignment of a block idle."""
+    """The tests that make some assignment of a block silent."""
     found: Tests = {}
     for s in block:
         match s:
-            case Store(idle=idle):
-                found |= dict.fromkeys(idle)
+            case Store(silent=silent):
+                found |= dict.fromkeys(silent)
             case For(body=body):
                 found |= _mentioned(body)
             case If(_, then, otherwise):

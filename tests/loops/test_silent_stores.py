@@ -12,7 +12,7 @@ from liftpy.compile import compile_program
 from liftpy.constraints.device import Device
 from liftpy.ir.nat import nat, var
 from liftpy.ir.types import FLOATS, I32, INTEGERS, ScalarType, integer_range
-from liftpy.loops.idle import COMMUTATIVE, KEEPS_ZERO, NEUTRAL, Idle, neutral
+from liftpy.loops.silent import COMMUTATIVE, KEEPS_ZERO, NEUTRAL, Silent, neutral
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.operations import DTYPES, OPERATIONS, convert
@@ -100,7 +100,7 @@ def test_a_value_is_unchanged_where_a_test_fails() -> None:
     rng, found = random.Random(3), 0
     for _ in range(2000):
         value = term(rng, AccessReader(), 4)
-        tests = Idle().unchanged(PLACE, value)
+        tests = Silent().unchanged(PLACE, value)
         for test, i, j in itertools.product(tests, range(9), range(9)):
             at = {"i": i, "j": j}
             if not holds_at(test, at):
@@ -116,7 +116,7 @@ def test_a_term_that_is_part_of_many_is_looked_at_once() -> None:
     for _ in range(200):  # twice as many paths with each
         sums = read.operate("+", (sums, sums))
         value = read.operate("+", (value, sums))
-    assert len(Idle().unchanged(PLACE, read.operate("+", (PLACE, value)))) == 1
+    assert len(Silent().unchanged(PLACE, read.operate("+", (PLACE, value)))) == 1
 
 
 # --- kernels --------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from liftpy.ir.nat import Nat
 from liftpy.loops.tree import All, Block, For, If, RangeTest, Statement
 
 
-def stored_together(block: Block) -> Block:
+def merge_stores(block: Block) -> Block:
     """A block whose stores are made together; see the module."""
     made: list[Statement] = []
     for tested, run in itertools.groupby(block, lambda s: bool(decided_by(s))):
@@ -22,15 +22,15 @@ def stored_together(block: Block) -> Block:
             stores, tests = _where_all_hold(statements)
             made.append(If(All(strongest(tests)), Block(tuple(stores)), Block(tuple(statements))))
         else:
-            made += map(_together_inside, statements)
+            made += map(_merged_inside, statements)
     return Block(tuple(made))
 
 
-def _together_inside(s: Statement) -> Statement:
-    """`stored_together` in a loop."""
+def _merged_inside(s: Statement) -> Statement:
+    """`merge_stores` in a loop."""
     if not isinstance(s, For):
         return s
-    return replace(s, body=stored_together(s.body))
+    return replace(s, body=merge_stores(s.body))
 
 
 def decided_by(s: Statement) -> tuple[RangeTest, ...]:

@@ -1,10 +1,10 @@
-"""Which tests, where they fail, make an assignment change nothing.
+"""Which tests, where they fail, make a store silent: what it stores is there already.
 
 A fold over a padded array takes in, for each place outside, what stands there: a sum of products
 adds 0 times something. Such a step changes nothing, by the laws of its operators: 0 is neutral to
 `+` and absorbing to `*`, and -inf neutral to `max`. (Floats count as real numbers here, as in the
 rules: 0 times NaN is left out as well, and -inf beside NaN.) A store knows the tests of which each,
-where it fails, makes it change nothing; `liftpy.loops.skip` leaves it out.
+where it fails, makes it silent; `liftpy.loops.silent_stores` leaves it out.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Tests: TypeAlias = dict[RangeTest, None]
 
 
 @dataclass
-class Idle:
+class Silent:
     """Where terms change nothing. A term may be a part of many: what was found is kept."""
 
     equals: dict[tuple[Term, float], Tests] = field(default_factory=dict)
