@@ -203,7 +203,7 @@ class Emitter(Viewing):
         if length == 1:
             body(ZERO)
         else:
-            counter = self.fresh("u" if unroll else "i")
+            counter = self.fresh("u" if unroll else "i")  # those that stay are numbered in a row
             self.read_once(counter, 0, length, 1, body, asked=unroll)
 
     def read_once(

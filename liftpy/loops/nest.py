@@ -66,8 +66,8 @@ class Restore(NamedTuple):
 class Loop(NamedTuple):
     """The passes of a counter from `first` to below `bound` in steps of `step`.
 
-    `first` is an id where the loop is over ids, else 0. One that is `asked` to be is unrolled. No
-    two loops have one counter.
+    `first` is an id where the loop is over ids, else 0. One that is `asked` to be is unrolled: the
+    program says so, or it fills registers. No two loops have one counter.
     """
 
     counter: str
