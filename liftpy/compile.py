@@ -16,9 +16,9 @@ from liftpy.loops.passes import optimized
 from liftpy.opencl.generate import EmittedKernel, assemble, buffer_names, in_loops
 from liftpy.opencl.kernel import Module
 from liftpy.primitives.dialects import LoweredProgram
+from liftpy.rewrite.partition import skeleton as skeleton_named
+from liftpy.rewrite.partition import skeletons
 from liftpy.rewrite.skeleton import Skeleton
-from liftpy.rewrite.strategies.families import skeleton as skeleton_named
-from liftpy.rewrite.strategies.families import skeletons
 
 __all__ = ["Compilation", "compile_candidate", "compile_program", "skeleton_named", "skeletons"]
 

@@ -17,21 +17,22 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from liftpy.compile import compile_program, skeleton_named, skeletons
-from liftpy.constraints.collect import collect
+from liftpy.compile import compile_program, skeleton_named
+from liftpy.constraints.collect import ALONE, collect
 from liftpy.constraints.device import Device
-from liftpy.constraints.draw import Space
 from liftpy.explore.candidate import Candidate
-from liftpy.explore.space import Member
+from liftpy.explore.member import Drawn, Member
+from liftpy.explore.space import Space
 from liftpy.ir.expr import Program
 from liftpy.loops.bounds import bounds
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.writers import shared_stores
 from liftpy.opencl.kernel import Module
 from liftpy.primitives.text import show
+from liftpy.rewrite.partition import STAGES, partitions
 from liftpy.rewrite.skeleton import Skeleton
-from liftpy.rewrite.strategies.families import FAMILIES, derived, shape_of
-from liftpy.rewrite.strategy import Failure
+from liftpy.rewrite.strategies.families import FAMILIES
+from tests.staged import candidates, derivations, points_of
 from tests.thinned import PART, is_first
 
 SEED = 5
@@ -73,19 +74,36 @@ def draws(
 def of_each_skeleton(
     program: Program, device: Device, folder: Path, fixed: tuple[tuple[str, int], ...] = ()
 ) -> list[Draw]:
-    """One of each skeleton that has one, with these sizes where it has them; kept in a folder."""
+    """One of each skeleton that has one, with these sizes where it has them; kept in a folder.
+
+    In partitions of several stages, each skeleton of a stage is in one.
+    """
 
     def make() -> list[Draw]:
-        made: list[Draw] = []
-        for skeleton in skeletons(program):
-            system = collect(skeleton, device)
-            sizes = {name: size for name, size in fixed if name in system.by_name}
-            point = Member(skeleton, system).first(sizes, 0)
-            if point is not None:
-                made.append(drawn(Candidate(program, skeleton, tuple(point.items()))))
-        return made
+        space = Space.whole(program, device)
+        wanted = dict(fixed)
+        found = [
+            Candidate(program, skeleton, tuple(point.items()))
+            for member in space.members
+            for skeleton, point in [least(member, wanted)] * (member.possible)
+        ]
+        for product in space.products:
+            groups = [[m for m in group if m.possible] for group in product.groups]
+            for k in range(max(map(len, groups)) if all(groups) else 0):
+                stages = [least(group[k % len(group)], wanted) for group in groups]
+                skeleton, point = product.made(stages)
+                found.append(Candidate(program, skeleton, tuple(point.items())))
+        return [drawn(candidate) for candidate in found]
 
     return _kept(folder, (show(program), device.fingerprint, fixed), make)
+
+
+def least(member: Member, wanted: dict[str, int]) -> Drawn:
+    """A point of a member, with these sizes where it has them."""
+    sizes = {name: size for name, size in wanted.items() if name in member.system.by_name}
+    found = member.first(sizes, 0) or member.first({}, 0)
+    assert found is not None, member.key
+    return found
 
 
 def _kept(folder: Path, parts: tuple[Any, ...], make: Callable[[], list[Draw]]) -> list[Draw]:
@@ -99,23 +117,25 @@ def _kept(folder: Path, parts: tuple[Any, ...], make: Callable[[], list[Draw]]) 
 
 
 def of_family(name: str, program: Program, device: Device, each: int) -> list[Candidate]:
-    """Draws of a family: skeletons in random order, one point of each; further points of few."""
-    family, shape = FAMILIES[name], shape_of(program)
-    if not family.applies(shape):
-        return []
-    options = list(family.choices(shape))
-    Random(f"{SEED} {program.name} {name}").shuffle(options)
+    """Draws of a family: skeletons in random order, one point of each; further points of few.
+
+    Of a program of several stages, also of partitions in which the family makes a stage.
+    """
+    random = Random(f"{SEED} {program.name} {name}")
     found: list[tuple[Skeleton, list[dict[str, int]]]] = []
-    for option in options:
-        skeleton = derived(family, program, option)
-        if isinstance(skeleton, Failure):
-            return []  # as in `skeletons_of`
-        points = Space(collect(skeleton, device)).sample(each, SEED)
-        found += [(skeleton, points)] if points else []
-        if len(found) == each:
-            break
+    whole = [partition for partition in partitions(program) if partition.is_whole]
+    for partition in whole:
+        for skeleton in derivations(partition, partition.stages[0], name, random):
+            points = points_of(skeleton, device, ALONE, each, random)
+            found += [(skeleton, points)] if points else []
+            if len(found) == each:
+                break
     turns = ((s, points[k]) for k in range(each) for s, points in found if k < len(points))
-    return [Candidate(program, s, tuple(point.items())) for s, point in islice(turns, each)]
+    made = [Candidate(program, s, tuple(point.items())) for s, point in islice(turns, each)]
+    if len(whole) < len(partitions(program)):
+        cut = (c for c in candidates(program, device, name, random) if c.skeleton.family == STAGES)
+        made += islice(cut, each)
+    return made
 
 
 def drawn(candidate: Candidate) -> Draw:

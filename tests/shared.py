@@ -31,7 +31,8 @@ from typing import Any
 
 import pytest
 
-from liftpy.constraints.collect import collect
+from liftpy.compile import skeleton_named
+from liftpy.constraints.collect import ALONE, Around, collect
 from liftpy.constraints.device import Device
 from liftpy.constraints.system import ConstraintSystem
 from liftpy.errors import LiftError
@@ -49,7 +50,6 @@ from liftpy.opencl.kernel import Binary, Module
 from liftpy.opencl.session import Session
 from liftpy.primitives.text import show
 from liftpy.rewrite.skeleton import Skeleton
-from liftpy.rewrite.strategies.families import FAMILIES, Family, skeletons_of
 from tests import plainly
 
 MAKES: dict[str, Callable[..., Any]] = {
@@ -64,7 +64,6 @@ MAKES: dict[str, Callable[..., Any]] = {
 def deriving_once() -> Generator[None]:
     """Has derivations and conditions made once."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys.modules[skeletons_of.__module__], "skeletons_of", known_skeletons)
         patch.setattr(sys.modules[Space.__module__], "collect", known_system)
         patch.setattr(sys.modules[Compiler.__module__], "skeleton_named", known_skeleton)
         yield
@@ -85,29 +84,26 @@ def in_one_process(folder: Path) -> Generator[None]:
 
 # --- derivations and conditions -------------------------------------------------------------------
 
-_DERIVED: dict[tuple[Family, str], list[Skeleton] | str] = {}
-
-
-def known_skeletons(family: Family, program: Program) -> list[Skeleton] | str:
-    """The skeletons of a family; a program that has the same text has the same ones."""
-    key = family, show(program)
-    if key not in _DERIVED:
-        _DERIVED[key] = skeletons_of(family, program)
-    found = _DERIVED[key]
-    return found if isinstance(found, str) else list(found)
+_DERIVED: dict[tuple[str, str], Skeleton | None] = {}
 
 
 def known_skeleton(program: Program, key: str) -> Skeleton | None:
-    """The skeleton of a key, of those that were derived together."""
-    found = known_skeletons(FAMILIES[key.partition("(")[0]], program)
-    return next((s for s in found if not isinstance(s, str) and s.key == key), None)
+    """The skeleton of a key; a program that has the same text has the same one."""
+    known = show(program), key
+    if known not in _DERIVED:
+        _DERIVED[known] = skeleton_named(program, key)
+    return _DERIVED[known]
 
 
 def known_system(
-    skeleton: Skeleton, device: Device, *, memory_limit: int | None = None
+    skeleton: Skeleton,
+    device: Device,
+    *,
+    memory_limit: int | None = None,
+    around: Around = ALONE,
 ) -> ConstraintSystem:
     """The conditions of a skeleton, which is told by being the same object."""
-    return _system(_Same(skeleton), device, memory_limit)
+    return _system(_Same(skeleton), device, memory_limit, around)
 
 
 class _Same:
@@ -124,8 +120,10 @@ class _Same:
 
 
 @cache
-def _system(same: _Same, device: Device, memory_limit: int | None) -> ConstraintSystem:
-    return collect(same.skeleton, device, memory_limit=memory_limit)
+def _system(
+    same: _Same, device: Device, memory_limit: int | None, around: Around
+) -> ConstraintSystem:
+    return collect(same.skeleton, device, memory_limit=memory_limit, around=around)
 
 
 # --- binaries -------------------------------------------------------------------------------------

@@ -17,4 +17,4 @@ def derived(program: Program, families: tuple[str, ...] | None = None) -> tuple[
 
 def space(program: Program, device: Device) -> Space:
     """All candidates of a program for a device."""
-    return Space.of(program, device, derived(program))
+    return Space.whole(program, device)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import liftpy as lp
-from liftpy.compile import compile_candidate, skeletons
+from liftpy.compile import compile_candidate
 from liftpy.explore.space import Space
 from tests.batch import results
 
@@ -237,7 +237,7 @@ def test_its_text_reads_back(name):
 def test_a_kernel_computes_it(runtime, name):
     """A drawn candidate, on a device."""
     program, arrays, reference = CASES[name]
-    (candidate,) = Space.of(program, runtime, skeletons(program)).sample(1, 5)
+    (candidate,) = Space.whole(program, runtime).sample(1, 5)
     module = compile_candidate(candidate.skeleton, candidate.assignment)
     (got,) = results(runtime, [module], list(arrays))
     np.testing.assert_allclose(got, reference(*arrays), rtol=1e-4, atol=1e-4)

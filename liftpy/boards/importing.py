@@ -14,7 +14,7 @@ from typing import Any
 from liftpy.boards.judgement import Judgement
 from liftpy.boards.results import AGAIN, Result, Results, refusal
 from liftpy.boards.schema import CampaignFields, checked
-from liftpy.compile import compile_candidate, skeletons
+from liftpy.compile import compile_candidate, skeleton_named, skeletons
 from liftpy.errors import LiftError, a_few
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.compiling import source_sha
@@ -56,7 +56,8 @@ def import_results(path: Path, results: Results) -> dict[str, int]:
     if there is not None:
         _check_same(path, results, there, identity)
         identity = replace(there, device=identity.device)
-    known = {skeleton.key: skeleton for skeleton in skeletons(judge.program)}
+    named = {row.skeleton for row in results.rows}
+    known = {key: made for key in named if (made := skeleton_named(judge.program, key)) is not None}
     taken = [_taken(results, row, known, judge) for row in results.rows]
     with Store.open(path, identity) as store:
         taken = list(_placed(store, results, taken))
@@ -169,7 +170,7 @@ def _taken(results: Results, row: Result, known: Mapping[str, Skeleton], judge: 
     """A row with the kernels that it is about, made again."""
     skeleton = known.get(row.skeleton)
     if skeleton is None:
-        near = a_few(alike(row.skeleton, known))
+        near = a_few(alike(row.skeleton, (s.key for s in skeletons(judge.program))))
         raise refusal(
             results.path,
             row.line,

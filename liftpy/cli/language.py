@@ -23,12 +23,13 @@ from liftpy.cli.options import (
 from liftpy.cli.screen import say, show_json
 from liftpy.cli.screen import show as show_table
 from liftpy.cli.spaces import device_or_default, note_unbound
-from liftpy.compile import Compilation, compile_program, skeletons
+from liftpy.compile import Compilation, compile_program
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ConstraintRefused, UnknownName
 from liftpy.explore.exploring import space_of
+from liftpy.explore.member import Member
 from liftpy.explore.settings import Settings
-from liftpy.explore.space import Member, Space
+from liftpy.explore.space import Space
 from liftpy.ir.expr import Expr, Program
 from liftpy.ir.show import size_ranges
 from liftpy.loops.bounds import bounds as bounds_of
@@ -41,6 +42,7 @@ from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
 from liftpy.primitives.text import show as program_text
 from liftpy.primitives.text import show_expr
+from liftpy.rewrite.partition import examples
 from liftpy.rewrite.skeleton import FAMILY, Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.rewrite.strategy import replay, step_json, step_text
@@ -87,7 +89,7 @@ def show_stage(
         tell(
             {
                 "obligations": conditions,
-                "skeletons": [constraints_json(m) for m in chosen.members],
+                "skeletons": [constraints_json(m) for m in chosen.every],
             },
             (*conditions, *constraint_lines(chosen)),
         )
@@ -163,7 +165,7 @@ def bound_lines(proved: dict[str, Any]) -> Iterator[str]:
 def constraints_json(member: Member) -> dict[str, Any]:
     """The sizes of a skeleton and the conditions on them, as JSON data."""
     return {
-        "skeleton": member.skeleton.key,
+        "skeleton": member.key,
         "parameters": [asdict(p) for p in member.system.parameters],
         "constraints": [
             {"text": str(clause.constraint), "asked_by": clause.asked_by}
@@ -174,8 +176,8 @@ def constraints_json(member: Member) -> dict[str, Any]:
 
 def constraint_lines(space: Space) -> Iterator[str]:
     """The conditions of each skeleton, with who asked."""
-    for member in space.members:
-        yield f"{member.skeleton.key}:"
+    for member in space.every:
+        yield f"{member.key}:"
         for p in member.system.parameters:
             yield f"  {p.low} <= {p.name} <= {p.high}: {p.meaning}"
         for clause in member.system.clauses:
@@ -290,15 +292,15 @@ def derive(
         if not steps:
             say(f"  {indented(derivation.result)}")
         if others:
-            words = ((name, {dict(s.choices)[name] for s in mine}) for name, _ in skeleton.choices)
+            words = [(name, {s.words.get(name) for s in mine}) for name in skeleton.words]
             names = [name for name, known in words if len(known) > 1]
             say(f"{family}: {len(others)} more, by {', '.join(names)} (--set {names[0]}=...)")
 
 
 def fitting(program: Program, given: Settings) -> list[Skeleton]:
     """The skeletons that make these structural choices; UnknownName if there are none."""
-    made = skeletons(program)
-    words = [{FAMILY: s.family, **dict(s.choices)} for s in made]
+    made = [*examples(program)]
+    words = [s.words for s in made]
     found = [
         s
         for s, mine in zip(made, words, strict=True)
@@ -324,7 +326,7 @@ def skeleton_json(skeleton: Skeleton, *, steps: bool) -> dict[str, Any]:
     return {
         "skeleton": skeleton.key,
         "family": skeleton.family,
-        "choices": dict(skeleton.choices),
+        "choices": {n: word for n, word in skeleton.words.items() if n != FAMILY},
         "steps": [a | b for a, b in zip(listed, after, strict=True)] if steps else listed,
         "result": show_expr(derivation.result),
     }

@@ -44,6 +44,6 @@ def note_unbound(space: Space) -> None:
     """Says which of the user's conditions leave skeletons as they are."""
     for text, count in space.unbound.items():
         note(
-            f"note: {text} does not restrict {count} of {len(space.members)} skeletons, which lack "
+            f"note: {text} does not restrict {count} of {len(space.every)} skeletons, which lack "
             "its sizes; --set family=... selects skeletons"
         )

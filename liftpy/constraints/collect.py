@@ -7,6 +7,7 @@ limits. Here they are only gathered, each with who asked.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -65,8 +66,25 @@ beyond (`liftpy.loops.nest`), which no valid point can reach.
 """
 
 
+@dataclass(frozen=True)
+class Around:
+    """What of a program a stage of it does not see.
+
+    `bytes` are those of the buffers of other stages that are alive while its kernels run. The
+    `temporary` of its parameters and its result live no longer than it uses them. `name` is that of
+    its result.
+    """
+
+    bytes: int = 0
+    temporary: frozenset[str] = frozenset()
+    name: str = "output"
+
+
+ALONE = Around()
+
+
 def collect(
-    skeleton: Skeleton, device: Device, *, memory_limit: int | None = None
+    skeleton: Skeleton, device: Device, *, memory_limit: int | None = None, around: Around = ALONE
 ) -> ConstraintSystem:
     """The system of a skeleton on a device.
 
@@ -78,14 +96,14 @@ def collect(
     used = scalars_in(skeleton.program.body)
     needed = [extension for t, extension in EXTENSIONS.items() if t in used]
     check_extensions(skeleton.program.name, needed, device)
-    cut = chain(skeleton.program)
+    cut = chain(skeleton.program, around.name)
     ranges = {p.name: p.nat for p in skeleton.parameters}
     askers: dict[Constraint, dict[str, None]] = {}
     for constraint, who in (
         *asked_by_primitives(skeleton.program),
         *asked_by_rules(skeleton.derivation),
-        *asked_by_device(cut, device, ranges),
-        *asked_by_memory_limit(cut, memory_limit),
+        *asked_by_device(cut, device, ranges, around),
+        *asked_by_memory_limit(cut, memory_limit, around),
     ):
         ranged = constraint.substitute(ranges)
         if ranged.known() is not True:
@@ -111,7 +129,9 @@ def asked_by_rules(derivation: Derivation) -> Iterator[Asked]:
             yield condition, f"rule {step.rule} (step {number})"
 
 
-def asked_by_device(cut: Chain, device: Device, ranges: Mapping[str, Nat]) -> Iterator[Asked]:
+def asked_by_device(
+    cut: Chain, device: Device, ranges: Mapping[str, Nat], around: Around = ALONE
+) -> Iterator[Asked]:
     """What a device asks of the kernels' launches and of the buffers."""
     for kernel in cut.kernels:
         yield from asked_of_launch(kernel, device, ranges)
@@ -120,7 +140,7 @@ def asked_by_device(cut: Chain, device: Device, ranges: Mapping[str, Nat]) -> It
             name = "".join([buffer.param.name, *(f".{k}" for k in part.path)])
             who = f"device largest buffer: {buffer.role} {name}"
             yield at_most(size_bytes(part.type), device.largest_buffer), who
-    total = sum_of(buffer.bytes for buffer in cut.buffers)
+    total = sum_of(buffer.bytes for buffer in cut.buffers) + around.bytes
     yield at_most(total, device.global_memory), "device global memory: all buffers"
 
 
@@ -146,11 +166,15 @@ def asked_of_launch(kernel: Kernel, device: Device, ranges: Mapping[str, Nat]) -
         yield at_most(every, CODE_LIMIT), f"{who}, all statements"
 
 
-def asked_by_memory_limit(cut: Chain, memory_limit: int | None) -> Iterator[Asked]:
+def asked_by_memory_limit(
+    cut: Chain, memory_limit: int | None, around: Around = ALONE
+) -> Iterator[Asked]:
     """That the live buffers of each kernel of a run stay within the limit."""
     if memory_limit is not None:
-        for kernel, live in zip(cut.run, cut.live_bytes(), strict=True):
-            yield at_most(live, memory_limit), f"{MEMORY_LIMIT} while kernel {kernel.name} runs"
+        outer = frozenset(b.param for b in cut.buffers if b.param.name in around.temporary)
+        for kernel, live in zip(cut.run, cut.live_bytes(outer), strict=True):
+            who = f"{MEMORY_LIMIT} while kernel {kernel.name} runs"
+            yield at_most(live + around.bytes, memory_limit), who
 
 
 # --- code size ------------------------------------------------------------------------------------

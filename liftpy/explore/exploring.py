@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
-from liftpy.compile import compile_candidate, skeletons
+from liftpy.compile import compile_candidate
 from liftpy.constraints.device import Device, check_attached
 from liftpy.constraints.draw import Sampler
 from liftpy.deadline import Deadline
@@ -46,7 +46,6 @@ from liftpy.explore.workers import Workers, connect
 from liftpy.ir.entry import entry
 from liftpy.ir.expr import Program
 from liftpy.opencl.devices import find_device
-from liftpy.rewrite.skeleton import FAMILY, Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.semantics.sizes import closed
 
@@ -76,29 +75,34 @@ def space_of(
     """
     program = closed(program, sizes)
     target = device if isinstance(device, Device) else find_device(device)
-    derived = derived_by(program)
-    space = Space.of(program, target, derived, memory_limit=memory_limit, where=where, fixed=fixed)
+    space = whole_space(program, target, memory_limit=memory_limit).asking(where, fixed or {})
     if families is None:
         return space
     if isinstance(families, str):  # one family, not its letters
         families = (families,)
     if not families:
+        known = dict.fromkeys(member.family for member in space.every)
         raise ConstraintRefused(
-            f"families is empty: give at least one of {', '.join(space.families)}, or None for all"
+            f"families is empty: give at least one of {', '.join(known)}, or None for all"
         )
-    each = dict.fromkeys(families)
-    kept = [member for family in each for member in space.choosing({FAMILY: family}).members]
-    return replace(space, members=tuple(kept))
+    return space.of_families(families)
 
 
-def derived_by(program: Program, families: tuple[str, ...] | None = None) -> tuple[Skeleton, ...]:
-    """The skeletons of families, or of all. TypeRefused for a program without kernels."""
-    derived = skeletons(program, families)
-    for skeleton in derived:
-        if not skeleton.parameters:  # what has no kernels in its simplest form has no space
-            compile_candidate(skeleton, {})
+def whole_space(
+    program: Program,
+    device: Device,
+    *,
+    families: tuple[str, ...] | None = None,
+    memory_limit: int | None = None,
+) -> Space:
+    """The space of a program on a device. TypeRefused for a program without kernels."""
+    space = Space.whole(program, device, families=families, memory_limit=memory_limit)
+    for unit in space.units:
+        least = unit.without_sizes()
+        if least is not None:  # what has no kernels in its simplest form has no space
+            compile_candidate(least, {})
             break
-    return derived
+    return space
 
 
 @dataclass(frozen=True)
@@ -134,7 +138,7 @@ class Forms:
         """All forms."""
         plain = self.plain
         with self.deadline.phase(DERIVING):
-            if plain is None:
+            if plain is None or plain.products:
                 return self.derive()
             others = self.derive_only(tuple(name for name in FAMILIES if name != PLAIN))
             return replace(plain, members=(*plain.members, *others.members))
@@ -290,12 +294,7 @@ def explore(  # noqa: PLR0913, PLR0915  as many settings and steps as a campaign
                 sampler=sampler,
             ),
             lambda names: replace(
-                Space.of(
-                    program,
-                    site.limits,
-                    derived_by(program, names),
-                    memory_limit=memory_limit,
-                ),
+                whole_space(program, site.limits, families=names, memory_limit=memory_limit),
                 sampler=sampler,
             ),
             deadline,

@@ -8,15 +8,18 @@ candidate of the family `plain` whose code is short.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 from liftpy.constraints.collect import statements
 from liftpy.constraints.draw import first
 from liftpy.explore.candidate import Candidate
+from liftpy.explore.member import Drawn, Member
 from liftpy.explore.space import Space
 from liftpy.kernels.chain import chain
+from liftpy.rewrite.partition import FUSED
+from liftpy.rewrite.skeleton import Skeleton
 
 PLAIN = "plain"
 """The family, and what a campaign's settings say of its first candidate."""
@@ -24,7 +27,7 @@ PLAIN = "plain"
 SHORT = 64
 """Statements of code: of what has no more than these, the shorter is no better."""
 
-Burden: TypeAlias = tuple[int, bool, bool, bool, int]
+Burden: TypeAlias = tuple[int, int, bool, bool, int]
 
 
 def plainest(space: Space) -> Candidate | None:
@@ -35,24 +38,46 @@ def plainest(space: Space) -> Candidate | None:
     row share is computed once for the row.
     """
     plain = [m for m in space.members if m.family == PLAIN and m.possible]
-    found: list[tuple[Burden, Candidate]] = []
-    for member in plain or space.members:
-        if (point := first(member.system)) is not None:
-            candidate = Candidate(space.program, member.skeleton, tuple(point.items()))
-            found.append((burden(candidate), candidate))
-    return min(found, key=lambda pair: pair[0])[1] if found else None
+    members = plain or ([] if space.products else space.members)
+    found = [point for m in members if (point := at_least_sizes(m)) is not None]
+    for product in space.products:
+        stages = [plainest_of(group) for group in product.groups]
+        each = [stage for stage in stages if stage is not None]
+        if len(each) == len(stages):
+            found.append(product.made(each))
+    return min(
+        (Candidate(space.program, s, (*at.items(),)) for s, at in found), key=burden, default=None
+    )
+
+
+def plainest_of(group: Sequence[Member]) -> Drawn | None:
+    """The plainest point of the skeletons of a stage; None if there is none."""
+    plain = [m for m in group if m.family == PLAIN and m.possible]
+    found = [point for m in plain or group if (point := at_least_sizes(m)) is not None]
+    return min(found, key=lambda drawn: burden_of(*drawn), default=None)
+
+
+def at_least_sizes(member: Member) -> Drawn | None:
+    """A skeleton at its least sizes; None if it has no point."""
+    point = first(member.system)
+    return None if point is None else (member.skeleton, point)
 
 
 def burden(candidate: Candidate) -> Burden:
     """What makes a candidate less plain; the smaller comes first."""
-    kernels = chain(candidate.skeleton.program).kernels
-    code = sum(int(statements(kernel.body).value(candidate.point)) for kernel in kernels)
-    words = candidate.skeleton.words
+    return burden_of(candidate.skeleton, candidate.point)
+
+
+def burden_of(skeleton: Skeleton, point: dict[str, int]) -> Burden:
+    """`burden` of a point of a skeleton."""
+    kernels = chain(skeleton.program).kernels
+    code = sum(int(statements(kernel.body).value(point)) for kernel in kernels)
+    words = [(name.rpartition(".")[2], word) for name, word in skeleton.words.items()]
     return (
         (code // SHORT).bit_length(),
-        words.get("stages") == "fused",
-        not in_rows(words.get("map", "")),
-        words.get("pad", "fused") != "fused",
+        sum(word == FUSED and name != "pad" for name, word in words),
+        not all(in_rows(word) for name, word in words if name == "map"),
+        any(word != FUSED for name, word in words if name == "pad"),
         len(kernels),
     )
 

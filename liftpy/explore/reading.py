@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import statistics
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -177,6 +178,23 @@ class Reader:
         """Time in ns and peak in bytes of a candidate; None where it was not measured."""
         (row,) = self._ask("SELECT time_ns, peak FROM outcome WHERE candidate = ?", key)
         return row["time_ns"], row["peak"]
+
+    def launches(self, key: str) -> tuple[int, ...]:
+        """The median time in ns of each launch of a candidate when it was first measured.
+
+        Samples taken later are left out: a search that is resumed sees what it saw the first time.
+        """
+        time_ns, _ = self.costs(key)
+        query = 'SELECT "repeat", ns FROM run WHERE candidate = ? ORDER BY "repeat", launch'
+        samples: dict[int, list[int]] = {}
+        for row in self._ask(query, key) if time_ns is not None else ():
+            samples.setdefault(row["repeat"], []).append(row["ns"])
+        first: list[list[int]] = []
+        for launches in samples.values():
+            first.append(launches)
+            if round(statistics.median(map(sum, first))) == time_ns:
+                break
+        return tuple(round(statistics.median(of)) for of in zip(*first, strict=True))
 
     def kernels(self, key: str) -> tuple[str | None, str | None]:
         """The stored source of a candidate and its manifest; None where it was not compiled."""

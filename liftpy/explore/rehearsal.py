@@ -65,9 +65,15 @@ class Rehearsal:
 def rehearse(stored: Campaign, space: Space, name: str, seed: int, samples: int) -> Rehearsal:
     """The first trials of a search among stored candidates, of one device.
 
-    StoreRefused if none is known, UnknownName if they are of several devices (`Campaign.on`).
+    StoreRefused if none is known or the program has several stages, UnknownName if they are of
+    several devices (`Campaign.on`).
     """
     stored = stored.on()
+    if space.products:
+        raise StoreRefused(
+            f"{space.program.name} has several stages, each of which is searched apart: among "
+            "stored candidates few combinations of their choices are known. Name a program of one"
+        )
     kinds = {member.skeleton.key: member.skeleton for member in space.members}
     known: dict[str, Trial] = {}
     for row in stored.rows:

@@ -150,13 +150,14 @@ class Run:
         while candidate.key not in self.done:
             self._take(pool)
         time_ns, peak = self.store.costs(candidate.key)
-        seen = Seen(candidate, time_ns, peak, self.store.device_of(candidate.key))
+        launches = self.store.launches(candidate.key)
+        seen = Seen(candidate, time_ns, peak, launches, self.store.device_of(candidate.key))
         self._seen.append(seen)
         self._devices |= {seen.device} if time_ns is not None else set()
         if len(self._devices) > 1:
             self.trials[:] = comparable(self._seen)
         else:
-            self.trials.append(Trial(candidate, time_ns, peak))
+            self.trials.append(Trial(candidate, time_ns, peak, launches))
         if candidate.key in self._limits:
             self.lessons.learn(candidate, self._limits[candidate.key])
 
@@ -220,11 +221,12 @@ class Run:
 
 @dataclass(frozen=True)
 class Seen:
-    """A candidate, its time and peak, and the fingerprint of the device that has them."""
+    """A candidate, its times and peak, and the fingerprint of the device that has them."""
 
     candidate: Candidate
     time_ns: int | None
     peak: int | None
+    launches: tuple[int, ...]
     device: str | None
 
 
@@ -245,6 +247,7 @@ def comparable(seen: list[Seen]) -> list[Trial]:
             t.candidate,
             None if t.time_ns is None else round(t.time_ns * unit / medians[t.device]),
             t.peak,
+            tuple(round(ns * unit / medians[t.device]) for ns in t.launches),
         )
         for t in seen
     ]

@@ -2,104 +2,31 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, TypeAlias
+from functools import cached_property, partial
+from typing import Any
 
-from liftpy.constraints.collect import collect
+from liftpy.constraints.collect import Around, collect
 from liftpy.constraints.device import Device
-from liftpy.constraints.draw import Sampler, first
-from liftpy.constraints.draw import Space as Points
+from liftpy.constraints.draw import Sampler
 from liftpy.constraints.explain import Explanation, explain, least_memory, out_of_range
-from liftpy.constraints.system import ConstraintSystem
+from liftpy.constraints.stages import around_each
 from liftpy.constraints.user import Wish, asked_too, wishes
 from liftpy.deadline import check
 from liftpy.errors import ArgumentRefused, ConstraintRefused, UnknownName, a_few
 from liftpy.explore.candidate import Candidate, program_text
+from liftpy.explore.member import Allows, Drawing, Drawn, Member, everything
+from liftpy.explore.product import Product
 from liftpy.explore.settings import Choice, Fixed, Settings
+from liftpy.explore.turns import turns
 from liftpy.ir.entry import entry
 from liftpy.ir.expr import Program
 from liftpy.primitives.text import parse
 from liftpy.rewrite.origin import origins
+from liftpy.rewrite.partition import partitions, stage_skeletons
 from liftpy.rewrite.skeleton import FAMILY, Skeleton
-
-Allows: TypeAlias = Callable[[Skeleton, Mapping[str, int]], bool]
-
-
-def everything(_skeleton: Skeleton, _sizes: Mapping[str, int]) -> bool:
-    """Allows every point."""
-    return True
-
-
-@dataclass(frozen=True)
-class Member:
-    """A skeleton, the conditions on its sizes, and the points that satisfy them."""
-
-    skeleton: Skeleton
-    system: ConstraintSystem
-
-    @cached_property
-    def points(self) -> Points:
-        """The valid sizes, counted when first asked."""
-        return Points(self.system)
-
-    @cached_property
-    def possible(self) -> bool:
-        """Whether it has points: one is looked for, none are counted."""
-        return first(self.system) is not None
-
-    @cached_property
-    def words(self) -> dict[str, str]:
-        """Its structural choices, the family first."""
-        return self.skeleton.words
-
-    @property
-    def family(self) -> str:
-        """The family that its turns are counted in."""
-        return self.skeleton.family
-
-    def fits(self, settings: Mapping[str, str | int]) -> bool:
-        """Whether it makes these choices and has these sizes."""
-        mine = self.words
-        return all(
-            mine[name] == str(value) if name in mine else name in self.system.by_name
-            for name, value in settings.items()
-        )
-
-    def sizes(self, settings: Mapping[str, str | int]) -> dict[str, int]:
-        """The sizes among settings that fit."""
-        return {n: int(value) for n, value in settings.items() if n in self.system.by_name}
-
-    def at(self, settings: Mapping[str, str | int]) -> Member | None:
-        """The member with these sizes fixed; they remain parameters. None if no point has them."""
-        sizes = self.sizes(settings)
-        if not sizes:
-            return self if self.possible else None
-        if self.system.broken(sizes):
-            return None
-        fixed = Member(self.skeleton, self.system.fix(sizes))
-        return fixed if fixed.possible else None
-
-    def first(self, settings: Mapping[str, str | int], seed: int) -> dict[str, int] | None:
-        """Valid sizes that agree with settings; None if there are none."""
-        sizes = self.sizes(settings)
-        if sizes.keys() == self.system.by_name.keys():
-            return sizes if self.system.holds(sizes) else None
-        fixed = self.at(settings)
-        return None if fixed is None else next(fixed.points.draws(seed), None)
-
-    def agreeing(self, settings: Mapping[str, str | int]) -> Iterator[tuple[tuple[str, int], ...]]:
-        """All points that agree with settings."""
-        sizes = self.sizes(settings)
-        if sizes.keys() == self.system.by_name.keys():
-            names = (p.name for p in self.system.parameters)
-            if self.system.holds(sizes):
-                yield tuple((name, sizes[name]) for name in names)
-        elif (fixed := self.at(settings)) is not None:
-            yield from (tuple(point.items()) for point in fixed.points.draws(0))
 
 
 @dataclass(frozen=True)
@@ -120,13 +47,15 @@ class Answer:
 class Space:
     """All candidates of a program on a device.
 
-    `asked` has the user's conditions as texts in a normal form and order; `wished` has those on
-    sizes. `sampler` is the way candidates are drawn.
+    `members` are those of the program as one stage, `products` those of each partition into
+    several (`liftpy.rewrite.partition`). `asked` has the user's conditions as texts in a normal
+    form and order; `wished` has those on sizes. `sampler` is the way candidates are drawn.
     """
 
     program: Program
     device: Device
     members: tuple[Member, ...]
+    products: tuple[Product, ...] = ()
     asked: tuple[str, ...] = ()
     wished: tuple[Wish, ...] = ()
     sampler: Sampler = "uniform"
@@ -153,14 +82,55 @@ class Space:
             members.append(Member(skeleton, collect(skeleton, device, memory_limit=memory_limit)))
         return cls(program, device, tuple(members)).asking(where, fixed or {})
 
+    @classmethod
+    def whole(
+        cls,
+        program: Program,
+        device: Device,
+        *,
+        families: Sequence[str] | None = None,
+        memory_limit: int | None = None,
+    ) -> Space:
+        """The space of a program on a device: of each of its partitions, by these families.
+
+        A partition that has a stage without skeletons of these families is left out.
+        """
+        members: list[Member] = []
+        products: list[Product] = []
+        known: dict[tuple[str, tuple[str, ...], Around], tuple[Member, ...]] = {}
+        for partition in partitions(program):
+            made = [[*stage_skeletons(partition, stage, families)] for stage in partition.stages]
+            if partition.is_whole:
+                members += Space.of(program, device, made[0], memory_limit=memory_limit).members
+            elif all(made):
+                groups: list[tuple[Member, ...]] = []
+                for of, (stage, around) in zip(made, around_each(partition, made), strict=True):
+                    key = stage.name, stage.fused, around
+                    if key not in known:
+                        collected = partial(collect, memory_limit=memory_limit, around=around)
+                        known[key] = tuple(Member(s, collected(s, device), stage.name) for s in of)
+                    groups.append(known[key])
+                    check()
+                products.append(Product(partition, tuple(groups)))
+        return cls(program, device, tuple(members), tuple(products))
+
+    @property
+    def units(self) -> tuple[Member | Product, ...]:
+        """Skeletons of the whole program, and partitions."""
+        return (*self.members, *self.products)
+
+    @cached_property
+    def every(self) -> tuple[Member, ...]:
+        """The members of all stages, those of the program as one stage first, each once."""
+        found = {member.key: member for unit in self.units for member in unit.members}
+        return tuple(found.values())
+
     def __repr__(self) -> str:
-        return (
-            f"<Space of {self.program.name} on {self.device.name}: {len(self.members)} skeletons>"
-        )
+        return f"<Space of {self.program.name} on {self.device.name}: {len(self.every)} skeletons>"
 
     def __str__(self) -> str:
         """The parameters and the constraints, with who asked for each."""
-        lines = [f"{self.program.name} on {self.device.name}: {len(self.members)} skeletons"]
+        lines = [f"{self.program.name} on {self.device.name}: {len(self.every)} skeletons"]
         for p in self.parameters:
             if "words" in p:
                 lines.append(f"  {p['name']}: {', '.join(p['words'])}")
@@ -176,8 +146,8 @@ class Space:
     def choices(self) -> dict[str, list[str]]:
         """The structural choices and the words each has, the family first."""
         found: dict[str, list[str]] = {}
-        for member in self.members:
-            for name, word in member.words.items():
+        for unit in (*self.units, *self.every):
+            for name, word in unit.words.items():
                 if word not in found.setdefault(name, []):
                     found[name].append(word)
         return found
@@ -189,14 +159,14 @@ class Space:
 
     @cached_property
     def by_key(self) -> dict[str, Member]:
-        """The members by the keys of their skeletons."""
+        """The skeletons of the whole program by their keys."""
         return {member.skeleton.key: member for member in self.members}
 
     @cached_property
     def parameters(self) -> list[dict[str, Any]]:
         """Choices and sizes as JSON data; a size has the range that covers all its skeletons'."""
         found: dict[str, dict[str, Any]] = {}
-        for member in self.members:
+        for member in self.every:
             for p in member.system.parameters:
                 entry = found.setdefault(
                     p.name, {"low": p.low, "high": p.high, "meaning": p.meaning, "families": []}
@@ -212,7 +182,7 @@ class Space:
     def reached(self) -> dict[str, list[int]]:
         """The values that each size takes in some candidate, ascending."""
         found: dict[str, set[int]] = {}
-        for member in self.members:
+        for member in self.every:
             for p in member.system.parameters:
                 found.setdefault(p.name, set()).update(member.points.values(p.name))
         return {name: sorted(values) for name, values in found.items()}
@@ -221,10 +191,10 @@ class Space:
     def constraints(self) -> list[dict[str, Any]]:
         """Every condition as JSON data: its text, who asked for it, in which skeletons."""
         found: dict[tuple[str, str], list[str]] = {}
-        for member in self.members:
+        for member in self.every:
             for clause in member.system.clauses:
                 place = found.setdefault((str(clause.constraint), clause.asked_by), [])
-                place.append(member.skeleton.key)
+                place.append(member.key)
         return [
             {"text": text, "asked_by": asked_by, "skeletons": keys}
             for (text, asked_by), keys in found.items()
@@ -233,11 +203,11 @@ class Space:
     @property
     def possible(self) -> bool:
         """Whether there are candidates; none are counted."""
-        return any(member.possible for member in self.members)
+        return any(unit.possible for unit in self.units)
 
     def count(self) -> int:
         """The exact number of candidates."""
-        return sum(member.points.count() for member in self.members)
+        return sum(unit.count() for unit in self.units)
 
     def only_one(self) -> str | None:
         """That there is one candidate only, in a sentence that names it; None if there are others.
@@ -245,8 +215,8 @@ class Space:
         As few skeletons are counted as that takes.
         """
         found = 0
-        for member in self.members:
-            found += member.points.count()
+        for unit in self.units:
+            found += unit.count()
             if found > 1:
                 return None
         if not found:
@@ -258,8 +228,8 @@ class Space:
         )
 
     def counts(self) -> dict[str, int]:
-        """The number of candidates of each skeleton."""
-        return {member.skeleton.key: member.points.count() for member in self.members}
+        """The number of candidates of each skeleton, and of each partition into stages."""
+        return {unit.key: unit.count() for unit in self.units}
 
     # --- drawing ----------------------------------------------------------------------------------
 
@@ -268,7 +238,8 @@ class Space:
 
         Families take turns, and within a family the skeletons of each choice, in proportion to the
         logarithm of their number of points. Within a skeleton, draws are uniform without
-        replacement. A skeleton without points left loses its turn. So a sample has every family,
+        replacement; of a partition, stages are drawn side by side (`product.py`). Whatever has no
+        points left loses its turn. So a sample has every family,
         and a longer sample begins with the shorter one. Points that `allows` refuses are skipped;
         it is called at a point's turn, and may depend on the candidates before it.
 
@@ -276,9 +247,9 @@ class Space:
         and it ends when it has drawn too many candidates twice.
         """
         how = Drawing(seed, allows, self.sampler)
-        turns = _turns(list(self.members), how) if self.members else iter(())
-        for ordinal, (member, sizes) in itertools.islice(enumerate(turns), start, None):
-            yield Candidate(self.program, member.skeleton, tuple(sizes.items()), ordinal)
+        drawn = turns(self.units, how) if self.units else iter(())
+        for ordinal, (skeleton, sizes) in itertools.islice(enumerate(drawn), start, None):
+            yield Candidate(self.program, skeleton, tuple(sizes.items()), ordinal)
 
     @entry("space.sample")
     def sample(
@@ -290,7 +261,7 @@ class Space:
         """
         if n < 0 or start < 0:
             raise ArgumentRefused(f"{min(n, start)} candidates cannot be drawn: give 0 or more")
-        space = self if family is None else self.choosing({FAMILY: family})
+        space = self if family is None else self.of_families([family])
         return list(itertools.islice(space.draws(seed, start=start), n))
 
     # --- choosing ---------------------------------------------------------------------------------
@@ -302,8 +273,15 @@ class Space:
         UnknownName for a name or word that no skeleton has, ConstraintRefused for a combination
         of choices that no skeleton makes. Empty if no point has these sizes.
         """
-        members = (m.at(settings) for m in self._fitting(settings))
-        return replace(self, members=tuple(m for m in members if m is not None))
+        found = (unit.at(settings) for unit in self._fitting(settings))
+        return self._having([unit for unit in found if unit is not None])
+
+    def _having(self, units: Iterable[Member | Product]) -> Space:
+        """The space of some units."""
+        kept = list(units)
+        members = tuple(unit for unit in kept if isinstance(unit, Member))
+        products = tuple(unit for unit in kept if isinstance(unit, Product))
+        return replace(self, members=members, products=products)
 
     def asking(self, where: Sequence[str], fixed: Fixed) -> Space:
         """The space with the user's conditions; errors as in `narrow`.
@@ -317,7 +295,7 @@ class Space:
             return self
         sizes: dict[str, tuple[int, ...]] = {}
         chosen: list[str] = []
-        members = list(self.members)
+        kept = list(self.units)
         given: Any
         for name, given in fixed.items():
             several = isinstance(given, Iterable) and not isinstance(given, str)
@@ -326,42 +304,59 @@ class Space:
                 raise ConstraintRefused(
                     f"{name} is fixed to an empty list: give it at least one value"
                 )
-            fitting = {id(m) for value in values for m in self._fitting({name: value})}
-            members = [m for m in members if id(m) in fitting]
+            fitting = {
+                id(m) for value in values for u in self._fitting({name: value}) for m in u.members
+            }
+            kept = [only for unit in kept if (only := unit.only(fitting)) is not None]
             if name in self.choices:
                 chosen.append(f"{name} is {','.join(sorted({str(value) for value in values}))}")
             else:
                 sizes[name] = tuple(int(value) for value in values)
-        if not members:
+        if not kept:
             raise ConstraintRefused(self._no_skeleton(fixed))
-        names = {p.name for m in self.members for p in m.system.parameters}
+        names = {p.name for m in self.every for p in m.system.parameters}
         asked = wishes(where, sizes, names)
         for wish in asked:
-            wish.refuse_if_hopeless(m.system for m in self.members)
-        restricted = (Member(m.skeleton, asked_too(m.system, asked)) for m in members)
+            wish.refuse_if_hopeless(m.system for m in self.every)
+        restricted = [unit.restricted(lambda system: asked_too(system, asked)) for unit in kept]
         texts = (*sorted(chosen), *(wish.text for wish in asked))
-        return replace(self, members=tuple(restricted), asked=texts, wished=asked)
+        return replace(self._having(restricted), asked=texts, wished=asked)
 
     @property
     def unbound(self) -> dict[str, int]:
         """The user's conditions that lack a size in some skeletons, with how many these are."""
         found = {
-            wish.text: sum(wish.on(m.system.parameters) is None for m in self.members)
+            wish.text: sum(wish.on(m.system.parameters) is None for m in self.every)
             for wish in self.wished
         }
         return {text: count for text, count in found.items() if count}
 
     def choosing(self, choices: Mapping[str, str | int]) -> Space:
         """The skeletons that make these structural choices, uncounted. Errors as in `narrow`."""
-        return replace(self, members=tuple(self._fitting(choices)))
+        return self._having(self._fitting(choices))
+
+    def of_families(self, families: Iterable[str]) -> Space:
+        """The candidates whose stages are all of some families. UnknownName for one of none."""
+        wanted = [*families]
+        known = dict.fromkeys(member.family for member in self.every)
+        for name in wanted:
+            if name not in known:
+                raise UnknownName(f"family cannot be '{name}'; it is one of: {', '.join(known)}")
+        members = {id(m) for m in self.every if m.family in wanted}
+        found = (unit.only(members) for unit in self.units)
+        return self._having([unit for unit in found if unit is not None])
 
     @entry("space.candidate")
     def candidate(self, settings: Settings, seed: int = 0) -> Candidate:
         """A candidate that has these settings; ConstraintRefused with the reason if none has."""
-        for member in self._fitting(settings):
-            if (sizes := member.first(settings, seed)) is not None:
-                return Candidate(self.program, member.skeleton, tuple(sizes.items()))
+        for unit in self._fitting(settings):
+            if (found := unit.first(settings, seed)) is not None:
+                return self._candidate(found)
         raise ConstraintRefused(self.explain(settings).text)
+
+    def _candidate(self, drawn: Drawn) -> Candidate:
+        skeleton, sizes = drawn
+        return Candidate(self.program, skeleton, tuple(sizes.items()))
 
     @entry("space.exactly")
     def exactly(self, assignment: Mapping[str, str | int]) -> Candidate:
@@ -370,19 +365,18 @@ class Space:
         ConstraintRefused if several have these settings, or none.
         """
         fitting = self._fitting(assignment)
-        whole = [m for m in fitting if {*m.words, *m.system.by_name} == {*assignment}]
+        whole = [only for u in fitting if (only := u.exactly({*assignment})) is not None]
         meant = whole or fitting
-        points = ((m, point) for m in meant for point in m.agreeing(assignment))
-        found = [
-            Candidate(self.program, m.skeleton, point) for m, point in itertools.islice(points, 2)
-        ]
+        points = (point for unit in meant for point in unit.agreeing(assignment))
+        found = [self._candidate(point) for point in itertools.islice(points, 2)]
         if not found:
             raise ConstraintRefused(self.explain(assignment).text)
         if len(found) == 1:
             return found[0]
-        names = dict.fromkeys(n for m in meant for n in (*m.words, *m.system.by_name))
+        inside = (part for u in meant for part in (u, *u.members))
+        names = dict.fromkeys(name for part in inside for name in names_of(part))
         left = [name for name in names if name not in assignment]
-        keys = [m.skeleton.key for m in meant]
+        keys = [unit.key for unit in meant]
         raise ConstraintRefused(
             f"the assignment {_spell(assignment)} of {self.program.name} fits several candidates, "
             f"such as {found[0].label} and {found[1].label}: {', '.join(left)} "
@@ -400,16 +394,19 @@ class Space:
         found: dict[tuple[object, ...], tuple[Member, Explanation]] = {}
         outside: dict[str, list[str]] = {}
         valid: list[str] = []
-        for member in self._fitting(settings):
-            sizes = member.sizes(settings)
-            if (why := out_of_range(member.system, sizes)) is not None:
-                outside.setdefault(why, []).append(member.skeleton.key)
-            elif member.at(settings) is not None:
-                valid.append(member.skeleton.key)
-            else:
-                explanation = explain(member.system, sizes)
-                keys.setdefault(explanation.gist, []).append(member.skeleton.key)
-                found.setdefault(explanation.gist, (member, explanation))
+        for unit in self._fitting(settings):
+            if unit.at(settings) is not None:
+                valid.append(unit.key)
+                continue
+            for member, mine in unit.without_points(settings):
+                sizes = member.sizes(mine)
+                if (why := out_of_range(member.system, sizes)) is not None:
+                    outside.setdefault(why, []).append(member.key)
+                else:
+                    explanation = explain(member.system, sizes)
+                    same = keys.setdefault(explanation.gist, [])
+                    same += [member.key] if member.key not in same else []
+                    found.setdefault(explanation.gist, (member, explanation))
         if not valid and not found:
             raise ConstraintRefused("\n".join(outside))
         clashes = tuple({"skeletons": keys[g], **e.to_json()} for g, (_, e) in found.items())
@@ -441,14 +438,15 @@ class Space:
         what = f"{self.program.name} has no candidate on {self.device.name}"
         least = None
         if memory_limit is not None:
-            found = (least_memory(member.system) for member in self.members)
+            found = (least_memory(member.system) for member in self.every)
             least = min((bytes_ for bytes_ in found if bytes_ is not None), default=None)
         if least is not None:
             return (
                 f"{what} within a memory limit of {memory_limit} bytes: the least possible "
                 f"limit is {least} bytes"
             )
-        reasons = [explain(member.system, {}).clashes for member in self.members]
+        empty = [m for m in self.every if not m.possible]
+        reasons = [explain(member.system, {}).clashes for member in empty]
         for clause in reasons[0]:
             if not clause.names and all(clause in reason for reason in reasons):
                 return f"{what}: {clause} does not hold"
@@ -483,15 +481,19 @@ class Space:
         """The choices and the sizes of each family."""
         lines: list[str] = []
         for family in self.families:
-            mine = [m for m in self.members if m.family == family]
-            names = dict.fromkeys(name for m in mine for name in (*m.words, *m.system.by_name))
+            mine = [u for u in self.units if u.family == family]
+            inside = (part for u in mine for part in (u, *u.members))
+            names = dict.fromkeys(name for part in inside for name in names_of(part))
             named = ", ".join(n for n in names if n != FAMILY)
             lines.append(f"  {family}: {named or 'nothing to choose'}")
         return "\n".join(lines)
 
-    def _fitting(self, settings: Mapping[str, str | int]) -> list[Member]:
-        """The members that make the choices and have the sizes among these settings."""
-        sizes = {p.name for member in self.members for p in member.system.parameters}
+    def _fitting(self, settings: Mapping[str, str | int]) -> list[Member | Product]:
+        """The units that make the choices and have the sizes among these settings.
+
+        Of a product, the part that does.
+        """
+        sizes = {p.name for member in self.every for p in member.system.parameters}
         for name, value in settings.items():
             known = self.choices.get(name)
             if known is None and name not in sizes:
@@ -503,7 +505,8 @@ class Space:
                 raise UnknownName(f"{name} cannot be '{value}'; it is one of: {', '.join(known)}")
             if known is None and not _is_number(value):
                 raise ConstraintRefused(f"{name} is a size: it needs a whole number, not '{value}'")
-        fitting = [member for member in self.members if member.fits(settings)]
+        parts = (unit.fitting(settings) for unit in self.units)
+        fitting = [part for part in parts if part is not None]
         if not fitting:
             raise ConstraintRefused(self._no_skeleton(settings))
         return fitting
@@ -513,6 +516,13 @@ class Space:
             f"no skeleton of {self.program.name} has {_spell(settings)} together; it has "
             f"these choices and sizes:\n{self._outline()}"
         )
+
+
+def names_of(unit: Member | Product) -> Iterator[str]:
+    """The names of the choices and sizes that a unit itself has."""
+    yield from unit.words
+    if isinstance(unit, Member):
+        yield from unit.system.by_name
 
 
 def _is_number(value: Any) -> bool:
@@ -532,75 +542,3 @@ def _spell_choice(value: Choice) -> str:
 
 def _indent(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
-
-
-# --- the order of drawing -------------------------------------------------------------------------
-
-Draw = tuple[Member, dict[str, int]]
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """How candidates are drawn: see `Space.draws`."""
-
-    seed: int
-    allows: Allows
-    sampler: Sampler
-
-
-def _allowed(member: Member, how: Drawing) -> Iterator[dict[str, int]]:
-    """The draws of one skeleton, less what is not allowed."""
-    draws = member.points.draws(subseed(how.seed, member.skeleton.key), how.sampler)
-    return (sizes for sizes in draws if how.allows(member.skeleton, sizes))
-
-
-def subseed(seed: int, name: str) -> int:
-    """A seed for a part, independent of what other parts there are."""
-    return int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:8])
-
-
-def _by_word(members: Iterable[Member], name: str) -> Iterator[list[Member]]:
-    """The members that make each choice of one name, words in the order met."""
-    groups: dict[str | None, list[Member]] = {}
-    for member in members:
-        groups.setdefault(member.words.get(name), []).append(member)
-    yield from groups.values()
-
-
-def _turns(members: list[Member], how: Drawing) -> Iterator[Draw]:
-    """The draws of skeletons that take turns, choice by choice.
-
-    Those that make each first choice take turns, among them those that make each second one, and so
-    on. The next turn is that of the group which has had the fewest for its weight; equals are told
-    apart by the seed, so that short samples with other seeds see other skeletons.
-    """
-    apart = (name for name in members[0].words if len([*_by_word(members, name)]) > 1)
-    name = next(apart, None)
-    if name is None:
-        for member in members:
-            for sizes in _allowed(member, how):
-                yield member, sizes
-        return
-    groups = sorted(
-        _by_word(members, name), key=lambda g: subseed(how.seed, f"turn {g[0].skeleton.key}")
-    )
-    weights = [_weight(group, how.sampler) for group in groups]
-    draws = [_turns(group, how) for group in groups]
-    taken = [0] * len(groups)
-    left = {k for k in range(len(groups)) if weights[k]}
-    while left:
-        k = min(left, key=lambda k: (taken[k] / weights[k], k))
-        found = next(draws[k], None)
-        if found is None:
-            left.discard(k)
-            continue
-        taken[k] += 1
-        yield found
-
-
-def _weight(members: list[Member], sampler: Sampler) -> int:
-    """How often skeletons have a turn; in whole digits, as logarithms differ between platforms.
-
-    Where nothing is counted all are alike.
-    """
-    return sum(m.points.count() for m in members).bit_length() if sampler == "uniform" else 1

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from liftpy.constraints.census import Asks, Silent, census
 from liftpy.constraints.solve import Infeasible, Tightened, redundant, tightened
 from liftpy.constraints.system import ConstraintSystem
-from liftpy.explore.space import Member, Space
+from liftpy.explore.member import Member
+from liftpy.explore.space import Space
 
 STEPS = 2_000_000  # for z3 to answer one query: whether a point is further out, what follows
 
@@ -16,7 +17,7 @@ STEPS = 2_000_000  # for z3 to answer one query: whether a point is further out,
 def distinct(space: Space) -> Iterator[tuple[ConstraintSystem, list[Member]]]:
     """The systems that differ, each with its members: several skeletons may have one."""
     found: dict[object, list[Member]] = {}
-    for member in space.members:
+    for member in space.every:
         system = member.system
         key = (system.parameters, tuple(c.constraint for c in system.clauses))
         found.setdefault(key, []).append(member)
@@ -34,7 +35,7 @@ def implied(space: Space, steps: int = STEPS) -> dict[str, list[str]]:
         answers = redundant(system, steps=steps).items()
         follows = {str(c.constraint) for c, v in answers if isinstance(v, Infeasible)}
         for text in sorted(follows):
-            found.setdefault(text, []).extend(m.skeleton.key for m in members)
+            found.setdefault(text, []).extend(m.key for m in members)
     return found
 
 
@@ -86,7 +87,7 @@ def asking(space: Space) -> list[Counted]:
     """Everybody whose conditions could be in a space."""
     clauses = [(clause["text"], clause["asked_by"].split("; ")) for clause in space.constraints]
     found: list[Counted] = []
-    for kind, name, word in census(member.skeleton for member in space.members):
+    for kind, name, word in census(member.skeleton for member in space.every):
         match word:
             case Silent(because):
                 found.append(Counted(kind, name, 0, because))

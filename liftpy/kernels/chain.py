@@ -6,7 +6,8 @@ constant parameters alone belongs to the prepare phase. All sizes are symbolic.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from liftpy.errors import InternalError, TypeRefused
@@ -73,36 +74,52 @@ class GlobalBuffer:
 class Chain:
     """The kernels in launch order, prepare phase first, and every buffer.
 
-    A program that ends in a tuple has a kernel and a buffer for each component.
+    A program that ends in a tuple has a kernel and a buffer for each component. `lets` has the
+    buffer of each variable that names a stored value.
     """
 
     kernels: tuple[Kernel, ...]
     buffers: tuple[GlobalBuffer, ...]
     result: Result
+    lets: Mapping[Param, Param] = field(default_factory=dict[Param, Param])
 
     @property
     def run(self) -> tuple[Kernel, ...]:
         """The kernels of the run phase."""
         return tuple(k for k in self.kernels if k.phase == "run")
 
-    def live_bytes(self) -> list[Nat]:
-        """For each run-phase kernel, the bytes of the buffers that are live while it runs."""
+    def live_bytes(self, temporary: frozenset[Param] = frozenset()) -> list[Nat]:
+        """For each run-phase kernel, the bytes of the buffers that are live while it runs.
+
+        Of the inputs and results, the `temporary` ones live from their first use to their last: in
+        a program of several stages nobody else needs them.
+        """
         totals: list[Nat] = []
+        spans = [self._used(b) if b.param in temporary else b.span for b in self.buffers]
         for step in range(len(self.run)):
             total = ZERO
-            for b in self.buffers:
-                if b.span is not None and b.span[0] <= step <= b.span[1]:
-                    total = total + b.bytes
+            for buffer, span in zip(self.buffers, spans, strict=True):
+                if span is not None and span[0] <= step <= span[1]:
+                    total = total + buffer.bytes
             totals.append(total)
         return totals
 
+    def _used(self, buffer: GlobalBuffer) -> tuple[int, int] | None:
+        """The span in which kernels write or read a buffer that others wrote or will read."""
+        last = len(self.run) - 1
+        if buffer.role == "output":
+            wrote = [k for k, kernel in enumerate(self.run) if kernel.writes == buffer.param]
+            return (min(wrote), last)
+        reads = [k for k, kernel in enumerate(self.run) if buffer.param in kernel.reads]
+        return (0, max(reads)) if reads else None
 
-def chain(program: LoweredProgram) -> Chain:
-    """Cut a lowered program into kernels."""
+
+def chain(program: LoweredProgram, result: str = "output") -> Chain:
+    """Cut a lowered program into kernels; the last one's name ends in that of the result."""
     body = unstored(program.body.body)
     cutter = _Cutter({p.name for p in program.params} | bound_names(body))
     tail = cutter.tail(body)
-    result, tails = _results(tail, "output", cutter)
+    made, tails = _results(tail, result, cutter)
     results = {out for out, _ in tails}
     produced: list[tuple[Param, Expr]] = [*cutter.cuts, *tails]
 
@@ -118,7 +135,7 @@ def chain(program: LoweredProgram) -> Chain:
     for number, (out, body) in enumerate(ordered):
         reads = tuple(sorted(body.free, key=lambda p: p.name))
         kernels.append(Kernel(f"k{number}_{out.name}", body, reads, out, phases[out], demand(body)))
-    return Chain(tuple(kernels), tuple(_buffers(program, kernels, results)), result)
+    return Chain(tuple(kernels), tuple(_buffers(program, kernels, results)), made, cutter.lets)
 
 
 MOST_STEPS = 1000
@@ -203,6 +220,7 @@ class _Cutter:
         self.names = names
         self.cuts: list[tuple[Param, Expr]] = []
         self.known: dict[Expr, Param] = {}
+        self.lets: dict[Param, Param] = {}
 
     def fresh(self, stem: str) -> str:
         """A buffer name not used yet."""
@@ -218,7 +236,11 @@ class _Cutter:
             return Tuple(tuple(map(self.tail, expr.elements)))
         if isinstance(expr, FunCall) and isinstance(expr.fun, ToStreamed):
             return call(expr.fun, self.tail(expr.args[0]))
-        return self.steps(expr, stored=False) if is_iteration(expr) else self.cut(expr)
+        if is_iteration(expr):
+            return self.steps(expr, stored=False)
+        if isinstance(expr, FunCall) and isinstance(expr.fun, Lambda):
+            return self.let(expr, lambda body: self.tail(unstored(body)))
+        return self.cut(expr)
 
     def steps(self, expr: Expr, *, stored: bool) -> Expr:
         """An iteration of kernels, a kernel or more for each time; `stored`: the last one's too."""
@@ -247,15 +269,7 @@ class _Cutter:
         if is_iteration(expr):
             return self.steps(expr, stored=True)
         if isinstance(expr, FunCall) and isinstance(expr.fun, Lambda):
-            bound = [self.cut(a) for a in expr.args]
-            named = [self.named(p.name, b) for p, b in zip(expr.fun.params, bound, strict=True)]
-            values = dict(zip(expr.fun.params, named, strict=True))
-            # What is computed stays bound, and is computed once, unless another kernel reads it.
-            kept = {p: v for p, v in values.items() if computes(v) and not is_stored(p, expr.fun)}
-            others: dict[Param, Expr] = {p: v for p, v in values.items() if p not in kept}
-            inner = substitute_lambda(Lambda(tuple(kept), expr.fun.body), others)
-            body = self.cut(inner.body)
-            return call(Lambda(inner.params, body), *kept.values()) if kept else body
+            return self.let(expr, self.cut)
         count = len(expr.args) if isinstance(expr, FunCall) else len(children(expr))
         for position, child in enumerate(children(expr)):
             if position < count:
@@ -266,6 +280,22 @@ class _Cutter:
         if isinstance(expr, FunCall) and isinstance(expr.fun, ToGlobal):
             return self.named("t", expr)
         return expr
+
+    def let(self, expr: FunCall, rest: Callable[[Expr], Expr]) -> Expr:
+        """A let with what it names over buffers, and `rest` of its body."""
+        if not isinstance(expr.fun, Lambda):
+            message = "no let"
+            raise InternalError(message)
+        bound = [self.cut(a) for a in expr.args]
+        named = [self.named(p.name, b) for p, b in zip(expr.fun.params, bound, strict=True)]
+        values = dict(zip(expr.fun.params, named, strict=True))
+        self.lets |= {p: v for p, v in values.items() if isinstance(v, Param)}
+        # What is computed stays bound, and is computed once, unless another kernel reads it.
+        kept = {p: v for p, v in values.items() if computes(v) and not is_stored(p, expr.fun)}
+        others: dict[Param, Expr] = {p: v for p, v in values.items() if p not in kept}
+        inner = substitute_lambda(Lambda(tuple(kept), expr.fun.body), others)
+        body = rest(inner.body)
+        return call(Lambda(inner.params, body), *kept.values()) if kept else body
 
     def cut_inside(self, expr: FunCall, body: Expr) -> Expr:
         """Cut what is materialised inside a function but does not depend on its parameters."""

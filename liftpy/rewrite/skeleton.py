@@ -43,7 +43,8 @@ class Skeleton:
     """One derivation of one program, with the sizes it leaves open.
 
     family: the strategy's name, such as `direct`. choices: the structural choices it was
-    made with, name to word. derivation: how the program came from the source.
+    made with, name to word, the first `cuts` of which say what is not stored (`partition.py`).
+    derivation: how the program came from the source.
     """
 
     family: str
@@ -51,6 +52,7 @@ class Skeleton:
     program: LoweredProgram
     derivation: Derivation
     parameters: tuple[Parameter, ...]
+    cuts: int = 0
 
     @property
     def key(self) -> str:

@@ -15,7 +15,6 @@ from liftpy.semantics.evaluate import evaluate
 from tests.batch import results
 from tests.compile.test_tuples import alike
 from tests.lowered import lowered
-from tests.spaces import derived
 
 DEPTH = 24  # written out, 2^24 copies of the innermost value
 LONGEST = 30_000  # characters: lanes and registers have copies each
@@ -172,7 +171,7 @@ def test_a_name_for_what_is_computed_beside_what_is_not_has_kernels(
     """One kernel for both would have every work-item store what has no work-items of its own."""
     program = parse(f"def p(xs: [8]i32, ys: [5]i32) = {BESIDE[name]}")
     arrays = tuple(inputs(program).values())
-    drawn = list(Space.of(program, runtime, derived(program)).sample(3, 1))
+    drawn = list(Space.whole(program, runtime).sample(3, 1))
     modules = [compile_candidate(c.skeleton, c.assignment) for c in drawn]
     assert modules
     for got in results(runtime, modules, arrays):

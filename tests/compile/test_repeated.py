@@ -12,21 +12,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from liftpy.compile import compile_candidate, compile_program
+from liftpy.compile import compile_candidate, compile_program, skeletons
 from liftpy.constraints.device import Device
 from liftpy.explore.inputs import inputs
 from liftpy.explore.space import Space
 from liftpy.ir.expr import Lambda, Program
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.primitives.text import parse, show
-from liftpy.rewrite.strategies.families import shape_of, skeletons
+from liftpy.rewrite.strategies.families import shape_of
 from liftpy.rewrite.strategies.lower import plain
 from liftpy.rewrite.strategy import Failure
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import workload
 from tests.batch import results
 from tests.compile.test_tuples import right_in_every_family
-from tests.spaces import derived
 
 
 def names(depth: int) -> str:
@@ -86,7 +85,7 @@ def test_what_is_stored_on_the_way_is_right(runtime: Device, kind: str) -> None:
     arrays = tuple(inputs(program).values())
     wanted = evaluate(program, *arrays)
     np.testing.assert_array_equal(evaluate(lowered(program), *arrays), wanted)
-    candidates = list(Space.of(program, runtime, derived(program)).sample(3, seed=1))
+    candidates = list(Space.whole(program, runtime).sample(3, seed=1))
     modules = [compile_candidate(c.skeleton, c.assignment) for c in candidates]
     assert modules
     for got in results(runtime, modules, arrays):

@@ -9,6 +9,7 @@ import pytest
 from liftpy.compile import compile_candidate
 from liftpy.constraints.device import Device
 from liftpy.primitives.text import parse
+from liftpy.rewrite.partition import STAGES
 from liftpy.rewrite.skeleton import FAMILY
 from tests.compile.test_families import generic
 from tests.compile.test_programs import all_right, inputs
@@ -72,7 +73,7 @@ def test_every_form_of_some_stages_is_right(runtime: Device, name: str, kept: Pa
     """Drawn candidates of every family: what the constraints allow compiles and is right."""
     program = parse(PROGRAMS[name])
     drawn = draws(program, first(), DRAWS, kept)
-    assert any(d.skeleton.startswith("direct") for d in drawn) == (name in BLOCKED)
+    assert any("direct(" in d.skeleton for d in drawn) == (name in BLOCKED)
     named = ((d.label, d.module) for d in tried(drawn, program, runtime))
     all_right(program, named, runtime)
 
@@ -86,17 +87,29 @@ def test_a_stage_is_fused_or_stored_by_choice(name: str, fused: int, stored: int
     found = space(parse(PROGRAMS[name]), generic())
     kernels = {}
     for choice in ("fused", "stored"):
-        candidate = found.candidate({FAMILY: "plain", "stages": choice, "pad": "fused"})
+        plainly = {
+            **{n: "plain" for n in found.choices if n.endswith(FAMILY) and choice == "stored"},
+            **{n: "fused" for n in found.choices if n.endswith("pad") and choice == "stored"},
+            **({"pad": "fused"} if choice == "fused" else {}),
+            FAMILY: "plain" if choice == "fused" else STAGES,
+        }
+        plainly = {n: word for n, word in plainly.items() if "." in n or n == FAMILY}
+        candidate = found.candidate({**plainly, "stage1": choice})
         kernels[choice] = len(compile_candidate(candidate.skeleton, candidate.assignment).launches)
     assert kernels == {"fused": fused, "stored": stored}
 
 
-@pytest.mark.parametrize("name", ["a sum", "a named product, clipped"])
-def test_without_a_stage_there_is_no_choice(name: str) -> None:
-    """What a `let` names is stored in any case."""
-    text = PROGRAMS.get(name, "def p(xs: [7]f32) = xs |> reduce(add, 0)")
-    found = space(parse(text), generic())
-    assert not any("stages" in dict(m.skeleton.choices) for m in found.members)
+def test_without_a_cut_there_is_no_choice() -> None:
+    found = space(parse("def p(xs: [7]f32) = xs |> reduce(add, 0)"), generic())
+    assert not found.products
+    assert not any(m.skeleton.cuts for m in found.members)
+
+
+def test_what_functions_read_is_stored() -> None:
+    """What a `let` names and a map's function reads would be computed for each element."""
+    found = space(parse(PROGRAMS["sums less their mean"]), generic())
+    assert not found.members
+    assert [p.partition.words for p in found.products] == [()]
 
 
 @pytest.mark.oclgrind

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +17,8 @@ from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.session import Session
 from liftpy.primitives.text import parse
-from liftpy.rewrite.strategies import families
+from liftpy.rewrite.partition import derived_once
+from liftpy.rewrite.strategies.families import common
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import Convolution, convolution, matmul, workload
 from tests.compile.test_programs import agree, inputs, right, run_lowered
@@ -115,9 +117,12 @@ PROGRAMS = {
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Results of any size may be streamed."""
-    monkeypatch.setattr(families, "STREAMED_BYTES", 1)
+    monkeypatch.setattr(common, "STREAMED_BYTES", 1)
+    derived_once.cache_clear()
+    yield
+    derived_once.cache_clear()
 
 
 @pytest.mark.usefixtures("small")
@@ -140,8 +145,8 @@ def drawn(name: str) -> list[Candidate]:
     streamed = tuple(s for s in made if ("stores", "streamed") in s.choices)
     space = Space.of(program, find_device(), streamed)
     members = space.members[:: max(1, len(space.members) // 4)]
-    sizes = ((m, m.first({"v": 4}, 0)) for m in members)
-    return [Candidate(program, m.skeleton, tuple(s.items())) for m, s in sizes if s is not None]
+    found = (m.first({"v": 4}, 0) for m in members)
+    return [Candidate(program, one[0], tuple(one[1].items())) for one in found if one is not None]
 
 
 def test_a_small_result_has_one_way_of_being_stored() -> None:

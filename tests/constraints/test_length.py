@@ -20,7 +20,6 @@ from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.workloads import workload
 from tests.draws import of_family
 from tests.fuzz.generator import make
-from tests.spaces import derived
 from tests.workloads.references import CASES
 
 NEAREST = """
@@ -75,7 +74,7 @@ def test_the_bound_of_random_programs_holds_and_is_near() -> None:
 def test_a_fold_that_each_column_of_lanes_would_repeat_has_no_valid_point() -> None:
     """In vectors of queries all distances are folded again for each point: 10^5 statements."""
     program = parse(NEAREST)
-    members = Space.of(program, DEFAULT_DEVICE, derived(program)).members
+    members = Space.whole(program, DEFAULT_DEVICE).every
     points = {m.skeleton.key: m.first({}, 0) for m in members}
     repeated = [m.skeleton for m in members if "vector=yes" in m.skeleton.key]
     assert repeated

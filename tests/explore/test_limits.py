@@ -74,16 +74,16 @@ def late(clock, real):
 
 
 def forms_forever(clock):
-    def skeletons(program, _families):
+    def whole_space(program, _device, **_settings):
         clock.jump()
         for _ in itertools.count():
             attempt(rule("map_fusion"))(program.body.body)
 
-    return skeletons
+    return whole_space
 
 
 PLANTED = {
-    "deriving the program's forms": ("skeletons", lambda clock, _: forms_forever(clock)),
+    "deriving the program's forms": ("whole_space", lambda clock, _: forms_forever(clock)),
     "evaluating the program's meaning": ("expected", late),
     "counting the candidates": ("plainest", lambda clock, _: lambda _: clock.jump()),
 }

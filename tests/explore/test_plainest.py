@@ -64,16 +64,16 @@ def test_a_campaign_begins_with_it_and_an_older_one_goes_on_without(search, devi
 
 
 def test_it_is_measured_before_other_families_are_derived(device, tmp_path, monkeypatch):
-    derived, events = exploring.skeletons, []
+    derived, events = exploring.whole_space, []
 
-    def skeletons(program, families):
+    def whole_space(program, limits, *, families=None, memory_limit=None):
         events.append(families)
-        return derived(program, families)
+        return derived(program, limits, families=families, memory_limit=memory_limit)
 
     def progress(at):
         events.extend([at.outcome.kind] if at.outcome is not None else [])
 
-    monkeypatch.setattr(exploring, "skeletons", skeletons)
+    monkeypatch.setattr(exploring, "whole_space", whole_space)
     lp.explore(ROWS, 1, 1, tmp_path / "one.db", device, again=False)
     assert events == [("plain",)]
     events.clear()

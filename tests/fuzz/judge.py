@@ -22,9 +22,7 @@ from typing import Any
 import numpy as np
 
 from liftpy.compile import Compilation, compile_program
-from liftpy.constraints.collect import collect
 from liftpy.constraints.device import Device
-from liftpy.constraints.draw import Space
 from liftpy.constraints.length import length
 from liftpy.errors import BuildFailed, LiftError
 from liftpy.ir.expr import FunCall, Lambda, Primitive, Program
@@ -41,7 +39,7 @@ from liftpy.opencl.session import Session
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.primitives.text import show
 from liftpy.rewrite.rules import RULES
-from liftpy.rewrite.strategies.families import FAMILIES, Family, derived, shape_of
+from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.rewrite.strategies.lower import plain
 from liftpy.rewrite.strategy import Failure, at_path, rule
 from liftpy.semantics.evaluate import evaluate
@@ -50,6 +48,7 @@ from tests.fuzz.generator import MAKERS, inputs
 from tests.fuzz.shrink import shrink
 from tests.loops.interpreted import interpreted, rolled
 from tests.plainly import PLAINLY, building_plainly
+from tests.staged import candidates
 from tests.thinned import is_first
 
 BATCH = 64  # programs that are built together
@@ -169,25 +168,17 @@ def lowered_plainly(program: Program) -> tuple[Compilation, str]:
 
 
 def lowered_by(
-    family: Family, program: Program, device: Device, random: Random
+    family: str, program: Program, device: Device, random: Random
 ) -> tuple[str, Compilation, str] | None:
     """The program by a family, a random choice and a random point; None if the family has none.
 
-    In words, compiled, and where its code is misjudged.
+    Of several stages one at least is made by the family. In words, compiled, and where its code is
+    misjudged.
     """
-    shape = shape_of(program)
-    if not family.applies(shape):
-        return None
-    options = list(family.choices(shape))
-    if not options:
-        return None
-    skeleton = derived(family, program, random.choice(options))
-    if isinstance(skeleton, Failure):
-        return None
-    for assignment in Space(collect(skeleton, device)).sample(1, random.randrange(2**31)):
-        made = compile_program(skeleton.at(assignment))
-        wrong = misjudged(chain(skeleton.program), assignment, made)
-        return f"{skeleton.key} {assignment}", made, wrong
+    for candidate in candidates(program, device, family, random):
+        made = compile_program(candidate.skeleton.at(candidate.point))
+        wrong = misjudged(chain(candidate.skeleton.program), candidate.point, made)
+        return f"{candidate.skeleton.key} {candidate.point}", made, wrong
     return None
 
 
@@ -212,11 +203,11 @@ def forms(seed: int, device: Device, kind: str = "any") -> Iterator[Form]:
         how = f" after {', '.join(applied) or 'no rule'}"
     found = None
     if kind == "lets" or random.random() < 0.5:
-        found = lowered_by(FAMILIES["plain"], form, device, random)
+        found = lowered_by("plain", form, device, random)
     way, made, wrong = found or ("over ids", *lowered_plainly(form))
     yield Form("plain", way + how, form, made, wrong, drawn=found is not None)
     for name in sorted(OTHERS, key=lambda name: random.random() * TURN.get(name, 1.0)):
-        found = lowered_by(FAMILIES[name], form, device, random)
+        found = lowered_by(name, form, device, random)
         if found is not None:
             way, made, wrong = found
             yield Form(name, way + how, form, made, wrong, drawn=True)
@@ -390,7 +381,7 @@ def again(program: Program, session: Session, family: str, *, run: bool) -> tupl
             found = None
             if family:
                 random = Random(attempt)
-                found = lowered_by(FAMILIES[family], program, session.device, random)
+                found = lowered_by(family, program, session.device, random)
             way, made, wrong = found or ("over ids", *lowered_plainly(program))
             if wrong:
                 return "misjudged", wrong

@@ -2,9 +2,9 @@
 
 import pytest
 
+from liftpy.compile import skeletons
 from liftpy.primitives.text import parse
 from liftpy.rewrite.origin import origins
-from liftpy.rewrite.strategies.families import skeletons
 
 TEXT = """\
 def layer(x: [8][8][2]f32, const w: [4][3][3][2]f32) =

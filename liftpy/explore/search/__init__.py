@@ -14,23 +14,25 @@ from typing import TypeAlias
 from liftpy.errors import UnknownName
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.extras import needing
+from liftpy.explore.member import Allows
 from liftpy.explore.search import exhaustive, guided, local, uniform
+from liftpy.explore.search.stages import by_stages
 from liftpy.explore.search.trial import Trial
-from liftpy.explore.space import Allows, Space
+from liftpy.explore.space import Space
 
 Search: TypeAlias = Callable[[Space, int, Sequence[Trial], Allows], Iterator[Candidate]]
 
 
-def nsga2() -> Search:
+def bred() -> Search:
     """The search of the extra `nsga2`."""
     return needing("optuna", "nsga2", "liftpy.explore.search.nsga2", "the search nsga2").search
 
 
 SEARCHES: dict[str, Callable[[], Search]] = {
     "random": lambda: uniform.search,
-    "local": lambda: local.search,
-    "guided": lambda: guided.search,
-    "nsga2": nsga2,
+    "local": lambda: by_stages(local.search),
+    "guided": lambda: by_stages(guided.search),
+    "nsga2": lambda: by_stages(bred()),
     "exhaustive": lambda: exhaustive.search,
 }
 DEFAULT = "guided"

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 from liftpy.explore.candidate import Candidate
+from liftpy.explore.member import Allows, Drawing
 from liftpy.explore.search.trial import Trial
-from liftpy.explore.space import Allows, Space
+from liftpy.explore.space import Space
 
 
 def search(
     space: Space, _seed: int, _trials: Sequence[Trial], allows: Allows
 ) -> Iterator[Candidate]:
-    """Skeleton by skeleton, point by point."""
-    ordinal = 0
-    for member in space.members:
-        for k in range(member.points.count()):
-            sizes = member.points.unrank(k)
-            if allows(member.skeleton, sizes):
-                yield Candidate(space.program, member.skeleton, tuple(sizes.items()), ordinal)
-                ordinal += 1
+    """Skeleton by skeleton, point by point; then partition by partition."""
+    members = (
+        (member.skeleton, member.points.unrank(k))
+        for member in space.members
+        for k in range(member.count())
+    )
+    products = (drawn for product in space.products for drawn in product.draws(Drawing(0)))
+    allowed = (drawn for drawn in itertools.chain(members, products) if allows(*drawn))
+    for ordinal, (skeleton, sizes) in enumerate(allowed):
+        yield Candidate(space.program, skeleton, tuple(sizes.items()), ordinal)

@@ -24,10 +24,11 @@ import numpy.typing as npt
 
 from liftpy.constraints.dice import Dice
 from liftpy.explore.candidate import Candidate
+from liftpy.explore.member import Allows, subseed
 from liftpy.explore.search.burden import Trend
 from liftpy.explore.search.local import distance, neighbour, parent, parents
 from liftpy.explore.search.trial import Trial
-from liftpy.explore.space import Allows, Space, subseed
+from liftpy.explore.space import Space
 
 BEGIN = 8  # candidates in the order of the trend, before the model is asked
 NEIGHBOURS = 16  # of good candidates, among which the model chooses

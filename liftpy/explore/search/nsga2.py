@@ -24,9 +24,10 @@ from optuna.trial import TrialState
 
 from liftpy.errors import InternalError
 from liftpy.explore.candidate import Candidate
+from liftpy.explore.member import Allows, Member, subseed
 from liftpy.explore.search.local import distance
 from liftpy.explore.search.trial import Trial
-from liftpy.explore.space import Allows, Member, Space, subseed
+from liftpy.explore.space import Space
 from liftpy.rewrite.skeleton import FAMILY
 
 POPULATION = 24

@@ -9,8 +9,12 @@ from liftpy.explore.candidate import Candidate
 
 @dataclass(frozen=True)
 class Trial:
-    """A candidate, its time in ns and its peak in bytes; None where it was not measured."""
+    """A candidate, its time in ns and its peak in bytes; None where it was not measured.
+
+    `launches` has the part of the time of each launch of the run phase, where that is known.
+    """
 
     candidate: Candidate
     time_ns: int | None
     peak: int | None
+    launches: tuple[int, ...] = ()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from liftpy.explore.candidate import Candidate
+from liftpy.explore.member import Allows
 from liftpy.explore.search.trial import Trial
-from liftpy.explore.space import Allows, Space
+from liftpy.explore.space import Space
 
 
 def search(

@@ -26,7 +26,6 @@ from liftpy.rewrite.strategies.lower import (
     elementwise,
     nest_reductions,
     over_ids,
-    plain,
     sequential,
 )
 from liftpy.rewrite.strategies.remember import remembered
@@ -44,7 +43,6 @@ from liftpy.rewrite.strategies.shapes import (
     rank,
     working_map,
 )
-from liftpy.rewrite.strategies.share import stages, store_stages
 from liftpy.rewrite.strategy import (
     Failure,
     Predicate,
@@ -307,40 +305,16 @@ def register_blocks(
     )
 
 
-def in_their_stage(blocks: Strategy) -> Strategy:
-    """Blocks that other maps read (to add something, to clip) as a stage with kernels of its own.
+def block_of(expr: Expr) -> Path | None:
+    """Where the map of a map of reductions is that makes the result, or its elements, in blocks.
 
-    So is every other map of folds that is read.
+    None where there is none, or where it is only read, and so accumulated at each reading.
     """
-
-    def run(expr: Expr) -> Result:
-        path = blocked_stage(expr)
-        if path is None:
-            return Failure("in_their_stage", "no map of a map of reductions makes a stage")
-        if not path:
-            return seq(store_stages(plain()), blocks)(expr)
-        stage = seq(rule("to_global"), at_path((0,), run))
-        return seq(at_path(path, stage), store_stages(plain()), plain())(expr)
-
-    return run
-
-
-def blocked_stage(expr: Expr) -> Path | None:
-    """Where the stage is, or the whole, that is made by a map of a map of reductions in blocks.
-
-    None where that only is read inside of a stage, and so would be accumulated at each reading.
-    """
-    for found in blockable(expr):
-        if not shares(at(expr, found)):
-            continue
-        if isinstance(group_maps(is_folded, *BLOCK)(at(expr, found)), Failure):
-            continue
-        around = (path for path in stages(expr) if path == found[: len(path)])
-        stage = max(around, key=len, default=())
-        whole, block = at(expr, stage), found[len(stage) :]
-        if block == next(blockable(whole)) and block in paths_of(nests(whole)):
-            return stage
-    return None
+    path = next(blockable(expr), None)
+    if path is None or path not in paths_of(nests(expr)) or not shares(at(expr, path)):
+        return None
+    cut = group_maps(is_folded, *BLOCK)(at(expr, path))
+    return None if isinstance(cut, Failure) else path
 
 
 def blockable(expr: Expr) -> Iterator[Path]:

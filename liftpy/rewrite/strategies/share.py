@@ -63,18 +63,6 @@ def has_fold(expr: Expr) -> bool:
     return any(is_reduce(part) for _, part in top_down(body_of(expr)))
 
 
-def store_stages(lower: Strategy) -> Strategy:
-    """Kernels for the stages before the result; `lower` makes those of one."""
-
-    def run(expr: Expr) -> Result:
-        path = next(stages(expr), None)
-        if path is None:
-            return Success(expr)
-        return seq(at_paths((path,), seq(run, lower)), run)(expr)
-
-    return run
-
-
 def store_folds(result: Path, lower: Strategy) -> Strategy:
     """Kernels for what folds to arrays, wherever it stands outside of functions."""
 

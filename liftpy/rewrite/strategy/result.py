@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from liftpy.ir.constraint import Constraint
 from liftpy.ir.expr import Expr
-from liftpy.ir.nat import Nat
+from liftpy.ir.nat import Nat, NatLike
 from liftpy.ir.walk import Path
 from liftpy.primitives.text import show_expr
 
@@ -30,6 +30,12 @@ class Step:
     def moved(self, prefix: Path) -> Step:
         """The step seen from further out."""
         return Step(self.rule, (*prefix, *self.path), self.sizes, self.hints, self.conditions)
+
+    def renamed(self, sizes: Mapping[str, NatLike]) -> Step:
+        """The step with other sizes for variables."""
+        given = tuple((name, size.substitute(sizes)) for name, size in self.sizes)
+        conditions = tuple(c.substitute(sizes) for c in self.conditions)
+        return Step(self.rule, self.path, given, self.hints, conditions)
 
 
 @dataclass(frozen=True)

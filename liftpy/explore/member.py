@@ -1,0 +1,159 @@
+"""A member of a space: a skeleton with the sizes that satisfy its conditions."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeAlias
+
+from liftpy.constraints.draw import Sampler, first
+from liftpy.constraints.draw import Space as Points
+from liftpy.constraints.system import ConstraintSystem
+from liftpy.rewrite.partition import key_of_stages, stage_words
+from liftpy.rewrite.skeleton import Skeleton
+
+Drawn: TypeAlias = tuple[Skeleton, dict[str, int]]
+"""A skeleton and a point of it."""
+
+
+Allows: TypeAlias = Callable[[Skeleton, Mapping[str, int]], bool]
+
+
+def everything(_skeleton: Skeleton, _sizes: Mapping[str, int]) -> bool:
+    """Allows every point."""
+    return True
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How candidates are drawn: see `Space.draws`."""
+
+    seed: int
+    allows: Allows = everything
+    sampler: Sampler = "uniform"
+
+
+def subseed(seed: int, name: str) -> int:
+    """A seed for a part, independent of what other parts there are."""
+    return int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:8])
+
+
+@dataclass(frozen=True)
+class Member:
+    """A skeleton, the conditions on its sizes, and the points that satisfy them.
+
+    `stage` names the stage that the skeleton is of; it is empty for one of the whole program.
+    """
+
+    skeleton: Skeleton
+    system: ConstraintSystem
+    stage: str = ""
+
+    @cached_property
+    def points(self) -> Points:
+        """The valid sizes, counted when first asked."""
+        return Points(self.system)
+
+    @cached_property
+    def possible(self) -> bool:
+        """Whether it has points: one is looked for, none are counted."""
+        return first(self.system) is not None
+
+    @cached_property
+    def words(self) -> dict[str, str]:
+        """Its structural choices, the family first; those of a stage have its name before them."""
+        return stage_words(self.stage, self.skeleton) if self.stage else self.skeleton.words
+
+    @property
+    def key(self) -> str:
+        """The key of its skeleton, which a stage's name goes before."""
+        own = self.skeleton.key
+        return key_of_stages([(self.stage, own)]) if self.stage else own
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """Itself."""
+        return (self,)
+
+    def count(self) -> int:
+        """The number of points."""
+        return self.points.count()
+
+    @property
+    def family(self) -> str:
+        """The family that its turns are counted in."""
+        return self.skeleton.family
+
+    def fits(self, settings: Mapping[str, str | int]) -> bool:
+        """Whether it makes these choices and has these sizes."""
+        mine = self.words
+        return all(
+            mine[name] == str(value) if name in mine else name in self.system.by_name
+            for name, value in settings.items()
+        )
+
+    def fitting(self, settings: Mapping[str, str | int]) -> Member | None:
+        """Itself, if it fits."""
+        return self if self.fits(settings) else None
+
+    def only(self, kept: AbstractSet[int]) -> Member | None:
+        """Itself, if its `id` is among some."""
+        return self if id(self) in kept else None
+
+    def restricted(self, more: Callable[[ConstraintSystem], ConstraintSystem]) -> Member:
+        """It with more conditions."""
+        return replace(self, system=more(self.system))
+
+    def without_points(
+        self, settings: Mapping[str, str | int]
+    ) -> Iterator[tuple[Member, Mapping[str, str | int]]]:
+        """Itself and the settings, when no point has them."""
+        yield self, settings
+
+    def sizes(self, settings: Mapping[str, str | int]) -> dict[str, int]:
+        """The sizes among settings that fit."""
+        return {n: int(value) for n, value in settings.items() if n in self.system.by_name}
+
+    def at(self, settings: Mapping[str, str | int]) -> Member | None:
+        """The member with these sizes fixed; they remain parameters. None if no point has them."""
+        sizes = self.sizes(settings)
+        if not sizes:
+            return self if self.possible else None
+        if self.system.broken(sizes):
+            return None
+        fixed = replace(self, system=self.system.fix(sizes))
+        return fixed if fixed.possible else None
+
+    def first(self, settings: Mapping[str, str | int], seed: int) -> Drawn | None:
+        """Valid sizes that agree with settings; None if there are none."""
+        sizes = self.sizes(settings)
+        if sizes.keys() == self.system.by_name.keys():
+            return (self.skeleton, sizes) if self.system.holds(sizes) else None
+        fixed = self.at(settings)
+        found = None if fixed is None else next(fixed.points.draws(seed), None)
+        return None if found is None else (self.skeleton, found)
+
+    def agreeing(self, settings: Mapping[str, str | int]) -> Iterator[Drawn]:
+        """All points that agree with settings."""
+        sizes = self.sizes(settings)
+        if sizes.keys() == self.system.by_name.keys():
+            if self.system.holds(sizes):
+                yield self.skeleton, {p.name: sizes[p.name] for p in self.system.parameters}
+        elif (fixed := self.at(settings)) is not None:
+            yield from ((self.skeleton, point) for point in fixed.points.draws(0))
+
+    def without_sizes(self) -> Skeleton | None:
+        """Its skeleton, if no size is open."""
+        return None if self.skeleton.parameters else self.skeleton
+
+    def exactly(self, names: AbstractSet[str]) -> Member | None:
+        """Itself, if these are the names of its choices and sizes."""
+        return self if {*self.words, *self.system.by_name} == names else None
+
+    def draws(self, how: Drawing) -> Iterator[Drawn]:
+        """The points that are allowed, each once, in an order that the seed decides."""
+        drawn = self.points.draws(subseed(how.seed, self.skeleton.key), how.sampler)
+        return ((self.skeleton, sizes) for sizes in drawn if how.allows(self.skeleton, sizes))

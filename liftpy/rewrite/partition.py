@@ -1,0 +1,614 @@
+"""The stages of a program, and the ways to cut it into them.
+
+A *cut* is a value that may be stored in global memory: what a `let` names, or a map of folds that
+another part reads. A stage is what lies between cuts, as a program of its own, whose parameters are
+those of the program and the values of stages before. A partition says which cuts are stored. Each
+stage is derived alone; `composed` puts their skeletons together to one of the whole program.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+
+from liftpy.errors import InternalError
+from liftpy.ir.expr import (
+    Expr,
+    FunCall,
+    Lambda,
+    Param,
+    Primitive,
+    Program,
+    Tuple,
+    call,
+    fresh,
+    substitute,
+)
+from liftpy.ir.nat import var
+from liftpy.ir.types import ArrayType, TupleType
+from liftpy.ir.walk import Path, at, bound_names, children, substitute_sizes, top_down
+from liftpy.primitives import Map, ToGlobal
+from liftpy.primitives.dialects import LoweredProgram
+from liftpy.primitives.text import show
+from liftpy.primitives.work import computes
+from liftpy.rewrite.skeleton import FAMILY, Skeleton
+from liftpy.rewrite.strategies.epilogue import fused_inward
+from liftpy.rewrite.strategies.families import FAMILIES, skeleton_of_key, skeletons_of
+from liftpy.rewrite.strategies.shapes import is_reduce
+from liftpy.rewrite.strategies.share import outside_functions, stages
+from liftpy.rewrite.strategy import (
+    Derivation,
+    Failure,
+    Step,
+    Strategy,
+    Success,
+    at_path,
+    choose,
+    normalize,
+    rule,
+    seq,
+)
+
+STAGES = "stages"  # the family of a skeleton of several stages
+RESULT = "result"  # the stage that makes the result
+STORED, FUSED = "stored", "fused"
+
+COMPONENTS = choose(rule("first_of_pair"), rule("second_of_pair"))
+
+MOST_OPTIONAL = 6
+"""Cuts of a program of which all combinations are offered.
+
+Where there are more, a partition differs from the default (stored where the reader does not read
+element by element) in at most one cut.
+"""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A value of a program that may be stored: the variable that names it, and what it is.
+
+    An optional one has one reader, which may compute it itself (`fused`).
+    """
+
+    name: str
+    param: Param
+    value: Expr
+    optional: bool
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What lies between cuts, as a program.
+
+    `param` is the variable for its value; None for the stage that makes the result. `fused` names
+    the optional cuts in it that are not stored. `cut` tells it from the only stage of a program.
+    """
+
+    name: str
+    param: Param | None
+    program: Program
+    fused: tuple[str, ...] = ()
+    cut: bool = True
+
+    @cached_property
+    def canonical(self) -> Program:
+        """The stage with other names for its parameters: equal for stages that differ in these.
+
+        It is what is derived, so that stages that are equal are derived once. The only stage of a
+        program keeps its names.
+        """
+        if self.param is None and not self.cut:
+            return self.program
+        by = {p: Param(f"p{k}", p.type) for k, p in enumerate(self.program.params)}
+        body = substitute(self.program.body.body, dict(by))
+        constants = frozenset(by[p].name for p in self.program.params if self.is_constant(p))
+        return Program("stage", Lambda(tuple(by.values()), body), constants)
+
+    @cached_property
+    def text(self) -> str:
+        """The text of `canonical`."""
+        return show(self.canonical, canonical=True)
+
+    def is_constant(self, param: Param) -> bool:
+        """Whether a parameter stays the same from run to run."""
+        return param.name in self.program.constants
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A program cut into stages, in the order in which they run, and the steps to that form.
+
+    `words` has a word for each optional cut. `cut_form` is the program as nested lets, one for each
+    stage but the last.
+    """
+
+    program: Program
+    words: tuple[tuple[str, str], ...]
+    steps: tuple[Step, ...]
+    cut_form: Expr
+    stages: tuple[Stage, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the program is one stage."""
+        return len(self.stages) == 1
+
+
+# --- where a program may be cut -------------------------------------------------------------------
+
+
+def spine(expr: Expr) -> Iterator[FunCall]:
+    """The lets of one variable that an expression begins with, the outermost first."""
+    while isinstance(expr, FunCall) and isinstance(expr.fun, Lambda) and len(expr.args) == 1:
+        yield expr
+        expr = expr.fun.body
+
+
+def unshadowed(expr: Expr, taken: frozenset[str]) -> Expr:
+    """An expression whose first lets have names of their own, other than those taken."""
+    if not isinstance(expr, FunCall) or not isinstance(expr.fun, Lambda) or len(expr.args) != 1:
+        return expr
+    (param,), body = expr.fun.params, expr.fun.body
+    if param.name in taken:
+        own = Param(fresh(param.name, taken | bound_names(body)), param.type)
+        body, param = substitute(body, {param: own}), own
+    body = unshadowed(body, taken | {param.name})
+    return FunCall(Lambda((param,), body), expr.args)
+
+
+def all_cut(expr: Expr) -> Success:
+    """An expression with every cut in a `let` at its beginning."""
+    steps: list[Step] = []
+    depth = 0
+    while True:
+        here = at(expr, (1,) * depth)
+        lets = isinstance(here, FunCall) and isinstance(here.fun, Lambda) and len(here.args) == 1
+        found = moved_out(here) if lets else introduced(here, ())
+        if found is None:
+            if not lets:
+                return without_unused(Success(expr, tuple(steps)), depth)
+            depth += 1
+            continue
+        result = at_path((1,) * depth, lambda _, found=found: found)(expr)
+        if isinstance(result, Failure):
+            raise InternalError(str(result))
+        expr = result.expr
+        steps += result.steps
+
+
+def without_unused(form: Success, depth: int) -> Success:
+    """A form without those of its first lets that nothing reads."""
+    expr, steps = form.expr, list(form.steps)
+    for k in reversed(range(depth)):
+        let = at(expr, (1,) * k)
+        if isinstance(let, FunCall) and isinstance(let.fun, Lambda):
+            if let.fun.params[0] in let.fun.body.free:
+                continue
+            result = at_path((1,) * k, rule("let_inline"))(expr)
+            if isinstance(result, Failure):
+                raise InternalError(str(result))
+            expr, steps = result.expr, [*steps, *result.steps]
+    return Success(expr, tuple(steps))
+
+
+def moved_out(let: Expr) -> Success | None:
+    """A let whose value is a let, a view, or has a cut, one step further; None if it has none."""
+    value = at(let, (0,))
+    if isinstance(value, FunCall) and isinstance(value.fun, Lambda) and len(value.args) == 1:
+        return succeeded(rule("let_of_let"), let)
+    if not computes(value):
+        return succeeded(seq(rule("let_inline"), normalize(COMPONENTS)), let)
+    for path in components(value, (0,)):
+        return succeeded(rule("let_introduction", {"v": path}), let)
+    return introduced(let, (0,))
+
+
+def components(value: Expr, path: Path) -> Iterator[Path]:
+    """The parts of a tuple that compute, so that each is stored by itself."""
+    for k, part in enumerate(value.elements if isinstance(value, Tuple) else ()):
+        if isinstance(part, Tuple):
+            yield from components(part, (*path, k))
+        elif computes(part):
+            yield (*path, k)
+
+
+def introduced(expr: Expr, path: Path) -> Success | None:
+    """A `let` for the first cut in the part at a path: what a `let` in it names, or a stage."""
+    for inner, part in outside_functions(at(expr, path)):
+        if isinstance(part, FunCall) and isinstance(part.fun, Lambda):
+            for k, value in enumerate(part.args):
+                if computes(value) and value.free <= expr.free:
+                    hint = {"v": (*path, *inner, k)}
+                    found = succeeded(rule("let_introduction", hint), expr)
+                    if found is not None:
+                        return found
+    for inner in stages(at(expr, path)):
+        if at(expr, path + inner).free <= expr.free:
+            found = succeeded(rule("let_introduction", {"v": path + inner}), expr)
+            if found is not None:
+                return found
+    return None
+
+
+def succeeded(strategy: Strategy, expr: Expr) -> Success | None:
+    """What a strategy gives, if it applies."""
+    result = strategy(expr)
+    return None if isinstance(result, Failure) else result
+
+
+def uses(expr: Expr, param: Param, *, repeated: bool = False) -> Iterator[bool]:
+    """For each use of a variable, whether a map or a fold repeats it."""
+    if param not in expr.free:
+        return
+    if expr == param:
+        yield repeated
+        return
+    parts = children(expr)
+    inside = len(expr.args) if isinstance(expr, FunCall) else len(parts)
+    again = isinstance(expr, FunCall) and isinstance(expr.fun, Primitive)
+    for k, part in enumerate(parts):
+        yield from uses(part, param, repeated=repeated or (again and k >= inside))
+
+
+def cuts_of(form: Expr, given: Iterable[str], own: set[str]) -> list[Cut]:
+    """The cuts of a form that `all_cut` gives. `own` has the names that the user chose."""
+    taken = {*given, *own, RESULT}
+    found: list[Cut] = []
+    for let in spine(form):
+        (param,) = let.fun.params  # type: ignore[union-attr]
+        name = param.name
+        if name not in own or any(cut.name == name for cut in found) or name == RESULT:
+            name = next(n for k in itertools.count(1) if (n := f"stage{k}") not in taken)
+            taken.add(name)
+        readers = list(uses(at(let, (1,)), param))
+        tuples = isinstance(param.type, TupleType)
+        optional = len(readers) == 1 and not readers[0] and not tuples
+        found.append(Cut(name, param, let.args[0], optional))
+    return found
+
+
+# --- which cuts are stored ------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def partitions(program: Program) -> tuple[Partition, ...]:
+    """Every way to cut a program into stages, the one with the fewest stages first.
+
+    A stage has at most one cut fused in whose elements its reader computes more than once.
+    """
+    body = program.body.body
+    form = all_cut(body)
+    form = replace(form, expr=unshadowed(form.expr, frozenset(p.name for p in program.params)))
+    own = bound_names(body)
+    cuts = cuts_of(form.expr, (p.name for p in program.params), own)
+    optional = [cut for cut in cuts if cut.optional]
+    regions = Regions(cuts, at(form.expr, (1,) * len(cuts)))
+    found: list[Partition] = []
+    for fused in choices(optional, regions):
+        if regions.of(fused) is not None:
+            words = tuple((c.name, FUSED if c.param in fused else STORED) for c in optional)
+            found.append(partition(program, form, cuts, fused, words))
+    return tuple(found)
+
+
+def choices(optional: Sequence[Cut], regions: Regions) -> Iterator[frozenset[Param]]:
+    """The sets of cuts that are fused, the largest first."""
+    params = [cut.param for cut in optional]
+    if len(params) <= MOST_OPTIONAL:
+        for count in reversed(range(len(params) + 1)):
+            yield from map(frozenset, itertools.combinations(params, count))
+        return
+    default: frozenset[Param] = frozenset()
+    for param in params:
+        both = regions.of(default | {param})
+        if both is not None and not any(map(recomputes, both)):
+            default |= {param}
+    yield default
+    yield from (default ^ {param} for param in params)
+
+
+def recomputes(stage: Expr) -> int:
+    """How many arrays of folds in a stage are computed again at each reading."""
+    inward = fused_inward(stage)
+    if isinstance(inward, Failure):
+        return sum(1 for _ in stages(stage)) + sum(1 for _ in invariant(stage, ()))
+    return sum(1 for _ in invariant(inward.expr, ()))
+
+
+def invariant(expr: Expr, around: tuple[Param, ...]) -> Iterator[Expr]:
+    """The arrays of folds inside of maps that one of the maps around them repeats as they are."""
+    repeated = any(p not in expr.free for p in around)
+    if repeated and isinstance(expr.type, ArrayType) and computes(expr) and has_fold_in(expr):
+        yield expr
+    inner = around
+    if isinstance(expr, FunCall) and isinstance(expr.fun, Map):
+        inner = (*around, *expr.fun.f.params)
+    count = len(expr.args) if isinstance(expr, FunCall) else len(children(expr))
+    for k, part in enumerate(children(expr)):
+        yield from invariant(part, around if k < count else inner)
+
+
+def has_fold_in(expr: Expr) -> bool:
+    """Whether a reduction is part of an expression."""
+    return any(is_reduce(part) for _, part in top_down(expr))
+
+
+class Regions:
+    """The expressions of stages, by what is fused into them."""
+
+    def __init__(self, cuts: Sequence[Cut], result: Expr) -> None:
+        self.cuts = cuts
+        self.result = result
+        self.allowed: dict[Expr, bool] = {}
+
+    def of(self, fused: frozenset[Param]) -> list[Expr] | None:
+        """The expression of each stage; None if one computes too much again."""
+        by: dict[Param, Expr] = {}
+        found: list[Expr] = []
+        for value, param in (*((c.value, c.param) for c in self.cuts), (self.result, None)):
+            inside = {p: e for p, e in by.items() if p in value.free}
+            whole = substitute(value, inside)
+            if param in fused and param is not None:
+                by[param] = whole
+                continue
+            if whole not in self.allowed:  # what the user wrote as one stage may be one
+                self.allowed[whole] = not inside or recomputes(whole) <= 1 + recomputes(value)
+            if not self.allowed[whole]:
+                return None
+            found.append(whole)
+        return found
+
+
+def partition(
+    program: Program,
+    form: Success,
+    cuts: Sequence[Cut],
+    fused: frozenset[Param],
+    words: tuple[tuple[str, str], ...],
+) -> Partition:
+    """The partition in which some cuts are fused."""
+    expr, steps = form.expr, list(form.steps)
+    for depth in reversed(range(len(cuts))):
+        if cuts[depth].param in fused:
+            result = at_path((1,) * depth, rule("let_inline"))(expr)
+            if isinstance(result, Failure):
+                raise InternalError(f"the let of {cuts[depth].name} is not inlined: {result}")
+            expr, steps = result.expr, [*steps, *result.steps]
+    named = any(True for _ in spine(program.body.body))
+    if len(fused) == len(cuts) and not (cuts and named):  # nothing has to be moved
+        names = tuple(cut.name for cut in cuts)
+        only = Stage(RESULT, None, program, names, cut=False)
+        return Partition(program, words, (), program.body.body, (only,))
+    constants = set(program.constants)
+    inputs = [*program.params]
+    made: list[Stage] = []
+    within = fused_names(cuts, fused, at(form.expr, (1,) * len(cuts)))
+    stored: list[Cut | None] = [*(cut for cut in cuts if cut.param not in fused), None]
+    for depth, cut in enumerate(stored):
+        value = at(expr, (1,) * depth if cut is None else (*(1,) * depth, 0))
+        name, param = (RESULT, None) if cut is None else (cut.name, cut.param)
+        params = tuple(p for p in inputs if p in value.free)
+        mine = frozenset(p.name for p in params if p.name in constants)
+        whole = Program(f"{program.name}_{name}", Lambda(params, value), mine)
+        made.append(Stage(name, param, whole, within[param], cut=len(stored) > 1))
+        if param is not None:
+            inputs.append(param)
+            if params and {p.name for p in params} <= constants:
+                constants.add(param.name)
+    return Partition(program, words, tuple(steps), expr, tuple(made))
+
+
+def fused_names(
+    cuts: Sequence[Cut], fused: frozenset[Param], result: Expr
+) -> dict[Param | None, tuple[str, ...]]:
+    """For each value, by its variable (None for the result), the cuts that are fused into it."""
+    found: dict[Param | None, tuple[str, ...]] = {}
+    for value, param in (*((c.value, c.param) for c in cuts), (result, None)):
+        inside = [c for c in cuts if c.param in fused and c.param in value.free]
+        names = {name for c in inside for name in (c.name, *found[c.param])}
+        found[param] = tuple(c.name for c in cuts if c.name in names)
+    return found
+
+
+# --- the skeletons of stages, and these together --------------------------------------------------
+
+
+def prefixed(stage: str, name: str) -> str:
+    """The name that a setting of a stage has in a program of several."""
+    return f"{stage}.{name}"
+
+
+@lru_cache(maxsize=512)
+def derived_once(stage: str, family: str, program: Derived) -> tuple[Skeleton, ...]:
+    """The skeletons of a family of a stage with this text."""
+    del stage
+    made = skeletons_of(FAMILIES[family], program.program)
+    return () if isinstance(made, str) else tuple(made)
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A stage's program, in a key in which only the text counts."""
+
+    program: Program = field(compare=False, hash=False)
+
+
+def stage_skeletons(
+    partition: Partition, stage: Stage, families: Iterable[str] | None = None
+) -> Iterator[Skeleton]:
+    """The skeletons of a stage, derived once for all stages that differ in names only."""
+    for family in families or FAMILIES:
+        for made in derived_once(stage.text, family, Derived(stage.canonical)):
+            yield of_stage(made, partition, stage)
+
+
+def skeletons(program: Program, families: Iterable[str] | None = None) -> tuple[Skeleton, ...]:
+    """The skeletons of a program as one stage; none for one that has to be cut."""
+    return tuple(
+        skeleton
+        for partition in partitions(program)
+        if partition.is_whole
+        for skeleton in stage_skeletons(partition, partition.stages[0], families)
+    )
+
+
+def examples(program: Program) -> Iterator[Skeleton]:
+    """Skeletons of a program, among which are all of its stages.
+
+    Those of each partition into several stages are as many as its stage with the most has.
+    """
+    for partition in partitions(program):
+        made = [[*stage_skeletons(partition, stage)] for stage in partition.stages]
+        for k in range(max(map(len, made)) if all(made) else 0):
+            yield composed(partition, [group[k % len(group)] for group in made])
+
+
+def skeleton(program: Program, key: str) -> Skeleton | None:
+    """The skeleton of a program with this key, derived alone; None if there is none such."""
+    keys = keys_of_stages(key)
+    for partition in partitions(program):
+        if [stage.name for stage in partition.stages] == [*keys]:
+            made = [of_key(partition, stage, keys[stage.name]) for stage in partition.stages]
+            found = [one for one in made if one is not None]
+            if len(found) == len(made):
+                return composed(partition, found)
+    return None
+
+
+def of_key(partition: Partition, stage: Stage, key: str) -> Skeleton | None:
+    """The skeleton of a stage with a key."""
+    family, _, words = key.partition("(")
+    fused = ", ".join(f"{name}={FUSED}" for name in stage.fused)
+    if fused and not words.startswith(fused):
+        return None
+    own = words.removeprefix(fused).removeprefix(", ")
+    made = skeleton_of_key(stage.canonical, f"{family}({own}")
+    return None if made is None else of_stage(made, partition, stage)
+
+
+def key_of_stages(keys: Iterable[tuple[str, str]]) -> str:
+    """The key of the skeleton that stages' skeletons make together.
+
+    >>> key_of_stages([("scores", "plain(map=glb0)"), ("result", "plain(map=glb0)")])
+    'scores=plain(map=glb0); result=plain(map=glb0)'
+    """
+    return "; ".join(f"{stage}={key}" for stage, key in keys)
+
+
+def keys_of_stages(key: str) -> dict[str, str]:
+    """The keys of the stages' skeletons.
+
+    >>> keys_of_stages("scores=plain(map=glb0); result=plain(map=glb0)")
+    {'scores': 'plain(map=glb0)', 'result': 'plain(map=glb0)'}
+    >>> keys_of_stages("plain(map=glb0)")
+    {'result': 'plain(map=glb0)'}
+    """
+    if "=" not in key.partition("(")[0]:
+        return {RESULT: key}
+    parts = (part.partition("=") for part in key.split("; "))
+    return {stage: own for stage, _, own in parts}
+
+
+@dataclass(frozen=True)
+class StagedSkeleton(Skeleton):
+    """A skeleton that is made of the skeletons of stages, by the stages' names.
+
+    `stored` has the variables of the stages' values, the result's apart.
+    """
+
+    stages: tuple[tuple[str, Skeleton], ...] = ()
+    stored: tuple[Param, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """A stable name: `scores=direct(pad=fused, level=glb); result=plain(map=glb0)`."""
+        return key_of_stages((name, own.key) for name, own in self.stages)
+
+    @property
+    def words(self) -> dict[str, str]:
+        """The partition's choices, and those of each stage under its name."""
+        words = super().words
+        for name, own in self.stages:
+            words |= stage_words(name, own)
+        return words
+
+
+def stage_words(stage: str, skeleton: Skeleton) -> dict[str, str]:
+    """The choices of a stage under its name, less the cuts, which are the partition's."""
+    words = {FAMILY: skeleton.family, **dict(skeleton.choices[skeleton.cuts :])}
+    return {prefixed(stage, name): word for name, word in words.items()}
+
+
+def composed(partition: Partition, made: Sequence[Skeleton]) -> Skeleton:
+    """The skeleton of a program from those of its stages, one for each, in their order."""
+    if partition.is_whole:
+        return made[0]
+    steps = list(partition.steps)
+    lowered = [own.program.body.body for own in made]
+    for depth, own in enumerate(made):
+        last = depth == len(made) - 1
+        place = (1,) * depth if last else (*(1,) * depth, 0)
+        steps += (step.moved(place) for step in own.derivation.steps)
+        if not last and not in_global(lowered[depth]):
+            steps.append(Step("to_global", place))
+            lowered[depth] = call(ToGlobal(), lowered[depth])
+    whole = lowered[-1]
+    for stage, value in zip(partition.stages[-2::-1], lowered[-2::-1], strict=True):
+        if stage.param is not None:
+            whole = call(Lambda((stage.param,), whole), value)
+    program = partition.program
+    return StagedSkeleton(
+        STAGES,
+        partition.words,
+        LoweredProgram(program.name, Lambda(program.params, whole), program.constants),
+        Derivation(program.body.body, tuple(steps), whole),
+        tuple(p for own in made for p in own.parameters),
+        stages=tuple((stage.name, own) for stage, own in zip(partition.stages, made, strict=True)),
+        stored=tuple(stage.param for stage in partition.stages if stage.param is not None),
+    )
+
+
+def in_global(expr: Expr) -> bool:
+    """Whether a value is said to be in global memory."""
+    return isinstance(expr, FunCall) and isinstance(expr.fun, ToGlobal)
+
+
+@lru_cache(maxsize=4096)
+def of_stage(made: Skeleton, partition: Partition, stage: Stage) -> Skeleton:
+    """A skeleton of a stage like this one, as a skeleton of this.
+
+    In a partition of several stages, its sizes have the stage's name before theirs. That of a
+    program of one stage is a skeleton of the program.
+    """
+    choices = (*((name, FUSED) for name in stage.fused), *made.choices)
+    own = made.program
+    if partition.is_whole:
+        program = partition.program
+        start, steps = program.body.body, (*partition.steps, *made.derivation.steps)
+        return replace(
+            made,
+            choices=choices,
+            cuts=len(stage.fused),
+            program=LoweredProgram(
+                program.name, Lambda(program.params, own.body.body), program.constants
+            ),
+            derivation=Derivation(start, steps, made.derivation.result),
+        )
+    by: dict[Param, Expr] = {
+        p: mine for p, mine in zip(own.params, stage.program.params, strict=True) if p != mine
+    }
+    sizes = {p.name: var(prefixed(stage.name, p.name), p.low, p.high) for p in made.parameters}
+    body = substitute_sizes(substitute(own.body.body, by) if by else own.body.body, sizes)
+    steps = tuple(step.renamed(sizes) for step in made.derivation.steps)
+    return Skeleton(
+        made.family,
+        choices,
+        LoweredProgram(
+            stage.program.name, Lambda(stage.program.params, body), stage.program.constants
+        ),
+        Derivation(stage.program.body.body, steps, body),
+        tuple(replace(p, name=prefixed(stage.name, p.name)) for p in made.parameters),
+        len(stage.fused),
+    )

@@ -1,0 +1,80 @@
+"""The families of derivations that a campaign explores, with the sizes and choices of each.
+
+A family looks at one stage (`liftpy.rewrite.partition`), and applies where it finds the shape that
+it looks for; `skeletons_of` says of one that does not apply why not. A family is a file here.
+"""
+
+from __future__ import annotations
+
+from liftpy.ir.expr import Lambda, Program
+from liftpy.primitives.dialects import LoweredProgram
+from liftpy.rewrite.skeleton import Skeleton, key_of
+from liftpy.rewrite.strategies.families.direct import DIRECT
+from liftpy.rewrite.strategies.families.form import Choices, Family, Form
+from liftpy.rewrite.strategies.families.local import LOCAL
+from liftpy.rewrite.strategies.families.partial import PARTIAL
+from liftpy.rewrite.strategies.families.plain import PLAIN
+from liftpy.rewrite.strategies.families.staged import STAGED
+from liftpy.rewrite.strategies.families.tiled import TILED
+from liftpy.rewrite.strategies.lower import plain
+from liftpy.rewrite.strategies.remember import remembered
+from liftpy.rewrite.strategies.repeated import store_repeated
+from liftpy.rewrite.strategy import Derivation, Failure, seq
+
+FAMILIES: dict[str, Family] = {f.name: f for f in (PLAIN, DIRECT, PARTIAL, TILED, LOCAL, STAGED)}
+
+
+def skeletons_of(family: Family, program: Program) -> list[Skeleton] | str:
+    """The skeletons of one family of a stage, or why it does not apply."""
+    form = family.match(shape_of(program))
+    if isinstance(form, str):
+        return f"{family.name}: {form}"
+    found: list[Skeleton] = []
+    for choices in form.choices():
+        made = derived(family.name, form, program, choices)
+        if isinstance(made, Failure):
+            return f"{family.name}: {made}"
+        found.append(made)
+    return found
+
+
+def skeleton_of_key(program: Program, key: str) -> Skeleton | None:
+    """The skeleton of a stage with this key, derived alone; None if there is none such."""
+    family = FAMILIES.get(key.partition("(")[0])
+    form = "" if family is None else family.match(shape_of(program))
+    if family is None or isinstance(form, str):
+        return None
+    for choices in form.choices():
+        if key_of(family.name, choices) == key:
+            made = derived(family.name, form, program, choices)
+            return None if isinstance(made, Failure) else made
+    return None
+
+
+_START = remembered(store_repeated(plain()))
+
+
+def shape_of(program: Program) -> Program:
+    """What the families look at: the stage with kernels for what is read over and over.
+
+    Most have nothing such, and are given back.
+    """
+    result = _START(program.body.body)
+    if isinstance(result, Failure) or not result.steps:
+        return program
+    return Program(program.name, Lambda(program.params, result.expr), program.constants)
+
+
+def derived(family: str, form: Form, program: Program, choices: Choices) -> Skeleton | Failure:
+    """The skeleton of some choices; the sizes that its derivation uses are open."""
+    parameters = form.parameters(dict(choices))
+    strategy = form.strategy(dict(choices), {p.name: p for p in parameters})
+    result = seq(_START, strategy)(program.body.body)
+    if isinstance(result, Failure):
+        return result
+    derivation = Derivation(program.body.body, result.steps, result.expr)
+    function = Lambda(program.params, result.expr)
+    lowered = LoweredProgram(program.name, function, program.constants)
+    given = {name for step in result.steps for _, size in step.sizes for name in size.names()}
+    open_sizes = tuple(p for p in parameters if p.name in given)
+    return Skeleton(family, choices, lowered, derivation, open_sizes)

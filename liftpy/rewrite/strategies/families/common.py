@@ -1,0 +1,96 @@
+"""Choices that several families have: stored padding, the last block, streamed stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from liftpy.ir.expr import Expr, FunCall, Program
+from liftpy.ir.types import ArrayType, size_bytes
+from liftpy.ir.walk import top_down
+from liftpy.primitives import Map, Slide
+from liftpy.rewrite.strategies.block import is_indivisible
+from liftpy.rewrite.strategies.epilogue import fused_inward
+from liftpy.rewrite.strategies.lower import exposed
+from liftpy.rewrite.strategies.shapes import array_type, is_padding, is_windows
+from liftpy.rewrite.strategy import Failure, Strategy, identity, rule
+
+STREAMED_BYTES = 2**18  # a smaller result may stay in a core's caches until somebody reads it
+
+
+def paddings(program: Program) -> tuple[str, ...]:
+    """What may be stored of the padded input."""
+    body = program.body.body
+    padded = [e for _, e in top_down(body) if is_padding(e) and e.free <= body.free]
+    if not padded:
+        return ("fused",)
+    first = padded[0]
+    both = isinstance(first, FunCall) and isinstance(first.fun, Map) and is_padding(first.args[0])
+    return ("fused", "columns", "copy") if both else ("fused", "copy")
+
+
+def stored_views(program: Program) -> tuple[str, ...]:
+    """`paddings`, and the windows where there are some."""
+    body = program.body.body
+    windows = any(is_windows(e) and e.free <= body.free for _, e in top_down(body))
+    return (*paddings(program), "windows") if windows else paddings(program)
+
+
+def stores(program: Program) -> dict[str, tuple[str, ...]]:
+    """The choice of how a large result is stored, in vectors; none for a small one.
+
+    `cached` reads a line before it is overwritten, and leaves it in the caches; `streamed` does
+    neither.
+    """
+    t = program.body.body.type
+    if not isinstance(t, ArrayType) or int(size_bytes(t)) < STREAMED_BYTES:
+        return {}
+    if int(t.shape[-1]) % 2:  # no vector would be at a multiple of its length
+        return {}
+    return {"stores": ("cached", "streamed")}
+
+
+def stored_so(choices: dict[str, str]) -> Strategy:
+    """The result as chosen of `stores`."""
+    return rule("to_streamed") if choices.get("stores") == "streamed" else identity
+
+
+def least_width(choices: dict[str, str]) -> int:
+    """The shortest vectors: what is streamed is in vectors."""
+    return 2 if choices.get("stores") == "streamed" else 1
+
+
+def tails(lengths: Iterable[int]) -> dict[str, tuple[str, ...]]:
+    """The choice of the last block where a length is `is_indivisible`; none where none is.
+
+    With `none` all blocks are of a size that divides the length, with `overlap` the last one begins
+    early.
+    """
+    return {"tail": ("none", "overlap")} if any(map(is_indivisible, lengths)) else {}
+
+
+def outer_length(expr: Expr) -> int:
+    """The length of an array of known length."""
+    return int(array_type(expr).length)
+
+
+def slides(program: Program) -> list[FunCall]:
+    """The slides of a program, the outermost first."""
+    parts = (e for _, e in top_down(program.body.body))
+    return [e for e in parts if isinstance(e, FunCall) and isinstance(e.fun, Slide)]
+
+
+def window_and_length(slide: FunCall) -> tuple[int, int]:
+    """The size of windows, and the length of what they are of."""
+    return int(getattr(slide.fun, "size")), outer_length(slide.args[0])  # noqa: B009
+
+
+def with_epilogues(expr: Expr) -> Expr:
+    """`fused_inward` where it applies."""
+    result = fused_inward(expr)
+    return expr if isinstance(result, Failure) else result.expr
+
+
+def exposed_body(program: Program) -> Expr:
+    """The program's body with the maps in sight that make its result."""
+    result = exposed()(program.body.body)
+    return program.body.body if isinstance(result, Failure) else result.expr

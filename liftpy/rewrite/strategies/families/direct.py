@@ -1,0 +1,88 @@
+"""`direct`: register blocks, and what is done to their results with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from liftpy.ir.expr import Program
+from liftpy.ir.walk import at
+from liftpy.primitives.vector import MAX_LANES
+from liftpy.rewrite.skeleton import Parameter
+from liftpy.rewrite.strategies.block import block_of, cut_of, register_blocks, store_padding
+from liftpy.rewrite.strategies.epilogue import fused_inward
+from liftpy.rewrite.strategies.families.common import (
+    least_width,
+    outer_length,
+    stored_so,
+    stored_views,
+    stores,
+    tails,
+    with_epilogues,
+)
+from liftpy.rewrite.strategies.families.form import Choices, Family, product
+from liftpy.rewrite.strategies.shapes import body_of
+from liftpy.rewrite.strategies.share import stages
+from liftpy.rewrite.strategy import Strategy, seq
+
+
+@dataclass(frozen=True)
+class Direct:
+    """A map of a map of reductions: the lengths of the inner and of the outer one."""
+
+    program: Program
+    inner: int
+    outer: int
+
+    @property
+    def lengths(self) -> tuple[int, int]:
+        """The lengths that blocks are cut from, the inner first."""
+        return self.inner, self.outer
+
+    def choices(self) -> Iterator[Choices]:
+        """What of the padding is stored, the level, the last block, and how results are stored."""
+        words = {"pad": stored_views(self.program), "level": ("glb", "wrg")}
+        yield from product(**words, **tails(self.lengths), **stores(self.program))
+
+    def parameters(self, choices: dict[str, str]) -> tuple[Parameter, ...]:
+        """kappa, sigma and v of a block."""
+        return (
+            Parameter("kappa", 1, self.inner, "results of the inner map per work-item (kernels)"),
+            Parameter(
+                "sigma", 1, self.outer, "results of the outer map per work-item (windows of a row)"
+            ),
+            Parameter("v", least_width(choices), MAX_LANES, "vector width over the inner map"),
+        )
+
+    def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
+        """`register_blocks`, with the padded input stored, in part, or not."""
+        kappa, sigma, width = (sizes[n].nat for n in ("kappa", "sigma", "v"))
+        inner, outer = (cut_of(n, choices.get("tail", "none")) for n in self.lengths)
+        blocks = register_blocks(
+            self.program.constants,
+            kappa,
+            sigma,
+            width,
+            level=choices["level"],
+            cuts=(inner, outer),
+        )
+        return seq(fused_inward, blocks, store_padding(choices["pad"]), stored_so(choices))
+
+
+def match(program: Program) -> Direct | str:
+    """The map of a map of reductions that makes the result, what is done to them fused in."""
+    body = with_epilogues(program.body.body)
+    if next(stages(body), None) is not None:
+        return "a map of folds is read other than element by element"
+    path = block_of(body)
+    if path is None:
+        return "no map of a map of reductions that read the same for each element makes the result"
+    block = at(body, path)
+    return Direct(program, outer_length(body_of(block)), outer_length(block))
+
+
+DIRECT = Family(
+    "direct",
+    "register blocks: a work-item computes sigma x kappa results by one reduction",
+    match,
+)

@@ -1,0 +1,45 @@
+"""`local`: windows tile by tile, which a work-group copies to local memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from liftpy.ir.expr import Program
+from liftpy.rewrite.skeleton import Parameter
+from liftpy.rewrite.strategies.families.common import slides, window_and_length
+from liftpy.rewrite.strategies.families.form import Choices, Family, product
+from liftpy.rewrite.strategies.shapes import is_one_kernel
+from liftpy.rewrite.strategies.tile import windows_in_local
+from liftpy.rewrite.strategy import Strategy
+
+
+@dataclass(frozen=True)
+class Local:
+    """A map over windows of a size, of an array of a length."""
+
+    size: int
+    length: int
+
+    def choices(self) -> Iterator[Choices]:
+        """That tiles are copied."""
+        yield from product(stage=("tile",))
+
+    def parameters(self, _choices: dict[str, str]) -> tuple[Parameter, ...]:
+        """The side of a tile."""
+        return (Parameter("theta", self.size, self.length, "side of an input tile"),)
+
+    def strategy(self, _choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
+        """`windows_in_local`."""
+        return windows_in_local(sizes["theta"].nat)
+
+
+def match(program: Program) -> Local | str:
+    """The windows, if one kernel computes the result from them."""
+    found = slides(program)
+    if not found or not is_one_kernel(program.body.body):
+        return "no map over windows makes the result in one kernel"
+    return Local(*window_and_length(found[0]))
+
+
+LOCAL = Family("local", "windows tile by tile: a work-group copies its tile to local memory", match)

@@ -1,0 +1,47 @@
+"""`partial`: a reduction that makes the result, in two kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from liftpy.ir.expr import Program, Tuple
+from liftpy.rewrite.skeleton import Parameter
+from liftpy.rewrite.strategies.families.form import Choices, Family, product
+from liftpy.rewrite.strategies.partial import partial_results, reduced_lengths, results_reduced
+from liftpy.rewrite.strategy import Strategy
+
+
+@dataclass(frozen=True)
+class Partial:
+    """Reductions that make the result: the length of the shortest."""
+
+    shortest: int
+
+    def choices(self) -> Iterator[Choices]:
+        """Whether a work-item reduces neighbours, or every so many elements."""
+        yield from product(strided=("no", "yes"))
+
+    def parameters(self, _choices: dict[str, str]) -> tuple[Parameter, ...]:
+        """The chunk of a partial result."""
+        return (Parameter("chunk", 1, self.shortest, "elements that a work-item reduces"),)
+
+    def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
+        """`partial_results`."""
+        return partial_results(sizes["chunk"].nat, strided=choices["strided"] == "yes")
+
+
+def match(program: Program) -> Partial | str:
+    """The reductions, if one makes the result, or each of its components."""
+    body = program.body.body
+    parts = body.elements if isinstance(body, Tuple) else (body,)
+    if len(results_reduced(body)) != len(parts):
+        return "no reduction makes the result"
+    return Partial(min(reduced_lengths(body)))
+
+
+PARTIAL = Family(
+    "partial",
+    "a reduction in two kernels: partial results in parallel, then their fold",
+    match,
+)

@@ -1,0 +1,41 @@
+"""`plain`: the maps that make the result over ids, by every legal mapping."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from liftpy.ir.expr import Program
+from liftpy.rewrite.skeleton import Parameter
+from liftpy.rewrite.strategies.block import store_padding
+from liftpy.rewrite.strategies.families.common import paddings
+from liftpy.rewrite.strategies.families.form import Choices, Family, product
+from liftpy.rewrite.strategies.lower import exposed
+from liftpy.rewrite.strategies.mapping import mapped, mappings, read_mapping, show_mapping
+from liftpy.rewrite.strategy import Failure, Strategy, seq
+
+
+@dataclass(frozen=True)
+class Plain:
+    """Any stage."""
+
+    program: Program
+
+    def choices(self) -> Iterator[Choices]:
+        """What of the padding is stored, and every legal mapping."""
+        result = exposed()(self.program.body.body)
+        if not isinstance(result, Failure):
+            maps = tuple(map(show_mapping, mappings(result.expr)))
+            yield from product(pad=paddings(self.program), map=maps)
+
+    def parameters(self, _choices: dict[str, str]) -> tuple[Parameter, ...]:
+        """None."""
+        return ()
+
+    def strategy(self, choices: dict[str, str], _sizes: dict[str, Parameter]) -> Strategy:
+        """`exposed` maps at the levels of a mapping."""
+        mapping = mapped(read_mapping(choices["map"]))
+        return seq(exposed(), mapping, store_padding(choices["pad"]))
+
+
+PLAIN = Family("plain", "the maps that make the result over ids, by every legal mapping", Plain)

@@ -1,0 +1,104 @@
+"""`tiled`: the last two of the maps that make the result in tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from liftpy.ir.expr import Program
+from liftpy.primitives.vector import MAX_LANES
+from liftpy.rewrite.skeleton import Parameter
+from liftpy.rewrite.strategies.block import store_padding
+from liftpy.rewrite.strategies.families import direct
+from liftpy.rewrite.strategies.families.common import (
+    exposed_body,
+    least_width,
+    paddings,
+    stored_so,
+    stores,
+    tails,
+)
+from liftpy.rewrite.strategies.families.form import Choices, Family, product
+from liftpy.rewrite.strategies.lower import exposed
+from liftpy.rewrite.strategies.mapping import mapped, mappings, read_mapping, show_mapping
+from liftpy.rewrite.strategies.remember import remembered
+from liftpy.rewrite.strategies.shapes import makes_array
+from liftpy.rewrite.strategies.tile import flat, fused, in_vectors, tile, tiled_lengths
+from liftpy.rewrite.strategy import Failure, Strategy, identity, seq
+
+
+@dataclass(frozen=True)
+class Tiled:
+    """A stage whose result maps make, and no register blocks."""
+
+    program: Program
+
+    def tilings(self) -> Iterator[Choices]:
+        """How tiles are made: of one map of two, in vectors, and what the last tile is."""
+        for made in product(flat=("no", "yes"), vector=("no", "yes")):
+            lengths = [p.high for p in self.parameters(dict(made)) if p.name != "v"]
+            yield from ((*made, *rest) for rest in product(**tails(lengths)))
+
+    def choices(self) -> Iterator[Choices]:
+        """One map of two and vectors where they can be; each legal mapping with inner ids last."""
+        for made in self.tilings():
+            choices = dict(made)
+            result = tiles_of(choices, self.parameters(choices))(self.program.body.body)
+            if not isinstance(result, Failure):
+                words = tuple(map(show_mapping, mappings(result.expr, ordered=True)))
+                streamed = stores(self.program) if choices["vector"] == "yes" else {}
+                rest = product(pad=paddings(self.program), map=words, **streamed)
+                yield from ((*made, *more) for more in rest)
+
+    def parameters(self, choices: dict[str, str]) -> tuple[Parameter, ...]:
+        """A tile for each map that is cut, and the width of vectors."""
+        result = tiled_maps(choices["flat"])(self.program.body.body)
+        maps = () if isinstance(result, Failure) else tiled_lengths(result.expr)
+        words = ("the innermost", "the next")
+        tiles = tuple(
+            Parameter(f"tile{k}", 1, length, f"results of {which} map in a tile")
+            for k, (length, which) in enumerate(zip(maps, words, strict=False))
+        )
+        least = least_width(choices)
+        width = Parameter("v", least, MAX_LANES, "vector width over the innermost map")
+        return (*tiles, width) if choices["vector"] == "yes" else tiles
+
+    def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
+        """`tile`, at the levels of a mapping, with the padded input stored, in part, or not."""
+        tiles = tiles_of(choices, tuple(sizes.values()))
+        padding = store_padding(choices["pad"])
+        return seq(tiles, mapped(read_mapping(choices["map"])), padding, stored_so(choices))
+
+
+@lru_cache(maxsize=8)
+def tiled_maps(flattened: str) -> Strategy:
+    """The maps that are cut: those that make the result, and the last two `flat` where chosen."""
+    one_of_two = flat() if flattened == "yes" else identity
+    return remembered(seq(exposed(), fused(), one_of_two))
+
+
+@lru_cache(maxsize=8)
+def tile_steps(flattened: str, vector: str, tail: str, sizes: tuple[Parameter, ...]) -> Strategy:
+    """`tile`, of one map where two are made one, and in vectors where these are chosen."""
+    tiles = tuple(p.nat for p in sizes if p.name != "v")
+    vectors = [in_vectors(p.nat) for p in sizes if p.name == "v" and vector == "yes"]
+    return remembered(seq(tiled_maps(flattened), tile(tiles, tail), *vectors))
+
+
+def tiles_of(choices: dict[str, str], sizes: tuple[Parameter, ...]) -> Strategy:
+    """`tile_steps` as chosen."""
+    return tile_steps(choices["flat"], choices["vector"], choices.get("tail", "none"), sizes)
+
+
+def match(program: Program) -> Tiled | str:
+    """The stage, if maps make its result and no form with register blocks does it better."""
+    body = exposed_body(program)
+    if not makes_array(body) or not any(True for _ in tiled_lengths(body)):
+        return "no maps make the result"
+    if not isinstance(direct.match(program), str):
+        return "register blocks do it better"
+    return Tiled(program)
+
+
+TILED = Family("tiled", "the maps that make the result in tiles, by every legal mapping", match)
