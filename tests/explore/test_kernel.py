@@ -1,15 +1,13 @@
 """A compiled program as a function of arrays."""
 
-import functools
 import json
 
 import numpy as np
 import pytest
 
 import liftpy as lp
-from liftpy.compile import skeletons
 from liftpy.errors import ArgumentRefused, TypeRefused
-from liftpy.explore import exploring, report
+from liftpy.explore import report
 from liftpy.explore.candidate import program_text
 from liftpy.explore.reading import Reader
 from liftpy.workloads import Convolution, convolution
@@ -79,8 +77,7 @@ CONV = program_text(convolution(Convolution(3, 4, 5, 4, (3, 3)), "conv"))
     ],
     ids=["dot", "rows", "conv"],
 )
-def test_a_rows_assignment_compiles_to_its_kernels(text, families, device, tmp_path, monkeypatch):
-    monkeypatch.setattr(exploring, "skeletons", functools.cache(skeletons))  # once for all rows
+def test_a_rows_assignment_compiles_to_its_kernels(text, families, device, tmp_path):
     program, file = lp.parse(text), tmp_path / "rows.db"
     campaign = lp.explore(program, 8, db=file, device=device, again=False, search="random")
     rows = {row.assignment["family"]: row for row in campaign.rows}

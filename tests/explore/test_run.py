@@ -72,6 +72,13 @@ def test_the_lag_decides_what_is_drawn(tmp_path):
 
 def test_times_of_two_devices_are_compared_by_their_medians():
     candidates = small_space().sample(5, 0)
-    times = [(100, "a"), (1000, "b"), (300, "a"), (5000, "b"), (None, "b")]
-    seen = [Seen(c, t, 64, d) for c, (t, d) in zip(candidates, times, strict=True)]
+    times = [
+        (100, (60, 40), "a"),
+        (1000, (750, 250), "b"),
+        (300, (), "a"),
+        (5000, (5000,), "b"),
+        (None, (), "b"),
+    ]
+    seen = [Seen(c, t, 64, parts, d) for c, (t, parts, d) in zip(candidates, times, strict=True)]
     assert [t.time_ns for t in comparable(seen)] == [100, 67, 300, 333, None]
+    assert [t.launches for t in comparable(seen)] == [(60, 40), (50, 17), (), (333,), ()]
