@@ -16,7 +16,7 @@ from liftpy.constraints.system import Clause, ConstraintSystem
 from liftpy.errors import ConstraintRefused, LiftError, SyntaxRefused
 from liftpy.ir.constraint import Constraint, at_least, at_most, divides, equal, one_of, unequal
 from liftpy.ir.nat import Nat, var
-from liftpy.ir.parse import Group, Infix, Minus, Node, Number, Syntax, names_in, parse_expr
+from liftpy.ir.parse import Group, Infix, Minus, Node, Number, Syntax, names_in, parse_condition
 from liftpy.ir.source import Place, Source
 from liftpy.primitives.text import Elaborator
 from liftpy.rewrite.skeleton import Parameter
@@ -71,8 +71,11 @@ class Wish:
                 names = self.constraint.names()
                 seen[tuple(p for p in system.parameters if p.name in names)] = None
         if not seen:
-            together = " and ".join(sorted(self.constraint.names()))
-            raise self.refusal("this condition applies to no skeleton", f"none has {together}")
+            names = sorted(self.constraint.names())
+            why = f"none has {' and '.join(names)}"
+            if len({stage_of(name) for name in names}) > 1:
+                why += ": the sizes of each stage are chosen apart"
+            raise self.refusal("this condition applies to no skeleton", why)
         if any(self.can_hold(parameters) for parameters in seen):
             return
         ranges: dict[str, list[Parameter]] = {}
@@ -98,6 +101,15 @@ class Wish:
         return search(ConstraintSystem(parameters, clauses), EFFORT) != (None, True)
 
 
+def stage_of(name: str) -> str:
+    """The stage whose size has this name; empty for a size of the whole program.
+
+    >>> stage_of("score.kappa"), stage_of("kappa")
+    ('score', '')
+    """
+    return name.rpartition(".")[0]
+
+
 def wishes(where: Iterable[str], fixed: Listed, names: Iterable[str]) -> tuple[Wish, ...]:
     """The conditions of texts and of listed values, in an order that the user's does not change.
 
@@ -115,7 +127,7 @@ def parsed(text: str, names: Sequence[str]) -> Iterator[Wish]:
     """The conditions that a text joins by `and`."""
     source = Source(text)
     elaborator = Elaborator(source, {name: var(name, None) for name in names})
-    for node in conjuncts(parse_expr(source)):
+    for node in conjuncts(parse_condition(source)):
         asker = f'user --where "{source.snippet(node.place)}"'
         for constraint in (condition(elaborator, node), *exactness(elaborator, node)):
             yield Wish(constraint, asker, (source, node.place))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedToken
+from lark.lexer import PatternRE, TerminalDef
 
 from liftpy.errors import SyntaxRefused
 from liftpy.ir.source import Place, Source
@@ -308,8 +309,8 @@ SIGNS = "the symbols of the language are + - * / // % /^ < <= == != > >= |> => =
 
 
 @cache
-def grammar() -> Lark:
-    """The parser; made at the first use."""
+def grammar(*, dotted: bool = False) -> Lark:
+    """The parser; made at the first use. `dotted`: that of conditions, see `parse_condition`."""
     return Lark(
         Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8"),
         parser="lalr",
@@ -318,7 +319,14 @@ def grammar() -> Lark:
         propagate_positions=True,
         tree_class=Branch,
         maybe_placeholders=True,
+        edit_terminals=with_dots if dotted else None,
     )
+
+
+def with_dots(terminal: TerminalDef) -> None:
+    """Lets a name have dots."""
+    if terminal.name == "NAME":
+        terminal.pattern = PatternRE(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 @cache
@@ -366,10 +374,10 @@ class TooDeep(Exception):
         self.at = at
 
 
-def tree(source: Source, start: Literal["start", "expression"]) -> Branch:
+def tree(source: Source, start: Literal["start", "expression"], *, dotted: bool = False) -> Branch:
     """What lark makes of a text."""
     refuse_long(source)
-    reading = grammar().parse_interactive(source.text, start)
+    reading = grammar(dotted=dotted).parse_interactive(source.text, start)
     try:
         for token in reading.iter_parse():
             check_pending(len(reading.parser_state.state_stack), token)
@@ -498,6 +506,14 @@ def parse_program(source: Source) -> ProgramSyntax:
 def parse_expr(source: Source) -> Syntax:
     """The syntax of a text that is one expression."""
     return Builder(source).expr(branches(tree(source, "expression"))[0])
+
+
+def parse_condition(source: Source) -> Syntax:
+    """The syntax of a condition on sizes, whose names may have dots (`score.kappa <= 8`).
+
+    Such are the sizes of a program's stages. The text of a program has them in backquotes.
+    """
+    return Builder(source).expr(branches(tree(source, "expression", dotted=True))[0])
 
 
 def branches(node: Branch) -> list[Branch]:

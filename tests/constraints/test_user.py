@@ -162,3 +162,27 @@ def test_a_condition_that_no_skeleton_has_the_sizes_of_is_refused():
         wish.refuse_if_hopeless(apart)
     assert "none has kappa and sigma" in str(refusal.value)
     wish.refuse_if_hopeless([*apart, SYSTEM])
+
+
+DOTTED = ConstraintSystem((Parameter("score.kappa", 1, 24, "kernels"),), ())
+STAGES = ("score.kappa", "result.kappa", "kappa")
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("score.kappa <= 8", 8),
+        ("24 % score.kappa == 0 and (score.kappa != 1)", 7),
+        ("`score.kappa` <= 8", 8),  # as the text of a program has it
+        ("kappa <= 8", 24),
+    ],
+)
+def test_the_sizes_of_stages_are_written_as_they_are_shown(text, count):
+    assert Space(asked_too(DOTTED, wishes([text], {}, STAGES))).count() == count
+
+
+def test_a_condition_over_the_sizes_of_two_stages_is_refused_with_the_reason():
+    other = ConstraintSystem((Parameter("result.kappa", 1, 9, "kernels"),), ())
+    (wish,) = wishes(["score.kappa < result.kappa"], {}, STAGES)
+    with pytest.raises(ConstraintRefused, match="the sizes of each stage are chosen apart"):
+        wish.refuse_if_hopeless([DOTTED, other])

@@ -94,6 +94,10 @@ SUMS = lp.parse(
     "size m: 1..64\nsize n\n\ndef sums(xs: [m*n]f32) = xs |> split(m) |> map(reduce(add, 0))\n"
 )
 MATMUL = lp.workload("matmul/4x6x8")
+STAGES = lp.parse(
+    "def scaled(xs: [6][8]f32, ys: [6]f32) =\n"
+    "  let total = xs |> map(reduce(add, 0)) in zip(total, ys) |> map((a, b) => a * b)\n"
+)
 
 
 def case(run: Case) -> Case:
@@ -886,6 +890,22 @@ def plot_without_its_library(folder):
 def rehearsal_on_another_program(folder):
     other = Campaign.read(stored(folder))
     rehearse(other, space_of(MATMUL, DEFAULT_DEVICE), "random", 0, 10)
+
+
+@case
+def rehearsal_of_several_stages(folder):
+    stages = space_of(STAGES, DEFAULT_DEVICE)
+    rehearse(Campaign.read(stored(folder)), stages, "random", 0, 10)
+
+
+@case
+def sample_of_a_family_that_has_nothing(_folder):
+    space_of(STAGES, DEFAULT_DEVICE).sample(1, family="staged")
+
+
+@case
+def condition_over_the_sizes_of_two_stages(_folder):
+    space_of(STAGES, DEFAULT_DEVICE, where=["total.tile0 * result.tile0 <= 4"])
 
 
 @case
