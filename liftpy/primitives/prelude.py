@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -81,18 +82,28 @@ class Operation:
 
 
 def operation(
-    name: str, op: str, laws: tuple[Law, ...], names: Mapping[ScalarType, str]
+    name: str,
+    op: str,
+    laws: tuple[Law, ...],
+    names: Mapping[ScalarType, str],
+    floats: tuple[Law, ...] = (),
 ) -> Operation:
-    """An operator for numbers of each type; `names` has those that are not made of the type's."""
-    kinds = (*FLOATS, *INTEGERS)
-    made = {t: binary(names.get(t, f"{name}{t.name.upper()}"), t, op, laws) for t in kinds}
+    """An operator for numbers of each type; `names` has those that are not made of the type's.
+
+    `floats` are laws that hold of floating-point numbers only.
+    """
+    made = {
+        t: binary(names.get(t, f"{name}{t.name.upper()}"), t, op, (*laws, *also))
+        for kinds, also in ((FLOATS, floats), (INTEGERS, ()))
+        for t in kinds
+    }
     return Operation(name, made)
 
 
 SUM = operation("add", "+", (*MONOID, neutral(0)), {F32: "add", I32: "addInt"})
 PRODUCT = operation("mul", "*", (*MONOID, neutral(1)), {F32: "mul"})
-LARGEST = operation("maximum", "max", MONOID, {F32: "maximum"})
-SMALLEST = operation("minimum", "min", MONOID, {F32: "minimum"})
+LARGEST = operation("maximum", "max", MONOID, {F32: "maximum"}, (neutral(-math.inf),))
+SMALLEST = operation("minimum", "min", MONOID, {F32: "minimum"}, (neutral(math.inf),))
 add_int = SUM.variants[I32]
 
 
@@ -122,6 +133,8 @@ def mul(x: Any, y: Any) -> Expr:
 def maximum(x: Any, y: Any) -> Expr:
     """The larger of two numbers of one type: associative and commutative to rules.
 
+    Of floating-point numbers, minus infinity is neutral.
+
     >>> lp.evaluate(lp.iota(5) >> lp.reduce(lp.maximum, 0)).item()
     4
     """
@@ -131,6 +144,8 @@ def maximum(x: Any, y: Any) -> Expr:
 @word()
 def minimum(x: Any, y: Any) -> Expr:
     """The smaller of two numbers of one type: associative and commutative to rules.
+
+    Of floating-point numbers, infinity is neutral.
 
     >>> lp.evaluate(lp.iota(5) >> lp.reduce(lp.minimum, 9)).item()
     0

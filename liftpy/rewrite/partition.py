@@ -27,17 +27,16 @@ from liftpy.ir.expr import (
     substitute,
 )
 from liftpy.ir.nat import var
-from liftpy.ir.types import ArrayType, TupleType
-from liftpy.ir.walk import Path, at, bound_names, children, substitute_sizes, top_down
-from liftpy.primitives import Map, ToGlobal
+from liftpy.ir.types import TupleType
+from liftpy.ir.walk import Path, at, bound_names, children, substitute_sizes
+from liftpy.primitives import ToGlobal
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.primitives.text import show
 from liftpy.primitives.work import computes
 from liftpy.rewrite.skeleton import FAMILY, Skeleton
 from liftpy.rewrite.strategies.epilogue import fused_inward
 from liftpy.rewrite.strategies.families import FAMILIES, skeleton_of_key, skeletons_of
-from liftpy.rewrite.strategies.shapes import is_reduce
-from liftpy.rewrite.strategies.share import outside_functions, stages
+from liftpy.rewrite.strategies.share import invariant, outside_functions, stages
 from liftpy.rewrite.strategy import (
     Derivation,
     Failure,
@@ -216,18 +215,20 @@ def components(value: Expr, path: Path) -> Iterator[Path]:
 
 def introduced(expr: Expr, path: Path) -> Success | None:
     """A `let` for the first cut in the part at a path: what a `let` in it names, or a stage."""
-    for inner, part in outside_functions(at(expr, path)):
-        if isinstance(part, FunCall) and isinstance(part.fun, Lambda):
-            for k, value in enumerate(part.args):
-                if computes(value) and value.free <= expr.free:
-                    hint = {"v": (*path, *inner, k)}
-                    found = succeeded(rule("let_introduction", hint), expr)
-                    if found is not None:
-                        return found
-    for inner in stages(at(expr, path)):
-        if at(expr, path + inner).free <= expr.free:
-            found = succeeded(rule("let_introduction", {"v": path + inner}), expr)
-            if found is not None:
+    whole = at(expr, path)
+    named = (
+        (*inner, k)
+        for inner, part in outside_functions(whole)
+        if isinstance(part, FunCall) and isinstance(part.fun, Lambda)
+        for k, value in enumerate(part.args)
+        if computes(value)
+    )
+    for inner in itertools.chain(named, stages(whole)):
+        place = (*path, *inner)
+        if at(expr, place).free <= expr.free:
+            found = succeeded(rule("let_introduction", {"v": place}), expr)
+            # a variable bound around the part may have the name of one that is free
+            if found is not None and isinstance(at(found.expr, (1, *place)), Param):
                 return found
     return None
 
@@ -313,26 +314,8 @@ def recomputes(stage: Expr) -> int:
     """How many arrays of folds in a stage are computed again at each reading."""
     inward = fused_inward(stage)
     if isinstance(inward, Failure):
-        return sum(1 for _ in stages(stage)) + sum(1 for _ in invariant(stage, ()))
-    return sum(1 for _ in invariant(inward.expr, ()))
-
-
-def invariant(expr: Expr, around: tuple[Param, ...]) -> Iterator[Expr]:
-    """The arrays of folds inside of maps that one of the maps around them repeats as they are."""
-    repeated = any(p not in expr.free for p in around)
-    if repeated and isinstance(expr.type, ArrayType) and computes(expr) and has_fold_in(expr):
-        yield expr
-    inner = around
-    if isinstance(expr, FunCall) and isinstance(expr.fun, Map):
-        inner = (*around, *expr.fun.f.params)
-    count = len(expr.args) if isinstance(expr, FunCall) else len(children(expr))
-    for k, part in enumerate(children(expr)):
-        yield from invariant(part, around if k < count else inner)
-
-
-def has_fold_in(expr: Expr) -> bool:
-    """Whether a reduction is part of an expression."""
-    return any(is_reduce(part) for _, part in top_down(expr))
+        return sum(1 for _ in stages(stage)) + sum(1 for _ in invariant(stage))
+    return sum(1 for _ in invariant(inward.expr))
 
 
 class Regions:

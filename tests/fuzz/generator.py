@@ -46,6 +46,7 @@ from liftpy.primitives.lang import PRELUDE, fun
 from liftpy.semantics.operations import DTYPES
 from tests.fuzz.layouts import moved, rank, under
 from tests.fuzz.shapes import begun
+from tests.fuzz.stages import chained
 
 LENGTHS = (2, 3, 5, 7, 11, 1, 4, 6, 8)
 LARGEST = 300  # scalars in any value of a program
@@ -441,7 +442,11 @@ def nested(seed: int) -> Program:
 
 
 #: The programs of a seed, by what is asked of them.
-MAKERS: dict[str, Callable[[int], Program]] = {"any": make, "lets": nested}
+MAKERS: dict[str, Callable[[int], Program]] = {
+    "any": make,
+    "lets": nested,
+    "stages": chained,
+}
 
 
 def parameter(some: Random, number: int) -> Param:

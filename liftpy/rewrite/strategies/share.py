@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from liftpy.ir.expr import Expr, FunCall, Primitive
+from liftpy.ir.expr import Expr, FunCall, Param, Primitive
 from liftpy.ir.types import ArrayType, Type, VectorType
-from liftpy.ir.walk import Path, at, children, top_down
-from liftpy.primitives import ToGlobal, Zip
+from liftpy.ir.walk import Path, at, children, function_of, top_down
+from liftpy.primitives import Map, ToGlobal, Zip
 from liftpy.primitives.work import computes
 from liftpy.rewrite.strategies.shapes import (
     body_of,
@@ -61,6 +61,33 @@ def stages(expr: Expr) -> Iterator[Path]:
 def has_fold(expr: Expr) -> bool:
     """Whether the function of a map folds."""
     return any(is_reduce(part) for _, part in top_down(body_of(expr)))
+
+
+def invariant(expr: Expr, around: tuple[frozenset[Param], ...] = ()) -> Iterator[Expr]:
+    """The arrays of folds that a map around them computes again for each of its elements.
+
+    `around` has for each map the variables that depend on its element.
+    """
+    folded = isinstance(expr.type, ArrayType) and computes(expr) and has_fold_in(expr)
+    if folded and any(expr.free.isdisjoint(dependent) for dependent in around):
+        yield expr
+    function = function_of(expr.fun) if isinstance(expr, FunCall) else None
+    if function is None or not isinstance(expr, FunCall):
+        for part in children(expr):
+            yield from invariant(part, around)
+        return
+    given = frozenset(p for arg in expr.args for p in arg.free)
+    params = frozenset(function.params)
+    inside = tuple(d | params if not given.isdisjoint(d) else d for d in around)
+    for arg in expr.args:
+        yield from invariant(arg, around)
+    mapped = isinstance(expr.fun, Map)
+    yield from invariant(function.body, (*inside, params) if mapped else inside)
+
+
+def has_fold_in(expr: Expr) -> bool:
+    """Whether a reduction is part of an expression."""
+    return any(is_reduce(part) for _, part in top_down(expr))
 
 
 def store_folds(result: Path, lower: Strategy) -> Strategy:

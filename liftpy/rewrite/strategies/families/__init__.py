@@ -14,6 +14,7 @@ from liftpy.rewrite.strategies.families.form import Choices, Family, Form
 from liftpy.rewrite.strategies.families.local import LOCAL
 from liftpy.rewrite.strategies.families.partial import PARTIAL
 from liftpy.rewrite.strategies.families.plain import PLAIN
+from liftpy.rewrite.strategies.families.rows import ROWS
 from liftpy.rewrite.strategies.families.staged import STAGED
 from liftpy.rewrite.strategies.families.tiled import TILED
 from liftpy.rewrite.strategies.lower import plain
@@ -21,7 +22,9 @@ from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.repeated import store_repeated
 from liftpy.rewrite.strategy import Derivation, Failure, seq
 
-FAMILIES: dict[str, Family] = {f.name: f for f in (PLAIN, DIRECT, PARTIAL, TILED, LOCAL, STAGED)}
+FAMILIES: dict[str, Family] = {
+    f.name: f for f in (PLAIN, DIRECT, PARTIAL, ROWS, TILED, LOCAL, STAGED)
+}
 
 
 def skeletons_of(family: Family, program: Program) -> list[Skeleton] | str:

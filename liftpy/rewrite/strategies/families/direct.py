@@ -21,18 +21,24 @@ from liftpy.rewrite.strategies.families.common import (
     with_epilogues,
 )
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
+from liftpy.rewrite.strategies.operand import Place, exchanged, input_of
 from liftpy.rewrite.strategies.shapes import body_of
-from liftpy.rewrite.strategies.share import stages
-from liftpy.rewrite.strategy import Strategy, seq
+from liftpy.rewrite.strategies.share import invariant, stages
+from liftpy.rewrite.strategy import Strategy, identity, seq
 
 
 @dataclass(frozen=True)
 class Direct:
-    """A map of a map of reductions: the lengths of the inner and of the outer one."""
+    """A map of a map of reductions: the lengths of the inner and of the outer one.
+
+    `rows` is where the input stands whose rows the inner map reads, if it is no constant: it may be
+    stored in columns. (Constants are packed in any case.)
+    """
 
     program: Program
     inner: int
     outer: int
+    rows: Place | None
 
     @property
     def lengths(self) -> tuple[int, int]:
@@ -42,7 +48,10 @@ class Direct:
     def choices(self) -> Iterator[Choices]:
         """What of the padding is stored, the level, the last block, and how results are stored."""
         words = {"pad": stored_views(self.program), "level": ("glb", "wrg")}
-        yield from product(**words, **tails(self.lengths), **stores(self.program))
+        for choices in product(**words, **tails(self.lengths), **stores(self.program)):
+            yield choices
+            if self.rows is not None:
+                yield (*choices, ("rows", "columns"))
 
     def parameters(self, choices: dict[str, str]) -> tuple[Parameter, ...]:
         """kappa, sigma and v of a block."""
@@ -66,7 +75,9 @@ class Direct:
             level=choices["level"],
             cuts=(inner, outer),
         )
-        return seq(fused_inward, blocks, store_padding(choices["pad"]), stored_so(choices))
+        stored = exchanged(self.rows) if self.rows and "rows" in choices else identity
+        padding = store_padding(choices["pad"])
+        return seq(fused_inward, stored, blocks, padding, stored_so(choices))
 
 
 def match(program: Program) -> Direct | str:
@@ -74,11 +85,16 @@ def match(program: Program) -> Direct | str:
     body = with_epilogues(program.body.body)
     if next(stages(body), None) is not None:
         return "a map of folds is read other than element by element"
+    if next(invariant(body), None) is not None:
+        return "a map of folds is computed again for each result"
     path = block_of(body)
     if path is None:
         return "no map of a map of reductions that read the same for each element makes the result"
     block = at(body, path)
-    return Direct(program, outer_length(body_of(block)), outer_length(block))
+    rows = input_of(body, path)
+    constant = rows is not None and {p.name for p in at(body, rows[0]).free} <= program.constants
+    lengths = outer_length(body_of(block)), outer_length(block)
+    return Direct(program, *lengths, None if constant else rows)
 
 
 DIRECT = Family(

@@ -1,0 +1,61 @@
+"""`rows`: rows that are folded and mapped, both in vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from liftpy.ir.expr import Program
+from liftpy.primitives.levels import DIMENSIONS
+from liftpy.primitives.vector import MAX_LANES
+from liftpy.rewrite.skeleton import Parameter
+from liftpy.rewrite.strategies.families.form import Choices, Family, product
+from liftpy.rewrite.strategies.lower import chain
+from liftpy.rewrite.strategies.rows import in_rows, reduced_lengths
+from liftpy.rewrite.strategies.shapes import nests
+from liftpy.rewrite.strategies.share import stages
+from liftpy.rewrite.strategy import Failure, Strategy
+
+LONGEST = 256  # partial results of a fold, of which each is a register or a lane of one
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A map over rows of folds and a map: the length of the shortest fold."""
+
+    shortest: int
+
+    def choices(self) -> Iterator[Choices]:
+        """The level of the rows."""
+        yield from product(level=("glb", "wrg"))
+
+    def parameters(self, _choices: dict[str, str]) -> tuple[Parameter, ...]:
+        """The partial results of a fold, and v."""
+        most = min(self.shortest, LONGEST)
+        return (
+            Parameter("strip", 1, most, "partial results of a fold of a row"),
+            Parameter("v", 1, MAX_LANES, "vector width over a row"),
+        )
+
+    def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
+        """`in_rows`."""
+        return in_rows(sizes["strip"].nat, sizes["v"].nat, choices["level"])
+
+
+def match(program: Program) -> Rows | str:
+    """The rows, if folds of each row and a map that reads them make the result."""
+    body = program.body.body
+    lengths = reduced_lengths(body)
+    if not lengths or next(stages(body), None) is not None:
+        return "no map over rows makes the result, of folds of a row and a map"
+    if len([*chain(nests(body))]) - 1 > len(DIMENSIONS):
+        return f"rows in more than {len(DIMENSIONS)} dimensions"
+    found = Rows(min(lengths))
+    sizes = {p.name: p for p in found.parameters({})}
+    made = found.strategy({"level": "glb"}, sizes)(body)
+    if isinstance(made, Failure):
+        return f"its folds or elements have no vector form ({made})"
+    return found
+
+
+ROWS = Family("rows", "rows that are folded and mapped, in vectors", match)

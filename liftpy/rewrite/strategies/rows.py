@@ -1,0 +1,129 @@
+"""Rows that are folded and mapped: softmax, normalisation.
+
+The shape it looks for is a map, over rows, of folds of the row and a map that reads them:
+
+    map(row -> let s = reduce(f)(map(g)(row)) in map(x -> h(x, s))(row))
+
+Each fold becomes one in vectors, by the laws of its operator: `strip` partial results, each of
+every `strip`-th element, and then their fold. The map that makes the row is in vectors too. Arrays
+that a `let` names are computed again where they are read: a row has no place in registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from liftpy.ir.expr import Expr, FunCall, Lambda
+from liftpy.ir.nat import NatLike
+from liftpy.ir.types import ArrayType
+from liftpy.ir.walk import Path, at
+from liftpy.rewrite.strategies.block import in_vector_accumulators, reduce_of_maps
+from liftpy.rewrite.strategies.lower import chain, sequential
+from liftpy.rewrite.strategies.shapes import array_type, body_of, is_reduce, nests, rank
+from liftpy.rewrite.strategy import (
+    Result,
+    Strategy,
+    Success,
+    at_path,
+    attempt,
+    choose,
+    normalize,
+    rule,
+    seq,
+    where,
+)
+
+
+def row_of(expr: Expr) -> Path | None:
+    """Where the map over rows is: the last but one of the maps that make the result."""
+    paths = [*chain(nests(expr))]
+    if len(paths) < 2:
+        return None
+    row, last = paths[-2:]
+    made = body_of(at(expr, last))
+    return row if rank(made.type) == 0 and folds_of(body_of(at(expr, row))) else None
+
+
+def folds_of(row: Expr, path: Path = ()) -> list[Path]:
+    """Where the folds to scalars are that a row's function makes once."""
+    if is_reduce(row):
+        return [path] if rank(row.type) == 0 else []
+    if not isinstance(row, FunCall):
+        return []
+    parts = [*row.args, row.fun.body] if isinstance(row.fun, Lambda) else [*row.args]
+    return [found for k, part in enumerate(parts) for found in folds_of(part, (*path, k))]
+
+
+def reduced_lengths(expr: Expr) -> list[int]:
+    """The lengths of the arrays that a row's folds reduce."""
+    row = row_of(expr)
+    if row is None:
+        return []
+    body = body_of(at(expr, row))
+    folds = (at(body, path) for path in folds_of(body))
+    return [int(array_type(f.args[1]).length) for f in folds if isinstance(f, FunCall)]
+
+
+def recomputed(row: Expr) -> Result:
+    """The arrays that lets of a row's function name, computed where they are read."""
+    for path, value in lets(row):
+        if isinstance(value.type, ArrayType):
+            return seq(at_path(path, rule("let_inline")), recomputed)(row)
+    return Success(row)
+
+
+def lets(expr: Expr, path: Path = ()) -> Iterator[tuple[Path, Expr]]:
+    """The lets that an expression begins with, and what they name."""
+    while isinstance(expr, FunCall) and isinstance(expr.fun, Lambda) and len(expr.args) == 1:
+        yield path, expr.args[0]
+        expr, path = expr.fun.body, (*path, 1)
+
+
+def fold_in_vectors(strip: NatLike, width: NatLike) -> Strategy:
+    """A fold as that of `strip` partial results, which are accumulated in vectors."""
+    views = normalize(choose(rule("split_of_map"), rule("transpose_of_map_map")))
+    columns = seq(attempt(at_path((0,), views)), attempt(rule("map_fusion")))
+    partial = seq(
+        columns,
+        attempt(at_path((1,), normalize(rule("reduce_map_fusion")))),
+        reduce_of_maps(),
+        where(is_reduce, in_vector_accumulators(width), "reduction to an array"),
+    )
+    fused = normalize(rule("map_fusion"))
+    return seq(
+        attempt(at_path((1,), fused)),
+        rule("reduce_split", m=strip),
+        rule("reduce_exchange"),
+        at_path((1,), partial),
+    )
+
+
+def in_rows(strip: NatLike, width: NatLike, level: str) -> Strategy:
+    """Rows over ids of a level, their folds and their elements in vectors."""
+
+    def folded(row: Expr) -> Result:
+        return seq(*(at_path(p, fold_in_vectors(strip, width)) for p in folds_of(row)))(row)
+
+    def elements(row: Expr) -> Result:
+        (path,) = [*chain(nests(row))][:1]
+        vectors = seq(normalize(rule("map_fusion")), rule("vectorize_map", v=width))
+        return at_path(path, vectors)(row)
+
+    def run(expr: Expr) -> Result:
+        path = row_of(expr) or ()
+        row = at_path((*path, 1), seq(recomputed, folded, elements))
+        return seq(over_rows(level), row, sequential())(expr)
+
+    return run
+
+
+def over_rows(level: str) -> Strategy:
+    """The maps around a row's elements over ids of a level."""
+
+    def run(expr: Expr) -> Result:
+        outer = [*chain(nests(expr))][:-1]
+        dims = range(len(outer)) if level == "wrg" else reversed(range(len(outer)))
+        pairs = zip(outer, dims, strict=True)
+        return seq(*(at_path(p, rule(f"map_to_{level}_{dim}")) for p, dim in pairs))(expr)
+
+    return run
