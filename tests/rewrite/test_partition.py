@@ -1,0 +1,373 @@
+"""Cutting programs into stages, and the skeletons that stages make together."""
+
+from collections.abc import Iterable
+from itertools import islice, product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from liftpy.compile import skeletons
+from liftpy.ir.expr import (
+    Expr,
+    FunCall,
+    Lambda,
+    Literal,
+    Param,
+    Primitive,
+    Program,
+    ScalarOp,
+    Tuple,
+    UserFun,
+)
+from liftpy.ir.show import show_static, statics
+from liftpy.primitives.text import parse, show
+from liftpy.rewrite.partition import (
+    FUSED,
+    MOST_OPTIONAL,
+    RESULT,
+    STORED,
+    Partition,
+    composed,
+    derived_once,
+    examples,
+    partitions,
+    recomputes,
+    skeleton,
+    stage_skeletons,
+)
+from liftpy.rewrite.strategy import Step, replay
+from liftpy.semantics.evaluate import evaluate
+from tests.fuzz.generator import MAKERS, inputs
+
+TWO = """def two(xs: [6][8]f32, ys: [6]f32) =
+  let score = xs |> map(reduce(add, 0)) in zip(score, ys) |> map((a, b) => a * b)"""
+CHAIN = """def chain(xs: [6]f32, ys: [6]f32) =
+  let one = xs |> map(x => x + 1) in
+  let two = one |> map(x => x * 3) in
+  zip(two, ys) |> map((a, b) => a - b)"""
+
+
+def nameless(expr: Expr, bound: tuple[Param, ...] = ()) -> object:
+    """An expression without the names of what it binds: equal up to these, if they are equal."""
+    match expr:
+        case Param():
+            places = [k for k, p in enumerate(reversed(bound)) if p == expr]
+            return places[0] if places else expr
+        case Literal(value, t):
+            return "number", str(value), str(t)
+        case Tuple(elements):
+            return tuple(nameless(e, bound) for e in elements)
+        case FunCall(fun, args):
+            given = [nameless(a, bound) for a in args]
+            match fun:
+                case Lambda(params, body):
+                    return "let", [p.type for p in params], nameless(body, (*bound, *params)), given
+                case ScalarOp() | UserFun():
+                    return fun, given
+                case Primitive():
+                    sizes = [show_static(fun, f.name) for f in statics(type(fun))]
+                    inner = None
+                    if fun.function is not None:
+                        own = fun.function
+                        inner = nameless(own.body, (*bound, *own.params))
+                    return fun.name, sizes, inner, given
+                case _:
+                    pass
+        case _:
+            pass
+    raise AssertionError(expr)
+
+
+def named(text: str, **words: str) -> Partition:
+    """The partition of a program with these words."""
+    (found,) = [p for p in partitions(parse(text)) if dict(p.words) == words]
+    return found
+
+
+def cut(text: str) -> dict[str, bool]:
+    """Every cut of a program, and whether it is optional: the one in which all are stored."""
+    most = max(partitions(parse(text)), key=lambda p: len(p.stages))
+    optional = dict(most.words)
+    return {stage.name: stage.name in optional for stage in most.stages if stage.name != RESULT}
+
+
+# --- where a program is cut -----------------------------------------------------------------------
+
+CUTS: dict[str, tuple[str, dict[str, bool]]] = {
+    "nothing named, no fold": (
+        "def p(xs: [6]f32) = xs |> map(x => x + 1)",
+        {},
+    ),
+    "a map that is named": (
+        """def p(xs: [6]f32) =
+        let a = xs |> map(x => x + 1) in a |> map(x => x * 3)""",
+        {"a": True},
+    ),
+    "a layout that is named is no cut": (
+        """def p(xs: [6][5]f32) =
+        let a = xs |> transpose in a |> map(reduce(add, 0))""",
+        {},
+    ),
+    "a map of folds that a map of folds reads": (
+        """def p(xs: [6][8][4]f32) =
+        xs |> map(map(reduce(add, 0))) |> map(reduce(maximum, 0))""",
+        {"stage1": True},
+    ),
+    "a fold that makes the result": (
+        "def p(xs: [6]f32) = xs |> map(x => x * x) |> reduce(add, 0)",
+        {},
+    ),
+    "a let in the value of a let": (
+        """def p(xs: [6]f32) =
+        let a = (let b = xs |> map(x => x + 1) in b |> map(x => x * 3)) in a |> map(x => x - 2)""",
+        {"b": True, "a": True},
+    ),
+    "a let that nothing reads": (
+        """def p(xs: [6]f32) =
+        let a = xs |> map(x => x + 1) in xs |> map(x => x - 2)""",
+        {},
+    ),
+    "a name that is there again gets another": (
+        """def p(xs: [6]f32) =
+        let a = xs |> map(x => x + 1) in let a = a |> map(x => x * 3) in a |> map(x => x - 2)""",
+        {"a": True, "stage1": True},
+    ),
+    "a parameter's name": (
+        """def p(xs: [6]f32) =
+        let xs = xs |> map(x => x + 1) in xs |> map(x => x * 3)""",
+        {"stage1": True},
+    ),
+    "the name of the last stage": (
+        """def p(xs: [6]f32) =
+        let result = xs |> map(x => x + 1) in result |> map(x => x * 3)""",
+        {"stage1": True},
+    ),
+    "each part of a tuple of arrays": (
+        """def p(xs: [6]f32) =
+        let p = (xs |> map(x => x + 1), xs |> map(x => x * 3)) in
+        zip(p.0, p.1) |> map((x, y) => x + y)""",
+        {"stage1": True, "stage2": True},
+    ),
+    "an array of tuples is one value": (
+        """def p(xs: [6]f32) =
+        let p = xs |> map(x => (x + 1, x * 3)) in p |> map((x, y) => x + y)""",
+        {"p": True},
+    ),
+    "what is read twice is stored": (
+        """def p(xs: [6]f32) =
+        let a = xs |> map(x => x + 1) in zip(a, a |> map(x => x * 3)) |> map((x, y) => x + y)""",
+        {"a": False},
+    ),
+    "what a function reads is stored": (
+        """def p(xs: [6]f32, ys: [4]f32) =
+        let a = xs |> map(x => x + 1) in ys |> map(y => a |> map(x => x * y))""",
+        {"a": False},
+    ),
+    "a number that a function reads is stored": (
+        """def p(xs: [6]f32) =
+        let s = xs |> reduce(add, 0) in xs |> map(x => x / s)""",
+        {"s": False},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_a_program_is_cut_where(name: str) -> None:
+    text, cuts = CUTS[name]
+    assert cut(text) == cuts
+
+
+def test_each_cut_is_fused_or_stored_the_fewest_stages_first() -> None:
+    words = [tuple(dict(p.words).values()) for p in partitions(parse(CHAIN))]
+    assert words[0] == (FUSED, FUSED)
+    assert words[-1] == (STORED, STORED)
+    assert set(words[1:3]) == {(FUSED, STORED), (STORED, FUSED)}
+    assert [len(p.stages) for p in partitions(parse(CHAIN))] == [1, 2, 2, 3]
+
+
+def test_a_stage_names_what_is_fused_into_it() -> None:
+    found = named(CHAIN, one=FUSED, two=STORED)
+    assert [(s.name, s.fused) for s in found.stages] == [("two", ("one",)), (RESULT, ())]
+    whole = named(CHAIN, one=FUSED, two=FUSED)
+    assert [(s.name, s.fused) for s in whole.stages] == [(RESULT, ("one", "two"))]
+
+
+def test_a_stages_parameters_are_what_it_reads() -> None:
+    found = named(CHAIN, one=STORED, two=STORED)
+    assert [[p.name for p in s.program.params] for s in found.stages] == [
+        ["xs"],
+        ["one"],
+        ["ys", "two"],
+    ]
+
+
+def test_what_hangs_on_constants_alone_is_constant() -> None:
+    text = """def p(xs: [6]f32, const w: [6]f32) =
+      let v = w |> map(x => x * x) in zip(xs, v) |> map((x, y) => x + y)"""
+    first, last = named(text, v=STORED).stages
+    assert first.program.constants == {"w"}
+    assert last.program.constants == {"v"}
+
+
+# --- what is computed again -----------------------------------------------------------------------
+
+
+def folded(times: int) -> str:
+    """A chain of maps of folds, each over the whole of the one before."""
+    text = "def p(xs: [5][5]f32) =\n"
+    before = "xs"
+    for k in range(times):
+        text += f"  let a{k} = {before} |> map(r => xs |> map(c => zip(r, c) |> map(mul)"
+        text += " |> reduce(add, 0))) in\n"
+        before = f"a{k}"
+    return text + f"  {before} |> map(reduce(add, 0))\n"
+
+
+def test_a_fold_that_its_reader_repeats_is_computed_again() -> None:
+    assert recomputes(parse("def p(xs: [5][5]f32) = xs |> map(reduce(add, 0))").body.body) == 0
+    inside = "def p(xs: [5][5]f32, ys: [4]f32) = ys |> map(y => xs |> map(reduce(add, y)))"
+    assert recomputes(parse(inside).body.body) == 0  # each depends on y
+    again = "def p(xs: [5][5]f32, ys: [4]f32) = ys |> map(y => xs |> map(reduce(add, 0)))"
+    assert recomputes(parse(again).body.body) == 1
+
+
+def test_a_stage_computes_one_fused_cut_again_at_most() -> None:
+    """Each is computed again by the next; the last one is read row by row."""
+    offered = {tuple(word for _, word in p.words) for p in partitions(parse(folded(3)))}
+    every = set(product((FUSED, STORED), repeat=3))
+    assert every - offered == {(FUSED, FUSED, FUSED), (FUSED, FUSED, STORED)}
+
+
+def long(count: int) -> str:
+    """A chain of maps that are read element by element."""
+    lets = [
+        f"let a{k} = {f'a{k - 1}' if k else 'xs'} |> map(x => x + {k}) in" for k in range(count)
+    ]
+    return "\n".join(["def p(xs: [6]f32) =", *lets, f"a{count - 1} |> map(x => x * 3)"])
+
+
+def test_all_combinations_of_a_few_cuts_are_offered() -> None:
+    assert len(partitions(parse(long(MOST_OPTIONAL)))) == 2**MOST_OPTIONAL
+
+
+def test_of_more_cuts_one_at_most_is_not_as_in_the_default() -> None:
+    count = MOST_OPTIONAL + 3
+    default, *others = partitions(parse(long(count)))
+    assert {word for _, word in default.words} == {FUSED}
+    assert len(others) == count
+    for other in others:
+        assert sum(a != b for a, b in zip(default.words, other.words, strict=True)) == 1
+
+
+def test_the_default_stores_what_would_be_computed_again() -> None:
+    default, *_ = partitions(parse(folded(MOST_OPTIONAL + 1)))
+    assert STORED in {word for _, word in default.words}
+
+
+# --- stages keep the meaning ----------------------------------------------------------------------
+
+
+def replayed(start: Expr, steps: Iterable[Step]) -> Expr:
+    """An expression after some steps."""
+    return [start, *(after for _, after in replay(start, steps))][-1]
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_the_steps_of_a_partition_lead_to_its_form(name: str) -> None:
+    for partition in partitions(parse(CUTS[name][0])):
+        assert nameless(replayed(partition.program.body.body, partition.steps)) == nameless(
+            partition.cut_form
+        ), partition.words
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_the_steps_of_composed_skeletons_lead_to_their_programs(name: str) -> None:
+    """Also where names of the stages' programs, derived once, are not those of the program."""
+    for made in examples(parse(CUTS[name][0])):
+        result = replayed(made.derivation.start, made.derivation.steps)
+        assert nameless(result) == nameless(made.program.body.body), made.key
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_a_skeleton_is_found_by_its_key(name: str) -> None:
+    program = parse(CUTS[name][0])
+    found = [*islice(examples(program), 0, None, 5)]
+    assert found
+    for made in found:
+        again = skeleton(program, made.key)
+        assert again is not None
+        assert (again, again.key) == (made, made.key)
+    assert skeleton(program, "plain(pad=fused, map=never)") is None
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_the_program_of_a_composed_skeleton_is_read_back_from_its_text(name: str) -> None:
+    for made in islice(examples(parse(CUTS[name][0])), 0, None, 3):
+        text = show(made.program)  # sizes of stages are in backquotes
+        assert nameless(parse(text).body.body) == nameless(made.program.body.body), text
+
+
+# --- deriving once --------------------------------------------------------------------------------
+
+
+def test_stages_that_are_equal_but_for_names_are_derived_once() -> None:
+    program = parse("""def p(xs: [6][8]f32, ys: [6][8]f32) =
+      let one = xs |> map(reduce(add, 0)) in let two = ys |> map(reduce(add, 0)) in
+      zip(one, two) |> map((a, b) => a * b)""")
+    found = next(p for p in partitions(program) if len(p.stages) == 3)
+    one, two, _ = found.stages
+    assert one.text == two.text
+    derived_once.cache_clear()
+    first = [*stage_skeletons(found, one)]
+    missed = derived_once.cache_info().misses
+    second = [*stage_skeletons(found, two)]
+    assert derived_once.cache_info().misses == missed
+    assert [s.key for s in first] == [s.key for s in second]
+    assert all(p.name.startswith("one.") for s in first for p in s.parameters)
+    assert all(p.name.startswith("two.") for s in second for p in s.parameters)
+    assert any(s.parameters for s in first)
+
+
+def test_a_stages_sizes_have_its_name_and_a_programs_do_not() -> None:
+    whole = [s for s in skeletons(parse(TWO)) if s.parameters]
+    assert whole
+    assert not any("." in p.name for s in whole for p in s.parameters)
+    found = named(TWO, score=STORED)
+    made = [
+        next(s for s in stage_skeletons(found, stage) if s.parameters) for stage in found.stages
+    ]
+    together = composed(found, made)
+    names = [p.name for p in together.parameters]
+    assert {name.partition(".")[0] for name in names} == {"score", RESULT}
+    assert together.words["score"] == STORED
+    assert together.words["score.family"] == made[0].family
+
+
+# --- random programs ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_random_programs_keep_their_meaning_in_every_partition(kind: str) -> None:
+    """As the steps say, and in numbers."""
+    stages = 0
+    for seed in range(40):
+        program = MAKERS[kind](seed)
+        right = evaluate(program, *inputs(program).values())
+        for partition in partitions(program):
+            stages = max(stages, len(partition.stages))
+            form = partition.cut_form
+            after = replayed(program.body.body, partition.steps)
+            assert nameless(after) == nameless(form), (seed, partition.words)
+            instead = Program(program.name, Lambda(program.params, form), program.constants)
+            equal(right, evaluate(instead, *inputs(program).values()))
+    assert stages > 2
+
+
+def equal(one: Any, other: Any) -> None:
+    """Fails where values, or tuples of them, differ."""
+    if isinstance(one, tuple):
+        for mine, theirs in zip(one, other, strict=True):
+            equal(mine, theirs)
+    else:
+        np.testing.assert_array_equal(one, other)
