@@ -1,0 +1,247 @@
+"""Spaces of programs of several stages: products that are counted, drawn and explained."""
+
+import itertools
+import math
+from collections import Counter
+
+import pytest
+
+from liftpy.compile import compile_candidate
+from liftpy.constraints.collect import collect
+from liftpy.constraints.device import DEFAULT_DEVICE
+from liftpy.errors import ConstraintRefused, UnknownName
+from liftpy.explore.exploring import space_of
+from liftpy.explore.product import diagonal
+from liftpy.explore.space import Space
+from liftpy.primitives.text import parse
+from liftpy.rewrite.partition import STAGES
+
+TWO = parse("""def two(xs: [6][8]f32, ys: [6]f32) =
+  let score = xs |> map(reduce(add, 0)) in zip(score, ys) |> map((a, b) => a * b)""")
+THREE = parse("""def three(xs: [4][4]f32, const w: [4]f32) =
+  let one = xs |> map(reduce(add, 0)) in
+  let v = w |> map(x => x * x) in
+  let two = zip(one, v) |> map((x, y) => x + y) in
+  two |> map(t => xs |> map(row => row |> map(x => x * t)))""")
+
+
+@pytest.fixture(scope="module")
+def two() -> Space:
+    return space_of(TWO, DEFAULT_DEVICE)
+
+
+@pytest.fixture(scope="module")
+def stored(two: Space) -> Space:
+    return two.narrow({"score": "stored"})
+
+
+def every(space: Space) -> list[str]:
+    """All draws of a space, each once, as many as were counted."""
+    drawn = [c.key for c in space.draws(1)]
+    assert len(drawn) == len({*drawn}) == space.count()
+    return sorted(drawn)
+
+
+# --- counting -------------------------------------------------------------------------------------
+
+
+def test_the_count_is_the_product_of_the_stages_counts(two):
+    (product,) = two.products
+    each = [sum(m.count() for m in group) for group in product.groups]
+    assert product.count() == math.prod(each)
+    assert min(each) > 1
+    assert two.count() == sum(m.count() for m in two.members) + product.count()
+    assert two.counts()["stages(score=stored)"] == product.count()
+
+
+def test_the_count_is_that_of_all_assignments_that_hold(two):
+    """Tried one by one, against the conditions that all stages together have."""
+    (product,) = two.products
+    found = 0
+    for made in itertools.product(*product.groups):
+        whole, _ = product.made([(m.skeleton, {}) for m in made])
+        system = collect(whole, DEFAULT_DEVICE)
+        ranges = [range(p.low, p.high + 1) for p in system.parameters]
+        names = [p.name for p in system.parameters]
+        points = (dict(zip(names, values, strict=True)) for values in itertools.product(*ranges))
+        found += sum(map(system.holds, points))
+    assert found == product.count()
+
+
+def test_no_list_is_as_long_as_the_product(two):
+    (product,) = two.products
+    skeletons = math.prod(map(len, product.groups))
+    assert len(two.every) == len(two.members) + sum(map(len, product.groups)) < skeletons
+
+
+# --- drawing --------------------------------------------------------------------------------------
+
+
+def test_all_candidates_are_drawn_once(two):
+    every(two)
+
+
+@pytest.mark.parametrize("counts", [(1,), (3,), (1, 1), (2, 3), (3, 2), (4, 6, 9), (5, 1, 5)])
+def test_stages_go_through_their_candidates_side_by_side(counts):
+    """Each place of the product once; of the first n, as many of each stage as it has."""
+    places = [diagonal(k, counts) for k in range(math.prod(counts))]
+    assert len({*places}) == len(places)
+    assert all(0 <= p < n for place in places for p, n in zip(place, counts, strict=True))
+    for k, count in enumerate(counts):
+        assert len({place[k] for place in places[:count]}) == count
+
+
+def test_a_sample_has_as_many_candidates_of_each_stage(stored):
+    drawn = stored.sample(20, seed=3)
+    for stage in ("score", "result"):
+        mine = {
+            tuple((n, v) for n, v in c.assignment.items() if n.startswith(f"{stage}."))
+            for c in drawn
+        }
+        (product,) = stored.products
+        names = [s.name for s in product.partition.stages]
+        there = sum(m.count() for m in product.groups[names.index(stage)])
+        assert len(mine) == min(20, there)
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 40])
+def test_a_longer_sample_begins_with_a_shorter_one(two, n):
+    longer = two.sample(60, seed=4)
+    assert [c.key for c in two.sample(n, seed=4)] == [c.key for c in longer[:n]]
+    assert [c.key for c in two.sample(9, seed=4, start=n)] == [c.key for c in longer[n : n + 9]]
+
+
+def test_the_seed_decides(two):
+    keys = [[c.key for c in two.sample(20, seed=s)] for s in (0, 0, 1)]
+    assert keys[0] == keys[1] != keys[2]
+
+
+def test_partitions_and_skeletons_of_the_whole_take_turns(two):
+    families = Counter(c.skeleton.family for c in two.sample(12, seed=0))
+    assert families.keys() == {"plain", "tiled", STAGES}
+
+
+def test_every_draw_satisfies_what_all_stages_together_must():
+    for candidate in space_of(THREE, DEFAULT_DEVICE).sample(12, seed=2):
+        assert collect(candidate.skeleton, DEFAULT_DEVICE).holds(candidate.point), candidate.label
+
+
+# --- choosing -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"score": "stored"},
+        {"score.family": "tiled"},
+        {"score.tile0": 2},
+        {"score.tile0": 2, "result.family": "plain"},
+        {"score.tile0": 2, "result.tile0": 3},
+        {"score.v": 2, "score.tile0": 3},
+        {"family": "stages", "score.map": "glb0"},
+        {"tile0": 2},
+    ],
+)
+def test_settings_narrow_to_those_that_have_them(two, settings):
+    narrowed = two.narrow(settings)
+    wanted = [c for c in two.draws(0) if settings.items() <= c.assignment.items()]
+    assert every(narrowed) == sorted(c.key for c in wanted)
+    if wanted:
+        assert settings.items() <= two.candidate(settings).assignment.items()
+        assert two.explain(settings).count == len(wanted)
+
+
+def test_the_whole_assignment_is_one_candidate(two):
+    for candidate in two.sample(30, seed=5):
+        assert two.exactly(candidate.assignment).key == candidate.key
+        answer = two.explain(candidate.assignment)
+        assert (answer.valid, answer.count) == (True, 1)
+
+
+def test_part_of_an_assignment_is_several_candidates(two):
+    assignment = two.narrow({"score.family": "tiled"}).sample(1)[0].assignment
+    del assignment["score.tile0"]
+    with pytest.raises(ConstraintRefused, match=r"fits several candidates.*score\.tile0"):
+        two.exactly(assignment)
+
+
+def test_an_explanation_names_the_stage(two):
+    answer = two.explain({"score.tile0": 5})
+    assert not answer.valid
+    assert "score=tiled(" in answer.text
+    assert "score.tile0" in answer.text
+    assert "result" not in answer.text
+    with pytest.raises(ConstraintRefused, match=r"5 does not divide 6"):
+        two.candidate({"score.tile0": 5})
+
+
+def test_settings_of_two_partitions_exclude_each_other(two):
+    with pytest.raises(ConstraintRefused, match="no skeleton of two has"):
+        two.narrow({"tile0": 2, "score.tile0": 2})
+    with pytest.raises(ConstraintRefused, match="no skeleton of two has"):
+        two.narrow({"score": "fused", "score.family": "plain"})
+
+
+def test_a_name_without_its_stage_is_refused_with_all_names(two):
+    with pytest.raises(UnknownName, match=r"no parameter 'v'.*score\.v"):
+        two.narrow({"v": 1})
+
+
+def test_a_condition_on_a_size_of_a_stage_bounds_that_stage(two):
+    asked = space_of(TWO, DEFAULT_DEVICE, where=["score.tile0 <= 2"])
+    wanted = [c for c in two.draws(0) if c.point.get("score.tile0", 0) <= 2]
+    assert every(asked) == sorted(c.key for c in wanted)
+    assert 0 < len(wanted) < two.count()
+
+
+def test_a_condition_over_sizes_of_two_stages_is_refused():
+    with pytest.raises(ConstraintRefused, match="the sizes of each stage are chosen apart"):
+        space_of(TWO, DEFAULT_DEVICE, where=["score.tile0 <= result.tile0"])
+
+
+def test_fixed_values_of_a_stage_are_all_that_is_left(two):
+    asked = space_of(TWO, DEFAULT_DEVICE, fixed={"score.tile0": [2, 3], "result.family": "plain"})
+    wanted = [
+        c
+        for c in two.draws(0)
+        if c.assignment.get("score.tile0") in (2, 3)
+        and c.assignment.get("result.family") == "plain"
+    ]
+    assert every(asked) == sorted(c.key for c in wanted)
+    assert wanted
+
+
+def test_families_are_those_of_all_stages(two):
+    only = space_of(TWO, DEFAULT_DEVICE, families=["plain"])
+    wanted = [
+        c
+        for c in two.draws(0)
+        if {str(w) for n, w in c.assignment.items() if n.endswith("family")} <= {"plain", STAGES}
+    ]
+    assert every(only) == sorted(c.key for c in wanted)
+    assert {c.skeleton.family for c in wanted} == {"plain", STAGES}
+
+
+# --- a memory limit -------------------------------------------------------------------------------
+
+
+def peak(candidate) -> int:
+    """The bytes that the allocator counts."""
+    return compile_candidate(candidate.skeleton, candidate.point).memory.peak
+
+
+def test_a_memory_limit_bounds_the_peak_of_all_stages_together():
+    peaks = [peak(c) for c in space_of(THREE, DEFAULT_DEVICE).sample(60, seed=1)]
+    limit = sorted(peaks)[len(peaks) // 3]
+    assert max(peaks) > limit
+    limited = space_of(THREE, DEFAULT_DEVICE, memory_limit=limit)
+    assert 0 < limited.count() < space_of(THREE, DEFAULT_DEVICE).count()
+    within = [peak(c) for c in limited.sample(60, seed=1)]
+    assert max(within) <= limit
+
+
+def test_a_limit_that_nothing_keeps_is_refused_with_the_least():
+    limited = space_of(THREE, DEFAULT_DEVICE, memory_limit=16)
+    assert not limited.possible
+    assert limited.count() == 0
+    assert "the least possible limit is" in limited.why_empty(16)
