@@ -145,6 +145,14 @@ def spine(expr: Expr) -> Iterator[FunCall]:
         expr = expr.fun.body
 
 
+def param_of(let: FunCall) -> Param:
+    """The variable of a let of one."""
+    if not isinstance(let.fun, Lambda):
+        message = "no let"
+        raise InternalError(message)
+    return let.fun.params[0]
+
+
 def unshadowed(expr: Expr, taken: frozenset[str]) -> Expr:
     """An expression whose first lets have names of their own, other than those taken."""
     if not isinstance(expr, FunCall) or not isinstance(expr.fun, Lambda) or len(expr.args) != 1:
@@ -258,7 +266,7 @@ def cuts_of(form: Expr, given: Iterable[str], own: set[str]) -> list[Cut]:
     taken = {*given, *own, RESULT}
     found: list[Cut] = []
     for let in spine(form):
-        (param,) = let.fun.params  # type: ignore[union-attr]
+        param = param_of(let)
         name = param.name
         if name not in own or any(cut.name == name for cut in found) or name == RESULT:
             name = next(n for k in itertools.count(1) if (n := f"stage{k}") not in taken)
@@ -333,7 +341,7 @@ class Regions:
         for value, param in (*((c.value, c.param) for c in self.cuts), (self.result, None)):
             inside = {p: e for p, e in by.items() if p in value.free}
             whole = substitute(value, inside)
-            if param in fused and param is not None:
+            if param in fused:
                 by[param] = whole
                 continue
             if whole not in self.allowed:  # what the user wrote as one stage may be one
@@ -498,7 +506,8 @@ def keys_of_stages(key: str) -> dict[str, str]:
 class StagedSkeleton(Skeleton):
     """A skeleton that is made of the skeletons of stages, by the stages' names.
 
-    `stored` has the variables of the stages' values, the result's apart.
+    `stored` has the variables of the stages' values in its program, the result's apart. Their types
+    are those of the values, in which lengths may be written otherwise than in the stages' own.
     """
 
     stages: tuple[tuple[str, Skeleton], ...] = ()
@@ -549,7 +558,7 @@ def composed(partition: Partition, made: Sequence[Skeleton]) -> Skeleton:
         Derivation(program.body.body, tuple(steps), whole),
         tuple(p for own in made for p in own.parameters),
         stages=tuple((stage.name, own) for stage, own in zip(partition.stages, made, strict=True)),
-        stored=tuple(stage.param for stage in partition.stages if stage.param is not None),
+        stored=tuple(param_of(let) for let in itertools.islice(spine(whole), len(made) - 1)),
     )
 
 

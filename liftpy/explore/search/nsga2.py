@@ -28,7 +28,6 @@ from liftpy.explore.member import Allows, Member, subseed
 from liftpy.explore.search.local import distance
 from liftpy.explore.search.trial import Trial
 from liftpy.explore.space import Space
-from liftpy.rewrite.skeleton import FAMILY
 
 POPULATION = 24
 Bred: TypeAlias = tuple[Candidate, Genome]
@@ -152,7 +151,8 @@ def candidate_of(space: Space, genome: Mapping[str, Any]) -> Candidate:
 
     def apart(member: Member) -> tuple[bool, int]:
         asked = {name: genome[name] for name in member.words}
-        return asked[FAMILY] != member.family, distance(asked, member.words)
+        family = next(iter(asked))  # a stage's has its name before it
+        return asked[family] != member.family, distance(asked, member.words)
 
     for member in sorted(space.members, key=apart):
         sizes = member.points.completed(nearest)

@@ -1,0 +1,270 @@
+"""Searches of programs of several stages, with made-up times: each stage is searched by itself."""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
+
+import pytest
+
+from liftpy.constraints.device import DEFAULT_DEVICE
+from liftpy.explore.candidate import Candidate
+from liftpy.explore.exploring import space_of
+from liftpy.explore.member import Member, everything, subseed
+from liftpy.explore.search import SEARCHES, Search, Trial, named
+from liftpy.explore.search import local as local_search
+from liftpy.explore.search.stages import BEGIN, StageSearches, by_stages, launches_of
+from liftpy.explore.space import Space
+from liftpy.primitives.text import parse
+from liftpy.rewrite.partition import StagedSkeleton
+from liftpy.rewrite.skeleton import Skeleton
+
+Cost: TypeAlias = Callable[[Candidate], Trial]
+
+TWO = """def two(xs: [6][8]f32, ys: [6]f32) =
+  let score = xs |> map(reduce(add, 0)) in zip(score, ys) |> map((a, b) => a * b)"""
+
+#: Six operations, each of which reads the one before and has a space of another size.
+SIX = """def six(xs: [48][32]f32, w: [36][32]f32, v: [48]f32) =
+  let product = xs |> map(r => w |> map(c => zip(r, c) |> map(mul) |> reduce(add, 0))) in
+  let most = product |> transpose |> map(reduce(maximum, 0)) in
+  let shifted = zip(most, most) |> map((a, b) => a - 3 * b) in
+  let pairs = shifted |> slide(3, 1) |> map(reduce(add, 0)) in
+  let outer = v |> map(a => pairs |> map(b => a * b)) in
+  outer |> map(reduce(add, 0))"""
+
+
+def own(sizes: dict[str, int], words: dict[str, str], stage: str) -> int:
+    """The made-up time of a stage: a valley in its sizes; what has none is slow."""
+    mine = {n.rpartition(".")[2]: v for n, v in sizes.items() if n.startswith(f"{stage}.")}
+    away = [abs(math.log2(v / (4 + k))) for k, (_, v) in enumerate(sorted(mine.items()))]
+    choices = sum(len(str(w)) for n, w in words.items() if n.startswith(f"{stage}."))
+    return int(1000 * (1 + sum(away or [9]))) + choices
+
+
+def times(candidate: Candidate) -> dict[str, int]:
+    """The made-up time of each stage of a candidate."""
+    skeleton = candidate.skeleton
+    names = [n for n, _ in skeleton.stages] if isinstance(skeleton, StagedSkeleton) else []
+    return {name: own(candidate.point, skeleton.words, name) for name in names}
+
+
+def measured(candidate: Candidate) -> Trial:
+    """A trial of a candidate. Of a stage of several launches, the first takes the time."""
+    if not isinstance(candidate.skeleton, StagedSkeleton):
+        return Trial(candidate, 10**6, 64, (10**6,))
+    spent = times(candidate)
+    launches = [
+        time if k == 0 else 0
+        for time, count in zip(spent.values(), launches_of(candidate.skeleton), strict=True)
+        for k in range(count)
+    ]
+    return Trial(candidate, sum(launches), 64, tuple(launches))
+
+
+def run(search: Search, space: Space, seed: int, count: int) -> list[Trial]:
+    """The trials of a search."""
+    trials: list[Trial] = []
+    tried = itertools.islice(search(space, seed, trials, everything), count)
+    trials.extend(map(measured, tried))  # one by one, as the search goes on
+    return trials
+
+
+@pytest.fixture(scope="module")
+def two() -> Space:
+    return space_of(parse(TWO), DEFAULT_DEVICE)
+
+
+@pytest.fixture(scope="module")
+def six() -> Space:
+    """The partition in which all is stored."""
+    space = space_of(parse(SIX), DEFAULT_DEVICE)
+    (whole,) = [p for p in space.products if len(p.partition.stages) == 6]
+    return Space(space.program, space.device, (), (whole,))
+
+
+@pytest.fixture(params=sorted(SEARCHES))
+def search(request: pytest.FixtureRequest) -> Search:
+    """Each search there is."""
+    return named(request.param)
+
+
+def test_every_candidate_is_valid_and_tried_once(search, two):
+    found = [t.candidate for t in run(search, two, 0, 60)]
+    assert len({c.key for c in found}) == len(found) == 60
+    assert [c.ordinal for c in found] == [*range(60)]
+    for candidate in found:
+        assert two.exactly(candidate.assignment).key == candidate.key
+
+
+def test_all_of_a_small_space_is_found_once(search, two):
+    small = two.narrow({"score.family": "tiled", "score.map": "glb0.seq"})
+    found = [t.candidate.key for t in run(search, small, 0, small.count() + 5)]
+    assert len(found) == len({*found}) == small.count()
+
+
+def test_the_same_trials_lead_to_the_same_candidates(search, two):
+    """Of a campaign that is resumed, the search is given what was stored."""
+    first = run(search, two, 3, 40)
+    trials: list[Trial] = []
+    for k, candidate in enumerate(itertools.islice(search(two, 3, trials, everything), 40)):
+        assert candidate == first[k].candidate
+        trials.append(first[k])
+
+
+def test_what_is_not_allowed_is_not_tried(search, two):
+    def narrow(skeleton: Skeleton, sizes) -> bool:
+        return sizes.get("score.tile0", 2) != 3
+
+    found = [*itertools.islice(search(two, 0, [], narrow), 40)]
+    assert len(found) == 40
+    assert all(narrow(c.skeleton, c.point) for c in found)
+
+
+# --- each stage by itself -------------------------------------------------------------------------
+
+
+def listening(into: dict[str, Sequence[Trial]]) -> Search:
+    """A search that draws, and tells which trials it is given for each program."""
+
+    def search(space: Space, seed: int, trials: Sequence[Trial], _allows) -> Iterator[Candidate]:
+        into[space.program.name] = trials
+        return space.draws(seed)
+
+    return search
+
+
+def test_each_stage_is_told_its_part_of_the_times(six):
+    told: dict[str, Sequence[Trial]] = {}
+    trials = run(by_stages(listening(told)), six, 0, 20)
+    assert len(told) == 6
+    for name, mine in told.items():
+        stage = name.removeprefix("six_")
+        right = [times(t.candidate)[stage] for t in trials[:-1]]  # the last was tried and not told
+        assert [t.time_ns for t in mine] == right
+        prefixed = [
+            {f"{stage}.{n}": w for n, w in t.candidate.skeleton.words.items()} for t in mine
+        ]
+        drawn = [
+            own(t.candidate.point, words, stage) for t, words in zip(mine, prefixed, strict=True)
+        ]
+        assert drawn == right  # of the candidate that is the stage's part of the program's
+
+
+def test_a_stage_of_several_kernels_has_several_of_the_launches():
+    text = """def p(xs: [48]f32) =
+      let sum = xs |> reduce(add, 0) in xs |> map(x => x / sum)"""
+    space = space_of(parse(text), DEFAULT_DEVICE)
+    for family, counts in (("plain", (1, 1)), ("partial", (2, 1))):
+        for candidate in space.narrow({"sum.family": family}).sample(10):
+            assert isinstance(candidate.skeleton, StagedSkeleton)
+            assert launches_of(candidate.skeleton) == counts
+
+
+def test_a_stage_that_runs_once_has_no_launches():
+    text = """def p(xs: [6]f32, const w: [6]f32) =
+      let v = w |> map(x => x * x) in zip(xs, v) |> map((x, y) => x + y)"""
+    for candidate in space_of(parse(text), DEFAULT_DEVICE).narrow({"v": "stored"}).sample(20):
+        assert isinstance(candidate.skeleton, StagedSkeleton)
+        assert launches_of(candidate.skeleton) == (0, 1)
+
+
+def test_a_values_length_may_be_written_otherwise(six):
+    """In tiles, a stage's result has as many elements, in a longer formula."""
+    tiles = six.narrow({"pairs.family": "local"})
+    for candidate in tiles.sample(10):
+        assert isinstance(candidate.skeleton, StagedSkeleton)
+        assert launches_of(candidate.skeleton) == (1,) * 6
+
+
+def test_a_trial_without_the_times_of_its_launches_says_nothing_of_stages(two):
+    stored = two.narrow({"score": "stored"})
+    told: dict[str, Sequence[Trial]] = {}
+    trials: list[Trial] = []
+    tried = by_stages(listening(told))(stored, 0, trials, everything)
+    trials.extend(Trial(candidate, 1000, 64) for candidate in itertools.islice(tried, 5))
+    assert [t.time_ns for t in told["two_score"]] == [None] * 4
+
+
+def test_the_fastest_of_each_stage_are_tried_together(six):
+    trials = run(by_stages(local_search.search), six, 0, BEGIN)
+    best: dict[str, int] = {}
+    met = 0
+    for trial in trials:
+        spent = times(trial.candidate)
+        met += bool(best) and spent == best
+        best = {name: min(best.get(name, time), time) for name, time in spent.items()}
+    assert met >= 2
+    last = min(sum(times(t.candidate).values()) for t in trials)
+    assert last <= min(t.time_ns or 0 for t in trials[: BEGIN // 2])
+
+
+def test_equal_stages_share_their_search():
+    text = """def p(xs: [6][8]f32, ys: [6][8]f32) =
+      let one = xs |> map(reduce(add, 0)) in let two = ys |> map(reduce(add, 0)) in
+      zip(one, two) |> map((a, b) => a * b)"""
+    space = space_of(parse(text), DEFAULT_DEVICE)
+    (whole,) = [p for p in space.products if len(p.partition.stages) == 3]
+    alone = Space(space.program, space.device, (), (whole,))
+    trials: list[Trial] = []
+    searches = StageSearches(alone, 0, trials, everything, local_search.search)
+    (arm,) = searches.arms
+    one, two, last = arm.places
+    assert one.search is two.search is not last.search
+    trials.extend(map(measured, itertools.islice(searches.candidates(), 10)))
+    searches.learn()
+    assert len(one.search.trials) == 2 * len(last.search.trials) == 20
+
+
+def test_partitions_have_their_turns(two):
+    """Also the slowest, a million ns here: now and then."""
+    trials = run(by_stages(local_search.search), two, 0, 60)
+    whole = [not isinstance(t.candidate.skeleton, StagedSkeleton) for t in trials]
+    assert sum(whole[:BEGIN]) >= 6
+    assert 1 <= sum(whole[BEGIN:]) <= len(whole[BEGIN:]) // 3
+
+
+# --- as many samples as the hardest ---------------------------------------------------------------
+
+NEAR, MOST = 1.05, 200
+
+
+def needed(search: Search, space: Space, seed: int, cost: Cost, best: int) -> int:
+    """The samples until a time is near the best."""
+    trials: list[Trial] = []
+    for k, candidate in enumerate(search(space, seed, trials, everything), 1):
+        trials.append(cost(candidate))
+        if k == MOST or (trials[-1].time_ns or 0) <= NEAR * best:
+            return k
+    raise AssertionError("the best is in the space")
+
+
+def of_stage(group: Sequence[Member], stage: str) -> Cost:
+    """The made-up time of a stage alone."""
+    words = {member.skeleton.key: member.words for member in group}
+
+    def cost(candidate: Candidate) -> Trial:
+        return Trial(candidate, own(candidate.point, words[candidate.skeleton.key], stage), 64)
+
+    return cost
+
+
+def test_six_operations_take_at_most_twice_the_samples_of_the_hardest(six):
+    """Each alone with the seed that it has among the six."""
+    search = local_search.search
+    space = six.narrow({"outer.vector": "yes", "outer.tail": "none"})
+    (product,) = space.products
+    hardest = together = 0
+    for seed in range(3):
+        alone: list[int] = []
+        best: list[int] = []
+        for stage, group in zip(product.partition.stages, product.groups, strict=True):
+            words = [(m.points.draws(0), m.words) for m in group]
+            best.append(min(own(p, w, stage.name) for points, w in words for p in points))
+            only = Space(stage.program, space.device, group)
+            own_seed = subseed(seed, stage.text)
+            alone.append(needed(search, only, own_seed, of_stage(group, stage.name), best[-1]))
+        hardest += max(alone)
+        together += needed(by_stages(search), space, seed, measured, sum(best))
+    assert 3 * 20 < hardest < 3 * MOST  # by no luck, and it was found
+    assert together <= 2 * hardest
