@@ -5,13 +5,15 @@ See `liftpy.constraints.length`, which follows the emitter through them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from liftpy.constraints.terms import Names, Reader, Term, among, reached, repeated
+from liftpy.constraints.terms import Names, Reader, Reading, Term, reached, readings, repeated
 from liftpy.ir.nat import ONE, ZERO, Nat, nat, var
 from liftpy.ir.pull import Pull, Value
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
+
+MOST_READINGS = 1 << 16  # of a stored value; code that has more is too long
 
 
 @dataclass
@@ -23,10 +25,8 @@ class Frame:
 
     counter: str = ""
     each: Nat = ZERO
-    once: dict[object, tuple[Names, Nat]] = field(default_factory=dict)
+    once: dict[Reading, tuple[Names, Nat]] = field(default_factory=dict)
     indexed: set[str] = field(default_factory=set)
-    here: set[Term] = field(default_factory=set)  # loaded in it
-    outside: set[Term] = field(default_factory=set)  # loaded for a variable outside of its loop
 
     def total(self) -> Nat:
         """All of them."""
@@ -38,9 +38,14 @@ class Blocks:
 
     def __init__(self) -> None:
         self.read = Reader()
+        self.shared: set[Term] = set()
+        self.shapes: set[int] = set()
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a kernel, knowing what of it is shared if it has been followed before."""
         self.frames = [Frame()]
         self.number = 0
-        self.shared: set[Term] = set()
 
     @property
     def frame(self) -> Frame:
@@ -74,7 +79,13 @@ class Blocks:
                 for i, length in at:
                     index = index * length + i
                 term = Term(
-                    kind, (), index.names(), index, place, stable=kind in {"load", "number"}
+                    kind,
+                    (),
+                    index.names(),
+                    index,
+                    place,
+                    stable=kind == "load",
+                    shape=self.read.shape(place),
                 )
                 return self.one_cell(term)
 
@@ -84,80 +95,111 @@ class Blocks:
 
     # --- what is read ---
 
-    def emit(self, term: Term, lane: str = "", width: Nat = ONE) -> None:
-        """The variables that a term is read through."""
-        again = repeated(term)
-
-        def is_held(part: Term) -> bool:
-            return part.kind == "lanes" or bool(
-                part.parts and (part in again or part in self.shared or part.kind == "choice")
-            )
-
-        within = {term, *reached(term)}
-        outside = {p for p in within if is_held(p) and self.is_outside(p)}
-        for part in within:
+    def emit(self, term: Term, lane: str = "", width: Nat = ONE, *, apart: bool = False) -> None:
+        """The variables that a term is read through; with `apart` each lane is read by itself."""
+        self.share(repeated(term))
+        for count, reading in enumerate(readings(term, self.block, self.block_of)):
+            part, guards, _ = reading
+            if count > MOST_READINGS:
+                self.frame.each = self.frame.each + count
+                return
             if part.kind == "private":
                 self.frame.indexed |= part.names - {lane}
+            elif part.kind == "lanes":
+                self.fold_lanes(part, width if apart else ONE)
             elif part.kind == "load":
-                count = ONE
-                if lane in part.names and part.index.parted(lane)[1] != var(lane, 0):
-                    count = width
-                self.declare(part, count, lane)
-            elif is_held(part):
-                self.declare(part, part.held, lane)
-        self.twice(among(term, outside), outside.union(*map(reached, outside)), lane)
+                row = not apart and is_row(part.index, lane)
+                self.declare(reading.bare, lane, ONE if row else width)
+            elif part.kind == "choice" and part.stable:
+                self.declare(reading.bare, lane, width if apart else ONE)
+            if self.is_shared(part) and (guards or not (part.kind == "choice" and part.stable)):
+                by_lane = apart or guards
+                self.declare(reading, lane, width if by_lane else ONE, again=apart)
 
-    def twice(self, here: set[Term], outside: set[Term], lane: str) -> None:
-        """What is loaded in a loop may have to be loaded again for a variable outside of it."""
-        frame = self.frame
-        frame.here |= {p for p in here if p.kind == "load" and p.stable}
-        frame.outside |= {p for p in outside if p.kind == "load"}
-        for part in frame.here & frame.outside:
-            frame.once[part, lane, "outside"] = part.names - {lane}, ONE
+    def share(self, terms: Iterable[Term]) -> None:
+        """Terms are held in variables from now on, as they are mentioned more than once."""
+        self.shared.update(terms)
+        self.shapes.update(t.shape for t in terms if not t.stable)
 
-    def is_outside(self, term: Term) -> bool:
-        """Whether a variable for a term is declared outside of the innermost loop."""
-        return term.stable and bool(self.frame.counter) and self.frame.counter not in term.names
+    def is_shared(self, term: Term) -> bool:
+        """Whether a term is held in a variable; in other passes of a loop it may be another one."""
+        return term in self.shared or (
+            not term.stable and bool(term.parts) and term.shape in self.shapes
+        )
 
-    def declare(self, term: Term, count: Nat, lane: str = "") -> None:
-        """A variable: a stable term's is there once for all that it depends on."""
-        if term.stable:
-            self.frame.once[term, lane] = term.names - {lane}, count
+    def fold_lanes(self, term: Term, times: Nat) -> None:
+        """Folds over lanes: their vector or two factors are in variables, and steps that repeat."""
+        _, vector, step = term.parts
+        self.emit(vector, term.place, term.width)
+        self.emit(step, term.place, term.width, apart=True)
+        whole = [vector, *vector.parts[:2]]
+        made = [p.kind != "load" or not is_row(p.index, term.place) for p in whole]
+        vectors = max(made[0], sum(made[1:]))
+        steps = term.width if repeated(step) else ZERO
+        self.frame.each = self.frame.each + times * (vectors + steps)
+
+    def declare(self, reading: Reading, lane: str, count: Nat, *, again: bool = False) -> None:
+        """Variables: a stable term's are there once for all that it depends on.
+
+        `count` are needed where it differs by lane; with `again` also where it is not stable.
+        """
+        names = reading.names
+        if reading.term.stable:
+            self.frame.once[reading] = names - {lane}, count if lane in names else ONE
         else:
-            self.frame.each = self.frame.each + count
+            self.frame.each = self.frame.each + (count if again or lane in names else ONE)
+
+    @property
+    def block(self) -> str:
+        """The counter of the innermost loop."""
+        return next((f.counter for f in reversed(self.frames) if f.counter), "")
+
+    def block_of(self, term: Term, block: str) -> str:
+        """In which block a term is computed: if it is held, where all is known that it reads."""
+        if not (term.stable and term in self.shared):
+            return block
+        return next((f.counter for f in reversed(self.frames) if f.counter in term.names), "")
 
     def variable(self, term: Term) -> Term:
         """A term in a variable, from now on."""
+        self.share((term,))
         self.emit(term)
-        if term.kind != "choice" and term not in self.shared:
-            self.declare(term, ONE)
-        return Term("number", names=term.names, stable=term.stable)
+        name = self.fresh("variable")
+        held = Term("number", (), term.names, shape=self.read.shape(name))
+        return self.read.one(name, held)
 
     def noted(self, value: Value) -> Value:
         """A value whose scalars are held in variables where they are read."""
         if isinstance(value, tuple):
             return tuple(map(self.noted, value))
         if value.parts:
-            self.shared.add(value)
+            self.share((value,))
         return value
 
     def store(self, value: Term, dest: Term, lane: str = "", width: Nat = ONE) -> None:
         """The statements of a store."""
-        self.emit(value, lane, width)
-        count = ONE
-        if dest.kind == "choice":
-            conditions = sum(1 for p in (dest, *reached(dest)) if p.kind == "choice")
-            count = nat(1 + conditions)
-            if lane:  # where not all lanes have places, each is read and stored by itself
-                self.frames.append(Frame())
-                self.emit(value)
-                count = count + width * (self.frames.pop().total() + 1 + conditions)
-            dest = next(p for p in reached(dest) if not p.parts and p.kind != "number")
-        elif lane and dest.index.parted(lane)[1] != var(lane, 0):
-            count = width
-        if dest.kind == "private":
-            self.frame.indexed |= dest.names - {lane}
-        self.frame.each = self.frame.each + count
+        place = next(p for p in (dest, *reached(dest)) if not p.parts and p.kind != "number")
+        if place.kind == "private":
+            self.frame.indexed |= place.names - {lane}
+        apart = bool(lane) and not is_row(place.index, lane)
+        if dest.kind != "choice":
+            self.emit(value, lane, width, apart=apart)
+            self.frame.each = self.frame.each + (width if apart else ONE)
+            return
+        tests = sum(1 for p in (dest, *reached(dest)) if p.kind == "choice")
+        self.branch(lambda: self.emit(value, lane, width, apart=apart), ONE)
+        self.frame.each = self.frame.each + (width if apart else ONE) + tests
+        if lane:  # where not all lanes have places, each is read and stored by itself
+            self.branch(lambda: self.emit(value), width)
+            self.frame.each = self.frame.each + width * (1 + tests)
+
+    def branch(self, body: Callable[[], None], times: Nat) -> None:
+        """Blocks in which variables are not those of other ones."""
+        self.frames.append(Frame())
+        body()
+        made = self.frames.pop()
+        self.frame.indexed |= made.indexed
+        self.frame.each = self.frame.each + made.total() * times
 
     # --- loops ---
 
@@ -186,10 +228,18 @@ class Blocks:
         outer.indexed |= made.indexed - {counter}
         if unroll or counter in made.indexed:
             outer.each = outer.each + made.each * length
-            for key, (names, count) in made.once.items():
+            for reading, (names, count) in made.once.items():
+                key = reading
+                if reading.block == counter:
+                    key = reading._replace(block=self.block)
                 if counter in names:
                     outer.once[key] = names - {counter}, count * length
                 else:
                     outer.once.setdefault(key, (names, count))
         else:
             outer.each = outer.each + made.total() + (1 if looped else 0)
+
+
+def is_row(index: Nat, lane: str) -> bool:
+    """Whether the lanes of a vector are one after another."""
+    return index.recombined().parted(lane)[1] == var(lane, 0)

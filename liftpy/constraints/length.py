@@ -3,7 +3,8 @@
 The emitter is followed step by step (`liftpy.loops.emit`), with the meanings of the primitives
 over variables: what is read, what is held in a variable, what has to be stored first. A loop whose
 counter indexes registers is unrolled; what depends on its counter is there as often as it has
-steps, and a load that does not is there once.
+steps, and a load that does not is there once. What only a guarded value mentions is computed in
+each way in which it is reached through conditions, and where these differ by lane, for each lane.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from liftpy.constraints.blocks import Blocks
-from liftpy.constraints.terms import Term
+from liftpy.constraints.terms import NOTHING, Term
 from liftpy.errors import InternalError
 from liftpy.ir.expr import Expr, FunCall, Lambda, Literal, Param, Primitive, Tuple, UserFun
-from liftpy.ir.nat import ONE, ZERO, Nat, nat, var
+from liftpy.ir.nat import ZERO, Nat, nat, var
 from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, VectorType
 from liftpy.ir.uses import Component, Uses
@@ -57,6 +58,13 @@ class Length(Blocks):
         self.demand = demanded
         self.used: dict[int, list[tuple[Param, Uses]]] = {}
 
+    def statements(self, body: Expr, reads: tuple[Param, ...], writes: Param) -> Nat:
+        """How many a kernel has."""
+        self.begin()
+        env: Env = {p: self.memory(p.type, "load", p.name) for p in reads}
+        self.generate(body, env, self.memory(writes.type, "global", writes.name))
+        return self.frame.total()
+
     # --- values ---
 
     def view(self, expr: Expr, env: Env) -> Value:
@@ -84,16 +92,7 @@ class Length(Blocks):
                 self.generate(expr, env, value)
                 return value
             case FunCall(ReduceVec() as r, (init, vector)):
-                lane = self.fresh("lane")
-                first = self.view(init, env)
-                lanes = self.view(vector, env)[var(lane, 0)]
-                width = width_of(vector.type)
-                held = nat(2) + width if not is_plain(r.f) else nat(2)
-                names = (first.names | lanes.names) - {lane}
-                return self.read.one(
-                    ("lanes", id(r), first, lanes),
-                    Term("lanes", (first, lanes), names, stable=False, held=held),
-                )
+                return self.lanes(r, self.view(init, env), self.view(vector, env), env)
             case FunCall(Primitive() as p, args):
                 values = [self.view(a, env) for a in args]
                 if p.function is None:
@@ -107,6 +106,20 @@ class Length(Blocks):
             case _:
                 message = f"no view of {type(expr).__name__}"
                 raise InternalError(message)
+
+    def lanes(self, r: ReduceVec, init: Term, vector: Pull, env: Env) -> Term:
+        """A fold of scalars over lanes; what its steps store is stored in each."""
+        lane, width = self.fresh("lane"), nat(vector.length)
+        whole = vector[var(lane, 0)]
+        step = self.read.one(lane, Term("number", names=frozenset({lane})))
+        total = self.read.operate(r.name, (step,))
+        made: list[Term] = []
+        values = dict(zip(r.f.params, (total, step), strict=True))
+        self.branch(lambda: made.append(self.view(r.f.body, {**env, **values})), width)
+        parts = (init, whole, *made)
+        names = NOTHING.union(*(p.names for p in parts)) - {lane}
+        fold = Term("lanes", parts, names, place=lane, stable=False, width=width)
+        return self.read.one(("lanes", lane), fold)
 
     def given(self, f: Lambda, values: list[Value], name: Callable[[Term], Term]) -> Env:
         """A function's variables; `name` is done to what is computed and used more than once."""
@@ -127,6 +140,8 @@ class Length(Blocks):
                 return tuple(
                     self.often(value[k], e, used, (*part, k), name) for k, e in enumerate(elements)
                 )
+            case VectorType() if used.many(part):
+                return Pull(value.length, lambda i: self.noted(value[i]))
             case ScalarType() if used.many(part) and value.parts:
                 return name(value)
             case _:
@@ -278,16 +293,6 @@ def is_private(dest: Value) -> bool:
     return all(map(is_private, dest)) if isinstance(dest, tuple) else dest.kind == "private"
 
 
-def width_of(t: Type) -> Nat:
-    """The lanes of a vector."""
-    return t.width if isinstance(t, VectorType) else ONE
-
-
-def is_plain(f: Lambda) -> bool:
-    """Whether a function is one operator of its two variables, or a user's function of them."""
-    return isinstance(f.body, FunCall) and all(isinstance(a, Param) for a in f.body.args)
-
-
 def reads_while_it_folds(step: Lambda) -> bool:
     """Whether a step is a fold whose steps read what the step itself was given."""
     result = step.body
@@ -306,6 +311,7 @@ def length(kernel: Kernel) -> Nat:
 def _length(body: Expr, reads: tuple[Param, ...], writes: Param) -> Nat:
     """Skeletons of a program have many kernels in common, and devices all of them."""
     found = Length(demand(body))
-    env: Env = {p: found.memory(p.type, "load", p.name) for p in reads}
-    found.generate(body, env, found.memory(writes.type, "global", writes.name))
-    return found.frame.total()
+    every = found.statements(body, reads, writes)
+    # What is mentioned more than once later is held in a variable also in earlier statements, which
+    # come after it in the next pass of a loop.
+    return found.statements(body, reads, writes) if found.shared else every

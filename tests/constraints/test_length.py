@@ -20,6 +20,7 @@ from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.workloads import workload
 from tests.draws import of_family
 from tests.fuzz.generator import make
+from tests.lowered import lowered
 from tests.workloads.references import CASES
 
 NEAREST = """
@@ -105,6 +106,35 @@ def test_a_program_of_few_statements_is_within_its_bound(text: str) -> None:
     the loop, is loaded again there.
     """
     holds(drawn(parse(text), 1))
+
+
+EMITTED = {
+    "a variable on each side of a condition": """xs |> mapSeq(x => let y = abs(x) in y * y)
+      |> (ys => concat(ys |> gather(7, i => 0), ys |> gather(9, i => 0)))
+      |> mapGlb(0, y => y + 1)""",
+    "a variable for each lane behind a condition": """xs |> mapSeq(x => let y = abs(x) in y * y)
+      |> pad(3, 1, 0) |> asVector(4) |> mapGlb(0, mapVec(x => x - 2)) |> asScalar""",
+    "a variable in each of two stores": """xs
+      |> mapGlb(0, x => x * 3 |> toPrivate |> (y => ((y + 1) * (y + 1), y + 1)))""",
+    "what another pass of a loop names": """xs |> split(2) |> mapGlb(0, row => row
+      |> mapSeq(x => x * 3) |> toPrivate |> (ys => zip(ys, ys |> reorder(i => 1 - i, i => 1 - i)))
+      |> mapSeq(y => (y.0 + 1) * (y.0 + 1) - (y.1 + 1)))""",
+    "lanes that are not in a row": """xs |> split(4) |> transpose |> mapGlb(0, row => row
+      |> asVector(4) |> mapSeq(v => v |> reduceVec(add, 0)))""",
+    "lanes that are stored apart": """xs |> asVector(4) |> mapGlb(0, mapVec(x => x + 2))
+      |> asScalar |> split(4) |> transpose""",
+    "steps of lanes that have loops": """xs |> asVector(4) |> mapGlb(0, v => v
+      |> reduceVec((a, x) => xs |> reduceSeq((b, y) => b + y * x, a), 1))""",
+}
+
+
+@pytest.mark.parametrize("name", EMITTED)
+def test_the_bound_of_a_lowered_program_holds_and_is_nearer(name: str) -> None:
+    made = compile_program(lowered(f"def p(xs: [16]f32) = {EMITTED[name]}"))
+    for kernel, emitted in zip(made.chain.kernels, made.kernels, strict=True):
+        bound = length(kernel).constant
+        assert bound is not None
+        assert emitted.statements <= bound <= 1.5 * emitted.statements
 
 
 def test_what_is_valid_never_gets_too_long_for_the_emitter() -> None:
