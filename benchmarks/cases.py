@@ -6,6 +6,7 @@ import fnmatch
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,17 @@ from liftpy.workloads import ALEXNET, FAMILIES, MOBILENET, RESNET50, VGG16, Conv
 
 TOLERANCE = 1e-4
 """Largest difference from float64, relative to the largest result; peers round in other ways."""
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+OPERATIONS = {
+    "attention": 2 * 2 * 8 * 512 * 512 * 64,
+    "perceptron": 2 * 64 * (784 * 512 + 512 * 512 + 512 * 10),
+    "block": 2 * 2 * 56 * 56 * 64 * 64 * 9,
+    "softmax": 4 * 4096 * 1024,
+    "normalisation": 8 * 4096 * 1024,
+}
+"""Of programs of several operations: those of products, and about those of rows."""
 
 NETWORKS = {"vgg16": VGG16, "alexnet": ALEXNET, "resnet50": RESNET50, "mobilenet": MOBILENET}
 
@@ -36,7 +48,9 @@ class Case:
 
     @cached_property
     def program(self) -> lp.Program:
-        """The program."""
+        """The program: a built-in one, or a file of the folder `programs`."""
+        if self.group == "programs":
+            return lp.parse((PROGRAMS / f"{self.kind}.lift").read_text(encoding="utf-8"))
         return lp.workload(self.name)
 
     @cached_property
@@ -67,6 +81,8 @@ class Case:
         """Operations of the direct algorithm."""
         if self.kind == "convolution":
             return self.layer.flops
+        if self.group == "programs":
+            return OPERATIONS[self.kind]
         return FAMILIES[self.name.rpartition("/")[0]].flops(*self.sizes)  # type: ignore[union-attr]
 
     @property
@@ -132,6 +148,7 @@ CASES: dict[str, Case] = {
         Case("stencil/jacobi9/4096x4096", "stencil", "jacobi9"),
         Case("stencil/jacobi7/256x256x256", "stencil", "jacobi7"),
         *(Case(f"dot/{1 << k}", "dot", "dot") for k in (16, 20, 24)),
+        *(Case(f"programs/{name}", "programs", name) for name in OPERATIONS),
     )
 }
 

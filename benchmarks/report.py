@@ -20,6 +20,7 @@ GROUPS = {
     "matmul": "Products of matrices",
     "stencil": "Stencils",
     "dot": "Scalar products",
+    "programs": "Programs of several operations",
 }
 
 

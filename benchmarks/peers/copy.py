@@ -16,7 +16,7 @@ from peers.interface import Made, Peer
 
 
 class Copy(Peer):
-    """As many bytes read and written as a stencil has to."""
+    """As many bytes read and written as a stencil, or a map of rows, has to."""
 
     name = "copy"
     module = "numpy"
@@ -24,9 +24,9 @@ class Copy(Peer):
 
     def make(self, case: Case, threads: int) -> Made | None:
         """The copy of the one input."""
-        if case.group != "stencil":
+        if case.group != "stencil" and case.kind not in {"softmax", "normalisation"}:
             return None
-        (source,) = case.arrays.values()
+        source = next(iter(case.arrays.values()))
         target = np.empty_like(source)
         pool = ThreadPoolExecutor(threads)
         cuts = np.linspace(0, len(source), threads + 1, dtype=int)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 
+import numpy as np
 from cases import Case
 
 
@@ -32,10 +33,53 @@ def model(case: Case) -> bytes | None:
         constants = {"w": b}
         taken, given = a.shape, (a.shape[0], b.shape[1])
     else:
-        return None
+        return program(case)
     number = onnx.TensorProto.FLOAT
     graph = helper.make_graph(
         [node],
+        case.kind,
+        [helper.make_tensor_value_info("x", number, taken)],
+        [helper.make_tensor_value_info("y", number, given)],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])
+    made.ir_version = 8
+    return made.SerializeToString()
+
+
+def program(case: Case) -> bytes | None:
+    """A program of several operations as serialised ONNX; None for what is not one here."""
+    onnx = importlib.import_module("onnx")
+    helper, numpy_helper, number = onnx.helper, onnx.numpy_helper, onnx.TensorProto.FLOAT
+    first, *weights = case.arrays.values() if case.group == "programs" else (None,)
+    nodes, last = [], "x"
+    constants = {}
+    if case.kind == "perceptron":
+        taken, given = first.shape, (first.shape[0], weights[-1].shape[0])
+        for k, w in enumerate(weights):
+            constants[f"w{k}"] = np.ascontiguousarray(w.T)
+            nodes.append(helper.make_node("MatMul", [last, f"w{k}"], [f"m{k}"]))
+            last = f"m{k}"
+            if k < len(weights) - 1:
+                nodes.append(helper.make_node("Relu", [last], [f"r{k}"]))
+                last = f"r{k}"
+    elif case.kind == "block":
+        rows, columns, channels = first.shape
+        taken, given = (1, channels, rows, columns), (1, len(weights[-1]), rows // 2, columns // 2)
+        for k, w in enumerate(weights):
+            constants[f"w{k}"] = np.ascontiguousarray(w.transpose(0, 3, 1, 2))
+            sides = {"kernel_shape": (3, 3), "pads": (1, 1, 1, 1)}
+            nodes.append(helper.make_node("Conv", [last, f"w{k}"], [f"m{k}"], **sides))
+            nodes.append(helper.make_node("Relu", [f"m{k}"], [f"r{k}"]))
+            last = f"r{k}"
+        sides = {"kernel_shape": (2, 2), "strides": (2, 2)}
+        nodes.append(helper.make_node("MaxPool", [last], ["p"], **sides))
+        last = "p"
+    else:
+        return None
+    nodes.append(helper.make_node("Identity", [last], ["y"]))
+    graph = helper.make_graph(
+        nodes,
         case.kind,
         [helper.make_tensor_value_info("x", number, taken)],
         [helper.make_tensor_value_info("y", number, given)],

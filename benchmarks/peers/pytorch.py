@@ -5,7 +5,8 @@ It has no convolution that writes into memory that it is given: each call makes 
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 import numpy as np
 from cases import Case
@@ -31,6 +32,8 @@ class PyTorch(Peer):
         torch.set_grad_enabled(False)
         if case.kind == "convolution":
             return self._convolution(case)
+        if case.group == "programs":
+            return self._program(case)
         if self.memory == "channels_last":
             return None
         tensors = [torch.from_numpy(a) for a in case.arrays.values()]
@@ -41,6 +44,56 @@ class PyTorch(Peer):
             out = torch.empty(())
             return Made(lambda: torch.dot(*tensors, out=out), out.numpy)
         return None
+
+    def _program(self, case: Case) -> Made | None:
+        """A program of several operations, by PyTorch's own function where it has one."""
+        torch = self.library()
+        functions = torch.nn.functional
+        if (case.kind == "block") != (self.memory == "channels_last"):
+            return None
+        given = [torch.from_numpy(a) for a in case.arrays.values()]
+        last: list[Any] = []
+
+        def of(compute: Callable[..., Any]) -> Callable[[], None]:
+            def run() -> None:
+                last[:] = [compute(*given)]
+
+            return run
+
+        def perceptron(x: Any, *layers: Any) -> Any:
+            *hidden, out = layers
+            for weights in hidden:
+                x = functions.relu(functions.linear(x, weights))
+            return functions.linear(x, out)
+
+        def block(x: Any, *layers: Any) -> Any:
+            for weights in layers:
+                x = functions.relu(functions.conv2d(x, weights, padding=1))
+            return functions.max_pool2d(x, 2)
+
+        if case.kind == "block":
+            image, *weights = given
+            given[:] = [
+                image.permute(2, 0, 1)[None].to(memory_format=torch.channels_last),
+                *(w.permute(0, 3, 1, 2).to(memory_format=torch.channels_last) for w in weights),
+            ]
+            return Made(of(block), lambda: last[0][0].permute(1, 2, 0).numpy(), "nhwc")
+        computed = {
+            "attention": functions.scaled_dot_product_attention,
+            "perceptron": perceptron,
+            "softmax": lambda x: torch.softmax(x, -1),
+            "normalisation": lambda x, scale, shift: functions.layer_norm(
+                x, scale.shape, scale, shift
+            ),
+        }[case.kind]
+        one = case.kind == "attention"  # of a batch
+        if one:
+            given[:] = [t[None] for t in given]
+
+        def result() -> np.ndarray:
+            return (last[0][0] if one else last[0]).numpy()
+
+        return Made(of(computed), result)
 
     def _convolution(self, case: Case) -> Made | None:
         torch, layer = self.library(), case.layer
