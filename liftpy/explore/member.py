@@ -62,7 +62,7 @@ class Member:
         """Whether it has points: one is looked for, none are counted."""
         return first(self.system) is not None
 
-    @cached_property
+    @property
     def words(self) -> dict[str, str]:
         """Its structural choices, the family first; those of a stage have its name before them."""
         return stage_words(self.stage, self.skeleton) if self.stage else self.skeleton.words

@@ -35,7 +35,7 @@ class Product:
     partition: Partition
     groups: tuple[tuple[Member, ...], ...]
 
-    @cached_property
+    @property
     def words(self) -> dict[str, str]:
         """The choices of the partition; those of its stages are open."""
         return {FAMILY: STAGES, **dict(self.partition.words)}

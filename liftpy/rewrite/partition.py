@@ -338,11 +338,12 @@ class Regions:
         """The expression of each stage; None if one computes too much again."""
         by: dict[Param, Expr] = {}
         found: list[Expr] = []
-        for value, param in (*((c.value, c.param) for c in self.cuts), (self.result, None)):
+        for cut in (*self.cuts, None):
+            value = self.result if cut is None else cut.value
             inside = {p: e for p, e in by.items() if p in value.free}
             whole = substitute(value, inside)
-            if param in fused:
-                by[param] = whole
+            if cut is not None and cut.param in fused:
+                by[cut.param] = whole
                 continue
             if whole not in self.allowed:  # what the user wrote as one stage may be one
                 self.allowed[whole] = not inside or recomputes(whole) <= 1 + recomputes(value)

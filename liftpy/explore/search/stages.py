@@ -10,6 +10,7 @@ expected to be fastest is preferred.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -27,6 +28,7 @@ from liftpy.rewrite.partition import Stage, StagedSkeleton
 Search: TypeAlias = Callable[[Space, int, Sequence[Trial], Allows], Iterator[Candidate]]
 
 BEGIN = 24  # candidates in which each partition has its turn, before one is preferred
+PATIENCE = 3  # turns of a partition without a time of each stage, after which it waits
 OTHERS = 5  # each such candidate is of the partition that had the fewest
 TOGETHER = 4  # each such candidate is made of the fastest of each stage
 
@@ -132,11 +134,14 @@ class Arm:
     ended: bool = False
 
     def expected(self) -> float:
-        """The time that the fastest of each stage take together, in ns; 0 if one is unknown."""
+        """The time that the fastest of each stage take together, in ns.
+
+        If one is unknown it is 0, but infinite after some turns: it may never be measured.
+        """
         searches = [place.search for place in self.places] if self.whole is None else [self.whole]
         best = [search.best for search in searches]
         if any(one is None for one in best):
-            return 0.0
+            return math.inf if self.turns >= PATIENCE else 0.0
         return float(sum(one.time_ns or 0 for one in best if one is not None))
 
 
@@ -175,17 +180,22 @@ class StageSearches:
         seen: set[str] = set()
         for ordinal in itertools.count():
             self.learn()
-            found = None
-            while found is None:
-                arms = [arm for arm in self.arms if not arm.ended]
-                if not arms:
-                    yield from self.left(seen, ordinal)
-                    return
-                arm = self.chosen(arms, ordinal)
-                found = self.proposed(arm, ordinal, seen)
-            arm.turns += 1
+            found = self.proposed(ordinal, seen)
+            if found is None:
+                yield from self.left(seen, ordinal)
+                return
             seen.add(found.key)
             yield replace(found, ordinal=ordinal)
+
+    def proposed(self, ordinal: int, seen: set[str]) -> Candidate | None:
+        """A candidate of the partition whose turn it is; None where none has others."""
+        while arms := [arm for arm in self.arms if not arm.ended]:
+            arm = self.chosen(arms, ordinal)
+            found = self.next_of(arm, ordinal, seen)
+            if found is not None:
+                arm.turns += 1
+                return found
+        return None
 
     def chosen(self, arms: list[Arm], ordinal: int) -> Arm:
         """The partition whose turn it is."""
@@ -193,7 +203,7 @@ class StageSearches:
             return min(arms, key=lambda arm: arm.turns)
         return min(arms, key=lambda arm: arm.expected())
 
-    def proposed(self, arm: Arm, ordinal: int, seen: set[str]) -> Candidate | None:
+    def next_of(self, arm: Arm, ordinal: int, seen: set[str]) -> Candidate | None:
         """A candidate of a partition that was not tried; None, and an end, if it has no other."""
         if arm.whole is not None:
             found = next(arm.whole.tried, None)

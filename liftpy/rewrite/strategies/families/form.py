@@ -20,11 +20,11 @@ class Form(Protocol):
         """The structural choices, each a skeleton."""
         ...
 
-    def parameters(self, choices: dict[str, str]) -> tuple[Parameter, ...]:
+    def parameters(self, choices: dict[str, str], /) -> tuple[Parameter, ...]:
         """The sizes that are open with some choices."""
         ...
 
-    def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
+    def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter], /) -> Strategy:
         """What lowers the stage with some choices, its sizes open."""
         ...
 
