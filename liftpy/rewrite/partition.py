@@ -28,15 +28,15 @@ from liftpy.ir.expr import (
 )
 from liftpy.ir.nat import var
 from liftpy.ir.types import TupleType
-from liftpy.ir.walk import Path, at, bound_names, children, substitute_sizes
-from liftpy.primitives import ToGlobal
+from liftpy.ir.walk import Path, at, bound_names, children, substitute_sizes, top_down
+from liftpy.primitives import AsVector, Map, ToGlobal
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.primitives.text import show
 from liftpy.primitives.work import computes
 from liftpy.rewrite.skeleton import FAMILY, Skeleton
 from liftpy.rewrite.strategies.epilogue import fused_inward
 from liftpy.rewrite.strategies.families import FAMILIES, skeleton_of_key, skeletons_of
-from liftpy.rewrite.strategies.share import invariant, outside_functions, stages
+from liftpy.rewrite.strategies.share import has_fold, invariant, outside_functions, stages
 from liftpy.rewrite.strategy import (
     Derivation,
     Failure,
@@ -326,6 +326,20 @@ def recomputes(stage: Expr) -> int:
     return sum(1 for _ in invariant(inward.expr))
 
 
+def folds_in_lanes(stage: Expr) -> int:
+    """How many maps of a stage fold to what a vector's lanes are: that has to be stored."""
+    inward = fused_inward(stage)
+    expr = stage if isinstance(inward, Failure) else inward.expr
+    vectors = (part for _, part in top_down(expr) if is_a(part, AsVector))
+    inside = (part for vector in vectors for _, part in top_down(vector))
+    return sum(1 for part in inside if is_a(part, Map) and has_fold(part))
+
+
+def is_a(expr: Expr, kind: type[Primitive]) -> bool:
+    """Whether an expression is a call of such a primitive."""
+    return isinstance(expr, FunCall) and isinstance(expr.fun, kind)
+
+
 class Regions:
     """The expressions of stages, by what is fused into them."""
 
@@ -335,7 +349,7 @@ class Regions:
         self.allowed: dict[Expr, bool] = {}
 
     def of(self, fused: frozenset[Param]) -> list[Expr] | None:
-        """The expression of each stage; None if one computes too much again."""
+        """The expression of each stage; None if one computes too much again, or folds in lanes."""
         by: dict[Param, Expr] = {}
         found: list[Expr] = []
         for cut in (*self.cuts, None):
@@ -346,7 +360,10 @@ class Regions:
                 by[cut.param] = whole
                 continue
             if whole not in self.allowed:  # what the user wrote as one stage may be one
-                self.allowed[whole] = not inside or recomputes(whole) <= 1 + recomputes(value)
+                self.allowed[whole] = not inside or (
+                    recomputes(whole) <= 1 + recomputes(value)
+                    and folds_in_lanes(whole) <= folds_in_lanes(value)
+                )
             if not self.allowed[whole]:
                 return None
             found.append(whole)

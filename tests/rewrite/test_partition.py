@@ -247,6 +247,16 @@ def long(count: int) -> str:
     return "\n".join(["def p(xs: [6]f32) =", *lets, f"a{count - 1} |> map(x => x * 3)"])
 
 
+def test_folds_that_lanes_read_are_stored() -> None:
+    text = """def p(xs: [8][6]f32) =
+      xs |> map({}) |> asVector(2) |> map(mapVec(x => x * 3)) |> asScalar"""
+    folded = parse(text.format("reduce(add, 0)"))
+    assert [dict(p.words) for p in partitions(folded)] == [{"stage1": STORED}]
+    rows = """def p(xs: [4][8][6]f32) = xs |> map(map(reduce(add, 0)))
+      |> map(row => row |> asVector(2) |> map(mapVec(x => x * 3)))"""
+    assert [dict(p.words) for p in partitions(parse(rows))] == [{"stage1": STORED}]
+
+
 def test_all_combinations_of_a_few_cuts_are_offered() -> None:
     assert len(partitions(parse(long(MOST_OPTIONAL)))) == 2**MOST_OPTIONAL
 
