@@ -1,9 +1,9 @@
 """What a structural choice gains: a candidate as chosen and otherwise, turn about, the rest alike.
 
-`stages`: an epilogue in the kernel of its stage, against one of its own. `stores`: a result stored
+`stage1`: an epilogue in the kernel of its stage, against one of its own. `stores`: a result stored
 past the caches, against through them.
 
-    python benchmarks/choices.py stages|stores [DEVICE] [ROUNDS]
+    python benchmarks/choices.py stage1|stores [DEVICE] [ROUNDS]
 """
 
 from __future__ import annotations
@@ -22,6 +22,14 @@ from liftpy.ir.expr import Program
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.loaded import Loaded
 from liftpy.opencl.session import Session
+from liftpy.rewrite.partition import (
+    FUSED,
+    STORED,
+    composed,
+    partitions,
+    prefixed,
+    stage_skeletons,
+)
 from liftpy.workloads import workload
 
 
@@ -40,14 +48,29 @@ class Both:
 
     def module(self, choice: str, word: str) -> Module:
         """The candidate with a word for the choice that is compared."""
+        if word == STORED:
+            return self.apart(choice)
         wanted = self.words | {choice: word}
         made = skeletons(workload(self.program), ("direct", "tiled"))
         return compile_candidate(next(s for s in made if has(wanted, dict(s.choices))), self.sizes)
 
+    def apart(self, stage: str) -> Module:
+        """The candidate with a stage that is stored, and the first plain form of what reads it."""
+        cut = partitions(workload(self.program))
+        partition = next(p for p in cut if dict(p.words) == {stage: STORED})
+        first, last = partition.stages
+        blocked = stage_skeletons(partition, first, ("direct",))
+        made = [
+            next(s for s in blocked if has(self.words, dict(s.choices))),
+            next(stage_skeletons(partition, last, ("plain",))),
+        ]
+        sizes = {prefixed(stage, name): size for name, size in self.sizes.items()}
+        return compile_candidate(composed(partition, made), sizes)
+
 
 def blocks(program: str, kappa: int, sigma: int, level: str = "glb") -> Both:
     """Register blocks, with padding as it is read."""
-    words = {"pad": "fused", "level": level, "stages": "fused"}
+    words = {"pad": "fused", "level": level}
     return Both(program, words, {"kappa": kappa, "sigma": sigma, "v": 16})
 
 
@@ -58,8 +81,8 @@ def tiles(program: str, flat: str, levels: str, *sizes: int) -> Both:
 
 
 CHOICES: dict[str, tuple[tuple[str, str], tuple[Both, ...]]] = {
-    "stages": (
-        ("fused", "stored"),
+    "stage1": (
+        (FUSED, STORED),
         (
             blocks("vgg16/7:relu", 32, 14),
             blocks("gemm/1024x1024x1024", 32, 8),
