@@ -1,8 +1,9 @@
 """The user's own conditions on a space: `--where "kappa*sigma <= 64"` and `--set theta=7,9,11`.
 
-A condition is written like the sizes of a `.lift` file, and read by the same grammar. It is asked
-of the skeletons that have all its parameters: one that lacks a parameter leaves nothing to bound,
-and keeps all its points. (Who wants a family alone says so with `family`.)
+A condition is written like the sizes of a `.lift` file, and read by the same grammar, in which a
+name may have dots: those of a stage's sizes do (`score.kappa <= 8`). It is asked of the skeletons
+that have all its parameters: one that lacks a parameter leaves nothing to bound, and keeps all its
+points. (Who wants a family alone says so with `family`.)
 """
 
 from __future__ import annotations
