@@ -78,6 +78,30 @@ def test_a_space_has_the_users_conditions(liftpy):
     assert 'user --where "kappa*sigma <= 6"' in said.out
 
 
+STAGES = """def two(xs: [6][8]f32, ys: [6]f32) =
+  let score = xs |> map(reduce(add, 0)) in zip(score, ys) |> map((a, b) => a * b)
+"""
+
+
+def test_the_sizes_of_a_stage_are_named_as_they_are_shown(liftpy):
+    Path("two.lift").write_text(STAGES)
+    whole = liftpy("space", "two.lift", "--json").json["skeletons"]
+    words = ["--where", "score.tile0 <= 2", "--set", "result.family=plain"]
+    asked = liftpy("space", "two.lift", *words, "--json").json["skeletons"]
+    assert 0 < asked["stages(score=stored)"] < whole["stages(score=stored)"]
+    chosen = liftpy("compile", "two.lift", *words, "--set", "score.family=tiled", "--json").json
+    assert chosen["assignment"]["score.tile0"] <= 2
+
+
+def test_a_lowered_program_of_stages_is_read_back(liftpy):
+    Path("two.lift").write_text(STAGES)
+    words = ["--set", "score=stored", "--set", "score.family=tiled"]
+    shown = liftpy("show", "two.lift", "--stage", "lowered", *words).out
+    Path("lowered.lift").write_text(shown)  # its first line is a comment
+    again = liftpy("show", "lowered.lift").out
+    assert shown.partition("\n")[2] == again
+
+
 def test_families_without_the_sizes_are_not_bound(liftpy):
     counts = liftpy("space", "tiny.lift", "--json").json["skeletons"]
     bound = liftpy("space", "tiny.lift", *CONDITION, "--json").json["skeletons"]
