@@ -107,7 +107,7 @@ class Reader(ByName):
 
     def either(self, condition: Value, then: Value, otherwise: Value) -> Value:
         """One of two terms."""
-        names = condition[0].names() | then.names | otherwise.names
+        names = NOTHING.union(condition[0].names(), then.names, otherwise.names)
         stable = then.stable and otherwise.stable
         parts = then, otherwise
         term = Term(

@@ -326,18 +326,15 @@ def recomputes(stage: Expr) -> int:
     return sum(1 for _ in invariant(inward.expr))
 
 
-def folds_in_lanes(stage: Expr) -> int:
-    """How many maps of a stage fold to what a vector's lanes are: that has to be stored."""
-    inward = fused_inward(stage)
-    expr = stage if isinstance(inward, Failure) else inward.expr
-    vectors = (part for _, part in top_down(expr) if is_a(part, AsVector))
-    inside = (part for vector in vectors for _, part in top_down(vector))
-    return sum(1 for part in inside if is_a(part, Map) and has_fold(part))
+def has_vectors(expr: Expr) -> bool:
+    """Whether vectors of lanes are made in an expression."""
+    return any(isinstance(e, FunCall) and isinstance(e.fun, AsVector) for _, e in top_down(expr))
 
 
-def is_a(expr: Expr, kind: type[Primitive]) -> bool:
-    """Whether an expression is a call of such a primitive."""
-    return isinstance(expr, FunCall) and isinstance(expr.fun, kind)
+def makes_folds(expr: Expr) -> bool:
+    """Whether a map in an expression folds: lanes can only read that where it is stored."""
+    maps = (e for _, e in top_down(expr) if isinstance(e, FunCall) and isinstance(e.fun, Map))
+    return any(map(has_fold, maps))
 
 
 class Regions:
@@ -349,21 +346,20 @@ class Regions:
         self.allowed: dict[Expr, bool] = {}
 
     def of(self, fused: frozenset[Param]) -> list[Expr] | None:
-        """The expression of each stage; None if one computes too much again, or folds in lanes."""
+        """The expression of each stage; None if one computes too much again, or lanes fold."""
         by: dict[Param, Expr] = {}
         found: list[Expr] = []
         for cut in (*self.cuts, None):
             value = self.result if cut is None else cut.value
             inside = {p: e for p, e in by.items() if p in value.free}
+            if has_vectors(value) and any(map(makes_folds, inside.values())):
+                return None
             whole = substitute(value, inside)
             if cut is not None and cut.param in fused:
                 by[cut.param] = whole
                 continue
             if whole not in self.allowed:  # what the user wrote as one stage may be one
-                self.allowed[whole] = not inside or (
-                    recomputes(whole) <= 1 + recomputes(value)
-                    and folds_in_lanes(whole) <= folds_in_lanes(value)
-                )
+                self.allowed[whole] = not inside or recomputes(whole) <= 1 + recomputes(value)
             if not self.allowed[whole]:
                 return None
             found.append(whole)
