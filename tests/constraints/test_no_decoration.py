@@ -11,6 +11,7 @@ from functools import cache
 import pytest
 
 import liftpy as lp
+from liftpy.compile import skeletons
 from liftpy.constraints.census import DEVICE, FORMS, Asks
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE
@@ -33,7 +34,6 @@ from liftpy.primitives.lang import (
     to_private,
 )
 from liftpy.rewrite.skeleton import Parameter
-from liftpy.rewrite.strategies.families import skeletons
 from liftpy.workloads.convolution import Convolution, convolution
 from tests.constraints import faults
 from tests.constraints.skeletons import by_hand, doubling

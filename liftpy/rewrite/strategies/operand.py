@@ -36,7 +36,7 @@ def input_of(expr: Expr, block: Path) -> Place | None:
 def source(expr: Expr, part: Expr, path: Path, scope: dict[Param, Place]) -> Place | None:
     """The array outside of functions of which a part is, or is an element of."""
     if isinstance(part, Param):
-        return scope.get(part, (path, 0))
+        return scope.get(part, (path, 0) if part in expr.free else None)
     if isinstance(part, FunCall) and isinstance(part.fun, Zip):
         return path, 0
     if isinstance(part, FunCall) and isinstance(part.fun, Get):
