@@ -1,0 +1,98 @@
+"""Rows that are folded and mapped in vectors, and inputs stored in columns for lanes to read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from liftpy.compile import compile_candidate, skeletons
+from liftpy.constraints.device import Device
+from liftpy.primitives.text import parse
+from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
+from tests.compile.test_programs import all_right
+from tests.draws import draws, tried
+from tests.thinned import first
+
+SOFTMAX = """
+  let most = (row |> reduce(maximum, -inf)),
+      powers = (row |> map(x => exp((x - most) * 0.125))),
+      sum = (powers |> reduce(add, 0))
+  in powers |> map(p => p / sum)"""
+
+PROGRAMS = {
+    "softmax": f"def p(x: [7][24]f32) = x |> map(row => {SOFTMAX})",
+    "softmax of heads": f"def p(x: [3][5][16]f32) = x |> map(map(row => {SOFTMAX}))",
+    "a row of the least length": f"def p(x: [5][1]f32) = x |> map(row => {SOFTMAX})",
+    "normalised": """
+        def p(x: [7][24]f32, const scale: [24]f32, const shift: [24]f32) =
+          x |> map(row =>
+            let mean = (row |> reduce(add, 0)) / 24,
+                variance = (row |> map(x => (x - mean) * (x - mean)) |> reduce(add, 0)) / 24,
+                factor = 1 / sqrt(variance + 0.001)
+            in zip(row, scale, shift) |> map((x, s, b) => (x - mean) * factor * s + b))""",
+    "a prime length": f"def p(x: [3][13]f32) = x |> map(row => {SOFTMAX})",
+}
+
+OTHERS = {
+    "a step that is no operator with laws": """
+        def p(x: [7][24]f32) = x |> map(row =>
+          let s = (row |> reduce((a, x) => a * 0.5 + x, 0)) in row |> map(x => x - s))""",
+    "no fold": "def p(x: [7][24]f32) = x |> map(row => row |> map(x => x * 2))",
+    "no map after the fold": "def p(x: [7][24]f32) = x |> map(reduce(add, 0))",
+}
+
+TIMES = "qs |> map(a => ks |> map(b => zip(a, b) |> map(mul) |> reduce(add, 0)))"
+ALIKE = {
+    "rows of two inputs": f"def p(qs: [7][8]f32, ks: [12][8]f32) = {TIMES}",
+    "rows of heads": f"""
+        def p(q: [3][7][8]f32, k: [3][12][8]f32) = zip(q, k) |> map((qs, ks) => {TIMES})""",
+    "rows that all heads read": f"""
+        def p(q: [3][7][8]f32, ks: [12][8]f32) = q |> map(qs => {TIMES})""",
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_rows_in_vectors_are_right(runtime: Device, name: str, kept: Path) -> None:
+    program = parse(PROGRAMS[name])
+    drawn = draws(program, first(), 4, kept, ("rows",))
+    assert drawn
+    named = ((d.label, d.module) for d in tried(drawn, program, runtime))
+    all_right(program, named, runtime)
+
+
+def test_folds_and_elements_are_in_vectors() -> None:
+    """No array of a row is held: what a `let` names is computed where it is read."""
+    made = skeletons(parse(PROGRAMS["softmax"]), ("rows",))[0]
+    module = compile_candidate(made, {"strip": 8, "v": 4})
+    assert len(module.launches) == 1
+    assert module.source.count("vload4") >= 3
+    assert "vstore4" in module.source
+    assert module.memory.scratch == module.memory.local == 0
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_rows_are_left_to_other_families(name: str) -> None:
+    reason = skeletons_of(FAMILIES["rows"], parse(OTHERS[name]))
+    assert isinstance(reason, str)
+    assert reason.startswith("rows: ")
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_rows_that_lanes_read_may_be_stored_in_columns(runtime: Device, name: str) -> None:
+    """A kernel more, whose result the lanes of blocks read as neighbours; right both ways."""
+    program = parse(ALIKE[name])
+    made = {dict(s.choices).get("rows"): s for s in skeletons(program, ("direct",))}
+    assert made.keys() == {None, "columns"}
+    sizes = {"kappa": 4, "sigma": 7, "v": 4}
+    modules = {str(k): compile_candidate(s, sizes) for k, s in made.items()}
+    assert [len(m.launches) for m in modules.values()] in ([1, 2], [2, 1])
+    assert "vload4" in modules["columns"].source
+    all_right(program, modules.items(), runtime)
+
+
+def test_constants_are_packed_instead() -> None:
+    text = "def p(qs: [7][8]f32, const ks: [12][8]f32) = " + TIMES
+    made = skeletons(parse(text), ("direct",))
+    assert made
+    assert not any("rows" in dict(s.choices) for s in made)
