@@ -38,8 +38,10 @@ def turns(units: Sequence[Unit], how: Drawing) -> Iterator[Drawn]:
     on. The next turn is that of the group which has had the fewest for its weight; equals are told
     apart by the seed, so that short samples with other seeds see other skeletons.
     """
-    apart = (name for name in units[0].words if len([*by_word(units, name)]) > 1)
-    name = next(apart, None)
+    names = dict.fromkeys(
+        name for unit in units for name in unit.words
+    )  # some have more than others
+    name = next((name for name in names if len([*by_word(units, name)]) > 1), None)
     if name is None:
         for unit in units:
             yield from unit.draws(how)
