@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 import numpy as np
 from cases import Case
@@ -11,7 +12,7 @@ from cases import Case
 def model(case: Case) -> bytes | None:
     """One node, from `x` to `y`, as serialised ONNX; None for what has no such node."""
     onnx = importlib.import_module("onnx")
-    helper, numpy_helper = onnx.helper, onnx.numpy_helper
+    helper = onnx.helper
     if case.kind == "convolution":
         layer = case.layer
         top, bottom, left, right = layer.padding
@@ -34,13 +35,25 @@ def model(case: Case) -> bytes | None:
         taken, given = a.shape, (a.shape[0], b.shape[1])
     else:
         return program(case)
-    number = onnx.TensorProto.FLOAT
+    return serialised([node], case.kind, taken, given, constants)
+
+
+def serialised(
+    nodes: list[Any],
+    name: str,
+    taken: tuple[int, ...],
+    given: tuple[int, ...],
+    constants: dict[str, np.ndarray],
+) -> bytes:
+    """A graph from `x` to `y` of these shapes."""
+    onnx = importlib.import_module("onnx")
+    helper, number = onnx.helper, onnx.TensorProto.FLOAT
     graph = helper.make_graph(
-        [node],
-        case.kind,
+        nodes,
+        name,
         [helper.make_tensor_value_info("x", number, taken)],
         [helper.make_tensor_value_info("y", number, given)],
-        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+        [onnx.numpy_helper.from_array(array, name) for name, array in constants.items()],
     )
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])
     made.ir_version = 8
@@ -49,8 +62,7 @@ def model(case: Case) -> bytes | None:
 
 def program(case: Case) -> bytes | None:
     """A program of several operations as serialised ONNX; None for what is not one here."""
-    onnx = importlib.import_module("onnx")
-    helper, numpy_helper, number = onnx.helper, onnx.numpy_helper, onnx.TensorProto.FLOAT
+    helper = importlib.import_module("onnx").helper
     first, *weights = case.arrays.values() if case.group == "programs" else (None,)
     nodes, last = [], "x"
     constants = {}
@@ -78,13 +90,4 @@ def program(case: Case) -> bytes | None:
     else:
         return None
     nodes.append(helper.make_node("Identity", [last], ["y"]))
-    graph = helper.make_graph(
-        nodes,
-        case.kind,
-        [helper.make_tensor_value_info("x", number, taken)],
-        [helper.make_tensor_value_info("y", number, given)],
-        [numpy_helper.from_array(array, name) for name, array in constants.items()],
-    )
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])
-    made.ir_version = 8
-    return made.SerializeToString()
+    return serialised(nodes, case.kind, taken, given, constants)
