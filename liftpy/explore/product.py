@@ -16,7 +16,7 @@ from liftpy.constraints.draw import Sampler
 from liftpy.constraints.system import ConstraintSystem
 from liftpy.explore.member import Drawing, Drawn, Member, subseed
 from liftpy.explore.turns import turns
-from liftpy.rewrite.partition import STAGES, Partition, composed
+from liftpy.rewrite.partition import STAGES, Partition, composed, prefixed
 from liftpy.rewrite.skeleton import FAMILY, Skeleton, key_of
 
 Settings = Mapping[str, str | int]
@@ -143,7 +143,7 @@ class Product:
         if not all(groups) or not names <= {*self.words, *reached}:
             return None
         stages = [stage.name for stage in self.partition.stages]
-        mine = [{n for n in names if n.startswith(f"{stage}.")} for stage in stages]
+        mine = [{n for n in names if n.startswith(prefixed(stage, ""))} for stage in stages]
         whole = [
             tuple(m for m in group if {*m.words, *m.system.by_name} == own)
             for group, own in zip(groups, mine, strict=True)

@@ -167,37 +167,35 @@ def unshadowed(expr: Expr, taken: frozenset[str]) -> Expr:
 
 def all_cut(expr: Expr) -> Success:
     """An expression with every cut in a `let` at its beginning."""
-    steps: list[Step] = []
-    depth = 0
+    form, depth = Success(expr), 0
     while True:
-        here = at(expr, (1,) * depth)
+        here = at(form.expr, (1,) * depth)
         lets = isinstance(here, FunCall) and isinstance(here.fun, Lambda) and len(here.args) == 1
         found = moved_out(here) if lets else introduced(here, ())
         if found is None:
             if not lets:
-                return without_unused(Success(expr, tuple(steps)), depth)
+                return without_unused(form)
             depth += 1
             continue
-        result = at_path((1,) * depth, lambda _, found=found: found)(expr)
-        if isinstance(result, Failure):
-            raise InternalError(str(result))
-        expr = result.expr
-        steps += result.steps
+        form = taken_further(form, (1,) * depth, lambda _, found=found: found)
 
 
-def without_unused(form: Success, depth: int) -> Success:
+def taken_further(form: Success, path: Path, strategy: Strategy) -> Success:
+    """A form after a strategy that applies at a path, with the steps to both."""
+    result = at_path(path, strategy)(form.expr)
+    if isinstance(result, Failure):
+        raise InternalError(str(result))
+    return Success(result.expr, (*form.steps, *result.steps))
+
+
+def without_unused(form: Success) -> Success:
     """A form without those of its first lets that nothing reads."""
-    expr, steps = form.expr, list(form.steps)
+    depth = sum(1 for _ in spine(form.expr))
     for k in reversed(range(depth)):
-        let = at(expr, (1,) * k)
-        if isinstance(let, FunCall) and isinstance(let.fun, Lambda):
-            if let.fun.params[0] in let.fun.body.free:
-                continue
-            result = at_path((1,) * k, rule("let_inline"))(expr)
-            if isinstance(result, Failure):
-                raise InternalError(str(result))
-            expr, steps = result.expr, [*steps, *result.steps]
-    return Success(expr, tuple(steps))
+        let = next(itertools.islice(spine(form.expr), k, None))
+        if param_of(let) not in at(let, (1,)).free:
+            form = taken_further(form, (1,) * k, rule("let_inline"))
+    return form
 
 
 def moved_out(let: Expr) -> Success | None:
@@ -374,13 +372,10 @@ def partition(
     words: tuple[tuple[str, str], ...],
 ) -> Partition:
     """The partition in which some cuts are fused."""
-    expr, steps = form.expr, list(form.steps)
+    joined = form
     for depth in reversed(range(len(cuts))):
         if cuts[depth].param in fused:
-            result = at_path((1,) * depth, rule("let_inline"))(expr)
-            if isinstance(result, Failure):
-                raise InternalError(f"the let of {cuts[depth].name} is not inlined: {result}")
-            expr, steps = result.expr, [*steps, *result.steps]
+            joined = taken_further(joined, (1,) * depth, rule("let_inline"))
     named = any(True for _ in spine(program.body.body))
     if len(fused) == len(cuts) and not (cuts and named):  # nothing has to be moved
         names = tuple(cut.name for cut in cuts)
@@ -392,7 +387,7 @@ def partition(
     within = fused_names(cuts, fused, at(form.expr, (1,) * len(cuts)))
     stored: list[Cut | None] = [*(cut for cut in cuts if cut.param not in fused), None]
     for depth, cut in enumerate(stored):
-        value = at(expr, (1,) * depth if cut is None else (*(1,) * depth, 0))
+        value = at(joined.expr, (1,) * depth if cut is None else (*(1,) * depth, 0))
         name, param = (RESULT, None) if cut is None else (cut.name, cut.param)
         params = tuple(p for p in inputs if p in value.free)
         mine = frozenset(p.name for p in params if p.name in constants)
@@ -402,7 +397,7 @@ def partition(
             inputs.append(param)
             if params and {p.name for p in params} <= constants:
                 constants.add(param.name)
-    return Partition(program, words, tuple(steps), expr, tuple(made))
+    return Partition(program, words, joined.steps, joined.expr, tuple(made))
 
 
 def fused_names(

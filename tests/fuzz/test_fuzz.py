@@ -171,25 +171,21 @@ def test_random_programs_are_right_on_a_device(runtime: Device) -> None:
 
 
 @pytest.mark.slow
-def test_programs_with_names_in_each_other_are_right_on_a_device(runtime: Device) -> None:
-    """A few; `make soak` tries 3,000 of them on both runtimes."""
+@pytest.mark.parametrize(
+    ("kind", "families"),
+    [("lets", {"plain"}), ("stages", {"plain", "direct", "tiled", "rows"})],
+)
+def test_programs_of_a_kind_are_right_on_a_device(
+    runtime: Device, kind: str, families: set[str]
+) -> None:
+    """A few with names in each other, and of several stages; `make soak` tries 3,000 of `lets`."""
     intel = "intel" in runtime.platform.casefold()
     first, device = (0, "intel") if intel else (NAMED, "pocl")
-    tally = judge.survey(first, NAMED, device, "lets", plainly=True)
+    tally = judge.survey(first, NAMED, device, kind, plainly=True)
     assert set(tally.outcomes) <= {"right", "killed"}, "\n\n".join(tally.failures)
     assert tally.outcomes["right"] >= NAMED - 1
     assert tally.outcomes["killed"] <= 1
-
-
-@pytest.mark.slow
-def test_programs_of_several_stages_are_right_on_a_device(runtime: Device) -> None:
-    """Of two to five; `make soak` tries more."""
-    intel = "intel" in runtime.platform.casefold()
-    first, device = (0, "intel") if intel else (NAMED, "pocl")
-    tally = judge.survey(first, NAMED, device, "stages", plainly=True)
-    assert set(tally.outcomes) <= {"right", "killed"}, "\n\n".join(tally.failures)
-    assert tally.outcomes["right"] >= NAMED - 1
-    assert {"plain right", "direct right", "tiled right", "rows right"} <= set(tally.families)
+    assert {f"{name} right" for name in families} <= set(tally.families)
 
 
 @pytest.mark.oclgrind

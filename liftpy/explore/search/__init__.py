@@ -8,19 +8,13 @@ allowed any more (`learned.py`). One file each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Callable
 
 from liftpy.errors import UnknownName
-from liftpy.explore.candidate import Candidate
 from liftpy.explore.extras import needing
-from liftpy.explore.member import Allows
 from liftpy.explore.search import exhaustive, guided, local, uniform
-from liftpy.explore.search.stages import by_stages
+from liftpy.explore.search.stages import Search, by_stages
 from liftpy.explore.search.trial import Trial
-from liftpy.explore.space import Space
-
-Search: TypeAlias = Callable[[Space, int, Sequence[Trial], Allows], Iterator[Candidate]]
 
 
 def bred() -> Search:
