@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from liftpy.constraints.draw import Sampler
 from liftpy.constraints.system import ConstraintSystem
@@ -20,12 +20,6 @@ from liftpy.rewrite.partition import STAGES, Partition, composed, prefixed
 from liftpy.rewrite.skeleton import FAMILY, Skeleton, key_of
 
 Settings = Mapping[str, str | int]
-
-
-@lru_cache(maxsize=4096)
-def together(partition: Partition, made: tuple[Skeleton, ...]) -> Skeleton:
-    """The skeleton of a program from those of its stages."""
-    return composed(partition, made)
 
 
 @dataclass(frozen=True)
@@ -131,7 +125,7 @@ class Product:
             next((m.skeleton for m in g if not m.skeleton.parameters), None) for g in self.groups
         ]
         made = tuple(skeleton for skeleton in each if skeleton is not None)
-        return together(self.partition, made) if len(made) == len(each) else None
+        return composed(self.partition, made) if len(made) == len(each) else None
 
     def exactly(self, names: AbstractSet[str]) -> Product | None:
         """The part whose choices and sizes have just these names."""
@@ -163,7 +157,7 @@ class Product:
 
     def made(self, drawn: Sequence[Drawn]) -> Drawn:
         """The candidate that a candidate of each stage makes."""
-        skeleton = together(self.partition, tuple(own for own, _ in drawn))
+        skeleton = composed(self.partition, [own for own, _ in drawn])
         return skeleton, {name: size for _, sizes in drawn for name, size in sizes.items()}
 
     def draws(self, how: Drawing) -> Iterator[Drawn]:

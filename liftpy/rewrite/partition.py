@@ -33,7 +33,7 @@ from liftpy.primitives import AsVector, Map, ToGlobal
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.primitives.text import show
 from liftpy.primitives.work import computes
-from liftpy.rewrite.skeleton import FAMILY, Skeleton
+from liftpy.rewrite.skeleton import FAMILY, Lowered, Skeleton
 from liftpy.rewrite.strategies.epilogue import fused_inward
 from liftpy.rewrite.strategies.families import FAMILIES, skeleton_of_key, skeletons_of
 from liftpy.rewrite.strategies.share import has_fold, invariant, outside_functions, stages
@@ -512,15 +512,51 @@ def keys_of_stages(key: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class StagedSkeleton(Skeleton):
-    """A skeleton that is made of the skeletons of stages, by the stages' names.
+class Composition:
+    """The lowering of a program that those of its stages make together, in their order.
 
-    `stored` has the variables of the stages' values in its program, the result's apart. Their types
-    are those of the values, in which lengths may be written otherwise than in the stages' own.
+    It is made when it is first read: a draw needs only choices and sizes.
     """
 
+    partition: Partition
+    made: tuple[Skeleton, ...]
+
+    @property
+    def program(self) -> LoweredProgram:
+        """The stages' programs in lets."""
+        return self.whole.program
+
+    @property
+    def derivation(self) -> Derivation:
+        """The steps that cut the program, then those of each stage where it stands."""
+        return self.whole.derivation
+
+    @cached_property
+    def whole(self) -> Lowered:
+        """The program and the steps to it."""
+        steps = list(self.partition.steps)
+        lowered = [own.program.body.body for own in self.made]
+        for depth, own in enumerate(self.made):
+            last = depth == len(self.made) - 1
+            place = (1,) * depth if last else (*(1,) * depth, 0)
+            steps += (step.moved(place) for step in own.derivation.steps)
+            if not last and not in_global(lowered[depth]):
+                steps.append(Step("to_global", place))
+                lowered[depth] = call(ToGlobal(), lowered[depth])
+        body = lowered[-1]
+        for stage, value in zip(self.partition.stages[-2::-1], lowered[-2::-1], strict=True):
+            if stage.param is not None:
+                body = call(Lambda((stage.param,), body), value)
+        of = self.partition.program
+        program = LoweredProgram(of.name, Lambda(of.params, body), of.constants)
+        return Lowered(program, Derivation(of.body.body, tuple(steps), body))
+
+
+@dataclass(frozen=True)
+class StagedSkeleton(Skeleton):
+    """A skeleton that is made of the skeletons of stages, by the stages' names."""
+
     stages: tuple[tuple[str, Skeleton], ...] = ()
-    stored: tuple[Param, ...] = ()
 
     @property
     def key(self) -> str:
@@ -535,6 +571,16 @@ class StagedSkeleton(Skeleton):
             words |= stage_words(name, own)
         return words
 
+    @property
+    def stored(self) -> tuple[Param, ...]:
+        """The variables of the stages' values in its program, the result's apart.
+
+        Their types are those of the values, in which lengths may be written otherwise than in the
+        stages' own.
+        """
+        lets = spine(self.program.body.body)
+        return tuple(param_of(let) for let in itertools.islice(lets, len(self.stages) - 1))
+
 
 def stage_words(stage: str, skeleton: Skeleton) -> dict[str, str]:
     """The choices of a stage under its name, less the cuts, which are the partition's."""
@@ -546,28 +592,12 @@ def composed(partition: Partition, made: Sequence[Skeleton]) -> Skeleton:
     """The skeleton of a program from those of its stages, one for each, in their order."""
     if partition.is_whole:
         return made[0]
-    steps = list(partition.steps)
-    lowered = [own.program.body.body for own in made]
-    for depth, own in enumerate(made):
-        last = depth == len(made) - 1
-        place = (1,) * depth if last else (*(1,) * depth, 0)
-        steps += (step.moved(place) for step in own.derivation.steps)
-        if not last and not in_global(lowered[depth]):
-            steps.append(Step("to_global", place))
-            lowered[depth] = call(ToGlobal(), lowered[depth])
-    whole = lowered[-1]
-    for stage, value in zip(partition.stages[-2::-1], lowered[-2::-1], strict=True):
-        if stage.param is not None:
-            whole = call(Lambda((stage.param,), whole), value)
-    program = partition.program
     return StagedSkeleton(
         STAGES,
         partition.words,
-        LoweredProgram(program.name, Lambda(program.params, whole), program.constants),
-        Derivation(program.body.body, tuple(steps), whole),
+        Composition(partition, tuple(made)),
         tuple(p for own in made for p in own.parameters),
         stages=tuple((stage.name, own) for stage, own in zip(partition.stages, made, strict=True)),
-        stored=tuple(param_of(let) for let in itertools.islice(spine(whole), len(made) - 1)),
     )
 
 
@@ -588,14 +618,15 @@ def of_stage(made: Skeleton, partition: Partition, stage: Stage) -> Skeleton:
     if partition.is_whole:
         program = partition.program
         start, steps = program.body.body, (*partition.steps, *made.derivation.steps)
+        lowered = LoweredProgram(
+            program.name, Lambda(program.params, own.body.body), program.constants
+        )
+        derivation = Derivation(start, steps, made.derivation.result)
         return replace(
             made,
             choices=choices,
             cuts=len(stage.fused),
-            program=LoweredProgram(
-                program.name, Lambda(program.params, own.body.body), program.constants
-            ),
-            derivation=Derivation(start, steps, made.derivation.result),
+            lowering=Lowered(lowered, derivation),
         )
     by: dict[Param, Expr] = {
         p: mine for p, mine in zip(own.params, stage.program.params, strict=True) if p != mine
@@ -603,13 +634,13 @@ def of_stage(made: Skeleton, partition: Partition, stage: Stage) -> Skeleton:
     sizes = {p.name: var(prefixed(stage.name, p.name), p.low, p.high) for p in made.parameters}
     body = substitute_sizes(substitute(own.body.body, by) if by else own.body.body, sizes)
     steps = tuple(step.renamed(sizes) for step in made.derivation.steps)
+    lowered = LoweredProgram(
+        stage.program.name, Lambda(stage.program.params, body), stage.program.constants
+    )
     return Skeleton(
         made.family,
         choices,
-        LoweredProgram(
-            stage.program.name, Lambda(stage.program.params, body), stage.program.constants
-        ),
-        Derivation(stage.program.body.body, steps, body),
+        Lowered(lowered, Derivation(stage.program.body.body, steps, body)),
         tuple(replace(p, name=prefixed(stage.name, p.name)) for p in made.parameters),
         len(stage.fused),
     )

@@ -6,6 +6,7 @@ A space is skeletons (structural choices) times the sizes that satisfy each skel
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from liftpy.errors import RuleRefused
 from liftpy.ir.expr import Lambda, Program
@@ -38,21 +39,51 @@ def key_of(family: str, choices: tuple[tuple[str, str], ...]) -> str:
     return f"{family}({', '.join(f'{n}={w}' for n, w in choices)})"
 
 
+class Lowering(Protocol):
+    """A lowered program, and how it came from the source."""
+
+    @property
+    def program(self) -> LoweredProgram:
+        """The program."""
+        ...
+
+    @property
+    def derivation(self) -> Derivation:
+        """The steps to it."""
+        ...
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A program that a strategy has lowered."""
+
+    program: LoweredProgram
+    derivation: Derivation
+
+
 @dataclass(frozen=True)
 class Skeleton:
     """One derivation of one program, with the sizes it leaves open.
 
     family: the strategy's name, such as `direct`. choices: the structural choices it was
     made with, name to word, the first `cuts` of which say what is not stored (`partition.py`).
-    derivation: how the program came from the source.
     """
 
     family: str
     choices: tuple[tuple[str, str], ...]
-    program: LoweredProgram
-    derivation: Derivation
+    lowering: Lowering
     parameters: tuple[Parameter, ...]
     cuts: int = 0
+
+    @property
+    def program(self) -> LoweredProgram:
+        """The lowered program, its sizes open."""
+        return self.lowering.program
+
+    @property
+    def derivation(self) -> Derivation:
+        """How the program came from the source."""
+        return self.lowering.derivation
 
     @property
     def key(self) -> str:
@@ -92,8 +123,7 @@ def skeleton_of(program: Program, strategy: Strategy) -> Skeleton:
     return Skeleton(
         OWN,
         (),
-        LoweredProgram.of(derived(program, derivation)),
-        derivation,
+        Lowered(LoweredProgram.of(derived(program, derivation)), derivation),
         tuple(sizes[name] for name in sorted(sizes)),
     )
 

@@ -5,7 +5,7 @@ from liftpy.primitives.dialects import LoweredProgram
 from liftpy.primitives.lang import add, array_type, map, program, reduce, slide
 from liftpy.rewrite.ledger import admit
 from liftpy.rewrite.rules import RULES
-from liftpy.rewrite.skeleton import Parameter, Skeleton
+from liftpy.rewrite.skeleton import Lowered, Parameter, Skeleton
 from liftpy.rewrite.strategies.lower import sequential
 from liftpy.rewrite.strategy import Derivation, derive, derived, outermost, rule, seq
 
@@ -20,13 +20,13 @@ def skeleton(source, strategy, *parameters):
     """A program lowered by a strategy."""
     derivation = derive(source.body.body, strategy)
     lowered = LoweredProgram.of(derived(source, derivation))
-    return Skeleton("example", (), lowered, derivation, parameters)
+    return Skeleton("example", (), Lowered(lowered, derivation), parameters)
 
 
 def by_hand(lowered, *parameters):
     """A program written in lowered form."""
     derivation = Derivation(lowered.body.body, (), lowered.body.body)
-    return Skeleton("by hand", (), LoweredProgram.of(lowered), derivation, parameters)
+    return Skeleton("by hand", (), Lowered(LoweredProgram.of(lowered), derivation), parameters)
 
 
 def doubling(length=96, low=1):

@@ -9,18 +9,19 @@ from liftpy.explore.space import Member, Space
 from liftpy.ir.constraint import divides
 from liftpy.ir.nat import var
 from liftpy.primitives.text import parse
-from liftpy.rewrite.skeleton import Parameter, Skeleton
+from liftpy.rewrite.skeleton import Lowered, Parameter, Skeleton
 from liftpy.rewrite.strategy import Derivation
 from tests.lowered import lowered
 
 PROGRAM = parse("def twice(x: [12]f32) = x |> map(x => x + x)")
+BODY = PROGRAM.body.body
 LOWERED = lowered("def twice(x: [12]f32) = x |> mapGlb(0, x => x + x)")
+MADE = Lowered(LOWERED, Derivation(BODY, (), BODY))
 
 
 def skeleton(family, choices=(), **highs):
-    body = PROGRAM.body.body
     parameters = tuple(Parameter(name, 1, high, f"size {name}") for name, high in highs.items())
-    return Skeleton(family, tuple(choices), LOWERED, Derivation(body, (), body), parameters)
+    return Skeleton(family, tuple(choices), MADE, parameters)
 
 
 def member(family, choices=(), clauses=(), **highs):

@@ -77,6 +77,20 @@ def test_no_list_is_as_long_as_the_product(two):
 # --- drawing --------------------------------------------------------------------------------------
 
 
+def test_a_draw_composes_no_program(two, monkeypatch):
+    """What its stages make together is composed when it is read, once."""
+    asked = []
+    monkeypatch.setattr(
+        "liftpy.rewrite.partition.in_global", lambda _: asked.append("stage") or False
+    )
+    (drawn,) = two.narrow({"score": "stored"}).sample(1)
+    assert drawn.label.startswith("score=")
+    assert not asked
+    skeleton = drawn.skeleton
+    assert skeleton.derivation.result is skeleton.program.body.body
+    assert asked == ["stage"]
+
+
 def test_all_candidates_are_drawn_once(two):
     every(two)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from liftpy.ir.expr import Lambda, Program
 from liftpy.primitives.dialects import LoweredProgram
-from liftpy.rewrite.skeleton import Skeleton, key_of
+from liftpy.rewrite.skeleton import Lowered, Skeleton, key_of
 from liftpy.rewrite.strategies.families.direct import DIRECT
 from liftpy.rewrite.strategies.families.form import Choices, Family, Form
 from liftpy.rewrite.strategies.families.local import LOCAL
@@ -80,4 +80,4 @@ def derived(family: str, form: Form, program: Program, choices: Choices) -> Skel
     lowered = LoweredProgram(program.name, function, program.constants)
     given = {name for step in result.steps for _, size in step.sizes for name in size.names()}
     open_sizes = tuple(p for p in parameters if p.name in given)
-    return Skeleton(family, choices, lowered, derivation, open_sizes)
+    return Skeleton(family, choices, Lowered(lowered, derivation), open_sizes)
