@@ -81,11 +81,12 @@ def poison(dtype: Any) -> Any:
 class Cells:
     """The scalars of a memory, in as many copies as there are owners of one.
 
-    `writers` has the work-item that stored each, `NOBODY`, or `GIVEN`.
+    `writers` has the work-item that stored each, `NOBODY`, or `GIVEN`; of `given` cells all are.
     """
 
     values: Array
     writers: Array
+    given: bool = False
 
 
 @dataclass
@@ -97,6 +98,7 @@ class Machine:
     at: dict[str, Any] = field(init=False, default_factory=dict)
     variables: dict[str, Array] = field(init=False, default_factory=dict)
     cells: dict[Memory, Cells] = field(init=False, default_factory=dict)
+    numbers: dict[int, Array] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         code = self.code
@@ -118,7 +120,8 @@ class Machine:
                 if values.size != memory.length:
                     message = f"{memory.name} has {memory.length} elements, not {values.size}"
                     raise InternalError(message)
-                self.cells[memory] = Cells(values.reshape(1, -1), np.full((1, values.size), GIVEN))
+                writers = np.full((1, values.size), GIVEN)
+                self.cells[memory] = Cells(values.reshape(1, -1), writers, given=True)
 
     # --- statements ---
 
@@ -141,9 +144,9 @@ class Machine:
                         self.block(part, some)
             case For(counter, first, bound, step, body):
                 start = self.at[first] if isinstance(first, str) else np.full(self.count, first)
-                while (who & (start < bound)).any():
+                while (some := who & (start < bound)).any():
                     self.at[counter] = start
-                    self.block(body, who & (start < bound))
+                    self.block(body, some)
                     start = start + step
             case Barrier():
                 pass
@@ -166,7 +169,11 @@ class Machine:
     def index(self, index: Nat) -> Array:
         """An index, of each work-item."""
         found: Any = index.evaluate(self.at)
-        return found if isinstance(found, np.ndarray) else np.full(self.count, found)
+        if isinstance(found, np.ndarray):
+            return found
+        if found not in self.numbers:
+            self.numbers[found] = np.full(self.count, found)
+        return self.numbers[found]
 
     # --- memory ---
 
@@ -183,8 +190,10 @@ class Machine:
         """The owner's number and the addresses of a cell's lanes, of each work-item."""
         memory = cell.memory
         owner = self.owners[memory.space]
-        places = self.index(cell.index)[:, None] + np.arange(cell.width)
-        if places.min() >= 0 and places.max() < memory.length:
+        places = self.index(cell.index)[:, None]
+        if cell.width > 1:
+            places = places + np.arange(cell.width)
+        if places.view(np.uint64).max() < memory.length:  # a negative one is larger still
             return owner, places
         outside = who & ((places < 0) | (places >= memory.length)).any(axis=1)
         if outside.any():
@@ -198,8 +207,7 @@ class Machine:
         """What is in memory."""
         owner, places = self.place(cell, who)
         cells = self.memory(cell.memory)
-        writers = cells.writers[owner, places]
-        if writers.min() == NOBODY:
+        if not cells.given and (writers := cells.writers[owner, places]).min() == NOBODY:
             unwritten = who & (writers == NOBODY).any(axis=1)
             if unwritten.any():
                 place = places[unwritten].flat[0]
@@ -215,7 +223,9 @@ class Machine:
         lanes = value[:, None] if cell.width == 1 else value
         owners, there, item = owner[who], places[who], self.item[who, None]
         before = cells.writers[owners, there]
-        cells.values[owners, there] = np.broadcast_to(lanes, places.shape)[who]
+        if lanes.shape != places.shape:
+            lanes = np.broadcast_to(lanes, places.shape)
+        cells.values[owners, there] = lanes[who]
         cells.writers[owners, there] = item
         if cell.memory.space == "global":
             others = (before != NOBODY) & (before != item)

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from random import Random
 from typing import Any
 
@@ -116,6 +117,11 @@ class Case:
     program: Program
     form: Form
     arrays: dict[str, Any]
+
+    @cached_property
+    def wanted(self) -> list[tuple[np.ndarray, bool]]:
+        """What the program means, in numpy."""
+        return expected(self.program, self.arrays)
 
 
 @dataclass
@@ -284,7 +290,7 @@ def components(value: Any) -> list[np.ndarray]:
 
 def difference(case: Case, value: Any) -> str:
     """Where a result is not the meaning; nothing if it is."""
-    results, wanted = components(value), expected(case.program, case.arrays)
+    results, wanted = components(value), case.wanted
     for k, (got, (right, exact)) in enumerate(zip(results, wanted, strict=True)):
         where = f"component {k} " if len(wanted) > 1 else ""
         if got.shape != right.shape:
