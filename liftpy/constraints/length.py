@@ -25,10 +25,10 @@ from liftpy.ir.walk import function_of
 from liftpy.kernels.chain import Kernel
 from liftpy.kernels.launch import Demand, demand
 from liftpy.primitives import (
-    LAYOUTS,
     AnyIterate,
     AnyReduce,
     AnyScan,
+    Layout,
     Map,
     MapGlb,
     MapLcl,
@@ -192,7 +192,7 @@ class Length(Blocks):
                 for k, e in enumerate(elements):
                     self.generate(e, env, dest[k])
             case FunCall(Primitive() as p, args) if (
-                isinstance(p, (*LAYOUTS, Map))
+                isinstance(p, Layout | Map)
                 and any(map(computes, args))
                 and (places := through(p, args, dest, self.read)) is not None
             ):

@@ -482,6 +482,15 @@ class Primitive:
         return f"{self.name}({', '.join(shown)})" if shown else self.name
 
 
+@dataclass(frozen=True)
+class Layout(Primitive):
+    """The base of primitives that move elements and compute nothing: views of their arguments.
+
+    The meaning asks a reader for `inside`, `clip`, `choose` and `either` only. What else is to be
+    known of a layout follows from it (`liftpy.primitives.places`), and from `inverse`.
+    """
+
+
 def function_of(fun: Function) -> Lambda | None:
     """The function with a body that a call runs: a primitive's `f`, or a let's."""
     if isinstance(fun, Primitive):
@@ -610,7 +619,7 @@ def apply(function: Lambda, *args: Expr) -> Expr:
 
 
 @dataclass(frozen=True)
-class Get(Primitive):
+class Get(Layout):
     """A component of a tuple.
 
     get(i) : (a_0, ..., a_k) -> a_i

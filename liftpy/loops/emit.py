@@ -28,8 +28,8 @@ from liftpy.loops.nest import Assign, Loop, Restore
 from liftpy.loops.tree import Barrier
 from liftpy.loops.viewing import Env, Viewing
 from liftpy.primitives import (
-    LAYOUTS,
     IterateSeq,
+    Layout,
     Map,
     MapGlb,
     MapLcl,
@@ -123,7 +123,7 @@ class Emitter(Viewing):
 
     def inner(self, p: Primitive, args: tuple[Expr, ...], dest: Value) -> tuple[Value, ...] | None:
         """Where the arguments of a layout at the end go; None if they have to be read instead."""
-        if not isinstance(p, (*LAYOUTS, Map)) or not any(map(computes, args)):
+        if not isinstance(p, Layout | Map) or not any(map(computes, args)):
             return None
         return through(p, args, dest, self.read)
 

@@ -1,6 +1,6 @@
 """What each primitive is: its law, type, conditions, meaning and reference. No z3, no OpenCL."""
 
-from liftpy.ir.expr import Get, Primitive, ScalarOp
+from liftpy.ir.expr import Get, Layout, Primitive, ScalarOp
 from liftpy.primitives.concat import Concat, Drop, SplitAt, Take
 from liftpy.primitives.cover import Cover, CoverOnce, Uncover
 from liftpy.primitives.generate import Generate, Repeat
@@ -34,36 +34,8 @@ from liftpy.primitives.transpose import Gather, Reorder, Transpose, stride
 from liftpy.primitives.vector import AsScalar, AsVector
 from liftpy.primitives.zip import Unzip, Zip
 
-#: Primitives that move elements and compute nothing: views. A new one is registered here.
-LAYOUTS: tuple[type[Primitive], ...] = (
-    Zip,
-    Unzip,
-    Get,
-    Split,
-    Join,
-    Slide,
-    SlideStrict,
-    Unslide,
-    Cover,
-    CoverOnce,
-    Uncover,
-    Pad,
-    PadClamp,
-    PadMirror,
-    PadWrap,
-    Concat,
-    SplitAt,
-    Take,
-    Drop,
-    Transpose,
-    Reorder,
-    Gather,
-    Repeat,
-    AsVector,
-    AsScalar,
-)
-
-#: Every primitive by its name in the text form. Scalar operators have their own syntax.
+#: Every primitive by its name in the text form: a new one is registered here. Scalar operators have
+#: their own syntax.
 PRIMITIVES: dict[str, type[Primitive]] = {
     p.name: p
     for p in (
@@ -71,7 +43,31 @@ PRIMITIVES: dict[str, type[Primitive]] = {
         Reduce,
         Scan,
         Iterate,
-        *LAYOUTS,
+        Zip,
+        Unzip,
+        Get,
+        Split,
+        Join,
+        Slide,
+        SlideStrict,
+        Unslide,
+        Cover,
+        CoverOnce,
+        Uncover,
+        Pad,
+        PadClamp,
+        PadMirror,
+        PadWrap,
+        Concat,
+        SplitAt,
+        Take,
+        Drop,
+        Transpose,
+        Reorder,
+        Gather,
+        Repeat,
+        AsVector,
+        AsScalar,
         Generate,
         MapSeq,
         MapSeqUnroll,
@@ -92,6 +88,9 @@ PRIMITIVES: dict[str, type[Primitive]] = {
     )
 }
 
+#: The layouts among them.
+LAYOUTS: tuple[type[Layout], ...] = tuple(p for p in PRIMITIVES.values() if issubclass(p, Layout))
+
 __all__ = [
     "LAYOUTS",
     "PRIMITIVES",
@@ -111,6 +110,7 @@ __all__ = [
     "Iterate",
     "IterateSeq",
     "Join",
+    "Layout",
     "Map",
     "MapGlb",
     "MapLcl",

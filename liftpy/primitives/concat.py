@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from liftpy.ir.constraint import Constraint, at_least, at_most
-from liftpy.ir.expr import Primitive, sizes_agree
+from liftpy.ir.expr import Layout, Primitive, sizes_agree
 from liftpy.ir.nat import Nat
 from liftpy.ir.pull import Index, Pull, Reader, Value, merged
 from liftpy.ir.types import ArrayType, TupleType, Type
@@ -15,7 +15,7 @@ from liftpy.primitives.map import array_of
 
 
 @dataclass(frozen=True)
-class Concat(Primitive):
+class Concat(Layout):
     """Two arrays, one after the other.
 
     concat : ([a]n, [a]m) -> [a](n + m)        element i is xs[i] where i < n, else ys[i - n]
@@ -51,7 +51,7 @@ class Concat(Primitive):
 
 
 @dataclass(frozen=True)
-class SplitAt(Primitive):
+class SplitAt(Layout):
     """The first elements, and the others.
 
     splitAt(first) : [a]n -> ([a]first, [a](n - first))        as take(first) and drop(first)
@@ -78,7 +78,7 @@ class SplitAt(Primitive):
 
 
 @dataclass(frozen=True)
-class Take(Primitive):
+class Take(Layout):
     """The first elements.
 
     take(count) : [a]n -> [a]count        element i is xs[i];  count <= n
@@ -102,7 +102,7 @@ class Take(Primitive):
 
 
 @dataclass(frozen=True)
-class Drop(Primitive):
+class Drop(Layout):
     """The elements after the first ones.
 
     drop(count) : [a]n -> [a](n - count)        element i is xs[count + i];  count < n

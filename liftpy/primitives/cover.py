@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from liftpy.ir.constraint import Constraint, at_least, at_most, equal
-from liftpy.ir.expr import Primitive
+from liftpy.ir.expr import Layout, Primitive
 from liftpy.ir.nat import Nat, least
 from liftpy.ir.pull import Index, Pull, Reader, Value, guarded
 from liftpy.ir.types import ArrayType, Type
 from liftpy.primitives.map import array_of, array_of_arrays
-from liftpy.primitives.pad import constant_like
+from liftpy.primitives.pad import check_value, constant_like
 
 
 def with_repeated(xs: list[Any], m: int) -> Iterator[tuple[list[Any], int]]:
@@ -30,7 +30,7 @@ def with_repeated(xs: list[Any], m: int) -> Iterator[tuple[list[Any], int]]:
 
 
 @dataclass(frozen=True)
-class Cover(Primitive):
+class Cover(Layout):
     """Chunks of `size` elements; the last one ends at the end of the array and may overlap.
 
     cover(m) : [a]n -> [[a]m]q        element (i, j) is xs[min(i*m, n - m) + j]
@@ -76,6 +76,10 @@ class CoverOnce(Cover):
     name: ClassVar[str] = "coverOnce"
     value: float
 
+    def type_of(self, xs: Type) -> Type:
+        check_value(self.name, self.value, xs)
+        return super().type_of(xs)
+
     def meaning(self, read: Reader, xs: Pull) -> Value:
         n, m = xs.length, self.size
 
@@ -92,7 +96,7 @@ class CoverOnce(Cover):
 
 
 @dataclass(frozen=True)
-class Uncover(Primitive):
+class Uncover(Layout):
     """The array that chunks cover; an element in two chunks is taken from the earlier one.
 
     uncover(n) : [[a]m]q -> [a]n        element k is xss[i][k - min(i*m, n - m)] where i is k / m

@@ -14,7 +14,7 @@ from liftpy.errors import TypeRefused
 from liftpy.ir.expr import Expr, FunCall, Primitive, Program, UserFun
 from liftpy.ir.place import asker
 from liftpy.ir.walk import children, top_down
-from liftpy.primitives import LAYOUTS, PRIMITIVES, Generate, Iterate, Map, Reduce, Scan, ToGlobal
+from liftpy.primitives import PRIMITIVES, Generate, Iterate, Layout, Map, Reduce, Scan, ToGlobal
 
 #: What has lowered forms. A `map` that only moves elements needs none: it is a layout.
 Algorithmic: TypeAlias = Map | Reduce | Scan | Iterate
@@ -49,7 +49,7 @@ def works(expr: Expr) -> bool:
                 return False
             case UserFun():
                 return True
-            case Primitive() as p if not isinstance(p, (*LAYOUTS, Map, Generate)):
+            case Primitive() as p if not isinstance(p, Layout | Map | Generate):
                 return True
             case _:
                 pass

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint, at_least, at_most
-from liftpy.ir.expr import Lambda, Primitive
+from liftpy.ir.expr import Lambda, Layout, Primitive
 from liftpy.ir.nat import Nat
 from liftpy.ir.pull import Pull, Reader, Value
 from liftpy.ir.types import BOOL, I32, ArrayType, ScalarType, Type
@@ -61,7 +61,7 @@ class Generate(Primitive):
 
 
 @dataclass(frozen=True)
-class Repeat(Primitive):
+class Repeat(Layout):
     """One value at every index.
 
     repeat(length) : a -> [a]length        element i is x

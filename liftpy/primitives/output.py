@@ -12,7 +12,6 @@ from liftpy.ir.expr import Expr, FunCall, Param, Primitive
 from liftpy.ir.pull import Pull, Reader, Value
 from liftpy.primitives.map import Map
 from liftpy.primitives.work import writable
-from liftpy.primitives.zip import Unzip, Zip
 
 
 def through(
@@ -29,13 +28,11 @@ def into(
     if isinstance(primitive, Map):
         f = primitive.f
         return (Pull(dest.length, lambda i: push(f.body, f.params[0], dest[i], read)),)
-    if isinstance(primitive, Unzip):
-        return (Zip().meaning(read, *dest),)
     inverse = primitive.inverse(*(arg.type for arg in args))
     if inverse is None:
         message = f"{primitive} has no inverse"
         raise InternalError(message)
-    inner = inverse.meaning(read, dest)
+    inner = inverse.meaning(read, *(dest if isinstance(dest, tuple) else (dest,)))
     return inner if len(args) > 1 else (inner,)
 
 

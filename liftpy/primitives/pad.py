@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint, at_least, at_most
-from liftpy.ir.expr import Primitive
+from liftpy.ir.expr import Layout
 from liftpy.ir.nat import Nat, greatest, least
 from liftpy.ir.pull import Index, Pull, Reader, Value, guarded
 from liftpy.ir.scalars import misfit
@@ -18,7 +18,7 @@ from liftpy.primitives.map import array_of
 
 
 @dataclass(frozen=True)
-class Pad(Primitive):
+class Pad(Layout):
     """Constant elements before and after; negative amounts crop.
 
     pad(left, right, value) : [a]n -> [a](left + n + right)
@@ -32,12 +32,7 @@ class Pad(Primitive):
 
     def type_of(self, xs: Type) -> Type:
         known = array_of(self.name, xs)
-        for scalar in scalars(known):
-            truth = scalar == BOOL and self.value not in {0, 1}
-            if (
-                why := "it is neither 0 nor 1" if truth else misfit(self.value, scalar)
-            ) is not None:
-                raise TypeRefused(f"the value {self.value:g} of pad does not fit {scalar}: {why}")
+        check_value(self.name, self.value, known)
         return ArrayType(known.element, self.left + known.length + self.right)
 
     def requires(self, xs: Type) -> Iterator[Constraint]:
@@ -61,6 +56,14 @@ class Pad(Primitive):
         return cropped([edge] * left + xs + [edge] * right, left, right)
 
 
+def check_value(name: str, value: float, t: Type) -> None:
+    """Refuse a number that stands for all scalars of a type and does not fit one of them."""
+    for scalar in scalars(t):
+        truth = scalar == BOOL and value not in {0, 1}
+        if (why := "it is neither 0 nor 1" if truth else misfit(value, scalar)) is not None:
+            raise TypeRefused(f"the value {value:g} of {name} does not fit {scalar}: {why}")
+
+
 def cropped(padded: list[Any], left: int, right: int) -> list[Any]:
     """What is left when negative amounts are cut off."""
     return padded[max(0, -left) : len(padded) - max(0, -right)]
@@ -77,7 +80,7 @@ def constant_like(x: Any, value: float) -> Any:
 
 
 @dataclass(frozen=True)
-class PadInside(Primitive):
+class PadInside(Layout):
     """Elements before and after that are elements of the array; a subclass says which."""
 
     left: Nat

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint, Divides
@@ -11,7 +11,6 @@ from liftpy.ir.expr import Expr, Primitive, index_fields
 from liftpy.ir.nat import nat
 from liftpy.ir.scalars import bounds, misfit
 from liftpy.ir.types import Type, scalars
-from liftpy.primitives.pad import Pad
 
 REACH = 64  # how far a number that works is looked for
 LISTED, SHOWN = 12, 8  # numbers that are listed one by one; runs that are shown of more
@@ -64,11 +63,10 @@ def sizes_that_work(primitive: Primitive, operands: tuple[Expr, ...]) -> tuple[s
 
 
 def values_that_work(primitive: Primitive, operands: tuple[Expr, ...]) -> tuple[str, ...]:
-    """For a padding's element that does not fit, the numbers that do."""
-    if not isinstance(primitive, Pad):
-        return ()
+    """For an element that is a field of a layout and does not fit, the numbers that do."""
+    values = [getattr(primitive, f.name) for f in fields(primitive) if f.type == "float"]
     kinds = [s for o in operands for s in dict.fromkeys(scalars(o.type))]
-    return tuple(bounds(s) for s in kinds if misfit(primitive.value, s) is not None)
+    return tuple(bounds(s) for s in kinds if any(misfit(v, s) is not None for v in values))
 
 
 def has_type(primitive: Primitive, types: tuple[Type, ...]) -> bool:

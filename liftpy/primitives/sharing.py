@@ -18,8 +18,8 @@ from liftpy.ir.expr import (
     Expr,
     FunCall,
     Function,
-    Get,
     Lambda,
+    Layout,
     Literal,
     Param,
     Primitive,
@@ -28,7 +28,6 @@ from liftpy.ir.expr import (
 )
 from liftpy.ir.trace import Trace
 from liftpy.ir.walk import DEPTH, height
-from liftpy.primitives import LAYOUTS
 
 TRACED = 3 * DEPTH // 2
 """Levels of an expression as it is traced: a shared part is nested less deeply once it is bound."""
@@ -148,7 +147,7 @@ class Sharing:
             return 1
         if id(part) not in self.cheap:
             free = isinstance(part, Tuple) or (
-                isinstance(part, FunCall) and isinstance(part.fun, (*LAYOUTS, Get))
+                isinstance(part, FunCall) and isinstance(part.fun, Layout)
             )
             inside = sum(self.size(p) for p in self.parts(part)) if free else VIEW
             self.cheap[id(part)] = min(inside + 1, VIEW + 1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from liftpy.ir.constraint import Constraint, at_least, at_most, divides, equal
-from liftpy.ir.expr import Primitive
+from liftpy.ir.expr import Layout, Primitive
 from liftpy.ir.nat import Nat, least
 from liftpy.ir.pull import Index, Pull, Reader, Value
 from liftpy.ir.types import ArrayType, Type
@@ -16,7 +16,7 @@ from liftpy.primitives.split import Split
 
 
 @dataclass(frozen=True)
-class Slide(Primitive):
+class Slide(Layout):
     """Overlapping windows; an incomplete last window is dropped.
 
     slide(size, step) : [a]n -> [[a]size]w        element (i, j) is xs[i*step + j]
@@ -69,7 +69,7 @@ class SlideStrict(Slide):
 
 
 @dataclass(frozen=True)
-class Unslide(Primitive):
+class Unslide(Layout):
     """Overlapping windows put back: an element comes from the last window that begins before it.
 
     unslide(size, step) : [[a]size]w -> [a]((w - 1)*step + size);  step <= size

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from liftpy.ir.constraint import Constraint, at_least, divides
-from liftpy.ir.expr import Primitive
+from liftpy.ir.expr import Layout, Primitive
 from liftpy.ir.nat import Nat
 from liftpy.ir.pull import Pull, Reader, Value
 from liftpy.ir.types import ArrayType, Type
@@ -16,7 +16,7 @@ from liftpy.primitives.map import array_of, array_of_arrays
 
 
 @dataclass(frozen=True)
-class Split(Primitive):
+class Split(Layout):
     """Chunks of `size` elements.
 
     split(m) : [a]n -> [[a]m](n/m)        element (i, j) is xs[i*m + j];  m divides n
@@ -49,7 +49,7 @@ class Split(Primitive):
 
 
 @dataclass(frozen=True)
-class Join(Primitive):
+class Join(Layout):
     """The two outermost dimensions as one.
 
     join : [[a]m]n -> [a](n*m)        element i is xss[i / m][i % m]

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint, Everywhere, Stays, at_least
 from liftpy.ir.entry import entry
-from liftpy.ir.expr import Primitive
+from liftpy.ir.expr import Layout, Primitive
 from liftpy.ir.nat import IndexFunction, Nat, NatLike, is_index, nat, var
 from liftpy.ir.operand import refusal
 from liftpy.ir.pull import Pull, Reader, Value
@@ -19,7 +19,7 @@ from liftpy.primitives.map import array_of, array_of_arrays
 
 
 @dataclass(frozen=True)
-class Transpose(Primitive):
+class Transpose(Layout):
     """The two outermost dimensions exchanged.
 
     transpose : [[a]m]n -> [[a]n]m        element (i, j) is xss[j][i]
@@ -75,7 +75,7 @@ def is_permutation(index: Nat, inverse: Nat, length: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Reorder(Primitive):
+class Reorder(Layout):
     """A permutation of the elements, given with its inverse; both are terms over `i`.
 
     reorder(phi, psi) : [a]n -> [a]n        element i is xs[phi(i)];  psi undoes phi
@@ -102,7 +102,7 @@ class Reorder(Primitive):
 
 
 @dataclass(frozen=True)
-class Gather(Primitive):
+class Gather(Layout):
     """Elements taken from anywhere, some perhaps twice and some never; phi is a term over `i`.
 
     gather(length, phi) : [a]n -> [a]length        element i is xs[phi(i)];  0 <= phi(i) < n

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint, divides
-from liftpy.ir.expr import Primitive
+from liftpy.ir.expr import Layout, Primitive
 from liftpy.ir.nat import Nat
 from liftpy.ir.pull import Pull, Reader, Value
 from liftpy.ir.types import ArrayType, Type, VectorType
@@ -19,7 +19,7 @@ MAX_LANES = 16  # OpenCL has vectors of 2, 4, 8 and 16 lanes; one lane is a scal
 
 
 @dataclass(frozen=True)
-class AsVector(Primitive):
+class AsVector(Layout):
     """An array as vectors of `width` lanes.
 
     asVector(v) : [a]n -> [<v>a](n/v)        lane l of element i is xs[i*v + l];  v divides n and 16
@@ -56,7 +56,7 @@ class AsVector(Primitive):
 
 
 @dataclass(frozen=True)
-class AsScalar(Primitive):
+class AsScalar(Layout):
     """An array of vectors as the array of their lanes.
 
     asScalar : [<v>a]n -> [a](n*v)        element i is xs[i / v] at lane i % v

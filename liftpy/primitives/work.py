@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Primitive, Tuple, UserFun
-from liftpy.primitives import LAYOUTS, Generate, Map, Unzip, Zip
+from liftpy.primitives import Generate, Layout, Map, Zip
 
 
 def computes(expr: Expr) -> bool:
@@ -25,7 +25,7 @@ def is_layout(p: Primitive) -> bool:
     """Whether a primitive only moves elements: a layout, or `map` or `generate` of one."""
     if isinstance(p, Map | Generate):
         return not computes(p.f.body)
-    return isinstance(p, LAYOUTS)
+    return isinstance(p, Layout)
 
 
 def writable(primitive: Primitive, args: tuple[Expr, ...]) -> bool:
@@ -33,8 +33,8 @@ def writable(primitive: Primitive, args: tuple[Expr, ...]) -> bool:
     if isinstance(primitive, Map):
         f = primitive.f
         return not f.free and leads_to(f.body, f.params[0])
-    if isinstance(primitive, Zip | Unzip):
-        return isinstance(primitive, Unzip)
+    if isinstance(primitive, Zip):
+        return False  # what makes one of its arrays would be apart from what makes the others
     return primitive.inverse(*(arg.type for arg in args)) is not None
 
 

@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint, equal
-from liftpy.ir.expr import Primitive
+from liftpy.ir.expr import Layout, Primitive
 from liftpy.ir.pull import Parts, Pull, Reader, Value
 from liftpy.ir.types import ArrayType, TupleType, Type
 from liftpy.primitives.map import array_of
 
 
 @dataclass(frozen=True)
-class Zip(Primitive):
+class Zip(Layout):
     """Arrays of one length as an array of tuples.
 
     zip : ([a]n, [b]n, ...) -> [(a, b, ...)]n        element i is (as[i], bs[i], ...)
@@ -47,7 +47,7 @@ class Zip(Primitive):
 
 
 @dataclass(frozen=True)
-class Unzip(Primitive):
+class Unzip(Layout):
     """An array of tuples as a tuple of arrays.
 
     unzip : [(a, b, ...)]n -> ([a]n, [b]n, ...)        component k at i is ps[i].k

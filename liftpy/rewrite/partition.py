@@ -27,9 +27,9 @@ from liftpy.ir.expr import (
     substitute,
 )
 from liftpy.ir.nat import var
-from liftpy.ir.types import TupleType
+from liftpy.ir.types import ArrayType, TupleType, VectorType
 from liftpy.ir.walk import Path, at, bound_names, children, substitute_sizes, top_down
-from liftpy.primitives import AsVector, Map, ToGlobal
+from liftpy.primitives import Map, ToGlobal
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.primitives.text import show
 from liftpy.primitives.work import computes
@@ -326,7 +326,8 @@ def recomputes(stage: Expr) -> int:
 
 def has_vectors(expr: Expr) -> bool:
     """Whether vectors of lanes are made in an expression."""
-    return any(isinstance(e, FunCall) and isinstance(e.fun, AsVector) for _, e in top_down(expr))
+    types = (e.type for _, e in top_down(expr))
+    return any(isinstance(t, ArrayType) and isinstance(t.element, VectorType) for t in types)
 
 
 def makes_folds(expr: Expr) -> bool:

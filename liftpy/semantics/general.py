@@ -22,7 +22,6 @@ from liftpy.primitives import (
     MapVec,
     ReduceVec,
     SlideSeq,
-    Unzip,
 )
 from liftpy.rewrite.rule import ValueVar
 from liftpy.rewrite.rules.notation import S, T, U, array, function, k, m, n, unknown
@@ -33,6 +32,7 @@ width, size = var("v"), var("size")
 z, x = Param("z", U), Param("x", T)
 xs, ys, zs = array("xs", T, n), array("ys", T, k), array("zs", U, k)
 xss = array("xss", T, n, m)
+pairs = array("pairs", TupleType((T, U)), n)
 f = unknown("f", U)
 
 #: What a field of a primitive is in its general instance, by the field's type and name.
@@ -46,7 +46,6 @@ UNKNOWN: dict[str, Callable[[str], Any]] = {
 GENERAL: dict[type[Primitive], Callable[[Any], Instance]] = {
     AnyMap: lambda p: (p(function(f, x=T)), (xs,)),
     AnyReduce: lambda p: (p(function(f, a=U, x=T)), (z, xs)),
-    Unzip: lambda p: (p(), (array("pairs", TupleType((T, U)), n),)),
     Get: lambda p: (p(1), (Param("pair", TupleType((T, U))),)),
     Generate: lambda p: (p(var("length", None), function(f, i=I32)), ()),
     AnyScan: lambda p: (p(function(f, a=U, x=T)), (z, xs)),
@@ -69,7 +68,7 @@ def general(cls: type[Primitive]) -> Instance:
         raise UnknownName(f"{cls.name} has fields of its own: add it to GENERAL in {__name__}")
     primitive = cls(**{name: UNKNOWN[kind](name) for name, kind in kinds.items()})
     taken = operands(cls)
-    for params in ((x,), (xs,), (xss,), (xs, zs), (xs, ys)):
+    for params in ((x,), (xs,), (xss,), (pairs,), (xs, zs), (xs, ys)):
         if len(params) == (2 if taken is None else taken) and accepts(primitive, params):
             return primitive, params
     raise UnknownName(f"{cls.name} takes no plain array: add it to GENERAL in {__name__}")

@@ -27,7 +27,7 @@ from numpy.typing import DTypeLike
 from liftpy.deadline import check
 from liftpy.errors import InternalError
 from liftpy.ir.denote import Closure
-from liftpy.ir.expr import Expr, FunCall, Get, Lambda, Param, Primitive, ScalarOp, UserFun
+from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Primitive, ScalarOp, UserFun
 from liftpy.ir.nat import NatLike
 from liftpy.ir.pull import Index, Parts, Pull, Value
 from liftpy.ir.types import FLOATS, SCALARS, TupleType, Type
@@ -430,7 +430,7 @@ def moves(fun: Primitive) -> bool:
             isinstance(part, FunCall)
             and isinstance(part.fun, Primitive)
             and len(part.args) == 1
-            and (isinstance(part.fun, Get) or is_layout(part.fun))
+            and is_layout(part.fun)
         )
         for _, part in top_down(fun.f.body)
     )

@@ -95,7 +95,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from liftpy.ir.constraint import Constraint, at_least
-from liftpy.ir.expr import Primitive
+from liftpy.ir.expr import Layout
 from liftpy.ir.nat import Nat
 from liftpy.ir.pull import Pull, Reader, Value
 from liftpy.ir.types import ArrayType, Type
@@ -103,7 +103,7 @@ from liftpy.primitives.map import array_of
 
 
 @dataclass(frozen=True)
-class Stretch(Primitive):
+class Stretch(Layout):
     """Every element several times.
 
     stretch(times) : [a]n -> [a](n*times)        element i is xs[i / times]
@@ -172,11 +172,9 @@ def test_a_new_layout_is_its_class_and_its_line_in_the_registry(tmp_path):
     registry = package / "primitives" / "__init__.py"
     text = registry.read_text(encoding="utf-8")
     text = text.replace(
-        "\n#: Prim", "\nfrom liftpy.primitives.stretch import Stretch\n\n#: Prim", 1
+        "\n#: Every", "\nfrom liftpy.primitives.stretch import Stretch\n\n#: Every", 1
     )
-    text = text.replace(
-        "    Repeat,\n    AsVector,\n", "    Repeat,\n    Stretch,\n    AsVector,\n", 1
-    )
+    text = text.replace("        Repeat,\n", "        Repeat,\n        Stretch,\n", 1)
     registry.write_text(text, encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-c", USE, str(tmp_path)],

@@ -20,6 +20,7 @@ from liftpy.ir.nat import NatLike, var
 from liftpy.ir.walk import Path, at, children, top_down
 from liftpy.primitives import Cover, Join, Map, Split, Uncover, Zip
 from liftpy.rewrite.strategies.epilogue import cut_parts, reductions_apart
+from liftpy.rewrite.strategies.inward import past
 from liftpy.rewrite.strategies.lower import (
     clean,
     copy_kernel,
@@ -254,8 +255,7 @@ def pack_constants(constants: frozenset[str], size: NatLike) -> Strategy:
 
 def columns_first() -> Strategy:
     """`map(pad)(pad(x))` as `pad(map(pad)(x))`, whatever stands beyond the border."""
-    borders = (rule(f"map_of_pad_{border}") for border in ("clamp", "mirror", "wrap"))
-    return choose(rule("pad_exchange_back"), *borders)
+    return choose(rule("pad_exchange_back"), past)
 
 
 def store_padding(part: str) -> Strategy:

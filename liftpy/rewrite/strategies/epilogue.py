@@ -13,10 +13,11 @@ applied to the finished accumulators.
 
 from __future__ import annotations
 
-from liftpy.ir.expr import Expr, FunCall, Function
+from liftpy.ir.expr import Expr, FunCall
 from liftpy.ir.walk import Path, children
-from liftpy.primitives import Join, Map, Reorder, Split, Transpose, Zip
-from liftpy.primitives.work import computes
+from liftpy.primitives import Join, Layout, Map, Transpose, Zip
+from liftpy.primitives.work import computes, writable
+from liftpy.rewrite.strategies.inward import LAWS, past
 from liftpy.rewrite.strategies.shapes import (
     array_type,
     body_of,
@@ -46,14 +47,6 @@ from liftpy.rewrite.strategy import (
 
 ZIP_OF_MAP = ("zip_of_map_first", "zip_of_map_second")
 
-#: What a map goes through inwards, and by which rule.
-THROUGH: dict[type[Function], str] = {
-    Join: "map_of_join",
-    Split: "map_map_of_split",
-    Transpose: "map_map_of_transpose",
-    Reorder: "map_of_reorder",
-}
-
 
 def fused_inward(expr: Expr) -> Result:
     """Every map that reads a stage element by element fused with the map that computes it."""
@@ -76,11 +69,17 @@ def met(expr: Expr) -> Result:
         return seq(zip_inward(source), again)(expr)
     if isinstance(source, FunCall) and isinstance(source.fun, Map):
         return seq(rule("map_fusion"), again)(expr)
-    if isinstance(source, FunCall) and type(source.fun) in THROUGH:
-        return seq(rule(THROUGH[type(source.fun)]), at_path((0,), met))(expr)
+    if isinstance(source, FunCall) and keeps_each(source):
+        return seq(past, at_path((0,), met))(expr)
     return Failure(
         "fused_inward", "no map makes what is read, under layouts that keep each element"
     )
+
+
+def keeps_each(source: FunCall) -> bool:
+    """Whether a layout keeps each element once, and a map can be moved past it."""
+    fun = source.fun
+    return isinstance(fun, Layout) and writable(fun, source.args) and type(fun) in LAWS
 
 
 def zip_inward(source: FunCall) -> Strategy:
@@ -109,7 +108,7 @@ def zip_inward(source: FunCall) -> Strategy:
             rule("map_map_of_transpose"),
             at_path((0,), rule("map_fusion")),
         )
-    return fail("a layout without an inverse in a zip")
+    return fail("a layout in a zip that is neither join nor transpose")
 
 
 def computed(source: FunCall) -> int:

@@ -10,8 +10,8 @@ from liftpy.errors import InternalError
 from liftpy.ir.expr import Expr, FunCall, Function, Lambda, Param, Primitive, Tuple
 from liftpy.ir.types import ArrayType, Type
 from liftpy.ir.walk import Path, at, children, lambda_of, top_down
-from liftpy.primitives import AnyIterate, AnyScan, Map, Pad, Reduce, Slide, ToGlobal, Transpose
-from liftpy.primitives.pad import PadInside
+from liftpy.primitives import AnyIterate, AnyScan, Layout, Map, Reduce, Slide, ToGlobal
+from liftpy.primitives.places import is_indirect
 from liftpy.primitives.work import computes, is_layout, writable
 from liftpy.rewrite.strategy import Predicate, Strategy, outermost, rule, where
 
@@ -75,25 +75,37 @@ def outer_reductions(expr: Expr, path: Path = ()) -> list[Path]:
 
 
 def is_padding(expr: Expr) -> bool:
-    """A padded input: `pad`, or `map` of one, of an input or of another padded input."""
+    """A padded input: `pads`, or `map` of it, of an input or of another padded input."""
     if not isinstance(expr, FunCall) or len(expr.args) != 1:
         return False
-    if isinstance(expr.fun, Pad | PadInside):
-        return is_input(expr.args[0]) or is_padding(expr.args[0])
-    if not isinstance(expr.fun, Map) or expr.fun.f.free:
+    if isinstance(expr.fun, Map):
+        padded = not expr.fun.f.free and is_padding(expr.fun.f.body)
+    else:
+        padded = pads(expr)
+    return padded and (is_input(expr.args[0]) or is_padding(expr.args[0]))
+
+
+def pads(call: FunCall) -> bool:
+    """Whether a layout gives an array of its elements that is cheaper to read when it is stored.
+
+    Such are `pad` and its like, which have a condition or a minimum in each index. What is written
+    through its inverse is stored already.
+    """
+    if not isinstance(call.fun, Layout) or writable(call.fun, call.args):
         return False
-    return is_padding(expr.fun.f.body) and (is_input(expr.args[0]) or is_padding(expr.args[0]))
+    (of,) = call.args
+    return rank(call.type) == rank(of.type) > 0 and is_indirect(call.fun, of.type)
 
 
 def is_input(expr: Expr) -> bool:
-    """A variable, its dimensions in any order."""
+    """A variable, under layouts that keep each of its elements once."""
     match expr:
         case Param():
             return True
-        case FunCall(Transpose(), (of,)):
-            return is_input(of)
         case FunCall(Map(f), (of,)):
             return not f.free and is_input(f.body) and is_input(of)
+        case FunCall(Layout() as fun, (of,)):
+            return writable(fun, (of,)) and is_input(of)
         case _:
             return False
 

@@ -8,7 +8,7 @@ from liftpy.ir.expr import Expr, FunCall, Program
 from liftpy.ir.types import ArrayType, size_bytes
 from liftpy.ir.walk import top_down
 from liftpy.primitives import Map, Slide
-from liftpy.rewrite.strategies.block import is_indivisible
+from liftpy.rewrite.strategies.block import columns_first, is_indivisible
 from liftpy.rewrite.strategies.epilogue import fused_inward
 from liftpy.rewrite.strategies.lower import exposed
 from liftpy.rewrite.strategies.shapes import array_type, is_padding, is_windows
@@ -25,7 +25,8 @@ def paddings(program: Program) -> tuple[str, ...]:
         return ("fused",)
     first = padded[0]
     both = isinstance(first, FunCall) and isinstance(first.fun, Map) and is_padding(first.args[0])
-    return ("fused", "columns", "copy") if both else ("fused", "copy")
+    columns = both and not isinstance(columns_first()(first), Failure)
+    return ("fused", "columns", "copy") if columns else ("fused", "copy")
 
 
 def stored_views(program: Program) -> tuple[str, ...]:

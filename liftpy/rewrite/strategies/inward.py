@@ -1,0 +1,54 @@
+"""A map moved inwards past the layout that it reads, by whatever law of the catalogue says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from liftpy.ir.expr import Expr, FunCall, Function, FunVar, Param
+from liftpy.primitives import Layout, Map
+from liftpy.rewrite.rule import Rule
+from liftpy.rewrite.rules import RULES
+from liftpy.rewrite.strategy import Failure, Result, choose, rule
+
+
+def past(expr: Expr) -> Result:
+    """`map(f)(layout(xs))` as `layout(map(f)(xs))`, with as many maps as each side needs."""
+    source = expr.args[0] if isinstance(expr, FunCall) and isinstance(expr.fun, Map) else None
+    names = LAWS.get(type(source.fun), ()) if isinstance(source, FunCall) else ()
+    return choose(*map(rule, names))(expr) if names else Failure("past", "no law says so")
+
+
+def passed(law: Rule) -> type[Layout] | None:
+    """The layout past which a law moves a map of any function; None if it is no such law."""
+    left, made = mapped(law.left), law.right
+    if left is None or not isinstance(made, FunCall) or len(made.args) != 1:
+        return None
+    function, source = left
+    if not isinstance(source, FunCall) or not isinstance(source.fun, Layout):
+        return None
+    same = source.fun == made.fun and isinstance(source.args[0], Param)
+    return type(source.fun) if same and mapped(made.args[0]) == (function, *source.args) else None
+
+
+def mapped(expr: Expr) -> tuple[FunVar, Expr] | None:
+    """Of `map(f)(xs)`, or `map(x => map(f)(x))(xs)` and so on, the unknown f and xs."""
+    if not isinstance(expr, FunCall) or not isinstance(expr.fun, Map):
+        return None
+    (param,), body = expr.fun.f.params, expr.fun.f.body
+    inner = mapped(body)
+    if isinstance(body, FunCall) and isinstance(body.fun, FunVar) and len(body.args) == 1:
+        inner = body.fun, body.args[0]
+    return None if inner is None or inner[1] != param else (inner[0], expr.args[0])
+
+
+def laws() -> Mapping[type[Function], tuple[str, ...]]:
+    """For each layout past which a map can be moved, the laws that say so."""
+    found: dict[type[Function], tuple[str, ...]] = {}
+    for law in RULES.values():
+        layout = passed(law)
+        if layout is not None:
+            found[layout] = (*found.get(layout, ()), law.name)
+    return found
+
+
+LAWS = laws()

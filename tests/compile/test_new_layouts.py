@@ -1,0 +1,200 @@
+"""A layout is its class: one with a guard, made here, is known to every room by its meaning alone.
+
+`frame` mirrors before and has a constant after; `dilate` has a constant between the elements, so
+that where its guard holds is no interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from liftpy.compile import compile_candidate, skeletons
+from liftpy.constraints.device import Device
+from liftpy.errors import TypeRefused
+from liftpy.ir.constraint import Constraint, at_least
+from liftpy.ir.expr import Layout, Program
+from liftpy.ir.nat import Nat, greatest
+from liftpy.ir.pull import Index, Pull, Reader, Value, guarded
+from liftpy.ir.types import ArrayType, Type
+from liftpy.opencl.kernel import Module
+from liftpy.primitives import PRIMITIVES, text
+from liftpy.primitives.map import array_of
+from liftpy.primitives.pad import check_value, constant_like, cropped
+from liftpy.primitives.text import parse, show
+from liftpy.semantics.contract import prove_primitive
+from liftpy.semantics.evaluate import evaluate
+from liftpy.semantics.reference import reference
+from liftpy.semantics.verdict import Proved
+from tests.compile.test_programs import every_form_is_right
+
+
+@dataclass(frozen=True)
+class Frame(Layout):
+    """The array mirrored before, and a constant after, and before where the mirror ends.
+
+    frame(left, right, value) : [a]n -> [a](left + n + right)
+        element i is xs[j] where j < n, else `value`;  j is max(i - left, left - 1 - i)
+    """
+
+    name: ClassVar[str] = "frame"
+    left: Nat
+    right: Nat
+    value: float
+
+    def type_of(self, xs: Type) -> Type:
+        known = array_of(self.name, xs)
+        check_value(self.name, self.value, known)
+        return ArrayType(known.element, self.left + known.length + self.right)
+
+    def requires(self, xs: Type) -> Iterator[Constraint]:
+        length = array_of(self.name, xs).length
+        yield at_least(1, length)
+        yield at_least(1, self.left + length + self.right)
+
+    def meaning(self, read: Reader, xs: Pull) -> Value:
+        def element(i: Index) -> Value:
+            j = greatest(i - self.left, self.left - 1 - i)
+            return guarded(read, read.inside(j, xs.length), xs[read.clip(j, xs)], self.value)
+
+        return Pull(self.left + xs.length + self.right, element)
+
+    def reference(self, xs: list[Any]) -> list[Any]:
+        left, right = int(self.left), int(self.right)
+        edge, mirrored = [constant_like(xs[0], self.value)], xs[: max(0, left)][::-1]
+        return cropped(edge * (left - len(xs)) + mirrored + xs + edge * right, left, right)
+
+
+@dataclass(frozen=True)
+class Dilate(Layout):
+    """A constant between the elements.
+
+    dilate(step, value) : [a]n -> [a]((n - 1)*step + 1)
+        element i is xs[i / step] where step divides i, else `value`
+    """
+
+    name: ClassVar[str] = "dilate"
+    step: Nat
+    value: float
+
+    def type_of(self, xs: Type) -> Type:
+        known = array_of(self.name, xs)
+        check_value(self.name, self.value, known)
+        return ArrayType(known.element, (known.length - 1) * self.step + 1)
+
+    def requires(self, xs: Type) -> Iterator[Constraint]:
+        yield at_least(1, array_of(self.name, xs).length)
+        yield at_least(1, self.step)
+
+    def meaning(self, read: Reader, xs: Pull) -> Value:
+        def element(i: Index) -> Value:
+            return guarded(read, read.inside(i % self.step, 1), xs[i // self.step], self.value)
+
+        return Pull((xs.length - 1) * self.step + 1, element)
+
+    def reference(self, xs: list[Any]) -> list[Any]:
+        between = [constant_like(xs[0], self.value)] * (int(self.step) - 1)
+        return [y for x in xs for y in (*between, x)][len(between) :]
+
+
+NEW: tuple[type[Layout], ...] = (Frame, Dilate)
+ROWS = "def p(xs: [9][8]f32) = xs |> {0} |> map({0}) |> map2d(x => x * 2 + 1)"
+LAYER = """
+    def p(x: [4][5][3]f32, const w: [4][2][2][3]f32, const b: [2]f32) =
+      x |> {0} |> map({0}) |> slide2d(2, 1) |> map2d(window =>
+        zip(w, b |> {1}) |> map((kernel, bias) =>
+          max((zip(window |> join |> join, kernel |> join |> join)
+            |> map((p, q) => p * q) |> reduce(add, 0)) - bias, 0)))
+"""
+PROGRAMS = {
+    "frame in rows": ROWS.format("frame(2, 3, 0.5)"),
+    "dilate in rows": ROWS.format("dilate(3, 0.5)"),
+    "frame in a layer": LAYER.format("frame(1, 1, 2)", "frame(1, 1, 3)"),
+    "dilate in a layer": LAYER.format("dilate(2, 0)", "dilate(3, 2)"),
+}
+CALLS = ["frame(2, 3, 9)", "frame(9, 0, -1)", "frame(-2, 1, 9)", "dilate(1, 9)", "dilate(3, -1)"]
+
+pytestmark = pytest.mark.usefixtures("derived_once", "words")
+
+
+@pytest.fixture(scope="module")
+def words() -> Iterator[None]:
+    """The new layouts are words of the text form: nothing else is said of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text, "WORDS", text.WORDS | {layout.name for layout in NEW})
+        for layout in NEW:
+            patch.setitem(PRIMITIVES, layout.name, layout)
+        yield
+
+
+@pytest.mark.parametrize("layout", NEW)
+def test_its_contract_is_proved(layout):
+    assert isinstance(prove_primitive(layout.name), Proved)
+
+
+@pytest.mark.parametrize("length", [3, 7])
+@pytest.mark.parametrize("call", CALLS)
+def test_it_has_a_value_and_a_text(call, length):
+    program = parse(f"def p(xs: [{length}]f32) = xs |> {call}")
+    assert parse(show(program)) == program
+    xs = np.arange(1, length + 1, dtype=np.float32)
+    np.testing.assert_array_equal(evaluate(program, xs), reference(program, xs))
+
+
+def test_a_dilated_array_has_its_constant_between_the_elements():
+    program = parse("def p(xs: [3]f32) = xs |> dilate(2, 9)")
+    assert evaluate(program, np.float32([1, 2, 3])).tolist() == [1, 9, 2, 9, 3]
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("def p(xs: [5]f32) = xs |> dilate(0, 1)", "it requires that 1 <= 0"),
+        ("def p(xs: [5]i8) = xs |> dilate(2, 200)", "an i8 is a whole number from -128 to 127"),
+    ],
+)
+def test_what_it_refuses_is_said_with_what_would_do(program, said):
+    with pytest.raises(TypeRefused, match=said):
+        parse(program)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_form_of_it_is_right(runtime: Device, name: str, kept: Path) -> None:
+    families = every_form_is_right(parse(PROGRAMS[name]), runtime, kept)
+    assert families == ({"plain", "tiled"} if "rows" in name else {"plain", "direct", "local"})
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_whether_it_is_stored_is_a_choice(name: str) -> None:
+    made = skeletons(parse(PROGRAMS[name]))
+    choices = {s.family: set[str]() for s in made}
+    for skeleton in made:
+        choices[skeleton.family].add(dict(skeleton.choices).get("pad", "local"))
+    both = {"fused", "copy"}
+    if "rows" in name:
+        assert choices == {"plain": both, "tiled": both}
+    else:
+        assert choices == {"plain": both, "direct": both | {"windows"}, "local": {"local"}}
+
+
+@pytest.mark.parametrize("name", [n for n in PROGRAMS if "layer" in n])
+@pytest.mark.parametrize(("pad", "kernels"), [("fused", 1), ("copy", 2), ("windows", 2)])
+def test_fused_it_takes_no_kernel_and_no_memory(name: str, pad: str, kernels: int) -> None:
+    """Neither where the windows are read, nor in what is done to the sums."""
+    module = register_blocked(parse(PROGRAMS[name]), pad)
+    assert [x.phase for x in module.launches].count("run") == kernels
+    assert (module.memory.scratch > 0) == (pad != "fused")
+
+
+def register_blocked(program: Program, pad: str) -> Module:
+    """A form of `direct`."""
+    chosen = {("pad", pad), ("level", "glb")}
+    made = skeletons(program, ("direct",))
+    return compile_candidate(
+        next(s for s in made if chosen <= {*s.choices}), {"kappa": 4, "sigma": 2, "v": 4}
+    )
