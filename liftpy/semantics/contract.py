@@ -13,6 +13,7 @@ C5  `requires` can hold for more than 8 elements, and each clause is needed by C
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import fields, replace
 
@@ -25,14 +26,12 @@ from liftpy.ir.expr import Expr, FunCall, Param, Primitive, call, index_fields
 from liftpy.ir.nat import INDEX, Applied, Atom, var
 from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
-from liftpy.primitives import (
-    PRIMITIVES,
-    Reorder,
-)
+from liftpy.primitives import PRIMITIVES
 from liftpy.rewrite.rule import ValueVar
 from liftpy.semantics.agree import Hypotheses, Proof
 from liftpy.semantics.general import Instance, general
-from liftpy.semantics.opinion import disagreement
+from liftpy.semantics.opinion import disagreement, variables
+from liftpy.semantics.refute import hold
 from liftpy.semantics.smt import STEPS, ask
 from liftpy.semantics.symbolic import Part, components
 from liftpy.semantics.verdict import Open, Proved, Refuted, Unknown, Vacuous, Verdict
@@ -44,6 +43,9 @@ BACK = "C4 the inverse leads every element back"
 FORTH = "C4 the primitive leads every element of its inverse back"
 POSSIBLE = "C5 what is required can hold for more than 8 elements"
 NEEDED = "C5 each clause of what is required is needed"
+
+#: The size at which index functions are chosen: neither 1 nor a multiple of 3.
+TRIED = 5
 
 #: What stands in an inverse for the constant that is no place.
 NOWHERE = ValueVar("nowhere")
@@ -85,14 +87,20 @@ def prove_instance(primitive: Primitive, params: tuple[Param, ...], steps: int =
 
 
 def instance_to_try(primitive: Primitive, params: tuple[Param, ...]) -> Instance:
-    """The instance with what is unknown about indices chosen: a rotation, every third element."""
-    i, length = var(INDEX), next((n for p in params for n in p.type.lengths()), None)
-    if length is not None and any(isinstance(a, Applied) for a in unknown_indices(primitive)):
-        if isinstance(primitive, Reorder):
-            return Reorder((i + 1) % length, (i + length - 1) % length), params
-        by = dict.fromkeys(index_fields(type(primitive)), (3 * i + 1) % length)
-        return replace(primitive, **by), params
-    return primitive, params
+    """The instance with what is unknown about indices chosen, as its conditions allow."""
+    types = tuple(p.type for p in params)
+    length = next((n for t in types for n in t.lengths()), None)
+    if length is None or not any(isinstance(a, Applied) for a in unknown_indices(primitive)):
+        return primitive, params
+    i, names = var(INDEX), index_fields(type(primitive))
+    chosen = (3 * i + 1) % length, (i + 1) % length, (i + length - 1) % length
+    for functions in itertools.product(chosen, repeat=len(names)):
+        made = replace(primitive, **dict(zip(names, functions, strict=True)))
+        clauses = list(made.requires(*types))
+        if hold(clauses, {v.name: TRIED for v in variables(made, params, clauses)}):
+            return made, params
+    message = f"{primitive.name} allows none of the index functions that are tried: add some here"
+    raise UnknownName(message)
 
 
 def unknown_indices(primitive: Primitive) -> Iterator[Atom]:
