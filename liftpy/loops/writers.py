@@ -1,17 +1,18 @@
 """No element of a buffer is stored by two work-items: proved, of the code as it is printed.
 
-For each two stores to a buffer z3 is asked for two different work-items that store to one address.
-Stores of unrolled code count as one where their addresses are rows of as many, as far apart.
+For each two stores to a buffer, two different work-items that store to one address are looked for:
+by the digits of addresses, or by z3. Stores of unrolled code count as one where their addresses are
+rows of as many, as far apart.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from liftpy.ir.constraint import Constraint, at_most, equal
-from liftpy.ir.nat import Nat, Var, var
+from liftpy.ir.nat import Nat, var
 from liftpy.loops.bounds import Place, accesses
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import RangeTest
@@ -58,40 +59,6 @@ class Run:
         return Side(address, (*self.place.links, *where))
 
 
-def tells_apart(ids: Collection[str], *addresses: Nat) -> bool:
-    """Whether addresses are one number with a digit for each variable, all ids among them.
-
-    Each has a place worth more than all digits of lower places together. Then no two assignments
-    have one address, and z3 need not be asked. The same variable may have more values in one
-    address than in another.
-    """
-    digits: dict[str, tuple[int, int]] = {}
-    for address in addresses:
-        if address.terms.get((), 0) != addresses[0].terms.get((), 0):
-            return False
-        found: set[str] = set()
-        for monomial, worth in address.terms.items():
-            match monomial:
-                case ():
-                    continue
-                case ((Var(name=name, low=int(low), high=int(high)), 1),) if low >= 0 and worth > 0:
-                    same = digits.setdefault(name, (worth, high))
-                    if same[0] != worth or name in found:
-                        return False
-                    digits[name] = worth, max(high, same[1])
-                    found.add(name)
-                case _:
-                    return False
-        if found != digits.keys():
-            return False
-    lower = 0
-    for worth, high in sorted(digits.values()):
-        if worth <= lower:
-            return False
-        lower += worth * high
-    return digits.keys() >= set(ids)
-
-
 def negated(test: RangeTest) -> RangeTest:
     """The test that holds where this one fails."""
     return RangeTest(-1 - test.room)
@@ -107,9 +74,9 @@ def shared_stores(code: LoopKernel) -> tuple[Shared, ...]:
     if not ids:
         return ()
     found: list[Shared] = []
-    for one, two in itertools.combinations_with_replacement(runs, 2):
-        here, there = one.side(), two.side()
-        if one.memory != two.memory or tells_apart(ids, here.address, there.address):
+    sides = ((run, run.side()) for run in runs)
+    for (one, here), (two, there) in itertools.combinations_with_replacement(sides, 2):
+        if one.memory != two.memory:
             continue
         answer = find_collision(here, there, ids)
         if isinstance(answer, Collision):

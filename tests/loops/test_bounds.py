@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import replace
-from random import Random
 
 import pytest
 
@@ -27,7 +25,7 @@ from liftpy.loops.tree import (
     Value,
     rebuilt,
 )
-from liftpy.loops.writers import shared_stores, tells_apart
+from liftpy.loops.writers import shared_stores
 from tests.lowered import lowered
 
 PADDED = """def p(xs: [13]f32) = xs |> pad(1, 1, 0) |> slide(3, 1)
@@ -124,22 +122,6 @@ def test_work_items_that_no_id_tells_apart_write_twice() -> None:
     (code,) = kernels(SOLVED)
     (found,) = shared_stores(replace(code, global_size=(12, 2, 1)))
     assert "more work-items than the ids tell apart" in str(found)
-
-
-@pytest.mark.parametrize("seed", range(200))
-def test_a_number_with_a_digit_for_each_variable_tells_them_apart(seed: int) -> None:
-    rng = Random(seed)
-    ranges = {name: rng.randint(1, 4) for name in "abc"[: rng.randint(1, 3)]}
-    worths = {name: rng.choice([1, 2, 3, 4, 5, 6, 8, 12]) for name in ranges}
-    address = sum((w * var(n, 0, ranges[n]) for n, w in worths.items()), nat(rng.randint(0, 9)))
-    shorter = {name: rng.randint(0, high) for name, high in ranges.items()}
-    other = address.substitute({n: var(n, low, ranges[n]) for n, low in shorter.items()})
-    every = itertools.product(*(range(high + 1) for high in ranges.values()))
-    places = [address.value(dict(zip(ranges, at, strict=True))) for at in every]
-    if tells_apart([*ranges], address, other):
-        assert len(set(places)) == len(places)
-    assert not tells_apart([*ranges], address, other + 1)
-    assert not tells_apart([*ranges, "d"], address)
 
 
 def loop(code: LoopKernel, first: str | int, bound: int, step: int, index: Nat) -> For:

@@ -1,0 +1,109 @@
+"""Addresses that never meet by their digits: compared with trying all work-items."""
+
+import itertools
+from random import Random
+
+import pytest
+
+from liftpy.ir.nat import Nat, nat, var
+from liftpy.semantics.digits import MOST, never_meet
+
+IDS, SHARED, LATER = ("a", "b"), ("s",), ("t",)
+WORTHS = [0, 1, 1, 2, 3, 4, 5, 6, 8, 12, -1, -4]
+
+
+Numbers = dict[str, int]
+
+
+def places(address: Nat, highs: Numbers) -> dict[int, list[Numbers]]:
+    """The numbers of the variables by the address that they give."""
+    found: dict[int, list[Numbers]] = {}
+    for at in itertools.product(*(range(high + 1) for high in highs.values())):
+        numbers = dict(zip(highs, at, strict=True))
+        found.setdefault(address.value(numbers), []).append(numbers)
+    return found
+
+
+def meet(first: Nat, second: Nat, highs: Numbers, others: Numbers) -> bool:
+    """Whether two work-items that differ in an id touch one address, by trying all of them."""
+    here, there = places(first, highs), places(second, others)
+    return any(
+        any(one[name] != two[name] for name in IDS)
+        and all(one[name] == two[name] for name in SHARED)
+        and all(one[name] < two[name] for name in LATER)
+        for address in here.keys() & there.keys()
+        for one, two in itertools.product(here[address], there[address])
+    )
+
+
+def never(first: Nat, second: Nat) -> bool:
+    return never_meet(first, second, IDS, SHARED, LATER)
+
+
+def digits(rng: Random, highs: Numbers) -> list[Nat]:
+    """Each variable, or what is left and what comes out where one is divided."""
+    found: list[Nat] = []
+    for name, high in highs.items():
+        n, by = var(name, 0, high), rng.choice([0, 0, 2, 3])
+        found += [n] if by == 0 else [n % by, n // by]
+    return found
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_who_never_meets_does_not_meet(seed: int) -> None:
+    """Worths, ranges and constants are each address's own, or the same for both."""
+    rng = Random(seed)
+    highs = {name: rng.randint(1, 3) for name in "abcst"}
+    parts = digits(rng, highs)
+    worths = [rng.choice(WORTHS) for _ in parts]
+    others = [rng.choice(WORTHS) if rng.random() < 0.05 else worth for worth in worths]
+    first = sum((w * part for w, part in zip(worths, parts, strict=True)), nat(0))
+    second = sum((w * part for w, part in zip(others, parts, strict=True)), nat(rng.randint(0, 6)))
+    shorter = {name: rng.randint(0, high) for name, high in highs.items()}
+    other = shorter if rng.random() < 0.3 else highs
+    second = second.substitute({n: var(n, 0, high) for n, high in other.items()})
+    assert not (never(first, second) and meet(first, second, highs, other))
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_of_sums_with_equal_worths_all_is_known(seed: int) -> None:
+    rng = Random(seed)
+    highs = {name: rng.randint(1, 3) for name in "abcst"}
+    worths = {name: rng.choice(WORTHS[1:]) for name in highs}
+    first = sum((w * var(name, 0, highs[name]) for name, w in worths.items()), nat(0))
+    second = first + rng.randint(0, 20)
+    assert never(first, second) != meet(first, second, highs, highs)
+
+
+a, b, c = var("a", 0, 31), var("b", 0, 2), var("c", 0, 3)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (a + 96 * b, a + 96 * b + 32),
+        (a + 128 * b + 32 * c, a + 128 * b + 32 * c),
+        (a % 8 + 8 * b + 24 * (a // 8), a % 8 + 8 * b + 24 * (a // 8)),
+    ],
+)
+def test_blocks_of_unrolled_code_are_seen_apart(first: Nat, second: Nat) -> None:
+    assert never(first, second)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (a, a),  # who differs in `b` only
+        (a % 8 + 8 * b, a % 8 + 8 * b),
+        (a * c + 96 * b, a * c + 96 * b),
+        (a + 32 * var("b", 0, None), a + 32 * var("b", 0, None)),
+        (a + 32 * b, a + 32 * b + 32),
+    ],
+)
+def test_what_is_not_seen_is_left_to_the_solver(first: Nat, second: Nat) -> None:
+    assert not never(first, second)
+
+
+def test_only_so_many_differences_are_tried() -> None:
+    many = sum((var(f"v{k}", 0, MOST) for k in range(4)), a + 32 * b)
+    assert not never(2 * many, 2 * many + 1)
