@@ -23,7 +23,7 @@ from liftpy.rewrite.strategy import Failure
 def options(stage: Stage, family: str, random: Random) -> list[tuple[tuple[str, str], ...]]:
     """The choices of a family for a stage, in random order; none if it does not apply."""
     form = FAMILIES[family].match(shape_of(stage.canonical))
-    if isinstance(form, str):
+    if isinstance(form, str) or not stage.is_for(family):
         return []
     found = list(form.choices())
     random.shuffle(found)

@@ -18,7 +18,7 @@ from liftpy.explore.candidate import Candidate
 from liftpy.explore.member import Drawn, Member
 from liftpy.explore.space import Space
 from liftpy.kernels.chain import chain
-from liftpy.rewrite.partition import FUSED
+from liftpy.rewrite.partition import FUSED, HELD
 from liftpy.rewrite.skeleton import Skeleton
 
 PLAIN = "plain"
@@ -75,7 +75,7 @@ def burden_of(skeleton: Skeleton, point: dict[str, int]) -> Burden:
     words = [(name.rpartition(".")[2], word) for name, word in skeleton.words.items()]
     return (
         (code // SHORT).bit_length(),
-        sum(word == FUSED and name != "pad" for name, word in words),
+        sum(word in {FUSED, HELD} and name != "pad" for name, word in words),
         not all(in_rows(word) for name, word in words if name == "map"),
         any(word != FUSED for name, word in words if name == "pad"),
         len(kernels),

@@ -97,7 +97,7 @@ class Space:
         """
         members: list[Member] = []
         products: list[Product] = []
-        known: dict[tuple[str, tuple[str, ...], Around], tuple[Member, ...]] = {}
+        known: dict[tuple[str, tuple[tuple[str, str], ...], Around], tuple[Member, ...]] = {}
         for partition in partitions(program):
             made = [[*stage_skeletons(partition, stage, families)] for stage in partition.stages]
             if partition.is_whole:
@@ -105,7 +105,7 @@ class Space:
             elif all(made):
                 groups: list[tuple[Member, ...]] = []
                 for of, (stage, around) in zip(made, around_each(partition, made), strict=True):
-                    key = stage.name, stage.fused, around
+                    key = stage.name, stage.within, around
                     if key not in known:
                         collected = partial(collect, memory_limit=memory_limit, around=around)
                         known[key] = tuple(Member(s, collected(s, device), stage.name) for s in of)

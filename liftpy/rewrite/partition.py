@@ -9,7 +9,8 @@ stage is derived alone; `composed` puts their skeletons together to one of the w
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
@@ -28,15 +29,31 @@ from liftpy.ir.expr import (
 )
 from liftpy.ir.nat import var
 from liftpy.ir.types import ArrayType, TupleType, VectorType
-from liftpy.ir.walk import Path, at, bound_names, children, substitute_sizes, top_down
+from liftpy.ir.walk import (
+    Path,
+    at,
+    bound_names,
+    children,
+    replace_at,
+    substitute_sizes,
+    top_down,
+)
 from liftpy.primitives import Map, ToGlobal
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.primitives.text import show
 from liftpy.primitives.work import computes
 from liftpy.rewrite.skeleton import FAMILY, Lowered, Skeleton
+from liftpy.rewrite.strategies.blocked import into_blocks, into_map
 from liftpy.rewrite.strategies.epilogue import fused_inward
 from liftpy.rewrite.strategies.families import FAMILIES, skeleton_of_key, skeletons_of
-from liftpy.rewrite.strategies.share import has_fold, invariant, outside_functions, stages
+from liftpy.rewrite.strategies.families.blocked import BLOCKED
+from liftpy.rewrite.strategies.share import (
+    has_fold,
+    has_fold_in,
+    invariant,
+    outside_functions,
+    stages,
+)
 from liftpy.rewrite.strategy import (
     Derivation,
     Failure,
@@ -52,23 +69,27 @@ from liftpy.rewrite.strategy import (
 
 STAGES = "stages"  # the family of a skeleton of several stages
 RESULT = "result"  # the stage that makes the result
-STORED, FUSED = "stored", "fused"
+STORED, FUSED, HELD = "stored", "fused", "held"
 
 COMPONENTS = choose(rule("first_of_pair"), rule("second_of_pair"))
 
 MOST_OPTIONAL = 6
-"""Cuts of a program of which all combinations are offered.
+"""Cuts of a program of which all combinations of fused and stored ones are offered.
 
 Where there are more, a partition differs from the default (stored where the reader does not read
 element by element) in at most one cut.
 """
+
+MOST_HELD = 3
+"""Cuts of a program of which all sets of held ones are offered; of more, one or all."""
 
 
 @dataclass(frozen=True)
 class Cut:
     """A value of a program that may be stored: the variable that names it, and what it is.
 
-    An optional one has one reader, which may compute it itself (`fused`).
+    An optional one has one reader, which may compute it itself (`fused`), or have it made in its
+    kernel, a block at a time (`held`).
     """
 
     name: str
@@ -81,15 +102,25 @@ class Cut:
 class Stage:
     """What lies between cuts, as a program.
 
-    `param` is the variable for its value; None for the stage that makes the result. `fused` names
-    the optional cuts in it that are not stored. `cut` tells it from the only stage of a program.
+    `param` is the variable for its value; None for the stage that makes the result. `within` has
+    the optional cuts in it that are not stored, each with its word; held ones are the lets that the
+    program begins with. `cut` tells it from the only stage of a program.
     """
 
     name: str
     param: Param | None
     program: Program
-    fused: tuple[str, ...] = ()
+    within: tuple[tuple[str, str], ...] = ()
     cut: bool = True
+
+    @property
+    def holds(self) -> bool:
+        """Whether values are held in it."""
+        return any(word == HELD for _, word in self.within)
+
+    def is_for(self, family: str) -> bool:
+        """Whether a family may make it: one alone holds values, and makes nothing else."""
+        return self.holds == (family == BLOCKED.name)
 
     @cached_property
     def canonical(self) -> Program:
@@ -293,11 +324,44 @@ def partitions(program: Program) -> tuple[Partition, ...]:
     optional = [cut for cut in cuts if cut.optional]
     regions = Regions(cuts, at(form.expr, (1,) * len(cuts)))
     found: list[Partition] = []
+    holdable = frozenset(cut.param for cut in optional if may_be_held(cut, form.expr))
     for fused in choices(optional, regions):
-        if regions.of(fused) is not None:
-            words = tuple((c.name, FUSED if c.param in fused else STORED) for c in optional)
-            found.append(partition(program, form, cuts, fused, words))
-    return tuple(found)
+        if regions.of(fused) is None:
+            continue
+        sets = held_sets([cut.param for cut in optional if cut.param in holdable - fused])
+        for held in sets if len(optional) <= MOST_OPTIONAL or not found else [frozenset()]:
+            made = partition(program, form, cuts, (fused, held))
+            if made is not None:
+                found.append(made)
+    return tuple(sorted(found, key=lambda made: len(made.stages)))
+
+
+def held_sets(params: Sequence[Param]) -> Iterator[frozenset[Param]]:
+    """The sets of cuts that are held: none, one, some and all of few, one or all of many."""
+    yield frozenset()
+    sizes = range(1, len(params) + 1)
+    for size in sizes if len(params) <= MOST_HELD else {1, len(params)}:
+        yield from map(frozenset, itertools.combinations(params, size))
+
+
+def may_be_held(cut: Cut, form: Expr) -> bool:
+    """Whether the map that reads a cut can have it made a block at a time, to avoid folding again.
+
+    What its reader reads element by element is better fused.
+    """
+    reader = next(e for e in values(form) if cut.param in e.free)
+    fused = substitute(reader, {cut.param: cut.value})
+    if not has_fold_in(cut.value) or recomputes(fused) <= recomputes(reader):
+        return False
+    return isinstance(into_map(FunCall(Lambda((cut.param,), reader), (cut.value,))), Success)
+
+
+def values(form: Expr) -> Iterator[Expr]:
+    """What lets at the beginning of a form name, and the result."""
+    for let in spine(form):
+        yield let.args[0]
+        form = at(let, (1,))
+    yield form
 
 
 def choices(optional: Sequence[Cut], regions: Regions) -> Iterator[frozenset[Param]]:
@@ -369,47 +433,105 @@ def partition(
     program: Program,
     form: Success,
     cuts: Sequence[Cut],
-    fused: frozenset[Param],
-    words: tuple[tuple[str, str], ...],
-) -> Partition:
-    """The partition in which some cuts are fused."""
+    inside: tuple[frozenset[Param], frozenset[Param]],
+) -> Partition | None:
+    """The partition in which some cuts are fused and some held; None if these cannot be held."""
+    fused, held = inside
+    moved = fused | held
+    words = {c.param: HELD if c.param in held else FUSED for c in cuts if c.param in moved}
+    chosen = tuple((c.name, words.get(c.param, STORED)) for c in cuts if c.optional)
     joined = form
     for depth in reversed(range(len(cuts))):
-        if cuts[depth].param in fused:
+        if cuts[depth].param in moved:
             joined = taken_further(joined, (1,) * depth, rule("let_inline"))
-    named = any(True for _ in spine(program.body.body))
-    if len(fused) == len(cuts) and not (cuts and named):  # nothing has to be moved
-        names = tuple(cut.name for cut in cuts)
+    stored: list[Cut | None] = [*(cut for cut in cuts if cut.param not in moved), None]
+    result = at(form.expr, (1,) * len(cuts))
+    for depth, cut in enumerate(stored):
+        value = result if cut is None else cut.value
+        place = (1,) * depth if cut is None else (*(1,) * depth, 0)
+        for param, path in held_places(value, {c.param: c.value for c in cuts}, moved, held):
+            made_let = at_path(place, rule("let_introduction", {"v": path}))(joined.expr)
+            if isinstance(made_let, Failure):
+                return None
+            expr = renamed(made_let.expr, place, param.name)
+            joined = Success(expr, (*joined.steps, *made_let.steps))
+    lets = any(True for _ in spine(program.body.body))
+    if len(fused) == len(cuts) and not (cuts and lets):  # nothing has to be moved
+        names = tuple((cut.name, FUSED) for cut in cuts)
         only = Stage(RESULT, None, program, names, cut=False)
-        return Partition(program, words, (), program.body.body, (only,))
+        return Partition(program, chosen, (), program.body.body, (only,))
     constants = set(program.constants)
     inputs = [*program.params]
     made: list[Stage] = []
-    within = fused_names(cuts, fused, at(form.expr, (1,) * len(cuts)))
-    stored: list[Cut | None] = [*(cut for cut in cuts if cut.param not in fused), None]
+    within = words_within(cuts, words, result)
     for depth, cut in enumerate(stored):
         value = at(joined.expr, (1,) * depth if cut is None else (*(1,) * depth, 0))
         name, param = (RESULT, None) if cut is None else (cut.name, cut.param)
         params = tuple(p for p in inputs if p in value.free)
         mine = frozenset(p.name for p in params if p.name in constants)
         whole = Program(f"{program.name}_{name}", Lambda(params, value), mine)
-        made.append(Stage(name, param, whole, within[param], cut=len(stored) > 1))
+        stage = Stage(name, param, whole, within[param], cut=len(stored) > 1)
+        if stage.holds and isinstance(into_blocks(1)(value), Failure):
+            return None
+        made.append(stage)
         if param is not None:
             inputs.append(param)
             if params and {p.name for p in params} <= constants:
                 constants.add(param.name)
-    return Partition(program, words, joined.steps, joined.expr, tuple(made))
+    return Partition(program, chosen, joined.steps, joined.expr, tuple(made))
 
 
-def fused_names(
-    cuts: Sequence[Cut], fused: frozenset[Param], result: Expr
-) -> dict[Param | None, tuple[str, ...]]:
-    """For each value, by its variable (None for the result), the cuts that are fused into it."""
-    found: dict[Param | None, tuple[str, ...]] = {}
+def held_places(
+    value: Expr, inside: Mapping[Param, Expr], moved: AbstractSet[Param], held: AbstractSet[Param]
+) -> Iterator[tuple[Param, Path]]:
+    """The held values and where they stand in a stage, the last first.
+
+    Each has its place when those before are in lets, which take along what is in them.
+    """
+    places = [*places_within(value, (), inside, moved)]
+    while places:
+        param, path = places.pop()
+        if param in held:
+            yield param, path
+            places = [(p, moved_along(q, path)) for p, q in places]
+
+
+def renamed(expr: Expr, path: Path, name: str) -> Expr:
+    """An expression with another name for the variable of the `let` at a path."""
+    let = next(spine(at(expr, path)))
+    param, body = param_of(let), at(let, (1,))
+    taken = bound_names(body) | {p.name for p in body.free}
+    own = Param(fresh(name, taken), param.type)
+    body = substitute(body, {param: own})
+    return replace_at(expr, path, FunCall(Lambda((own,), body), let.args))
+
+
+def moved_along(path: Path, named: Path) -> Path:
+    """A path after what stands at another one was put into a `let` around all."""
+    if path[: len(named)] == named:
+        return (0, *path[len(named) :])
+    return (1, *path)
+
+
+def places_within(
+    value: Expr, path: Path, inside: Mapping[Param, Expr], moved: AbstractSet[Param]
+) -> Iterator[tuple[Param, Path]]:
+    """The cuts that stand in a value instead of their names, those that others read first."""
+    found = [(part, p) for p, part in top_down(value) if isinstance(part, Param) and part in moved]
+    for param, p in found:
+        yield from places_within(inside[param], (*path, *p), inside, moved)
+        yield param, (*path, *p)
+
+
+def words_within(
+    cuts: Sequence[Cut], words: Mapping[Param, str], result: Expr
+) -> dict[Param | None, tuple[tuple[str, str], ...]]:
+    """For each value, by its variable (None for the result), the cuts in it with their words."""
+    found: dict[Param | None, tuple[tuple[str, str], ...]] = {}
     for value, param in (*((c.value, c.param) for c in cuts), (result, None)):
-        inside = [c for c in cuts if c.param in fused and c.param in value.free]
-        names = {name for c in inside for name in (c.name, *found[c.param])}
-        found[param] = tuple(c.name for c in cuts if c.name in names)
+        mine = [c for c in cuts if c.param in words and c.param in value.free]
+        names = dict(pair for c in mine for pair in ((c.name, words[c.param]), *found[c.param]))
+        found[param] = tuple((c.name, names[c.name]) for c in cuts if c.name in names)
     return found
 
 
@@ -441,6 +563,8 @@ def stage_skeletons(
 ) -> Iterator[Skeleton]:
     """The skeletons of a stage, derived once for all stages that differ in names only."""
     for family in families or FAMILIES:
+        if not stage.is_for(family):
+            continue
         for made in derived_once(stage.text, family, Derived(stage.canonical)):
             yield of_stage(made, partition, stage)
 
@@ -481,10 +605,10 @@ def skeleton(program: Program, key: str) -> Skeleton | None:
 def of_key(partition: Partition, stage: Stage, key: str) -> Skeleton | None:
     """The skeleton of a stage with a key."""
     family, _, words = key.partition("(")
-    fused = ", ".join(f"{name}={FUSED}" for name in stage.fused)
-    if fused and not words.startswith(fused):
+    within = ", ".join(f"{name}={word}" for name, word in stage.within)
+    if not words.startswith(within):
         return None
-    own = words.removeprefix(fused).removeprefix(", ")
+    own = words.removeprefix(within).removeprefix(", ")
     made = skeleton_of_key(stage.canonical, f"{family}({own}")
     return None if made is None else of_stage(made, partition, stage)
 
@@ -614,7 +738,7 @@ def of_stage(made: Skeleton, partition: Partition, stage: Stage) -> Skeleton:
     In a partition of several stages, its sizes have the stage's name before theirs. That of a
     program of one stage is a skeleton of the program.
     """
-    choices = (*((name, FUSED) for name in stage.fused), *made.choices)
+    choices = (*stage.within, *made.choices)
     own = made.program
     if partition.is_whole:
         program = partition.program
@@ -626,7 +750,7 @@ def of_stage(made: Skeleton, partition: Partition, stage: Stage) -> Skeleton:
         return replace(
             made,
             choices=choices,
-            cuts=len(stage.fused),
+            cuts=len(stage.within),
             lowering=Lowered(lowered, derivation),
         )
     by: dict[Param, Expr] = {
@@ -643,5 +767,5 @@ def of_stage(made: Skeleton, partition: Partition, stage: Stage) -> Skeleton:
         choices,
         Lowered(lowered, Derivation(stage.program.body.body, steps, body)),
         tuple(replace(p, name=prefixed(stage.name, p.name)) for p in made.parameters),
-        len(stage.fused),
+        len(stage.within),
     )

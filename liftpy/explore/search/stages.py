@@ -166,7 +166,7 @@ class StageSearches:
     def places_of(self, product: Product) -> Iterator[Place]:
         """The stages of a partition, each with its search."""
         for stage, group in zip(product.partition.stages, product.groups, strict=True):
-            key = stage.text, stage.fused, tuple(m.count() for m in group)
+            key = stage.text, stage.within, tuple(m.count() for m in group)
             if key not in self.known:
                 space = Space(stage.program, self.space.device, group, sampler=self.space.sampler)
                 found: list[Trial] = []

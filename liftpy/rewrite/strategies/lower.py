@@ -143,9 +143,12 @@ def over_ids(level: str) -> Strategy:
     that run a group after the other; the outermost map is along dimension 0, so that groups in
     succession read the same elements of what the innermost is over, which stay in the cache. Maps
     side by side are over the same ids; the components of a tuple are kernels, each over its own.
+    `seq` leaves them to become loops.
     """
 
     def run(expr: Expr) -> Result:
+        if level == "seq":
+            return Success(expr)
         if isinstance(expr, Tuple):
             return seq(*(at_path((k,), run) for k in range(len(expr.elements))))(expr)
         outer = tuple(layers(nests(expr)))[: len(DIMENSIONS)]

@@ -25,7 +25,7 @@ from liftpy.rewrite.strategy import Failure, Result, Strategy, at_path, rule, se
 #: The level of each map that makes the result, outermost first; None is a loop.
 Mapping = tuple[Level | None, ...]
 SHORT = {MapGlb: "glb", MapWrg: "wrg", MapLcl: "lcl"}
-SEQUENTIAL, NO_MAPS = "seq", "none"
+SEQUENTIAL, NO_MAPS, LOOPS = "seq", "none", "loops"
 
 
 def wanted() -> Iterator[frozenset[Level]]:
@@ -92,8 +92,14 @@ def read_mapping(text: str) -> Mapping:
     return tuple(None if w == SEQUENTIAL else (kinds[w[:-1]], int(w[-1])) for w in words)
 
 
-def mapped(mapping: Mapping) -> Strategy:
-    """The maps that make the result at the levels of a mapping; all else becomes loops."""
+def mapped(word: str) -> Strategy:
+    """The maps that make the result at the levels of a mapping; all else becomes loops.
+
+    `word` is what `show_mapping` shows, or `loops` where no map has a level.
+    """
+    if word == LOOPS:
+        return sequential()
+    mapping = read_mapping(word)
 
     def run(expr: Expr) -> Result:
         paths = tuple(paths_of(nests(expr)))

@@ -5,8 +5,9 @@ The shape it looks for is a map, over rows, of folds of the row and a map that r
     map(row -> let s = reduce(f)(map(g)(row)) in map(x -> h(x, s))(row))
 
 Each fold becomes one in vectors, by the laws of its operator: `strip` partial results, each of
-every `strip`-th element, and then their fold. The map that makes the row is in vectors too. Arrays
-that a `let` names are computed again where they are read: a row has no place in registers.
+every `strip`-th element, and then their fold. The map that makes the row is in vectors too. An
+array that a `let` names is computed again where it is read, or held in memory of the work-item or
+of its group.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import Path, at
 from liftpy.rewrite.strategies.block import in_vector_accumulators, reduce_of_maps
 from liftpy.rewrite.strategies.lower import chain, sequential
-from liftpy.rewrite.strategies.shapes import array_type, body_of, is_reduce, nests, rank
+from liftpy.rewrite.strategies.shapes import array_type, body_of, is_reduce, longest, nests, rank
 from liftpy.rewrite.strategy import (
+    Failure,
     Result,
     Strategy,
     Success,
@@ -55,13 +57,13 @@ def folds_of(row: Expr, path: Path = ()) -> list[Path]:
 
 
 def reduced_lengths(expr: Expr) -> list[int]:
-    """The lengths of the arrays that a row's folds reduce."""
+    """The (greatest) lengths of the arrays that a row's folds reduce."""
     row = row_of(expr)
     if row is None:
         return []
     body = body_of(at(expr, row))
     folds = (at(body, path) for path in folds_of(body))
-    return [int(array_type(f.args[1]).length) for f in folds if isinstance(f, FunCall)]
+    return [longest(array_type(f.args[1])) for f in folds if isinstance(f, FunCall)]
 
 
 def recomputed(row: Expr) -> Result:
@@ -70,6 +72,37 @@ def recomputed(row: Expr) -> Result:
         if isinstance(value.type, ArrayType):
             return seq(at_path(path, rule("let_inline")), recomputed)(row)
     return Success(row)
+
+
+def held(memory: str, width: NatLike) -> Strategy:
+    """The arrays that lets of a row's function name, made in vectors and held in a memory."""
+
+    def run(row: Expr) -> Result:
+        arrays = [(*path, 0) for path, value in lets(row) if isinstance(value.type, ArrayType)]
+        stored = seq(rule(f"to_{memory}"), at_path((0,), in_vectors(width)))
+        return seq(*(at_path(path, stored) for path in arrays))(row)
+
+    return run
+
+
+def names_arrays(expr: Expr) -> bool:
+    """Whether a row's function names arrays."""
+    row = row_of(expr)
+    named = () if row is None else lets(body_of(at(expr, row)))
+    return any(isinstance(value.type, ArrayType) for _, value in named)
+
+
+def in_vectors(width: NatLike) -> Strategy:
+    """The outermost map that makes an array of scalars, in vectors."""
+    vectors = seq(normalize(rule("map_fusion")), rule("vectorize_map", v=width))
+
+    def run(expr: Expr) -> Result:
+        maps = [*chain(nests(expr))]
+        if not maps:
+            return Failure("in_vectors", "no map makes the array")
+        return at_path(maps[0], vectors)(expr)
+
+    return run
 
 
 def lets(expr: Expr, path: Path = ()) -> Iterator[tuple[Path, Expr]]:
@@ -98,20 +131,19 @@ def fold_in_vectors(strip: NatLike, width: NatLike) -> Strategy:
     )
 
 
-def in_rows(strip: NatLike, width: NatLike, level: str) -> Strategy:
-    """Rows over ids of a level, their folds and their elements in vectors."""
+def in_rows(strip: NatLike, width: NatLike, level: str, arrays: str = "again") -> Strategy:
+    """Rows over ids of a level, their folds and their elements in vectors.
+
+    `arrays` is the memory that holds the arrays that a row's function names, or `again`.
+    """
 
     def folded(row: Expr) -> Result:
         return seq(*(at_path(p, fold_in_vectors(strip, width)) for p in folds_of(row)))(row)
 
-    def elements(row: Expr) -> Result:
-        (path,) = [*chain(nests(row))][:1]
-        vectors = seq(normalize(rule("map_fusion")), rule("vectorize_map", v=width))
-        return at_path(path, vectors)(row)
-
     def run(expr: Expr) -> Result:
         path = row_of(expr) or ()
-        row = at_path((*path, 1), seq(recomputed, folded, elements))
+        named = recomputed if arrays == "again" else held(arrays, width)
+        row = at_path((*path, 1), seq(named, folded, in_vectors(width)))
         return seq(over_rows(level), row, sequential())(expr)
 
     return run
@@ -121,6 +153,8 @@ def over_rows(level: str) -> Strategy:
     """The maps around a row's elements over ids of a level."""
 
     def run(expr: Expr) -> Result:
+        if level == "seq":
+            return Success(expr)
         outer = [*chain(nests(expr))][:-1]
         dims = range(len(outer)) if level == "wrg" else reversed(range(len(outer)))
         pairs = zip(outer, dims, strict=True)

@@ -46,6 +46,15 @@ def array_type(expr: Expr) -> ArrayType:
     return expr.type
 
 
+def longest(t: ArrayType) -> int:
+    """The length of arrays of a type, or, where it is open, the most that it can be."""
+    _, most = t.length.bounds
+    if most is None:
+        message = f"{t} has no largest length"
+        raise InternalError(message)
+    return most
+
+
 def maps_over(inner: Predicate) -> Predicate:
     """A `map` whose function's result satisfies a predicate."""
     return lambda expr: (

@@ -22,6 +22,7 @@ from liftpy.rewrite.strategies.shapes import (
     body_of,
     is_reduce,
     is_window_map,
+    longest,
     maker,
     nests,
     outer_reductions,
@@ -53,9 +54,9 @@ def tiled_maps(expr: Expr) -> tuple[Path, ...]:
 
 
 def tiled_lengths(expr: Expr) -> Iterator[int]:
-    """The lengths of these maps' arrays, innermost first."""
+    """The (greatest) lengths of these maps' arrays, innermost first."""
     for path in tiled_maps(expr):
-        yield int(array_type(children(at(expr, path))[0]).length)
+        yield longest(array_type(children(at(expr, path))[0]))
 
 
 def tile(sizes: tuple[Nat, ...], tail: str = "none") -> Strategy:

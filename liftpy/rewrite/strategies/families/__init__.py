@@ -9,6 +9,7 @@ from __future__ import annotations
 from liftpy.ir.expr import Lambda, Program
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.rewrite.skeleton import Lowered, Skeleton, key_of
+from liftpy.rewrite.strategies.families.blocked import BLOCKED
 from liftpy.rewrite.strategies.families.direct import DIRECT
 from liftpy.rewrite.strategies.families.form import Choices, Family, Form
 from liftpy.rewrite.strategies.families.local import LOCAL
@@ -23,7 +24,7 @@ from liftpy.rewrite.strategies.repeated import store_repeated
 from liftpy.rewrite.strategy import Derivation, Failure, seq
 
 FAMILIES: dict[str, Family] = {
-    f.name: f for f in (PLAIN, DIRECT, PARTIAL, ROWS, TILED, LOCAL, STAGED)
+    f.name: f for f in (PLAIN, DIRECT, PARTIAL, ROWS, TILED, LOCAL, STAGED, BLOCKED)
 }
 
 

@@ -11,7 +11,7 @@ from liftpy.primitives import Map, Slide
 from liftpy.rewrite.strategies.block import columns_first, is_indivisible
 from liftpy.rewrite.strategies.epilogue import fused_inward
 from liftpy.rewrite.strategies.lower import exposed
-from liftpy.rewrite.strategies.shapes import array_type, is_padding, is_windows
+from liftpy.rewrite.strategies.shapes import array_type, is_padding, is_windows, longest
 from liftpy.rewrite.strategy import Failure, Strategy, identity, rule
 
 STREAMED_BYTES = 2**18  # a smaller result may stay in a core's caches until somebody reads it
@@ -70,8 +70,8 @@ def tails(lengths: Iterable[int]) -> dict[str, tuple[str, ...]]:
 
 
 def outer_length(expr: Expr) -> int:
-    """The length of an array of known length."""
-    return int(array_type(expr).length)
+    """The length of an array, or the most that it can be."""
+    return longest(array_type(expr))
 
 
 def slides(program: Program) -> list[FunCall]:

@@ -53,6 +53,10 @@ class Direct:
             if self.rows is not None:
                 yield (*choices, ("rows", "columns"))
 
+    def sequential(self, _memory: str) -> Iterator[Choices]:
+        """What the last block is."""
+        yield from product(**tails(self.lengths))
+
     def parameters(self, choices: dict[str, str]) -> tuple[Parameter, ...]:
         """kappa, sigma and v of a block."""
         return (

@@ -11,6 +11,8 @@ from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategy import Strategy
 
 Choices: TypeAlias = tuple[tuple[str, str], ...]
+IN_LOOPS = {"pad": "fused", "level": "seq", "map": "loops"}
+"""What one work-item that makes all of a stage chooses of what forms have in common."""
 
 
 class Form(Protocol):
@@ -18,6 +20,13 @@ class Form(Protocol):
 
     def choices(self) -> Iterator[Choices]:
         """The structural choices, each a skeleton."""
+        ...
+
+    def sequential(self, memory: str, /) -> Iterator[Choices]:
+        """The choices beside `IN_LOOPS` with which one work-item makes it; none if it cannot.
+
+        `memory` is where it may hold what it names, `local` or `private`.
+        """
         ...
 
     def parameters(self, choices: dict[str, str], /) -> tuple[Parameter, ...]:

@@ -25,6 +25,10 @@ class Local:
         """That tiles are copied."""
         yield from product(stage=("tile",))
 
+    def sequential(self, _memory: str) -> Iterator[Choices]:
+        """None: it takes several work-items."""
+        yield from ()
+
     def parameters(self, _choices: dict[str, str]) -> tuple[Parameter, ...]:
         """The side of a tile."""
         return (Parameter("theta", self.size, self.length, "side of an input tile"),)

@@ -22,6 +22,10 @@ class Partial:
         """Whether a work-item reduces neighbours, or every so many elements."""
         yield from product(strided=("no", "yes"))
 
+    def sequential(self, _memory: str) -> Iterator[Choices]:
+        """None: it takes several work-items."""
+        yield from ()
+
     def parameters(self, _choices: dict[str, str]) -> tuple[Parameter, ...]:
         """The chunk of a partial result."""
         return (Parameter("chunk", 1, self.shortest, "elements that a work-item reduces"),)

@@ -11,7 +11,7 @@ from liftpy.rewrite.strategies.block import store_padding
 from liftpy.rewrite.strategies.families.common import paddings
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
 from liftpy.rewrite.strategies.lower import exposed
-from liftpy.rewrite.strategies.mapping import mapped, mappings, read_mapping, show_mapping
+from liftpy.rewrite.strategies.mapping import mapped, mappings, show_mapping
 from liftpy.rewrite.strategy import Failure, Strategy, seq
 
 
@@ -28,14 +28,17 @@ class Plain:
             maps = tuple(map(show_mapping, mappings(result.expr)))
             yield from product(pad=paddings(self.program), map=maps)
 
+    def sequential(self, _memory: str) -> Iterator[Choices]:
+        """Nothing else."""
+        yield ()
+
     def parameters(self, _choices: dict[str, str]) -> tuple[Parameter, ...]:
         """None."""
         return ()
 
     def strategy(self, choices: dict[str, str], _sizes: dict[str, Parameter]) -> Strategy:
         """`exposed` maps at the levels of a mapping."""
-        mapping = mapped(read_mapping(choices["map"]))
-        return seq(exposed(), mapping, store_padding(choices["pad"]))
+        return seq(exposed(), mapped(choices["map"]), store_padding(choices["pad"]))
 
 
 PLAIN = Family("plain", "the maps that make the result over ids, by every legal mapping", Plain)

@@ -11,7 +11,7 @@ from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
 from liftpy.rewrite.strategies.lower import chain
-from liftpy.rewrite.strategies.rows import in_rows, reduced_lengths
+from liftpy.rewrite.strategies.rows import in_rows, names_arrays, reduced_lengths
 from liftpy.rewrite.strategies.shapes import nests
 from liftpy.rewrite.strategies.share import stages
 from liftpy.rewrite.strategy import Failure, Strategy
@@ -21,13 +21,26 @@ LONGEST = 256  # partial results of a fold, of which each is a register or a lan
 
 @dataclass(frozen=True)
 class Rows:
-    """A map over rows of folds and a map: the length of the shortest fold."""
+    """A map over rows of folds and a map: the length of the shortest fold.
+
+    `arrays` says whether a row's function names arrays, which may be held.
+    """
 
     shortest: int
+    arrays: bool
 
     def choices(self) -> Iterator[Choices]:
-        """The level of the rows."""
-        yield from product(level=("glb", "wrg"))
+        """The level of the rows, and what holds the arrays of one."""
+        for level, memory in (("glb", "private"), ("wrg", "local")):
+            yield from product(level=(level,), **self.held(memory))
+
+    def sequential(self, memory: str, /) -> Iterator[Choices]:
+        """What holds the arrays of a row."""
+        yield from product(**self.held(memory))
+
+    def held(self, memory: str) -> dict[str, tuple[str, ...]]:
+        """The choice of what holds the arrays that a row's function names."""
+        return {"arrays": ("again", memory)} if self.arrays else {}
 
     def parameters(self, _choices: dict[str, str]) -> tuple[Parameter, ...]:
         """The partial results of a fold, and v."""
@@ -39,7 +52,8 @@ class Rows:
 
     def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
         """`in_rows`."""
-        return in_rows(sizes["strip"].nat, sizes["v"].nat, choices["level"])
+        strip, width = sizes["strip"].nat, sizes["v"].nat
+        return in_rows(strip, width, choices["level"], choices.get("arrays", "again"))
 
 
 def match(program: Program) -> Rows | str:
@@ -50,7 +64,7 @@ def match(program: Program) -> Rows | str:
         return "no map over rows makes the result, of folds of a row and a map"
     if len([*chain(nests(body))]) - 1 > len(DIMENSIONS):
         return f"rows in more than {len(DIMENSIONS)} dimensions"
-    found = Rows(min(lengths))
+    found = Rows(min(lengths), names_arrays(body))
     sizes = {p.name: p for p in found.parameters({})}
     made = found.strategy({"level": "glb"}, sizes)(body)
     if isinstance(made, Failure):

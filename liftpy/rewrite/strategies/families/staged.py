@@ -42,6 +42,10 @@ class Staged:
         """Whether reads are coalesced, and innermost reductions unrolled."""
         yield from product(coalesce=("no", "yes"), unroll=("no", "yes"))
 
+    def sequential(self, _memory: str) -> Iterator[Choices]:
+        """None: it takes several work-items."""
+        yield from ()
+
     def parameters(self, _choices: dict[str, str]) -> tuple[Parameter, ...]:
         """theta, rho, kappa, sigma, omega and v of the four-stage form."""
         most = self.padded + MAX_EXTRA

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from liftpy.ir.expr import Program
+from liftpy.ir.nat import Nat
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.block import store_padding
@@ -21,7 +22,7 @@ from liftpy.rewrite.strategies.families.common import (
 )
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
 from liftpy.rewrite.strategies.lower import exposed
-from liftpy.rewrite.strategies.mapping import mapped, mappings, read_mapping, show_mapping
+from liftpy.rewrite.strategies.mapping import mapped, mappings, show_mapping
 from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.shapes import makes_array
 from liftpy.rewrite.strategies.tile import flat, fused, in_vectors, tile, tiled_lengths
@@ -44,12 +45,20 @@ class Tiled:
         """One map of two and vectors where they can be; each legal mapping with inner ids last."""
         for made in self.tilings():
             choices = dict(made)
-            result = tiles_of(choices, self.parameters(choices))(self.program.body.body)
+            result = tiles_of(choices, self.sizes(choices))(self.program.body.body)
             if not isinstance(result, Failure):
                 words = tuple(map(show_mapping, mappings(result.expr, ordered=True)))
                 streamed = stores(self.program) if choices["vector"] == "yes" else {}
                 rest = product(pad=paddings(self.program), map=words, **streamed)
                 yield from ((*made, *more) for more in rest)
+
+    def sequential(self, _memory: str) -> Iterator[Choices]:
+        """Loops over tiles: one map of two, and vectors, where they can be."""
+        for made in self.tilings():
+            choices = dict(made)
+            result = tiles_of(choices, self.sizes(choices))(self.program.body.body)
+            if not isinstance(result, Failure):
+                yield made
 
     def parameters(self, choices: dict[str, str]) -> tuple[Parameter, ...]:
         """A tile for each map that is cut, and the width of vectors."""
@@ -64,11 +73,15 @@ class Tiled:
         width = Parameter("v", least, MAX_LANES, "vector width over the innermost map")
         return (*tiles, width) if choices["vector"] == "yes" else tiles
 
+    def sizes(self, choices: dict[str, str]) -> dict[str, Parameter]:
+        """The parameters by their names."""
+        return {p.name: p for p in self.parameters(choices)}
+
     def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
         """`tile`, at the levels of a mapping, with the padded input stored, in part, or not."""
-        tiles = tiles_of(choices, tuple(sizes.values()))
+        tiles = tiles_of(choices, sizes)
         padding = store_padding(choices["pad"])
-        return seq(tiles, mapped(read_mapping(choices["map"])), padding, stored_so(choices))
+        return seq(tiles, mapped(choices["map"]), padding, stored_so(choices))
 
 
 @lru_cache(maxsize=8)
@@ -79,16 +92,19 @@ def tiled_maps(flattened: str) -> Strategy:
 
 
 @lru_cache(maxsize=8)
-def tile_steps(flattened: str, vector: str, tail: str, sizes: tuple[Parameter, ...]) -> Strategy:
+def tile_steps(
+    flattened: str, vector: str, tail: str, sizes: tuple[tuple[str, Nat], ...]
+) -> Strategy:
     """`tile`, of one map where two are made one, and in vectors where these are chosen."""
-    tiles = tuple(p.nat for p in sizes if p.name != "v")
-    vectors = [in_vectors(p.nat) for p in sizes if p.name == "v" and vector == "yes"]
+    tiles = tuple(size for name, size in sizes if name != "v")
+    vectors = [in_vectors(size) for name, size in sizes if name == "v" and vector == "yes"]
     return remembered(seq(tiled_maps(flattened), tile(tiles, tail), *vectors))
 
 
-def tiles_of(choices: dict[str, str], sizes: tuple[Parameter, ...]) -> Strategy:
+def tiles_of(choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
     """`tile_steps` as chosen."""
-    return tile_steps(choices["flat"], choices["vector"], choices.get("tail", "none"), sizes)
+    nats = tuple((name, p.nat) for name, p in sizes.items())
+    return tile_steps(choices["flat"], choices["vector"], choices.get("tail", "none"), nats)
 
 
 def match(program: Program) -> Tiled | str:

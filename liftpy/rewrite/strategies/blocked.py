@@ -1,0 +1,173 @@
+"""Values held while a block of what reads them is made.
+
+The shape it looks for is values in succession, each made by a map and read by the next:
+
+    let s = map(f)(xs) in let w = map(g)(s) in map(h)(w)
+
+One map takes over what all of them are mapped over, and its function has the values of one element,
+or of a block of elements:
+
+    map(x -> let s = f(x) in let w = g(s) in h(w))(xs)
+    join(map(block -> let s = map(f)(block) in let w = map(g)(s) in map(h)(w))(split(xs)))
+
+So a value is never whole, and what is alive of it at one time has room in fast memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from liftpy.ir.expr import Expr, FunCall, Lambda
+from liftpy.ir.nat import NatLike
+from liftpy.ir.walk import Path, at, top_down
+from liftpy.primitives import Map, Slide, Split, Zip
+from liftpy.primitives.work import computes
+from liftpy.rewrite.strategies.epilogue import ZIP_OF_MAP, computed, tuples_fused
+from liftpy.rewrite.strategies.shapes import body_of, maker, working_map
+from liftpy.rewrite.strategy import (
+    Failure,
+    Result,
+    Strategy,
+    at_path,
+    choose,
+    rule,
+    seq,
+)
+
+MARK = rule("let_introduction", {"v": ()})  # `let s = e in s`: where `e` is to be held
+
+
+def is_let(expr: Expr) -> bool:
+    """A `let` of one variable."""
+    return isinstance(expr, FunCall) and isinstance(expr.fun, Lambda) and len(expr.args) == 1
+
+
+def is_mark(expr: Expr) -> bool:
+    """`let s = e in s`."""
+    if not (isinstance(expr, FunCall) and isinstance(expr.fun, Lambda)):
+        return False
+    return (expr.fun.body,) == expr.fun.params
+
+
+def marks(expr: Expr) -> list[Path]:
+    """Where marks stand."""
+    return [path for path, part in top_down(expr) if is_mark(part)]
+
+
+def into_map(expr: Expr) -> Result:
+    """A value in the function of the map that reads it: `map(x -> let s = f(x) in h(s))(xs)`.
+
+    From `let s = map(f)(xs) in map(h)(s)`, where `h` may read other arrays along with s, and s in
+    groups or windows. A value of which the function reads nothing else is held for its element.
+    """
+    if not is_let(expr):
+        return Failure("into_map", "nothing is named")
+    inner = at(expr, (1,))
+    if is_let(inner):
+        return seq(at_path((1,), into_map), into_map)(expr)
+
+    def fused(inlined: Expr) -> Result:
+        place = maker(inlined)
+        if not working_map(at(inlined, place)):
+            return Failure("into_map", "the result is not made by a map")
+        source = seq(at_path((0,), outward), tuples_fused())
+        return at_path(place, seq(source, at_path((1,), held)))(inlined)
+
+    return seq(rule("let_inline"), fused)(expr)
+
+
+def outward(expr: Expr) -> Result:
+    """What a map reads as a map of a view: `map(f)(view)`, with a mark where the value is."""
+    if not computes(expr):
+        return Failure("into_map", "what is held is not read by the map that makes the result")
+    match expr:
+        case FunCall(Map(), (array,)) if not computes(array):
+            return at_path((1,), MARK)(expr)
+        case FunCall(Map() as fun, _):
+            if computes(fun.f.body):
+                return Failure("into_map", "something is computed between a value and its reader")
+            return seq(at_path((0,), outward), rule("map_fusion"))(expr)
+        case FunCall(Zip(), args) if len(args) == 2:
+            part = computed(expr)
+            return seq(at_path((part,), outward), rule(ZIP_OF_MAP[part]))(expr)
+        case FunCall(Split(), _):
+            law = "split_of_map"
+        case FunCall(Slide(), _):
+            law = "slide_of_map"
+        case _:
+            return Failure("into_map", "the elements of a value do not reach its reader whole")
+    return seq(at_path((0,), outward), rule(law), at_path((1,), whole))(expr)
+
+
+def whole(expr: Expr) -> Result:
+    """A map of values of single elements as one value: the mark around the map."""
+    (mark,) = marks(body_of(expr))
+    bare = at_path((1, *mark), rule("let_inline"))
+    if not mark:
+        return seq(bare, MARK)(expr)
+    apart = choose(rule("map_fission", {"g": mark}), rule("map_fission_zip", {"g": mark}))
+
+    def marked(split: Expr) -> Result:
+        place = next(p for p in ((0,), (0, 1)) if working_map(at(split, p)))
+        return at_path(place, MARK)(split)
+
+    return seq(bare, apart, marked)(expr)
+
+
+def held(expr: Expr) -> Result:
+    """A function's result with its marked value in a `let` around it."""
+    found = marks(expr)
+    if not found:
+        return Failure("into_map", "the value is not read")
+    named = rule("let_introduction", {"v": (*found[0], 0)})
+
+    def without(let: Expr) -> Result:
+        rest = [p for p in marks(let) if p]
+        return seq(*(at_path(p, rule("let_inline")) for p in reversed(rest)))(let)
+
+    return seq(named, without)(expr)
+
+
+def into_blocks(size: NatLike, depth: int = 0) -> Strategy:
+    """`into_map`, of a block of so many elements of the map that makes the result.
+
+    That is the map inside `depth` others, each of which takes the values into its function.
+    """
+
+    def here(expr: Expr) -> Result:
+        last = (1,) * sum(1 for _ in lets(expr))
+        place = (*last, *maker(at(expr, last)))
+        return seq(at_path(place, rule("split_join", m=size)), into_map)(expr)
+
+    def run(expr: Expr) -> Result:
+        if depth == 0:
+            return here(expr)
+        inner = into_blocks(size, depth - 1)
+        return seq(into_map, lambda e: at_path((*maker(e), 1), inner)(e))(expr)
+
+    return run
+
+
+def outer_maps(expr: Expr, count: int) -> list[Path]:
+    """Where so many maps are that make the result, the outermost first."""
+    found: list[Path] = []
+    path = maker(expr)
+    for _ in range(count):
+        found.append(path)
+        path = (*path, 1, *maker(at(expr, (*path, 1))))
+    return found
+
+
+def parts(expr: Expr, depth: int) -> list[Path]:
+    """Where the values of a block are, in the form that `into_blocks` gives, the result's last."""
+    (*_, path) = outer_maps(expr, depth + 1)
+    block = (*path, 1)
+    count = sum(1 for _ in lets(at(expr, block)))
+    return [*((*block, *(1,) * k, 0) for k in range(count)), (*block, *(1,) * count)]
+
+
+def lets(expr: Expr) -> Iterator[FunCall]:
+    """The lets of one variable that an expression begins with, the outermost first."""
+    while isinstance(expr, FunCall) and is_let(expr):
+        yield expr
+        expr = at(expr, (1,))

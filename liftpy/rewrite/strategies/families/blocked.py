@@ -1,0 +1,234 @@
+"""`blocked`: values held while a block of what reads them is made."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from liftpy.ir.expr import Expr, FunCall, Lambda, Program
+from liftpy.ir.nat import ZERO
+from liftpy.ir.types import size_bytes
+from liftpy.ir.walk import Path, at, lambda_of
+from liftpy.primitives.levels import DIMENSIONS
+from liftpy.rewrite.skeleton import Parameter
+from liftpy.rewrite.strategies.block import block_of, store_padding
+from liftpy.rewrite.strategies.blocked import into_blocks, lets, outer_maps, parts
+from liftpy.rewrite.strategies.families.common import paddings, stored_so, stores
+from liftpy.rewrite.strategies.families.direct import DIRECT
+from liftpy.rewrite.strategies.families.form import IN_LOOPS, Choices, Family, Form, product
+from liftpy.rewrite.strategies.families.plain import PLAIN
+from liftpy.rewrite.strategies.families.rows import ROWS
+from liftpy.rewrite.strategies.families.tiled import TILED
+from liftpy.rewrite.strategies.lower import sequential
+from liftpy.rewrite.strategies.operand import Place, exchanged, input_of
+from liftpy.rewrite.strategies.shapes import array_type, longest
+from liftpy.rewrite.strategy import Failure, Result, Strategy, at_path, identity, rule, seq
+
+FORM = "form"  # the choice that names the family of a part
+COLUMNS = "rows"  # the choice of an input in columns, which is stored before all blocks
+LEVELS = {"local": "wrg", "private": "glb"}
+"""Of each memory that may hold values, the level of blocks: a group's, or a work-item's own."""
+MOST = {"local": 2**20, "private": 2**11}
+"""Bytes of values of the smallest block for which a memory is offered."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A value of a block, as a program, and the forms that it may have, by their families.
+
+    `name` goes before the names of its choices and sizes. `path` is where it stands in the program;
+    `rows` is where the input stands, if any, that is better read in columns.
+    """
+
+    name: str
+    path: Path
+    value: Expr
+    forms: tuple[tuple[str, Form], ...]
+    rows: Place | None
+    lowered: dict[Choices, Result] = field(default_factory=dict[Choices, Result], compare=False)
+
+    def named(self, choice: str) -> str:
+        """The name that a choice or a size of it has."""
+        return f"{self.name}.{choice}"
+
+    def choices(self, memory: str) -> Iterator[Choices]:
+        """How one work-item makes it, the family first."""
+        for family, form in self.forms:
+            for made in form.sequential(memory):
+                words = (*((self.named(n), w) for n, w in ((FORM, family), *made)),)
+                yield words
+                if self.rows is not None:
+                    yield (*words, (self.named(COLUMNS), "columns"))
+
+    def own(self, choices: dict[str, str]) -> tuple[Form, dict[str, str]]:
+        """The form that is chosen, and its choices."""
+        before = self.named("")
+        mine = {n.removeprefix(before): w for n, w in choices.items() if n.startswith(before)}
+        form = dict(self.forms)[mine.pop(FORM)]
+        mine.pop(COLUMNS, None)
+        return form, IN_LOOPS | mine
+
+    def parameters(self, choices: dict[str, str]) -> Iterator[Parameter]:
+        """The sizes that are open."""
+        form, mine = self.own(choices)
+        yield from (replace(p, name=self.named(p.name)) for p in form.parameters(mine))
+
+    def outside(self, choices: dict[str, str]) -> Strategy:
+        """The input that it reads stored in columns, where that stands around the blocks."""
+        return self.columns(choices, within=False)
+
+    def columns(self, choices: dict[str, str], *, within: bool) -> Strategy:
+        """The input that it reads stored in columns, if that is chosen and stands in the value."""
+        if self.rows is None or self.named(COLUMNS) not in choices:
+            return identity
+        path, depth = self.rows
+        if within != (path[: len(self.path)] == self.path):
+            return identity
+        return exchanged((path[len(self.path) if within else 0 :], depth))
+
+    def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
+        """What lowers it, derived once for all that is chosen of other parts."""
+        form, mine = self.own(choices)
+        known = (*mine.items(), (COLUMNS, choices.get(self.named(COLUMNS), "")))
+        if known not in self.lowered:
+            own = {p.name: sizes[self.named(p.name)] for p in form.parameters(mine)}
+            steps = seq(self.columns(choices, within=True), form.strategy(mine, own))
+            self.lowered[known] = steps(self.value)
+        return lambda _: self.lowered[known]
+
+
+@dataclass(frozen=True)
+class Depth:
+    """The form in blocks of the map inside so many others, its parts, and what may hold them."""
+
+    depth: int
+    block: Parameter
+    parts: tuple[Part, ...]
+    memories: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """Values that are read in succession, each by the map that makes the next."""
+
+    program: Program
+    depths: tuple[Depth, ...]
+
+    @cached_property
+    def at(self) -> dict[str, Depth]:
+        """The forms by the word that chooses one."""
+        return {str(form.depth): form for form in self.depths}
+
+    def choices(self) -> Iterator[Choices]:
+        """The map that is cut into blocks, what holds values, and the form of each."""
+        for word, form in self.at.items():
+            for hold in form.memories:
+                around = {"pad": paddings(self.program), **stores(self.program)}
+                outside = product(inside=(word,), hold=(hold,), **around)
+                inside = [*itertools.product(*(part.choices(hold) for part in form.parts))]
+                for mine, others in itertools.product(outside, inside):
+                    yield (*mine, *itertools.chain(*others))
+
+    def sequential(self, _memory: str) -> Iterator[Choices]:
+        """None: blocks inside blocks are not made."""
+        yield from ()
+
+    def parameters(self, choices: dict[str, str]) -> tuple[Parameter, ...]:
+        """The size of a block, and those of its values."""
+        form = self.at[choices["inside"]]
+        return (form.block, *(p for part in form.parts for p in part.parameters(choices)))
+
+    def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
+        """`into_blocks`, each value of a block as its form has it, in memory that holds it."""
+        form, hold = self.at[choices["inside"]], choices["hold"]
+        return seq(
+            into_blocks(sizes["block"].nat, form.depth),
+            *(part.outside(choices) for part in form.parts),
+            *(at_path(part.path, part.strategy(choices, sizes)) for part in reversed(form.parts)),
+            *(at_path(part.path, rule(f"to_{hold}")) for part in form.parts[:-1]),
+            over_blocks(LEVELS[hold], form.depth + 1),
+            sequential(),
+            store_padding(choices["pad"]),
+            stored_so(choices),
+        )
+
+
+def over_blocks(level: str, count: int) -> Strategy:
+    """The maps around the values of a block over ids of a level."""
+
+    def run(expr: Expr) -> Result:
+        maps = outer_maps(expr, count)
+        dims = range(count) if level == "wrg" else reversed(range(count))
+        pairs = zip(maps, dims, strict=True)
+        return seq(*(at_path(p, rule(f"map_to_{level}_{dim}")) for p, dim in pairs))(expr)
+
+    return run
+
+
+def forms_of(value: Program) -> Iterator[tuple[str, Form]]:
+    """The forms in which one work-item makes a value: blocks and rows before tiles before loops."""
+    for families in ((DIRECT, ROWS), (TILED,), (PLAIN,)):
+        found = False
+        for family in families:
+            form = family.match(value)
+            if not isinstance(form, str) and any(True for _ in form.sequential("local")):
+                yield family.name, form
+                found = True
+        if found:
+            return
+
+
+def depth_of(program: Program, depth: int) -> Depth | str:
+    """The form in blocks of the map inside so many others, or why there is none."""
+    body = program.body.body
+    single = into_blocks(1, depth)(body)
+    if isinstance(single, Failure):
+        return str(single)
+    *_, path = outer_maps(single.expr, depth + 1)
+    length = longest(array_type(at(single.expr, (*path, 0))))
+    block = Parameter("block", 1, length, "elements of the result that are made together")
+    result = into_blocks(block.nat, depth)(body)
+    if isinstance(result, Failure):
+        return str(result)
+    names = [*map(name_of, lets(body)), "result"]
+    places = parts(result.expr, depth)
+    made = [part_of(program, result.expr, *pair) for pair in zip(names, places, strict=True)]
+    least = ZERO
+    for place in parts(single.expr, depth)[:-1]:
+        least = least + size_bytes(at(single.expr, place).type)
+    memories = (*(name for name, most in MOST.items() if int(least) <= most),)
+    if not memories:
+        return f"values of {least} bytes would have to be held for each element"
+    return Depth(depth, block, (*made,), memories)
+
+
+def part_of(program: Program, expr: Expr, name: str, path: Path) -> Part:
+    """The value at a path of a program's form in blocks."""
+    value = at(expr, path)
+    params = tuple(sorted(value.free, key=lambda p: p.name))
+    constants = frozenset(p.name for p in params if p in program.params) & program.constants
+    forms = (*forms_of(Program(name, Lambda(params, value), constants)),)
+    block = block_of(value)
+    rows = None if block is None else input_of(expr, (*path, *block))
+    constant = rows is not None and {p.name for p in at(expr, rows[0]).free} <= program.constants
+    return Part(name, path, value, forms, None if constant else rows)
+
+
+def name_of(let: FunCall) -> str:
+    """The name that a `let` gives."""
+    (param,) = lambda_of(let.fun).params
+    return param.name
+
+
+def match(program: Program) -> Blocked | str:
+    """The values, if each is read by the map that makes the next."""
+    if next(lets(program.body.body), None) is None:
+        return "no value is held"
+    made = [depth_of(program, depth) for depth in range(len(DIMENSIONS) - 1)]
+    found = tuple(form for form in made if not isinstance(form, str))
+    return Blocked(program, found) if found else str(made[0])
+
+
+BLOCKED = Family("blocked", "values held while a block of what reads them is made", match)

@@ -1,0 +1,152 @@
+"""Values held while a block of what reads them is made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from liftpy.compile import compile_candidate, skeletons
+from liftpy.constraints.device import Device
+from liftpy.kernels.chain import chain
+from liftpy.primitives.text import parse
+from liftpy.rewrite.partition import HELD, partitions, stage_skeletons
+from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
+from liftpy.rewrite.strategy import replay
+from tests.compile.test_programs import all_right
+from tests.draws import draws, tried
+from tests.rewrite.test_partition import nameless
+from tests.thinned import first
+
+PRODUCT = "{} |> map(a => {} |> map(b => zip(a, b) |> map(mul) |> reduce(add, 0)))"
+ROWS = """map(row =>
+    let most = (row |> reduce(maximum, -inf)),
+        powers = (row |> map(x => exp((x - most) * 0.125))),
+        sum = (powers |> reduce(add, 0))
+    in powers |> map(p => p / sum))"""
+
+PROGRAMS = {
+    "two products": f"""
+        def p(x: [7][12]f32, w: [8][12]f32, u: [6][8]f32) =
+          let one = ({PRODUCT.format("x", "w")}) in {PRODUCT.format("one", "u")}""",
+    "three products, of constants": f"""
+        def p(x: [6][8]f32, const w: [4][8]f32, const u: [8][4]f32, const v: [4][8]f32) =
+          let one = ({PRODUCT.format("x", "w")}),
+              two = ({PRODUCT.format("one", "u")})
+          in {PRODUCT.format("two", "v")}""",
+    "attention": f"""
+        def p(q: [3][8][4]f32, k: [3][16][4]f32, v: [3][16][8]f32) =
+          let scores = (zip(q, k) |> map((qs, ks) => {PRODUCT.format("qs", "ks")})),
+              weights = (scores |> map({ROWS}))
+          in zip(weights, v) |> map((ws, vs) => {PRODUCT.format("ws", "(vs |> transpose)")})""",
+    "windows and their largest": """
+        def p(x: [8][10][4]f32, const w: [8][3][3][4]f32) =
+          let one = (x |> pad2d(1, 1, 1, 1, 0) |> slide2d(3, 1) |> map2d(window =>
+                w |> map(kernel => max(zip(window |> join |> join, kernel |> join |> join)
+                  |> map(mul) |> reduce(add, 0), 0))))
+          in one |> slide2d(2, 2)
+            |> map2d(w => w |> join |> transpose |> map(reduce(maximum, -inf)))""",
+    "a value beside others": """
+        def p(x: [5][8]f32, y: [5]f32, z: [5][6]f32) =
+          let rows = (zip(x, z) |> map((r, s) =>
+                s |> map(b => r |> reduce((a, e) => a * b - e, 0))))
+          in zip(zip(y, rows), z) |> map((t, s) =>
+            s |> map(e => t.1 |> reduce((a, b) => a * 0.5 - b, e * t.0)))""",
+    "groups": """
+        def p(x: [12][6]f32) =
+          let sums = (x |> map(row => row |> reduce((a, e) => a * 0.5 + e, 0)))
+          in sums |> split(3) |> map(group => group |> map(e => e * 2) |> reduce(add, 0))""",
+}
+
+REFUSED = {
+    "windows that overlap a pad": """
+        def p(x: [8][4]f32) =
+          let one = (x |> map(reduce(add, 0)))
+          in one |> pad(1, 1, 0) |> slide(3, 1) |> map(reduce(add, 0))""",
+    "in another order": """
+        def p(x: [8][4]f32, w: [4][4]f32) =
+          let one = (x |> map(a => w |> map(b => zip(a, b) |> map(mul) |> reduce(add, 0))))
+          in one |> transpose |> map(reduce(add, 0))""",
+    "folded": """
+        def p(x: [8][4]f32) =
+          let one = (x |> map(reduce(add, 0))) in one |> reduce(add, 0)""",
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_held_values_are_right(runtime: Device, name: str, kept: Path) -> None:
+    program = parse(PROGRAMS[name])
+    drawn = draws(program, first(), 6, kept, ("blocked",))
+    assert drawn
+    named = ((d.label, d.module) for d in tried(drawn, program, runtime))
+    all_right(program, named, runtime)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_derivations_replay(name: str) -> None:
+    program = parse(PROGRAMS[name])
+    found = skeletons(program, ("blocked",))
+    assert found
+    for skeleton in found[:4]:
+        *_, (_, last) = replay(skeleton.derivation.start, skeleton.derivation.steps)
+        assert nameless(last) == nameless(skeleton.program.body.body)
+
+
+def test_no_held_value_is_in_global_memory() -> None:
+    """Scores and weights of a block are in local memory; keys in columns are global."""
+    words = {"hold": "local", "weights.arrays": "local", "scores.rows": "columns"}
+    made = next(
+        s
+        for s in skeletons(parse(PROGRAMS["attention"]), ("blocked",))
+        if words.items() <= s.words.items()
+    )
+    scores = {"scores.kappa": 16, "scores.sigma": 2, "scores.v": 8}
+    result = {"result.kappa": 8, "result.sigma": 4, "result.v": 8}
+    weights = {"weights.strip": 8, "weights.v": 8}
+    module = compile_candidate(made, {"block": 4, **scores, **result, **weights})
+    assert len(module.launches) == 2
+    assert module.memory.scratch == 3 * 16 * 4 * 4
+    assert module.memory.local == (4 * 16 + 4 * 16 + 16) * 4
+
+
+def test_the_largest_block_is_the_whole_map() -> None:
+    skeleton = skeletons(parse(PROGRAMS["two products"]), ("blocked",))[0]
+    assert {p.name: p.high for p in skeleton.parameters} == {
+        "block": 7,
+        "one.kappa": 8,
+        "one.sigma": 7,
+        "one.v": 16,
+        "result.kappa": 6,
+        "result.sigma": 7,
+        "result.v": 16,
+    }
+    assert len(chain(skeleton.program).run) == 1
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_read_element_by_element_is_not_held(name: str) -> None:
+    words = [word for p in partitions(parse(REFUSED[name])) for _, word in p.words]
+    assert HELD not in words
+
+
+def test_one_family_alone_holds_values() -> None:
+    program = parse(PROGRAMS["two products"])
+    for partition in partitions(program):
+        for stage in partition.stages:
+            families = {s.family for s in stage_skeletons(partition, stage)}
+            assert (families == {"blocked"}) == stage.holds
+    rows = parse("def p(x: [6][4]f32) = x |> map(reduce(add, 0))")
+    assert skeletons_of(FAMILIES["blocked"], rows) == "blocked: no value is held"
+
+
+def test_the_arrays_of_a_row_may_be_held() -> None:
+    """Each power is computed once, and lies in private or in local memory until it is divided."""
+    program = parse(f"def p(x: [6][32]f32) = x |> {ROWS}")
+    made = {s.words["arrays"]: s for s in skeletons(program, ("rows",))}
+    assert made.keys() == {"again", "private", "local"}
+    for arrays, skeleton in made.items():
+        module = compile_candidate(skeleton, {"strip": 8, "v": 4})
+        inner = module.source.count("exp(") - module.source.count(" = exp(")
+        assert (inner > 0) == (arrays != "private")
+        assert module.memory.local == (32 * 4 if arrays == "local" else 0)
+        assert module.memory.scratch == 0
