@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from liftpy.compile import compile_candidate, skeletons
-from liftpy.constraints.device import Device
+from liftpy.constraints.collect import collect
+from liftpy.constraints.device import DEFAULT_DEVICE, Device
+from liftpy.constraints.draw import Space
 from liftpy.kernels.chain import chain
+from liftpy.opencl.kernel import Module
 from liftpy.primitives.text import parse
 from liftpy.rewrite.partition import HELD, partitions, stage_skeletons
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from liftpy.rewrite.strategy import replay
+from liftpy.semantics.evaluate import evaluate
 from tests.compile.test_programs import all_right
 from tests.draws import draws, tried
+from tests.fuzz.generator import inputs
+from tests.oclgrind import check_all_under_oclgrind
 from tests.rewrite.test_partition import nameless
 from tests.thinned import first
 
@@ -82,6 +89,34 @@ def test_held_values_are_right(runtime: Device, name: str, kept: Path) -> None:
     all_right(program, named, runtime)
 
 
+@pytest.mark.slow
+@pytest.mark.oclgrind
+def test_a_group_of_many_items_has_no_race_and_no_stray_access() -> None:
+    """Of each program a block that several work-items make."""
+    jobs, expected = [], []
+    for text in PROGRAMS.values():
+        program = parse(text)
+        arrays = inputs(program)
+        for skeleton in skeletons(program, ("blocked",)):
+            if skeleton.words["items"] == "many":
+                points = Space(collect(skeleton, DEFAULT_DEVICE)).draws(0)
+                module = next(
+                    m for p in points if work_items(m := compile_candidate(skeleton, p)) > 1
+                )
+                jobs.append((module, arrays))
+                expected.append(evaluate(program, *arrays.values()))
+                break
+    assert len(jobs) == len(PROGRAMS)
+    for (got, complaints), right in zip(check_all_under_oclgrind(jobs), expected, strict=True):
+        assert complaints == []
+        np.testing.assert_allclose(got, right, rtol=1e-5, atol=1e-5)
+
+
+def work_items(module: Module) -> int:
+    """The work-items of a group of the last launch."""
+    return int(np.prod(module.launches[-1].local_size))
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_derivations_replay(name: str) -> None:
     program = parse(PROGRAMS[name])
@@ -94,7 +129,7 @@ def test_derivations_replay(name: str) -> None:
 
 def test_no_held_value_is_in_global_memory() -> None:
     """Scores and weights of a block are in local memory; keys in columns are global."""
-    words = {"hold": "local", "weights.arrays": "local", "scores.rows": "columns"}
+    words = {"hold": "local", "items": "one", "weights.arrays": "local", "scores.rows": "columns"}
     made = next(
         s
         for s in skeletons(parse(PROGRAMS["attention"]), ("blocked",))

@@ -167,13 +167,14 @@ def test_random_programs_are_right_on_a_device(runtime: Device) -> None:
     assert counts["killed"] <= 1, counts
     assert set(counts) <= {"right", "large", "refused", "killed"}
     right = sum((tally.families for tally in tallies), Counter[str]())
-    assert {name for name in FAMILIES if right[f"{name} right"]} == {*FAMILIES} - {"rows"}
+    found = {name for name in FAMILIES if right[f"{name} right"]}
+    assert found >= {*FAMILIES} - {"rows", "blocked"}  # of these, programs of several stages
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "families"),
-    [("lets", {"plain"}), ("stages", {"plain", "direct", "tiled", "rows"})],
+    [("lets", {"plain"}), ("stages", {"plain", "direct", "tiled", "rows", "blocked"})],
 )
 def test_programs_of_a_kind_are_right_on_a_device(
     runtime: Device, kind: str, families: set[str]

@@ -143,12 +143,12 @@ def over_ids(level: str) -> Strategy:
     that run a group after the other; the outermost map is along dimension 0, so that groups in
     succession read the same elements of what the innermost is over, which stay in the cache. Maps
     side by side are over the same ids; the components of a tuple are kernels, each over its own.
-    `seq` leaves them to become loops.
+    Inside a group, `lcl` has the outermost map over its work-items, and `seq` none.
     """
+    if level in INNER:
+        return INNER[level]
 
     def run(expr: Expr) -> Result:
-        if level == "seq":
-            return Success(expr)
         if isinstance(expr, Tuple):
             return seq(*(at_path((k,), run) for k in range(len(expr.elements))))(expr)
         outer = tuple(layers(nests(expr)))[: len(DIMENSIONS)]
@@ -164,6 +164,15 @@ def over_ids(level: str) -> Strategy:
         )(expr)
 
     return run
+
+
+def over_items(expr: Expr) -> Result:
+    """The outermost maps that make the result over the work-items of a group."""
+    outer = next(layers(nests(expr)), ())
+    return seq(*(at_path(path, rule("map_to_lcl_0")) for path in outer))(expr)
+
+
+INNER: dict[str, Strategy] = {"seq": identity, "lcl": over_items}
 
 
 @cache

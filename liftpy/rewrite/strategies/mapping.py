@@ -18,14 +18,15 @@ from collections.abc import Iterator
 from liftpy.ir.expr import Expr
 from liftpy.primitives.levels import DIMENSIONS, Level, misplaced
 from liftpy.primitives.lowered import MapGlb, MapLcl, MapWrg
-from liftpy.rewrite.strategies.lower import sequential
+from liftpy.rewrite.strategies.lower import INNER, sequential
 from liftpy.rewrite.strategies.shapes import Nest, nests, paths_of
 from liftpy.rewrite.strategy import Failure, Result, Strategy, at_path, rule, seq
 
 #: The level of each map that makes the result, outermost first; None is a loop.
 Mapping = tuple[Level | None, ...]
 SHORT = {MapGlb: "glb", MapWrg: "wrg", MapLcl: "lcl"}
-SEQUENTIAL, NO_MAPS, LOOPS = "seq", "none", "loops"
+SEQUENTIAL, NO_MAPS = "seq", "none"
+INSIDE = {"loops": "seq", "items": "lcl"}
 
 
 def wanted() -> Iterator[frozenset[Level]]:
@@ -95,10 +96,11 @@ def read_mapping(text: str) -> Mapping:
 def mapped(word: str) -> Strategy:
     """The maps that make the result at the levels of a mapping; all else becomes loops.
 
-    `word` is what `show_mapping` shows, or `loops` where no map has a level.
+    `word` is what `show_mapping` shows; inside a group, `items` has the outermost map over its
+    work-items, and `loops` none.
     """
-    if word == LOOPS:
-        return sequential()
+    if word in INSIDE:
+        return seq(INNER[INSIDE[word]], sequential())
     mapping = read_mapping(word)
 
     def run(expr: Expr) -> Result:

@@ -19,7 +19,7 @@ from liftpy.ir.nat import NatLike
 from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import Path, at
 from liftpy.rewrite.strategies.block import in_vector_accumulators, reduce_of_maps
-from liftpy.rewrite.strategies.lower import chain, sequential
+from liftpy.rewrite.strategies.lower import INNER, chain, sequential
 from liftpy.rewrite.strategies.shapes import array_type, body_of, is_reduce, longest, nests, rank
 from liftpy.rewrite.strategy import (
     Failure,
@@ -151,10 +151,10 @@ def in_rows(strip: NatLike, width: NatLike, level: str, arrays: str = "again") -
 
 def over_rows(level: str) -> Strategy:
     """The maps around a row's elements over ids of a level."""
+    if level in INNER:
+        return INNER[level]
 
     def run(expr: Expr) -> Result:
-        if level == "seq":
-            return Success(expr)
         outer = [*chain(nests(expr))][:-1]
         dims = range(len(outer)) if level == "wrg" else reversed(range(len(outer)))
         pairs = zip(outer, dims, strict=True)

@@ -17,7 +17,7 @@ from liftpy.rewrite.strategies.block import block_of, store_padding
 from liftpy.rewrite.strategies.blocked import into_blocks, lets, outer_maps, parts
 from liftpy.rewrite.strategies.families.common import paddings, stored_so, stores
 from liftpy.rewrite.strategies.families.direct import DIRECT
-from liftpy.rewrite.strategies.families.form import IN_LOOPS, Choices, Family, Form, product
+from liftpy.rewrite.strategies.families.form import OF_GROUP, OF_ONE, Choices, Family, Form, product
 from liftpy.rewrite.strategies.families.plain import PLAIN
 from liftpy.rewrite.strategies.families.rows import ROWS
 from liftpy.rewrite.strategies.families.tiled import TILED
@@ -30,6 +30,8 @@ FORM = "form"  # the choice that names the family of a part
 COLUMNS = "rows"  # the choice of an input in columns, which is stored before all blocks
 LEVELS = {"local": "wrg", "private": "glb"}
 """Of each memory that may hold values, the level of blocks: a group's, or a work-item's own."""
+ITEMS = {"local": ("one", "many"), "private": ("one",)}
+"""Of each memory, how many work-items may make a block."""
 MOST = {"local": 2**20, "private": 2**11}
 """Bytes of values of the smallest block for which a memory is offered."""
 
@@ -54,9 +56,9 @@ class Part:
         return f"{self.name}.{choice}"
 
     def choices(self, memory: str) -> Iterator[Choices]:
-        """How one work-item makes it, the family first."""
+        """How the work-items of a block make it, the family first."""
         for family, form in self.forms:
-            for made in form.sequential(memory):
+            for made in form.inside(memory):
                 words = (*((self.named(n), w) for n, w in ((FORM, family), *made)),)
                 yield words
                 if self.rows is not None:
@@ -68,7 +70,7 @@ class Part:
         mine = {n.removeprefix(before): w for n, w in choices.items() if n.startswith(before)}
         form = dict(self.forms)[mine.pop(FORM)]
         mine.pop(COLUMNS, None)
-        return form, IN_LOOPS | mine
+        return form, (OF_GROUP if choices["items"] == "many" else OF_ONE) | mine
 
     def parameters(self, choices: dict[str, str]) -> Iterator[Parameter]:
         """The sizes that are open."""
@@ -124,14 +126,16 @@ class Blocked:
     def choices(self) -> Iterator[Choices]:
         """The map that is cut into blocks, what holds values, and the form of each."""
         for word, form in self.at.items():
+            around = {"pad": paddings(self.program), **stores(self.program)}
             for hold in form.memories:
-                around = {"pad": paddings(self.program), **stores(self.program)}
-                outside = product(inside=(word,), hold=(hold,), **around)
-                inside = [*itertools.product(*(part.choices(hold) for part in form.parts))]
-                for mine, others in itertools.product(outside, inside):
-                    yield (*mine, *itertools.chain(*others))
+                for items in ITEMS[hold]:
+                    outside = product(inside=(word,), hold=(hold,), items=(items,), **around)
+                    own = "private" if items == "many" else hold
+                    inside = [*itertools.product(*(part.choices(own) for part in form.parts))]
+                    for mine, others in itertools.product(outside, inside):
+                        yield (*mine, *itertools.chain(*others))
 
-    def sequential(self, _memory: str) -> Iterator[Choices]:
+    def inside(self, _memory: str) -> Iterator[Choices]:
         """None: blocks inside blocks are not made."""
         yield from ()
 
@@ -168,12 +172,12 @@ def over_blocks(level: str, count: int) -> Strategy:
 
 
 def forms_of(value: Program) -> Iterator[tuple[str, Form]]:
-    """The forms in which one work-item makes a value: blocks and rows before tiles before loops."""
+    """The forms of a value inside a group: blocks and rows before tiles before loops."""
     for families in ((DIRECT, ROWS), (TILED,), (PLAIN,)):
         found = False
         for family in families:
             form = family.match(value)
-            if not isinstance(form, str) and any(True for _ in form.sequential("local")):
+            if not isinstance(form, str) and any(True for _ in form.inside("local")):
                 yield family.name, form
                 found = True
         if found:

@@ -53,7 +53,7 @@ class Direct:
             if self.rows is not None:
                 yield (*choices, ("rows", "columns"))
 
-    def sequential(self, _memory: str) -> Iterator[Choices]:
+    def inside(self, _memory: str) -> Iterator[Choices]:
         """What the last block is."""
         yield from product(**tails(self.lengths))
 

@@ -11,8 +11,10 @@ from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategy import Strategy
 
 Choices: TypeAlias = tuple[tuple[str, str], ...]
-IN_LOOPS = {"pad": "fused", "level": "seq", "map": "loops"}
+OF_ONE = {"pad": "fused", "level": "seq", "map": "loops"}
 """What one work-item that makes all of a stage chooses of what forms have in common."""
+OF_GROUP = {"pad": "fused", "level": "lcl", "map": "items"}
+"""Likewise the work-items of a group, which share the outermost map."""
 
 
 class Form(Protocol):
@@ -22,8 +24,8 @@ class Form(Protocol):
         """The structural choices, each a skeleton."""
         ...
 
-    def sequential(self, memory: str, /) -> Iterator[Choices]:
-        """The choices beside `IN_LOOPS` with which one work-item makes it; none if it cannot.
+    def inside(self, memory: str, /) -> Iterator[Choices]:
+        """The choices beside `OF_ONE` or `OF_GROUP` with which a group makes it; none if it cannot.
 
         `memory` is where it may hold what it names, `local` or `private`.
         """

@@ -25,7 +25,7 @@ class Local:
         """That tiles are copied."""
         yield from product(stage=("tile",))
 
-    def sequential(self, _memory: str) -> Iterator[Choices]:
+    def inside(self, _memory: str) -> Iterator[Choices]:
         """None: it takes several work-items."""
         yield from ()
 

@@ -22,7 +22,7 @@ class Partial:
         """Whether a work-item reduces neighbours, or every so many elements."""
         yield from product(strided=("no", "yes"))
 
-    def sequential(self, _memory: str) -> Iterator[Choices]:
+    def inside(self, _memory: str) -> Iterator[Choices]:
         """None: it takes several work-items."""
         yield from ()
 

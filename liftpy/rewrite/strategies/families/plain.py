@@ -28,7 +28,7 @@ class Plain:
             maps = tuple(map(show_mapping, mappings(result.expr)))
             yield from product(pad=paddings(self.program), map=maps)
 
-    def sequential(self, _memory: str) -> Iterator[Choices]:
+    def inside(self, _memory: str) -> Iterator[Choices]:
         """Nothing else."""
         yield ()
 

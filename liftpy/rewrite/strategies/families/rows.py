@@ -34,7 +34,7 @@ class Rows:
         for level, memory in (("glb", "private"), ("wrg", "local")):
             yield from product(level=(level,), **self.held(memory))
 
-    def sequential(self, memory: str, /) -> Iterator[Choices]:
+    def inside(self, memory: str, /) -> Iterator[Choices]:
         """What holds the arrays of a row."""
         yield from product(**self.held(memory))
 

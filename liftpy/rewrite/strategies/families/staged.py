@@ -42,7 +42,7 @@ class Staged:
         """Whether reads are coalesced, and innermost reductions unrolled."""
         yield from product(coalesce=("no", "yes"), unroll=("no", "yes"))
 
-    def sequential(self, _memory: str) -> Iterator[Choices]:
+    def inside(self, _memory: str) -> Iterator[Choices]:
         """None: it takes several work-items."""
         yield from ()
 

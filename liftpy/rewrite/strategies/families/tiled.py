@@ -52,7 +52,7 @@ class Tiled:
                 rest = product(pad=paddings(self.program), map=words, **streamed)
                 yield from ((*made, *more) for more in rest)
 
-    def sequential(self, _memory: str) -> Iterator[Choices]:
+    def inside(self, _memory: str) -> Iterator[Choices]:
         """Loops over tiles: one map of two, and vectors, where they can be."""
         for made in self.tilings():
             choices = dict(made)
