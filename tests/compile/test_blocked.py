@@ -114,7 +114,7 @@ def test_a_group_of_many_items_has_no_race_and_no_stray_access() -> None:
 
 def work_items(module: Module) -> int:
     """The work-items of a group of the last launch."""
-    return int(np.prod(module.launches[-1].local_size))
+    return int(np.prod(module.launches[-1].local_size or (1,)))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -24,7 +24,16 @@ from liftpy.rewrite.strategies.families.tiled import TILED
 from liftpy.rewrite.strategies.lower import sequential
 from liftpy.rewrite.strategies.operand import Place, exchanged, input_of
 from liftpy.rewrite.strategies.shapes import array_type, longest
-from liftpy.rewrite.strategy import Failure, Result, Strategy, at_path, identity, rule, seq
+from liftpy.rewrite.strategy import (
+    Failure,
+    Result,
+    Strategy,
+    Success,
+    at_path,
+    identity,
+    rule,
+    seq,
+)
 
 FORM = "form"  # the choice that names the family of a part
 COLUMNS = "rows"  # the choice of an input in columns, which is stored before all blocks
@@ -107,6 +116,7 @@ class Depth:
 
     depth: int
     block: Parameter
+    blocks: Success
     parts: tuple[Part, ...]
     memories: tuple[str, ...]
 
@@ -148,7 +158,7 @@ class Blocked:
         """`into_blocks`, each value of a block as its form has it, in memory that holds it."""
         form, hold = self.at[choices["inside"]], choices["hold"]
         return seq(
-            into_blocks(sizes["block"].nat, form.depth),
+            lambda _: form.blocks,
             *(part.outside(choices) for part in form.parts),
             *(at_path(part.path, part.strategy(choices, sizes)) for part in reversed(form.parts)),
             *(at_path(part.path, rule(f"to_{hold}")) for part in form.parts[:-1]),
@@ -205,7 +215,7 @@ def depth_of(program: Program, depth: int) -> Depth | str:
     memories = (*(name for name, most in MOST.items() if int(least) <= most),)
     if not memories:
         return f"values of {least} bytes would have to be held for each element"
-    return Depth(depth, block, (*made,), memories)
+    return Depth(depth, block, result, (*made,), memories)
 
 
 def part_of(program: Program, expr: Expr, name: str, path: Path) -> Part:
