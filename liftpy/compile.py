@@ -90,7 +90,7 @@ def compile_program(lowered: LoweredProgram) -> Compilation:
         names = buffer_names(cut)
         loops = in_loops(lowered, cut, names)
         passed = tuple(map(optimized, loops))
-        module, kernels = assemble(lowered, cut, names, loops, passed)
+        module, kernels = assemble(lowered, cut, names, passed)
     return Compilation(lowered, cut, loops, passed, kernels, module)
 
 

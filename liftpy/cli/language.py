@@ -32,13 +32,15 @@ from liftpy.explore.settings import Settings
 from liftpy.explore.space import Space
 from liftpy.ir.expr import Expr, Program
 from liftpy.ir.show import size_ranges
+from liftpy.kernels.chain import Kernel
 from liftpy.loops.bounds import bounds as bounds_of
 from liftpy.loops.lower import LoopKernel
-from liftpy.loops.passes import after_each_pass
+from liftpy.loops.passes import after_each_pass, in_loop_ir, nests
 from liftpy.loops.show import show_kernel
 from liftpy.loops.trace import Access, events
 from liftpy.loops.writers import shared_stores
 from liftpy.opencl.devices import find_device
+from liftpy.opencl.generate import buffer_names
 from liftpy.opencl.kernel import Module
 from liftpy.primitives.text import show as program_text
 from liftpy.primitives.text import show_expr
@@ -114,7 +116,8 @@ def show_stage(
             views = [*kernel_views(compilation)]
             tell({**which, "kernels": [asdict(view) for view in views]}, map(str, views))
         case "loops":
-            kernels = [*map(loop_stages, compilation.loops)]
+            names = buffer_names(compilation.chain)
+            kernels = [loop_stages(kernel, names) for kernel in compilation.chain.kernels]
             lines = (line for stages in kernels for line in stage_lines(stages))
             tell({**which, "kernels": kernels}, lines)
         case "bounds":
@@ -124,13 +127,13 @@ def show_stage(
             tell_text(which, compilation.module.source)
 
 
-def loop_stages(code: LoopKernel) -> dict[str, str]:
-    """A kernel in the loop IR: as it was lowered, and after each pass that changes it."""
-    stages, last = {"lowered": show_kernel(code)}, code
-    for name, after in after_each_pass(code):
-        if after != last:
-            stages[name] = show_kernel(after)
-        last = after
+def loop_stages(kernel: Kernel, names: dict[str, str]) -> dict[str, str]:
+    """A kernel in the loop IR: its nest as it is lowered, and after each pass that changes it."""
+    stages, last = dict[str, str](), ""
+    for name, code in (*nests(kernel, names), *after_each_pass(in_loop_ir(kernel, names))):
+        text = show_kernel(code)
+        if text != last:
+            stages[name] = last = text
     return stages
 
 

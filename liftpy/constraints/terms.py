@@ -168,7 +168,7 @@ def readings(term: Term, block: str, block_of: Callable[[Term, str], str]) -> It
     """A term and what it is computed from, each in every way in which code reads it.
 
     What is read behind other guards is computed again (Note [Behind a condition] in
-    `liftpy.loops.scopes`). `block_of` says in which block a term is computed that is read in one.
+    `liftpy.loops.reading`). `block_of` says in which block a term is computed that is read in one.
     What lanes are folded from is not among them: that is read as a vector.
     """
     waiting = [Reading(term, (), block_of(term, block))]

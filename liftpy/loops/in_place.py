@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from liftpy.ir.nat import nat, var
-from liftpy.loops.nest import Assign, Bind, Loop, Nest, Restore, Snapshot, Statement
+from liftpy.loops.nest import Assign, Bind, Loop, Nest, Restore, Snapshot, Statement, old
 from liftpy.loops.substitute import rebuilt
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.views.access import AccessReader, Load, Memory, Term
@@ -190,11 +190,6 @@ class Saving:
             if term in self.noted:
                 self.noted.add(found)
         return found
-
-
-def old(number: int, memory: Memory) -> Memory:
-    """The memory for what is read late of a snapshot."""
-    return Memory(f"old{number}_{memory.name}", "private", memory.scalar, memory.length)
 
 
 def copies(source: Memory, target: Memory, first: int, length: int) -> Iterator[Assign]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from liftpy.ir.nat import Nat, var
 from liftpy.ir.types import ScalarType
@@ -16,12 +16,13 @@ Sizes = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Frame:
-    """What is around the statements of a kernel.
+class LoopKernel:
+    """A kernel in the loop IR: its statements, and what is around them.
 
     `buffers` are its memories in global memory, those that it reads before the one that it writes;
     `locals` those of a work-group. `ids` are the names of the ids that it uses: `gid0` is the
-    global id in dimension 0, `wid0` the work-group's, `lid0` that in the work-group.
+    global id in dimension 0, `wid0` the work-group's, `lid0` that in the work-group. If it is
+    `rolled`, counters of loops may index private memory.
     """
 
     kernel: Kernel
@@ -30,6 +31,8 @@ class Frame:
     ids: tuple[str, ...]
     global_size: Sizes
     local_size: Sizes
+    block: Block = field(default_factory=Block)
+    rolled: bool = False
 
     @property
     def name(self) -> str:
@@ -48,37 +51,12 @@ class Frame:
         """The ids as indices, with their ranges."""
         return {name: var(name, 0, count - 1) for name, count in self.ranges.items()}
 
-    def with_block(self, block: Block, *, rolled: bool = False) -> LoopKernel:
-        """The kernel with these statements."""
-        return LoopKernel(
-            self.kernel,
-            self.buffers,
-            self.locals,
-            self.ids,
-            self.global_size,
-            self.local_size,
-            block,
-            rolled,
-        )
 
+def lowered(kernel: Kernel, names: dict[str, str]) -> tuple[LoopKernel, Nest]:
+    """A kernel without statements, and its nest, through the views of its expression.
 
-@dataclass(frozen=True)
-class NestKernel(Frame):
-    """A kernel as a loop nest."""
-
-    nest: Nest
-
-
-@dataclass(frozen=True)
-class LoopKernel(Frame):
-    """A kernel in the loop IR; if it is `rolled`, counters of loops may index private memory."""
-
-    block: Block
-    rolled: bool = False
-
-
-def lowered(kernel: Kernel, names: dict[str, str]) -> NestKernel:
-    """A kernel through the views of its expression; `names` has those of the buffers."""
+    `names` has those of the buffers.
+    """
     demand = kernel.demand
     global_size, local_size = numbers(demand.global_size()), numbers(demand.local_size())
     emitter = Emitter(kernel, global_size, local_size)
@@ -98,15 +76,15 @@ def lowered(kernel: Kernel, names: dict[str, str]) -> NestKernel:
     emitter.generate(kernel.body, env, dest)
     emitter.views.clear()  # they know the emitter, and would be kept with it
     (body,) = emitter.blocks
-    return NestKernel(
+    code = LoopKernel(
         kernel,
         tuple(buffers),
         tuple(emitter.locals),
         tuple(sorted(emitter.ids)),
         global_size,
         local_size,
-        Nest(kernel.name, tuple(body), emitter.read, frozenset(emitter.noted)),
     )
+    return code, Nest(kernel.name, tuple(body), emitter.read, frozenset(emitter.noted))
 
 
 def numbers(sizes: tuple[Nat, Nat, Nat]) -> Sizes:

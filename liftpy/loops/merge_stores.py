@@ -22,15 +22,11 @@ def merge_stores(block: Block) -> Block:
             stores, tests = _where_all_hold(statements)
             made.append(If(All(strongest(tests)), Block(tuple(stores)), Block(tuple(statements))))
         else:
-            made += map(_merged_inside, statements)
+            made += (
+                replace(s, body=merge_stores(s.body)) if isinstance(s, For) else s
+                for s in statements
+            )
     return Block(tuple(made))
-
-
-def _merged_inside(s: Statement) -> Statement:
-    """`merge_stores` in a loop."""
-    if not isinstance(s, For):
-        return s
-    return replace(s, body=merge_stores(s.body))
 
 
 def decided_by(s: Statement) -> tuple[RangeTest, ...]:

@@ -3,8 +3,8 @@
 What is computed is a term of the views (`liftpy.views.access`): a graph, whose parts may be
 mentioned often. A nest has every loop of the expression, each once. Private memory is indexed by
 their counters; `liftpy.loops.unroll` changes that. What a step of a fold reads of its accumulator
-is a snapshot; `liftpy.loops.in_place` does without it. What becomes a variable of the code is
-decided afterwards (`liftpy.loops.storing`).
+is a snapshot; `liftpy.loops.in_place` does without it. What a term mentions more than once becomes
+a variable of the code afterwards (`liftpy.loops.storing`).
 
 A nest is never changed: a pass gives a new one.
 """
@@ -100,6 +100,11 @@ def too_long(
         "statements. Choose smaller blocks or tiles, or store with toGlobal what its loops hold in "
         "registers"
     )
+
+
+def old(number: int, memory: Memory) -> Memory:
+    """The memory for what a snapshot has of another one."""
+    return Memory(f"old{number}_{memory.name}", "private", memory.scalar, memory.length)
 
 
 def terms_in(statements: tuple[Statement, ...]) -> Iterator[Term]:

@@ -1,7 +1,13 @@
 """Terms of views as values of the loop IR: from which memory, behind which conditions, in lanes.
 
-The nest (loops/nest.py) says what is computed where; here a scalar or a vector becomes a value, and
-what it mentions more than once a variable (loops/scopes.py).
+A term is a graph, a value a tree: what a term mentions more than once is a variable, which is
+declared where the term is stored. So is each element that it reads of what the kernel only reads.
+Which of them are one, and which leave their loops, is decided by passes (`liftpy.loops.common`,
+`liftpy.loops.hoisting`).
+
+Note [Behind a condition]. What only a guarded value mentions may read out of bounds where the guard
+does not hold. It is held in a variable that is computed under the same conditions, and is zero
+where they fail: `const float v1 = (i >= 1) ? a[i - 1] * 2.0f : 0.0f;`.
 """
 
 from __future__ import annotations
@@ -10,11 +16,10 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from liftpy.errors import InternalError, TypeRefused
+from liftpy.errors import TypeRefused
 from liftpy.ir.nat import Nat, var
 from liftpy.ir.types import F32
-from liftpy.loops.nest import Bind
-from liftpy.loops.scopes import Scopes
+from liftpy.loops.nest import Bind, old
 from liftpy.loops.substitute import Substitution
 from liftpy.loops.terms import (
     at_all,
@@ -22,23 +27,26 @@ from liftpy.loops.terms import (
     condition_of,
     guards,
     in_a_row,
-    number,
-    part_of,
     repeated,
     tests_of,
 )
 from liftpy.loops.tree import (
     All,
+    Both,
     Cell,
     Condition,
     Const,
     Dot,
+    Fails,
+    Index,
+    Let,
     Name,
     Operate,
     Pack,
     Part,
     Select,
     Splat,
+    Statement,
 )
 from liftpy.loops.tree import Value as Code
 from liftpy.views.access import (
@@ -56,51 +64,71 @@ from liftpy.views.access import (
 
 
 @dataclass
-class Reading(Scopes):
-    """The terms of a nest as values.
+class Reading:
+    """The terms of a nest as values, and the statements that declare variables for them.
 
-    `bound` has the variable of the code for each of the nest; where that of another one serves,
-    `renamed` has this other one, so that equal terms are one.
+    `bound` has the variable of the code for each of the nest, `taken` the snapshots of which there
+    are copies. Of the statement that is made now, `repeated` has the terms that it mentions more
+    than once, and `held` its variables.
     """
 
     read: AccessReader
-    substitution: Substitution = field(init=False)
+    noted: set[Term]
+    made: list[Statement] = field(init=False, default_factory=list)
+    declared: int = field(init=False, default=0)
+    guard: tuple[Condition, ...] = field(init=False, default=())
+    repeated: set[Term] = field(init=False, default_factory=set)
+    held: dict[object, Code] = field(init=False, default_factory=dict)
     bound: dict[str, Name] = field(init=False, default_factory=dict)
-    renamed: dict[str, Variable] = field(init=False, default_factory=dict)
-    first: dict[str, str] = field(init=False, default_factory=dict)
+    substitution: Substitution = field(init=False)
+    taken: set[int] = field(init=False, default_factory=set)
     starts: dict[tuple[Nat, str, int], Nat | None] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.substitution = Substitution(self.read, self.shared)
+        self.substitution = Substitution(self.read, self.noted)
 
-    # --- variables of the nest ---
+    # --- variables ---
+
+    def begin(self, term: Term) -> None:
+        """Begin the statement of a term."""
+        self.held.clear()
+        self.repeated = repeated(term)
+
+    def declare(self, value: Code) -> Name:
+        """A new variable."""
+        name = f"v{self.declared}"
+        self.declared += 1
+        self.made.append(Let(name, value))
+        return Name(name, value.type, value.width)
+
+    def named(self, key: object, compute: Callable[[], Code]) -> Code:
+        """The variable that holds a value, declared at its first use."""
+        found = self.held.get(key)
+        if found is None:
+            found = self.held[key] = self.declare(compute())
+        return found
+
+    def is_shared(self, term: Term) -> bool:
+        """Whether a term is to be held in a variable."""
+        return term in self.repeated or term in self.noted
+
+    def in_variable(self, term: Term, width: int, compute: Callable[[], Code]) -> Code:
+        """A term of `width` lanes, in a variable if it is shared."""
+        return self.named((term, width), compute) if self.is_shared(term) else compute()
 
     def bind(self, s: Bind) -> None:
         """A variable of the nest, in one of the code."""
-        term = self.resolved(s.term)
-        held = self.in_variable(term) if s.width == 1 else self.whole(term, s.lane, s.width)
-        first = self.first.setdefault(held.name, s.name)
-        if first == s.name:
-            self.bound[first] = held
-            self.depths[first] = self.depths[held.name]
-        else:
-            self.renamed[s.name] = Variable(first, term.type, s.width)
+        self.begin(s.term)
+        self.bound[s.name] = self.whole(s.term, s.lane, s.width)
 
-    def resolved(self, term: Term) -> Term:
-        """A term without variables that others serve for."""
-        for name in self.renamed.keys() & term.names if self.renamed else ():
-            term = self.substitution.term(term, name, self.renamed[name])
-        return term
-
-    def in_variable(self, term: Term) -> Name:
-        """A term in a variable, from now on."""
-        self.share(term)
-        self.shared.add(term)
-        held = self.scalar(term)
-        if not isinstance(held, Name):
-            message = f"{held} is no variable"
-            raise InternalError(message)
-        return held
+    def held_behind(self, term: Term, compute: Callable[[], Code]) -> Code:
+        """A scalar where the conditions of now hold (Note [Behind a condition])."""
+        if not self.is_shared(term) or not self.guard:
+            return compute()
+        condition = functools.reduce(Both, self.guard)
+        return self.held.get((term, 1)) or self.named(
+            (term, self.guard), lambda: Select(condition, compute(), Const(0, term.type))
+        )
 
     # --- places and scalars ---
 
@@ -109,27 +137,27 @@ class Reading(Scopes):
         if any(name.startswith(("store", "lane")) for name in place.index.names()):
             message = "a function of vector lanes needs a stored value: store it with toPrivate"
             raise TypeRefused(message)
-        return Cell(place.memory, place.index, width)
+        memory = old(place.snapshot, place.memory) if place.snapshot in self.taken else place.memory
+        return Cell(memory, place.index, width)
 
     def scalar(self, term: Term) -> Code:
         """A scalar term."""
         match term:
             case Load():
-                return self.loaded(term, lambda: self.cell(term, 1), 1)
+                return self.loaded(term, 1)
             case Constant(value, t):
                 return Const(value, t)
             case FromIndex(index, t):
-                return number(index, t)
-            case Apply(op, args, t):
-                return self.held(
-                    term, 1, lambda: Operate(op, tuple(self.scalar(a) for a in args), t)
-                )
-            case Choice() if term.stable and term not in self.shared:
-                return self.named(term, lambda: self.unconditional(term))
+                number = index.constant
+                return Index(index, t) if number is None else Const(number, t)
+            case Apply():
+                return self.in_variable(term, 1, lambda: self.applied(term, "", 1))
+            case Choice() if term.stable:
+                return self.named((term, 1), lambda: self.unconditional(term))
             case Choice():
-                return self.held(term, 1, lambda: self.unconditional(term))
+                return self.in_variable(term, 1, lambda: self.unconditional(term))
             case Lanes():
-                return self.held(term, 1, lambda: self.fold_lanes(term))
+                return self.in_variable(term, 1, lambda: self.fold_lanes(term))
             case Variable(name, t, width, lane):
                 held = self.bound.get(name) or Name(name, t, width)
                 return held if lane is None else Part(held, lane)
@@ -144,27 +172,28 @@ class Reading(Scopes):
                     term, lambda: Operate(op, tuple(self.unconditional(a) for a in args), t)
                 )
             case Choice():
-                return self.held_behind(term, lambda: self.chosen(term))
+                return self.held_behind(term, lambda: self.chosen(term, self.unconditional))
             case Lanes():
                 message = "a reduceVec cannot be read through a pad: store its result with toGlobal"
                 raise TypeRefused(message)
             case _:
                 return self.scalar(term)
 
-    def chosen(self, term: Choice) -> Code:
-        """One of two scalars."""
+    def chosen(self, term: Choice, part: Callable[[Term], Code]) -> Code:
+        """One of two terms, each as what `part` makes of it behind the conditions."""
         conditions, then, otherwise = guards(term)
-        with self.behind(conditions, holds=True):
-            inner = self.unconditional(then)
-        with self.behind(conditions, holds=False):
-            other = self.unconditional(otherwise)
-        return Select(condition_of(conditions), inner, other)
+        around, condition = self.guard, condition_of(conditions)
+        self.guard = (*around, condition)
+        inner = part(then)
+        self.guard = (*around, Fails(condition))
+        other = part(otherwise)
+        self.guard = around
+        return Select(condition, inner, other)
 
-    def loaded(self, load: Load, compute: Callable[[], Code], width: int) -> Code:
-        """A load; from memory that the kernel only reads, each address is loaded once per block."""
-        if load.memory.space == "private" or load.memory.writable:
-            return compute()
-        return self.named((load.memory.name, load.index, width), compute)
+    def loaded(self, start: Load, width: int) -> Code:
+        """Elements in a row: in a variable if they are of memory that the kernel only reads."""
+        cell = self.cell(start, width)
+        return self.named((start, width), lambda: cell) if start.stable else cell
 
     # --- vectors ---
 
@@ -180,27 +209,18 @@ class Reading(Scopes):
         """A term over all lanes: a vector, or a scalar that every lane equals."""
         if lane not in term.names:
             return self.scalar(term)
-        if isinstance(term, Choice):
-            return self.chosen_lanes(term, lane, width)
-        if not isinstance(term, Apply):
+        if isinstance(term, Apply):
+            return self.in_variable(term, width, lambda: self.applied(term, lane, width))
+        if not isinstance(term, Choice):
             return self.lanes_of(term, lane, width)
-        return self.held(term, width, lambda: self.applied(term, lane, width))
+        if not term.stable:
+            return self.vector_unconditional(term, lane, width)
+        return self.named((term, width), lambda: self.vector_unconditional(term, lane, width))
 
     def applied(self, term: Apply, lane: str, width: int) -> Code:
         """An operator applied to all lanes."""
         args = tuple(self.vector(a, lane, width) for a in term.args)
         return Operate(term.op, args, term.type, width)
-
-    def chosen_lanes(self, term: Choice, lane: str, width: int) -> Code:
-        """A guarded vector, in a variable if it may be: others with these lanes are the same."""
-
-        def compute() -> Code:
-            return self.vector_unconditional(term, lane, width)
-
-        if not term.stable:
-            return compute()
-        key = ("choice", *(at_lane(self.read, term, lane, k) for k in range(width)))
-        return self.named(key, compute)
 
     def lanes_of(self, term: Term, lane: str, width: int) -> Code:
         """All lanes of a load or of an index."""
@@ -209,16 +229,13 @@ class Reading(Scopes):
             raise TypeRefused(message)
         first = self.start(term.index, lane, width) if isinstance(term, Load) else None
         if isinstance(term, Load) and first is not None:
-            start = Load(term.memory, first)
-            if term.memory.space == "private":
-                return self.cell(start, width)
-            return self.loaded(start, lambda: self.cell(start, width), width)
+            return self.loaded(Load(term.memory, first, term.snapshot), width)
         row = self.row(term, (), lane, width) if term.stable else None
         if row is None:
             lanes = (self.scalar(at_lane(self.read, term, lane, k)) for k in range(width))
             return Pack(tuple(lanes))
         each = Pack(tuple(self.lanes_behind(term, lane, width)))
-        return self.named(("row", term, width), lambda: Select(*row, each))
+        return self.named((term, width), lambda: Select(*row, each))
 
     def row(
         self, term: Term, conditions: Sequence[Inside], lane: str, width: int
@@ -234,25 +251,19 @@ class Reading(Scopes):
         if found is None or None in ends:
             return None
         first, tests = found
-        start = Load(term.memory, first)
-        whole = self.cell(start, width)
         needed = (*(end for end in ends if end is not None), *tests)
-        return All(tuple(dict.fromkeys(needed))), whole
+        return All(tuple(dict.fromkeys(needed))), self.cell(Load(term.memory, first), width)
 
     def vector_unconditional(self, term: Term, lane: str, width: int) -> Code:
         """A vector behind a condition: one choice where all lanes share it, else lane by lane."""
         if lane not in term.names:
             return self.unconditional(term)
         if isinstance(term, Choice):
-            conditions, then, otherwise = guards(term)
+            conditions, then, _ = guards(term)
             if not any(lane in c.index.names() for c in conditions):
-
-                def part(t: Term, *, holds: bool) -> Code:
-                    with self.behind(conditions, holds=holds):
-                        return widened(self.vector_unconditional(t, lane, width), width)
-
-                inner, other = part(then, holds=True), part(otherwise, holds=False)
-                return Select(condition_of(conditions), inner, other)
+                return self.chosen(
+                    term, lambda t: widened(self.vector_unconditional(t, lane, width), width)
+                )
             row = self.row(then, conditions, lane, width)
             if row is not None:
                 each = Pack(tuple(self.lanes_behind(term, lane, width)))
@@ -267,7 +278,7 @@ class Reading(Scopes):
         """Lanes behind a condition, each by itself."""
         for k in range(width):
             one = at_lane(self.read, term, lane, k)
-            self.share(one)
+            self.repeated |= repeated(one)
             yield self.unconditional(one)
 
     def fold_lanes(self, term: Lanes) -> Code:
@@ -284,8 +295,8 @@ class Reading(Scopes):
             vectors = [self.whole(a, term.lane, term.width) for a in factors]
             parts: list[Code] = [] if zero else [self.scalar(term.init)]
             for start in range(0, term.width, 4):
-                stop = min(start + 4, term.width)
-                left, right = (part_of(v, start, stop) for v in vectors)
+                lanes = min(4, term.width - start)
+                left, right = (v if v.width == lanes else Part(v, start, lanes) for v in vectors)
                 parts.append(Dot(left, right))
             return functools.reduce(lambda total, part: Operate("+", (total, part), F32), parts)
         vector = self.whole(term.vector, term.lane, term.width)
@@ -294,7 +305,8 @@ class Reading(Scopes):
             lane = Variable(vector.name, vector.type, vector.width, k)
             result = self.step_of(term, result, lane)
             if repeated(result):  # nested, the steps would be deeper than Python goes
-                result = Variable(self.in_variable(result).name, term.type)
+                self.repeated |= repeated(result)
+                result = Variable(self.whole(result, "", 1).name, term.type)
         return self.scalar(result)
 
     def step_of(self, fold: Lanes, total: Term, element: Term) -> Term:

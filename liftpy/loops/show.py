@@ -70,7 +70,7 @@ def lines_of(block: Block, pad: str) -> Iterator[str]:
                 how = " streamed" if s.streamed else ""
                 yield f"{pad}{show(cell)} ={how} {show(value)}"
             case Barrier(memory, witness):
-                yield f"{pad}barrier for {memory}: {witness}"
+                yield f"{pad}barrier for {memory}: {witness}" if memory else f"{pad}barrier"
             case For(counter, first, bound, step, body):
                 by = "" if step == 1 else f" by {step}"
                 yield f"{pad}for {counter} from {first} below {bound}{by}"

@@ -12,6 +12,7 @@ through a block of accumulators, those outside.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from liftpy.loops.merge_stores import strongest
@@ -27,7 +28,7 @@ from liftpy.loops.tree import (
     Simple,
     Statement,
     Store,
-    blocks_in,
+    statements_in,
     tests_in,
 )
 from liftpy.loops.unswitch import counters_of, given
@@ -102,19 +103,19 @@ def _doing(block: Block) -> Block:
                 continue
         if isinstance(done, Let) and done.name not in read:
             continue
-        read |= names_in(done)
+        read.update(names_in(done))
         kept.append(done)
     return Block(tuple(kept[::-1]))
 
 
-def names_in(s: Statement) -> set[str]:
+def names_in(s: Statement) -> Iterator[str]:
     """The names that a statement mentions."""
-    if isinstance(s, Simple):
-        return set(s.names)
-    tests = tests_in(s.condition) if isinstance(s, If) else ()
-    names = {name for test in tests for name in test.index.names()}
-    inner = (names_in(part) for block in blocks_in(Block((s,))) for part in block)
-    return names.union(*inner)
+    for part in statements_in(Block((s,))):
+        if isinstance(part, Simple):
+            yield from part.names
+        if isinstance(part, If):
+            for test in tests_in(part.condition):
+                yield from test.index.names()
 
 
 def _silent(block: Block) -> Tests | None:
@@ -143,15 +144,5 @@ def _silent(block: Block) -> Tests | None:
 
 def _mentioned(block: Block) -> Tests:
     """The tests that make some assignment of a block silent."""
-    found: Tests = {}
-    for s in block:
-        match s:
-            case Store(silent=silent):
-                found |= dict.fromkeys(silent)
-            case For(body=body):
-                found |= _mentioned(body)
-            case If(_, then, otherwise):
-                found |= _mentioned(then) | _mentioned(otherwise)
-            case Let() | Barrier():
-                pass
-    return found
+    stores = (s for s in statements_in(block) if isinstance(s, Store))
+    return {test: None for s in stores for test in s.silent}

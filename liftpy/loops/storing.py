@@ -1,23 +1,14 @@
-"""From a nest of terms to the loop IR: its statements, with variables for what they mention."""
+"""From a nest of terms to the loop IR: each value is computed where it is stored."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from liftpy.errors import InternalError
-from liftpy.ir.nat import ZERO, Nat
-from liftpy.loops.nest import (
-    MOST_STATEMENTS,
-    Assign,
-    Bind,
-    Loop,
-    Nest,
-    Restore,
-    Snapshot,
-    Statement,
-    too_long,
-)
+from liftpy.ir.nat import ZERO, Nat, var
+from liftpy.loops.in_place import stays
+from liftpy.loops.nest import Assign, Bind, Loop, Nest, Restore, Snapshot, Statement, old
 from liftpy.loops.reading import Reading, widened
 from liftpy.loops.silent import Silent
 from liftpy.loops.terms import (
@@ -29,17 +20,13 @@ from liftpy.loops.terms import (
     where_fails,
 )
 from liftpy.loops.tree import All, Barrier, Block, For, If, RangeTest, Store
-from liftpy.views.access import Choice, Constant, Inside, Load, Term
+from liftpy.views.access import Choice, Constant, Inside, Load, Memory, Term
 
 
-def with_variables(nest: Nest) -> Block:
-    """A nest in the loop IR. TypeRefused for more statements than a kernel may have."""
-    made = Storing(nest.read)
-    made.shared |= nest.noted
-    made.statements(nest.body)
-    if made.emitted > MOST_STATEMENTS:
-        raise too_long(nest.kernel)
-    return made.block.closed()
+def stored(nest: Nest) -> Block:
+    """A nest in the loop IR."""
+    made = Storing(nest.read, set(nest.noted))
+    return made.block(lambda: made.statements(nest.body))
 
 
 @dataclass
@@ -48,27 +35,40 @@ class Storing(Reading):
 
     silent: Silent = field(init=False, default_factory=Silent)
 
+    def block(self, fill: Callable[[], None]) -> Block:
+        """The block of what is made meanwhile."""
+        before, self.made = self.made, []
+        fill()
+        block, self.made = Block(tuple(self.made)), before
+        return block
+
     def statements(self, statements: Iterable[Statement]) -> None:
         """Statements in their order."""
         for s in statements:
             match s:
-                case Assign(target, term):
-                    self.put_store(
-                        s._replace(target=self.resolved(target), term=self.resolved(term))
-                    )
+                case Assign():
+                    self.put_store(s)
                 case Bind():
                     self.bind(s)
                 case Loop(counter, first, bound, step, body):
-                    self.open(counter)
-                    self.statements(body)
-                    inner = self.close()
+                    inner = self.block(lambda body=body: self.statements(body))
                     if inner:
-                        self.put(For(counter, first, bound, step, inner))
+                        self.made.append(For(counter, first, bound, step, inner))
                 case Barrier():
-                    self.put(s)
-                case Snapshot() | Restore():
-                    message = "a snapshot is left"
-                    raise InternalError(message)
+                    self.made.append(s)
+                case Snapshot(number, memories):
+                    self.taken.add(number)
+                    for m in memories:
+                        self.copy(m, old(number, m))
+                case Restore(number, memory):
+                    self.copy(old(number, memory), memory)
+
+    def copy(self, source: Memory, target: Memory) -> None:
+        """All of a memory in another one."""
+        counter, length = f"copy of {source.name}", source.length
+        i = var(counter, 0, length - 1) if length > 1 else ZERO
+        made = Assign(Load(target, i), Load(source, i))
+        self.statements([Loop(counter, 0, length, 1, (made,)) if length > 1 else made])
 
     def put_store(self, store: Assign) -> None:
         """The statement of a store; none where there is no place for it."""
@@ -92,35 +92,38 @@ class Storing(Reading):
         conditions = guards(target)[0]
         shared = [c for c in conditions if width == 1 or lane not in c.index.names()]
         if shared:
-            with self.branch() as then:
-                self.put_store(store._replace(target=without(shared, target)))
-            self.put(If(condition_of(shared), then.closed()))
+            inner = store._replace(target=without(shared, target))
+            then = self.block(lambda: self.put_store(inner))
+            self.made.append(If(condition_of(shared), then))
             return
         ends = [at_all(t, lane, 0, width - 1) for c in conditions for t in tests_of(c)]
         tests = tuple(dict.fromkeys(end for end in ends if end is not None))
         if None in ends:
             self.put_lanes(store, {})
             return
-        with self.branch() as then:
-            self.put_store(store._replace(target=without(conditions, target)))
-        with self.branch() as otherwise:
-            self.put_lanes(store, where_fails(tests[0]) if len(tests) == 1 else {})
-        self.put(If(All(tests), then.closed(), otherwise.closed()))
+        inner, known = store._replace(target=without(conditions, target)), {}
+        if len(tests) == 1:
+            known = where_fails(tests[0])
+        then = self.block(lambda: self.put_store(inner))
+        self.made.append(If(All(tests), then, self.block(lambda: self.put_lanes(store, known))))
 
     def put_at(self, dest: Load, store: Assign) -> None:
         """The statement of a store that has its place: none where a value stays where it is."""
         value, lane, width = store.term, store.lane, store.width
-        if isinstance(value, Load) and value.memory == dest.memory and value.index == dest.index:
+        if isinstance(value, Load) and stays(store) and value.snapshot not in self.taken:
             return
-        if width == 1:
-            self.share(value)
-            stored = self.scalar(value)
-            self.put(Store(self.cell(dest, 1), stored, self.silent.unchanged(dest, value)))
-            self.stores += 1
-        elif (first := self.start(dest.index, lane, width)) is not None:
-            self.put_vector(dest, store, Load(dest.memory, first))
-        else:
+        first = self.start(dest.index, lane, width) if lane else dest.index
+        if first is None:
             self.put_lanes(store, {})
+            return
+        self.begin(value)
+        whole = widened(self.vector(value, lane, width), width)
+        silent: tuple[RangeTest, ...] = ()
+        if dest.memory.space == "private" and not self.taken:  # what it holds, not what it held
+            tests = self.silent.unchanged(dest, value)
+            silent = tuple(t for t in tests if lane not in t.index.names())
+        streamed = store.streamed and dest.memory.space == "global" and is_aligned(first, width)
+        self.made.append(Store(self.cell(Load(dest.memory, first), width), whole, silent, streamed))
 
     def put_lanes(self, store: Assign, known: dict[str, Nat]) -> None:
         """Each lane at its own place, where so much more is known of variables' ranges."""
@@ -134,20 +137,6 @@ class Storing(Reading):
             return place
         inside = self.read.inside(place.condition.index.substitute(known), place.condition.length)
         return self.read.either(inside, self.narrowed(place.then, known), place.otherwise)
-
-    def put_vector(self, dest: Load, store: Assign, start: Load) -> None:
-        """The statement of lanes that go to `dest` one after another, from `start`."""
-        value, lane, width = store.term, store.lane, store.width
-        self.share(value)
-        whole = widened(self.vector(value, lane, width), width)
-        silent: tuple[RangeTest, ...] = ()
-        if start.memory.space == "private":
-            tests = self.silent.unchanged(dest, value)
-            silent = tuple(t for t in tests if lane not in t.index.names())
-        streamed = store.streamed and start.memory.space == "global"
-        streamed = streamed and is_aligned(start.index, width)
-        self.put(Store(self.cell(start, width), whole, silent, streamed))
-        self.stores += 1
 
 
 def is_aligned(index: Nat, width: int) -> bool:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from liftpy.ir.nat import Atom, Extreme, Nat, Remainder, Var, atom, nat, product, var
-from liftpy.ir.types import ScalarType
-from liftpy.loops.tree import All, Const, Index, Name, Part, RangeTest, Value
+from liftpy.loops.tree import All, RangeTest
 from liftpy.views.access import (
     AccessReader,
     Apply,
@@ -166,13 +165,3 @@ def _unbent(a: Atom, lane: str, width: int, tests: dict[RangeTest, None]) -> Nat
             raise _BentError
         tests[end_test] = None
     return value
-
-
-def number(index: Nat, t: ScalarType) -> Value:
-    """An index as a number."""
-    return Index(index, t) if index.constant is None else Const(index.constant, t)
-
-
-def part_of(vector: Name, start: int, stop: int) -> Value:
-    """Some lanes of a vector variable."""
-    return vector if stop - start == vector.width else Part(vector, start, stop - start)

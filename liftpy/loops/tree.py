@@ -23,12 +23,18 @@ from liftpy.views.access import Memory
 
 @dataclass(frozen=True, slots=True)
 class Const:
-    """A literal."""
+    """A literal. 0 and -0 are two, though they are equal."""
 
     value: float | bool
     type: ScalarType
     width: ClassVar = 1
     parts: ClassVar[tuple[Value, ...]] = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Const) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,19 +386,15 @@ class If:
 Statement: TypeAlias = Let | Store | Barrier | For | If
 
 
-def blocks_in(block: Block) -> Iterator[Block]:
-    """The blocks directly inside a block."""
+def statements_in(block: Block) -> Iterator[Statement]:
+    """The statements of a block, each in front of those inside of it."""
     for s in block:
+        yield s
         match s:
             case For(body=body):
-                yield body
+                yield from statements_in(body)
             case If(_, then, otherwise):
-                yield then
-                yield otherwise
+                yield from statements_in(then)
+                yield from statements_in(otherwise)
             case _:
                 pass
-
-
-def length_of(block: Block) -> int:
-    """How many statements a block has, those inside of others too."""
-    return len(block.statements) + sum(map(length_of, blocks_in(block)))

@@ -41,8 +41,8 @@ from liftpy.loops.tree import (
     Statement,
     Store,
     Value,
-    blocks_in,
     rebuilt,
+    statements_in,
 )
 
 #: Tests of which something is known.
@@ -57,7 +57,7 @@ def unswitched(block: Block) -> Block:
 
 def _versions(s: Statement, *, outermost: bool) -> list[Statement]:
     """What stands for a statement."""
-    if not isinstance(s, For) or _has_barrier(s.body):
+    if not isinstance(s, For) or any(isinstance(t, Barrier) for t in statements_in(s.body)):
         return [s]
     tests = dict.fromkeys(_tests(s.body))
     if not tests:
@@ -106,7 +106,8 @@ def _passes(s: For, tests: Iterable[RangeTest]) -> tuple[int, int, list[RangeTes
     """
     if s.first != 0 or s.step != 1:
         return None
-    inner = _inner_counters(s.body)
+    inner = counters_of(s)
+    del inner[s.counter]
     own = {
         t: end
         for t in tests
@@ -162,31 +163,13 @@ def _loops(block: Block) -> Iterator[For]:
 
 def counters_of(s: For) -> dict[str, int]:
     """The counters of a loop and of all in it, each with its bound."""
-    return {s.counter: s.bound, **_inner_counters(s.body)}
-
-
-def _inner_counters(block: Block) -> dict[str, int]:
-    """The counters of all loops in a block, each with its bound."""
-    found = {s.counter: s.bound for s in block if isinstance(s, For)}
-    for inner in blocks_in(block):
-        found |= _inner_counters(inner)
-    return found
-
-
-def _has_barrier(block: Block) -> bool:
-    here = any(isinstance(s, Barrier) for s in block)
-    return here or any(map(_has_barrier, blocks_in(block)))
+    return {t.counter: t.bound for t in statements_in(Block((s,))) if isinstance(t, For)}
 
 
 def _tests(block: Block) -> Iterator[RangeTest]:
     """The tests of all guarded values and stores."""
-    for s in block:
-        if isinstance(s, Simple):
-            yield from s.tests
-        else:
-            yield from decided_by(s)
-    for inner in blocks_in(block):
-        yield from _tests(inner)
+    for s in statements_in(block):
+        yield from s.tests if isinstance(s, Simple) else decided_by(s)
 
 
 def given(block: Block, holding: Known, failing: Known = NOTHING) -> Block:

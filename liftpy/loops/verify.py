@@ -55,7 +55,7 @@ class Scope:
     """What is known at a place: counters and ids with their ranges, variables, who comes by."""
 
     indices: Mapping[str, tuple[int, int]]
-    variables: Mapping[str, Name]
+    variables: dict[str, Name]
     uniform: bool = True
 
 
@@ -77,13 +77,13 @@ def _of_memories(code: LoopKernel) -> Iterator[str]:
 def _faults(block: Block, scope: Scope, code: LoopKernel) -> Iterator[str]:
     """What is wrong in a block."""
     taken = {m.name for m in (*code.buffers, *code.locals)}
+    scope = Scope(scope.indices, dict(scope.variables), scope.uniform)
     for s in block:
         yield from _fault_of(s, scope, code)
         if isinstance(s, Let):
             if s.name in scope.variables or s.name in scope.indices or s.name in taken:
                 yield f"{s.name} is declared twice"
-            held = Name(s.name, s.value.type, s.value.width)
-            scope = Scope(scope.indices, {**scope.variables, s.name: held}, scope.uniform)
+            scope.variables[s.name] = Name(s.name, s.value.type, s.value.width)
 
 
 def _fault_of(s: Statement, scope: Scope, code: LoopKernel) -> Iterator[str]:

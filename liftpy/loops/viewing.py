@@ -9,7 +9,7 @@ elements by their index.
 Note [Values with a name]. A function's body is emitted where its arguments are known, so a scalar
 that it uses more than once is computed there, and the body sees a variable. In a view nothing can
 be computed before it is read, perhaps behind a condition: there the term is noted, and held in a
-variable where it is read (`liftpy.loops.scopes`).
+variable where it is read (`liftpy.loops.reading`).
 """
 
 from __future__ import annotations

@@ -21,8 +21,7 @@ from liftpy.ir.walk import scalars_in, top_down
 from liftpy.kernels.chain import Chain, Result
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.nest import MOST_STATEMENTS
-from liftpy.loops.passes import lowered_to_loops
-from liftpy.loops.tree import length_of
+from liftpy.loops.passes import in_loop_ir
 from liftpy.opencl.c import C_TYPES
 from liftpy.opencl.indices import HELPERS
 from liftpy.opencl.kernel import Buffer, Launch, Module, Names, flat
@@ -61,7 +60,6 @@ class EmittedKernel:
     private: int
     global_size: tuple[int, int, int]
     local_size: tuple[int, int, int] | None
-    statements: int  # before loops get versions without guards
 
 
 def buffer_names(cut: Chain) -> dict[str, str]:
@@ -72,7 +70,7 @@ def buffer_names(cut: Chain) -> dict[str, str]:
 def in_loops(program: LoweredProgram, cut: Chain, names: dict[str, str]) -> tuple[LoopKernel, ...]:
     """The kernels of a chain in the loop IR, before its passes."""
     check_unrolled(program)
-    return tuple(lowered_to_loops(kernel, names) for kernel in cut.kernels)
+    return tuple(in_loop_ir(kernel, names) for kernel in cut.kernels)
 
 
 def assemble(
@@ -80,10 +78,9 @@ def assemble(
     cut: Chain,
     names: dict[str, str],
     loops: tuple[LoopKernel, ...],
-    passed: tuple[LoopKernel, ...],
 ) -> tuple[Module, tuple[EmittedKernel, ...]]:
-    """The module, and the kernels it is made of; these in the loop IR, before and after passes."""
-    emitted = tuple(map(emit_kernel, loops, passed))
+    """The module, and the kernels it is made of; `loops` are these in the loop IR, after passes."""
+    emitted = tuple(map(emit_kernel, loops))
     parts = parts_of(cut.buffers)
     placed = slots(parts, lambda p: part_name(names[p.buffer.param.name], p.component.path))
     launches = tuple(
@@ -178,21 +175,20 @@ def describe(p: Part, names: dict[str, str], slot: str) -> Buffer:
     return Buffer(name, p.buffer.role, p.component.scalar.name, shape, p.bytes, slot)
 
 
-def emit_kernel(code: LoopKernel, passed: LoopKernel) -> EmittedKernel:
-    """A kernel in the loop IR as OpenCL C, as it was lowered and after the passes."""
-    printer = Printer(passed.block)
+def emit_kernel(code: LoopKernel) -> EmittedKernel:
+    """A kernel in the loop IR as OpenCL C."""
+    printer = Printer(code.block)
     local = sum(m.length * SCALAR_BYTES[m.scalar.name] for m in code.locals)
     private = sum(
         len(registers) * printer.widths[m] * SCALAR_BYTES[m.scalar.name]
         for m, registers in printer.registers.items()
     )
     return EmittedKernel(
-        kernel_text(passed, printer),
+        kernel_text(code, printer),
         local,
         private,
         code.global_size,
         code.local_size if code.kernel.demand.groups else None,
-        length_of(code.block),
     )
 
 

@@ -36,7 +36,7 @@ from liftpy.loops.tree import (
     Statement,
     Store,
     Value,
-    blocks_in,
+    statements_in,
 )
 from liftpy.opencl.c import C, CallC, Infix, Prefix, Ternary, Text, text_of, vector_type
 from liftpy.opencl.indices import MAX_INT, index_c, magnitude
@@ -56,15 +56,10 @@ def uses(block: Block) -> dict[Memory, set[tuple[int, int]]]:
         for part in value.parts:
             visit(part)
 
-    def walk(b: Block) -> None:
-        for s in b:
-            if isinstance(s, Simple):
-                for value in s.values:
-                    visit(value)
-            for inner in blocks_in(Block((s,))):
-                walk(inner)
-
-    walk(block)
+    for s in statements_in(block):
+        if isinstance(s, Simple):
+            for value in s.values:
+                visit(value)
     return found
 
 

@@ -107,7 +107,7 @@ def test_every_stage_can_be_shown(liftpy, stage):
         "constraints": "kappa divides 4",
         "memory": "peak",
         "views": "store",
-        "loops": "# lowered\nkernel k0_",
+        "loops": "# nest\nkernel k0_",
         "bounds": "no element of a buffer is stored by two work-items",
         "code": "__kernel",
     }

@@ -8,20 +8,25 @@ from typing import Any
 import numpy as np
 
 from liftpy.compile import Compilation
-from liftpy.loops.in_place import in_place
 from liftpy.loops.interpret import interpret
-from liftpy.loops.lower import LoopKernel, lowered
-from liftpy.loops.passes import in_loop_ir
+from liftpy.loops.lower import LoopKernel
+from liftpy.loops.passes import SHORTEST, after_each_pass, length_of, nests
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.generate import buffer_names
 from liftpy.opencl.kernel import Names
 
 
-def rolled(made: Compilation) -> tuple[LoopKernel, ...]:
-    """The kernels of a program before loops are unrolled: snapshots are copies of registers."""
+def nests_of(made: Compilation) -> dict[str, tuple[LoopKernel, ...]]:
+    """The kernels of a program as nests: as they are lowered, and after each pass on them."""
     names = buffer_names(made.chain)
-    codes = [lowered(kernel, names) for kernel in made.chain.kernels]
-    return tuple(in_loop_ir(code, in_place(code.nest), rolled=True) for code in codes)
+    stages = zip(*(nests(kernel, names) for kernel in made.chain.kernels), strict=True)
+    return {stage[0][0]: tuple(code for _, code in stage) for stage in stages}
+
+
+def statements(code: LoopKernel) -> int:
+    """How many statements a lowered kernel has before loops get versions."""
+    shortest = next(after for name, after in after_each_pass(code) if name == SHORTEST)
+    return length_of(shortest)
 
 
 def interpreted(made: Compilation, kernels: Iterable[LoopKernel], arrays: Mapping[str, Any]) -> Any:

@@ -12,7 +12,7 @@ from liftpy.loops.in_place import in_place
 from liftpy.loops.nest import Assign, Bind, Loop, Nest, Restore, Snapshot, Statement
 from liftpy.semantics.evaluate import evaluate
 from liftpy.views.access import AccessReader, Load, Memory, Term
-from tests.loops.interpreted import interpreted, rolled
+from tests.loops.interpreted import interpreted, nests_of
 from tests.lowered import lowered
 
 READ = AccessReader()
@@ -149,5 +149,5 @@ def test_a_program_is_right_before_and_after(name: str) -> None:
     code = compile_program(program)
     after = interpreted(code, code.loops, {"xs": xs})
     np.testing.assert_allclose(after, evaluate(program, xs), rtol=1e-6)
-    before = interpreted(code, rolled(code), {"xs": xs})
+    before = interpreted(code, nests_of(code)["nest"], {"xs": xs})
     np.testing.assert_array_equal(before, after)

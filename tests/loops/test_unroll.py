@@ -16,7 +16,7 @@ from liftpy.loops.unroll import unrolled
 from liftpy.loops.verify import verify
 from liftpy.semantics.evaluate import evaluate
 from liftpy.views.access import AccessReader, Apply, Constant, Load, Memory, Term, Variable
-from tests.loops.interpreted import interpreted, rolled
+from tests.loops.interpreted import interpreted, nests_of
 from tests.lowered import lowered
 
 READ = AccessReader()
@@ -163,7 +163,7 @@ def test_a_program_is_right_before_and_after(name: str) -> None:
     code = compile_program(program)
     after = interpreted(code, code.loops, {"xss": xss})
     np.testing.assert_allclose(after, evaluate(program, xss), rtol=1e-6)
-    before = rolled(code)
+    before = nests_of(code)["nest"]
     for kernel in before:
         verify(kernel)
     np.testing.assert_array_equal(interpreted(code, before, {"xss": xss}), after)

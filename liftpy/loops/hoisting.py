@@ -1,0 +1,80 @@
+"""Loop-invariant code motion: what has one value in all passes of a loop is computed before it.
+
+A variable is declared in the outermost block that knows what its value mentions. That keeps the
+meaning where the value may be computed at any time and wherever the code comes by: it reads nothing
+that the kernel writes, and, but for what stands behind a condition in it, it is inside of memory
+whatever the counters and ids are, as their ranges show. So it may leave a branch too.
+
+What an operator makes is moved, and what is read for that. What is read and nothing else stays
+where it is read: it would take a register in all passes, to save a load that a cache serves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from liftpy.loops.tree import Block, Cell, For, If, Let, Select, Statement, Value
+
+
+def hoisted(block: Block) -> Block:
+    """A block in which invariant values are computed outside of loops and branches."""
+    return Block(tuple(_inside(block)))
+
+
+def _inside(block: Block) -> list[Statement]:
+    """The statements of a block, those in front of loops and branches that have left them."""
+    made: list[Statement] = []
+    for s in block:
+        match s:
+            case For(counter, body=body):
+                left, body = _parted(_inside(body), counter)
+                made += [*left, replace(s, body=body)]
+            case If(condition, then, otherwise):
+                left, then = _parted(_inside(then))
+                more, otherwise = _parted(_inside(otherwise))
+                made += [*left, *more, If(condition, then, otherwise)]
+            case _:
+                made.append(s)
+    return made
+
+
+def _parted(statements: Iterable[Statement], *own: str) -> tuple[list[Let], Block]:
+    """The declarations that leave a block, and what stays; `own` is known in the block alone."""
+    here, free = set(own), dict[str, Let]()
+    statements = list(statements)
+    for s in statements:
+        if isinstance(s, Let):
+            if here.isdisjoint(s.names) and is_invariant(s.value):
+                free[s.name] = s
+            else:
+                here.add(s.name)
+    moved: dict[str, Let] = {}
+    needed: set[str] = set()
+    for let in reversed(free.values()):
+        if let.name in needed or not isinstance(let.value, Cell | Select):
+            moved[let.name] = let
+            needed |= let.names
+    if not moved:
+        return [], Block(tuple(statements))
+    stay = (s for s in statements if not (isinstance(s, Let) and s.name in moved))
+    return [*reversed(moved.values())], Block(tuple(stay))
+
+
+def is_invariant(value: Value) -> bool:
+    """Whether a value may be computed at any time, wherever what it mentions is known."""
+    if isinstance(value, Cell):
+        memory, (low, high) = value.memory, value.index.bounds
+        inside = low is not None and low >= 0
+        inside = inside and high is not None and high + value.width <= memory.length
+        return inside and is_constant(value)
+    if isinstance(value, Select):
+        return is_constant(value)
+    return all(map(is_invariant, value.parts))
+
+
+def is_constant(value: Value) -> bool:
+    """Whether a value reads nothing that the kernel writes."""
+    if isinstance(value, Cell):
+        return value.memory.space == "global" and not value.memory.writable
+    return all(map(is_constant, value.parts))
