@@ -22,6 +22,7 @@ from liftpy.rewrite.strategies.families.common import (
 )
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
 from liftpy.rewrite.strategies.operand import Place, exchanged, input_of
+from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.shapes import body_of
 from liftpy.rewrite.strategies.share import invariant, stages
 from liftpy.rewrite.strategy import Strategy, identity, seq
@@ -81,7 +82,7 @@ class Direct:
         )
         stored = exchanged(self.rows) if self.rows and "rows" in choices else identity
         padding = store_padding(choices["pad"])
-        return seq(fused_inward, stored, blocks, padding, stored_so(choices))
+        return seq(_INWARD, stored, blocks, padding, stored_so(choices))
 
 
 def match(program: Program) -> Direct | str:
@@ -100,6 +101,8 @@ def match(program: Program) -> Direct | str:
     lengths = outer_length(body_of(block)), outer_length(block)
     return Direct(program, *lengths, None if constant else rows)
 
+
+_INWARD = remembered(fused_inward)
 
 DIRECT = Family(
     "direct",
