@@ -14,6 +14,7 @@ from liftpy.constraints.device import Device
 from liftpy.constraints.draw import Space
 from liftpy.ir.expr import Program
 from liftpy.opencl.kernel import Module
+from liftpy.primitives.text import parse
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.rewrite.strategy import replay
@@ -131,6 +132,24 @@ def test_only_sizes_that_a_derivation_uses_are_open() -> None:
     made = skeletons(workload("matvec/23x3"), ("tiled",))
     sizes = {dict(s.choices)["vector"]: [p.name for p in s.parameters] for s in made}
     assert sizes == {"no": ["tile0"], "yes": ["tile0", "v"]}
+
+
+@pytest.mark.parametrize(
+    ("body", "flats"),
+    [
+        ("xs |> map(map(x => max(x, 0)))", {"yes"}),
+        ("zip(xs, ys) |> map((a, b) => zip(a, b) |> map(add))", {"yes"}),
+        ("xs |> transpose |> map(map(x => max(x, 0)))", {"no", "yes"}),
+        ("xs |> map(slide(3, 1)) |> map(map(reduce(add, 0)))", {"no", "yes"}),
+        ("xs |> map(a => zip(a, bias) |> map(add))", {"no", "yes"}),
+        ("zip(xs, bias) |> map((a, b) => a |> map(x => x + b))", {"no"}),
+    ],
+)
+def test_elements_that_share_nothing_are_one_row(body: str, flats: set[str]) -> None:
+    """Of others, tiles of two maps have neighbours, or what rows share."""
+    source = f"def p(xs: [12][12]f32, ys: [12][12]f32, bias: [12]f32) = {body}"
+    made = skeletons(parse(source), ("tiled",))
+    assert {dict(s.choices)["flat"] for s in made} == flats
 
 
 def work_items(module: Module) -> int:

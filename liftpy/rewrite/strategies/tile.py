@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from liftpy.ir.expr import Expr, FunCall
+from liftpy.ir.expr import Expr, FunCall, Get, Param
 from liftpy.ir.nat import Nat
 from liftpy.ir.types import ArrayType, TupleType
 from liftpy.ir.walk import Path, at, children, top_down
+from liftpy.primitives import Zip
 from liftpy.primitives.levels import DIMENSIONS
 from liftpy.rewrite.strategies.block import (
     CUTS,
@@ -26,6 +27,7 @@ from liftpy.rewrite.strategies.shapes import (
     maker,
     nests,
     outer_reductions,
+    parameter,
     rank,
     working_map,
 )
@@ -102,6 +104,30 @@ def flat() -> Strategy:
         return at_path(paths[-2], seq(views, rule("map_map_join")))(expr)
 
     return run
+
+
+def element_by_element(expr: Expr, row: Param | None = None) -> bool:
+    """Whether each element of a result is made of elements at its own place in variables.
+
+    Maps over variables and their rows make it, and scalars; `row` is the variable of the map
+    around. Then no two results read one element of an array.
+    """
+    if not working_map(expr):
+        arrays = any(isinstance(part.type, ArrayType) for _, part in top_down(expr))
+        return row is not None and not arrays
+    whole, param = children(expr)[0], parameter(expr)
+    zipped = isinstance(whole, FunCall) and isinstance(whole.fun, Zip)
+    return all(
+        is_part(array) and (row is None or row in array.free)
+        for array in (children(whole) if zipped else (whole,))
+    ) and element_by_element(body_of(expr), param)
+
+
+def is_part(expr: Expr) -> bool:
+    """A variable, or a component of one."""
+    while isinstance(expr, FunCall) and isinstance(expr.fun, Get):
+        (expr,) = expr.args
+    return isinstance(expr, Param)
 
 
 def in_vectors(width: Nat) -> Strategy:

@@ -25,8 +25,15 @@ from liftpy.rewrite.strategies.lower import exposed
 from liftpy.rewrite.strategies.mapping import mapped, mappings, show_mapping
 from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.shapes import makes_array
-from liftpy.rewrite.strategies.tile import flat, fused, in_vectors, tile, tiled_lengths
-from liftpy.rewrite.strategy import Failure, Strategy, identity, seq
+from liftpy.rewrite.strategies.tile import (
+    element_by_element,
+    flat,
+    fused,
+    in_vectors,
+    tile,
+    tiled_lengths,
+)
+from liftpy.rewrite.strategy import Failure, Strategy, Success, identity, seq
 
 
 @dataclass(frozen=True)
@@ -37,9 +44,20 @@ class Tiled:
 
     def tilings(self) -> Iterator[Choices]:
         """How tiles are made: of one map of two, in vectors, and what the last tile is."""
-        for made in product(flat=("no", "yes"), vector=("no", "yes")):
+        flats = ("yes",) if self.is_long_row() else ("no", "yes")
+        for made in product(flat=flats, vector=("no", "yes")):
             lengths = [p.high for p in self.parameters(dict(made)) if p.name != "v"]
             yield from ((*made, *rest) for rest in product(**tails(lengths)))
+
+    def is_long_row(self) -> bool:
+        """Whether the last two maps are one over elements that share nothing.
+
+        A tile of both then is a piece of that, or takes the same elements in another order.
+        """
+        body = self.program.body.body
+        result = tiled_maps("no")(body)
+        own = isinstance(result, Success) and element_by_element(result.expr)
+        return own and isinstance(tiled_maps("yes")(body), Success)
 
     def choices(self) -> Iterator[Choices]:
         """One map of two and vectors where they can be; each legal mapping with inner ids last."""
