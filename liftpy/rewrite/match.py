@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, TypeGuard
 
-from liftpy.errors import TypeRefused
+from liftpy.errors import TypeRefused, plural
 from liftpy.ir.constraint import Constraint, Divides, at_least, at_most
 from liftpy.ir.expr import (
     Expr,
@@ -156,6 +156,10 @@ def match_expr(pattern: Expr, expr: Expr, found: Bindings, scope: Scope) -> None
         case FunCall(Lambda() as f, args):
             if not isinstance(expr, FunCall) or not isinstance(expr.fun, Lambda):
                 raise MismatchError("no let here")
+            require(
+                len(args) == len(expr.args),
+                lambda: f"the let has {plural(len(expr.args), 'variable')}, not {len(args)}",
+            )
             for a, e in zip(args, expr.args, strict=True):
                 match_expr(a, e, found, scope)
             match_function(f, expr.fun, found, scope)

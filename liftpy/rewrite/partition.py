@@ -73,6 +73,9 @@ STORED, FUSED, HELD = "stored", "fused", "held"
 
 COMPONENTS = choose(rule("first_of_pair"), rule("second_of_pair"))
 
+APART = choose(rule("let_of_two"), rule("let_of_three"), rule("let_of_four"))
+"""A `let` of several variables without the first."""
+
 MOST_OPTIONAL = 6
 """Cuts of a program of which all combinations of fused and stored ones are offered.
 
@@ -176,6 +179,11 @@ def spine(expr: Expr) -> Iterator[FunCall]:
         expr = expr.fun.body
 
 
+def is_let(expr: Expr) -> bool:
+    """A `let`, of one variable or of several."""
+    return isinstance(expr, FunCall) and isinstance(expr.fun, Lambda)
+
+
 def param_of(let: FunCall) -> Param:
     """The variable of a let of one."""
     if not isinstance(let.fun, Lambda):
@@ -202,7 +210,7 @@ def all_cut(expr: Expr) -> Success:
     while True:
         here = at(form.expr, (1,) * depth)
         lets = isinstance(here, FunCall) and isinstance(here.fun, Lambda) and len(here.args) == 1
-        found = moved_out(here) if lets else introduced(here, ())
+        found = moved_out(here) if lets else succeeded(APART, here) or introduced(here, ())
         if found is None:
             if not lets:
                 return without_unused(form)
@@ -232,8 +240,9 @@ def without_unused(form: Success) -> Success:
 def moved_out(let: Expr) -> Success | None:
     """A let whose value is a let, a view, or has a cut, one step further; None if it has none."""
     value = at(let, (0,))
-    if isinstance(value, FunCall) and isinstance(value.fun, Lambda) and len(value.args) == 1:
-        return succeeded(rule("let_of_let"), let)
+    apart = succeeded(choose(rule("let_of_let"), at_path((0,), APART)), let)
+    if apart is not None:
+        return apart
     if not computes(value):
         return succeeded(seq(rule("let_inline"), normalize(COMPONENTS)), let)
     for path in components(value, (0,)):
@@ -455,8 +464,7 @@ def partition(
                 return None
             expr = renamed(made_let.expr, place, param.name)
             joined = Success(expr, (*joined.steps, *made_let.steps))
-    lets = any(True for _ in spine(program.body.body))
-    if len(fused) == len(cuts) and not (cuts and lets):  # nothing has to be moved
+    if len(fused) == len(cuts) and not (cuts and is_let(program.body.body)):  # nothing has to be moved
         names = tuple((cut.name, FUSED) for cut in cuts)
         only = Stage(RESULT, None, program, names, cut=False)
         return Partition(program, chosen, (), program.body.body, (only,))

@@ -25,14 +25,24 @@ from liftpy.semantics.smt import FEWER_STEPS
 from liftpy.semantics.verdict import Open, Proved, Refuted, Unknown, Verdict
 
 ORDER = "the function is commutative and associative: the order of the elements does not matter"
+BOUND = "the variable is bound to this very value"
 UNDONE = "the change takes back what the rule does, which leaves its left side"
 
 #: Mutants that are laws, each with the reason; tests/refuted/test_mutants.py proves them.
 LAWS: dict[str, str] = {
     "split_introduction: xs for join at the top": UNDONE,
     "split_in_two: xs for concat at the top": UNDONE,
-    "let_introduction: v for x at 1.0": "the variable is bound to this very value",
-    "let_of_let: v for x at 1.0.0": "the variable is bound to this very value",
+    "let_introduction: v for x at 1.0": BOUND,
+    "let_of_let: v for x at 1.0.0": BOUND,
+    "let_of_two: v for x at 1.1.0": BOUND,
+    "let_of_two: v2 for y at 1.1.1": BOUND,
+    "let_of_three: v for x at 1.2.0": BOUND,
+    "let_of_three: v2 for y at 1.2.1": BOUND,
+    "let_of_three: v3 for z at 1.2.2": BOUND,
+    "let_of_four: v for x at 1.3.0": BOUND,
+    "let_of_four: v2 for y at 1.3.1": BOUND,
+    "let_of_four: v3 for z at 1.3.2": BOUND,
+    "let_of_four: v4 for u at 1.3.3": BOUND,
     "map_of_repeat: reversed at the top": "all elements are the same",
     "map_of_repeat: rotated at the top": "all elements are the same",
     "transpose_introduction: xss for transpose at the top": UNDONE,

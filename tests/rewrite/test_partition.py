@@ -19,9 +19,11 @@ from liftpy.ir.expr import (
     ScalarOp,
     Tuple,
     UserFun,
+    call,
 )
 from liftpy.ir.show import show_static, statics
-from liftpy.primitives.text import parse, show
+from liftpy.ir.walk import top_down
+from liftpy.primitives.text import parse, show, show_expr
 from liftpy.rewrite.partition import (
     FUSED,
     HELD,
@@ -37,7 +39,7 @@ from liftpy.rewrite.partition import (
     skeleton,
     stage_skeletons,
 )
-from liftpy.rewrite.strategy import Step, replay
+from liftpy.rewrite.strategy import Step, Success, replay, rule
 from liftpy.semantics.evaluate import evaluate
 from tests.fuzz.generator import MAKERS, inputs
 
@@ -144,6 +146,32 @@ CUTS: dict[str, tuple[str, dict[str, bool]]] = {
         let result = xs |> map(x => x + 1) in result |> map(x => x * 3)""",
         {"stage1": True},
     ),
+    "maps that are named together": (
+        """def p(xs: [6]f32) =
+        let a = xs |> map(x => x + 1), b = xs |> map(x => x * 3) in
+        zip(a, b) |> map((x, y) => x + y)""",
+        {"a": True, "b": True},
+    ),
+    "four that are named together, one of them a layout": (
+        """def p(xs: [6]f32) =
+        let a = xs |> map(x => x + 1), b = xs |> map(x => x * 3), c = xs |> split(2) |> join,
+            d = xs |> map(x => x - 2) in
+        zip(a, b, c, d) |> map((x, y, z, u) => x + y * z - u)""",
+        {"a": True, "b": True, "d": True},
+    ),
+    "five that are named together lose their names": (
+        """def p(xs: [6]f32) =
+        let a = xs |> map(x => x + 1), b = xs |> map(x => x * 3), c = xs |> split(2) |> join,
+            d = xs |> map(x => x - 2), e = xs |> map(x => x - 3) in
+        zip(a, b, c, d, e) |> map((x, y, z, u, v) => x + y * z - u + v)""",
+        {"stage1": True, "stage2": True, "stage3": True, "stage4": True},
+    ),
+    "maps that are named together in the value of a let": (
+        """def p(xs: [6]f32) =
+        let c = (let a = xs |> map(x => x + 1), b = xs |> map(x => x * 3) in
+          zip(a, b) |> map((x, y) => x + y)) in c |> map(x => x - 2)""",
+        {"a": True, "b": True, "c": True},
+    ),
     "each part of a tuple of arrays": (
         """def p(xs: [6]f32) =
         let p = (xs |> map(x => x + 1), xs |> map(x => x * 3)) in
@@ -197,6 +225,26 @@ def test_a_stage_names_what_is_fused_into_it() -> None:
     assert [(s.name, s.within) for s in whole.stages] == [
         (RESULT, (("one", FUSED), ("two", FUSED)))
     ]
+
+
+def test_what_is_named_together_is_fused_one_by_one() -> None:
+    text = CUTS["maps that are named together"][0]
+    words = [tuple(dict(p.words).values()) for p in partitions(parse(text))]
+    assert sorted(words) == sorted(product((STORED, FUSED), repeat=2))
+    whole = named(text, a=FUSED, b=FUSED)
+    assert not any(
+        isinstance(e, FunCall) and isinstance(e.fun, Lambda) for _, e in top_down(whole.cut_form)
+    )
+
+
+def test_a_variable_of_a_let_that_another_value_reads_from_outside_is_renamed() -> None:
+    """`let a = b, b = a in a - b` exchanges its variables."""
+    program = parse("fun sub(x: f32, y: f32) = x - y\ndef p(a: f32, b: f32) = sub(a, b)")
+    a, b = program.params
+    exchanged = call(Lambda((a, b), program.body.body), b, a)
+    result = rule("let_of_two")(exchanged)
+    assert isinstance(result, Success)
+    assert show_expr(result.expr) == "let a1 = b in let b1 = a in sub(a1, b1)"
 
 
 def test_a_stages_parameters_are_what_it_reads() -> None:

@@ -10,6 +10,7 @@ from liftpy.rewrite.rules.notation import (
     U,
     V,
     W,
+    X,
     array,
     call,
     fmap,
@@ -17,14 +18,16 @@ from liftpy.rewrite.rules.notation import (
     function,
     get,
     let,
+    lets,
     n,
     unknown,
     zipped,
 )
 
 xs, ys, v = array("xs", T, n), array("ys", W, n), Param("v", T)
+v2, v3, v4 = Param("v2", U), Param("v3", V), Param("v4", W)
 z = Param("z", V)
-f, g = unknown("f", V), unknown("g", U)
+f, g, h = unknown("f", V), unknown("g", U), unknown("h", X)
 
 MAP_FUSION = Rule("map_fusion", "fusion", fmap(f, fmap(g, xs), "y"), fmap(lambda x: f(g(x)), xs))
 
@@ -93,6 +96,28 @@ LET_OF_LET = Rule(
     let(v, lambda x: let(g(x), f, "y")),
 )
 
+# The values of one `let` do not see its variables, so those that follow may see the first.
+LET_OF_TWO = Rule(
+    "let_of_two",
+    "fusion",
+    lets(h, x=v, y=v2),
+    let(v, lambda x: let(v2, lambda y: h(x, y), "y")),
+)
+
+LET_OF_THREE = Rule(
+    "let_of_three",
+    "fusion",
+    lets(h, x=v, y=v2, z=v3),
+    let(v, lambda x: lets(lambda y, z: h(x, y, z), y=v2, z=v3)),
+)
+
+LET_OF_FOUR = Rule(
+    "let_of_four",
+    "fusion",
+    lets(h, x=v, y=v2, z=v3, u=v4),
+    let(v, lambda x: lets(lambda y, z, u: h(x, y, z, u), y=v2, z=v3, u=v4)),
+)
+
 RULES = (
     MAP_FUSION,
     MAP_FISSION,
@@ -106,4 +131,7 @@ RULES = (
     LET_INLINE,
     LET_INTRODUCTION,
     LET_OF_LET,
+    LET_OF_TWO,
+    LET_OF_THREE,
+    LET_OF_FOUR,
 )

@@ -122,6 +122,11 @@ def let(value: Expr, body: Callable[[Expr], Expr], x: str = "x") -> Expr:
     return call(function(body, **{x: value.type}), value)
 
 
+def lets(body: Callable[..., Expr], **values: Expr) -> Expr:
+    """`let x = value, y = ... in body`: the values do not see the variables."""
+    return call(function(body, **{x: v.type for x, v in values.items()}), *values.values())
+
+
 def reorder(forth: NatLike, back: NatLike, xs: Expr) -> Expr:
     """`reorder(forth, back)` of `xs`."""
     return call(Reorder(nat(forth), nat(back)), xs)
