@@ -76,6 +76,12 @@ COMPONENTS = choose(rule("first_of_pair"), rule("second_of_pair"))
 APART = choose(rule("let_of_two"), rule("let_of_three"), rule("let_of_four"))
 """A `let` of several variables without the first."""
 
+MOST_INLINED = 32
+"""Operators and operands of a scalar that its readers compute; a longer one is stored.
+
+Otherwise a chain of scalars, each of which uses the one before twice, would double at each.
+"""
+
 MOST_OPTIONAL = 6
 """Cuts of a program of which all combinations of fused and stored ones are offered.
 
@@ -238,16 +244,26 @@ def without_unused(form: Success) -> Success:
 
 
 def moved_out(let: Expr) -> Success | None:
-    """A let whose value is a let, a view, or has a cut, one step further; None if it has none."""
+    """A let whose value is a let, cheap, or has a cut, one step further; None if it has none."""
     value = at(let, (0,))
     apart = succeeded(choose(rule("let_of_let"), at_path((0,), APART)), let)
     if apart is not None:
         return apart
-    if not computes(value):
+    if is_cheap(value):
         return succeeded(seq(rule("let_inline"), normalize(COMPONENTS)), let)
     for path in components(value, (0,)):
         return succeeded(rule("let_introduction", {"v": path}), let)
     return introduced(let, (0,))
+
+
+def is_cheap(value: Expr) -> bool:
+    """Whether no kernel is worth a value: a view, a few operators on scalars, a tuple of these."""
+    if not computes(value):
+        return True
+    if isinstance(value, Tuple):
+        return all(map(is_cheap, value.elements))
+    parts = [part for _, part in itertools.islice(top_down(value), MOST_INLINED + 1)]
+    return len(parts) <= MOST_INLINED and not any(isinstance(e.type, ArrayType) for e in parts)
 
 
 def components(value: Expr, path: Path) -> Iterator[Path]:
@@ -255,7 +271,7 @@ def components(value: Expr, path: Path) -> Iterator[Path]:
     for k, part in enumerate(value.elements if isinstance(value, Tuple) else ()):
         if isinstance(part, Tuple):
             yield from components(part, (*path, k))
-        elif computes(part):
+        elif not is_cheap(part):
             yield (*path, k)
 
 
@@ -267,7 +283,7 @@ def introduced(expr: Expr, path: Path) -> Success | None:
         for inner, part in outside_functions(whole)
         if isinstance(part, FunCall) and isinstance(part.fun, Lambda)
         for k, value in enumerate(part.args)
-        if computes(value)
+        if not is_cheap(value)
     )
     for inner in itertools.chain(named, stages(whole)):
         place = (*path, *inner)
@@ -464,7 +480,9 @@ def partition(
                 return None
             expr = renamed(made_let.expr, place, param.name)
             joined = Success(expr, (*joined.steps, *made_let.steps))
-    if len(fused) == len(cuts) and not (cuts and is_let(program.body.body)):  # nothing has to be moved
+    if len(fused) == len(cuts) and not (
+        cuts and is_let(program.body.body)
+    ):  # nothing has to be moved
         names = tuple((cut.name, FUSED) for cut in cuts)
         only = Stage(RESULT, None, program, names, cut=False)
         return Partition(program, chosen, (), program.body.body, (only,))

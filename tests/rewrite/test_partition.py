@@ -152,6 +152,26 @@ CUTS: dict[str, tuple[str, dict[str, bool]]] = {
         zip(a, b) |> map((x, y) => x + y)""",
         {"a": True, "b": True},
     ),
+    "scalars that are named are no cuts": (
+        """def p(xs: [6]f32, a: f32) =
+        let s = a * 3, t = a + 1 in let u = s / t in xs |> map(x => x * u + s)""",
+        {},
+    ),
+    "a scalar that is named with a map": (
+        """def p(xs: [6]f32, a: f32) =
+        let s = a * 3, b = xs |> map(x => x + s) in b |> map(x => x * s)""",
+        {"b": True},
+    ),
+    "scalars that are named in another value": (
+        """def p(xs: [6]f32, a: f32) =
+        let b = (let s = a * 3, t = a + 1 in xs |> map(x => x * s + t)) in b |> map(x => x - 2)""",
+        {"b": True},
+    ),
+    "a tuple of a scalar and an array": (
+        """def p(xs: [6]f32, a: f32) =
+        let p = (a * 3, xs |> map(x => x + 1)) in p.1 |> map(x => x * p.0)""",
+        {"stage1": True},
+    ),
     "four that are named together, one of them a layout": (
         """def p(xs: [6]f32) =
         let a = xs |> map(x => x + 1), b = xs |> map(x => x * 3), c = xs |> split(2) |> join,
@@ -225,6 +245,12 @@ def test_a_stage_names_what_is_fused_into_it() -> None:
     assert [(s.name, s.within) for s in whole.stages] == [
         (RESULT, (("one", FUSED), ("two", FUSED)))
     ]
+
+
+def test_a_chain_of_scalars_that_doubles_is_stored_in_between() -> None:
+    lets = " in ".join(f"let s{k + 1} = s{k} * s{k}" for k in range(20))
+    (found,) = partitions(parse(f"def p(xs: [6]f32, s0: f32) = {lets} in xs |> map(x => x * s20)"))
+    assert 2 < len(found.stages) < 20
 
 
 def test_what_is_named_together_is_fused_one_by_one() -> None:
