@@ -70,6 +70,13 @@ def interpret(code: LoopKernel, given: Mapping[str, Array]) -> dict[str, Array]:
     return {m.name: machine.memory(m).values[0] for m in code.buffers if m.writable}
 
 
+def is_copy(cell: Cell, source: Cell) -> bool:
+    """Whether a store copies registers to the same places of another array."""
+    private = cell.memory.space == source.memory.space == "private"
+    same = (cell.index, cell.width) == (source.index, source.width)
+    return private and same and cell.memory.length == source.memory.length
+
+
 def poison(dtype: Any) -> Any:
     """What stands where nobody has written."""
     if np.issubdtype(dtype, np.integer):
@@ -135,6 +142,8 @@ class Machine:
         match s:
             case Let(name, value):
                 self.variables[name] = self.value(value, who)
+            case Store(cell, Cell() as source) if is_copy(cell, source):
+                self.copy(cell, source, who)
             case Store(cell, value):
                 self.store(cell, self.value(value, who), who)
             case If(condition, then, otherwise):
@@ -233,6 +242,13 @@ class Machine:
             if others.any():
                 message = f"store to {cell.memory.name}[{there[others][0]}]"
                 raise InternalError(f"two work-items of kernel {self.code.name} {message}")
+
+    def copy(self, cell: Cell, source: Cell, who: Array) -> None:
+        """Copies registers; of those that are not written yet, the copies are not then either."""
+        owner, places = self.place(cell, who)
+        cells, known = self.memory(cell.memory), self.memory(source.memory)
+        where = owner[who], places[who]
+        cells.values[where], cells.writers[where] = known.values[where], known.writers[where]
 
     # --- values ---
 
