@@ -60,7 +60,7 @@ quick: $(VENV)/.dev
 test: lint ## format, lint, types, imports, and all tests
 	$(BIN)/pytest $(PYTEST)
 
-soak: $(VENV)/.dev ## 3,000 random programs with names in each other on both runtimes; tests/fuzz/soak.json
+soak: $(VENV)/.dev ## 3,000 random programs of all kinds on both runtimes; tests/fuzz/soak.json
 	PYTHONPATH=. $(BIN)/python tests/fuzz/soak.py --count $(PROGRAMS) --start $(FIRST)
 
 prove: $(VENV)/.dev ## proves every primitive and every rule, now

@@ -179,7 +179,7 @@ def test_random_programs_are_right_on_a_device(runtime: Device) -> None:
 def test_programs_of_a_kind_are_right_on_a_device(
     runtime: Device, kind: str, families: set[str]
 ) -> None:
-    """A few with names in each other, and of several stages; `make soak` tries 3,000 of `lets`."""
+    """A few with names in each other, and of several stages; `make soak` tries thousands."""
     intel = "intel" in runtime.platform.casefold()
     first, device = (0, "intel") if intel else (NAMED, "pocl")
     tally = judge.survey(first, NAMED, device, kind, plainly=True)
