@@ -113,6 +113,13 @@ def lets(expr: Expr, path: Path = ()) -> Iterator[tuple[Path, Expr]]:
 
 
 def fold_in_vectors(strip: NatLike, width: NatLike) -> Strategy:
+    """A fold as that of the lanes of a vector, to which `strip` partial results are folded."""
+    lanes = at_path((1,), partial_results(width, width))
+    named = seq(rule("let_introduction", {"v": (1,)}), at_path((0,), rule("to_private")))
+    return seq(partial_results(strip, width), named, lanes)
+
+
+def partial_results(strip: NatLike, width: NatLike) -> Strategy:
     """A fold as that of `strip` partial results, which are accumulated in vectors."""
     views = normalize(choose(rule("split_of_map"), rule("transpose_of_map_map")))
     columns = seq(attempt(at_path((0,), views)), attempt(rule("map_fusion")))

@@ -9,12 +9,13 @@ from liftpy.ir.expr import Program
 from liftpy.primitives.levels import DIMENSIONS
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter
+from liftpy.rewrite.strategies.families.common import least_width, stored_so, stores
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
 from liftpy.rewrite.strategies.lower import chain
 from liftpy.rewrite.strategies.rows import in_rows, names_arrays, reduced_lengths
 from liftpy.rewrite.strategies.shapes import nests
 from liftpy.rewrite.strategies.share import stages
-from liftpy.rewrite.strategy import Failure, Strategy
+from liftpy.rewrite.strategy import Failure, Strategy, seq
 
 LONGEST = 256  # partial results of a fold, of which each is a register or a lane of one
 
@@ -26,13 +27,15 @@ class Rows:
     `arrays` says whether a row's function names arrays, which may be held.
     """
 
+    program: Program
     shortest: int
     arrays: bool
 
     def choices(self) -> Iterator[Choices]:
-        """The level of the rows, and what holds the arrays of one."""
+        """The level of the rows, what holds the arrays of one, and how results are stored."""
         for level, memory in (("glb", "private"), ("wrg", "local")):
-            yield from product(level=(level,), **self.held(memory))
+            words = {"level": (level,), **self.held(memory), **stores(self.program)}
+            yield from product(**words)
 
     def inside(self, memory: str, /) -> Iterator[Choices]:
         """What holds the arrays of a row."""
@@ -42,18 +45,19 @@ class Rows:
         """The choice of what holds the arrays that a row's function names."""
         return {"arrays": ("again", memory)} if self.arrays else {}
 
-    def parameters(self, _choices: dict[str, str]) -> tuple[Parameter, ...]:
+    def parameters(self, choices: dict[str, str]) -> tuple[Parameter, ...]:
         """The partial results of a fold, and v."""
         most = min(self.shortest, LONGEST)
         return (
             Parameter("strip", 1, most, "partial results of a fold of a row"),
-            Parameter("v", 1, MAX_LANES, "vector width over a row"),
+            Parameter("v", least_width(choices), MAX_LANES, "vector width over a row"),
         )
 
     def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
         """`in_rows`."""
         strip, width = sizes["strip"].nat, sizes["v"].nat
-        return in_rows(strip, width, choices["level"], choices.get("arrays", "again"))
+        rows = in_rows(strip, width, choices["level"], choices.get("arrays", "again"))
+        return seq(rows, stored_so(choices))
 
 
 def match(program: Program) -> Rows | str:
@@ -64,7 +68,7 @@ def match(program: Program) -> Rows | str:
         return "no map over rows makes the result, of folds of a row and a map"
     if len([*chain(nests(body))]) - 1 > len(DIMENSIONS):
         return f"rows in more than {len(DIMENSIONS)} dimensions"
-    found = Rows(min(lengths), names_arrays(body))
+    found = Rows(program, min(lengths), names_arrays(body))
     sizes = {p.name: p for p in found.parameters({})}
     made = found.strategy({"level": "glb"}, sizes)(body)
     if isinstance(made, Failure):
