@@ -34,6 +34,7 @@ from liftpy.ir.walk import (
     at,
     bound_names,
     children,
+    function_of,
     replace_at,
     substitute_sizes,
     top_down,
@@ -301,18 +302,23 @@ def succeeded(strategy: Strategy, expr: Expr) -> Success | None:
     return None if isinstance(result, Failure) else result
 
 
-def uses(expr: Expr, param: Param, *, repeated: bool = False) -> Iterator[bool]:
-    """For each use of a variable, whether a map or a fold repeats it."""
+def uses(
+    expr: Expr, param: Param, path: Path = (), *, repeated: bool = False
+) -> Iterator[tuple[Path, bool]]:
+    """Where a variable is used, and for each place whether a map or a fold repeats it."""
     if param not in expr.free:
         return
     if expr == param:
-        yield repeated
+        yield path, repeated
         return
     parts = children(expr)
     inside = len(expr.args) if isinstance(expr, FunCall) else len(parts)
     again = isinstance(expr, FunCall) and isinstance(expr.fun, Primitive)
+    function = function_of(expr.fun) if isinstance(expr, FunCall) else None
+    if function is not None and param in function.params:  # another variable of this name
+        parts = parts[:inside]
     for k, part in enumerate(parts):
-        yield from uses(part, param, repeated=repeated or (again and k >= inside))
+        yield from uses(part, param, (*path, k), repeated=repeated or (again and k >= inside))
 
 
 def cuts_of(form: Expr, given: Iterable[str], own: set[str]) -> list[Cut]:
@@ -327,7 +333,7 @@ def cuts_of(form: Expr, given: Iterable[str], own: set[str]) -> list[Cut]:
             taken.add(name)
         readers = list(uses(at(let, (1,)), param))
         tuples = isinstance(param.type, TupleType)
-        optional = len(readers) == 1 and not readers[0] and not tuples
+        optional = len(readers) == 1 and not readers[0][1] and not tuples
         found.append(Cut(name, param, let.args[0], optional))
     return found
 
@@ -543,10 +549,10 @@ def places_within(
     value: Expr, path: Path, inside: Mapping[Param, Expr], moved: AbstractSet[Param]
 ) -> Iterator[tuple[Param, Path]]:
     """The cuts that stand in a value instead of their names, those that others read first."""
-    found = [(part, p) for p, part in top_down(value) if isinstance(part, Param) and part in moved]
-    for param, p in found:
-        yield from places_within(inside[param], (*path, *p), inside, moved)
-        yield param, (*path, *p)
+    for param in inside:
+        for place, _ in uses(value, param) if param in moved else ():
+            yield from places_within(inside[param], (*path, *place), inside, moved)
+            yield param, (*path, *place)
 
 
 def words_within(

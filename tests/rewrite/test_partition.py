@@ -290,6 +290,14 @@ def test_what_hangs_on_constants_alone_is_constant() -> None:
     assert last.program.constants == {"v"}
 
 
+def test_another_variable_of_the_name_of_a_cut_is_none() -> None:
+    """The value of the cut `a` binds an `a` of its own, which is not the cut."""
+    text = """def p(x: [6]f32) =
+      let a = x |> iterate(2, v => let a = v |> map(e => e * 2) in a |> map(e => e + 1))
+      in a |> map(e => e * 3)"""
+    assert {p.words for p in partitions(parse(text))} >= {(("a", STORED),)}
+
+
 # --- what is computed again -----------------------------------------------------------------------
 
 
