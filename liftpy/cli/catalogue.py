@@ -62,6 +62,7 @@ def entry(rule: Rule) -> Iterator[str]:
         yield f"- if: {'; '.join(f'`{condition}`' for condition in rule.where)}"
     if rule.assuming:
         yield f"- assuming: {', '.join(f'`{law}`' for law in rule.assuming)}"
+        yield from (f"  - `{law}`: `{law.equation}`" for law in rule.assuming if law.equation)
     known = recorded().get(rule.name, {})
     obligations = f", {known['obligations']} obligations" if is_proved(rule) else ""
     verdict = "proved" if is_proved(rule) else "no valid proof"

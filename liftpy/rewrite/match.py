@@ -48,6 +48,7 @@ from liftpy.ir.walk import (
     with_child,
     with_function,
 )
+from liftpy.rewrite.reals import finite_neutral, keeps, rescaling
 from liftpy.rewrite.rule import (
     INDEX,
     Assumption,
@@ -400,9 +401,18 @@ def abstract(expr: Expr, part: Expr, param: Param) -> Expr:
 
 
 def assume(assumption: Assumption, found: Bindings) -> None:
-    """Check a declared law of a bound function; `neutral` binds the declared value."""
+    """Check a law of a bound function; `neutral` binds a value, `rescales` a function."""
+    if assumption.law in {"rescales", "keeps"}:
+        assume_rescaling(assumption, found)
+        return
     function = found.functions[assumption.function]
     fun = user_function(function)
+    if assumption.law == "finite":
+        least = None if fun is None else finite_neutral(fun)
+        if least is None:
+            raise MismatchError("the function is no maximum or minimum of floating-point numbers")
+        found.values[str(assumption.value)] = least
+        return
     law = None if fun is None else fun.law(assumption.law)
     if law is None:
         who = fun.name if fun is not None else "the function"
@@ -415,6 +425,24 @@ def assume(assumption: Assumption, found: Bindings) -> None:
             raise MismatchError(
                 f"{known} is not the neutral element of the function, which is {law.value}"
             )
+
+
+def assume_rescaling(assumption: Assumption, found: Bindings) -> None:
+    """Find what rescales, or check that it keeps a value, by the laws of real numbers."""
+    name = assumption.function
+    if assumption.law == "rescales":
+        k = found.functions[str(assumption.value)]
+        r = rescaling(k)
+        if r is None:
+            raise MismatchError(f"no power of e rescales what {assumption.value} accumulates")
+        found.functions[name] = r
+        return
+    r, number = found.functions[name], found.values[str(assumption.value)]
+    starts = [e for e in found.exprs.values() if isinstance(e, Literal)]
+    require(
+        keeps(r, Literal(number, r.body.type), starts),
+        lambda: f"{number:g} is not kept when it is rescaled",
+    )
 
 
 def user_function(function: Lambda) -> UserFun | None:

@@ -23,7 +23,7 @@ from liftpy.ir.expr import Expr, FunCall, FunVar, Param, Primitive
 from liftpy.ir.nat import INDEX, ONE, ZERO, Applied, Nat, NatLike, Var, atom, nat, var
 from liftpy.ir.walk import children, function_of, top_down
 
-LawName = Literal["associative", "commutative", "neutral"]
+LawName = Literal["associative", "commutative", "neutral", "finite", "rescales", "keeps"]
 Proof = Literal[
     "pointwise",
     "lockstep",
@@ -35,26 +35,48 @@ Proof = Literal[
     "idle",
     "carried",
     "sequel",
+    "online",
+    "rescaled",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """A declared law of the function that metavariable `function` stands for.
+    """A law of the function that metavariable `function` stands for.
 
-    For `neutral`, `value` names the literal metavariable that is bound to the declared element.
+    The first three are declared of user functions. For `neutral`, `value` names the literal
+    metavariable that is bound to the declared element. `finite(d, f)` says that `d` is neutral to
+    `f` among finite numbers, as the least of them is to `maximum`.
+
+    The others are of a function `r` that the left side does not mention: of what was accumulated
+    from `e` for one parameter of `k` it makes what is accumulated for another (`equation`). They
+    are decided by the laws of real numbers (rewrite/reals.py), which find `r` as well.
     """
 
     law: LawName
     function: str
     value: str | None = None
 
+    @property
+    def equation(self) -> str:
+        """The law as an equation, for those whose name does not say it."""
+        f, value = self.function, self.value
+        match self.law:
+            case "finite":
+                return f"{f}({value}, x) = x = {f}(x, {value}) for finite numbers"
+            case "rescales":
+                return f"{f}(m, n, {value}(m, s, x)) = {value}(n, {f}(m, n, s), x)"
+            case "keeps":
+                return f"{f}(m, n, {value}) = {value}"
+            case _:
+                return ""
+
     def __str__(self) -> str:
-        return (
-            f"{self.law}({self.function})"
-            if self.value is None
-            else f"neutral({self.value}, {self.function})"
-        )
+        if self.value is None:
+            return f"{self.law}({self.function})"
+        if self.law in {"neutral", "finite"}:
+            return f"{self.law}({self.value}, {self.function})"
+        return f"{self.law}({self.function}, {self.value})"
 
 
 @dataclass(frozen=True)
@@ -75,6 +97,9 @@ class Rule:
         idle        one side takes more steps; those change nothing
         sequel      one side goes on with a second fold where its first one ended
         carried     one side is a function of the other's fold, kept through its steps
+        online      a fold that reads the result of another, as one fold of both: induction over the
+                    steps, what is accumulated for one result being rescaled to the next
+        rescaled    lockstep, where folds inside a step are those of the other side, rescaled
     """
 
     name: str
@@ -88,7 +113,8 @@ class Rule:
     reassociates: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "reassociates", any(a.law != "neutral" for a in self.assuming))
+        laws = {a.law for a in self.assuming}
+        object.__setattr__(self, "reassociates", not laws <= {"neutral", "finite"})
 
     def __str__(self) -> str:
         return self.name

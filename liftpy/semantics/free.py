@@ -58,6 +58,9 @@ class FreeReader(ByName):
         self.laws: dict[str, dict[str, str | None]] = {}
         for assumption in assuming:
             self.laws.setdefault(assumption.function, {})[assumption.law] = assumption.value
+        finite = (known for known in self.laws.values() if "finite" in known)
+        # two constants that are neutral to a function are the same
+        self.units = {k["finite"]: k.setdefault("neutral", k["finite"]) for k in finite}
 
     def number(self, value: NatLike) -> int:
         """A natural as the number it is at the sizes."""
@@ -77,7 +80,7 @@ class FreeReader(ByName):
         return Term(op, args)
 
     def literal(self, value: float, t: Type) -> Value:
-        return Term(str(value))
+        return Term(str(self.units.get(str(value), value)))
 
     def inside(self, index: Index, length: NatLike) -> Value:
         return 0 <= self.number(index) < self.number(length)
@@ -98,6 +101,8 @@ class FreeReader(ByName):
         terms = tuple(self.term(a) for a in args)
         if function.name in self.laws and len(terms) == 2:
             return self.normal(function.name, *terms)
+        if function.name in self.laws and len(terms) == 3:
+            return self.rescaled(function.name, *terms)
         return self.leaf(function.name, function.type, *terms)
 
     def normal(self, f: str, left: Term, right: Term) -> Term:
@@ -113,6 +118,16 @@ class FreeReader(ByName):
         if "commutative" in laws:
             parts.sort(key=str)
         return Term(f, tuple(parts))
+
+    def rescaled(self, r: str, m: Term, n: Term, s: Term) -> Term:
+        """The normal form of `r(m, n, s)` under the laws of `r`: inside of what it rescales."""
+        laws = self.laws[r]
+        if "keeps" in laws and s == Term(str(laws["keeps"])):
+            return s
+        if "rescales" in laws and s.head == laws["rescales"] and s.args[0] == m:
+            _, before, x = s.args
+            return Term(s.head, (n, self.rescaled(r, m, n, self.term(before)), x))
+        return Term(r, (m, n, s))
 
     def term(self, value: Value) -> Term:
         """A value with all its elements, as a term."""

@@ -1,8 +1,8 @@
-"""The declared laws of unknown functions, instantiated at the terms of one query.
+"""The assumed laws of unknown functions, instantiated at the terms of one query.
 
 No axiom is quantified. Each law is stated for the applications that stand in the query, and for
 those that these statements make, until nothing new comes: associativity and commutativity keep the
-arguments at the leaves, so that this ends.
+arguments at the leaves, and rescaling goes inwards, so that this ends.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from liftpy.rewrite.rule import Assumption
 
 #: Statements after which no more are made.
 LIMIT = 4000
+#: The laws of a function of three arguments.
+RESCALING = frozenset({"rescales", "keeps"})
 
 
 def subterms(terms: Iterable[Any]) -> Iterator[Any]:
@@ -40,31 +42,48 @@ def instances(assuming: tuple[Assumption, ...], terms: Iterable[Any]) -> list[An
     laws: dict[str, dict[str, str | None]] = {}
     for assumption in assuming:
         laws.setdefault(assumption.function, {})[assumption.law] = assumption.value
-    stated: list[Any] = []
-    known: set[int] = set()
+    for known in laws.values():
+        if "finite" in known:
+            known.setdefault("neutral", known["finite"])
+    stated = [fact for t in subterms(terms) for fact in equal_units(t, laws)]
+    met: set[int] = set()
     waiting = [t for t in subterms(terms) if is_application(t, laws)]
     while waiting and len(stated) < LIMIT:
         term = waiting.pop()
-        if term.get_id() in known:
+        if term.get_id() in met:
             continue
-        known.add(term.get_id())
+        met.add(term.get_id())
         for other in rewritten(term, laws[term.decl().name()]):
             stated.append(term == other)
             waiting += [t for t in subterms([other]) if is_application(t, laws)]
     return stated
 
 
+def equal_units(term: Any, laws: dict[str, dict[str, str | None]]) -> Iterator[Any]:
+    """That a constant which is neutral to a function is the other one: there is only one."""
+    for known in laws.values():
+        if "finite" in known and z3.is_const(term):
+            sort = term.sort()
+            if term.eq(z3.Const(f"{known['finite']}:{sort}", sort)):
+                yield term == z3.Const(f"{known['neutral']}:{sort}", sort)
+
+
 def is_application(term: Any, laws: dict[str, dict[str, str | None]]) -> bool:
-    """Whether a term applies a function with laws, to two values of the type of its result."""
-    if not z3.is_app(term) or term.num_args() != 2 or term.decl().name() not in laws:
+    """Whether a term applies a function with laws to values of the types that these are about."""
+    if not z3.is_app(term) or term.decl().name() not in laws:
         return False
     f = term.decl()
-    return f.domain(0) == f.domain(1) == f.range()
+    if RESCALING.isdisjoint(laws[f.name()]):
+        return f.arity() == 2 and f.domain(0) == f.domain(1) == f.range()
+    return f.arity() == 3 and f.domain(0) == f.domain(1) and f.domain(2) == f.range()
 
 
 def rewritten(term: Any, laws: dict[str, str | None]) -> Iterator[Any]:
     """What a term equals by one use of each law at its root."""
     f = term.decl()
+    if f.arity() == 3:
+        yield from rescaled(term, laws)
+        return
     left, right = term.children()
     if z3.is_app_of(right, z3.Z3_OP_ITE):  # so that the laws meet what is chosen
         condition, then, otherwise = right.children()
@@ -82,3 +101,16 @@ def rewritten(term: Any, laws: dict[str, str | None]) -> Iterator[Any]:
             yield f(left.arg(0), f(left.arg(1), right))
         if right.decl().eq(f):
             yield f(f(left, right.arg(0)), right.arg(1))
+
+
+def rescaled(term: Any, laws: dict[str, str | None]) -> Iterator[Any]:
+    """What `r(m, n, s)` equals by one use of each law of `r`."""
+    r = term.decl()
+    m, n, s = term.children()
+    if "keeps" in laws:
+        kept = z3.Const(f"{laws['keeps']}:{r.range()}", r.range())
+        if s.eq(kept):
+            yield kept
+    if z3.is_app(s) and s.decl().name() == laws.get("rescales") and s.arg(0).eq(m):
+        _, before, x = s.children()
+        yield s.decl()(n, r(m, n, before), x)

@@ -47,6 +47,7 @@ from liftpy.semantics.refute import (
     tried,
 )
 from liftpy.semantics.reordering import carried, idle, permuted, sequel
+from liftpy.semantics.rescaling import online, rescaled
 from liftpy.semantics.smt import STEPS, ask
 from liftpy.semantics.verdict import Open, Proved, Refuted, Unknown, Vacuous, Verdict
 
@@ -61,6 +62,8 @@ METHODS: dict[Method, Induction] = {
     "idle": folded(idle),
     "carried": folded(carried),
     "sequel": folded(sequel),
+    "online": folded(online),
+    "rescaled": folded(rescaled),
 }
 
 ASSUMED = "what is assumed can hold for more than 8 elements"

@@ -16,7 +16,7 @@ from liftpy.ir.pull import Value
 from liftpy.semantics.agree import Bool, Hypotheses, Proof
 from liftpy.semantics.dependence import named_in, replaced
 from liftpy.semantics.induction import SHAPE, fresh, whole
-from liftpy.semantics.symbolic import Fold, Part, Read
+from liftpy.semantics.symbolic import Fold, Named, Part, Read
 from liftpy.semantics.verdict import Open
 
 
@@ -132,10 +132,15 @@ def carried(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> 
     names = named_in(proof.reader, term)
     if len(names) != 1:
         raise Open(SHAPE, f"a side reads {len(names)} folds, not one")
-    two = whole(names[0].value)
+    carried_by(proof, one, term, names[0], hypotheses)
+
+
+def carried_by(proof: Proof, one: Fold, term: Any, name: Named, hypotheses: Hypotheses) -> None:
+    """`carried`: a fold is a term, `C` of the fold that a name in it stands for."""
+    two = whole(name.value)
 
     def carry(accumulator: Any) -> Any:
-        return replaced(proof.reader, term, names[0].constant, accumulator)
+        return replaced(proof.reader, term, name.constant, accumulator)
 
     lengths = proof.terms.nat(one.length) == proof.terms.nat(two.length)
     proof.show("both sides fold over as many steps", lengths, hypotheses)

@@ -2,8 +2,9 @@
 
 Elements are numbers, and functions keep the assumed laws and no others: any function is a hash of
 its arguments; an associative one composes affine maps, which do not commute, or adds, where it is
-commutative as well. So a law that needs more than is assumed gives different numbers. What `free`
-writes out can be read, and grows with what the steps nest; this does not grow.
+commutative as well; what is rescaled has a factor. So a law that needs more than is assumed gives
+different numbers. What `free` writes out can be read, and grows with what the steps nest; this does
+not grow.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class TrialReader(FreeReader):
 
     def constant(self, value: object) -> int:
         """The number that a constant is, the same wherever it stands."""
-        return self.hashed(f"constant {value}", ())
+        return self.hashed(f"constant {self.units.get(str(value), value)}", ())
 
     def choose(self, condition: Value, then: Value, otherwise: float) -> Value:
         return then if condition else self.constant(otherwise)
@@ -75,6 +76,8 @@ class TrialReader(FreeReader):
 
     def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
         plain = tuple(self.plain(a) for a in args)
+        if len(plain) == 3:
+            return self.rescaling(function, *plain)
         laws = self.laws.get(function.name)
         if laws is None or any(t != function.type for t in function.params) or len(plain) != 2:
             return self.leaf(function.name, function.type, *plain)
@@ -94,6 +97,30 @@ class TrialReader(FreeReader):
         if "neutral" in laws and unit in (x, y):
             return y if x == unit else x
         return self.hashed(name, tuple(sorted((x, y))) if "commutative" in laws else (x, y))
+
+    def rescaling(self, function: Any, first: Any, second: Any, third: Any) -> Value:
+        """A function of three arguments: one that rescales, one that is rescaled, or any.
+
+        `k(m, s, x)` is `a(x) * s + b(x) * c(m)`, and `r(m, n, s)` is `s * c(n) / c(m)`; numbers are
+        counted from the one that `r` keeps.
+        """
+        laws = self.laws.get(function.name, {})
+        for r, known in self.laws.items():
+            if "rescales" in known and function.name in {r, known["rescales"]}:
+                origin = self.constant(known["keeps"]) if "keeps" in known else 0
+                if function.name == r:
+                    factor = self.factor(second) * pow(self.factor(first), -1, SQUARE)
+                    return ((third - origin) * factor + origin) % SQUARE
+                a, b = (self.hashed(f"{function.name} {part}", (third,)) for part in "ab")
+                return (a * (second - origin) + b * self.factor(first) + origin) % SQUARE
+        if "keeps" in laws and third == self.constant(laws["keeps"]):
+            return third
+        return self.leaf(function.name, function.type, first, second, third)
+
+    def factor(self, parameter: Any) -> int:
+        """A number for a parameter that has an inverse."""
+        number = self.hashed("factor", (parameter,))
+        return number if number % PRIME else 1
 
     def plain(self, value: Value) -> Any:
         """A value with all its elements, as nested tuples of numbers."""

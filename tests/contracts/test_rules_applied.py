@@ -5,6 +5,7 @@ variable is a scalar, a pair or an array; functions do not commute unless the ru
 computes in float64, so that before and after are the same to the last bit.
 """
 
+import math
 from functools import cache
 
 import numpy as np
@@ -18,8 +19,9 @@ from liftpy.ir.nat import nat, var
 from liftpy.ir.types import F32, I32, ArrayType, TupleType, Type, TypeVar, VectorType
 from liftpy.ir.walk import constant_fields, top_down
 from liftpy.primitives.functions import function
-from liftpy.primitives.lang import add, map, reduce
+from liftpy.primitives.lang import add, exp, map, maximum, reduce, sin
 from liftpy.rewrite.match import Bindings, instantiate, match
+from liftpy.rewrite.reals import rescaling
 from liftpy.rewrite.rule import INDEX, ValueVar
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.skeleton import Parameter
@@ -52,7 +54,15 @@ class Instance:
             n, by = length.value(at), turn + number
             self.found.indices[forth] = (i + by) % n if number % 2 == 0 else n - 1 - i
             self.found.indices[back] = (i + (n - by % n)) % n if number % 2 == 0 else n - 1 - i
-        self.lawful = {a.function for a in rule.assuming}
+        self.lawful: dict[str, Lambda] = {}
+        for law in rule.assuming:
+            if law.law == "rescales":
+                self.lawful[law.value] = accumulated = self.accumulated()
+                self.lawful[law.function] = rescaling(accumulated)
+            elif law.law == "finite":
+                self.lawful[law.function] = function(maximum, (F32, F32))
+            else:
+                self.lawful.setdefault(law.function, function(add, (F32, F32)))
         for side in (rule.left, rule.right):
             self.collect(side)
         self.left, self.right = (instantiate(s, self.found) for s in (rule.left, rule.right))
@@ -74,14 +84,21 @@ class Instance:
                         self.give(value)
             if isinstance(part, FunCall) and isinstance(part.fun, FunVar):
                 f = part.fun
-                known = function(add, (F32, F32)) if f.name in self.lawful else None
-                made = known or self.function(f, len(self.found.functions) + 1)
+                made = self.lawful.get(f.name) or self.function(f, len(self.found.functions) + 1)
                 self.found.functions.setdefault(f.name, made)
 
     def give(self, value: ValueVar) -> None:
-        """A constant: the neutral element of `add` where it has to be neutral."""
-        neutral = {a.value for a in self.rule.assuming}
-        self.found.values[value.name] = 0.0 if value.name in neutral else 9.0
+        """A constant: one that keeps what is assumed of it."""
+        laws = {a.law: a.value for a in self.rule.assuming}
+        kept = {a.value: 0.0 for a in self.rule.assuming}
+        if "finite" in laws:
+            kept = {laws["neutral"]: -math.inf, laws["finite"]: -3.4028235e38}
+        self.found.values[value.name] = kept.get(value.name, 9.0)
+
+    def accumulated(self) -> Lambda:
+        """What is accumulated for m, and can be rescaled: `s + x * exp(sin(x) - sin(m))`."""
+        m, s, x = (Param(name, F32) for name in "msx")
+        return Lambda((m, s, x), s + x * exp(sin(x) - sin(m)))
 
     def concrete(self, t: Type) -> Type:
         """A rule's type with everything put in."""

@@ -18,12 +18,14 @@ from liftpy.rewrite.rules.notation import (
     element_of,
     fmap,
     function,
+    get,
     join,
     k,
     let,
     m,
     n,
     pad,
+    pair,
     permuted,
     transpose,
     unknown,
@@ -37,11 +39,14 @@ from liftpy.semantics.verdict import Open, Proved, Refuted
 
 xs, ys, xss = array("xs", S, n), array("ys", S, m), array("xss", S, n, m)
 start = Param("start", S)
+k3, r3 = unknown("k", S), unknown("r", S)
 e, f, g, h = Literal(ValueVar("e"), S), unknown("f", S), unknown("g", S), unknown("h", S)
 ASSOCIATIVE, COMMUTATIVE = Assumption("associative", "f"), Assumption("commutative", "f")
 NEUTRAL = Assumption("neutral", "f", "e")
 MONOID = (ASSOCIATIVE, NEUTRAL)
 ABELIAN = (ASSOCIATIVE, COMMUTATIVE, NEUTRAL)
+d, FINITE = Literal(ValueVar("d"), S), Assumption("finite", "f", "d")
+RESCALES = (Assumption("rescales", "r", "k"), Assumption("keeps", "r", "e"))
 
 
 def fold(body, init, xs, a="a", x="x"):
@@ -162,6 +167,37 @@ def reordered(hidden):
     return law(folded(permuted(xs)), folded(xs), "permuted", *ABELIAN)
 
 
+def online(hidden):
+    """What is accumulated for `m` reads it a second time, beside what is rescaled."""
+
+    def step(m, s, x):
+        return k3(m, s, hidden(m, x))
+
+    first = fold(f, start, xs)
+    left = let(first, lambda m: fold(lambda s, x: step(m, s, x), e, xs), "m")
+
+    def pairs(p, x):
+        m, s = get(0, p), get(1, p)
+        return let(f(m, x), lambda n: pair(n, step(n, r3(m, n, s), x)), "n")
+
+    return law(left, get(1, fold(pairs, pair(start, e), xs, "p")), "online", *RESCALES)
+
+
+def rescaled(hidden):
+    """As `online`, for rows of which each has an `m` of its own."""
+
+    def of_row(m, row):
+        return fold(lambda s, x: k3(m, s, hidden(m, x)), e, row, "s")
+
+    def sums(m, made):
+        return fold(h, start, fmap(made, xss, "row"), "t", "y")
+
+    own = lambda row: fold(f, start, row)
+    left = let(start, lambda m: sums(m, lambda row: of_row(m, row)), "m")
+    right = let(start, lambda m: sums(m, lambda row: r3(own(row), m, of_row(own(row), row))), "m")
+    return law(left, right, "rescaled", *RESCALES)
+
+
 def in_step(hidden):
     left = fold(lambda a, x: f(a, hidden(a, x)), start, xs)
     return law(left, fold(lambda a, x: f(a, hidden(start, x)), start, xs), "lockstep")
@@ -187,6 +223,8 @@ FALSE = {
     "idle": idle,
     "sequel": sequel,
     "permuted": reordered,
+    "online": online,
+    "rescaled": rescaled,
     "lockstep": in_step,
     "pointwise": pointwise("pointwise"),
     "definition": pointwise("definition"),
@@ -227,14 +265,19 @@ def test_every_rule_is_tried_after_its_proof():
         assert list(points(with_permutations(rule)[0])), name
 
 
-@pytest.mark.parametrize("assuming", [(), (ASSOCIATIVE,), MONOID, (COMMUTATIVE,), (NEUTRAL,)])
+@pytest.mark.parametrize(
+    "assuming", [(), *((law,) for law in (*ABELIAN, *RESCALES, FINITE)), MONOID, RESCALES]
+)
 def test_numbers_tell_laws_apart(assuming):
     """A function keeps the laws that it is tried with, and no other."""
-    a, b, c = (Param(name, S) for name in "abc")
+    a, b, c, x = (Param(name, S) for name in "abcx")
     laws = {
         "associative": (f(f(a, b), c), f(a, f(b, c))),
         "commutative": (f(a, b), f(b, a)),
         "neutral": (f(e, a), a),
+        "finite": (f(d, a), a),
+        "rescales": (r3(a, b, k3(a, c, x)), k3(b, r3(a, b, c), x)),
+        "keeps": (r3(a, b, e), e),
     }
     for name, (left, right) in laws.items():
         kept = contradiction(Rule("law", "refuted", left, right, assuming=assuming)) is None

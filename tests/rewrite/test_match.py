@@ -90,6 +90,22 @@ CAPTURES: list[tuple[str, str]] = [
         """(xs |> reduce((a, x) => (a.0, zs |> map(x1 => sub(x1, x)) |> reduce(sub, a.1)),
             (5, 1))).1""",
     ),
+    (
+        "reduce_online",
+        """let p = xs |> reduce((n, p) => zs |> map(a => sub(a, p)) |> reduce(maximum, n), 5) in
+            let n = xs |> reduce((a, n) =>
+              a + exp(n - p) * (zs |> map(x => sub(x, n)) |> reduce(maximum, n)), 0)
+            in zs |> map(a => sub(a, p) * n)""",
+    ),
+    (
+        "reduce_online_of_rows",
+        """let ps = xss |> map(p => p |> reduce((n, s) => maximum(n, s), 5))
+              |> reduce((p, ps) => maximum(p, ps), 5) in
+            let n = xss |> map(n => n |> reduce((p, m) =>
+                p + exp(m - ps) * (zs |> map(n => sub(n, m)) |> reduce(maximum, m)), 0))
+              |> reduce((p, n) => p + n, 0)
+            in zs |> map(p => sub(p, ps) * n)""",
+    ),
     # every binder is named `x`, but for accumulators; of two in each other the types differ
     ("map_zip_first", "zip(xs, ys) |> map(x => zs |> map(x => sub(^x.0, x)))"),
     ("map_zip_second", "zip(xs, ys) |> map(x => zs |> map(x => sub(^x.1, x)))"),
@@ -153,6 +169,23 @@ CAPTURES: list[tuple[str, str]] = [
         "reduce_second",
         """(xs |> reduce((a, x) =>
             (a.0, ks |> map(x => select(x < 1, ^x, a.1)) |> reduce(sub, a.1)), (5, 1))).1""",
+    ),
+    (
+        "reduce_online",
+        """let a = xs
+              |> reduce((a, x) => ks |> map(x => select(x < 1, ^x, a)) |> reduce(sub, a), 5) in
+            let s = xs |> reduce((s, x) =>
+              s + exp(x - a) * (ks |> map(x => select(x < 1, ^x, 2)) |> reduce(sub, x)), 0)
+            in ks |> map(x => select(x < 1, s, a))""",
+    ),
+    (
+        "reduce_online_of_rows",
+        """let a = xss |> map(x => x |> reduce((a, x) => maximum(a, x), 5))
+              |> reduce((a, x) => ks |> map(x => select(x < 1, ^x, a)) |> reduce(sub, a), 5) in
+            let s = xss |> map(x => x |> reduce((s, x) =>
+                s + exp(x - a) * (ks |> map(x => select(x < 1, ^x, 2)) |> reduce(sub, x)), 0))
+              |> reduce((s, x) => ks |> map(x => select(x < 1, ^x, s)) |> reduce(sub, s), 5)
+            in ks |> map(x => select(x < 1, s, a))""",
     ),
 ]
 

@@ -1,23 +1,28 @@
-"""Laws of reduce: blocks, nests, order, start, pairs."""
+"""Laws of reduce: blocks, nests, order, start, pairs, folds that read other folds' results."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from liftpy.ir.constraint import at_least, divides
-from liftpy.ir.expr import Literal, Param
+from liftpy.ir.expr import Expr, Literal, Param
 from liftpy.ir.nat import var
 from liftpy.ir.types import TupleType
 from liftpy.rewrite.rule import Assumption, Rule, ValueVar
 from liftpy.rewrite.rules.notation import (
+    R,
     S,
     T,
     U,
     V,
     W,
+    X,
     array,
     fmap,
     fold,
     get,
     join,
+    let,
     m,
     n,
     pad,
@@ -40,6 +45,9 @@ left, right, extra = var("left", None), var("right", None), var("extra", None)
 f, op = unknown("f", U), unknown("f", S)
 second, other = unknown("g", V), unknown("g", W)
 MONOID = (Assumption("associative", "f"), Assumption("neutral", "f", "e"))
+accumulate, rescale, of_row = unknown("k", R), unknown("r", R), unknown("g", S)
+to_sum, initial, total = unknown("h", W), Param("w", W), Literal(unit, R)
+RESCALES = (Assumption("rescales", "r", "k"), Assumption("keeps", "r", "e"))
 ABELIAN = (Assumption("associative", "f"), Assumption("commutative", "f"))
 
 REDUCE_SPLIT = Rule(
@@ -177,6 +185,87 @@ REDUCE_SECOND = Rule(
     proof="lockstep",
 )
 
+REDUCE_FROM_FINITE = Rule(
+    "reduce_from_finite",
+    "reduce",
+    fold(op, e, scalars),
+    fold(op, Literal(ValueVar("d"), S), scalars),
+    assuming=(Assumption("neutral", "f", "e"), Assumption("finite", "f", "d")),
+    proof="lockstep",
+)
+
+
+def folded_twice(first: Expr, second: Callable[[Expr], Expr]) -> Expr:
+    """`let m = first in let s = second(m) in body(m, s)`."""
+    body = unknown("body", X)
+    return let(first, lambda m: let(second(m), lambda s: body(m, s), "s"), "m")
+
+
+REDUCE_ONLINE = Rule(
+    "reduce_online",
+    "reduce",
+    folded_twice(
+        fold(op, start, scalars),
+        lambda most: fold(lambda s, x: accumulate(most, s, x), total, scalars),
+    ),
+    let(
+        fold(
+            lambda p, x: let(
+                op(get(0, p), x),
+                lambda n: pair(n, accumulate(n, rescale(get(0, p), n, get(1, p)), x)),
+                "n",
+            ),
+            pair(start, total),
+            scalars,
+        ),
+        lambda p: unknown("body", X)(get(0, p), get(1, p)),
+        "p",
+    ),
+    assuming=RESCALES,
+    proof="online",
+)
+
+REDUCE_ONLINE_OF_ROWS = Rule(
+    "reduce_online_of_rows",
+    "reduce",
+    folded_twice(
+        fold(op, start, fmap(of_row, rows, "row"), "y"),
+        lambda most: fold(
+            to_sum,
+            initial,
+            fmap(lambda row: fold(lambda s, x: accumulate(most, s, x), total, row), rows, "row"),
+            "y",
+        ),
+    ),
+    let(
+        fmap(
+            lambda row: let(
+                of_row(row),
+                lambda own: let(
+                    fold(lambda s, x: accumulate(own, s, x), total, row),
+                    lambda s: pair(own, s),
+                    "s",
+                ),
+                "m",
+            ),
+            rows,
+            "row",
+        ),
+        lambda pairs: folded_twice(
+            fold(op, start, fmap(lambda p: get(0, p), pairs, "p"), "y"),
+            lambda most: fold(
+                to_sum,
+                initial,
+                fmap(lambda p: rescale(get(0, p), most, get(1, p)), pairs, "p"),
+                "y",
+            ),
+        ),
+        "ps",
+    ),
+    assuming=RESCALES,
+    proof="rescaled",
+)
+
 RULES = (
     REDUCE_SPLIT,
     REDUCE_OF_MAP_REDUCE,
@@ -192,4 +281,7 @@ RULES = (
     REDUCE_PAIR,
     REDUCE_FIRST,
     REDUCE_SECOND,
+    REDUCE_FROM_FINITE,
+    REDUCE_ONLINE,
+    REDUCE_ONLINE_OF_ROWS,
 )

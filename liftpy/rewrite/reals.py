@@ -1,0 +1,227 @@
+"""Laws of real numbers: which expressions are equal, and what rescales what is accumulated.
+
+An expression of floating-point numbers is read as one of real numbers and brought to a sum of
+products of atoms, each with a power of e: `exp(a) * exp(b)` is `exp(a + b)`, and `+`, `-` and `*`
+are those of a commutative ring. What has another operator is an atom. Expressions of one such form
+are equal for all real numbers. No infinity and no NaN is one: an infinite number from which a fold
+begins is tried as a number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+from liftpy.ir.expr import (
+    Expr,
+    FunCall,
+    Lambda,
+    Literal,
+    Param,
+    ScalarOp,
+    UserFun,
+    apply,
+    fresh,
+    substitute,
+)
+from liftpy.ir.scalars import LARGEST, REFERENCE_OPERATORS
+from liftpy.ir.types import FLOATS, ScalarType
+from liftpy.ir.walk import top_down
+
+# --- expressions as sums ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """Atoms with their exponents, and a power of e: a sum of products with their coefficients."""
+
+    atoms: frozenset[tuple[Expr, int]] = frozenset()
+    power: frozenset[tuple[Product, Fraction]] = frozenset()
+
+
+Sum: TypeAlias = dict[Product, Fraction]
+ONE = Product()
+
+
+def are_equal(one: Expr, two: Expr) -> bool:
+    """Whether two expressions are of one form, and so equal for all real numbers."""
+    return is_real(one) and is_real(two) and summed(one) == summed(two)
+
+
+def is_real(expr: Expr) -> bool:
+    """Whether no constant in an expression is infinite or NaN."""
+    for _, part in top_down(expr):
+        match part:
+            case Literal(value) if not math.isfinite(value):
+                return False
+            case FunCall(UserFun() as f) if not is_real(f.body):
+                return False
+            case _:
+                pass
+    return True
+
+
+def summed(expr: Expr) -> Sum:
+    """An expression as products with coefficients other than 0."""
+    match expr:
+        case Literal(value, t) if t in FLOATS:
+            return without_zeros({ONE: Fraction(value)})
+        case FunCall(Lambda() | UserFun() as f, args):
+            return summed(inside(f, args))
+        case FunCall(ScalarOp(op), args) if expr.type in FLOATS:
+            known = operated(op, [summed(a) for a in args])
+            return atom(expr) if known is None else known
+        case _:
+            return atom(expr)
+
+
+def inside(function: Lambda | UserFun, args: tuple[Expr, ...]) -> Expr:
+    """The body of a function with arguments."""
+    return substitute(function.body, dict(zip(function.params, args, strict=True)))
+
+
+def atom(expr: Expr) -> Sum:
+    """An expression of which nothing is known."""
+    return {Product(frozenset({(expr, 1)})): Fraction(1)}
+
+
+def without_zeros(terms: Sum) -> Sum:
+    """A sum without the products that it has 0 times."""
+    return {product: number for product, number in terms.items() if number}
+
+
+def operated(op: str, args: list[Sum]) -> Sum | None:
+    """An operator applied to sums; None where it is not one of those that have laws here."""
+    match op, args:
+        case "+", [a, b]:
+            return added(a, b, 1)
+        case "-", [a, b]:
+            return added(a, b, -1)
+        case "neg", [a]:
+            return added({}, a, -1)
+        case "*", [a, b]:
+            return multiplied(a, b)
+        case "/", [a, b] if (inverse := inverted(b)) is not None:
+            return multiplied(a, inverse)
+        case "exp", [a]:
+            return {Product(power=frozenset(a.items())): Fraction(1)}
+        case _:
+            return None
+
+
+def added(one: Sum, two: Sum, factor: int) -> Sum:
+    """`one + factor * two`."""
+    total = dict(one)
+    for product, number in two.items():
+        total[product] = total.get(product, Fraction(0)) + factor * number
+    return without_zeros(total)
+
+
+def multiplied(one: Sum, two: Sum) -> Sum:
+    """The product of two sums."""
+    total: Sum = {}
+    for a, x in one.items():
+        for b, y in two.items():
+            exponents = dict(a.atoms)
+            for factor, exponent in b.atoms:
+                exponents[factor] = exponents.get(factor, 0) + exponent
+            power = added(dict(a.power), dict(b.power), 1)
+            product = Product(frozenset(exponents.items()), frozenset(power.items()))
+            total[product] = total.get(product, Fraction(0)) + x * y
+    return without_zeros(total)
+
+
+def inverted(divisor: Sum) -> Sum | None:
+    """One by a number other than 0 or a power of e; None for other sums, which might be 0."""
+    if len(divisor) != 1:
+        return None
+    ((product, number),) = divisor.items()
+    if product.atoms:
+        return None
+    power = added({}, dict(product.power), -1)
+    return {Product(power=frozenset(power.items())): 1 / number}
+
+
+# --- what is accumulated for one parameter and for another --------------------------------------
+
+
+def rescaling(k: Lambda) -> Lambda | None:
+    """A function `r` for which `r(m, n, k(m, s, x)) = k(n, r(m, n, s), x)`; None if none is found.
+
+    It is `s * exp(a(n, m))` where an `exp(a(m, x))` is accumulated and `a(m, m)` is 0.
+    """
+    m, s, x = k.params
+    if m.type != x.type or s.type not in FLOATS:
+        return None
+    n = Param(fresh("n", {p.name for p in (*k.params, *k.body.free)}), m.type)
+    for exponent in exponents(k.body) if is_real(k.body) else ():
+        if exponent.type == s.type and s not in exponent.free:
+            if summed(substitute(exponent, {x: m})):
+                continue
+            scale = FunCall(ScalarOp("exp"), (substitute(exponent, {m: n, x: m}),))
+            r = Lambda((m, n, s), FunCall(ScalarOp("*"), (s, scale)))
+            if are_equal(apply(r, m, n, k.body), apply(k, n, apply(r, m, n, s), x)):
+                return r
+    return None
+
+
+def exponents(expr: Expr) -> Iterator[Expr]:
+    """What e is raised to in an expression."""
+    for _, part in top_down(expr):
+        match part:
+            case FunCall(ScalarOp("exp"), (exponent,)):
+                yield exponent
+            case FunCall(Lambda() | UserFun() as f, args):
+                yield from exponents(inside(f, args))
+            case _:
+                pass
+
+
+def keeps(r: Lambda, kept: Expr, starts: Iterable[Literal]) -> bool:
+    """Whether `r(m, n, kept) = kept`, for real numbers and for `m` that a fold begins with."""
+    m, n, _ = r.params
+    if not are_equal(apply(r, m, n, kept), kept):
+        return False
+    tried = (Literal(number, n.type) for number in (-1.0, 0.0, 1.0))
+    return all(
+        start.type != m.type or value(apply(r, start, number, kept)) == value(kept)
+        for start in starts
+        for number in tried
+    )
+
+
+def value(expr: Expr) -> float | None:
+    """The value of a scalar expression; None where it has a variable, or is too large a number."""
+    match expr:
+        case Literal(number):
+            return number
+        case FunCall(Lambda() | UserFun() as f, args):
+            return value(inside(f, args))
+        case FunCall(ScalarOp(op), args):
+            values = [value(a) for a in args]
+            try:
+                return None if None in values else REFERENCE_OPERATORS[op](*values)
+            except ArithmeticError:
+                return None
+        case _:
+            return None
+
+
+# --- what is neutral among finite numbers -------------------------------------------------------
+
+EXTREMES = {"max": -1, "min": 1}
+
+
+def finite_neutral(f: UserFun) -> float | None:
+    """The finite number that is neutral to a function among finite numbers, if it is an extreme."""
+    match f.body:
+        case FunCall(ScalarOp(op), args) if op in EXTREMES and set(args) == set(f.params):
+            t = f.body.type
+            if isinstance(t, ScalarType) and t in FLOATS:
+                return EXTREMES[op] * float(LARGEST[t.name])
+            return None
+        case _:
+            return None

@@ -1,0 +1,168 @@
+"""Inductions over folds whose steps read the result of another fold, with a law that rescales it.
+
+`rescales(r, k)` and `keeps(r, e)` say that what steps `k(m, ..)` accumulate from `e` becomes, by
+`r(m, n, ..)`, what steps `k(n, ..)` accumulate (`rewrite.rule.Assumption`). So a fold need not know
+the result `m` that its steps read before it begins.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import z3
+
+from liftpy.ir.nat import Nat
+from liftpy.ir.pull import Value
+from liftpy.semantics.agree import Bool, Hypotheses, Proof, lockstep
+from liftpy.semantics.dependence import named_in, replaced
+from liftpy.semantics.induction import SHAPE, fresh, whole
+from liftpy.semantics.laws import subterms
+from liftpy.semantics.reordering import carried_by
+from liftpy.semantics.symbolic import Fold, Named, Part, along
+from liftpy.semantics.verdict import Open
+
+
+def rescaling(proof: Proof) -> str:
+    """The name of the function that rescales."""
+    names = [a.function for a in proof.assuming if a.law == "rescales"]
+    if len(names) != 1:
+        raise Open(SHAPE, f"{len(names)} functions are assumed to rescale, not one")
+    return names[0]
+
+
+def folds_named(proof: Proof, term: Any) -> list[Named]:
+    """The folds that stand in a term by a name."""
+    return [name for name in named_in(proof.reader, term) if isinstance(name.value, Part)]
+
+
+def online(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> None:
+    """One side is a fold that reads the result of a fold `K`; the other folds pairs.
+
+    Let `L[u]` be the one side's fold with `u` where its steps read the result of `K`, and `r` what
+    rescales. Of the pairs, one component is `K` in lockstep. That the other is `L[K]` after every
+    step, for what `K` has accumulated so far, is an induction:
+
+        lemma      `r(v, w, L[v]) = L[w]` after every step, for any `v` and `w`: it holds at the
+                   start, and a step of `L[w]` from `r(v, w, b)` leads to `r(v, w, b')`, where one
+                   of `L[v]` leads from `b` to `b'`
+        start      the component starts as `L` does
+        step       from `a` and `b` it leads to the step of `L[a']` from `r(a, a', b)`, `a'` being
+                   the step of `K` from `a`; by the lemma `r(a, a', b)` is `L[a']` if `b` is `L[a]`
+
+    After the last step `K` has its result, and `L` of that is the one side.
+    """
+    if not isinstance(left, Part) or not isinstance(right, Part):
+        raise Open(SHAPE, "a side is no fold")
+    if left.path:
+        left, right = right, left
+    one, two = whole(left), right.fold
+    inner = read_by(proof, one)
+    if inner is None:
+        lockstep(proof, left, right, hypotheses)
+        return
+    terms, reader = proof.terms, proof.reader
+    for other in (inner.fold, two):
+        as_many = terms.nat(one.length) == terms.nat(other.length)
+        proof.show("the folds have as many steps", as_many, hypotheses)
+    paired = component(proof, inner, two, right, hypotheses)
+    v, w, b = fresh(proof, inner.fold), fresh(proof, inner.fold), fresh(proof, one)
+    name = rescaling(proof)
+    r = z3.Function(name, v.sort(), w.sort(), b.sort(), b.sort())
+    k, in_range = proof.index(one.length)
+    ranges = (*hypotheses, in_range)
+
+    def stepped(result: Any, accumulator: Any) -> Any:
+        """A step of `L[result]`."""
+        return with_result(proof, one, inner, k, result, accumulator)
+
+    start = reader.scalar(one.init)
+    proof.agree(r(v, w, start), start, hypotheses, "what is accumulated of nothing is kept")
+    rescaled_step = r(v, w, stepped(v, b))
+    proof.agree(stepped(w, r(v, w, b)), rescaled_step, ranges, "a step may be rescaled")
+    proof.agree(along(two.init, right.path), start, hypotheses, "the folds start alike")
+    state = reader.state(two.init)
+    before = reader.scalar(along(state, paired))
+    after = reader.scalar(inner.fold.step(k, before))
+    found = along(two.step(k, state), right.path)
+    wanted = stepped(after, r(before, after, reader.scalar(along(state, right.path))))
+    proof.agree(found, wanted, ranges, "a step of the pair rescales and goes on")
+
+
+def read_by(proof: Proof, fold: Fold) -> Part | None:
+    """The fold of which the steps of another read the result; None if they read no fold."""
+    i, _ = proof.index(fold.length)
+    names = folds_named(proof, proof.reader.scalar(fold.step(i, fresh(proof, fold))))
+    parts = [name.value for name in names]
+    if any(part is not parts[0] for part in parts):
+        raise Open(SHAPE, "the steps read more folds than one")
+    if not parts:
+        return None
+    whole(parts[0])
+    return parts[0]
+
+
+def with_result(
+    proof: Proof, fold: Fold, inner: Part, k: Nat, result: Any, accumulator: Any
+) -> Any:
+    """Step `k` of a fold with another result of the fold that it reads."""
+    term = proof.reader.scalar(fold.step(k, accumulator))
+    for name in folds_named(proof, term):
+        if name.value is inner:
+            term = replaced(proof.reader, term, name.constant, result)
+    return term
+
+
+def component(
+    proof: Proof, inner: Part, pairs: Fold, other: Part, hypotheses: Hypotheses
+) -> tuple[Any, ...]:
+    """The place in a fold of pairs, beside another one, of what is a fold in lockstep."""
+    if not isinstance(pairs.init, tuple) or len(pairs.init) != 2 or len(other.path) != 1:
+        raise Open(SHAPE, "the accumulator is no pair")
+    path = (1 - other.path[0],)
+    lockstep(proof, inner, Part(pairs, path, inner.sort), hypotheses)
+    return path
+
+
+def rescaled(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> None:
+    """Lockstep, where a fold that a step reads on one side is rescaled on the other.
+
+    A fold `L` of the one side's step is the term `r(o, n, M)` of the other's, `M` a fold, if `L` is
+    `r(o, n, M)` before and after each of their steps (`carried`).
+    """
+    one, two = whole(left), whole(right)
+    same_length = proof.terms.nat(one.length) == proof.terms.nat(two.length)
+    proof.show("both sides fold over as many steps", same_length, hypotheses)
+    proof.agree(one.init, two.init, hypotheses, "the folds start alike")
+    k, in_range = proof.index(one.length)
+    ranges = (*hypotheses, in_range)
+    a = fresh(proof, one)
+    mine, theirs = (proof.reader.scalar(fold.step(k, a)) for fold in (one, two))
+    facts = [
+        *carried_folds(proof, mine, theirs, ranges),
+        *carried_folds(proof, theirs, mine, ranges),
+    ]
+    proof.agree(mine, theirs, (*ranges, *facts), "steps keep the accumulators equal")
+
+
+def carried_folds(proof: Proof, mine: Any, theirs: Any, hypotheses: Hypotheses) -> list[Bool]:
+    """That folds in a term are those of another, rescaled, as far as that can be shown."""
+    name = rescaling(proof)
+    calls = [t for t in subterms([theirs]) if z3.is_app(t) and t.decl().name() == name]
+    facts: list[Bool] = []
+    for fold in folds_named(proof, mine):
+        for call in calls:
+            of = [n for n in folds_named(proof, call.arg(2)) if n.constant.eq(call.arg(2))]
+            if of and is_carried(proof, fold, call, of[0], hypotheses):
+                facts.append(fold.constant == call)
+    return facts
+
+
+def is_carried(proof: Proof, fold: Named, call: Any, of: Named, hypotheses: Hypotheses) -> bool:
+    """Whether a fold can be shown to be a term, a function of the fold that a name stands for."""
+    shown = list(proof.shown)
+    try:
+        carried_by(proof, whole(fold.value), call, of, hypotheses)
+    except Open:
+        proof.shown = shown
+        return False
+    return True

@@ -1,0 +1,120 @@
+"""Laws of real numbers: what is equal, and what rescales."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from liftpy.ir.expr import Expr, FunCall, Lambda, Literal, Param, UserFun, apply
+from liftpy.ir.types import F32, F64, I32, Type
+from liftpy.primitives.functions import function
+from liftpy.primitives.lang import add, exp, maximum, minimum, sin
+from liftpy.rewrite.reals import are_equal, finite_neutral, keeps, rescaling
+from liftpy.semantics.evaluate import evaluate
+
+a, b, c = (Param(name, F32) for name in "abc")
+m, s, x = (Param(name, F32) for name in "msx")
+i, j = (Param(name, I32) for name in "ij")
+
+EQUAL = {
+    "order": (a + b * c, c * b + a),
+    "distribution": ((a + b) * (a - b), a * a - b * b),
+    "powers": (exp(a) * exp(b), exp(a + b)),
+    "a power of 0": (exp(a - a), a * 0 + 1),
+    "division by a power": (a / exp(b), a * exp(-b)),
+    "division by a number": (a / 8, a * 0.125),
+    "a function of the program": (add(a, b) * c, a * c + b * c),
+    "an operator without laws": (2 * sin(a * b), sin(a * b) + sin(a * b)),
+}
+DIFFERENT = {
+    "a quotient of what may be 0": ((a / b) * b, a),
+    "integers, which wrap around": ((i + j) * 2, i * 2 + j * 2),
+    "powers of a sum": (exp(a) + exp(b), exp(a + b)),
+    "the difference of infinities": (Literal(math.inf, F32) * 0, Literal(0.0, F32)),
+}
+
+
+@pytest.mark.parametrize("name", EQUAL)
+def test_expressions_of_one_form_are_equal(name: str) -> None:
+    one, two = EQUAL[name]
+    assert are_equal(one, two)
+    assert not are_equal(one, two + c)
+    values = [np.float32(v) for v in (0.75, -1.25, 1.5)]
+    results = [evaluate(Lambda((a, b, c), side), *values, dtype=np.float64) for side in (one, two)]
+    np.testing.assert_allclose(*results, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_what_is_no_law_of_real_numbers_is_not_one_here(name: str) -> None:
+    assert not are_equal(*DIFFERENT[name])
+
+
+ACCUMULATED = {
+    "exponents": s + exp(x - m),
+    "with a factor": s + exp((x - m) * 0.5),
+    "with a variable factor": s + exp(c * (x - m)),
+    "multiples": add(s, x * exp(x - m)),
+    "what is accumulated is scaled": s * 0.5 + exp(m - x),
+}
+NOT_RESCALED = {
+    "squares": s + (x - m) * (x - m),
+    "an exponent that is not 0 for m itself": s + exp(x - 2 * m),
+    "two exponents": s + exp(x - m) + exp(2 * x - 2 * m),
+    "a summand without m": s + exp(x - m) + x,
+}
+
+
+@pytest.mark.parametrize("name", ACCUMULATED)
+def test_what_is_accumulated_for_one_parameter_is_rescaled_to_another(name: str) -> None:
+    k = Lambda((m, s, x), ACCUMULATED[name])
+    r = rescaling(k)
+    assert r is not None
+    n = r.params[1]
+    numbers = dict(zip((m, n, s, x, c), (0.75, -1.25, 3.5, 2.0, 0.375), strict=True))
+
+    def value(expr: Expr) -> float:
+        given = tuple(np.float32(v) for v in numbers.values())
+        return float(evaluate(Lambda(tuple(numbers), expr), *given, dtype=np.float64))
+
+    rescaled, again = apply(r, m, n, k.body), apply(k, n, apply(r, m, n, s), x)
+    assert value(rescaled) == pytest.approx(value(again), rel=1e-12)
+    assert value(rescaled) != pytest.approx(value(k.body), rel=1e-3)
+
+
+@pytest.mark.parametrize("name", NOT_RESCALED)
+def test_nothing_rescales_what_is_no_multiple_of_a_power(name: str) -> None:
+    assert rescaling(Lambda((m, s, x), NOT_RESCALED[name])) is None
+
+
+def test_an_infinite_start_is_tried() -> None:
+    zero, low, high = (Literal(v, F32) for v in (0.0, -math.inf, math.inf))
+    falls, rises = (rescaling(Lambda((m, s, x), s + exp(e))) for e in (x - m, m - x))
+    assert falls is not None
+    assert rises is not None
+    assert keeps(falls, zero, [])
+    assert not keeps(falls, Literal(1.0, F32), [])
+    assert keeps(falls, zero, [low])
+    assert not keeps(falls, zero, [high])
+    assert keeps(rises, zero, [high])
+    assert not keeps(rises, zero, [low])
+    unknown = rescaling(Lambda((m, s, x), s + exp(c * (x - m))))
+    assert unknown is not None
+    assert keeps(unknown, zero, [])
+    assert not keeps(unknown, zero, [low]), "the sign of c is not known"
+
+
+def test_an_extreme_is_neutral_among_finite_numbers() -> None:
+    def user(f: Callable[..., Expr], t: Type) -> UserFun:
+        body = function(f, (t, t)).body
+        assert isinstance(body, FunCall)
+        assert isinstance(body.fun, UserFun)
+        return body.fun
+
+    for t, kind in ((F32, np.float32), (F64, np.float64)):
+        assert kind(finite_neutral(user(maximum, t))) == np.finfo(kind).min
+        assert kind(finite_neutral(user(minimum, t))) == np.finfo(kind).max
+    assert finite_neutral(user(maximum, I32)) is None
+    assert finite_neutral(user(add, F32)) is None
