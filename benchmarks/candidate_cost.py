@@ -7,8 +7,9 @@ and its conditions are collected and counted once; every candidate is made from 
 sizes: numbers for sizes in the expression, types, kernels, views, OpenCL C. `first` is what the
 first candidate of a skeleton takes, counting apart, `each` what every one takes. The candidates of
 a family are drawn from all its skeletons; nothing is kept between them that a campaign does not
-keep. With `--largest`, so many are drawn of a family and made once, and of these only those with
-the most statements are timed. Exit status 1 if one takes more than 30 ms.
+keep. The skeletons are those of the program as one stage. With `--largest`, so many are drawn of a
+family and made once, and of these only those with the most statements are timed. Exit status 1 if
+one takes more than 30 ms.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 from liftpy.compile import compile_candidate
@@ -28,8 +31,9 @@ from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.draw import Space
 from liftpy.ir.expr import Program
 from liftpy.primitives.text import parse, show
+from liftpy.rewrite.partition import of_stage, partitions
 from liftpy.rewrite.skeleton import Skeleton
-from liftpy.rewrite.strategies.families import FAMILIES, Family, derived
+from liftpy.rewrite.strategies.families import FAMILIES, Family, derived, shape_of
 from liftpy.workloads import workload
 
 T = TypeVar("T")
@@ -60,18 +64,24 @@ class Prepared:
 
 
 def prepared(family: Family, program: Program, samples: int) -> list[Prepared]:
-    """What a campaign does once, for each skeleton of a family."""
-    every = list(family.choices(program))
+    """What a campaign does once, for each skeleton of a family; nothing if it does not apply."""
     found: list[Prepared] = []
-    for seed, choices in enumerate(every):
-        derive, skeleton = timed(lambda choices=choices: derived(family, program, choices))
-        if not isinstance(skeleton, Skeleton):
-            raise SystemExit(f"{family.name}: {skeleton}")
-        conditions, system = timed(lambda skeleton=skeleton: collect(skeleton, DEFAULT_DEVICE))
-        space = Space(system)
-        count, _ = timed(space.count)
-        sizes = space.sample(-(-samples // len(every)), seed)
-        found.append(Prepared(skeleton, derive, conditions, count, [dict(s) for s in sizes]))
+    for partition in partitions(program):
+        (stage, *others) = partition.stages
+        if others or not stage.is_for(family.name):
+            continue
+        form = family.match(shape_of(stage.canonical))
+        every = [] if isinstance(form, str) else [(form, choices) for choices in form.choices()]
+        for seed, of in enumerate(every):
+            derive, made = timed(partial(derived, family.name, of[0], stage.canonical, of[1]))
+            if not isinstance(made, Skeleton):
+                raise SystemExit(f"{family.name}: {made}")
+            skeleton = of_stage(made, partition, stage)
+            conditions, system = timed(lambda skeleton=skeleton: collect(skeleton, DEFAULT_DEVICE))
+            space = Space(system)
+            count, number = timed(space.count)
+            sizes = space.sample(min(number, -(-samples // len(every))), seed)
+            found.append(Prepared(skeleton, derive, conditions, count, [dict(s) for s in sizes]))
     return found
 
 
@@ -125,14 +135,14 @@ def main() -> int:
     parses: list[float] = []
     slow = 0
     for name in options.programs:
-        text = show(workload(name))
+        text = show(parse(Path(name).read_text())) if Path(name).is_file() else show(workload(name))
         parse(text)  # the grammar is made once
         spent, program = timed(lambda text=text: parse(text))
         parses.append(spent)
         for family in FAMILIES.values():
-            if not family.applies(program):
-                continue
             shared = prepared(family, program, max(options.samples, options.largest))
+            if not any(one.sizes for one in shared):
+                continue
             if options.largest:
                 shared = largest(shared, options.samples)
             cells, dearest = costs(shared)
