@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from liftpy.compile import compile_candidate, skeletons
 from liftpy.constraints.device import Device
 from liftpy.primitives.text import parse
+from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
+from tests.batch import results
 from tests.compile.test_programs import all_right
 from tests.draws import draws, tried
+from tests.rewrite.test_rules_fire import inputs
 from tests.thinned import first
 
 SOFTMAX = """
@@ -96,3 +100,69 @@ def test_constants_are_packed_instead() -> None:
     made = skeletons(parse(text), ("direct",))
     assert made
     assert not any("rows" in dict(s.choices) for s in made)
+
+
+# --- one pass ------------------------------------------------------------------------------------
+
+RESCALED = {
+    **{name: text for name, text in PROGRAMS.items() if name != "normalised"},
+    "a sum of multiples": """
+        def p(x: [5][22]f32) = x |> map(row =>
+          let most = (row |> reduce(maximum, -inf)) in
+          let sum = (row |> map(x => x * exp(x - most)) |> reduce(add, 0))
+          in row |> map(x => x * exp(x - most) / sum))""",
+    "the least of a row": """
+        def p(x: [5][22]f32) = x |> map(row =>
+          let least = (row |> reduce(minimum, inf)) in
+          let sum = (row |> map(x => exp((least - x) / 4)) |> reduce(add, 0))
+          in row |> map(x => (x - least) / sum))""",
+}
+TWICE = {
+    "squares": PROGRAMS["normalised"],
+    "a factor below 0": PROGRAMS["softmax"].replace("0.125", "(-0.125)"),
+    "a factor of which the sign is not known": PROGRAMS["softmax"]
+    .replace("f32)", "f32, c: f32)")
+    .replace("0.125", "c"),
+}
+
+
+def one_pass(text: str) -> list[Skeleton]:
+    made = skeletons(parse(text), ("rows",))
+    return [s for s in made if dict(s.choices).get("passes") == "one"]
+
+
+@pytest.mark.parametrize("name", RESCALED)
+def test_two_folds_are_made_in_one_pass(runtime: Device, name: str) -> None:
+    program = parse(RESCALED[name])
+    made = one_pass(RESCALED[name])
+    assert {dict(s.choices)["level"] for s in made} == {"glb", "wrg"}
+    *_, length = map(int, program.params[0].type.lengths())
+    sizes = [{"strip": s, "v": v} for s in (1, length) for v in (1, 2, 8) if s % v == 0]
+    modules = [(f"{s.key} {at}", compile_candidate(s, at)) for s in made for at in sizes]
+    all_right(program, modules, runtime)
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_what_is_not_rescaled_takes_two_passes(name: str) -> None:
+    assert skeletons(parse(TWICE[name]), ("rows",))
+    assert not one_pass(TWICE[name])
+
+
+def test_a_row_is_read_once_for_both_folds() -> None:
+    (made, *_) = one_pass(PROGRAMS["softmax"])
+    module = compile_candidate(made, {"strip": 8, "v": 8})
+    assert module.source.count("vload8") == 2  # and once where the row is made
+    assert module.memory.scratch == 0
+
+
+def test_elements_of_minus_infinity_add_nothing(runtime: Device) -> None:
+    """A mask: some columns begin with it, and some have nothing else."""
+    program = parse(PROGRAMS["softmax"])
+    (rows,) = inputs(program)
+    rows[1, :5] = rows[2, ::8] = rows[3, 1:] = -np.inf
+    expected = np.exp((rows - rows.max(axis=1, keepdims=True)).astype(np.float64) * 0.125)
+    expected /= expected.sum(axis=1, keepdims=True)
+    made = one_pass(PROGRAMS["softmax"])
+    modules = [compile_candidate(s, {"strip": strip, "v": 1}) for s in made for strip in (1, 8)]
+    for found in results(runtime, modules, [rows]):
+        np.testing.assert_allclose(found, expected, rtol=1e-5)

@@ -7,7 +7,7 @@ The shape it looks for is a map, over rows, of folds of the row and a map that r
 Each fold becomes one in vectors, by the laws of its operator: `strip` partial results, each of
 every `strip`-th element, and then their fold. The map that makes the row is in vectors too. An
 array that a `let` names is computed again where it is read, or held in memory of the work-item or
-of its group.
+of its group. Two folds, of which one reads the other's result, may be one fold of pairs.
 """
 
 from __future__ import annotations
@@ -121,27 +121,71 @@ def fold_in_vectors(strip: NatLike, width: NatLike) -> Strategy:
 
 def partial_results(strip: NatLike, width: NatLike) -> Strategy:
     """A fold as that of `strip` partial results, which are accumulated in vectors."""
+    return seq(fold_of_columns(strip), at_path((1,), accumulated(width)))
+
+
+def fold_of_columns(strip: NatLike) -> Strategy:
+    """A fold as that of `strip` partial results, each of a column: every `strip`-th element."""
     views = normalize(choose(rule("split_of_map"), rule("transpose_of_map_map")))
-    columns = seq(attempt(at_path((0,), views)), attempt(rule("map_fusion")))
-    partial = seq(
-        columns,
+    columns = seq(
+        attempt(at_path((0,), views)),
+        attempt(rule("map_fusion")),
         attempt(at_path((1,), normalize(rule("reduce_map_fusion")))),
-        reduce_of_maps(),
-        where(is_reduce, in_vector_accumulators(width), "reduction to an array"),
     )
     fused = normalize(rule("map_fusion"))
     return seq(
         attempt(at_path((1,), fused)),
         rule("reduce_split", m=strip),
         rule("reduce_exchange"),
-        at_path((1,), partial),
+        at_path((1,), columns),
     )
 
 
-def in_rows(strip: NatLike, width: NatLike, level: str, arrays: str = "again") -> Strategy:
+def accumulated(width: NatLike) -> Strategy:
+    """A map of folds of columns as one reduction to vectors."""
+    vectors = where(is_reduce, in_vector_accumulators(width), "reduction to an array")
+    return seq(reduce_of_maps(), vectors)
+
+
+def in_one_pass(strip: NatLike, width: NatLike) -> Strategy:
+    """A fold of a row and one that reads its result, such as a sum of powers, as folds of pairs.
+
+    Each column has a pair of partial results, and these are accumulated in vectors; a column's sum
+    is then rescaled to the result of the whole row.
+    """
+    column = seq(
+        attempt(at_path((0,), rule("reduce_from_finite"))),
+        rule("reduce_online"),
+        at_path((1,), rule("pair_of_parts")),
+        rule("let_inline"),
+    )
+    pairs = seq(at_path((1,), column), accumulated(width), rule("to_private"))
+    lanes = partial_results(width, width)
+    both = seq(
+        at_path((0,), fold_of_columns(strip)),
+        at_path((1, 0), fold_of_columns(strip)),
+        rule("reduce_online_of_rows"),
+        at_path((0,), pairs),
+        at_path((1, 0), lanes),
+        at_path((1, 1, 0), lanes),
+    )
+
+    def run(row: Expr) -> Result:
+        named = [path for path, value in lets(row) if is_reduce(value)]
+        if len(folds_of(row)) != 2 or len(named) != 2 or named[1] != (*named[0], 1):
+            return Failure("in_one_pass", "a row's function does not name two folds in a row")
+        return at_path(named[0], both)(row)
+
+    return run
+
+
+def in_rows(
+    strip: NatLike, width: NatLike, level: str, arrays: str = "again", passes: str = "two"
+) -> Strategy:
     """Rows over ids of a level, their folds and their elements in vectors.
 
-    `arrays` is the memory that holds the arrays that a row's function names, or `again`.
+    `arrays` is the memory that holds the arrays that a row's function names, or `again`. `passes`
+    says whether two folds, of which one reads the other's result, are made in `one` pass.
     """
 
     def folded(row: Expr) -> Result:
@@ -150,7 +194,8 @@ def in_rows(strip: NatLike, width: NatLike, level: str, arrays: str = "again") -
     def run(expr: Expr) -> Result:
         path = row_of(expr) or ()
         named = recomputed if arrays == "again" else held(arrays, width)
-        row = at_path((*path, 1), seq(named, folded, in_vectors(width)))
+        folds = in_one_pass(strip, width) if passes == "one" else folded
+        row = at_path((*path, 1), seq(named, folds, in_vectors(width)))
         return seq(over_rows(level), row, sequential())(expr)
 
     return run

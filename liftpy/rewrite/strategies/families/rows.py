@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from liftpy.ir.expr import Program
 from liftpy.primitives.levels import DIMENSIONS
@@ -24,18 +24,27 @@ LONGEST = 256  # partial results of a fold, of which each is a register or a lan
 class Rows:
     """A map over rows of folds and a map: the length of the shortest fold.
 
-    `arrays` says whether a row's function names arrays, which may be held.
+    `arrays` says whether a row's function names arrays, which may be held, and `passes` whether its
+    folds may be made in one pass.
     """
 
     program: Program
     shortest: int
     arrays: bool
+    passes: bool = False
 
     def choices(self) -> Iterator[Choices]:
-        """The level of the rows, what holds the arrays of one, and how results are stored."""
+        """The level of the rows, how their folds are made, and how results are stored.
+
+        In one pass nothing is held: the arrays that a row names read the result of the first fold.
+        """
+        passes = {"passes": ("two", "one")} if self.passes else {}
         for level, memory in (("glb", "private"), ("wrg", "local")):
-            words = {"level": (level,), **self.held(memory), **stores(self.program)}
-            yield from product(**words)
+            words = {"level": (level,), **self.held(memory), **passes, **stores(self.program)}
+            for made in product(**words):
+                known = dict(made)
+                if known.get("passes") != "one" or known.get("arrays", "again") == "again":
+                    yield made
 
     def inside(self, memory: str, /) -> Iterator[Choices]:
         """What holds the arrays of a row."""
@@ -56,7 +65,8 @@ class Rows:
     def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
         """`in_rows`."""
         strip, width = sizes["strip"].nat, sizes["v"].nat
-        rows = in_rows(strip, width, choices["level"], choices.get("arrays", "again"))
+        arrays, passes = choices.get("arrays", "again"), choices.get("passes", "two")
+        rows = in_rows(strip, width, choices["level"], arrays, passes)
         return seq(rows, stored_so(choices))
 
 
@@ -73,7 +83,8 @@ def match(program: Program) -> Rows | str:
     made = found.strategy({"level": "glb"}, sizes)(body)
     if isinstance(made, Failure):
         return f"its folds or elements have no vector form ({made})"
-    return found
+    once = found.strategy({"level": "glb", "passes": "one"}, sizes)(body)
+    return found if isinstance(once, Failure) else replace(found, passes=True)
 
 
 ROWS = Family("rows", "rows that are folded and mapped, in vectors", match)
