@@ -476,6 +476,7 @@ def partition(
         if cuts[depth].param in moved:
             joined = taken_further(joined, (1,) * depth, rule("let_inline"))
     stored: list[Cut | None] = [*(cut for cut in cuts if cut.param not in moved), None]
+    names = {cut.param: cut.name for cut in cuts}
     result = at(form.expr, (1,) * len(cuts))
     for depth, cut in enumerate(stored):
         value = result if cut is None else cut.value
@@ -484,7 +485,7 @@ def partition(
             made_let = at_path(place, rule("let_introduction", {"v": path}))(joined.expr)
             if isinstance(made_let, Failure):
                 return None
-            expr = renamed(made_let.expr, place, param.name)
+            expr = renamed(made_let.expr, place, names[param])
             joined = Success(expr, (*joined.steps, *made_let.steps))
     if len(fused) == len(cuts) and not (
         cuts and is_let(program.body.body)

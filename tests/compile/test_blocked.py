@@ -158,6 +158,18 @@ def test_the_largest_block_is_the_whole_map() -> None:
     assert len(chain(skeleton.program).run) == 1
 
 
+def test_choices_and_sizes_have_the_name_of_the_held_value() -> None:
+    """Also where the program gives it none, as the cut is called then."""
+    text = (
+        f"def p(x: [6][8]f32, w: [4][8]f32, u: [5][4]f32) = ({PRODUCT}) |> map(a => u |> map(b => "
+    )
+    program = parse(text.format("x", "w") + "zip(a, b) |> map(mul) |> reduce(add, 0)))")
+    skeleton = skeletons(program, ("blocked",))[0]
+    assert skeleton.words["stage1"] == HELD
+    assert {"stage1.form", "result.form"} <= skeleton.words.keys()
+    assert {p.name.partition(".")[0] for p in skeleton.parameters} == {"block", "stage1", "result"}
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_not_read_element_by_element_is_not_held(name: str) -> None:
     words = [word for p in partitions(parse(REFUSED[name])) for _, word in p.words]
