@@ -46,8 +46,14 @@ from liftpy.primitives.work import computes
 from liftpy.rewrite.skeleton import FAMILY, Lowered, Skeleton
 from liftpy.rewrite.strategies.blocked import into_blocks, into_map
 from liftpy.rewrite.strategies.epilogue import fused_inward
-from liftpy.rewrite.strategies.families import FAMILIES, skeleton_of_key, skeletons_of
+from liftpy.rewrite.strategies.families import (
+    FAMILIES,
+    SETTINGS,
+    skeleton_of_key,
+    skeletons_of,
+)
 from liftpy.rewrite.strategies.families.blocked import BLOCKED
+from liftpy.rewrite.strategies.shapes import is_let, lets, parameter
 from liftpy.rewrite.strategies.share import (
     has_fold,
     has_fold_in,
@@ -141,7 +147,9 @@ class Stage:
         """
         if self.param is None and not self.cut:
             return self.program
-        by = {p: Param(f"p{k}", p.type) for k, p in enumerate(self.program.params)}
+        held = {parameter(let).name for let in lets(self.program.body.body)}
+        names = (name for k in itertools.count() if (name := f"p{k}") not in held)
+        by = {p: Param(name, p.type) for p, name in zip(self.program.params, names, strict=False)}
         body = substitute(self.program.body.body, dict(by))
         constants = frozenset(by[p].name for p in self.program.params if self.is_constant(p))
         return Program("stage", Lambda(tuple(by.values()), body), constants)
@@ -179,26 +187,6 @@ class Partition:
 # --- where a program may be cut -------------------------------------------------------------------
 
 
-def spine(expr: Expr) -> Iterator[FunCall]:
-    """The lets of one variable that an expression begins with, the outermost first."""
-    while isinstance(expr, FunCall) and isinstance(expr.fun, Lambda) and len(expr.args) == 1:
-        yield expr
-        expr = expr.fun.body
-
-
-def is_let(expr: Expr) -> bool:
-    """A `let`, of one variable or of several."""
-    return isinstance(expr, FunCall) and isinstance(expr.fun, Lambda)
-
-
-def param_of(let: FunCall) -> Param:
-    """The variable of a let of one."""
-    if not isinstance(let.fun, Lambda):
-        message = "no let"
-        raise InternalError(message)
-    return let.fun.params[0]
-
-
 def unshadowed(expr: Expr, taken: frozenset[str]) -> Expr:
     """An expression whose first lets have names of their own, other than those taken."""
     if not isinstance(expr, FunCall) or not isinstance(expr.fun, Lambda) or len(expr.args) != 1:
@@ -216,10 +204,10 @@ def all_cut(expr: Expr) -> Success:
     form, depth = Success(expr), 0
     while True:
         here = at(form.expr, (1,) * depth)
-        lets = isinstance(here, FunCall) and isinstance(here.fun, Lambda) and len(here.args) == 1
-        found = moved_out(here) if lets else succeeded(APART, here) or introduced(here, ())
+        named = is_let(here)
+        found = moved_out(here) if named else succeeded(APART, here) or introduced(here, ())
         if found is None:
-            if not lets:
+            if not named:
                 return without_unused(form)
             depth += 1
             continue
@@ -236,10 +224,10 @@ def taken_further(form: Success, path: Path, strategy: Strategy) -> Success:
 
 def without_unused(form: Success) -> Success:
     """A form without those of its first lets that nothing reads."""
-    depth = sum(1 for _ in spine(form.expr))
+    depth = sum(1 for _ in lets(form.expr))
     for k in reversed(range(depth)):
-        let = next(itertools.islice(spine(form.expr), k, None))
-        if param_of(let) not in at(let, (1,)).free:
+        let = next(itertools.islice(lets(form.expr), k, None))
+        if parameter(let) not in at(let, (1,)).free:
             form = taken_further(form, (1,) * k, rule("let_inline"))
     return form
 
@@ -321,14 +309,20 @@ def uses(
         yield from uses(part, param, (*path, k), repeated=repeated or (again and k >= inside))
 
 
+def is_unambiguous(name: str) -> bool:
+    """Whether a cut may be called so: a word that means nothing else in keys and settings."""
+    return name.isidentifier() and name != RESULT and name not in SETTINGS
+
+
 def cuts_of(form: Expr, given: Iterable[str], own: set[str]) -> list[Cut]:
     """The cuts of a form that `all_cut` gives. `own` has the names that the user chose."""
-    taken = {*given, *own, RESULT}
+    taken = {*given, *own, RESULT, *(parameter(let).name for let in lets(form))}
     found: list[Cut] = []
-    for let in spine(form):
-        param = param_of(let)
+    for let in lets(form):
+        param = parameter(let)
         name = param.name
-        if name not in own or any(cut.name == name for cut in found) or name == RESULT:
+        known = name in own and all(cut.name != name for cut in found)
+        if not known or not is_unambiguous(name):
             name = next(n for k in itertools.count(1) if (n := f"stage{k}") not in taken)
             taken.add(name)
         readers = list(uses(at(let, (1,)), param))
@@ -389,7 +383,7 @@ def may_be_held(cut: Cut, form: Expr) -> bool:
 
 def values(form: Expr) -> Iterator[Expr]:
     """What lets at the beginning of a form name, and the result."""
-    for let in spine(form):
+    for let in lets(form):
         yield let.args[0]
         form = at(let, (1,))
     yield form
@@ -487,11 +481,11 @@ def partition(
                 return None
             expr = renamed(made_let.expr, place, names[param])
             joined = Success(expr, (*joined.steps, *made_let.steps))
-    if len(fused) == len(cuts) and not (
-        cuts and is_let(program.body.body)
-    ):  # nothing has to be moved
-        names = tuple((cut.name, FUSED) for cut in cuts)
-        only = Stage(RESULT, None, program, names, cut=False)
+    body = program.body.body
+    begins_with_let = isinstance(body, FunCall) and isinstance(body.fun, Lambda)
+    if len(fused) == len(cuts) and not (cuts and begins_with_let):  # nothing has to be moved
+        within = tuple((cut.name, FUSED) for cut in cuts)
+        only = Stage(RESULT, None, program, within, cut=False)
         return Partition(program, chosen, (), program.body.body, (only,))
     constants = set(program.constants)
     inputs = [*program.params]
@@ -531,11 +525,10 @@ def held_places(
 
 def renamed(expr: Expr, path: Path, name: str) -> Expr:
     """An expression with another name for the variable of the `let` at a path."""
-    let = next(spine(at(expr, path)))
-    param, body = param_of(let), at(let, (1,))
-    taken = bound_names(body) | {p.name for p in body.free}
-    own = Param(fresh(name, taken), param.type)
-    body = substitute(body, {param: own})
+    let = next(lets(at(expr, path)))
+    param = parameter(let)
+    own = Param(name, param.type)
+    body = substitute(at(let, (1,)), {param: own})
     return replace_at(expr, path, FunCall(Lambda((own,), body), let.args))
 
 
@@ -736,8 +729,8 @@ class StagedSkeleton(Skeleton):
         Their types are those of the values, in which lengths may be written otherwise than in the
         stages' own.
         """
-        lets = spine(self.program.body.body)
-        return tuple(param_of(let) for let in itertools.islice(lets, len(self.stages) - 1))
+        first = itertools.islice(lets(self.program.body.body), len(self.stages) - 1)
+        return tuple(map(parameter, first))
 
 
 def stage_words(stage: str, skeleton: Skeleton) -> dict[str, str]:

@@ -20,8 +20,8 @@ TWO = parse("""def two(xs: [6][8]f32, ys: [6]f32) =
   let score = xs |> map(reduce(add, 0)) in zip(score, ys) |> map((a, b) => a * b)""")
 THREE = parse("""def three(xs: [4][4]f32, const w: [4]f32) =
   let one = xs |> map(reduce(add, 0)) in
-  let v = w |> map(x => x * x) in
-  let two = zip(one, v) |> map((x, y) => x + y) in
+  let u = w |> map(x => x * x) in
+  let two = zip(one, u) |> map((x, y) => x + y) in
   two |> map(t => xs |> map(row => row |> map(x => x * t)))""")
 
 

@@ -163,8 +163,8 @@ def test_a_stage_of_several_kernels_has_several_of_the_launches():
 
 def test_a_stage_that_runs_once_has_no_launches():
     text = """def p(xs: [6]f32, const w: [6]f32) =
-      let v = w |> map(x => x * x) in zip(xs, v) |> map((x, y) => x + y)"""
-    for candidate in space_of(parse(text), DEFAULT_DEVICE).narrow({"v": "stored"}).sample(20):
+      let u = w |> map(x => x * x) in zip(xs, u) |> map((x, y) => x + y)"""
+    for candidate in space_of(parse(text), DEFAULT_DEVICE).narrow({"u": "stored"}).sample(20):
         assert isinstance(candidate.skeleton, StagedSkeleton)
         assert launches_of(candidate.skeleton) == (0, 1)
 

@@ -284,10 +284,10 @@ def test_a_stages_parameters_are_what_it_reads() -> None:
 
 def test_what_hangs_on_constants_alone_is_constant() -> None:
     text = """def p(xs: [6]f32, const w: [6]f32) =
-      let v = w |> map(x => x * x) in zip(xs, v) |> map((x, y) => x + y)"""
-    first, last = named(text, v=STORED).stages
+      let u = w |> map(x => x * x) in zip(xs, u) |> map((x, y) => x + y)"""
+    first, last = named(text, u=STORED).stages
     assert first.program.constants == {"w"}
-    assert last.program.constants == {"v"}
+    assert last.program.constants == {"u"}
 
 
 def test_another_variable_of_the_name_of_a_cut_is_none() -> None:
@@ -296,6 +296,35 @@ def test_another_variable_of_the_name_of_a_cut_is_none() -> None:
       let a = x |> iterate(2, v => let a = v |> map(e => e * 2) in a |> map(e => e + 1))
       in a |> map(e => e * 3)"""
     assert {p.words for p in partitions(parse(text))} >= {(("a", STORED),)}
+
+
+def products(name: str) -> Program:
+    """Two products of matrices, the first of which is called so."""
+    return parse(f"""def p(q: [4][3]f32, w: [6][3]f32, u: [3][6]f32) =
+      let {name} = (q |> map(a => w |> map(b => zip(a, b) |> map(mul) |> reduce(add, 0))))
+      in {name} |> map(a => u |> map(b => zip(a, b) |> map(mul) |> reduce(add, 0)))""")
+
+
+@pytest.mark.parametrize("name", ["rows", "v", "family", "result", "`a.b`", "`a; b`", "`a, b`"])
+def test_a_cut_whose_name_means_something_else_in_settings_or_keys_has_a_number(name: str) -> None:
+    program = products(name)
+    words = {p.words for p in partitions(program)}
+    assert words == {(("stage1", word),) for word in (FUSED, HELD, STORED)}
+    for made in [*examples(program)][::9]:
+        names = [n for n, _ in made.choices] + [p.name for p in made.parameters]
+        assert len(set(names)) == len(names)
+        again = skeleton(program, made.key)
+        assert again is not None
+        assert (again.key, again.words) == (made.key, made.words)
+
+
+@pytest.mark.parametrize(("name", "cut"), [("a", "a"), ("p0", "p0"), ("p2", "p2"), ("q", "stage1")])
+def test_the_settings_of_a_held_value_have_the_name_of_the_cut(name: str, cut: str) -> None:
+    """Also where a function, or a parameter of the stage, has a variable of that name."""
+    (whole,) = (p for p in partitions(products(name)) if dict(p.words) == {cut: HELD})
+    for made in stage_skeletons(whole, whole.stages[0]):
+        prefixes = {n.rpartition(".")[0] for n in made.words if "." in n}
+        assert prefixes == {cut, RESULT}
 
 
 # --- what is computed again -----------------------------------------------------------------------

@@ -15,15 +15,13 @@ So a value is never whole, and what is alive of it at one time has room in fast 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from liftpy.ir.expr import Expr, FunCall, Lambda
 from liftpy.ir.nat import NatLike
 from liftpy.ir.walk import Path, at, top_down
 from liftpy.primitives import Map, Slide, Split, Zip
 from liftpy.primitives.work import computes
 from liftpy.rewrite.strategies.epilogue import ZIP_OF_MAP, computed, tuples_fused
-from liftpy.rewrite.strategies.shapes import body_of, maker, working_map
+from liftpy.rewrite.strategies.shapes import body_of, is_let, lets, maker, working_map
 from liftpy.rewrite.strategy import (
     Failure,
     Result,
@@ -35,11 +33,6 @@ from liftpy.rewrite.strategy import (
 )
 
 MARK = rule("let_introduction", {"v": ()})  # `let s = e in s`: where `e` is to be held
-
-
-def is_let(expr: Expr) -> bool:
-    """A `let` of one variable."""
-    return isinstance(expr, FunCall) and isinstance(expr.fun, Lambda) and len(expr.args) == 1
 
 
 def is_mark(expr: Expr) -> bool:
@@ -164,10 +157,3 @@ def parts(expr: Expr, depth: int) -> list[Path]:
     block = (*path, 1)
     count = sum(1 for _ in lets(at(expr, block)))
     return [*((*block, *(1,) * k, 0) for k in range(count)), (*block, *(1,) * count)]
-
-
-def lets(expr: Expr) -> Iterator[FunCall]:
-    """The lets of one variable that an expression begins with, the outermost first."""
-    while isinstance(expr, FunCall) and is_let(expr):
-        yield expr
-        expr = at(expr, (1,))

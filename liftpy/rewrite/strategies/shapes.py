@@ -30,12 +30,24 @@ def body_of(expr: Expr) -> Expr:
 
 
 def parameter(expr: Expr) -> Param:
-    """The parameter of the function that a map applies."""
+    """The parameter of the function that a map applies, or the variable of a `let`."""
     if not isinstance(expr, FunCall):
         message = f"{type(expr).__name__} is not a call"
         raise InternalError(message)
     (param,) = lambda_of(expr.fun).params
     return param
+
+
+def is_let(expr: Expr) -> bool:
+    """A `let` of one variable."""
+    return isinstance(expr, FunCall) and isinstance(expr.fun, Lambda) and len(expr.args) == 1
+
+
+def lets(expr: Expr) -> Iterator[FunCall]:
+    """The lets of one variable that an expression begins with, the outermost first."""
+    while isinstance(expr, FunCall) and is_let(expr):
+        yield expr
+        expr = body_of(expr)
 
 
 def array_type(expr: Expr) -> ArrayType:

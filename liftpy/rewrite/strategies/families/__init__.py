@@ -6,9 +6,10 @@ it looks for; `skeletons_of` says of one that does not apply why not. A family i
 
 from __future__ import annotations
 
+from liftpy.errors import InternalError
 from liftpy.ir.expr import Lambda, Program
 from liftpy.primitives.dialects import LoweredProgram
-from liftpy.rewrite.skeleton import Lowered, Skeleton, key_of
+from liftpy.rewrite.skeleton import FAMILY, Lowered, Skeleton, key_of
 from liftpy.rewrite.strategies.families.blocked import BLOCKED
 from liftpy.rewrite.strategies.families.direct import DIRECT
 from liftpy.rewrite.strategies.families.form import Choices, Family, Form
@@ -26,6 +27,16 @@ from liftpy.rewrite.strategy import Derivation, Failure, seq
 FAMILIES: dict[str, Family] = {
     f.name: f for f in (PLAIN, DIRECT, PARTIAL, ROWS, TILED, LOCAL, STAGED, BLOCKED)
 }
+
+SETTINGS = frozenset(
+    {
+        *(FAMILY, "pad", "level", "tail", "stores", "rows", "map", "flat", "vector", "arrays"),
+        *("inside", "hold", "items", "form", "strided", "stage", "coalesce", "unroll"),
+        *("kappa", "sigma", "v", "chunk", "strip", "tile0", "tile1", "theta", "rho", "omega"),
+        "block",
+    }
+)
+"""The names of all choices and sizes of families; a cut is called otherwise."""
 
 
 def skeletons_of(family: Family, program: Program) -> list[Skeleton] | str:
@@ -72,6 +83,10 @@ def shape_of(program: Program) -> Program:
 def derived(family: str, form: Form, program: Program, choices: Choices) -> Skeleton | Failure:
     """The skeleton of some choices; the sizes that its derivation uses are open."""
     parameters = form.parameters(dict(choices))
+    for name in (*(n for n, _ in choices), *(p.name for p in parameters)):
+        if name.rpartition(".")[2] not in SETTINGS:
+            message = f"{name} of {family} is missing in SETTINGS: a cut could have the same name"
+            raise InternalError(message)
     strategy = form.strategy(dict(choices), {p.name: p for p in parameters})
     result = seq(_START, strategy)(program.body.body)
     if isinstance(result, Failure):

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from liftpy.ir.expr import Expr, FunCall, Lambda, Program
+from liftpy.ir.expr import Expr, Lambda, Program
 from liftpy.ir.nat import ZERO
 from liftpy.ir.types import size_bytes
-from liftpy.ir.walk import Path, at, lambda_of
+from liftpy.ir.walk import Path, at
 from liftpy.primitives.levels import DIMENSIONS
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.block import block_of, store_padding
-from liftpy.rewrite.strategies.blocked import into_blocks, lets, outer_maps, parts
+from liftpy.rewrite.strategies.blocked import into_blocks, outer_maps, parts
 from liftpy.rewrite.strategies.families.common import paddings, stored_so, stores
 from liftpy.rewrite.strategies.families.direct import DIRECT
 from liftpy.rewrite.strategies.families.form import OF_GROUP, OF_ONE, Choices, Family, Form, product
@@ -23,7 +23,7 @@ from liftpy.rewrite.strategies.families.rows import ROWS
 from liftpy.rewrite.strategies.families.tiled import TILED
 from liftpy.rewrite.strategies.lower import sequential
 from liftpy.rewrite.strategies.operand import Place, exchanged, input_of
-from liftpy.rewrite.strategies.shapes import array_type, longest
+from liftpy.rewrite.strategies.shapes import array_type, lets, longest, parameter
 from liftpy.rewrite.strategy import (
     Failure,
     Result,
@@ -206,7 +206,7 @@ def depth_of(program: Program, depth: int) -> Depth | str:
     result = into_blocks(block.nat, depth)(body)
     if isinstance(result, Failure):
         return str(result)
-    names = [*map(name_of, lets(body)), "result"]
+    names = [*(parameter(let).name for let in lets(body)), "result"]
     places = parts(result.expr, depth)
     made = [part_of(program, result.expr, *pair) for pair in zip(names, places, strict=True)]
     least = ZERO
@@ -228,12 +228,6 @@ def part_of(program: Program, expr: Expr, name: str, path: Path) -> Part:
     rows = None if block is None else input_of(expr, (*path, *block))
     constant = rows is not None and {p.name for p in at(expr, rows[0]).free} <= program.constants
     return Part(name, path, value, forms, None if constant else rows)
-
-
-def name_of(let: FunCall) -> str:
-    """The name that a `let` gives."""
-    (param,) = lambda_of(let.fun).params
-    return param.name
 
 
 def match(program: Program) -> Blocked | str:
