@@ -30,7 +30,19 @@ FAMILIES: dict[str, Family] = {
 
 SETTINGS = frozenset(
     {
-        *(FAMILY, "pad", "level", "tail", "stores", "rows", "map", "flat", "vector", "arrays"),
+        *(
+            FAMILY,
+            "pad",
+            "level",
+            "tail",
+            "stores",
+            "rows",
+            "map",
+            "flat",
+            "vector",
+            "arrays",
+            "passes",
+        ),
         *("inside", "hold", "items", "form", "strided", "stage", "coalesce", "unroll"),
         *("kappa", "sigma", "v", "chunk", "strip", "tile0", "tile1", "theta", "rho", "omega"),
         "block",
