@@ -28,26 +28,12 @@ FAMILIES: dict[str, Family] = {
     f.name: f for f in (PLAIN, DIRECT, PARTIAL, ROWS, TILED, LOCAL, STAGED, BLOCKED)
 }
 
-SETTINGS = frozenset(
-    {
-        *(
-            FAMILY,
-            "pad",
-            "level",
-            "tail",
-            "stores",
-            "rows",
-            "map",
-            "flat",
-            "vector",
-            "arrays",
-            "passes",
-        ),
-        *("inside", "hold", "items", "form", "strided", "stage", "coalesce", "unroll"),
-        *("kappa", "sigma", "v", "chunk", "strip", "tile0", "tile1", "theta", "rho", "omega"),
-        "block",
-    }
+CHOICES = (
+    f"{FAMILY} pad level tail stores rows map flat vector arrays passes inside hold items form "
+    "strided stage coalesce unroll"
 )
+SIZES = "kappa sigma v chunk strip tile0 tile1 theta rho omega block"
+SETTINGS = frozenset(f"{CHOICES} {SIZES}".split())
 """The names of all choices and sizes of families; a cut is called otherwise."""
 
 
