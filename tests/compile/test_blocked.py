@@ -122,7 +122,7 @@ def test_derivations_replay(name: str) -> None:
     program = parse(PROGRAMS[name])
     found = skeletons(program, ("blocked",))
     assert found
-    for skeleton in found[:4]:
+    for skeleton in found[:: 1 + len(found) // 4]:
         *_, (_, last) = replay(skeleton.derivation.start, skeleton.derivation.steps)
         assert nameless(last) == nameless(skeleton.program.body.body)
 
