@@ -65,6 +65,13 @@ PROGRAMS = {
           in sums |> split(3) |> map(group => group |> map(e => e * 2) |> reduce(add, 0))""",
 }
 
+PROGRAMS["a view that reads twice, in groups"] = f"""
+    def p(x: [6][4]f32, w: [5][4]f32) =
+      let one = ({PRODUCT.format("x", "w")})
+      in one |> map(row => zip(row, row |> pad(1, 0, 0) |> take(5))) |> split(2)
+        |> map(group => group |> map(row => row |> map((a, b) => a - 2 * b) |> reduce(add, 0))
+          |> reduce((a, b) => a * 0.5 - b, 0))"""
+
 REFUSED = {
     "windows that overlap a pad": """
         def p(x: [8][4]f32) =

@@ -27,7 +27,9 @@ from liftpy.rewrite.strategy import (
     Result,
     Strategy,
     at_path,
+    attempt,
     choose,
+    identity,
     rule,
     seq,
 )
@@ -94,17 +96,20 @@ def outward(expr: Expr) -> Result:
 
 def whole(expr: Expr) -> Result:
     """A map of values of single elements as one value: the mark around the map."""
-    (mark,) = marks(body_of(expr))
-    bare = at_path((1, *mark), rule("let_inline"))
-    if not mark:
-        return seq(bare, MARK)(expr)
-    apart = choose(rule("map_fission", {"g": mark}), rule("map_fission_zip", {"g": mark}))
+    found = marks(body_of(expr))
+    if found == [()]:
+        return seq(at_path((1,), rule("let_inline")), MARK)(expr)
+    # a value that is read more than once is named before; its name is inlined when it is apart
+    place = (0,) if len(found) > 1 else found[0]
+    bare = at_path((1,), held) if len(found) > 1 else at_path((1, *place), rule("let_inline"))
+    names = at_path((1,), attempt(rule("let_inline"))) if len(found) > 1 else identity
+    apart = choose(rule("map_fission", {"g": place}), rule("map_fission_zip", {"g": place}))
 
     def marked(split: Expr) -> Result:
-        place = next(p for p in ((0,), (0, 1)) if working_map(at(split, p)))
-        return at_path(place, MARK)(split)
+        value = next(p for p in ((0,), (0, 1)) if working_map(at(split, p)))
+        return at_path(value, MARK)(split)
 
-    return seq(bare, apart, marked)(expr)
+    return seq(bare, apart, marked, names)(expr)
 
 
 def held(expr: Expr) -> Result:
