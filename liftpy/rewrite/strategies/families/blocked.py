@@ -15,7 +15,7 @@ from liftpy.primitives.levels import DIMENSIONS
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.block import block_of, store_padding
 from liftpy.rewrite.strategies.blocked import into_blocks, outer_maps, parts
-from liftpy.rewrite.strategies.families.common import paddings, stored_so, stores
+from liftpy.rewrite.strategies.families.common import least_width, paddings, stored_so, stores
 from liftpy.rewrite.strategies.families.direct import DIRECT
 from liftpy.rewrite.strategies.families.form import OF_GROUP, OF_ONE, Choices, Family, Form, product
 from liftpy.rewrite.strategies.families.plain import PLAIN
@@ -33,9 +33,11 @@ from liftpy.rewrite.strategy import (
     identity,
     rule,
     seq,
+    where,
 )
 
 FORM = "form"  # the choice that names the family of a part
+WIDTH = "v"  # the size of vectors
 COLUMNS = "rows"  # the choice of an input in columns, which is stored before all blocks
 LEVELS = {"local": "wrg", "private": "glb"}
 """Of each memory that may hold values, the level of blocks: a group's, or a work-item's own."""
@@ -107,7 +109,7 @@ class Part:
             own = {p.name: sizes[self.named(p.name)] for p in form.parameters(mine)}
             steps = seq(self.columns(choices, within=True), form.strategy(mine, own))
             self.lowered[known] = steps(self.value)
-        return lambda _: self.lowered[known]
+        return where(lambda e: e == self.value, lambda _: self.lowered[known], "this value")
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,8 @@ class Blocked:
                     own = "private" if items == "many" else hold
                     inside = [*itertools.product(*(part.choices(own) for part in form.parts))]
                     for mine, others in itertools.product(outside, inside):
-                        yield (*mine, *itertools.chain(*others))
+                        if least_width(dict(mine)) == 1 or has_vectors(dict(others[-1])):
+                            yield (*mine, *itertools.chain(*others))
 
     def inside(self, _memory: str) -> Iterator[Choices]:
         """None: blocks inside blocks are not made."""
@@ -152,7 +155,13 @@ class Blocked:
     def parameters(self, choices: dict[str, str]) -> tuple[Parameter, ...]:
         """The size of a block, and those of its values."""
         form = self.at[choices["inside"]]
-        return (form.block, *(p for part in form.parts for p in part.parameters(choices)))
+        *held, result = form.parts
+        sizes = (p for part in held for p in part.parameters(choices))
+        least = {result.named(WIDTH): least_width(choices)}
+        own = (
+            replace(p, low=max(p.low, least.get(p.name, p.low))) for p in result.parameters(choices)
+        )
+        return (form.block, *sizes, *own)
 
     def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
         """`into_blocks`, each value of a block as its form has it, in memory that holds it."""
@@ -167,6 +176,12 @@ class Blocked:
             store_padding(choices["pad"]),
             stored_so(choices),
         )
+
+
+def has_vectors(words: dict[str, str]) -> bool:
+    """Whether the chosen form of a result stores vectors."""
+    named = {name.rpartition(".")[2]: word for name, word in words.items()}
+    return named[FORM] in {DIRECT.name, ROWS.name} or named.get("vector") == "yes"
 
 
 def over_blocks(level: str, count: int) -> Strategy:
