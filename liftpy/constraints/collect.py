@@ -15,7 +15,7 @@ from liftpy.constraints.device import Device, check_extensions
 from liftpy.constraints.length import length
 from liftpy.constraints.system import MEMORY_LIMIT, Clause, ConstraintSystem
 from liftpy.ir.constraint import Constraint, at_most
-from liftpy.ir.expr import Expr, FunCall, Primitive, Program
+from liftpy.ir.expr import Expr, FunCall, Lambda, Primitive, Program
 from liftpy.ir.nat import ONE, ZERO, Atom, Monomial, Nat, product
 from liftpy.ir.place import asker
 from liftpy.ir.types import (
@@ -37,6 +37,7 @@ from liftpy.primitives import (
     MapSeqUnroll,
     ReduceSeqUnroll,
     SlideSeq,
+    ToLocal,
     ToPrivate,
 )
 from liftpy.primitives.map import array_of
@@ -49,7 +50,8 @@ UNROLL_LIMIT = 128
 """Statements of straight-line code that the loops over a kernel's accumulators may unroll to.
 
 Loops over private arrays are unrolled by the emitter. Drivers take minutes to compile kernels of
-many thousand statements, and accumulators of more than sixty vectors are spilled.
+many thousand statements, and accumulators of more than sixty vectors are spilled. A kernel may have
+as many again for each value that it names and holds in local memory, which has loops of its own.
 """
 
 FIXED_UNROLL_LIMIT = 1024
@@ -159,11 +161,19 @@ def asked_of_launch(kernel: Kernel, device: Device, ranges: Mapping[str, Nat]) -
     yield at_most(demand.private, device.private_memory), f"private memory of kernel {kernel.name}"
     who = f"code size of kernel {kernel.name}"
     unrolled = statements(kernel.body)
-    limit = UNROLL_LIMIT if unrolled.constant is None else FIXED_UNROLL_LIMIT
+    limit = UNROLL_LIMIT * (1 + held_values(kernel.body))
+    limit = limit if unrolled.constant is None else max(limit, FIXED_UNROLL_LIMIT)
     yield at_most(unrolled, limit), who
     every = length(kernel)
     if not follows(every.substitute(ranges), unrolled.substitute(ranges), limit):
         yield at_most(every, CODE_LIMIT), f"{who}, all statements"
+
+
+def held_values(body: Expr) -> int:
+    """How many values a kernel names and stores in local memory: each has code of its own."""
+    lets = (e for _, e in top_down(body) if isinstance(e, FunCall) and isinstance(e.fun, Lambda))
+    stored = (arg for let in lets for arg in let.args if isinstance(arg, FunCall))
+    return sum(isinstance(value.fun, ToLocal) for value in stored)
 
 
 def asked_by_memory_limit(

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import pytest
@@ -10,13 +11,14 @@ import pytest
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.exploring import space_of
-from liftpy.explore.member import Member, everything, subseed
+from liftpy.explore.member import Drawn, Member, everything, subseed
 from liftpy.explore.search import SEARCHES, Search, Trial, named
 from liftpy.explore.search import local as local_search
+from liftpy.explore.search.held import transferred
 from liftpy.explore.search.stages import BEGIN, StageSearches, by_stages, launches_of
 from liftpy.explore.space import Space
 from liftpy.primitives.text import parse
-from liftpy.rewrite.partition import StagedSkeleton
+from liftpy.rewrite.partition import HELD, STORED, StagedSkeleton, prefixed
 from liftpy.rewrite.skeleton import Skeleton
 
 Cost: TypeAlias = Callable[[Candidate], Trial]
@@ -272,3 +274,39 @@ def test_six_operations_take_at_most_twice_the_samples_of_the_hardest(six):
         together += needed(by_stages(search), space, seed, measured, sum(best))
     assert 3 * 20 < hardest < 3 * MOST  # by no luck, and it was found
     assert together <= 2 * hardest
+
+
+def test_what_is_best_stored_is_tried_where_it_is_held() -> None:
+    """The forms and sizes of the stored stages, with each size of a block; others are left out."""
+    program = parse("""def p(xs: [8][12]f32, w: [8][12]f32, u: [4][8]f32) =
+      let one = xs |> map(a => w |> map(b => zip(a, b) |> map(mul) |> reduce(add, 0))) in
+      one |> map(a => u |> map(b => zip(a, b) |> map(mul) |> reduce(add, 0)))""")
+    space = Space.whole(program, DEFAULT_DEVICE)
+    stored = next(p for p in space.products if dict(p.partition.words) == {"one": STORED})
+    best: dict[str, Drawn] = {}
+    for stage, group in zip(stored.partition.stages, stored.groups, strict=True):
+        member = next(m for m in group if m.skeleton.family == "direct" and len(m.words) == 3)
+        sizes = {"kappa": 4, "sigma": 2, "v": 4}
+        best[stage.name] = member.skeleton, {prefixed(stage.name, n): s for n, s in sizes.items()}
+    found = [*transferred(space.members, "", best)]
+    assert {skeleton.family for skeleton, _ in found} == {"blocked"}
+    assert {point["block"] for _, point in found} == {2, 4, 8}
+    as_stored = {name: size for _, point in best.values() for name, size in point.items()}
+    assert all(as_stored.items() <= point.items() for _, point in found)
+    rows = best | {"one": (replace(best["one"][0], family="rows"), best["one"][1])}
+    assert not [*transferred(space.members, "", rows)]
+
+
+def test_a_search_holds_what_it_has_measured_stored() -> None:
+    """Once each stage has a time, a third of the candidates hold what is best stored."""
+    program = parse("""def p(xs: [8][12]f32, w: [8][12]f32, u: [4][8]f32) =
+      let one = xs |> map(a => w |> map(b => zip(a, b) |> map(mul) |> reduce(add, 0))) in
+      one |> map(a => u |> map(b => zip(a, b) |> map(mul) |> reduce(add, 0)))""")
+    space = Space.whole(program, DEFAULT_DEVICE)
+    trials: list[Trial] = []
+    tried = by_stages(local_search.search)(space, 0, trials, everything)
+    held = 0
+    for candidate in itertools.islice(tried, BEGIN + 30):
+        trials.append(measured(candidate))
+        held += len(trials) > BEGIN and candidate.skeleton.words.get("one") == HELD
+    assert held >= 10

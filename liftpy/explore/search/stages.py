@@ -2,7 +2,8 @@
 
 Each stage has a search of its own, whose trials are the times of its kernels. A candidate of the
 program is the next one of each stage, so a program of many stages takes about as many samples as
-its hardest stage. Every few candidates, the fastest of each stage are tried together. Stages that
+its hardest stage. Every few candidates, the fastest of each stage are tried together, and what
+is best for a stored value is tried where it is held. Stages that
 differ in names only share a search. Partitions take turns: each is begun, then the one that is
 expected to be fastest is preferred.
 """
@@ -11,19 +12,21 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import repeat
 from typing import TypeAlias
 
 from liftpy.explore.candidate import Candidate
 from liftpy.explore.member import Allows, Drawn, Member, everything, subseed
 from liftpy.explore.product import Product
+from liftpy.explore.search.held import transferred
 from liftpy.explore.search.trial import Trial
 from liftpy.explore.space import Space
 from liftpy.ir.expr import Program
 from liftpy.kernels.chain import chain
-from liftpy.rewrite.partition import Stage, StagedSkeleton
+from liftpy.rewrite.partition import HELD, STORED, Stage, StagedSkeleton
 
 Search: TypeAlias = Callable[[Space, int, Sequence[Trial], Allows], Iterator[Candidate]]
 
@@ -31,6 +34,7 @@ BEGIN = 24  # candidates in which each partition has its turn, before one is pre
 PATIENCE = 3  # turns of a partition without a time of each stage, after which it waits
 OTHERS = 5  # each such candidate is of the partition that had the fewest
 TOGETHER = 4  # each such candidate is made of the fastest of each stage
+HOLDING = 3  # each such candidate holds values, of the forms and sizes that are best stored
 
 
 def by_stages(search: Search) -> Search:
@@ -133,6 +137,20 @@ class Arm:
     turns: int = 0
     ended: bool = False
 
+    @property
+    def holds(self) -> bool:
+        """Whether some of its candidates hold values."""
+        if self.whole is not None:
+            return any(HELD in member.skeleton.words.values() for member in self.whole.group)
+        return any(place.stage.holds for place in self.places)
+
+    @property
+    def stores_all(self) -> bool:
+        """Whether every value that may be is stored."""
+        return self.product is not None and all(
+            word == STORED for _, word in self.product.partition.words
+        )
+
     def expected(self) -> float:
         """The time that the fastest of each stage take together, in ns.
 
@@ -189,6 +207,10 @@ class StageSearches:
 
     def proposed(self, ordinal: int, seen: set[str]) -> Candidate | None:
         """A candidate of the partition whose turn it is; None where none has others."""
+        if ordinal >= BEGIN and not ordinal % HOLDING:
+            found = next((c for c in self.holding(ordinal) if c.key not in seen), None)
+            if found is not None and self.allows(found.skeleton, found.point):
+                return found
         while arms := [arm for arm in self.arms if not arm.ended]:
             arm = self.chosen(arms, ordinal)
             found = self.next_of(arm, ordinal, seen)
@@ -202,6 +224,39 @@ class StageSearches:
         if ordinal < BEGIN or not ordinal % OTHERS:
             return min(arms, key=lambda arm: arm.turns)
         return min(arms, key=lambda arm: arm.expected())
+
+    def holding(self, ordinal: int) -> Iterator[Candidate]:
+        """Candidates that hold values as they are best stored, of the partitions in turn."""
+        holding = [arm for arm in self.arms if arm.holds]
+        stored = [arm for arm in self.arms if arm.product is not None and arm.stores_all]
+        if not holding or not stored:
+            return
+        best: dict[str, Drawn] = {}
+        for place in stored[0].places:
+            if place.search.best is None:
+                return
+            best[place.stage.name] = place.drawn(place.search.best.candidate)
+        start = ordinal // HOLDING % len(holding)
+        for arm in (*holding[start:], *holding[:start]):
+            yield from self.as_stored(arm, best)
+
+    def as_stored(self, arm: Arm, best: Mapping[str, Drawn]) -> Iterator[Candidate]:
+        """The candidates of a partition that hold values as they are best stored."""
+        if arm.whole is not None:
+            for skeleton, point in transferred(arm.whole.group, "", best):
+                yield Candidate(self.space.program, skeleton, tuple(point.items()))
+            return
+        stages = [
+            transferred(place.group, place.stage.name, best)
+            if place.stage.holds
+            else repeat(place.drawn(place.search.best.candidate))
+            for place in arm.places
+            if place.stage.holds or place.search.best is not None
+        ]
+        if arm.product is not None and len(stages) == len(arm.places):
+            for drawn in zip(*stages, strict=False):
+                skeleton, sizes = arm.product.made(drawn)
+                yield Candidate(self.space.program, skeleton, tuple(sizes.items()))
 
     def next_of(self, arm: Arm, ordinal: int, seen: set[str]) -> Candidate | None:
         """A candidate of a partition that was not tried; None, and an end, if it has no other."""
