@@ -246,13 +246,12 @@ class StageSearches:
             for skeleton, point in transferred(arm.whole.group, "", best):
                 yield Candidate(self.space.program, skeleton, tuple(point.items()))
             return
-        stages = [
-            transferred(place.group, place.stage.name, best)
-            if place.stage.holds
-            else repeat(place.drawn(place.search.best.candidate))
-            for place in arm.places
-            if place.stage.holds or place.search.best is not None
-        ]
+        stages: list[Iterator[Drawn]] = []
+        for place in arm.places:
+            if place.stage.holds:
+                stages.append(transferred(place.group, place.stage.name, best))
+            elif place.search.best is not None:
+                stages.append(repeat(place.drawn(place.search.best.candidate)))
         if arm.product is not None and len(stages) == len(arm.places):
             for drawn in zip(*stages, strict=False):
                 skeleton, sizes = arm.product.made(drawn)
