@@ -27,10 +27,8 @@ from liftpy.loops.tree import (
     Value,
 )
 from liftpy.views.access import Memory
+from tests.loops.memories import HELD, OUTPUT, XS
 
-XS = Memory("xs", "global", F32, 8, writable=False)
-OUTPUT = Memory("output", "global", F32, 64)
-HELD = Memory("held", "private", F32, 8)
 LOCAL = Memory("l", "local", F32, 8)
 COUNTER = var("i", 0, 3)
 ONE = Const(1.0, F32)

@@ -23,11 +23,8 @@ from liftpy.loops.tree import (
     Store,
     Value,
 )
-from liftpy.views.access import Memory
+from tests.loops.memories import HELD, OUTPUT, XS
 
-XS = Memory("xs", "global", F32, 8, writable=False)
-OUTPUT = Memory("output", "global", F32, 64)
-HELD = Memory("held", "private", F32, 8)
 FIRST, SECOND = var("i", 0, 3), var("j", 0, 3)
 ONE = Const(1.0, F32)
 V, W = Name("v", F32), Name("w", F32)

@@ -2,10 +2,9 @@
 
 Each stage has a search of its own, whose trials are the times of its kernels. A candidate of the
 program is the next one of each stage, so a program of many stages takes about as many samples as
-its hardest stage. Every few candidates, the fastest of each stage are tried together, and what
-is best for a stored value is tried where it is held. Stages that
-differ in names only share a search. Partitions take turns: each is begun, then the one that is
-expected to be fastest is preferred.
+its hardest stage. Every few candidates, the fastest of each stage are tried together, and what is
+best for a stored value is tried where it is held. Stages that differ in names only share a search.
+Partitions take turns: each is begun, then the one that is expected to be fastest is preferred.
 """
 
 from __future__ import annotations

@@ -20,7 +20,15 @@ from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import Path, at
 from liftpy.rewrite.strategies.block import in_vector_accumulators, reduce_of_maps
 from liftpy.rewrite.strategies.lower import INNER, chain, sequential
-from liftpy.rewrite.strategies.shapes import array_type, body_of, is_reduce, longest, nests, rank
+from liftpy.rewrite.strategies.shapes import (
+    array_type,
+    body_of,
+    is_reduce,
+    lets,
+    longest,
+    nests,
+    rank,
+)
 from liftpy.rewrite.strategy import (
     Failure,
     Result,
@@ -68,7 +76,7 @@ def reduced_lengths(expr: Expr) -> list[int]:
 
 def recomputed(row: Expr) -> Result:
     """The arrays that lets of a row's function name, computed where they are read."""
-    for path, value in lets(row):
+    for path, value in named_values(row):
         if isinstance(value.type, ArrayType):
             return seq(at_path(path, rule("let_inline")), recomputed)(row)
     return Success(row)
@@ -78,7 +86,9 @@ def held(memory: str, width: NatLike) -> Strategy:
     """The arrays that lets of a row's function name, made in vectors and held in a memory."""
 
     def run(row: Expr) -> Result:
-        arrays = [(*path, 0) for path, value in lets(row) if isinstance(value.type, ArrayType)]
+        arrays = [
+            (*path, 0) for path, value in named_values(row) if isinstance(value.type, ArrayType)
+        ]
         stored = seq(rule(f"to_{memory}"), at_path((0,), in_vectors(width)))
         return seq(*(at_path(path, stored) for path in arrays))(row)
 
@@ -88,7 +98,7 @@ def held(memory: str, width: NatLike) -> Strategy:
 def names_arrays(expr: Expr) -> bool:
     """Whether a row's function names arrays."""
     row = row_of(expr)
-    named = () if row is None else lets(body_of(at(expr, row)))
+    named = () if row is None else named_values(body_of(at(expr, row)))
     return any(isinstance(value.type, ArrayType) for _, value in named)
 
 
@@ -105,11 +115,10 @@ def in_vectors(width: NatLike) -> Strategy:
     return run
 
 
-def lets(expr: Expr, path: Path = ()) -> Iterator[tuple[Path, Expr]]:
+def named_values(expr: Expr) -> Iterator[tuple[Path, Expr]]:
     """The lets that an expression begins with, and what they name."""
-    while isinstance(expr, FunCall) and isinstance(expr.fun, Lambda) and len(expr.args) == 1:
-        yield path, expr.args[0]
-        expr, path = expr.fun.body, (*path, 1)
+    for depth, let in enumerate(lets(expr)):
+        yield (1,) * depth, let.args[0]
 
 
 def fold_in_vectors(strip: NatLike, width: NatLike) -> Strategy:
@@ -171,7 +180,7 @@ def in_one_pass(strip: NatLike, width: NatLike) -> Strategy:
     )
 
     def run(row: Expr) -> Result:
-        named = [path for path, value in lets(row) if is_reduce(value)]
+        named = [path for path, value in named_values(row) if is_reduce(value)]
         if len(folds_of(row)) != 2 or len(named) != 2 or named[1] != (*named[0], 1):
             return Failure("in_one_pass", "a row's function does not name two folds in a row")
         return at_path(named[0], both)(row)
