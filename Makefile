@@ -20,7 +20,7 @@ VENV := .venv
 BIN  := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup explore format lint check quick test soak prove docs bench clean
+.PHONY: help setup explore format lint check quick test soak prove docs site bench clean
 .DELETE_ON_ERROR:
 # Tests start some hundred processes, each of which would compile liftpy anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -66,15 +66,19 @@ soak: $(VENV)/.dev ## 3,000 random programs of all kinds on both runtimes; tests
 prove: $(VENV)/.dev ## proves every primitive and every rule, now
 	$(BIN)/liftpy prove
 
-docs: $(VENV)/.dev ## writes docs/rules.md from the rules, docs/primitives.md from the registry
+docs: $(VENV)/.dev ## writes docs/rules.md from the rules, docs/primitives.md from the registry, a picture
 	$(BIN)/liftpy primitives > docs/primitives.md
 	$(BIN)/liftpy rules --markdown > docs/rules.md
+	$(BIN)/python docs/pictures.py
+
+site: $(VENV)/.dev ## the documentation as a site with a search, in site/; a broken link is an error
+	$(BIN)/mkdocs build --strict
 
 bench: $(VENV)/.bench ## liftpy against other libraries, turn about; writes docs/performance.md
 	$(BIN)/python benchmarks/bench.py --cases $(CASES)
 
 clean: ## removes .venv, caches and builds; campaigns (*.db) stay
-	rm -rf $(VENV) build dist .hypothesis .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) build dist site .hypothesis .pytest_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A Python without ensurepip (Debian's, without python3-venv) makes a bare environment, which the

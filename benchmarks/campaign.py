@@ -21,10 +21,10 @@ from pathlib import Path
 
 import psutil
 
-from liftpy.explore.campaign import Campaign
+from liftpy.explore.campaign.campaign import Campaign
+from liftpy.explore.campaign.run import Progress
 from liftpy.explore.exploring import explore
-from liftpy.explore.outcome import Measured
-from liftpy.explore.run import Progress
+from liftpy.explore.measure.outcome import Measured
 from liftpy.explore.search import SEARCHES
 from liftpy.opencl.devices import find_device
 from liftpy.workloads import workload

@@ -25,12 +25,12 @@ from report import table
 
 import liftpy as lp
 from liftpy.compile import compile_candidate
-from liftpy.explore.check import Error
-from liftpy.explore.inputs import inputs
-from liftpy.explore.meaning import Judge, expected
-from liftpy.explore.measurement import run_poisoned, timed
+from liftpy.explore.measure.check import Error
+from liftpy.explore.measure.inputs import inputs
+from liftpy.explore.measure.meaning import Judge, expected
+from liftpy.explore.measure.measurement import run_poisoned, timed
 from liftpy.explore.search import DEFAULT, SEARCHES, Trial, named
-from liftpy.explore.space import everything
+from liftpy.explore.space.space import everything
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.session import Session
 

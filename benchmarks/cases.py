@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 import liftpy as lp
-from liftpy.explore.inputs import inputs
-from liftpy.explore.meaning import Judge, expected
-from liftpy.explore.outcome import WrongResult
+from liftpy.explore.measure.inputs import inputs
+from liftpy.explore.measure.meaning import Judge, expected
+from liftpy.explore.measure.outcome import WrongResult
 from liftpy.ir.types import size_bytes
 from liftpy.workloads import ALEXNET, FAMILIES, MOBILENET, RESNET50, VGG16, Convolution
 

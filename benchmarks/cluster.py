@@ -19,21 +19,22 @@ import psutil
 from distributed import LocalCluster
 
 from liftpy.compile import compile_candidate
-from liftpy.explore import board, crew
-from liftpy.explore.campaign import Campaign
-from liftpy.explore.candidate import Candidate
-from liftpy.explore.check import TOLERANCE
-from liftpy.explore.compiling import source_sha
+from liftpy.explore.campaign.campaign import Campaign
+from liftpy.explore.campaign.rows import Identity
+from liftpy.explore.campaign.run import Run
+from liftpy.explore.campaign.store import Store
+from liftpy.explore.distributed import board
+from liftpy.explore.distributed import pool as cluster_pool
+from liftpy.explore.distributed.workers import Workers, connect
 from liftpy.explore.exploring import explore, space_of
-from liftpy.explore.inputs import Inputs
-from liftpy.explore.meaning import expected
-from liftpy.explore.measure import Limits
-from liftpy.explore.messages import Compile, Compiled, Measure, Setup
-from liftpy.explore.outcome import Measured
-from liftpy.explore.rows import Identity
-from liftpy.explore.run import Run
-from liftpy.explore.store import Store
-from liftpy.explore.workers import Workers, connect
+from liftpy.explore.measure.check import TOLERANCE
+from liftpy.explore.measure.compiling import source_sha
+from liftpy.explore.measure.inputs import Inputs
+from liftpy.explore.measure.local import Limits
+from liftpy.explore.measure.meaning import expected
+from liftpy.explore.measure.messages import Compile, Compiled, Measure, Setup
+from liftpy.explore.measure.outcome import Measured
+from liftpy.explore.space.candidate import Candidate
 from liftpy.opencl.devices import find_device
 from liftpy.workloads import Convolution, convolution
 
@@ -161,7 +162,7 @@ def main() -> None:
     found, times = stored(folder)
     print(f"{PROGRAM.name}: {statistics.mean(times):.3f} s a candidate, as measured")
     board.process = SimpleNamespace(Worker=Sleeper)  # from here on nothing is measured
-    crew.Worker = Compiler
+    cluster_pool.Worker = Compiler
     candidates = prepared(max(48, EACH * max(BOARDS)))
 
     few = candidates[:48]

@@ -6,12 +6,13 @@ python benchmarks/idle.py [DEVICE] [ROUNDS]
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from unittest.mock import patch
 
 from choices import Both, blocks, turns_of
 from prefetch import over
 
-from liftpy.loops import passes
+from liftpy.compile import PASSES
 from liftpy.opencl.session import Session
 from liftpy.workloads import workload
 
@@ -31,8 +32,8 @@ CASES = (
 def compare(both: Both, session: Session, rounds: int) -> None:
     """Print the time without idle passes as a ratio to the time with them."""
     modules = {"without": both.module("stores", "cached")}
-    others = {name: change for name, change in passes.PASSES.items() if name != "silent stores"}
-    with patch.object(passes, "PASSES", others):
+    others = {name: change for name, change in PASSES.items() if name != "silent stores"}
+    with patch.object(import_module("liftpy.compile"), "PASSES", others):
         modules["with"] = both.module("stores", "cached")
     length = len(modules["without"].source) / len(modules["with"].source)
     times = turns_of(workload(both.program), modules, session, rounds)

@@ -14,8 +14,8 @@ from turns import turn, turn_about
 import liftpy as lp
 from liftpy.compile import compile_candidate
 from liftpy.constraints.device import Device
-from liftpy.explore.measurement import run_poisoned
-from liftpy.explore.rows import Row
+from liftpy.explore.campaign.rows import Row
+from liftpy.explore.measure.measurement import run_poisoned
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.loaded import Loaded
 from liftpy.opencl.session import Session
@@ -67,7 +67,13 @@ class Ours:
         }
 
 
-def best(case: Case, campaign: lp.Campaign, session: Session) -> Ours:
+def best(
+    case: Case,
+    campaign: lp.Campaign,
+    session: Session,
+    count: int = FINALISTS,
+    rounds: int = CHOOSING,
+) -> Ours:
     """The fastest candidate of a campaign, chosen anew among its finalists.
 
     A campaign's least time is the luckiest of many, and the machine may not have been at rest.
@@ -77,14 +83,14 @@ def best(case: Case, campaign: lp.Campaign, session: Session) -> Ours:
         (r for r in campaign.rows if r.time_ns is not None), key=lambda r: r.time_ns or 0
     )
     finalists: list[Ours] = []
-    for row in measured[:FINALISTS]:
+    for row in measured[:count]:
         candidate = space.candidate(row.assignment)
         module = compile_candidate(candidate.skeleton, candidate.assignment)
         loaded = session.load(module)
         error = case.error(run_poisoned(loaded, case.arrays))
         finalists.append(Ours(row, module, loaded, error))
     turns = {str(k): partial(turn, f.run) for k, f in enumerate(finalists)}
-    samples, _ = turn_about(turns, CHOOSING)
+    samples, _ = turn_about(turns, rounds)
     fastest = min(samples, key=lambda k: statistics.median(samples[k]["wall"]))
     chosen = finalists[int(fastest)]
     for other in finalists:

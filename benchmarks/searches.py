@@ -7,7 +7,7 @@ from FILE, and goes on there if it was stopped. Then each search runs on what is
 a device, from several seeds. Says the median number of trials until the best time is within 5 %
 of the best of all (a seed that does not come there counts one more than it tried; `>` where the
 median does not come there), how many seeds did, and the mean hypervolume after 25, 50 and all
-trials (liftpy/explore/hypervolume.py).
+trials (liftpy/explore/campaign/hypervolume.py).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import tempfile
 from pathlib import Path
 
 import liftpy as lp
-from liftpy.explore.campaign import Campaign
+from liftpy.explore.campaign.campaign import Campaign
+from liftpy.explore.campaign.offline import Rehearsal, rehearse
 from liftpy.explore.exploring import space_of
-from liftpy.explore.rehearsal import Rehearsal, rehearse
 from liftpy.explore.search import SEARCHES
 from liftpy.workloads import Convolution, convolution
 

@@ -41,13 +41,13 @@ from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.constraints.draw import Space as Points
 from liftpy.constraints.profile import profile
 from liftpy.constraints.system import Clause, ConstraintSystem
-from liftpy.explore.candidate import program_text
-from liftpy.explore.inputs import Inputs
-from liftpy.explore.meaning import expected
-from liftpy.explore.measure import Measurer
-from liftpy.explore.messages import Setup
-from liftpy.explore.outcome import KINDS
-from liftpy.explore.space import Space
+from liftpy.explore.measure.inputs import Inputs
+from liftpy.explore.measure.local import Measurer
+from liftpy.explore.measure.meaning import expected
+from liftpy.explore.measure.messages import Setup
+from liftpy.explore.measure.outcome import KINDS
+from liftpy.explore.space.candidate import program_text
+from liftpy.explore.space.space import Space
 from liftpy.ir.constraint import divides
 from liftpy.ir.expr import Program
 from liftpy.ir.nat import var

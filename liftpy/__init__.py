@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what each name is, for those who read the types; _HOMES says it at run time
     from liftpy.errors import LiftError
-    from liftpy.explore.campaign import Campaign
+    from liftpy.explore.campaign.campaign import Campaign
     from liftpy.explore.exploring import explore
     from liftpy.explore.exploring import space_of as space
     from liftpy.explore.kernel import Kernel
     from liftpy.explore.kernel import compile_to_kernel as compile
-    from liftpy.explore.space import Space
-    from liftpy.explore.version import VERSION as __version__
+    from liftpy.explore.space.space import Space
+    from liftpy.explore.space.version import VERSION as __version__
     from liftpy.ir.expr import Expr, Program, UserFun
     from liftpy.ir.nat import Nat
     from liftpy.ir.types import BOOL as boolean
@@ -74,6 +74,7 @@ if TYPE_CHECKING:  # what each name is, for those who read the types; _HOMES say
         map_glb,
         map_lcl,
         map_seq,
+        map_seq_ahead,
         map_seq_unroll,
         map_vec,
         map_wrg,
@@ -203,6 +204,7 @@ __all__ = [
     "map_glb",
     "map_lcl",
     "map_seq",
+    "map_seq_ahead",
     "map_seq_unroll",
     "map_vec",
     "map_wrg",
@@ -275,16 +277,16 @@ __all__ = [
 _WORDS = "liftpy.primitives.lang"
 
 _HOMES = {
-    "Campaign": "liftpy.explore.campaign:Campaign",
+    "Campaign": "liftpy.explore.campaign.campaign:Campaign",
     "Expr": "liftpy.ir.expr:Expr",
     "Kernel": "liftpy.explore.kernel:Kernel",
     "LiftError": "liftpy.errors:LiftError",
     "Nat": "liftpy.ir.nat:Nat",
     "Program": "liftpy.ir.expr:Program",
-    "Space": "liftpy.explore.space:Space",
+    "Space": "liftpy.explore.space.space:Space",
     "Type": "liftpy.ir.types:Type",
     "UserFun": "liftpy.ir.expr:UserFun",
-    "__version__": "liftpy.explore.version:VERSION",
+    "__version__": "liftpy.explore.space.version:VERSION",
     "array": f"{_WORDS}:array_type",
     "at_sizes": "liftpy.semantics.sizes:at_sizes",
     "boolean": "liftpy.ir.types:BOOL",

@@ -7,13 +7,23 @@ import gc
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ParamSpec, TypeVar
 
 from liftpy.errors import ConstraintRefused
 from liftpy.kernels.chain import Chain, chain
+from liftpy.loops.barriers import with_needed_barriers
+from liftpy.loops.common import without_common
+from liftpy.loops.fetching import fetched_ahead
+from liftpy.loops.hoisting import hoisted
+from liftpy.loops.in_place import in_place
 from liftpy.loops.lower import LoopKernel
-from liftpy.loops.passes import optimized
-from liftpy.opencl.generate import EmittedKernel, assemble, buffer_names, in_loops
+from liftpy.loops.merge_stores import merge_stores
+from liftpy.loops.passes import OnNests, Passes, in_loop_ir, optimized, within_length
+from liftpy.loops.silent_stores import without_silent_stores
+from liftpy.loops.unroll import unrolled
+from liftpy.loops.unswitch import unswitched
+from liftpy.opencl.generate import EmittedKernel, assemble, buffer_names, check_unrolled
 from liftpy.opencl.kernel import Module
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.rewrite.partition import skeleton as skeleton_named
@@ -24,6 +34,23 @@ __all__ = ["Compilation", "compile_candidate", "compile_program", "skeleton_name
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+ON_NESTS: OnNests = MappingProxyType({"unroll": unrolled, "update in place": in_place})
+"""The passes on the loop nest that views give."""
+
+PASSES: Passes = MappingProxyType(
+    {
+        "hoisting": lambda code: hoisted(code.block),
+        "common subexpressions": lambda code: without_common(code.block),
+        "length": within_length,  # here a kernel is shortest: later passes make versions of loops
+        "barriers": lambda code: with_needed_barriers(code.block, code.local_size),
+        "merge stores": lambda code: merge_stores(code.block),
+        "unswitch": lambda code: unswitched(code.block),
+        "silent stores": lambda code: without_silent_stores(code.block),
+        "fetch ahead": lambda code: fetched_ahead(code.block),
+    }
+)
+"""The passes in the loop IR."""
 
 FRAME = 1 << 14
 """Operands of a frame, 8 bytes each: 128 KiB and some, for which CPython takes a chunk of 256 KiB.
@@ -86,10 +113,11 @@ def compile_program(lowered: LoweredProgram) -> Compilation:
     passes over the loops; C is printed, and buffers are allocated.
     """
     with collection_paused():
+        check_unrolled(lowered)
         cut = chain(lowered)
         names = buffer_names(cut)
-        loops = in_loops(lowered, cut, names)
-        passed = tuple(map(optimized, loops))
+        loops = tuple(in_loop_ir(kernel, names, ON_NESTS) for kernel in cut.kernels)
+        passed = tuple(optimized(code, PASSES) for code in loops)
         module, kernels = assemble(lowered, cut, names, passed)
     return Compilation(lowered, cut, loops, passed, kernels, module)
 

@@ -2,7 +2,7 @@
 
 A phase that is Python asks by itself: while it runs in `Deadline.phase`, `check` stands in its
 loops, and costs a fraction of a microsecond. What cannot ask, such as a driver, runs in a worker
-process, which is waited for no longer than `left` (liftpy/explore/process.py).
+process, which is waited for no longer than `left` (liftpy/explore/measure/process.py).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 from liftpy.boards.bundle import HOST  # noqa: E402
 from liftpy.errors import DeviceRefused, UnknownName  # noqa: E402
-from liftpy.explore.process import Process  # noqa: E402
+from liftpy.explore.measure.process import Process  # noqa: E402
 from liftpy.opencl.devices import find_device  # noqa: E402
 from liftpy.opencl.session import BUILD_OPTIONS  # noqa: E402
 from tests import plainly, processes, shared  # noqa: E402
@@ -86,9 +86,13 @@ def nothing_is_left_running() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def mostly_unoptimized() -> Iterator[None]:
-    """Most kernels are built without the driver's optimizer (tests/plainly.py)."""
-    with plainly.building_plainly():
+def mostly_unoptimized(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Most kernels are built without the driver's optimizer (tests/plainly.py).
+
+    Workers that build so too keep what they have built for each other.
+    """
+    with plainly.building_plainly(), pytest.MonkeyPatch.context() as patch:
+        patch.setenv(plainly.BINARIES, str(of_all_workers(tmp_path_factory, "binaries")))
         yield
 
 

@@ -20,9 +20,9 @@ from typing import Any
 from liftpy.compile import compile_program, skeleton_named
 from liftpy.constraints.collect import ALONE, collect
 from liftpy.constraints.device import Device
-from liftpy.explore.candidate import Candidate
-from liftpy.explore.member import Drawn, Member
-from liftpy.explore.space import Space
+from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.space.member import Drawn, Member
+from liftpy.explore.space.space import Space
 from liftpy.ir.expr import Program
 from liftpy.loops.bounds import bounds
 from liftpy.loops.lower import LoopKernel

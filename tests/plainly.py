@@ -5,24 +5,33 @@ which was half of the time of all tests. Commands, bundles, `make soak`, and the
 campaigns whose tests do not ask for `plain_workers` (tests/conftest.py) build as users do.
 
     python -m tests.plainly MODULE FD       a worker that builds plainly
+
+Such a worker takes what an earlier one has built of a source: a campaign starts several, each of
+which builds the kernel of `liftpy.explore.measure.reference` first.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from liftpy.explore import reference, starting
+from liftpy.explore.measure import reference, starting
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.session import BUILD_OPTIONS, Session
+from tests.binaries import building_once
 
 OPTIMIZED = 6
 """Of so many sources one is built as users build it."""
 
 PLAINLY = (*BUILD_OPTIONS, "-cl-opt-disable")
+
+BINARIES = "LIFTPY_TESTS_BINARIES"
+"""Workers that build plainly have this in their environment: where what they build is kept."""
 
 
 def options_of(source: str) -> tuple[str, ...]:
@@ -55,4 +64,6 @@ def building_plainly() -> Generator[None]:
 if __name__ == "__main__":
     reference.WARM = 0.0  # a look at whether the device is disturbed does not keep it busy before
     with building_plainly():
+        if BINARIES in os.environ:
+            Session._build = building_once(Path(os.environ[BINARIES]), PLAINLY[-1])
         starting.start(sys.argv[1])

@@ -17,14 +17,11 @@ it is most of what the test costs. `derived_once` (tests/conftest.py) makes in i
 
 from __future__ import annotations
 
-import hashlib
-import os
 import pickle
 import sys
-import tempfile
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -36,21 +33,20 @@ from liftpy.constraints.collect import ALONE, Around, collect
 from liftpy.constraints.device import Device
 from liftpy.constraints.system import ConstraintSystem
 from liftpy.errors import LiftError
-from liftpy.explore.bench import Bench
-from liftpy.explore.building import Builder
-from liftpy.explore.compiling import Compiler
-from liftpy.explore.measure import BENCH, BUILDING, COMPILING
-from liftpy.explore.messages import Ready, Unfit
-from liftpy.explore.process import Process
-from liftpy.explore.reference import Reference
-from liftpy.explore.space import Space
+from liftpy.explore.measure.bench import Bench
+from liftpy.explore.measure.building import Builder
+from liftpy.explore.measure.compiling import Compiler
+from liftpy.explore.measure.local import BENCH, BUILDING, COMPILING
+from liftpy.explore.measure.messages import Ready, Unfit
+from liftpy.explore.measure.process import Process
+from liftpy.explore.measure.reference import Reference
+from liftpy.explore.space.space import Space
 from liftpy.ir.expr import Program
-from liftpy.opencl.driver import cl
-from liftpy.opencl.kernel import Binary, Module
 from liftpy.opencl.session import Session
 from liftpy.primitives.text import show
 from liftpy.rewrite.skeleton import Skeleton
 from tests import plainly
+from tests.binaries import building_once
 
 MAKES: dict[str, Callable[..., Any]] = {
     COMPILING: lambda setup, _: Compiler(setup),
@@ -77,7 +73,7 @@ def in_one_process(folder: Path) -> Generator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys.modules[Reference.__module__], "WARM", 0.0)
-        patch.setattr(Session, "_build", building_once(folder))
+        patch.setattr(Session, "_build", building_once(folder, plainly.PLAINLY[-1]))
         patch.setattr(sys.modules[Process.__module__], "Process", started)
         yield
 
@@ -124,31 +120,6 @@ def _system(
     same: _Same, device: Device, memory_limit: int | None, around: Around
 ) -> ConstraintSystem:
     return collect(same.skeleton, device, memory_limit=memory_limit, around=around)
-
-
-# --- binaries -------------------------------------------------------------------------------------
-
-
-def building_once(folder: Path) -> Callable[[Session, Module], Any]:
-    """`Session._build` that has a driver build a source once; a refused one is refused anew."""
-    build = Session._build
-
-    def known(session: Session, module: Module) -> Any:
-        parts = (session.device.fingerprint, *session.options, *plainly.PLAINLY, module.source)
-        file = folder / hashlib.sha256("\0".join(parts).encode()).hexdigest()
-        with suppress(FileNotFoundError):
-            program = session._taken(Binary(file.read_bytes(), 0.0, ""))
-            if program is not None:
-                return program
-        program = build(session, module)
-        (code,) = program.get_info(cl.program_info.BINARIES)
-        handle, draft = tempfile.mkstemp(dir=folder)
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(bytes(code))
-        Path(draft).replace(file)  # whole, whoever else looks for it
-        return program
-
-    return known
 
 
 # --- workers --------------------------------------------------------------------------------------

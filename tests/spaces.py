@@ -4,7 +4,7 @@ from functools import cache
 
 from liftpy.compile import skeletons
 from liftpy.constraints.device import Device
-from liftpy.explore.space import Space
+from liftpy.explore.space.space import Space
 from liftpy.ir.expr import Program
 from liftpy.rewrite.skeleton import Skeleton
 

@@ -12,7 +12,7 @@ from liftpy.constraints.collect import Around, collect
 from liftpy.constraints.device import Device
 from liftpy.constraints.draw import Space
 from liftpy.constraints.stages import around_each
-from liftpy.explore.candidate import Candidate
+from liftpy.explore.space.candidate import Candidate
 from liftpy.ir.expr import Program
 from liftpy.rewrite.partition import Partition, Stage, composed, of_stage, partitions
 from liftpy.rewrite.skeleton import Skeleton

@@ -5,7 +5,7 @@ import pytest
 
 import liftpy as lp
 from liftpy.compile import compile_candidate
-from liftpy.explore.space import Space
+from liftpy.explore.space.space import Space
 from tests.batch import results
 
 N, D, K = 12, 5, 4

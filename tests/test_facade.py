@@ -48,7 +48,7 @@ def run(code):
 
 def test_a_room_does_not_take_the_name_of_a_function():
     code = (
-        "import liftpy.explore.campaign, liftpy.compile, liftpy as lp;"
+        "import liftpy.explore.campaign.campaign, liftpy.compile, liftpy as lp;"
         "print(lp.explore.__module__, lp.compile.__module__)"
     )
     done = run(code)
@@ -59,7 +59,7 @@ BOARD = """
 import sys
 sys.modules["z3"] = sys.modules["lark"] = None
 import liftpy
-import liftpy.explore.bench, liftpy.explore.board
+import liftpy.explore.measure.bench, liftpy.explore.distributed.board
 device = liftpy.find_device({selector!r})
 print(device.name)
 """

@@ -25,14 +25,14 @@ from liftpy.boards.plan import Part, Wanted, plan_text
 from liftpy.compile import compile_candidate
 from liftpy.constraints.device import Device
 from liftpy.errors import LiftError, StoreRefused
-from liftpy.explore.candidate import Candidate
-from liftpy.explore.check import Expected
-from liftpy.explore.compiling import source_sha
-from liftpy.explore.inputs import inputs
-from liftpy.explore.meaning import expected
-from liftpy.explore.reading import Reader
-from liftpy.explore.replay import stored_candidate
-from liftpy.explore.rows import Identity
+from liftpy.explore.campaign.reading import Reader
+from liftpy.explore.campaign.replay import stored_candidate
+from liftpy.explore.campaign.rows import Identity
+from liftpy.explore.measure.check import Expected
+from liftpy.explore.measure.compiling import source_sha
+from liftpy.explore.measure.inputs import inputs
+from liftpy.explore.measure.meaning import expected
+from liftpy.explore.space.candidate import Candidate
 from liftpy.files.naming import file_names
 from liftpy.files.writing import write_files
 from liftpy.ir.types import components

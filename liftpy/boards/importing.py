@@ -16,14 +16,14 @@ from liftpy.boards.results import AGAIN, Result, Results, refusal
 from liftpy.boards.schema import CampaignFields, checked
 from liftpy.compile import compile_candidate, skeleton_named, skeletons
 from liftpy.errors import LiftError, a_few
-from liftpy.explore.candidate import Candidate
-from liftpy.explore.compiling import source_sha
-from liftpy.explore.outcome import KINDS, Outcome, counts
-from liftpy.explore.reading import Reader
-from liftpy.explore.replay import alike
-from liftpy.explore.rows import Identity
-from liftpy.explore.store import Store
-from liftpy.explore.version import VERSION
+from liftpy.explore.campaign.reading import Reader
+from liftpy.explore.campaign.replay import alike
+from liftpy.explore.campaign.rows import Identity
+from liftpy.explore.campaign.store import Store
+from liftpy.explore.measure.compiling import source_sha
+from liftpy.explore.measure.outcome import KINDS, Outcome, counts
+from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.space.version import VERSION
 from liftpy.ir.expr import Program
 from liftpy.ir.show import size_ranges
 from liftpy.opencl.kernel import Module

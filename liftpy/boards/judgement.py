@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from liftpy.boards.results import Result, natural
-from liftpy.explore.check import Expected, differences
-from liftpy.explore.inputs import inputs
-from liftpy.explore.meaning import expected, meaning_at
-from liftpy.explore.outcome import (
+from liftpy.explore.measure.check import Expected, differences
+from liftpy.explore.measure.inputs import inputs
+from liftpy.explore.measure.meaning import Meaning, expected
+from liftpy.explore.measure.outcome import (
     BuildFailed,
     Crashed,
     KernelLimit,
@@ -37,6 +37,11 @@ class Judgement:
     def arrays(self) -> dict[str, Any]:
         """The inputs of the bundle."""
         return inputs(self.program, self.settings["input_seed"])
+
+    @cached_property
+    def meaning(self) -> Meaning:
+        """The meaning on them."""
+        return Meaning(self.program, self.arrays)
 
     @cached_property
     def wanted(self) -> tuple[Expected, ...]:
@@ -87,7 +92,7 @@ class Judgement:
             : len(shape)
         ]
         points = np.array([where], np.int64).reshape(1, len(shape))
-        value = meaning_at(self.program, self.arrays, points, component.path)
+        value = self.meaning.at(points, component.path)
         return where, value[0], component.path
 
 

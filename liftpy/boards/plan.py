@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
-from liftpy.explore.candidate import Candidate
-from liftpy.explore.samples import ENOUGH_SECONDS, MOST_REPEATS, REPEATS
-from liftpy.explore.store import ATTEMPTS
+from liftpy.explore.campaign.store import ATTEMPTS
+from liftpy.explore.measure.samples import ENOUGH_SECONDS, MOST_REPEATS, REPEATS
+from liftpy.explore.space.candidate import Candidate
 from liftpy.ir.types import EXTENSIONS
 from liftpy.opencl.arguments import DTYPES, POISON, overwritten, touched_buffers
 from liftpy.opencl.kernel import Launch, Module, flat

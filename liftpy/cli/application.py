@@ -86,7 +86,7 @@ def options(
 ) -> None:
     """Write a computation once; get a space of proved, measured OpenCL programs."""
     if version:
-        from liftpy.explore.version import VERSION  # noqa: PLC0415  it looks at what is installed
+        from liftpy.explore.space.version import VERSION  # noqa: PLC0415  it looks at what is installed
 
         typer.echo(f"liftpy {VERSION}")
         raise typer.Exit

@@ -26,9 +26,10 @@ from liftpy.cli.options import (
 from liftpy.cli.screen import note, say, show_json
 from liftpy.cli.spaces import device_or_default
 from liftpy.errors import UnknownName, Unsatisfiable
-from liftpy.explore import exploring, report
+from liftpy.explore import exploring
 from liftpy.explore.exploring import identity_of, space_of
-from liftpy.explore.settings import Fixed
+from liftpy.explore.report import tables as report
+from liftpy.explore.space.settings import Fixed
 
 
 def register(app: typer.Typer) -> None:

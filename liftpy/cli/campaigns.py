@@ -38,14 +38,15 @@ from liftpy.errors import (
     TypeRefused,
     unsatisfiable,
 )
-from liftpy.explore import exploring, report
-from liftpy.explore.campaign import AXES, Campaign
-from liftpy.explore.check import TOLERANCE
-from liftpy.explore.pareto import rule
-from liftpy.explore.rehearsal import Rehearsal, rehearse
-from liftpy.explore.replay import replay
+from liftpy.explore import exploring
+from liftpy.explore.campaign.campaign import AXES, Campaign
+from liftpy.explore.campaign.offline import Rehearsal, rehearse
+from liftpy.explore.campaign.replay import replay
+from liftpy.explore.distributed.workers import Workers
+from liftpy.explore.measure.check import TOLERANCE
+from liftpy.explore.measure.pareto import rule
+from liftpy.explore.report import tables as report
 from liftpy.explore.search import DEFAULT, SEARCHES
-from liftpy.explore.workers import Workers
 from liftpy.rewrite.strategies.families import FAMILIES
 
 INTERRUPTED = 130
@@ -129,6 +130,14 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
     expect: Annotated[
         int, typer.Option("--expect", metavar="N", min=1, help="Workers to wait for.")
     ] = 1,
+    times: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--times",
+            metavar="FILE",
+            help="Begins with times of stages that another campaign measured; may be repeated.",
+        ),
+    ] = None,
     mixed: Annotated[
         bool, typer.Option("--mixed", help="Workers may have different devices.")
     ] = False,
@@ -154,7 +163,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
         found = rehearse(stored.on(device), space, search, seed, samples)
         tell_rehearsal(found, search, seed, json=json)
         return
-    crew = None if workers is None else Workers(workers, device, mixed, expect, note=note)
+    asked = None if workers is None else Workers(workers, device, mixed, expect, note=note)
     try:
         pulse.doing = "reading the program"
         source, numbers = load_program(program), sizes(size)
@@ -178,7 +187,8 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
                 where=where or (),
                 fixed={**chosen, **listed},
                 sampler=sampler.value,
-                workers=crew,
+                workers=asked,
+                times=times or (),
                 note=note,
                 began=pulse.began,
                 phase=progress.phase,

@@ -10,10 +10,10 @@ import typer
 
 from liftpy.cli.options import Database, JsonFlag, one_of
 from liftpy.cli.screen import console, note, say, show, show_json
-from liftpy.explore import report
-from liftpy.explore.campaign import AXES, Campaign, nothing_within
-from liftpy.explore.pareto import rule
-from liftpy.explore.rows import Row
+from liftpy.explore.campaign.campaign import AXES, Campaign, nothing_within
+from liftpy.explore.campaign.rows import Row
+from liftpy.explore.measure.pareto import rule
+from liftpy.explore.report import tables as report
 
 
 class Format(StrEnum):

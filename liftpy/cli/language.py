@@ -23,13 +23,13 @@ from liftpy.cli.options import (
 from liftpy.cli.screen import say, show_json
 from liftpy.cli.screen import show as show_table
 from liftpy.cli.spaces import device_or_default, note_unbound
-from liftpy.compile import Compilation, compile_program
+from liftpy.compile import ON_NESTS, PASSES, Compilation, compile_program
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ConstraintRefused, UnknownName
 from liftpy.explore.exploring import space_of
-from liftpy.explore.member import Member
-from liftpy.explore.settings import Settings
-from liftpy.explore.space import Space
+from liftpy.explore.space.member import Member
+from liftpy.explore.space.settings import Settings
+from liftpy.explore.space.space import Space
 from liftpy.ir.expr import Expr, Program
 from liftpy.ir.show import size_ranges
 from liftpy.kernels.chain import Kernel
@@ -37,7 +37,7 @@ from liftpy.loops.bounds import bounds as bounds_of
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.passes import after_each_pass, in_loop_ir, nests
 from liftpy.loops.show import show_kernel
-from liftpy.loops.trace import Access, events
+from liftpy.loops.tree import Cell, Simple, accesses_of, statements_in
 from liftpy.loops.writers import shared_stores
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.generate import buffer_names
@@ -130,7 +130,9 @@ def show_stage(
 def loop_stages(kernel: Kernel, names: dict[str, str]) -> dict[str, str]:
     """A kernel in the loop IR: its nest as it is lowered, and after each pass that changes it."""
     stages, last = dict[str, str](), ""
-    for name, code in (*nests(kernel, names), *after_each_pass(in_loop_ir(kernel, names))):
+    before = in_loop_ir(kernel, names, ON_NESTS)
+    every = (*nests(kernel, names, ON_NESTS), *after_each_pass(before, PASSES))
+    for name, code in every:
         text = show_kernel(code)
         if text != last:
             stages[name] = last = text
@@ -221,18 +223,18 @@ class KernelView:
 def kernel_views(compilation: Compilation) -> Iterator[KernelView]:
     """Each kernel with each access that it has, equal ones once."""
     for code in compilation.loops:
+        simple = (s for s in statements_in(code.block) if isinstance(s, Simple))
         accesses = dict.fromkeys(
-            access_line(event) for event in events(code.block) if isinstance(event, Access)
+            access_line(cell, store=store) for s in simple for cell, store in accesses_of(s)
         )
         kernel = code.kernel
         yield KernelView(kernel.name, kernel.phase, list(code.global_size), list(accesses))
 
 
-def access_line(access: Access) -> str:
+def access_line(cell: Cell, *, store: bool) -> str:
     """What is read or written, in how many lanes, at which index."""
-    cell = access.cell
     lanes = f" x{cell.width}" if cell.width > 1 else ""
-    what = f"{'store' if access.store else 'load '}{lanes}"
+    what = f"{'store' if store else 'load '}{lanes}"
     return f"{what} {cell.memory.space} {cell.memory.name}[{cell.index}]"
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from liftpy.explore.settings import Settings
+from liftpy.explore.space.settings import Settings
 
 Word = TypeVar("Word", bound=str)
 

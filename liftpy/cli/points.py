@@ -26,10 +26,10 @@ from liftpy.cli.spaces import asked_space
 from liftpy.constraints.device import DEFAULT_DEVICE, PROFILE, Device
 from liftpy.constraints.profile import profiles as all_profiles
 from liftpy.errors import LiftError
-from liftpy.explore import survey
-from liftpy.explore.candidate import Candidate
-from liftpy.explore.report import in_bytes
-from liftpy.explore.space import Space
+from liftpy.explore.report.tables import in_bytes
+from liftpy.explore.space import survey
+from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.space.space import Space
 from liftpy.ir.types import EXTENSIONS
 from liftpy.opencl.devices import device_notes, devices, find_device
 

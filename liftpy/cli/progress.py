@@ -17,8 +17,8 @@ from rich.text import Text
 from liftpy.cli.pulse import MINUTE, Pulse, clock
 from liftpy.cli.pulse import pulse as beating
 from liftpy.cli.screen import console
-from liftpy.explore.report import COLOURS, in_time, short
-from liftpy.explore.run import Progress
+from liftpy.explore.campaign.run import Progress
+from liftpy.explore.report.tables import COLOURS, in_time, short
 
 BAR = 24  # letters
 REASONS = 3  # why candidates were not measured, the most frequent ones

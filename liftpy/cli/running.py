@@ -28,18 +28,18 @@ from liftpy.cli.spaces import asked_space, note_unbound
 from liftpy.compile import compile_candidate
 from liftpy.constraints.device import Device, check_attached
 from liftpy.errors import ArgumentRefused, LiftError, StoreRefused
-from liftpy.explore.campaign import Campaign
-from liftpy.explore.candidate import Candidate, program_text
-from liftpy.explore.check import Error, all_nan
+from liftpy.explore.campaign.campaign import Campaign
+from liftpy.explore.campaign.reading import Reader
+from liftpy.explore.campaign.replay import stored_candidate
+from liftpy.explore.campaign.rows import Row
 from liftpy.explore.exploring import space_of
-from liftpy.explore.inputs import inputs
-from liftpy.explore.meaning import Judge, expected
-from liftpy.explore.measurement import Run, run_once
-from liftpy.explore.outcome import WrongResult
-from liftpy.explore.reading import Reader
-from liftpy.explore.replay import stored_candidate
-from liftpy.explore.report import in_bytes, in_time
-from liftpy.explore.rows import Row
+from liftpy.explore.measure.check import Error, all_nan
+from liftpy.explore.measure.inputs import inputs
+from liftpy.explore.measure.meaning import Judge, expected
+from liftpy.explore.measure.measurement import Run, run_once
+from liftpy.explore.measure.outcome import WrongResult
+from liftpy.explore.report.tables import in_bytes, in_time
+from liftpy.explore.space.candidate import Candidate, program_text
 from liftpy.files.writing import write_file, write_files
 from liftpy.ir.expr import Program
 from liftpy.ir.show import size_ranges

@@ -9,8 +9,8 @@ from liftpy.cli.options import settings_and_lists
 from liftpy.cli.screen import note
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.explore.exploring import space_of
-from liftpy.explore.settings import Settings
-from liftpy.explore.space import Space
+from liftpy.explore.space.settings import Settings
+from liftpy.explore.space.space import Space
 from liftpy.opencl.devices import devices, find_device
 
 

@@ -20,6 +20,7 @@ from liftpy.primitives import (
     MapGlb,
     MapLcl,
     MapSeq,
+    MapSeqAhead,
     MapSeqUnroll,
     MapVec,
     MapWrg,
@@ -65,6 +66,7 @@ TOTAL = "device global memory"
 
 FORMS: dict[type[Primitive], Asks | Silent] = {
     MapSeq: Silent("a loop may take any number of steps, and holds no memory"),
+    MapSeqAhead: Silent("a hint takes no memory"),
     MapSeqUnroll: Asks((CODE,)),
     MapGlb: Silent("a launch may have any number of work-items, and the driver groups them"),
     MapWrg: Silent("a launch may have any number of work-groups"),

@@ -83,7 +83,7 @@ class Length(Blocks):
                 values = [self.view(a, env) for a in args]
                 return self.view(f.body, dict(zip(f.params, values, strict=True)))
             case FunCall(MemoryPrimitive() as m, (arg,)):
-                value = self.memory(arg.type, "local" if isinstance(m, ToLocal) else "private")
+                value = self.memory(arg.type, space_of(m))
                 self.generate(arg, env, value)
                 self.frame.each = self.frame.each + (1 if isinstance(m, ToLocal) else 0)
                 return value
@@ -184,7 +184,7 @@ class Length(Blocks):
                 values = [self.view(a, env) for a in args]
                 self.generate(f.body, self.inner(f, env, *values), dest)
             case FunCall(MemoryPrimitive() as m, (arg,)):
-                if isinstance(m, ToGlobal):
+                if isinstance(m, ToGlobal) and not is_private(dest):
                     self.generate(arg, env, dest)
                 else:
                     self.copy(expr.type, self.view(expr, env), dest)
@@ -282,6 +282,13 @@ class Length(Blocks):
                 self.open(length, body, looped=length != lengths[0])
             case _:
                 self.sequential(length, body, unroll=unroll or isinstance(fun, MapSeqUnroll))
+
+
+def space_of(m: MemoryPrimitive) -> str:
+    """The memory of a value that a kernel stores and reads."""
+    if isinstance(m, ToGlobal):
+        return "global"
+    return "local" if isinstance(m, ToLocal) else "private"
 
 
 def is_private(dest: Value) -> bool:

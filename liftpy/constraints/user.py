@@ -75,7 +75,7 @@ class Wish:
             names = sorted(self.constraint.names())
             why = f"none has {' and '.join(names)}"
             if len({stage_of(name) for name in names}) > 1:
-                why += ": the sizes of each stage are chosen apart"
+                why += ", and no partition has stages with all of these"
             raise self.refusal("this condition applies to no skeleton", why)
         if any(self.can_hold(parameters) for parameters in seen):
             return

@@ -21,28 +21,29 @@ from liftpy.errors import (
     Unsatisfiable,
 )
 from liftpy.explore import search as searches
-from liftpy.explore.again import measure_again
-from liftpy.explore.campaign import Campaign, nothing_measured
-from liftpy.explore.candidate import Candidate, program_text
-from liftpy.explore.check import TOLERANCE, nothing_compared
-from liftpy.explore.database import saying
-from liftpy.explore.environment import command_line, environment
-from liftpy.explore.inputs import INPUT_SEED, Inputs, require_inputs
-from liftpy.explore.loss import resumable
-from liftpy.explore.meaning import POINTS, expected
-from liftpy.explore.measure import Limits
-from liftpy.explore.messages import Setup
-from liftpy.explore.outcome import Outcome
-from liftpy.explore.plainest import PLAIN, begun_with, plainest
-from liftpy.explore.pool import Here, Site, ThisMachine
-from liftpy.explore.reading import Reader
-from liftpy.explore.rows import Call, Identity, Row
-from liftpy.explore.run import Progress, Run
-from liftpy.explore.settings import Fixed
-from liftpy.explore.space import Space
-from liftpy.explore.store import Store
-from liftpy.explore.version import VERSION
-from liftpy.explore.workers import Workers, connect
+from liftpy.explore.campaign.borrowed import times_of
+from liftpy.explore.campaign.campaign import Campaign, nothing_measured
+from liftpy.explore.campaign.database import saying
+from liftpy.explore.campaign.device_lost import resumable
+from liftpy.explore.campaign.environment import command_line, environment
+from liftpy.explore.campaign.reading import Reader
+from liftpy.explore.campaign.remeasure import measure_again
+from liftpy.explore.campaign.rows import Call, Identity, Row
+from liftpy.explore.campaign.run import Progress, Run
+from liftpy.explore.campaign.store import Store
+from liftpy.explore.distributed.workers import Workers, connect
+from liftpy.explore.measure.check import TOLERANCE, nothing_compared
+from liftpy.explore.measure.inputs import INPUT_SEED, Inputs, require_inputs
+from liftpy.explore.measure.local import Limits
+from liftpy.explore.measure.meaning import POINTS, expected
+from liftpy.explore.measure.messages import Setup
+from liftpy.explore.measure.outcome import Outcome
+from liftpy.explore.measure.pool import Here, Site, ThisMachine
+from liftpy.explore.space.candidate import Candidate, program_text
+from liftpy.explore.space.plainest import PLAIN, begun_with, plainest
+from liftpy.explore.space.settings import Fixed
+from liftpy.explore.space.space import Space
+from liftpy.explore.space.version import VERSION
 from liftpy.ir.entry import entry
 from liftpy.ir.expr import Program
 from liftpy.opencl.devices import find_device
@@ -160,12 +161,14 @@ def identity_of(  # noqa: PLR0913  as many settings as decide what is drawn
     lag: int = 1,
     first: str | None = None,
     devices: Sequence[Device] = (),
+    times: Sequence[Path | str] = (),
 ) -> Identity:
     """What a campaign over a space is: all that decides what is drawn, and how it is judged.
 
     With `lag`, a search has not seen the outcomes of so many candidates (`run.py`). `first` says
     which one has the first place, if it is not the search's (`plainest.py`). `devices` are those
-    that it is measured on, if they are several.
+    that it is measured on, if they are several. `times` are the files whose times its search begins
+    with.
     """
     return Identity(
         program=space.program.name,
@@ -185,6 +188,7 @@ def identity_of(  # noqa: PLR0913  as many settings as decide what is drawn
             "search": search,
             "lag": lag,
             "first": first,
+            "times": sorted({str(path) for path in times}) or None,
             "devices": [device.to_json() for device in devices] if len(devices) > 1 else None,
         },
     )
@@ -212,6 +216,7 @@ def explore(  # noqa: PLR0913, PLR0915  as many settings and steps as a campaign
     sampler: Sampler = "uniform",
     again: bool = True,
     workers: Workers | None = None,
+    times: Sequence[Path | str] = (),
     note: Callable[[str], None] = lambda _: None,
     began: float | None = None,
     phase: Callable[[str], None] = lambda _: None,
@@ -244,6 +249,9 @@ def explore(  # noqa: PLR0913, PLR0915  as many settings and steps as a campaign
     With `workers`, candidates are measured on a dask cluster (docs/cluster.md), whose workers have
     the devices; `device` is then ignored, and nothing is measured `again`.
 
+    `times` are files of other campaigns on this device: their times of stages that this program
+    also contains decide what is tried first (`borrowed.py`).
+
     A limit that the driver reports for a built kernel is kept for its skeleton (`learned.py`).
 
     Raises ArgumentRefused for limits that leave nothing to do, StoreRefused if `db` has another
@@ -253,7 +261,7 @@ def explore(  # noqa: PLR0913, PLR0915  as many settings and steps as a campaign
     started = time.time()
     _check_limits(samples, time_limit, candidate_limit, build_limit, tolerance)
     deadline = Deadline.after(time_limit, began, phase)
-    candidates = searches.named(search)
+    searches.named(search)  # refused at once if there is none
     with ExitStack() as opened:
         phase("looking for devices")
         program = closed(program, sizes)
@@ -271,7 +279,10 @@ def explore(  # noqa: PLR0913, PLR0915  as many settings and steps as a campaign
             lag=lag,
             first=first,
             devices=site.devices,
+            times=times,
         )
+        others = times_of(times, Path(db), site.limits, len(site.devices), begun=begun is not None)
+        candidates = searches.named(search, *([] if others is None else [others]))
         limits = {
             "samples": samples,
             "time_limit": time_limit,
@@ -315,6 +326,8 @@ def explore(  # noqa: PLR0913, PLR0915  as many settings and steps as a campaign
         store = opened.enter_context(noted(Path(db), mine, call))
         exhausted, run = False, Run(store, space.device, samples, lag, progress, deadline)
         opened.enter_context(resumable(store))
+        if others is not None:
+            others.store = store
         try:
             with deadline.phase("making the inputs"):
                 given, arrays = Inputs.of(program)
@@ -330,9 +343,12 @@ def explore(  # noqa: PLR0913, PLR0915  as many settings and steps as a campaign
             )
 
             def search_whole() -> Iterator[Candidate]:
+                tried = candidates(forms.whole, seed, run.trials, run.lessons.allows)
+                for told in () if others is None else others.said():
+                    note(f"note: {told}")
                 if sampler == "uniform" and (said := forms.whole.only_one()):
                     note(f"note: {said}")
-                yield from candidates(forms.whole, seed, run.trials, run.lessons.allows)
+                yield from tried
 
             run.follow(begun_with(beginning, search_whole()), pool)
             with deadline.phase("counting the candidates"):

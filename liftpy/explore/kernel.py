@@ -10,10 +10,10 @@ import numpy as np
 from liftpy.compile import compile_candidate
 from liftpy.constraints.device import Device
 from liftpy.errors import ArgumentRefused
-from liftpy.explore.candidate import Candidate
 from liftpy.explore.exploring import space_of
-from liftpy.explore.settings import Settings
-from liftpy.explore.space import Space
+from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.space.settings import Settings
+from liftpy.explore.space.space import Space
 from liftpy.ir.entry import entry
 from liftpy.ir.expr import Program
 from liftpy.opencl.arguments import by_buffer

@@ -1,7 +1,9 @@
 """A lowered program as a chain of kernels, and the buffers between them.
 
-Each `toGlobal` outside every parallel map ends a kernel, and so does the result. What depends on
-constant parameters alone belongs to the prepare phase. All sizes are symbolic.
+Each `toGlobal` outside every parallel map ends a kernel, and so does the result. If its value
+depends on a variable of a function inside a kernel, each work-item has a value of its own, in a
+buffer with room for all of them. What depends on constant parameters alone belongs to the prepare
+phase. All sizes are symbolic.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from liftpy.ir.expr import (
     substitute_lambda,
 )
 from liftpy.ir.nat import ZERO, Nat
-from liftpy.ir.types import Type, size_bytes
+from liftpy.ir.types import ArrayType, Type, size_bytes
 from liftpy.ir.walk import bound_names, children, function_of, lambda_of, top_down, with_child
 from liftpy.kernels.launch import PARALLEL, Demand, demand
 from liftpy.primitives import IterateSeq, ToGlobal, ToStreamed
@@ -37,7 +39,11 @@ Result: TypeAlias = "Param | tuple[Result, ...]"
 
 @dataclass(frozen=True)
 class Kernel:
-    """One kernel: the buffer it writes, the expression it computes, the buffers it reads."""
+    """One kernel: the buffer it writes, the expression it computes, the buffers it reads.
+
+    `scratch` has, for each value that a work-item holds in global memory, the buffer with these
+    values: an element for each work-item, with dimension 0 running fastest.
+    """
 
     name: str
     body: Expr
@@ -45,6 +51,12 @@ class Kernel:
     writes: Param
     phase: Phase
     demand: Demand
+    scratch: tuple[tuple[FunCall, Param], ...] = ()
+
+    @property
+    def buffers(self) -> tuple[Param, ...]:
+        """The kernel's arguments: what it reads, what it writes, its scratch."""
+        return (*self.reads, self.writes, *(param for _, param in self.scratch))
 
 
 @dataclass(frozen=True)
@@ -134,7 +146,10 @@ def chain(program: LoweredProgram, result: str = "output") -> Chain:
     kernels: list[Kernel] = []
     for number, (out, body) in enumerate(ordered):
         reads = tuple(sorted(body.free, key=lambda p: p.name))
-        kernels.append(Kernel(f"k{number}_{out.name}", body, reads, out, phases[out], demand(body)))
+        asked = demand(body)
+        scratch = tuple((e, cutter.for_each(e.type, asked.items)) for e in asked.scratch)
+        name = f"k{number}_{out.name}"
+        kernels.append(Kernel(name, body, reads, out, phases[out], asked, scratch))
     return Chain(tuple(kernels), tuple(_buffers(program, kernels, results)), made, cutter.lets)
 
 
@@ -202,6 +217,10 @@ def _buffers(
         else:
             first = run.index(kernel)
             buffers.append(GlobalBuffer(out, "temporary", (first, max(reads.get(out, [first])))))
+        for _, own in kernel.scratch:
+            step = run.index(kernel) if kernel.phase == "run" else None
+            span = None if step is None else (step, step)
+            buffers.append(GlobalBuffer(own, "temporary", span))
     return buffers
 
 
@@ -229,6 +248,10 @@ class _Cutter:
             name, number = f"{stem}{number}", number + 1
         self.names.add(name)
         return name
+
+    def for_each(self, t: Type, items: Nat) -> Param:
+        """A buffer with a value of this type for each work-item."""
+        return Param(self.fresh("scratch"), ArrayType(t, items))
 
     def tail(self, expr: Expr) -> Expr:
         """`cut`, for what a result buffer will hold."""
@@ -304,7 +327,7 @@ class _Cutter:
         return expr if changed is body else with_child(expr, len(expr.args), changed)
 
     def hoist(self, expr: Expr, bound: frozenset[Param]) -> Expr:
-        """Cut `toGlobal`s that no bound variable reaches; refuse those that one does."""
+        """Cut `toGlobal`s that no bound variable reaches; the others stay in their kernel."""
         if (
             isinstance(expr, FunCall)
             and isinstance(expr.fun, ToGlobal)

@@ -1,7 +1,7 @@
-"""What a lowered expression demands of its launch: parallel extents, private and local bytes.
+"""What a lowered expression demands of its launch: extents, private and local bytes, scratch.
 
-All sizes are symbolic, so that the constraints room can ask a device about them before any
-parameter has a value.
+All sizes are symbolic, so that `constraints` can ask a device about them before any parameter has a
+value.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from liftpy.primitives import (
 )
 from liftpy.primitives.levels import PARALLEL, Level, level_of, misplaced, word
 from liftpy.primitives.map import array_of
-from liftpy.primitives.work import computes, is_layout
+from liftpy.primitives.work import computes, is_layout, writable
 
 
 @dataclass
@@ -46,6 +46,8 @@ class Demand:
     lcl: dict[int, list[Nat]] = field(default_factory=dict)
     local: Nat = ZERO
     private: Nat = ZERO
+    scratch: tuple[FunCall, ...] = ()
+    """The `toGlobal`s whose values belong to one work-item each."""
 
     def extents(self, level: type) -> dict[int, list[Nat]]:
         """The extents of one parallel level."""
@@ -68,12 +70,20 @@ class Demand:
         x, y, z = ((outer[d][0] if d in outer else ONE) * local[d] for d in range(3))
         return x, y, z
 
+    @property
+    def items(self) -> Nat:
+        """All work-items of the launch."""
+        x, y, z = self.global_size()
+        return x * y * z
+
 
 @lru_cache(maxsize=1 << 12)  # skeletons of a program have many kernels in common
 def demand(body: Expr) -> Demand:
     """What the kernel that computes `body` demands; TypeRefused where a level may not stand."""
-    found = Demand(private=private_bytes(body))
+    found = Demand(private=private_bytes(body), scratch=tuple(own_values(body, is_stored=True)))
     _walk(body, found, ())
+    for value in found.scratch:
+        _check_storage(value, PARALLEL, ToGlobal.name)
     _check_writers(body)
     if found.glb and found.groups:
         message = (
@@ -169,6 +179,38 @@ def staged(expr: Expr, above: tuple[Level, ...]) -> Iterator[frozenset[Level]]:
         return
     for child in children(expr):
         yield from staged(child, above)
+
+
+def own_values(expr: Expr, *, is_stored: bool) -> Iterator[FunCall]:
+    """The `toGlobal`s whose values the kernel itself reads.
+
+    One around what is stored in shared memory anyway (`is_stored`) adds nothing.
+    """
+    match expr:
+        case Tuple(elements):
+            for e in elements:
+                yield from own_values(e, is_stored=is_stored)
+        case FunCall(Lambda() as f, args):
+            for a in args:
+                yield from own_values(a, is_stored=False)
+            yield from own_values(f.body, is_stored=is_stored)
+        case FunCall(ToGlobal(), (arg,)):
+            if not is_stored:
+                yield expr
+            yield from own_values(arg, is_stored=True)
+        case FunCall(ToLocal(), (arg,)):
+            yield from own_values(arg, is_stored=True)
+        case FunCall(AnyMap() as fun, (xs,)) if not is_layout(fun):
+            yield from own_values(xs, is_stored=False)
+            yield from own_values(fun.f.body, is_stored=is_stored)
+        case FunCall(Primitive() as fun, args) if (
+            is_layout(fun) and any(map(computes, args)) and writable(fun, args)
+        ):
+            for a in args:
+                yield from own_values(a, is_stored=is_stored)
+        case _:
+            for child in children(expr):
+                yield from own_values(child, is_stored=False)
 
 
 def private_bytes(expr: Expr, *, ends_step: bool = False) -> Nat:

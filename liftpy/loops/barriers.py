@@ -17,13 +17,24 @@ both accesses, but for the one of which the second is in a later pass, and those
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from liftpy.ir.constraint import Constraint
 from liftpy.ir.nat import var
-from liftpy.loops.trace import Access, Event, Left, events, link
-from liftpy.loops.tree import Barrier, Block, Cell, For, Statement
+from liftpy.loops.bounds import link
+from liftpy.loops.tree import (
+    Barrier,
+    Block,
+    Cell,
+    Fetch,
+    For,
+    If,
+    Simple,
+    Statement,
+    accesses_of,
+    statements_in,
+    with_blocks,
+)
 from liftpy.semantics.smt import Collision, Side, Undecided, find_collision
 
 GROUP_IDS = ("wid0", "wid1", "wid2")
@@ -32,7 +43,7 @@ LOCAL_IDS = ("lid0", "lid1", "lid2")
 
 @dataclass(eq=False, slots=True)
 class Loop:
-    """A loop of the trace, and how many barriers stand before its beginning and its end."""
+    """A loop, and how many barriers come before its beginning and before its end."""
 
     entered: For
     begin: int
@@ -53,7 +64,8 @@ class Loop:
 class Touch:
     """An access to local memory: how many barriers stand before it, and the loops around it."""
 
-    access: Access
+    cell: Cell
+    store: bool
     place: int
     loops: tuple[Loop, ...]
 
@@ -71,81 +83,76 @@ class Way:
 
 def with_needed_barriers(block: Block, local_size: tuple[int, int, int]) -> Block:
     """A block without the barriers that no two work-items need; those that stay have a witness."""
-    trace = [*events(block)]
-    places = [event for event in trace if isinstance(event, Barrier)]
-    if not places:
+    barriers = [s for s in statements_in(block) if isinstance(s, Barrier)]
+    if not barriers:
         return block
-    kept = {
-        id(places[number]): Barrier(access.cell.memory.name, witness)
-        for number, (access, witness) in needed_barriers(trace, local_size).items()
-    }
+    needed = {barriers[k]: found for k, found in needed_barriers(block, local_size).items()}
 
-    def among(b: Block) -> Block:
-        return Block(tuple(made for s in b for made in statements(s)))
+    def kept(s: Statement) -> Iterator[Statement]:
+        if not isinstance(s, Barrier):
+            yield with_blocks(s, lambda inner: inner.each(kept))
+        elif s in needed:
+            yield needed[s]
 
-    def statements(s: Statement) -> Iterator[Statement]:
-        match s:
-            case Barrier():
-                if id(s) in kept:
-                    yield kept[id(s)]
-            case For(body=body):
-                yield replace(s, body=among(body))
-            case _:
-                yield s
-
-    return among(block)
+    return block.each(kept)
 
 
-def needed_barriers(
-    trace: Sequence[Event], local_size: tuple[int, int, int]
-) -> dict[int, tuple[Access, str]]:
-    """The numbers of the barriers of a trace that are needed, in its order.
+def needed_barriers(block: Block, local_size: tuple[int, int, int]) -> dict[int, Barrier]:
+    """The barriers that are needed, by their number in the order of the code.
 
-    With one of the accesses that need it, and two work-items that collide in words.
+    Each has the memory that needs it, and two work-items that collide in words.
     """
     group = {name: size for name, size in zip(LOCAL_IDS, local_size, strict=True) if size > 1}
     if not group:
         return {}
-    touches, count = touches_of(trace)
+    touches, count = touches_of(block)
     pairs = [
         (one, two, way)
         for one in touches
         for two in touches
-        if one.access.cell.memory == two.access.cell.memory
-        and (one.access.store or two.access.store)
+        if one.cell.memory == two.cell.memory and (one.store or two.store)
         for way in ways(one, two)
     ]
     kept = set(range(count))
-    found: dict[int, tuple[Access, str]] = {}
+    found: dict[int, Barrier] = {}
     for number in range(count):
         for one, two, way in pairs:
             if kept.intersection(way.barriers) == {number}:
                 collision = collide(one, two, way, group)
                 if collision is not None:
-                    found[number] = one.access, str(collision)
+                    found[number] = Barrier(one.cell.memory.name, str(collision))
                     break
         else:
             kept.remove(number)
     return found
 
 
-def touches_of(trace: Sequence[Event]) -> tuple[list[Touch], int]:
+def touches_of(block: Block) -> tuple[list[Touch], int]:
     """The accesses to local memory, equal ones in a place once; and the number of barriers."""
     touches: dict[Touch, None] = {}
     place = 0
-    loops: list[Loop] = []
-    for event in trace:
-        match event:
-            case Access(Cell(memory)) if memory.space == "local":
-                touches[Touch(event, place, tuple(loops))] = None
-            case For():
-                loops.append(Loop(event, place))
-            case Left():
-                loops.pop().end = place
-            case Barrier():
-                place += 1
-            case _:
-                pass
+
+    def follow(block: Block, loops: tuple[Loop, ...]) -> None:
+        nonlocal place
+        for s in block:
+            match s:
+                case For(body=body):
+                    loop = Loop(s, place)
+                    follow(body, (*loops, loop))
+                    loop.end = place
+                case If(_, then, otherwise):
+                    follow(then, loops)
+                    follow(otherwise, loops)
+                case Fetch():
+                    pass
+                case Barrier():
+                    place += 1
+                case Simple():
+                    for cell, store in accesses_of(s):
+                        if cell.memory.space == "local":
+                            touches[Touch(cell, store, place, loops)] = None
+
+    follow(block, ())
     return list(touches), place
 
 
@@ -184,14 +191,12 @@ def collide(
 
 def side(touch: Touch) -> Side:
     """The addresses of an access, each lane of a vector included, and which work-items make it."""
-    cell = touch.access.cell
+    cell = touch.cell
     index = cell.index
     if cell.width > 1:
         index = index + var("lane", 0, cell.width - 1)
-    return Side(index, tuple(passes(loop.entered for loop in touch.loops if loop.own)))
-
-
-def passes(loops: Iterable[For]) -> Iterator[Constraint]:
-    """Which passes of loops over ids a work-item makes."""
-    for k, loop in enumerate(loops):
-        yield link(loop, var(str(loop.first), 0, loop.step - 1), f"pass{k}")
+    own = (loop.entered for loop in touch.loops if loop.own)
+    passes = (
+        link(loop, var(str(loop.first), 0, loop.step - 1), f"pass{k}") for k, loop in enumerate(own)
+    )
+    return Side(index, tuple(passes))

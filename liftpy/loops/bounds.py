@@ -19,10 +19,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from liftpy.ir.constraint import Constraint, at_most
+from liftpy.ir.constraint import Constraint, at_most, equal
 from liftpy.ir.nat import Nat, nat, var
 from liftpy.loops.lower import LoopKernel
-from liftpy.loops.trace import link
 from liftpy.loops.tree import (
     All,
     Block,
@@ -41,6 +40,16 @@ from liftpy.loops.tree import (
 from liftpy.semantics.smt import Undecided, Witness, find_point
 
 Way: TypeAlias = Literal["ranges", "guard", "solver"]
+
+
+def link(loop: For, start: Nat, made: str) -> Constraint:
+    """A loop's counter is its start plus its step times the number of earlier passes.
+
+    `made` is the name of the variable for that number.
+    """
+    low = 0 if isinstance(loop.first, str) else loop.first
+    passes = var(made, 0, (loop.bound - 1 - low) // loop.step)
+    return equal(var(loop.counter, low, loop.bound - 1), start + loop.step * passes)
 
 
 @dataclass(frozen=True)
@@ -125,13 +134,10 @@ def accesses(block: Block, place: Place) -> Iterator[tuple[Cell, bool, Place]]:
             case If(condition, then, otherwise):
                 yield from accesses(then, place.where(condition, holds=True))
                 yield from accesses(otherwise, place.where(condition, holds=False))
-            case Store(cell, value):
-                yield from loads(value, place)
-                if cell.memory.space != "private":
-                    yield cell, True, place
             case Simple():
-                for value in s.values:
-                    yield from loads(value, place)
+                yield from loads(s.value, place)
+                if isinstance(s, Store) and s.cell.memory.space != "private":
+                    yield s.cell, True, place
             case _:
                 pass
 

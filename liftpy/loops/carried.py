@@ -7,23 +7,19 @@ one as a snapshot (`liftpy.loops.in_place`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from liftpy.errors import InternalError
-from liftpy.ir.expr import Expr
+from liftpy.ir.expr import Expr, Lambda
 from liftpy.ir.nat import ZERO, Nat, var
 from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
 from liftpy.loops.nest import Snapshot
 from liftpy.primitives import IterateSeq, ScanSeq, Slide, SlideSeq
 from liftpy.primitives.map import array_of
-from liftpy.views.access import Choice, Constant, Load, Memory, memory_view
+from liftpy.views.access import Load, Memory
 
 if TYPE_CHECKING:
     from liftpy.loops.emit import Emitter, Env
-
-#: Code that leaves step `k`'s accumulator in its place, given what it was before.
-Step: TypeAlias = Callable[[Nat, Value], None]
 
 
 class Vector(Pull):
@@ -66,24 +62,28 @@ def anywhere(value: Value) -> Value:
 def is_private(dest: Value) -> bool:
     """Whether a destination is registers of the work-item, a place for every scalar."""
     match anywhere(dest):
-        case Load(memory):
-            return memory.space == "private"
         case Parts(pairs):
             return is_private(pairs)
         case tuple(parts):
             return all(map(is_private, parts))
-        case Choice() | Constant():
-            return False
-        case place:
-            message = f"no destination in {type(place).__name__}"
-            raise InternalError(message)
+        case place:  # under a condition, not every scalar has one
+            return isinstance(place, Load) and place.memory.space == "private"
 
 
 def accumulate(
-    emitter: Emitter, dest: Value, length: int, step: Step, *, unroll: bool = False
+    emitter: Emitter,
+    dest: Value,
+    length: int,
+    step: Callable[[Nat, Value], None],
+    *,
+    unroll: bool = False,
 ) -> None:
-    """The loop of a fold in private memory `dest`, which holds the initial value."""
-    number = emitter.fresh_snapshot()
+    """The loop of a fold in private memory `dest`, which holds the initial value.
+
+    `step` leaves the accumulator there, given what it was before.
+    """
+    emitter.snapshots += 1
+    number = emitter.snapshots
 
     def body(k: Nat) -> None:
         emitter.put(Snapshot(number, tuple(memories_of(dest))))
@@ -103,35 +103,44 @@ def as_of(value: Value, snapshot: int) -> Value:
             return Load(value.memory, value.index, snapshot)
 
 
-def scan(emitter: Emitter, fun: ScanSeq, init: Expr, xs: Expr, env: Env, dest: Pull) -> None:
-    """A scan: a fold that stores its accumulator after each step."""
-    held = memory_view(emitter.fresh("acc"), init.type, emitter.new_private)
-    emitter.generate(init, env, held)
+def fold(
+    emitter: Emitter,
+    f: Lambda,
+    init: Expr,
+    xs: Expr,
+    env: Env,
+    dest: Value,
+    after: Callable[[Nat], None] = lambda k: None,
+    *,
+    unroll: bool = False,
+) -> None:
+    """A fold in registers, and what is done after each step."""
+    emitter.generate(init, env, dest)
     source = emitter.view(xs, env)
 
     def step(k: Nat, old: Value) -> None:
-        env_of = {**env, **emitter.computed(fun.f, old, source[k])}
-        emitter.generate(fun.f.body, env_of, held)
-        emitter.copy(vectors(init.type, held), dest[k])
+        emitter.generate(f.body, {**env, **emitter.computed(f, old, source[k])}, dest)
+        after(k)
 
-    accumulate(emitter, held, int(source.length), step)
+    accumulate(emitter, dest, int(source.length), step, unroll=unroll)
+
+
+def scan(emitter: Emitter, fun: ScanSeq, init: Expr, xs: Expr, env: Env, dest: Pull) -> None:
+    """A scan: a fold that stores its accumulator after each step."""
+    t = init.type
+    held = emitter.registers("acc", t)
+    fold(emitter, fun.f, init, xs, env, held, lambda k: emitter.copy(vectors(t, held), dest[k]))
 
 
 def iterate(emitter: Emitter, fun: IterateSeq, x: Expr, env: Env, dest: Value) -> None:
-    """An iteration within a work-item: a fold whose steps see the accumulator alone."""
-    value = dest
-    if not is_private(dest):
-        value = memory_view(emitter.fresh("acc"), x.type, emitter.new_private)
-    emitter.generate(x, env, value)
+    """An iteration in registers: a fold whose steps read only the accumulator."""
+    emitter.generate(x, env, dest)
     (param,) = fun.f.params
-    accumulate(
-        emitter,
-        value,
-        int(fun.times),
-        lambda _, old: emitter.generate(fun.f.body, {**env, param: old}, value),
-    )
-    if value is not dest:
-        emitter.copy(vectors(x.type, value), dest)
+
+    def step(_: Nat, old: Value) -> None:
+        emitter.generate(fun.f.body, {**env, param: old}, dest)
+
+    accumulate(emitter, dest, int(fun.times), step)
 
 
 def slide(emitter: Emitter, fun: SlideSeq, xs: Expr, env: Env, dest: Pull) -> None:
@@ -142,7 +151,7 @@ def slide(emitter: Emitter, fun: SlideSeq, xs: Expr, env: Env, dest: Pull) -> No
     windows = Slide(fun.size, fun.step).meaning(emitter.read, emitter.view(xs, env))
     element = array_of(fun.name, xs.type).element
     size, shared = int(fun.size), int(fun.size) - int(fun.step)
-    held = memory_view(emitter.fresh("p"), ArrayType(element, fun.size), emitter.new_private)
+    held = emitter.registers("p", ArrayType(element, fun.size))
 
     def load(i: Nat, first: int, last: int) -> None:
         emitter.sequential(

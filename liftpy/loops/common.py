@@ -11,13 +11,14 @@ Variables are numbered anew, in the order of their declarations.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from liftpy.loops.hoisting import is_constant
 from liftpy.loops.tree import (
     Barrier,
     Block,
     Const,
+    Fetch,
     For,
     If,
     Index,
@@ -28,6 +29,7 @@ from liftpy.loops.tree import (
     Store,
     Value,
     rebuilt,
+    with_blocks,
 )
 
 
@@ -53,7 +55,7 @@ class Sharing:
         """A block; what is declared in it is not known outside."""
         self.forget()
         outside, self.held = self.held, dict(self.held)
-        made = Block(tuple(made for s in block for made in self.statement(s)))
+        made = block.each(self.statement)
         self.held, self.passing = outside, []
         return made
 
@@ -80,10 +82,10 @@ class Sharing:
             case Store(cell, value, silent, streamed):
                 yield Store(cell, self.value(value), silent, streamed)
                 self.forget()
-            case For(body=body):
-                yield replace(s, body=self.block(body))
-            case If(condition, then, otherwise):
-                yield If(condition, self.block(then), self.block(otherwise))
+            case For() | If():
+                yield with_blocks(s, self.block)
+            case Fetch():
+                yield s
             case Barrier():
                 yield s
                 self.forget()

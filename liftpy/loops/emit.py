@@ -7,23 +7,14 @@ the inverse of the layouts at the end applied to the destination. Each loop is r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from liftpy.errors import InternalError
-from liftpy.ir.expr import (
-    Expr,
-    FunCall,
-    Lambda,
-    Primitive,
-    Tuple,
-)
+from liftpy.ir.expr import Expr, FunCall, Lambda, Tuple
 from liftpy.ir.nat import ZERO, Nat, var
 from liftpy.ir.pull import Pull, Value
-from liftpy.ir.types import Type
 from liftpy.loops import carried
-from liftpy.loops.carried import Vector, vectors
+from liftpy.loops.carried import Vector, anywhere, is_private, vectors
 from liftpy.loops.nest import Assign, Loop, Restore
 from liftpy.loops.tree import Barrier
 from liftpy.loops.viewing import Env, Viewing
@@ -34,6 +25,7 @@ from liftpy.primitives import (
     MapGlb,
     MapLcl,
     MapSeq,
+    MapSeqAhead,
     MapSeqUnroll,
     MapWrg,
     ReduceSeq,
@@ -48,13 +40,7 @@ from liftpy.primitives import (
 )
 from liftpy.primitives.output import through
 from liftpy.primitives.work import computes
-from liftpy.views.access import (
-    Choice,
-    Constant,
-    Load,
-    is_known,
-    memory_view,
-)
+from liftpy.views.access import Load, is_known
 
 
 @dataclass
@@ -74,13 +60,14 @@ class Emitter(Viewing):
                     lambda i: self.generate(
                         fun.f.body, {**env, **self.computed(fun.f, source[i])}, dest[i]
                     ),
-                    unroll=carried.is_private(dest),
+                    unroll=is_private(dest),
                 )
-            case FunCall(ReduceSeq() | ReduceSeqUnroll() as fun, (init, xs)):
-                self.reduce(fun, init, xs, expr.type, env, dest)
+            case FunCall(ReduceSeq() | ReduceSeqUnroll() as fun, (init, xs)) if is_private(dest):
+                unroll = isinstance(fun, ReduceSeqUnroll)
+                carried.fold(self, fun.f, init, xs, env, dest, unroll=unroll)
             case FunCall(ScanSeq() as fun, (init, xs)):
                 carried.scan(self, fun, init, xs, env, dest)
-            case FunCall(IterateSeq() as fun, (x,)):
+            case FunCall(IterateSeq() as fun, (x,)) if is_private(dest):
                 carried.iterate(self, fun, x, env, dest)
             case FunCall(SlideSeq() as fun, (xs,)):
                 carried.slide(self, fun, xs, env, dest)
@@ -88,17 +75,18 @@ class Emitter(Viewing):
                 values = [self.view(a, env) for a in args]
                 self.generate(f.body, {**env, **self.computed(f, *values)}, dest)
             case FunCall(MemoryPrimitive() as m, (arg,)):
-                if isinstance(m, ToGlobal):
-                    with self.streaming(streams=isinstance(m, ToStreamed)):
-                        self.generate(arg, env, dest)
+                if isinstance(m, ToGlobal) and not is_private(dest):
+                    before, self.streams = self.streams, self.streams or isinstance(m, ToStreamed)
+                    self.generate(arg, env, dest)
+                    self.streams = before
                 else:
                     self.copy(self.materialise(m, arg, env), dest)
             case Tuple(elements):
                 for k, e in enumerate(elements):
                     self.generate(e, env, dest[k])
-            case FunCall(Primitive() as p, args) if (
-                inner := self.inner(p, args, dest)
-            ) is not None:
+            case FunCall(Layout() | Map() as p, args) if any(map(computes, args)) and (
+                inner := through(p, args, dest, self.read)
+            ):
                 for arg, place in zip(args, inner, strict=True):
                     self.generate(arg, env, place)
             case _:
@@ -112,7 +100,7 @@ class Emitter(Viewing):
             return all(self.keeps(v, d) for v, d in zip(value, dest, strict=True))
         if not (is_known(value) and is_known(dest)):
             return False
-        source, target = carried.anywhere(value), carried.anywhere(dest)
+        source, target = anywhere(value), anywhere(dest)
         if not (isinstance(source, Load) and isinstance(target, Load)):
             return False
         if (source.memory, source.index) != (target.memory, target.index):
@@ -120,12 +108,6 @@ class Emitter(Viewing):
         if source.snapshot:
             self.put(Restore(source.snapshot, source.memory))
         return True
-
-    def inner(self, p: Primitive, args: tuple[Expr, ...], dest: Value) -> tuple[Value, ...] | None:
-        """Where the arguments of a layout at the end go; None if they have to be read instead."""
-        if not isinstance(p, Layout | Map) or not any(map(computes, args)):
-            return None
-        return through(p, args, dest, self.read)
 
     def copy(self, value: Value, dest: Value) -> None:
         """Store a value that needs no further computation than its terms."""
@@ -138,16 +120,13 @@ class Emitter(Viewing):
                     self.sequential(
                         int(dest.length),
                         lambda i: self.copy(value[i], dest[i]),
-                        unroll=carried.is_private(dest),
+                        unroll=is_private(dest),
                     )
             case tuple():
                 for k, part in enumerate(dest):
                     self.copy(value[k], part)
-            case Load() | Choice() | Constant():
-                self.put(Assign(dest, value))
             case _:
-                message = f"no destination in {type(dest).__name__}"
-                raise InternalError(message)
+                self.put(Assign(dest, value))
 
     def store_vector(self, value: Vector, dest: Pull) -> None:
         """All lanes of a vector at once."""
@@ -158,13 +137,6 @@ class Emitter(Viewing):
         lane = f"store{width}"
         index = var(lane, 0, width - 1)
         self.put(Assign(dest[index], value[index], lane, width, self.streams))
-
-    @contextmanager
-    def streaming(self, *, streams: bool) -> Generator[None]:
-        """Whether stores in between are streamed; they are where those around are."""
-        before, self.streams = self.streams, self.streams or streams
-        yield
-        self.streams = before
 
     def loop(
         self,
@@ -188,7 +160,8 @@ class Emitter(Viewing):
                 self.parallel(f"lid{fun.dim}", size, length, body)
                 self.uneven -= not even
             case _:
-                self.sequential(length, body, unroll=unroll or isinstance(fun, MapSeqUnroll))
+                unroll = unroll or isinstance(fun, MapSeqUnroll)
+                self.sequential(length, body, unroll=unroll, ahead=isinstance(fun, MapSeqAhead))
 
     def parallel(self, name: str, launched: int, length: int, body: Callable[[Nat], None]) -> None:
         """The loop over ids; none where the launch covers the extent."""
@@ -198,13 +171,20 @@ class Emitter(Viewing):
         else:
             self.read_once(self.fresh("i"), name, length, launched, body)
 
-    def sequential(self, length: int, body: Callable[[Nat], None], *, unroll: bool = False) -> None:
+    def sequential(
+        self,
+        length: int,
+        body: Callable[[Nat], None],
+        *,
+        unroll: bool = False,
+        ahead: bool = False,
+    ) -> None:
         """A loop of one work-item."""
         if length == 1:
             body(ZERO)
         else:
             counter = self.fresh("u" if unroll else "i")  # those that stay are numbered in a row
-            self.read_once(counter, 0, length, 1, body, asked=unroll)
+            self.read_once(counter, 0, length, 1, body, asked=unroll, ahead=ahead)
 
     def read_once(
         self,
@@ -215,6 +195,7 @@ class Emitter(Viewing):
         body: Callable[[Nat], None],
         *,
         asked: bool = False,
+        ahead: bool = False,
     ) -> None:
         """A loop; one that fills local memory waits for its readers."""
         self.blocks.append([])
@@ -223,33 +204,7 @@ class Emitter(Viewing):
         if any(isinstance(s, Barrier) for s in made):
             made.append(Barrier())
         if made:
-            self.put(Loop(counter, first, length, step, tuple(made), asked))
-
-    def reduce(
-        self, fun: ReduceSeq | ReduceSeqUnroll, init: Expr, xs: Expr, t: Type, env: Env, dest: Value
-    ) -> None:
-        """A fold into private memory: into `dest` where that is private."""
-        if not carried.is_private(dest):
-            value = memory_view(self.fresh("acc"), t, self.new_private)
-            self.reduce(fun, init, xs, t, env, value)
-            self.copy(vectors(t, value), dest)
-            return
-        self.generate(init, env, dest)
-        source = self.view(xs, env)
-        carried.accumulate(
-            self,
-            dest,
-            int(source.length),
-            lambda k, held: self.generate(
-                fun.f.body, {**env, **self.computed(fun.f, held, source[k])}, dest
-            ),
-            unroll=isinstance(fun, ReduceSeqUnroll),
-        )
-
-    def fresh_snapshot(self) -> int:
-        """The number of a snapshot, different from every other."""
-        self.snapshots += 1
-        return self.snapshots
+            self.put(Loop(counter, first, length, step, tuple(made), asked, ahead))
 
 
 def by_component(value: Vector, dest: Pull) -> Iterator[tuple[Vector, Pull]]:

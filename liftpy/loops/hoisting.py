@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from liftpy.loops.bounds import is_natural
 from liftpy.loops.tree import Block, Cell, For, If, Let, Select, Statement, Value
 
 
@@ -64,9 +65,8 @@ def _parted(statements: Iterable[Statement], *own: str) -> tuple[list[Let], Bloc
 def is_invariant(value: Value) -> bool:
     """Whether a value may be computed at any time, wherever what it mentions is known."""
     if isinstance(value, Cell):
-        memory, (low, high) = value.memory, value.index.bounds
-        inside = low is not None and low >= 0
-        inside = inside and high is not None and high + value.width <= memory.length
+        last = value.memory.length - value.width
+        inside = is_natural(value.index) and is_natural(last - value.index)
         return inside and is_constant(value)
     if isinstance(value, Select):
         return is_constant(value)

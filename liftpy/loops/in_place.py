@@ -139,8 +139,7 @@ def stays(s: Assign) -> bool:
     return (
         isinstance(place, Load)
         and isinstance(value, Load)
-        and value.memory == place.memory
-        and value.index == place.index
+        and (value.memory, value.index) == (place.memory, place.index)
     )
 
 

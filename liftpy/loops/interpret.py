@@ -28,6 +28,7 @@ from liftpy.loops.tree import (
     Const,
     Dot,
     Fails,
+    Fetch,
     For,
     If,
     Index,
@@ -39,7 +40,6 @@ from liftpy.loops.tree import (
     RangeTest,
     Select,
     Splat,
-    Statement,
     Store,
     Value,
 )
@@ -118,8 +118,8 @@ class Machine:
             self.at |= {f"gid{dim}": own, f"wid{dim}": own // size, f"lid{dim}": own % size}
         groups = [g // s for g, s in zip(code.global_size, code.local_size, strict=True)]
         group = tuple(self.at[f"wid{dim}"] for dim in (2, 1, 0))
-        self.group = np.asarray(np.ravel_multi_index(group, (groups[2], groups[1], groups[0])))
-        owners = {"private": self.item, "local": self.group, "global": np.zeros_like(self.item)}
+        local = np.asarray(np.ravel_multi_index(group, (groups[2], groups[1], groups[0])))
+        owners = {"private": self.item, "local": local, "global": np.zeros_like(self.item)}
         self.owners = {space: owner[:, None] for space, owner in owners.items()}
         for memory in code.buffers:
             if memory.name in self.given:
@@ -135,30 +135,26 @@ class Machine:
     def block(self, block: Block, who: Array) -> None:
         """The statements of a block, by those who come by."""
         for s in block:
-            self.statement(s, who)
-
-    def statement(self, s: Statement, who: Array) -> None:
-        """One statement."""
-        match s:
-            case Let(name, value):
-                self.variables[name] = self.value(value, who)
-            case Store(cell, Cell() as source) if is_copy(cell, source):
-                self.copy(cell, source, who)
-            case Store(cell, value):
-                self.store(cell, self.value(value, who), who)
-            case If(condition, then, otherwise):
-                holds = self.condition(condition)
-                for part, some in ((then, who & holds), (otherwise, who & ~holds)):
-                    if part and some.any():
-                        self.block(part, some)
-            case For(counter, first, bound, step, body):
-                start = self.at[first] if isinstance(first, str) else np.full(self.count, first)
-                while (some := who & (start < bound)).any():
-                    self.at[counter] = start
-                    self.block(body, some)
-                    start = start + step
-            case Barrier():
-                pass
+            match s:
+                case Let(name, value):
+                    self.variables[name] = self.value(value, who)
+                case Store(cell, Cell() as source) if is_copy(cell, source):
+                    self.copy(cell, source, who)
+                case Store(cell, value):
+                    self.store(cell, self.value(value, who), who)
+                case If(condition, then, otherwise):
+                    holds = self.condition(condition)
+                    for part, some in ((then, who & holds), (otherwise, who & ~holds)):
+                        if part and some.any():
+                            self.block(part, some)
+                case For(counter, first, bound, step, body):
+                    start = self.at[first] if isinstance(first, str) else np.full(self.count, first)
+                    while (some := who & (start < bound)).any():
+                        self.at[counter] = start
+                        self.block(body, some)
+                        start = start + step
+                case Barrier() | Fetch():
+                    pass
 
     def condition(self, condition: Condition) -> Array:
         """Who a condition holds for."""
@@ -189,8 +185,7 @@ class Machine:
     def memory(self, memory: Memory) -> Cells:
         """The cells of a memory; nobody has written those of a new one."""
         if memory not in self.cells:
-            owners = {"private": self.count, "local": int(self.group.max()) + 1, "global": 1}
-            shape = owners[memory.space], memory.length
+            shape = int(self.owners[memory.space].max()) + 1, memory.length
             values = np.full(shape, poison(DTYPES[memory.scalar.name]))
             self.cells[memory] = Cells(values, np.full(shape, NOBODY))
         return self.cells[memory]
@@ -272,7 +267,7 @@ class Machine:
                 return np.repeat(self.value(inner, who)[:, None], width, axis=1)
             case Pack(lanes):
                 return np.stack([self.value(lane, who) for lane in lanes], axis=1)
-            case Dot(left, right):
+            case Dot((left, right)):
                 products = self.value(left, who) * self.value(right, who)
                 return np.add.accumulate(products, axis=1)[:, -1]
             case Select(condition, then, otherwise):
@@ -283,7 +278,7 @@ class Machine:
     def operate(self, value: Operate, who: Array) -> Array:
         """An operator applied."""
         op, dtype = value.op, DTYPES[value.type.name]
-        args = [self.value(a, who) for a in value.args]
+        args = [self.value(a, who) for a in value.parts]
         if value.width > 1:
             args = [a[:, None] if a.ndim == 1 else a for a in args]
         made = convert(args[0], DTYPES[op]) if op in DTYPES else OPERATIONS[op](*args)

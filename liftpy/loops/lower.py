@@ -19,10 +19,10 @@ Sizes = tuple[int, int, int]
 class LoopKernel:
     """A kernel in the loop IR: its statements, and what is around them.
 
-    `buffers` are its memories in global memory, those that it reads before the one that it writes;
-    `locals` those of a work-group. `ids` are the names of the ids that it uses: `gid0` is the
-    global id in dimension 0, `wid0` the work-group's, `lid0` that in the work-group. If it is
-    `rolled`, counters of loops may index private memory.
+    `buffers` are its memories in global memory: those that it reads, the one that it writes, and
+    its scratch; `locals` those of a work-group. `ids` are the names of the ids that it uses: `gid0`
+    is the global id in dimension 0, `wid0` the work-group's, `lid0` that in the work-group. If it
+    is `rolled`, counters of loops may index private memory.
     """
 
     kernel: Kernel
@@ -73,6 +73,9 @@ def lowered(kernel: Kernel, names: dict[str, str]) -> tuple[LoopKernel, Nest]:
     reads = place(writable=False)
     env: Env = {p: memory_view(names[p.name], p.type, reads) for p in kernel.reads}
     dest = memory_view(names[kernel.writes.name], kernel.writes.type, place(writable=True))
+    for expr, param in kernel.scratch:
+        own = memory_view(names[param.name], param.type, place(writable=True))
+        emitter.scratch.setdefault(expr, []).append(own)
     emitter.generate(kernel.body, env, dest)
     emitter.views.clear()  # they know the emitter, and would be kept with it
     (body,) = emitter.blocks

@@ -67,7 +67,8 @@ class Loop(NamedTuple):
     """The passes of a counter from `first` to below `bound` in steps of `step`.
 
     `first` is an id where the loop is over ids, else 0. One that is `asked` to be is unrolled: the
-    program says so, or it fills registers. No two loops have one counter.
+    program says so, or it fills registers. A loop prefetches (`ahead`) what its next pass reads, if
+    the program says so. No two loops have the same counter.
     """
 
     counter: str
@@ -76,6 +77,7 @@ class Loop(NamedTuple):
     step: int
     body: tuple[Statement, ...]
     asked: bool = False
+    ahead: bool = False
 
 
 Statement: TypeAlias = Assign | Bind | Snapshot | Restore | Loop | Barrier

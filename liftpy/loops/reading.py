@@ -13,7 +13,7 @@ where they fail: `const float v1 = (i >= 1) ? a[i - 1] * 2.0f : 0.0f;`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from liftpy.errors import TypeRefused
@@ -22,13 +22,11 @@ from liftpy.ir.types import F32
 from liftpy.loops.nest import Bind, old
 from liftpy.loops.substitute import Substitution
 from liftpy.loops.terms import (
-    at_all,
-    at_lane,
     condition_of,
     guards,
     in_a_row,
+    in_all_lanes,
     repeated,
-    tests_of,
 )
 from liftpy.loops.tree import (
     All,
@@ -232,10 +230,9 @@ class Reading:
             return self.loaded(Load(term.memory, first, term.snapshot), width)
         row = self.row(term, (), lane, width) if term.stable else None
         if row is None:
-            lanes = (self.scalar(at_lane(self.read, term, lane, k)) for k in range(width))
+            lanes = (self.scalar(self.substitution.term(term, lane, k)) for k in range(width))
             return Pack(tuple(lanes))
-        each = Pack(tuple(self.lanes_behind(term, lane, width)))
-        return self.named((term, width), lambda: Select(*row, each))
+        return self.named((term, width), lambda: Select(*row, self.lanes_behind(term, lane, width)))
 
     def row(
         self, term: Term, conditions: Sequence[Inside], lane: str, width: int
@@ -247,12 +244,12 @@ class Reading:
         if not isinstance(term, Load) or term.memory.space == "private":
             return None
         found = in_a_row(term.index, lane, width)
-        ends = [at_all(t, lane, 0, width - 1) for c in conditions for t in tests_of(c)]
-        if found is None or None in ends:
+        ends = in_all_lanes(condition_of(conditions).tests, lane, width)
+        if found is None or ends is None:
             return None
         first, tests = found
-        needed = (*(end for end in ends if end is not None), *tests)
-        return All(tuple(dict.fromkeys(needed))), self.cell(Load(term.memory, first), width)
+        needed = All(tuple(ends | dict.fromkeys(tests)))
+        return needed, self.cell(Load(term.memory, first), width)
 
     def vector_unconditional(self, term: Term, lane: str, width: int) -> Code:
         """A vector behind a condition: one choice where all lanes share it, else lane by lane."""
@@ -266,26 +263,27 @@ class Reading:
                 )
             row = self.row(then, conditions, lane, width)
             if row is not None:
-                each = Pack(tuple(self.lanes_behind(term, lane, width)))
-                return Select(*row, each)
+                return Select(*row, self.lanes_behind(term, lane, width))
         if isinstance(term, Load) and term.memory.space != "private":
             start = self.start(term.index, lane, width)
             if start is not None:
                 return self.cell(Load(term.memory, start), width)
-        return Pack(tuple(self.lanes_behind(term, lane, width)))
+        return self.lanes_behind(term, lane, width)
 
-    def lanes_behind(self, term: Term, lane: str, width: int) -> Iterator[Code]:
+    def lanes_behind(self, term: Term, lane: str, width: int) -> Pack:
         """Lanes behind a condition, each by itself."""
+        lanes: list[Code] = []
         for k in range(width):
-            one = at_lane(self.read, term, lane, k)
+            one = self.substitution.term(term, lane, k)
             self.repeated |= repeated(one)
-            yield self.unconditional(one)
+            lanes.append(self.unconditional(one))
+        return Pack(tuple(lanes))
 
     def fold_lanes(self, term: Lanes) -> Code:
         """A fold over lanes: `dot` for a sum of products of up to four lanes, else lane by lane."""
         if term.width == 1:
             return self.scalar(
-                self.step_of(term, term.init, at_lane(self.read, term.vector, term.lane, 0))
+                self.step_of(term, term.init, self.substitution.term(term.vector, term.lane, 0))
             )
         product = term.vector
         zero = isinstance(term.init, Constant) and term.init.value == 0
@@ -297,7 +295,7 @@ class Reading:
             for start in range(0, term.width, 4):
                 lanes = min(4, term.width - start)
                 left, right = (v if v.width == lanes else Part(v, start, lanes) for v in vectors)
-                parts.append(Dot(left, right))
+                parts.append(Dot((left, right)))
             return functools.reduce(lambda total, part: Operate("+", (total, part), F32), parts)
         vector = self.whole(term.vector, term.lane, term.width)
         result = term.init

@@ -15,6 +15,7 @@ from liftpy.loops.tree import (
     Const,
     Dot,
     Fails,
+    Fetch,
     For,
     If,
     Index,
@@ -69,11 +70,14 @@ def lines_of(block: Block, pad: str) -> Iterator[str]:
             case Store(cell, value):
                 how = " streamed" if s.streamed else ""
                 yield f"{pad}{show(cell)} ={how} {show(value)}"
+            case Fetch(cell):
+                yield f"{pad}fetch {show(cell)}"
             case Barrier(memory, witness):
                 yield f"{pad}barrier for {memory}: {witness}" if memory else f"{pad}barrier"
-            case For(counter, first, bound, step, body):
+            case For(counter, first, bound, step, body, ahead):
                 by = "" if step == 1 else f" by {step}"
-                yield f"{pad}for {counter} from {first} below {bound}{by}"
+                hints = ", fetching ahead" if ahead else ""
+                yield f"{pad}for {counter} from {first} below {bound}{by}{hints}"
                 yield from lines_of(body, pad + INDENT)
             case If(condition, then, otherwise):
                 yield f"{pad}if {condition_text(condition)}"
@@ -121,7 +125,7 @@ def show(value: Value, *, inside: bool = False) -> str:
             return f"splat<{width}>({show(inner)})"
         case Pack(lanes):
             return f"({', '.join(map(show, lanes))})"
-        case Dot(left, right):
+        case Dot((left, right)):
             return f"dot({show(left)}, {show(right)})"
         case Operate(op, (left, right)) if not op.isalpha():
             text = f"{show(left, inside=True)} {op} {show(right, inside=True)}"

@@ -46,26 +46,25 @@ class Silent:
     """Where terms change nothing. A term may be a part of many: what was found is kept."""
 
     equals: dict[tuple[Term, float], Tests] = field(default_factory=dict)
+    changes: dict[tuple[Load, Term], Tests | None] = field(default_factory=dict)
 
-    def unchanged(self, place: Load, value: Term) -> tuple[RangeTest, ...]:
-        """The tests of which each, where it fails, makes a value what its place holds already."""
-        return tuple(self._unchanged(place, value, {}) or ())
+    def unchanged(self, place: Load, value: Term) -> Tests | None:
+        """Tests such that a place already holds the value wherever any of them fails.
 
-    def _unchanged(self, place: Load, value: Term, found: dict[Term, Tests | None]) -> Tests | None:
-        """As `unchanged`; None for a value that always is what its place holds."""
-        if value not in found:
-            found[value] = self._find_unchanged(place, value, found)
-        return found[value]
+        None if it always does.
+        """
+        key = place, value
+        if key not in self.changes:
+            self.changes[key] = self._find_unchanged(place, value)
+        return self.changes[key]
 
-    def _find_unchanged(
-        self, place: Load, value: Term, found: dict[Term, Tests | None]
-    ) -> Tests | None:
+    def _find_unchanged(self, place: Load, value: Term) -> Tests | None:
         match value:
             case Load():
                 return None if (value.memory, value.index) == (place.memory, place.index) else {}
             case Choice(condition, then, otherwise):
-                inner = self._unchanged(place, then, found)
-                outer = self._unchanged(place, otherwise, found)
+                inner = self.unchanged(place, then)
+                outer = self.unchanged(place, otherwise)
                 if outer is None and inner is not None:
                     return dict.fromkeys(tests_of(condition)) | inner
                 return of_all(inner, outer)
@@ -74,7 +73,7 @@ class Silent:
                 for one, other in ((left, right), (right, left)):
                     equal = self.equal(other, unit)
                     if equal and (one is left or op in COMMUTATIVE):
-                        tests |= of_all(self._unchanged(place, one, found), equal) or {}
+                        tests |= of_all(self.unchanged(place, one), equal) or {}
                 return tests
             case _:
                 return {}

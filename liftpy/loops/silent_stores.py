@@ -21,6 +21,7 @@ from liftpy.loops.tree import (
     All,
     Barrier,
     Block,
+    Fetch,
     For,
     If,
     Let,
@@ -29,17 +30,14 @@ from liftpy.loops.tree import (
     Statement,
     Store,
     statements_in,
-    tests_in,
+    with_blocks,
 )
-from liftpy.loops.unswitch import counters_of, given
-
-FEW = 2
-"""Tests of a branch whose ways of failing are told apart: each makes the code longer."""
+from liftpy.loops.unswitch import Given, counters_of
 
 
 def without_silent_stores(block: Block) -> Block:
     """A block without what changes nothing, as far as tests in front of loops tell."""
-    return Block(tuple(made for s in block for made in _without(s)))
+    return block.each(_without)
 
 
 def _without(s: Statement) -> list[Statement]:
@@ -47,7 +45,7 @@ def _without(s: Statement) -> list[Statement]:
         case For(body=body):
             counters = counters_of(s)
             silent = [t for t in _silent(body) or () if counters.keys().isdisjoint(t.index.names())]
-            inside = replace(s, body=without_silent_stores(given(body, frozenset(silent))))
+            inside = replace(s, body=without_silent_stores(Given(frozenset(silent)).block(body)))
             return [If(All(strongest(silent)), Block((inside,)))] if silent else [inside]
         case If(All(tests), then, otherwise):
             return [
@@ -64,20 +62,24 @@ def _where_some_fail(tests: tuple[RangeTest, ...], then: Block, otherwise: Block
 
     def failing(*some: RangeTest) -> Block:
         holding = frozenset(tests) - set(some)
-        return _doing(given(otherwise, holding, frozenset(some)))
+        return _doing(Given(holding, frozenset(some)).block(otherwise))
 
     nowhere = _silent(otherwise)
     if nowhere is None or nowhere.keys() >= set(tests):
         return If(All(tests), then)
-    silent = [t for t in tests if t in _mentioned(otherwise)]
-    if len(tests) == 1 and silent:
-        otherwise = failing(*tests)
-    if len(tests) == FEW and silent:
-        first, second = tests
-        not_first = failing(first)
-        if _may_both_fail(first, second):
-            not_first = Block((If(All((second,)), not_first, failing(first, second)),))
-        otherwise = Block((If(All((first,)), failing(second), not_first),))
+    stores = (s for s in statements_in(otherwise) if isinstance(s, Store))
+    if all(set(tests).isdisjoint(s.silent) for s in stores):
+        return If(All(tests), then, otherwise)
+    match tests:
+        case (only,):
+            otherwise = failing(only)
+        case (first, second):  # more tests fail in too many ways, each of which makes code longer
+            not_first = failing(first)
+            if _may_both_fail(first, second):
+                not_first = Block((If(All((second,)), not_first, failing(first, second)),))
+            otherwise = Block((If(All((first,)), failing(second), not_first),))
+        case _:
+            pass
     return If(All(tests), then, otherwise)
 
 
@@ -92,17 +94,14 @@ def _doing(block: Block) -> Block:
     kept: list[Statement] = []
     read: set[str] = set()
     for s in reversed(block.statements):
-        done = s
-        if isinstance(s, For):
-            done = replace(s, body=_doing(s.body))
-            if not done.body:
+        done = with_blocks(s, _doing)
+        match done:
+            case For(body=Block(())) | If(_, Block(()), Block(())):
                 continue
-        if isinstance(s, If):
-            done = If(s.condition, _doing(s.then), _doing(s.otherwise))
-            if not (done.then or done.otherwise):
+            case Let(name) if name not in read:
                 continue
-        if isinstance(done, Let) and done.name not in read:
-            continue
+            case _:
+                pass
         read.update(names_in(done))
         kept.append(done)
     return Block(tuple(kept[::-1]))
@@ -114,19 +113,19 @@ def names_in(s: Statement) -> Iterator[str]:
         if isinstance(part, Simple):
             yield from part.names
         if isinstance(part, If):
-            for test in tests_in(part.condition):
+            for test in part.condition.tests:
                 yield from test.index.names()
 
 
 def _silent(block: Block) -> Tests | None:
     """The tests of which each, where it fails, makes a block change nothing; None: it never does.
 
-    Declarations do nothing that is seen outside.
+    Declarations and hints have no visible effect.
     """
     found: Tests | None = None
     for s in block:
         match s:
-            case Let():
+            case Let() | Fetch():
                 continue
             case Store(silent=silent):
                 here: Tests | None = dict.fromkeys(silent)
@@ -140,9 +139,3 @@ def _silent(block: Block) -> Tests | None:
                 here = {}
         found = of_all(found, here)
     return found
-
-
-def _mentioned(block: Block) -> Tests:
-    """The tests that make some assignment of a block silent."""
-    stores = (s for s in statements_in(block) if isinstance(s, Store))
-    return {test: None for s in stores for test in s.silent}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from liftpy.errors import InternalError
@@ -12,15 +12,13 @@ from liftpy.loops.nest import Assign, Bind, Loop, Nest, Restore, Snapshot, State
 from liftpy.loops.reading import Reading, widened
 from liftpy.loops.silent import Silent
 from liftpy.loops.terms import (
-    at_all,
-    at_lane,
     condition_of,
     guards,
-    tests_of,
+    in_all_lanes,
     where_fails,
 )
 from liftpy.loops.tree import All, Barrier, Block, For, If, RangeTest, Store
-from liftpy.views.access import Choice, Constant, Inside, Load, Memory, Term
+from liftpy.views.access import Choice, Condition, Constant, Load, Memory, Term
 
 
 def stored(nest: Nest) -> Block:
@@ -50,10 +48,10 @@ class Storing(Reading):
                     self.put_store(s)
                 case Bind():
                     self.bind(s)
-                case Loop(counter, first, bound, step, body):
+                case Loop(counter, first, bound, step, body, _, ahead):
                     inner = self.block(lambda body=body: self.statements(body))
                     if inner:
-                        self.made.append(For(counter, first, bound, step, inner))
+                        self.made.append(For(counter, first, bound, step, inner, ahead))
                 case Barrier():
                     self.made.append(s)
                 case Snapshot(number, memories):
@@ -89,23 +87,22 @@ class Storing(Reading):
         Conditions that are the same for all lanes stand around the others.
         """
         lane, width = store.lane, store.width
-        conditions = guards(target)[0]
+        conditions, place, otherwise = guards(target)
         shared = [c for c in conditions if width == 1 or lane not in c.index.names()]
         if shared:
-            inner = store._replace(target=without(shared, target))
+            apart = [c for c in conditions if c not in shared]
+            inner = store._replace(target=self.behind(apart, place, otherwise))
             then = self.block(lambda: self.put_store(inner))
             self.made.append(If(condition_of(shared), then))
             return
-        ends = [at_all(t, lane, 0, width - 1) for c in conditions for t in tests_of(c)]
-        tests = tuple(dict.fromkeys(end for end in ends if end is not None))
-        if None in ends:
+        tests = in_all_lanes(condition_of(conditions).tests, lane, width)
+        if tests is None:
             self.put_lanes(store, {})
             return
-        inner, known = store._replace(target=without(conditions, target)), {}
-        if len(tests) == 1:
-            known = where_fails(tests[0])
-        then = self.block(lambda: self.put_store(inner))
-        self.made.append(If(All(tests), then, self.block(lambda: self.put_lanes(store, known))))
+        known = where_fails(*tests) if len(tests) == 1 else {}
+        whole = self.block(lambda: self.put_store(store._replace(target=place)))
+        each = self.block(lambda: self.put_lanes(store, known))
+        self.made.append(If(All(tuple(tests)), whole, each))
 
     def put_at(self, dest: Load, store: Assign) -> None:
         """The statement of a store that has its place: none where a value stays where it is."""
@@ -120,7 +117,7 @@ class Storing(Reading):
         whole = widened(self.vector(value, lane, width), width)
         silent: tuple[RangeTest, ...] = ()
         if dest.memory.space == "private" and not self.taken:  # what it holds, not what it held
-            tests = self.silent.unchanged(dest, value)
+            tests = self.silent.unchanged(dest, value) or ()
             silent = tuple(t for t in tests if lane not in t.index.names())
         streamed = store.streamed and dest.memory.space == "global" and is_aligned(first, width)
         self.made.append(Store(self.cell(Load(dest.memory, first), width), whole, silent, streamed))
@@ -128,25 +125,20 @@ class Storing(Reading):
     def put_lanes(self, store: Assign, known: dict[str, Nat]) -> None:
         """Each lane at its own place, where so much more is known of variables' ranges."""
         for k in range(store.width):
-            place = self.narrowed(at_lane(self.read, store.target, store.lane, k), known)
-            self.put_store(Assign(place, at_lane(self.read, store.term, store.lane, k)))
+            target = self.substitution.term(store.target, store.lane, k)
+            if known and isinstance(target, Choice):
+                conditions, place, otherwise = guards(target)
+                left = [self.read.inside(c.index.substitute(known), c.length) for c in conditions]
+                target = self.behind(left, place, otherwise)
+            self.put_store(Assign(target, self.substitution.term(store.term, store.lane, k)))
 
-    def narrowed(self, place: Term, known: dict[str, Nat]) -> Term:
-        """A place behind the conditions that are left where more is known of variables' ranges."""
-        if not (known and isinstance(place, Choice)):
-            return place
-        inside = self.read.inside(place.condition.index.substitute(known), place.condition.length)
-        return self.read.either(inside, self.narrowed(place.then, known), place.otherwise)
+    def behind(self, conditions: Sequence[Condition], place: Term, otherwise: Term) -> Term:
+        """A place behind conditions."""
+        for condition in reversed(conditions):
+            place = self.read.either(condition, place, otherwise)
+        return place
 
 
 def is_aligned(index: Nat, width: int) -> bool:
     """Whether a vector at an index is aligned as its type is, as its memory begins."""
     return width & (width - 1) == 0 and index % width == ZERO
-
-
-def without(held: list[Inside], place: Term) -> Term:
-    """A place without those of its conditions that hold."""
-    if not isinstance(place, Choice):
-        return place
-    inner = without(held, place.then)
-    return inner if place.condition in held else Choice(place.condition, inner, place.otherwise)

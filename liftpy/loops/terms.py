@@ -1,21 +1,13 @@
-"""Scalar terms of views: what they depend on, one lane of them, and their conditions."""
+"""Scalar terms of views: what they mention more than once, their conditions and lanes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from liftpy.ir.nat import Atom, Extreme, Nat, Remainder, Var, atom, nat, product, var
 from liftpy.loops.tree import All, RangeTest
-from liftpy.views.access import (
-    AccessReader,
-    Apply,
-    Choice,
-    FromIndex,
-    Inside,
-    Lanes,
-    Load,
-    Term,
-)
+from liftpy.views.access import Choice, Inside, Term
 
 
 def repeated(term: Term) -> set[Term]:
@@ -35,33 +27,6 @@ def repeated(term: Term) -> set[Term]:
     return again
 
 
-def at_lane(read: AccessReader, term: Term, lane: str, k: int) -> Term:
-    """A term at one lane."""
-    if lane not in term.names or isinstance(term, Lanes):
-        return term
-    key = (term, lane, k)
-    if key not in read.lanes:
-        read.lanes[key] = _at_lane(read, term, lane, k)
-    return read.lanes[key]
-
-
-def _at_lane(read: AccessReader, term: Term, lane: str, k: int) -> Term:
-    match term:
-        case Load(memory, index, snapshot):
-            return Load(memory, index.substitute({lane: k}), snapshot)
-        case FromIndex(index, t):
-            return FromIndex(index.substitute({lane: k}), t)
-        case Apply(op, args, _):
-            return read.operate(op, tuple(at_lane(read, a, lane, k) for a in args))
-        case Choice(condition, then, otherwise):
-            inside = read.inside(condition.index.substitute({lane: nat(k)}), condition.length)
-            return read.either(
-                inside, at_lane(read, then, lane, k), at_lane(read, otherwise, lane, k)
-            )
-        case _:
-            return term
-
-
 def guards(term: Choice) -> tuple[list[Inside], Term, Term]:
     """A nest of guards with one alternative as a list of conditions."""
     conditions = [term.condition]
@@ -72,7 +37,7 @@ def guards(term: Choice) -> tuple[list[Inside], Term, Term]:
     return conditions, then, term.otherwise
 
 
-def condition_of(conditions: list[Inside]) -> All:
+def condition_of(conditions: Iterable[Inside]) -> All:
     """Range tests, all of which must hold."""
     return All(tuple(dict.fromkeys(test for c in conditions for test in tests_of(c))))
 
@@ -93,19 +58,48 @@ def at_all(test: RangeTest, name: str, low: int, high: int) -> RangeTest | None:
     return RangeTest(first if (rise.constant >= 0) == (test.bound is None) else last, test.bound)
 
 
+def in_all_lanes(tests: Iterable[RangeTest], lane: str, width: int) -> dict[RangeTest, None] | None:
+    """The tests that hold where `tests` hold in all lanes; None if one has no decisive lane."""
+    found: dict[RangeTest, None] = {}
+    for test in tests:
+        end = at_all(test, lane, 0, width - 1)
+        if end is None:
+            return None
+        found[end] = None
+    return found
+
+
+def turning_point(test: RangeTest, name: str) -> tuple[int, bool] | None:
+    """The value of a variable from which on (`True`) or below which (`False`) a test holds.
+
+    None if the test is not of this variable alone, or its index is not linear.
+    """
+    first = each = 0
+    for monomial, coefficient in test.room.terms.items():
+        match monomial:
+            case ():
+                first = coefficient
+            case ((Var(name=found), 1),) if found == name:
+                each += coefficient  # twice if one knows more of the variable's range
+            case _:
+                return None
+    if each > 0:
+        return -(first // each), True
+    return (first // -each + 1, False) if each else None
+
+
 def where_fails(test: RangeTest) -> dict[str, Nat]:
     """The one variable of an index in the range that it has where the test does not hold."""
-    room = test.room
-    first, rest = room.terms.get((), 0), [t for t in room.terms.items() if t[0]]
-    match rest:
-        case [(((Var(name=name, low=int(low), high=int(high)), 1),), each)]:
-            if each < 0:
-                low = max(low, first // -each + 1)
-            else:
-                high = min(high, (-first - 1) // each)
-            return {name: var(name, low, high)} if low <= high else {}
+    match [*test.index.atoms()]:
+        case [Var(name=name, low=int(low), high=int(high))]:
+            turn = turning_point(test, name)
         case _:
             return {}
+    if turn is None:
+        return {}
+    number, rises = turn
+    low, high = (low, min(high, number - 1)) if rises else (max(low, number), high)
+    return {name: var(name, low, high)} if low <= high else {}
 
 
 def in_a_row(index: Nat, lane: str, width: int) -> tuple[Nat, tuple[RangeTest, ...]] | None:
@@ -159,9 +153,8 @@ def _unbent(a: Atom, lane: str, width: int, tests: dict[RangeTest, None]) -> Nat
             needed = [RangeTest(value), RangeTest(value, period)]
         case _:
             raise _BentError
-    for test in needed:
-        end_test = at_all(test, lane, 0, width - 1)
-        if end_test is None:
-            raise _BentError
-        tests[end_test] = None
+    ends = in_all_lanes(needed, lane, width)
+    if ends is None:
+        raise _BentError
+    tests |= ends
     return value

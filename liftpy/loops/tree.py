@@ -9,8 +9,8 @@ A node is never changed: a pass gives a new tree, which shares what it leaves as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import ClassVar, TypeAlias
 
 from liftpy.ir.lazy import lazy
@@ -92,20 +92,15 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Operate:
-    """A scalar operator applied, lane by lane.
+    """A scalar operator applied to `parts`, lane by lane.
 
     An operand of one lane beside others is the same for all. `type` is that of the result.
     """
 
     op: str
-    args: tuple[Value, ...]
+    parts: tuple[Value, ...]
     type: ScalarType
     width: int = 1
-
-    @property
-    def parts(self) -> tuple[Value, ...]:
-        """The expressions that it is made of."""
-        return self.args
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +117,7 @@ class Splat:
 
     @property
     def parts(self) -> tuple[Value, ...]:
-        """As of an operator."""
+        """What it is computed from."""
         return (self.value,)
 
 
@@ -130,37 +125,26 @@ class Splat:
 class Pack:
     """Scalars as the lanes of a vector."""
 
-    lanes: tuple[Value, ...]
+    parts: tuple[Value, ...]
 
     @property
     def type(self) -> ScalarType:
         """The scalar type."""
-        return self.lanes[0].type
+        return self.parts[0].type
 
     @property
     def width(self) -> int:
         """The number of lanes."""
-        return len(self.lanes)
-
-    @property
-    def parts(self) -> tuple[Value, ...]:
-        """As of an operator."""
-        return self.lanes
+        return len(self.parts)
 
 
 @dataclass(frozen=True, slots=True)
 class Dot:
     """The sum of the products of the lanes of two vectors of f32."""
 
-    left: Value
-    right: Value
+    parts: tuple[Value, Value]
     type: ClassVar[ScalarType] = F32
     width: ClassVar = 1
-
-    @property
-    def parts(self) -> tuple[Value, ...]:
-        """As of an operator."""
-        return self.left, self.right
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +167,7 @@ class Select:
 
     @property
     def parts(self) -> tuple[Value, ...]:
-        """As of an operator."""
+        """What it is computed from."""
         return self.then, self.otherwise
 
 
@@ -217,7 +201,12 @@ class All:
 class Fails:
     """Where one of some range tests does not hold."""
 
-    tests: All
+    inner: All
+
+    @property
+    def tests(self) -> tuple[RangeTest, ...]:
+        """The range tests that it is made of."""
+        return self.inner.tests
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,48 +216,24 @@ class Both:
     left: Condition
     right: Condition
 
+    @property
+    def tests(self) -> tuple[RangeTest, ...]:
+        """The range tests that it is made of."""
+        return self.left.tests + self.right.tests
+
 
 Condition: TypeAlias = All | Fails | Both
 """What decides a guard; its parts are range tests."""
 
 
-def tests_in(condition: Condition) -> Iterator[RangeTest]:
-    """The range tests that a condition is made of."""
-    match condition:
-        case All(tests):
-            yield from tests
-        case Fails(inner):
-            yield from inner.tests
-        case Both(left, right):
-            yield from tests_in(left)
-            yield from tests_in(right)
-
-
-def names_of(value: Value) -> Iterator[str]:
-    """The variables, counters and ids that an expression mentions."""
-    match value:
-        case Index(index) | Cell(_, index):
-            yield from index.names()
-        case Name(name):
-            yield name
-        case Part(vector):
-            yield vector.name
-        case Select(condition):
-            for test in tests_in(condition):
-                yield from test.index.names()
-        case _:
-            pass
-    for part in value.parts:
-        yield from names_of(part)
-
-
-def guards(value: Value) -> Iterator[RangeTest]:
-    """The tests of all guarded values in an expression that all tests decide."""
-    if isinstance(value, Select) and isinstance(value.condition, All):
-        yield from value.condition.tests
+def values_in(value: Value) -> Iterator[Value]:
+    """An expression and those inside it, each before its parts."""
+    yield value
     for part in value.parts:
         if part.parts:
-            yield from guards(part)
+            yield from values_in(part)
+        else:
+            yield part
 
 
 def rebuilt(value: Value, change: Callable[[Value], Value]) -> Value:
@@ -280,8 +245,8 @@ def rebuilt(value: Value, change: Callable[[Value], Value]) -> Value:
             return Splat(change(inner), width)
         case Pack(lanes):
             return Pack(tuple(map(change, lanes)))
-        case Dot(left, right):
-            return Dot(change(left), change(right))
+        case Dot((left, right)):
+            return Dot((change(left), change(right)))
         case Select(condition, then, otherwise):
             return Select(condition, change(then), change(otherwise))
         case _:
@@ -294,20 +259,31 @@ def rebuilt(value: Value, change: Callable[[Value], Value]) -> Value:
 class Simple:
     """A statement without statements inside."""
 
+    value: Value
+
     @property
     def values(self) -> tuple[Value, ...]:
         """Its expressions."""
-        raise NotImplementedError
+        return (self.value,)
 
     @lazy
     def names(self) -> frozenset[str]:
-        """The names that it mentions."""
-        return frozenset(name for value in self.values for name in names_of(value))
+        """The variables, counters and ids that it mentions."""
+        found: set[str] = set()
+        for part in (part for value in self.values for part in values_in(value)):
+            if isinstance(part, Index | Cell):
+                found |= part.index.names()
+            elif isinstance(part, Name | Part):
+                found.add(part.name if isinstance(part, Name) else part.vector.name)
+            elif isinstance(part, Select):
+                found.update(*(test.index.names() for test in part.condition.tests))
+        return frozenset(found)
 
     @lazy
     def tests(self) -> tuple[RangeTest, ...]:
-        """The tests of its guarded values."""
-        return tuple(test for value in self.values if value.parts for test in guards(value))
+        """The tests of its guarded values that all tests decide."""
+        guarded = (v.condition for v in values_in(self.value) if isinstance(v, Select))
+        return tuple(test for c in guarded if isinstance(c, All) for test in c.tests)
 
 
 @dataclass(frozen=True)
@@ -316,10 +292,6 @@ class Let(Simple):
 
     name: str
     value: Value
-
-    @property
-    def values(self) -> tuple[Value, ...]:
-        return (self.value,)
 
 
 @dataclass(frozen=True)
@@ -337,6 +309,20 @@ class Store(Simple):
     @property
     def values(self) -> tuple[Value, ...]:
         return self.cell, self.value
+
+
+def accesses_of(s: Simple) -> Iterator[tuple[Cell, bool]]:
+    """The cells that a statement loads, then those it stores to, each with whether it stores."""
+    yield from ((part, False) for part in values_in(s.value) if isinstance(part, Cell))
+    if isinstance(s, Store):
+        yield s.cell, True
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """A prefetch hint for a cell of global memory; the cell may lie outside the memory."""
+
+    cell: Cell
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -359,12 +345,17 @@ class Block:
     def __bool__(self) -> bool:
         return bool(self.statements)
 
+    def each(self, change: Callable[[Statement], Iterable[Statement]]) -> Block:
+        """A block with the replacements of each statement."""
+        return Block(tuple(made for s in self for made in change(s)))
+
 
 @dataclass(frozen=True)
 class For:
     """The passes of a counter from `first` to below `bound` in steps of `step`.
 
-    `first` is an id where the loop is over ids, else a number.
+    `first` is an id where the loop is over ids, else a number. `ahead` asks for prefetch hints for
+    what the next pass reads (`liftpy.loops.fetching`).
     """
 
     counter: str
@@ -372,6 +363,7 @@ class For:
     bound: int
     step: int
     body: Block
+    ahead: bool = False
 
 
 @dataclass(frozen=True)
@@ -383,18 +375,24 @@ class If:
     otherwise: Block = Block()
 
 
-Statement: TypeAlias = Let | Store | Barrier | For | If
+Statement: TypeAlias = Let | Store | Fetch | Barrier | For | If
 
 
 def statements_in(block: Block) -> Iterator[Statement]:
     """The statements of a block, each in front of those inside of it."""
     for s in block:
         yield s
-        match s:
-            case For(body=body):
-                yield from statements_in(body)
-            case If(_, then, otherwise):
-                yield from statements_in(then)
-                yield from statements_in(otherwise)
-            case _:
-                pass
+        if isinstance(s, For):
+            yield from statements_in(s.body)
+        elif isinstance(s, If):
+            yield from statements_in(s.then)
+            yield from statements_in(s.otherwise)
+
+
+def with_blocks(s: Statement, change: Callable[[Block], Block]) -> Statement:
+    """A statement with its blocks changed."""
+    if isinstance(s, For):
+        return replace(s, body=change(s.body))
+    if isinstance(s, If):
+        return If(s.condition, change(s.then), change(s.otherwise))
+    return s

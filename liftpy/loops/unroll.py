@@ -90,7 +90,7 @@ class Unroller:
             return
         self.made += 1
         if self.made > MOST_STATEMENTS:
-            raise too_long(self.kernel, "its loops over registers are unrolled to more statements")
+            raise too_long(self.kernel)
         yield s._replace(body=self.block(s.body)) if isinstance(s, Loop) else s
 
     def placed(

@@ -22,12 +22,10 @@ A loop with a barrier stays as it is: not all work-items might take the same way
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
-from typing import TypeAlias
+from dataclasses import dataclass, replace
 
-from liftpy.ir.nat import Nat, Var
 from liftpy.loops.merge_stores import decided_by
-from liftpy.loops.terms import at_all
+from liftpy.loops.terms import at_all, turning_point
 from liftpy.loops.tree import (
     All,
     Barrier,
@@ -43,16 +41,13 @@ from liftpy.loops.tree import (
     Value,
     rebuilt,
     statements_in,
+    with_blocks,
 )
-
-#: Tests of which something is known.
-Known: TypeAlias = frozenset[RangeTest]
-NOTHING: Known = frozenset()
 
 
 def unswitched(block: Block) -> Block:
     """A block whose loops have versions without guards."""
-    return Block(tuple(made for s in block for made in _versions(s, outermost=True)))
+    return block.each(lambda s: _versions(s, outermost=True))
 
 
 def _versions(s: Statement, *, outermost: bool) -> list[Statement]:
@@ -68,8 +63,7 @@ def _versions(s: Statement, *, outermost: bool) -> list[Statement]:
     needed = {t: end for t in tests if (end := _always(t, counters)) is not None}
     made = s
     if any(_splits(inner) for inner in _loops(s.body)):
-        inside = (part for t in s.body for part in _versions(t, outermost=False))
-        made = replace(s, body=Block(tuple(inside)))
+        made = replace(s, body=s.body.each(lambda t: _versions(t, outermost=False)))
         if not outermost or len(needed) < len(tests):
             return [made]
     elif passes := _passes(s, tests):
@@ -95,7 +89,7 @@ def _known(s: For, tests: Collection[RangeTest]) -> tuple[RangeTest, ...]:
 
 def _free(s: For, holding: Iterable[RangeTest]) -> For:
     """A loop where some tests hold."""
-    return replace(s, body=given(s.body, frozenset(holding)))
+    return replace(s, body=Given(frozenset(holding)).block(s.body))
 
 
 def _passes(s: For, tests: Iterable[RangeTest]) -> tuple[int, int, list[RangeTest]] | None:
@@ -115,14 +109,11 @@ def _passes(s: For, tests: Iterable[RangeTest]) -> tuple[int, int, list[RangeTes
     }
     low, high = 0, s.bound
     for test in own.values():
-        line = _linear(test.room, s.counter)
-        if line is None or not line[1]:
+        turn = turning_point(test, s.counter)
+        if turn is None:
             return None
-        first, each = line  # it holds where first + each * i >= 0
-        if each > 0:
-            low = max(low, -(first // each))
-        else:
-            high = min(high, first // -each + 1)
+        number, rises = turn
+        low, high = (max(low, number), high) if rises else (low, min(high, number))
     return (low, high, list(own)) if own and low < high else None
 
 
@@ -131,20 +122,6 @@ def _apart(s: For, low: int, high: int, own: list[RangeTest]) -> list[Statement]
     free = _free(s, own)
     parts = ((s, 0, low), (free, low, high), (s, high, s.bound))
     return [replace(loop, first=a, bound=b) for loop, a, b in parts if a < b]
-
-
-def _linear(index: Nat, name: str) -> tuple[int, int] | None:
-    """`a, b` of an index `a + b * name`; None if it is not one."""
-    start = each = 0
-    for monomial, coefficient in index.terms.items():
-        match monomial:
-            case ():
-                start = coefficient
-            case ((Var(name=found), 1),) if found == name:
-                each += coefficient  # twice if one knows more of the counter's range than the other
-            case _:
-                return None
-    return start, each
 
 
 def _always(test: RangeTest, counters: Mapping[str, int]) -> RangeTest | None:
@@ -172,55 +149,49 @@ def _tests(block: Block) -> Iterator[RangeTest]:
         yield from s.tests if isinstance(s, Simple) else decided_by(s)
 
 
-def given(block: Block, holding: Known, failing: Known = NOTHING) -> Block:
-    """A block where some tests hold and others fail."""
+@dataclass(frozen=True)
+class Given:
+    """Code where some tests hold and others fail."""
 
-    def value(of: Value) -> Value:
-        return _value_given(of, holding, failing)
+    holding: frozenset[RangeTest]
+    failing: frozenset[RangeTest] = frozenset()
 
-    def inner(b: Block) -> Block:
-        return given(b, holding, failing)
+    def block(self, block: Block) -> Block:
+        """A block there."""
+        return block.each(self.statement)
 
-    def statements(s: Statement) -> Iterator[Statement]:
+    def statement(self, s: Statement) -> Iterator[Statement]:
+        """The replacement of a statement there."""
         match s:
-            case Store(silent=silent) if silent:
-                if failing.isdisjoint(silent):
-                    left = tuple(t for t in silent if t not in holding)
-                    yield replace(s, value=value(s.value) if s.tests else s.value, silent=left)
-            case Simple(tests=()):
-                yield s
-            case Let(name, held):
-                yield Let(name, value(held))
-            case Store():
-                yield replace(s, value=value(s.value))
-            case For():
-                yield replace(s, body=inner(s.body))
+            case Store(_, value, silent) if silent or s.tests:
+                if self.failing.isdisjoint(silent):
+                    value = self.value(value) if s.tests else value
+                    yield replace(s, value=value, silent=self.left(silent))
+            case Let(name, value) if s.tests:
+                yield Let(name, self.value(value))
+            case If(All(tests), then, otherwise) if (known := self.decided(tests)) is not None:
+                yield from self.block(then if known else otherwise)
             case If(All(tests), then, otherwise):
-                if not failing.isdisjoint(tests):
-                    yield from inner(otherwise)
-                elif left := tuple(t for t in tests if t not in holding):
-                    yield If(All(left), inner(then), inner(otherwise))
-                else:
-                    yield from inner(then)
-            case If(condition, then, otherwise):
-                yield If(condition, inner(then), inner(otherwise))
-            case Barrier():
-                yield s
+                yield If(All(self.left(tests)), self.block(then), self.block(otherwise))
+            case _:
+                yield with_blocks(s, self.block)
 
-    return Block(tuple(made for s in block for made in statements(s)))
+    def value(self, value: Value) -> Value:
+        """An expression there."""
+        match value:
+            case Select(All(tests), then, otherwise) if (known := self.decided(tests)) is not None:
+                return self.value(then if known else otherwise)
+            case Select(All(tests), then, otherwise):
+                return Select(All(self.left(tests)), self.value(then), self.value(otherwise))
+            case _:
+                return rebuilt(value, self.value)
 
+    def decided(self, tests: tuple[RangeTest, ...]) -> bool | None:
+        """Whether all of some tests hold, if that is known."""
+        if not self.failing.isdisjoint(tests):
+            return False
+        return True if self.holding.issuperset(tests) else None
 
-def _value_given(value: Value, holding: Known, failing: Known) -> Value:
-    """An expression where some tests hold and others fail."""
-
-    def part(of: Value) -> Value:
-        return _value_given(of, holding, failing)
-
-    match value:
-        case Select(All(tests), then, otherwise):
-            if not failing.isdisjoint(tests):
-                return part(otherwise)
-            left = tuple(t for t in tests if t not in holding)
-            return Select(All(left), part(then), part(otherwise)) if left else part(then)
-        case _:
-            return rebuilt(value, part)
+    def left(self, tests: tuple[RangeTest, ...]) -> tuple[RangeTest, ...]:
+        """The tests that are not known to hold."""
+        return tuple(t for t in tests if t not in self.holding)

@@ -14,9 +14,8 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from liftpy.errors import InternalError
 from liftpy.ir.nat import Nat, Var
@@ -30,6 +29,7 @@ from liftpy.loops.tree import (
     Condition,
     Const,
     Dot,
+    Fetch,
     For,
     If,
     Index,
@@ -39,11 +39,11 @@ from liftpy.loops.tree import (
     Pack,
     Part,
     Select,
+    Simple,
     Splat,
-    Statement,
     Store,
     Value,
-    tests_in,
+    values_in,
 )
 
 WIDTHS = frozenset({1, 2, 3, 4, 8, 16})
@@ -52,84 +52,90 @@ MOST_LANES_OF_A_DOT = 4
 
 @dataclass(frozen=True)
 class Scope:
-    """What is known at a place: counters and ids with their ranges, variables, who comes by."""
+    """A place in a kernel: counters and ids with their ranges, variables, who reaches it."""
 
+    code: LoopKernel
     indices: Mapping[str, tuple[int, int]]
-    variables: dict[str, Name]
+    variables: dict[str, Name] = field(default_factory=dict)
     uniform: bool = True
 
 
 def verify(code: LoopKernel, after: str = "lowering") -> None:
     """InternalError if a kernel breaks what holds of all trees; `after` says what made it."""
-    ids = {name: (0, count - 1) for name, count in code.ranges.items()}
-    for fault in itertools.chain(_of_memories(code), _faults(code.block, Scope(ids, {}), code)):
+    for fault in _faults(code):
         message = f"after {after}, kernel {code.name} of the loop IR is not well-formed: {fault}"
         raise InternalError(message)
 
 
-def _of_memories(code: LoopKernel) -> Iterator[str]:
-    """Names that two memories have."""
+def _faults(code: LoopKernel) -> Iterator[str]:
+    """What is wrong in a kernel."""
     names = [m.name for m in (*code.buffers, *code.locals)]
-    for name in {name for name in names if names.count(name) > 1}:
-        yield f"two memories are called {name}"
+    for name in names:
+        if names.count(name) > 1:
+            yield f"two memories are called {name}"
+    ids = {name: (0, count - 1) for name, count in code.ranges.items()}
+    yield from _of_block(code.block, Scope(code, ids))
 
 
-def _faults(block: Block, scope: Scope, code: LoopKernel) -> Iterator[str]:
+def _of_block(block: Block, scope: Scope) -> Iterator[str]:
     """What is wrong in a block."""
-    taken = {m.name for m in (*code.buffers, *code.locals)}
-    scope = Scope(scope.indices, dict(scope.variables), scope.uniform)
+    scope = replace(scope, variables=dict(scope.variables))
+    memories = {m.name for m in (*scope.code.buffers, *scope.code.locals)}
     for s in block:
-        yield from _fault_of(s, scope, code)
-        if isinstance(s, Let):
-            if s.name in scope.variables or s.name in scope.indices or s.name in taken:
-                yield f"{s.name} is declared twice"
-            scope.variables[s.name] = Name(s.name, s.value.type, s.value.width)
+        if isinstance(s, Simple):
+            for value in s.values:
+                for part in values_in(value):
+                    yield from _of_value(part, scope)
+        match s:
+            case Let(name, value):
+                if name in scope.variables or name in scope.indices or name in memories:
+                    yield f"{name} is declared twice"
+                scope.variables[name] = Name(name, value.type, value.width)
+            case Store():
+                yield from _of_store(s, scope)
+            case For():
+                yield from _of_loop(s, scope)
+            case If(condition, then, otherwise):
+                yield from _of_condition(condition, scope)
+                for part in (then, otherwise):
+                    yield from _of_block(part, replace(scope, uniform=False))
+            case Fetch(cell):
+                yield from _of_index(cell.index, scope)
+                if cell.memory.space != "global":
+                    yield f"a hint to fetch {cell.memory.name}, which is not in global memory"
+            case Barrier():
+                if not scope.uniform:
+                    yield f"a barrier for {s.memory} that not every work-item reaches"
 
 
-def _fault_of(s: Statement, scope: Scope, code: LoopKernel) -> Iterator[str]:
-    match s:
-        case Let(_, value):
-            yield from _of_value(value, scope, code)
-        case Store(cell, value, silent):
-            yield from _of_value(cell, scope, code)
-            yield from _of_value(value, scope, code)
-            for test in silent:
-                yield from _of_index(test.index, scope)
-            if not cell.memory.writable:
-                yield f"a store to {cell.memory.name}, which is only read"
-            if (value.type, value.width) != (cell.type, cell.width):
-                yield (
-                    f"{cell.width} of {cell.type} in {cell.memory.name} are given "
-                    f"{value.width} of {value.type}"
-                )
-        case For():
-            yield from _of_loop(s, scope, code)
-        case If(condition, then, otherwise):
-            yield from _of_condition(condition, scope)
-            inner = Scope(scope.indices, scope.variables, uniform=False)
-            yield from _faults(then, inner, code)
-            yield from _faults(otherwise, inner, code)
-        case Barrier():
-            if not scope.uniform:
-                yield f"a barrier for {s.memory} that not every work-item comes by"
+def _of_store(s: Store, scope: Scope) -> Iterator[str]:
+    """What is wrong with a store, apart from its cell and its value."""
+    cell, value = s.cell, s.value
+    for test in s.silent:
+        yield from _of_index(test.index, scope)
+    if not cell.memory.writable:
+        yield f"a store to {cell.memory.name}, which is only read"
+    if (value.type, value.width) != (cell.type, cell.width):
+        given = f"{value.width} of {value.type}"
+        yield f"{cell.width} of {cell.type} in {cell.memory.name} are given {given}"
 
 
-def _of_loop(s: For, scope: Scope, code: LoopKernel) -> Iterator[str]:
+def _of_loop(s: For, scope: Scope) -> Iterator[str]:
     """What is wrong with a loop."""
     if s.counter in scope.indices or s.counter in scope.variables:
         yield f"{s.counter} is the counter of two loops inside each other, or a variable"
     low, uniform = s.first, scope.uniform
     if isinstance(low, str):
-        if low not in code.ids:
+        if low not in scope.code.ids:
             yield f"a loop begins at {low}, which is no id of the kernel"
             return
-        uniform = uniform and _is_even(s, low, code)
+        uniform = uniform and _is_even(s, low, scope.code)
         low = 0
     if s.bound < 0 or s.step < 1:
         yield f"the loop over {s.counter} goes to {s.bound} in steps of {s.step}"
     elif s.bound > low:  # what an empty loop has inside is never reached
         indices = {**scope.indices, s.counter: (low, s.bound - 1)}
-        yield from _faults(s.body, Scope(indices, scope.variables, uniform), code)
+        yield from _of_block(s.body, replace(scope, indices=indices, uniform=uniform))
 
 
 def _is_even(s: For, first: str, code: LoopKernel) -> bool:
@@ -143,10 +149,9 @@ def _is_even(s: For, first: str, code: LoopKernel) -> bool:
 
 def _of_condition(condition: Condition, scope: Scope) -> Iterator[str]:
     """What is wrong with a condition."""
-    tests = [*tests_in(condition)]
-    if not tests:
+    if not condition.tests:
         yield "a condition without tests"
-    for test in tests:
+    for test in condition.tests:
         yield from _of_index(test.index, scope)
 
 
@@ -165,13 +170,11 @@ def _of_index(index: Nat, scope: Scope) -> Iterator[str]:
             )
 
 
-def _of_value(value: Value, scope: Scope, code: LoopKernel) -> Iterator[str]:
-    """What is wrong with an expression."""
-    for part in value.parts:
-        yield from _of_value(part, scope, code)
+def _of_value(value: Value, scope: Scope) -> Iterator[str]:
+    """What is wrong with an expression, apart from its parts."""
     match value:
         case Cell():
-            yield from _of_cell(value, scope, code)
+            yield from _of_cell(value, scope)
         case Operate():
             yield from _of_operator(value)
         case Index(index):
@@ -190,7 +193,7 @@ def _of_value(value: Value, scope: Scope, code: LoopKernel) -> Iterator[str]:
                 yield f"{len(lanes)} lanes are put together"
             elif any((lane.type, lane.width) != (lanes[0].type, 1) for lane in lanes):
                 yield "lanes of several types are put together"
-        case Dot(left, right):
+        case Dot((left, right)):
             if not (left.type == right.type == F32 and left.width == right.width):
                 yield f"a dot of {left.width} of {left.type} and {right.width} of {right.type}"
             elif left.width > MOST_LANES_OF_A_DOT:
@@ -204,30 +207,27 @@ def _of_value(value: Value, scope: Scope, code: LoopKernel) -> Iterator[str]:
                 yield f"{number} as {t}"
 
 
-def _of_cell(cell: Cell, scope: Scope, code: LoopKernel) -> Iterator[str]:
+def _of_cell(cell: Cell, scope: Scope) -> Iterator[str]:
     """What is wrong with a place in memory."""
-    memory = cell.memory
+    memory, code = cell.memory, scope.code
     yield from _of_index(cell.index, scope)
     if cell.width not in WIDTHS:
         yield f"{cell.width} lanes of {memory.name}"
-    match memory.space:
-        case "private":
-            first = cell.index.constant
-            if first is None and code.rolled:
-                return
-            if first is None or first < 0 or first + cell.width > memory.length:
-                yield f"{memory.name}, which has {memory.length} registers, at {cell.index}"
-        case "local":
-            if memory not in code.locals:
-                yield f"{memory.name} is no local memory of the kernel"
-        case "global":
-            if memory not in code.buffers:
-                yield f"{memory.name} is no buffer of the kernel"
+    if memory.space == "private":
+        first = cell.index.constant
+        if first is None and code.rolled:
+            return
+        if first is None or first < 0 or first + cell.width > memory.length:
+            yield f"{memory.name}, which has {memory.length} registers, at {cell.index}"
+    elif memory.space == "local" and memory not in code.locals:
+        yield f"{memory.name} is no local memory of the kernel"
+    elif memory.space == "global" and memory not in code.buffers:
+        yield f"{memory.name} is no buffer of the kernel"
 
 
 def _of_operator(value: Operate) -> Iterator[str]:
     """What is wrong with an operator's operands."""
-    op, args = value.op, value.args
+    op, args = value.op, value.parts
     if op not in OPERATORS or len(args) != OPERATORS[op][0]:
         yield f"`{op}` of {len(args)} operands"
         return

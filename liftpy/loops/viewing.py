@@ -29,8 +29,9 @@ from liftpy.ir.expr import (
     ScalarOp,
     Tuple,
     UserFun,
+    call,
 )
-from liftpy.ir.nat import var
+from liftpy.ir.nat import ZERO, var
 from liftpy.ir.pull import Pull, Value, known
 from liftpy.ir.types import ScalarType, TupleType, Type, VectorType
 from liftpy.ir.uses import Component, Uses
@@ -92,6 +93,7 @@ class Viewing:
     blocks: list[list[Statement]] = field(default_factory=lambda: [[]])
     counters: dict[str, int] = field(default_factory=dict)
     locals: list[Memory] = field(default_factory=list)
+    scratch: dict[FunCall, list[Pull]] = field(default_factory=dict)
     ids: set[str] = field(default_factory=set)
     uneven: int = 0
     streams: bool = False
@@ -112,9 +114,9 @@ class Viewing:
         """Append a statement."""
         self.blocks[-1].append(statement)
 
-    def new_private(self, name: str, scalar: ScalarType, length: int) -> Memory:
-        """Registers of the work-item."""
-        return Memory(name, "private", scalar, length)
+    def registers(self, stem: str, t: Type) -> Value:
+        """A value in registers of the work-item."""
+        return memory_view(self.fresh(stem), t, private)
 
     def new_local(self, name: str, scalar: ScalarType, length: int) -> Memory:
         """Memory of the work-group."""
@@ -132,9 +134,7 @@ class Viewing:
         if type(expr) is Param:
             return env[expr]
         traits = self.traits.get(id(expr)) or self.traits_of(expr)
-        if traits.at_once:
-            return self.fresh_view(expr, env)
-        if not traits.pure:
+        if traits.at_once or not traits.pure:
             return self.fresh_view(expr, env)
         used = [env[p] for p in traits.free]
         key = (id(expr), *map(id, used))
@@ -165,7 +165,8 @@ class Viewing:
             case Tuple(elements):
                 return tuple(self.view(e, env) for e in elements)
             case FunCall(Lambda() as f, args):
-                return self.view(f.body, {**env, **self.bound(f, args, env)})
+                values = [self.view(a, env) for a in args]
+                return self.view(f.body, {**env, **self.given(f, values, self.note)})
             case FunCall(UserFun() as f, args):
                 return self.view(
                     f.body, dict(zip(f.params, [self.view(a, env) for a in args], strict=True))
@@ -173,19 +174,16 @@ class Viewing:
             case FunCall(MemoryPrimitive() as m, (arg,)):
                 return self.materialise(m, arg, env)
             case FunCall(AnyReduce() | AnyIterate(), _):
-                value = memory_view(self.fresh("acc"), expr.type, self.new_private)
+                value = self.registers("acc", expr.type)
                 self.generate(expr, env, value)
                 return value
-            case FunCall(AnyScan() as scan, _):
+            case FunCall(AnyScan() | MapGlb() | MapWrg() | MapLcl() as fun, _):
+                memories = "toPrivate, toLocal or toGlobal"
+                if not isinstance(fun, AnyScan):  # what other work-items have computed
+                    memories = "toGlobal or toLocal"
                 message = (
-                    f"the result of {scan.name} is read in the kernel that computes it: "
-                    "store it with toPrivate, toLocal or toGlobal first"
-                )
-                raise TypeRefused(message)
-            case FunCall(MapGlb() | MapWrg() | MapLcl() as parallel, _):
-                message = (
-                    f"the result of {parallel.name} is read in the kernel that computes it: "
-                    "store it with toGlobal or toLocal first"
+                    f"the result of {fun.name} is read in the kernel that computes it: "
+                    f"store it with {memories} first"
                 )
                 raise TypeRefused(message)
             case FunCall(ReduceVec() as r, (init, vector)):
@@ -204,11 +202,6 @@ class Viewing:
         return lambda *values: self.view(
             f.body, {**env, **dict(zip(f.params, values, strict=True))}
         )
-
-    def bound(self, f: Lambda, args: tuple[Expr, ...], env: Env) -> Env:
-        """The variables of a let that is read (Note [Values with a name])."""
-        values = [self.view(a, env) for a in args]
-        return self.given(f, values, self.note)
 
     def computed(self, f: Lambda, *values: Value) -> Env:
         """The variables of a function that is emitted here (Note [Values with a name])."""
@@ -284,11 +277,8 @@ class Viewing:
 
     def materialise(self, m: MemoryPrimitive, arg: Expr, env: Env) -> Value:
         """Store a value in the memory asked for, and read it from there."""
-        if isinstance(m, ToGlobal):
-            message = f"inside a kernel, {m.name} can be applied only to the kernel's result"
-            raise TypeRefused(message)
         if not isinstance(m, ToLocal):
-            value = memory_view(self.fresh("p"), arg.type, self.new_private)
+            value = self.own(m, arg) if isinstance(m, ToGlobal) else self.registers("p", arg.type)
             self.generate(arg, env, value)
             return value
         if self.uneven:
@@ -302,9 +292,35 @@ class Viewing:
         self.put(Barrier())
         return value
 
+    def own(self, m: ToGlobal, arg: Expr) -> Value:
+        """Where the work-item holds a value in global memory: in its element of a buffer."""
+        left = self.scratch.get(call(m, arg))
+        if not left:
+            message = (
+                f"{m.name} has room for one value of each work-item, and this one is "
+                "computed several times in its kernel, for each lane of a vector or each reader: "
+                "use toPrivate, or name the value with `let` outside of the function that is "
+                "computed several times"
+            )
+            raise TypeRefused(message)
+        item, count = ZERO, 1
+        for dim, size in enumerate(self.global_size):
+            if size > 1:
+                alone = self.kernel.demand.groups and self.local_size[dim] == 1
+                name = f"wid{dim}" if alone else f"gid{dim}"
+                self.ids.add(name)
+                item = item + count * var(name, 0, size - 1)
+            count *= size
+        return left.pop(0)[item]
+
     def generate(self, expr: Expr, env: Env, dest: Value) -> None:
         """Code that leaves the value of `expr` in `dest`."""
         raise NotImplementedError
+
+
+def private(name: str, scalar: ScalarType, length: int) -> Memory:
+    """Registers of the work-item."""
+    return Memory(name, "private", scalar, length)
 
 
 def is_computed(t: Type) -> bool:

@@ -15,7 +15,6 @@ from liftpy.ir.constraint import Constraint, at_most, equal
 from liftpy.ir.nat import Nat, var
 from liftpy.loops.bounds import Place, accesses
 from liftpy.loops.lower import LoopKernel
-from liftpy.loops.tree import RangeTest
 from liftpy.semantics.smt import Collision, Side, Undecided, find_collision
 from liftpy.views.access import Memory
 
@@ -52,16 +51,10 @@ class Run:
             address = address + var("lane", 0, self.length - 1)
         if self.rows > 1:
             address = address + self.stride * var("row", 0, self.rows - 1)
-        tests = [*self.place.holding]
-        tests += [negated(some.tests[0]) for some in self.place.failing if len(some.tests) == 1]
-        rooms = (t.room.substitute(self.place.ranges) for t in tests)
-        where: list[Constraint] = [at_most(0, room) for room in rooms]
+        rooms = [test.room for test in self.place.holding]
+        rooms += [-1 - some.tests[0].room for some in self.place.failing if len(some.tests) == 1]
+        where = (at_most(0, room.substitute(self.place.ranges)) for room in rooms)
         return Side(address, (*self.place.links, *where))
-
-
-def negated(test: RangeTest) -> RangeTest:
-    """The test that holds where this one fails."""
-    return RangeTest(-1 - test.room)
 
 
 def shared_stores(code: LoopKernel) -> tuple[Shared, ...]:

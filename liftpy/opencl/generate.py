@@ -21,13 +21,12 @@ from liftpy.ir.walk import scalars_in, top_down
 from liftpy.kernels.chain import Chain, Result
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.nest import MOST_STATEMENTS
-from liftpy.loops.passes import in_loop_ir
 from liftpy.opencl.c import C_TYPES
 from liftpy.opencl.indices import HELPERS
 from liftpy.opencl.kernel import Buffer, Launch, Module, Names, flat
 from liftpy.opencl.memory import Part, figures, parts_of, slots
 from liftpy.opencl.printer import Printer, whole_type
-from liftpy.opencl.scalars import division_helpers, stream_helpers
+from liftpy.opencl.scalars import division_helpers, fetch_helpers, stream_helpers
 from liftpy.primitives import MapSeqUnroll, ReduceSeqUnroll
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.views.access import part_name
@@ -45,7 +44,7 @@ sin cos tanh pow floor ceil
 #: Names that the emitter makes, and families of OpenCL's own.
 TAKEN = re.compile(
     r"(v|i|acc|p|l|old|gid|wid|lid|k)\d+\w*|lanes"
-    r"|(u?(char|short|int|long)|float|double|half|bool)\d*|(vload|vstore|convert_|as_|floor_|quotient_|rest_|native_|stream_)\w*"
+    r"|(u?(char|short|int|long)|float|double|half|bool)\d*|(vload|vstore|convert_|as_|floor_|quotient_|rest_|native_|stream_|fetch_)\w*"
 )
 RESERVED = frozenset(WORDS.split())
 UNROLLED = (MapSeqUnroll, ReduceSeqUnroll)
@@ -67,12 +66,6 @@ def buffer_names(cut: Chain) -> dict[str, str]:
     return c_names([b.param for b in cut.buffers])
 
 
-def in_loops(program: LoweredProgram, cut: Chain, names: dict[str, str]) -> tuple[LoopKernel, ...]:
-    """The kernels of a chain in the loop IR, before its passes."""
-    check_unrolled(program)
-    return tuple(in_loop_ir(kernel, names) for kernel in cut.kernels)
-
-
 def assemble(
     program: LoweredProgram,
     cut: Chain,
@@ -86,7 +79,7 @@ def assemble(
     launches = tuple(
         Launch(
             k.name,
-            tuple(name for p in (*k.reads, k.writes) for name in flat(stored_names(p, names))),
+            tuple(name for p in k.buffers for name in flat(stored_names(p, names))),
             e.global_size,
             e.local_size,
             k.phase,
@@ -99,7 +92,7 @@ def assemble(
     header = [f"#pragma OPENCL EXTENSION {extension} : enable" for extension in needed]
     if "floor_div(" in text or "floor_mod(" in text:
         header.append(HELPERS)
-    header += division_helpers(text) + stream_helpers(text)
+    header += division_helpers(text) + stream_helpers(text) + fetch_helpers(text)
     module = Module(
         program.name,
         "\n".join([*header, text]),

@@ -27,8 +27,9 @@ class Buffer:
 
     `shape` is in elements of `scalar` (`f32`, `i64`, `bool`, ...). Roles: `input` is given at
     each run, `constant` once (weights), `packed` is made from constants by the prepare phase,
-    `temporary` lives between two kernels of a run, `output` is the result. `slot` names the device
-    allocation the buffer lives in: buffers with disjoint lifetimes share one.
+    `temporary` lives between two kernels of a run, or in one kernel as its scratch, `output` is the
+    result. `slot` names the device allocation the buffer lives in: buffers with disjoint lifetimes
+    share one.
     """
 
     name: str

@@ -36,6 +36,9 @@ class Loaded:
     filled with NaN before, every allocation has guard zones, and these and the buffers that kernels
     may only read are looked at after every launch (liftpy/opencl/guards.py). `profile` goes over to
     allocations without zones.
+
+    `watched` has, for each kernel, the buffers to fetch after its launch in a checked run; their
+    arrays are in `seen`. Later a buffer may have other contents, or its memory another buffer.
     """
 
     def __init__(
@@ -52,6 +55,8 @@ class Loaded:
         self.build_seconds = build_seconds
         self.build_log = build_log
         self.prepare_ns = 0
+        self.watched: Mapping[str, Names] = {}
+        self.seen: dict[str, Any] = {}
         self._device = on.device
         self._queue = on.queue
         self._launcher = launcher
@@ -222,6 +227,8 @@ class Loaded:
             times, taken = times + own, taken + host_ns
             with refusal(self._device, f"to copy what {launch.function} wrote to the host"):
                 self._look(launch)
+            if launch.function in self.watched:
+                self.seen[launch.function] = self._fetch(self.watched[launch.function])
         return times, taken
 
     def _look(self, launch: Launch) -> None:

@@ -60,5 +60,9 @@ def figures(cut: Chain, placed: Mapping[Part, str], local: int, private: int) ->
     for p, slot in placed.items():
         if p.buffer.span is not None:
             sizes[slot] = max(sizes.get(slot, 0), p.bytes)
-    prepare = sum(int(b.bytes) for b in cut.buffers if b.role in {"constant", "packed"})
+    prepare = sum(
+        int(b.bytes)
+        for b in cut.buffers
+        if b.role in {"constant", "packed"} or (b.role == "temporary" and b.span is None)
+    )
     return Memory(peak, sum(sizes.values()), peak - needed, local, private, prepare)

@@ -21,6 +21,7 @@ from liftpy.loops.tree import (
     Const,
     Dot,
     Fails,
+    Fetch,
     For,
     If,
     Index,
@@ -37,6 +38,7 @@ from liftpy.loops.tree import (
     Store,
     Value,
     statements_in,
+    values_in,
 )
 from liftpy.opencl.c import C, CallC, Infix, Prefix, Ternary, Text, text_of, vector_type
 from liftpy.opencl.indices import MAX_INT, index_c, magnitude
@@ -49,17 +51,10 @@ INDENT = "  "
 def uses(block: Block) -> dict[Memory, set[tuple[int, int]]]:
     """For each private memory, the (index, width) of its uses."""
     found: dict[Memory, set[tuple[int, int]]] = {}
-
-    def visit(value: Value) -> None:
-        if isinstance(value, Cell) and value.memory.space == "private":
-            found.setdefault(value.memory, set()).add((int(value.index), value.width))
-        for part in value.parts:
-            visit(part)
-
-    for s in statements_in(block):
-        if isinstance(s, Simple):
-            for value in s.values:
-                visit(value)
+    values = (v for s in statements_in(block) if isinstance(s, Simple) for v in s.values)
+    for cell in (part for value in values for part in values_in(value)):
+        if isinstance(cell, Cell) and cell.memory.space == "private":
+            found.setdefault(cell.memory, set()).add((int(cell.index), cell.width))
     return found
 
 
@@ -107,6 +102,10 @@ class Printer:
                     lines.append(f"{pad}const {kind} {name} = {self.text(value)};")
                 case Store():
                     lines += [f"{pad}{line}" for line in self.store(s)]
+                case Fetch(cell):
+                    place = element(cell.memory, cell.index)
+                    kind = vector_type(cell.memory.scalar.name, 1)
+                    lines.append(f"{pad}fetch_{kind}(&{place});")
                 case Barrier(memory, witness):
                     lines.append(f"{pad}barrier(CLK_LOCAL_MEM_FENCE); // {memory}: {witness}")
                 case For(counter, first, bound, step, body):
@@ -222,7 +221,7 @@ class Printer:
 
     def operator(self, value: Operate) -> C:
         """An operator; where its operands are vectors, scalars are put into all lanes."""
-        op, args, width = value.op, value.args, value.width
+        op, args, width = value.op, value.parts, value.width
         if width == 1:
             return operator_c(op, list(self.each(args)), args)
         if op == "select" and args[0].width == 1:  # a condition that all lanes share

@@ -132,7 +132,7 @@ def condition(c: C, value: Value, t: ScalarType, width: int) -> C:
     if (
         isinstance(value, Operate)
         and value.op in COMPARISONS
-        and SCALAR_BYTES[value.args[0].type.name] == SCALAR_BYTES[t.name]
+        and SCALAR_BYTES[value.parts[0].type.name] == SCALAR_BYTES[t.name]
         and isinstance(c, Infix)
         and isinstance(c.left, CallC)
     ):
@@ -203,3 +203,28 @@ def stream_helpers(text: str) -> list[str]:
     """The definitions of the streamed stores that a text calls."""
     kinds = sorted(set(STREAMS.findall(text))) if "stream_" in text else []
     return [STREAMING, *(STREAM.format(t=t, width=width) for t, width in kinds)] if kinds else []
+
+
+# --- prefetch hints -----------------------------------------------------------------------------
+
+FETCHES = re.compile(r"\bfetch_([a-z]+)\(")
+FETCHING = """\
+#ifdef __has_builtin
+#if __has_builtin(__builtin_prefetch)
+#define HAS_FETCH
+#endif
+#endif
+"""
+FETCH = """\
+inline void fetch_{t}(__global const {t}* place) {{
+#ifdef HAS_FETCH
+  __builtin_prefetch((const void*)(size_t)place);
+#endif
+}}
+"""
+
+
+def fetch_helpers(text: str) -> list[str]:
+    """The definitions of the prefetch hints that a text calls."""
+    kinds = sorted(set(FETCHES.findall(text))) if "fetch_" in text else []
+    return [FETCHING, *(FETCH.format(t=t) for t in kinds)] if kinds else []

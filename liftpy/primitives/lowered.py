@@ -38,6 +38,16 @@ class MapSeqUnroll(MapSeq):
 
 
 @dataclass(frozen=True)
+class MapSeqAhead(MapSeq):
+    """`map` as a loop of one work-item that prefetches what its next pass reads.
+
+    Prefetching is a hint: where the device's compiler has none, this is `mapSeq`.
+    """
+
+    name: ClassVar[str] = "mapSeqAhead"
+
+
+@dataclass(frozen=True)
 class MapGlb(AnyMap):
     """`map` over the global ids of dimension `dim`."""
 
@@ -222,7 +232,11 @@ class Memory(Primitive):
 
 @dataclass(frozen=True)
 class ToGlobal(Memory):
-    """The value is stored in global memory; outside every parallel map it ends a kernel."""
+    """The value is stored in global memory; outside every parallel map it ends a kernel.
+
+    If the value depends on a variable of a function inside a kernel, each work-item stores its own:
+    the buffer has room for one value of each work-item.
+    """
 
     name: ClassVar[str] = "toGlobal"
 

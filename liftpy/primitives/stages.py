@@ -20,6 +20,7 @@ from liftpy.primitives.lowered import (
     MapGlb,
     MapLcl,
     MapSeq,
+    MapSeqAhead,
     MapSeqUnroll,
     MapVec,
     MapWrg,
@@ -320,6 +321,16 @@ def map_seq_unroll(f: Callee) -> Section:
     [1, 2, 3]
     """
     return mapping(MapSeqUnroll, f)
+
+
+@word(MapSeqAhead)
+def map_seq_ahead(f: Callee) -> Section:
+    """`map` as a loop that prefetches what its next pass reads.
+
+    >>> lp.evaluate(lp.iota(3) >> lp.map_seq_ahead(lambda x: x + 1)).tolist()
+    [1, 2, 3]
+    """
+    return mapping(MapSeqAhead, f)
 
 
 @word(MapGlb)

@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
-from liftpy.errors import InternalError
+from liftpy.errors import ConstraintRefused, InternalError
 from liftpy.ir.expr import (
     Expr,
     FunCall,
@@ -28,6 +28,7 @@ from liftpy.ir.expr import (
     substitute,
 )
 from liftpy.ir.nat import var
+from liftpy.ir.show import show_range, size_ranges
 from liftpy.ir.types import ArrayType, TupleType, VectorType
 from liftpy.ir.walk import (
     Path,
@@ -38,6 +39,7 @@ from liftpy.ir.walk import (
     replace_at,
     substitute_sizes,
     top_down,
+    with_function,
 )
 from liftpy.primitives import Map, ToGlobal
 from liftpy.primitives.dialects import LoweredProgram
@@ -49,10 +51,12 @@ from liftpy.rewrite.strategies.epilogue import fused_inward
 from liftpy.rewrite.strategies.families import (
     FAMILIES,
     SETTINGS,
+    shape_of,
     skeleton_of_key,
     skeletons_of,
 )
 from liftpy.rewrite.strategies.families.blocked import BLOCKED
+from liftpy.rewrite.strategies.families.form import Form
 from liftpy.rewrite.strategies.shapes import is_let, lets, parameter
 from liftpy.rewrite.strategies.share import (
     has_fold,
@@ -182,6 +186,38 @@ class Partition:
     def is_whole(self) -> bool:
         """Whether the program is one stage."""
         return len(self.stages) == 1
+
+
+def nameless(program: Program) -> str:
+    """The text of a program without its names and the order of its parameters.
+
+    Two programs with the same text are the same expression up to names.
+    """
+    numbers = itertools.count()
+
+    def numbered(expr: Expr, by: Mapping[Param, Param]) -> Expr:
+        match expr:
+            case Param():
+                return by.get(expr, expr)
+            case Tuple(elements):
+                return Tuple(tuple(numbered(e, by) for e in elements))
+            case FunCall(fun, args):
+                parts = tuple(numbered(a, by) for a in args)
+                function = function_of(fun)
+                if function is not None:
+                    own = {p: Param(f"x{next(numbers)}", p.type) for p in function.params}
+                    body = numbered(function.body, {**by, **own})
+                    fun = with_function(fun, Lambda(tuple(own.values()), body))
+                return FunCall(fun, parts)
+            case _:
+                return expr
+
+    mentioned = (e for _, e in top_down(program.body.body) if isinstance(e, Param))
+    params = [p for p in dict.fromkeys((*mentioned, *program.params)) if p in program.params]
+    own = {p: Param(f"p{k}", p.type) for k, p in enumerate(params)}
+    constants = frozenset(own[p].name for p in params if p.name in program.constants)
+    body = numbered(program.body.body, own)
+    return show(Program("stage", Lambda(tuple(own.values()), body), constants), canonical=True)
 
 
 # --- where a program may be cut -------------------------------------------------------------------
@@ -340,7 +376,15 @@ def partitions(program: Program) -> tuple[Partition, ...]:
     """Every way to cut a program into stages, the one with the fewest stages first.
 
     A stage has at most one cut fused in whose elements its reader computes more than once.
+    ConstraintRefused for a program with open sizes: the choices depend on their numbers.
     """
+    if opened := size_ranges(program):
+        names = ", ".join(show_range(name, *ends) for name, ends in opened.items())
+        given = ", ".join(f'"{name}": ...' for name in opened)
+        raise ConstraintRefused(
+            f"{program.name} has open sizes, and is lowered for numbers only: {names}\n"
+            f"  give numbers with lp.at_sizes(program, {{{given}}})"
+        )
     body = program.body.body
     form = all_cut(body)
     form = replace(form, expr=unshadowed(form.expr, frozenset(p.name for p in program.params)))
@@ -349,11 +393,14 @@ def partitions(program: Program) -> tuple[Partition, ...]:
     optional = [cut for cut in cuts if cut.optional]
     regions = Regions(cuts, at(form.expr, (1,) * len(cuts)))
     found: list[Partition] = []
-    holdable = frozenset(cut.param for cut in optional if may_be_held(cut, form.expr))
     for fused in choices(optional, regions):
-        if regions.of(fused) is None:
+        stages = regions.of(fused)
+        if stages is None:
             continue
-        sets = held_sets([cut.param for cut in optional if cut.param in holdable - fused])
+        left = [cut for cut in cuts if cut.param not in fused]
+        values = {cut.param: value for cut, value in zip(left, stages, strict=False)}
+        holdable = [cut for cut in left if cut.optional and may_be_held(cut.param, values, stages)]
+        sets = held_sets([cut.param for cut in holdable])
         for held in sets if len(optional) <= MOST_OPTIONAL or not found else [frozenset()]:
             made = partition(program, form, cuts, (fused, held))
             if made is not None:
@@ -369,24 +416,18 @@ def held_sets(params: Sequence[Param]) -> Iterator[frozenset[Param]]:
         yield from map(frozenset, itertools.combinations(params, size))
 
 
-def may_be_held(cut: Cut, form: Expr) -> bool:
-    """Whether the map that reads a cut can have it made a block at a time, to avoid folding again.
+def may_be_held(param: Param, values: Mapping[Param, Expr], stages: Sequence[Expr]) -> bool:
+    """Whether the map that reads a value can have it made a block at a time, not to fold again.
 
+    `values` has those of cuts, and `stages` these and the result, with what is fused into them.
     What its reader reads element by element is better fused.
     """
-    reader = next(e for e in values(form) if cut.param in e.free)
-    fused = substitute(reader, {cut.param: cut.value})
-    if not has_fold_in(cut.value) or recomputes(fused) <= recomputes(reader):
+    value = values[param]
+    reader = next(e for e in stages if param in e.free)
+    fused = substitute(reader, {param: value})
+    if not has_fold_in(value) or recomputes(fused) <= recomputes(reader):
         return False
-    return isinstance(into_map(FunCall(Lambda((cut.param,), reader), (cut.value,))), Success)
-
-
-def values(form: Expr) -> Iterator[Expr]:
-    """What lets at the beginning of a form name, and the result."""
-    for let in lets(form):
-        yield let.args[0]
-        form = at(let, (1,))
-    yield form
+    return isinstance(into_map(FunCall(Lambda((param,), reader), (value,))), Success)
 
 
 def choices(optional: Sequence[Cut], regions: Regions) -> Iterator[frozenset[Param]]:
@@ -584,6 +625,24 @@ class Derived:
     program: Program = field(compare=False, hash=False)
 
 
+@lru_cache(maxsize=64)
+def form_once(stage: str, family: str, program: Derived) -> tuple[Form, Program] | None:
+    """The form that a family finds in a stage with this text, and the program with its variables.
+
+    None if it finds none.
+    """
+    del stage
+    found = FAMILIES[family].match(shape_of(program.program)) if family in FAMILIES else ""
+    return None if isinstance(found, str) else (found, program.program)
+
+
+@lru_cache(maxsize=512)
+def derived_alone(stage: str, family: str, key: str, program: Derived) -> Skeleton | None:
+    """The skeleton of a family with this key, for a stage with this text."""
+    found = form_once(stage, family, program)
+    return None if found is None else skeleton_of_key(family, *found, key)
+
+
 def stage_skeletons(
     partition: Partition, stage: Stage, families: Iterable[str] | None = None
 ) -> Iterator[Skeleton]:
@@ -635,7 +694,7 @@ def of_key(partition: Partition, stage: Stage, key: str) -> Skeleton | None:
     if not words.startswith(within):
         return None
     own = words.removeprefix(within).removeprefix(", ")
-    made = skeleton_of_key(stage.canonical, f"{family}({own}")
+    made = derived_alone(stage.text, family, f"{family}({own}", Derived(stage.canonical))
     return None if made is None else of_stage(made, partition, stage)
 
 

@@ -37,6 +37,7 @@ Proof = Literal[
     "sequel",
     "online",
     "rescaled",
+    "real",
 ]
 
 
@@ -100,6 +101,7 @@ class Rule:
         online      a fold that reads the result of another, as one fold of both: induction over the
                     steps, what is accumulated for one result being rescaled to the next
         rescaled    lockstep, where folds inside a step are those of the other side, rescaled
+        real        a law of real numbers between floating-point scalars: it holds up to rounding
     """
 
     name: str
@@ -114,7 +116,8 @@ class Rule:
 
     def __post_init__(self) -> None:
         laws = {a.law for a in self.assuming}
-        object.__setattr__(self, "reassociates", not laws <= {"neutral", "finite"})
+        rounds = self.proof == "real" or not laws <= {"neutral", "finite"}
+        object.__setattr__(self, "reassociates", rounds)
 
     def __str__(self) -> str:
         return self.name

@@ -60,6 +60,13 @@ class Proof:
 
     def show(self, obligation: str, goal: Bool, hypotheses: Iterable[Bool] = ()) -> None:
         """Show a goal, or raise `Open`."""
+        if not z3.is_true(z3.simplify(goal)):
+            self._ask(obligation, goal, [*hypotheses])
+        if obligation not in self.shown:
+            self.shown.append(obligation)
+
+    def _ask(self, obligation: str, goal: Bool, hypotheses: list[Bool]) -> None:
+        """Have the solver show a goal, or raise `Open`."""
         held = [*self.hypotheses, *hypotheses]
         laws = instances(self.assuming, [goal, *hypotheses])
         query = [*self.terms.facts, *held, *laws, z3.Not(goal)]
@@ -75,8 +82,6 @@ class Proof:
             raise Open(obligation, "z3 has a counterexample to this step", sizes)
         if answer.status == "unknown":
             raise Open(obligation, f"z3 gave up: {answer.reason}")
-        if obligation not in self.shown:
-            self.shown.append(obligation)
 
     def same_length(self, left: NatLike, right: NatLike, hypotheses: Hypotheses) -> None:
         """Show that two lengths are equal."""

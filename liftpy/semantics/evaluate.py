@@ -285,16 +285,40 @@ def evaluate_at(
 
     For a result with tuples: those of all components, or of the one at the path `component`.
     """
-    function = body_of(program, arrays, sizes)
-    reader = NumpyReader(0, dtype)
-    env = environment(program, function.params, arrays, reader)
-    places, t = np.asarray(points, np.int64), function.body.type
-    check_points(part_of(t, component), tuple(places.T))
-    shared = stores_inside(function.body)
-    with np.errstate(all="ignore"):  # as in `evaluate`
-        value = denote(function.body, env, reader)
-        reader.rank = 1
-        return at_points(value, t, places, component, reader, shared=shared)
+    return Evaluated(program, arrays, dtype, sizes).at(points, component)
+
+
+class Evaluated:
+    """A program and its arguments, for repeated requests for elements of the result.
+
+    A value that a `let` outside functions names is stored when it is first read, and kept. So later
+    points only cost what they need beyond these values.
+    """
+
+    def __init__(
+        self,
+        program: Program | Lambda,
+        arrays: tuple[Argument, ...],
+        dtype: DTypeLike | None = None,
+        sizes: sizing.Sizes | None = None,
+    ) -> None:
+        function = body_of(program, arrays, sizes)
+        self._reader = NumpyReader(0, dtype)
+        env = environment(program, function.params, arrays, self._reader)
+        self._type = function.body.type
+        self._shared = stores_inside(function.body)
+        with np.errstate(all="ignore"):  # as in `evaluate`
+            self._value = denote(function.body, env, self._reader)
+        self._reader.rank = 1
+
+    def at(self, points: NDArray[np.integer[Any]], component: tuple[int, ...] = ()) -> Any:
+        """The elements at `points`, as `evaluate_at` gives them."""
+        places = np.asarray(points, np.int64)
+        check_points(part_of(self._type, component), tuple(places.T))
+        with np.errstate(all="ignore"):
+            return at_points(
+                self._value, self._type, places, component, self._reader, shared=self._shared
+            )
 
 
 def stores_inside(expr: Expr) -> bool:

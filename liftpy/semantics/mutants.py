@@ -26,6 +26,7 @@ from liftpy.semantics.verdict import Open, Proved, Refuted, Unknown, Verdict
 
 ORDER = "the function is commutative and associative: the order of the elements does not matter"
 BOUND = "the variable is bound to this very value"
+FACTORS = "a product is the same in the other order"
 UNDONE = "the change takes back what the rule does, which leaves its left side"
 
 #: Mutants that are laws, each with the reason; tests/refuted/test_mutants.py proves them.
@@ -70,6 +71,9 @@ LAWS: dict[str, str] = {
     "reduce_extension: left + 1 at 1": "one more neutral element before changes nothing",
     "reduce_extension: right + 1 at 1": "one more neutral element behind changes nothing",
     "reduce_extension: left and right exchanged at 1": "neutral elements may come first",
+    "reciprocal_f16: arguments exchanged at the top": FACTORS,
+    "reciprocal_f32: arguments exchanged at the top": FACTORS,
+    "reciprocal_f64: arguments exchanged at the top": FACTORS,
 }
 
 #: Mutants that no size refutes and no method proves. They count as missed.

@@ -32,6 +32,7 @@ from liftpy.rewrite.rule import Proof as Method
 from liftpy.rewrite.rule import Rule
 from liftpy.semantics.agree import Induction, Proof, lockstep
 from liftpy.semantics.induction import blocks, exchange, folded
+from liftpy.semantics.real import show_real
 from liftpy.semantics.refute import (
     ELEMENTS_AGREE,
     REQUIRES,
@@ -84,7 +85,7 @@ def prove(rule: Rule, steps: int = STEPS) -> Verdict:
 def attempt(rule: Rule, steps: int = STEPS) -> Verdict:
     """`prove`, but an obligation that cannot be shown raises `Open`: no sizes are tried then."""
     general, rule = rule, with_ranges(rule)
-    proof = Proof(rule.assuming, METHODS[rule.proof], steps)
+    proof = Proof(rule.assuming, METHODS.get(rule.proof), steps)
     proof.hypotheses = [proof.terms.assume(c) for c in hypotheses(rule)]
     vacuous = emptiness(rule, proof)
     if vacuous is not None:
@@ -140,6 +141,9 @@ def show(rule: Rule, proof: Proof) -> None:
         raise Open(SIZES, f"the left side is {rule.left.type}, the right side {rule.right.type}")
     for one, two in pairs:
         proof.same_length(one, two, ())
+    if rule.proof == "real":
+        show_real(rule, proof)
+        return
     env = {p: proof.reader.leaf(p.name, p.type) for p in rule.left.free | rule.right.free}
     left = denote(rule.left, env, proof.reader)
     right = denote(rule.right, env, proof.reader)

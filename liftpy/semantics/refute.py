@@ -22,7 +22,7 @@ from liftpy.ir.walk import map_sizes, substitute_sizes, top_down
 from liftpy.primitives.transpose import Permutes
 from liftpy.rewrite.rule import Rule, with_indices
 from liftpy.semantics.free import FreeReader, Sizes, TooLongError, assignments, differences
-from liftpy.semantics.trial import TrialReader
+from liftpy.semantics.trial import FieldReader, TrialReader
 from liftpy.semantics.verdict import Refuted
 
 #: How many sizes are written out in full; how many elements the arrays may have, and the result.
@@ -196,13 +196,18 @@ def hold(conditions: Iterable[Constraint], at: Sizes) -> bool:
 
 def witness(rule: Rule, at: Sizes) -> tuple[str, str] | None:
     """The first obligation that fails at given sizes, and how, written out if that can be read."""
-    found = difference(rule, at, TrialReader(at, rule.assuming))
+    found = difference(rule, at, numbers(rule, at))
     if found is None or found[0] != ELEMENTS_AGREE:
         return found
     try:
         return difference(rule, at, FreeReader(at, rule.assuming)) or found
     except TooLongError:
         return found
+
+
+def numbers(rule: Rule, at: Sizes) -> TrialReader:
+    """What reads a rule as numbers."""
+    return (FieldReader if rule.proof == "real" else TrialReader)(at, rule.assuming)
 
 
 def difference(rule: Rule, at: Sizes, read: FreeReader) -> tuple[str, str] | None:
@@ -221,11 +226,11 @@ def difference(rule: Rule, at: Sizes, read: FreeReader) -> tuple[str, str] | Non
         return None
     if any(size > MOST for size in at.values()):
         return None
-    numbers = replace(
+    sized = replace(
         rule, left=substitute_sizes(rule.left, at), right=substitute_sizes(rule.right, at)
     )
-    env = environment(numbers, read)
-    left, right = denote(numbers.left, env, read), denote(numbers.right, env, read)
+    env = environment(sized, read)
+    left, right = denote(sized.left, env, read), denote(sized.right, env, read)
     first = next(differences(left, right, read), None)
     return None if first is None else (ELEMENTS_AGREE, first)
 
@@ -275,7 +280,7 @@ def contradiction(rule: Rule) -> str | None:
     """Sizes at which a rule gives different numbers, and where; None if it never did."""
     rule, indices = with_permutations(rule)
     for at in points(rule):
-        found = difference(rule, at, TrialReader(at, rule.assuming))
+        found = difference(rule, at, numbers(rule, at))
         if found is not None:
             named = ", ".join([*(f"{name} = {value}" for name, value in at.items()), *indices])
             return f"{found[0]}: with {named}, {found[1]}" if named else ": ".join(found)

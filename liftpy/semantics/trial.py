@@ -131,3 +131,35 @@ class TrialReader(FreeReader):
                 return 2, *(self.plain(part) for part in components(value))
             case _:
                 return value
+
+
+class FieldReader(TrialReader):
+    """Reads meanings as integers modulo a prime, which are a field, as real numbers are."""
+
+    def hashed(self, head: str, args: tuple[Any, ...], t: Type | None = None) -> Any:
+        number = super().hashed(head, args, t)
+        return number if t == BOOL else number % PRIME
+
+    def operate(self, op: str, args: tuple[Value, ...]) -> Value:
+        match op, args:
+            case "+", (x, y):
+                return (x + y) % PRIME
+            case "-", (x, y):
+                return (x - y) % PRIME
+            case "*", (x, y):
+                return x * y % PRIME
+            case "/", (x, y):
+                return x * pow(y, -1, PRIME) % PRIME
+            case "neg", (x,):
+                return -x % PRIME
+            case _:
+                return super().operate(op, args)
+
+    def constant(self, value: object) -> int:
+        match value:
+            case int():
+                return value % PRIME
+            case float() if value.is_integer():
+                return int(value) % PRIME
+            case _:
+                return super().constant(value)

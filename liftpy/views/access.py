@@ -239,7 +239,6 @@ class AccessReader(ByName):
 
     def __init__(self) -> None:
         self.terms: dict[object, Any] = {}
-        self.lanes: dict[object, Any] = {}  # terms at one of their lanes
 
     def operate(self, op: str, args: tuple[Value, ...]) -> Value:
         """An operator applied."""

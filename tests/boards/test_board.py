@@ -13,7 +13,7 @@ from liftpy.boards.importing import import_results
 from liftpy.boards.results import read_results
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ResultsRefused
-from liftpy.explore.campaign import Campaign
+from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.exploring import identity_of, space_of
 from liftpy.primitives.text import parse
 from tests.boards.ran import altered, exported, run

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from liftpy.cli import main
-from liftpy.explore.candidate import program_text
+from liftpy.explore.space.candidate import program_text
 from tests.cli.said import PROGRAM, Said
 
 

@@ -4,7 +4,7 @@ import csv
 import statistics
 from pathlib import Path
 
-from liftpy.explore.store import Store
+from liftpy.explore.campaign.store import Store
 from liftpy.opencl.devices import find_device
 from tests.boards.ran import run
 

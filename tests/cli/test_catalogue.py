@@ -65,7 +65,10 @@ LIGHT = {
     ("workloads",): "z3 pyopencl sqlite3 liftpy.compile liftpy.semantics",
     ("rules",): "z3 pyopencl sqlite3 liftpy.compile liftpy.semantics",
     ("primitives", "slide"): "z3 pyopencl sqlite3 liftpy.compile",
-    ("show", "vgg16/7"): "pyopencl sqlite3 liftpy.compile liftpy.rewrite liftpy.explore.space",
+    (
+        "show",
+        "vgg16/7",
+    ): "pyopencl sqlite3 liftpy.compile liftpy.rewrite liftpy.explore.space.space",
     ("pareto", "none.db"): "z3 pyopencl lark numpy liftpy.compile liftpy.primitives",
     ("candidates", "none.db"): "z3 pyopencl lark numpy liftpy.compile liftpy.primitives",
     ("report", "none.db"): "z3 pyopencl lark liftpy.compile liftpy.primitives",

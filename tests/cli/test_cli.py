@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 
 from liftpy.cli.showing import Stage
-from liftpy.explore.candidate import program_text
+from liftpy.explore.campaign.schema import digest
+from liftpy.explore.campaign.seals import seal
 from liftpy.explore.exploring import explore, space_of
-from liftpy.explore.inputs import inputs
-from liftpy.explore.schema import digest
-from liftpy.explore.seals import seal
+from liftpy.explore.measure.inputs import inputs
+from liftpy.explore.space.candidate import program_text
 from liftpy.primitives import PRIMITIVES
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
@@ -515,7 +515,7 @@ def test_a_candidate_that_does_not_replay_is_said(liftpy):
 def test_the_plot_needs_an_extra_and_says_so(liftpy, monkeypatch):
     assert liftpy("explore", "tiny.lift", "-n", "1").code == 0
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.delitem(sys.modules, "liftpy.explore.plot", raising=False)
+    monkeypatch.delitem(sys.modules, "liftpy.explore.report.plot", raising=False)
     for name in [n for n in sys.modules if n.startswith("matplotlib.")]:
         monkeypatch.delitem(sys.modules, name)
     said = liftpy("pareto", "liftpy.db", "--plot", "front.png")

@@ -6,7 +6,7 @@ import pytest
 
 import liftpy as lp
 from liftpy.constraints.profile import FOLDER
-from liftpy.explore.candidate import program_text
+from liftpy.explore.space.candidate import program_text
 from tests.cli.said import PROGRAM
 
 DIRECT = ["tiny.lift", "--set", "family=direct"]

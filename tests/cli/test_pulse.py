@@ -8,7 +8,7 @@ import time
 from liftpy.cli import pulse as module
 from liftpy.cli.progress import CampaignView
 from liftpy.cli.pulse import Pulse, process_began
-from liftpy.explore.run import Progress
+from liftpy.explore.campaign.run import Progress
 from tests.processes import until
 
 

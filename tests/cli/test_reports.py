@@ -16,16 +16,16 @@ from rich.console import Console
 from liftpy.cli.progress import CampaignView
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.explore import exploring
-from liftpy.explore.campaign import Campaign
+from liftpy.explore.campaign.campaign import Campaign
+from liftpy.explore.campaign.run import Progress, Standing
+from liftpy.explore.campaign.seals import seal
 from liftpy.explore.exploring import explore
-from liftpy.explore.outcome import Refused
-from liftpy.explore.pareto import rule
-from liftpy.explore.plot import drawn
-from liftpy.explore.reference import Reference
-from liftpy.explore.report import in_time
-from liftpy.explore.run import Progress, Standing
-from liftpy.explore.scale import Scale
-from liftpy.explore.seals import seal
+from liftpy.explore.measure.outcome import Refused
+from liftpy.explore.measure.pareto import rule
+from liftpy.explore.measure.reference import Reference
+from liftpy.explore.report.plot import drawn
+from liftpy.explore.report.scale import Scale
+from liftpy.explore.report.tables import in_time
 from liftpy.explore.search import SEARCHES
 from tests.cli.said import PROGRAM
 from tests.explore.spaces import small_space

@@ -8,9 +8,9 @@ from rich.table import Table
 
 from liftpy.cli import screen
 from liftpy.cli.texts import printable
-from liftpy.explore.outcome import Refused
-from liftpy.explore.schema import digest
-from liftpy.explore.store import Store
+from liftpy.explore.campaign.schema import digest
+from liftpy.explore.campaign.store import Store
+from liftpy.explore.measure.outcome import Refused
 from tests.explore.spaces import small_space
 from tests.explore.test_store import IDENTITY, MEASURED, MODULE
 

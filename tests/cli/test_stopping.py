@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from liftpy.explore.candidate import program_text
-from liftpy.explore.store import Store
+from liftpy.explore.campaign.store import Store
+from liftpy.explore.space.candidate import program_text
 from tests.cli.said import PROGRAM
 from tests.processes import until
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from liftpy.compile import compile_candidate, skeletons
+from liftpy.compile import compile_candidate, compile_program, skeletons
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.constraints.draw import Space
 from liftpy.kernels.chain import chain
+from liftpy.loops.interpret import Machine
+from liftpy.loops.tree import Operate
 from liftpy.opencl.kernel import Module
 from liftpy.primitives.text import parse
 from liftpy.rewrite.partition import HELD, partitions, stage_skeletons
@@ -23,6 +27,7 @@ from tests.draws import draws, tried
 from tests.fuzz.generator import inputs
 from tests.oclgrind import check_all_under_oclgrind
 from tests.rewrite.test_partition import nameless
+from tests.spaces import derived
 from tests.thinned import first
 
 PRODUCT = "{} |> map(a => {} |> map(b => zip(a, b) |> map(mul) |> reduce(add, 0)))"
@@ -65,6 +70,17 @@ PROGRAMS = {
           in sums |> split(3) |> map(group => group |> map(e => e * 2) |> reduce(add, 0))""",
 }
 
+PROGRAMS["something done to each element"] = f"""
+    def p(x: [6][8]f32, w: [4][8]f32, u: [8][4]f32, c: [4]f32) =
+      let one = ({PRODUCT.format("x", "w")})
+      in {PRODUCT.format("one |> map(row => zip(c, row) |> map((b, e) => b - 2 * e))", "u")}"""
+
+PROGRAMS["a value fused into one that is held"] = f"""
+    def p(x: [6][8]f32, w: [4][8]f32, u: [8][4]f32, c: [4]f32) =
+      let one = ({PRODUCT.format("x", "w")}),
+          two = (one |> map(row => zip(c, row) |> map((b, e) => b - 2 * e)))
+      in {PRODUCT.format("two", "u")}"""
+
 PROGRAMS["a view that reads twice, in groups"] = f"""
     def p(x: [6][4]f32, w: [5][4]f32) =
       let one = ({PRODUCT.format("x", "w")})
@@ -104,7 +120,7 @@ def test_a_group_of_many_items_has_no_race_and_no_stray_access() -> None:
     for text in PROGRAMS.values():
         program = parse(text)
         arrays = inputs(program)
-        for skeleton in skeletons(program, ("blocked",)):
+        for skeleton in derived(program, ("blocked",)):
             if skeleton.words["items"] == "many":
                 points = Space(collect(skeleton, DEFAULT_DEVICE)).draws(0)
                 module = next(
@@ -127,7 +143,7 @@ def work_items(module: Module) -> int:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_derivations_replay(name: str) -> None:
     program = parse(PROGRAMS[name])
-    found = skeletons(program, ("blocked",))
+    found = derived(program, ("blocked",))
     assert found
     for skeleton in found[:: 1 + len(found) // 4]:
         *_, (_, last) = replay(skeleton.derivation.start, skeleton.derivation.steps)
@@ -139,7 +155,7 @@ def test_no_held_value_is_in_global_memory() -> None:
     words = {"hold": "local", "items": "one", "weights.arrays": "local", "scores.rows": "columns"}
     made = next(
         s
-        for s in skeletons(parse(PROGRAMS["attention"]), ("blocked",))
+        for s in derived(parse(PROGRAMS["attention"]), ("blocked",))
         if words.items() <= s.words.items()
     )
     scores = {"scores.kappa": 16, "scores.sigma": 2, "scores.v": 8}
@@ -151,8 +167,23 @@ def test_no_held_value_is_in_global_memory() -> None:
     assert module.memory.local == (4 * 16 + 4 * 16 + 16) * 4
 
 
+def test_a_work_item_holds_one_block_at_a_time_in_scratch() -> None:
+    """Twelve rows: two work-items make three blocks of two rows each, in room for a block each."""
+    text = PROGRAMS["two products"].replace("[7][12]", "[12][12]")
+    words = {"hold": "global", "one.form": "direct", "result.form": "direct"}
+    made = next(s for s in skeletons(parse(text), ("blocked",)) if words.items() <= s.words.items())
+    one = {"one.kappa": 8, "one.sigma": 2, "one.v": 8}
+    result = {"result.kappa": 6, "result.sigma": 1, "result.v": 2}
+    for turns, items in ((1, 6), (3, 2), (6, 1)):
+        module = compile_candidate(made, {"block": 2, "turns": turns, **one, **result})
+        (launch,) = module.launches
+        assert launch.global_size == (items, 1, 1)
+        assert module.memory.scratch == items * 2 * 8 * 4
+        assert module.memory.local == 0
+
+
 def test_the_largest_block_is_the_whole_map() -> None:
-    skeleton = skeletons(parse(PROGRAMS["two products"]), ("blocked",))[0]
+    skeleton = derived(parse(PROGRAMS["two products"]), ("blocked",))[0]
     assert {p.name: p.high for p in skeleton.parameters} == {
         "block": 7,
         "one.kappa": 8,
@@ -177,6 +208,17 @@ def test_choices_and_sizes_have_the_name_of_the_held_value() -> None:
     assert {p.name.partition(".")[0] for p in skeleton.parameters} == {"block", "stage1", "result"}
 
 
+def test_what_is_done_to_each_element_is_fused_into_what_is_held() -> None:
+    """The held value has register blocks, and its elements are those that the reader wants."""
+    program = parse(PROGRAMS["a value fused into one that is held"])
+    words = [dict(p.words) for p in partitions(program)]
+    assert {"one": "fused", "two": "held"} in words
+    assert {"one": "held", "two": "fused"} in words
+    for skeleton in derived(program, ("blocked",)):
+        value = next(name for name in ("one", "two") if skeleton.words[name] == HELD)
+        assert skeleton.words[f"{value}.form"] == "direct"
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_not_read_element_by_element_is_not_held(name: str) -> None:
     words = [word for p in partitions(parse(REFUSED[name])) for _, word in p.words]
@@ -193,14 +235,33 @@ def test_one_family_alone_holds_values() -> None:
     assert skeletons_of(FAMILIES["blocked"], rows) == "blocked: no value is held"
 
 
+class Counting(Machine):
+    """Counts how often work-items compute an operator, each lane of a vector for itself."""
+
+    op = "exp"
+    count_of_op = 0
+
+    def operate(self, value: Operate, who: NDArray[Any]) -> NDArray[Any]:
+        if value.op == self.op:
+            self.count_of_op += int(who.sum()) * value.width
+        return super().operate(value, who)
+
+
 def test_the_arrays_of_a_row_may_be_held() -> None:
-    """Each power is computed once, and lies in private or in local memory until it is divided."""
+    """Each power is computed once, and lies in private or in local memory until it is divided.
+
+    Where they are not held, they are computed again to be divided.
+    """
     program = parse(f"def p(x: [6][32]f32) = x |> {ROWS}")
+    x = np.random.default_rng(0).random((6, 32), np.float32)
     made = {s.words["arrays"]: s for s in skeletons(program, ("rows",))}
     assert made.keys() == {"again", "private", "local"}
     for arrays, skeleton in made.items():
-        module = compile_candidate(skeleton, {"strip": 8, "v": 4})
-        inner = module.source.count("exp(") - module.source.count(" = exp(")
-        assert (inner > 0) == (arrays != "private")
-        assert module.memory.local == (32 * 4 if arrays == "local" else 0)
-        assert module.memory.scratch == 0
+        compilation = compile_program(skeleton.at({"strip": 8, "v": 4, "turns": 1}))
+        (code,) = compilation.optimized
+        machine = Counting(code, {"x": x})
+        machine.block(code.block, machine.everybody)
+        assert (machine.count_of_op > x.size) == (arrays == "again")
+        assert machine.count_of_op >= x.size
+        assert compilation.module.memory.local == (32 * 4 if arrays == "local" else 0)
+        assert compilation.module.memory.scratch == 0

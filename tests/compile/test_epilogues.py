@@ -52,6 +52,11 @@ PROGRAMS = {
         def p({MATRICES}, const scale: [8]f32, const shift: [8]f32) =
           a |> {TIMES} |> map(row => zip(zip(row, scale), shift)
             |> map((xg, h) => max(xg.0 * xg.1 + h, 0)))""",
+    "in the function of a row": f"""
+        def p({MATRICES}, const c: [8]f32) =
+          a |> map(row => zip(c, b |> transpose |> map(column =>
+              zip(row, column) |> map(mul) |> reduce(add, 0)))
+            |> map((bias, x) => bias - 2 * x) |> map(x => max(x, 0)))""",
     "written inside": """
         def p(a: [6][9]f32, const b: [9][8]f32, const c: [8]f32) =
           a |> map(row => zip(b |> transpose, c) |> map((column, bias) =>

@@ -6,8 +6,8 @@ import pytest
 
 from liftpy.compile import compile_candidate, compile_program
 from liftpy.constraints.device import Device
-from liftpy.explore.inputs import inputs
-from liftpy.explore.space import Space
+from liftpy.explore.measure.inputs import inputs
+from liftpy.explore.space.space import Space
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.session import Session
 from liftpy.primitives.text import parse

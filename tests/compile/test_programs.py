@@ -12,9 +12,9 @@ import pytest
 from liftpy.compile import compile_candidate, compile_program
 from liftpy.constraints.device import Device
 from liftpy.errors import TypeRefused
-from liftpy.explore.candidate import Candidate
 from liftpy.explore.exploring import space_of
 from liftpy.explore.kernel import compile_to_kernel
+from liftpy.explore.space.candidate import Candidate
 from liftpy.ir.expr import Program
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.session import Session

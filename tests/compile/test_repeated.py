@@ -14,8 +14,8 @@ import pytest
 
 from liftpy.compile import compile_candidate, compile_program, skeletons
 from liftpy.constraints.device import Device
-from liftpy.explore.inputs import inputs
-from liftpy.explore.space import Space
+from liftpy.explore.measure.inputs import inputs
+from liftpy.explore.space.space import Space
 from liftpy.ir.expr import Lambda, Program
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.primitives.text import parse, show

@@ -68,11 +68,41 @@ def test_rows_in_vectors_are_right(runtime: Device, name: str, kept: Path) -> No
 def test_folds_and_elements_are_in_vectors() -> None:
     """No array of a row is held: what a `let` names is computed where it is read."""
     made = skeletons(parse(PROGRAMS["softmax"]), ("rows",))[0]
-    module = compile_candidate(made, {"strip": 8, "v": 4})
+    module = compile_candidate(made, {"strip": 8, "v": 4, "turns": 1})
     assert len(module.launches) == 1
     assert module.source.count("vload4") >= 3
     assert "vstore4" in module.source
     assert module.memory.scratch == module.memory.local == 0
+
+
+def test_a_row_is_divided_by_one_reciprocal() -> None:
+    made = skeletons(parse(PROGRAMS["softmax"]), ("rows",))
+    for skeleton in made:
+        source = compile_candidate(skeleton, {"strip": 8, "v": 4, "turns": 1}).source
+        assert source.count(" / ") == 1, skeleton.key
+        assert "1.0f / " in source
+
+
+def test_rows_in_turn_are_right_and_fetched_ahead(runtime: Device) -> None:
+    """Of 12 rows 4 are made in turn; at the end the next one is behind the array."""
+    program = parse(PROGRAMS["softmax"].replace("[7]", "[12]"))
+    sizes = {"strip": 8, "v": 8, "turns": 4}
+    made = skeletons(program, ("rows",))
+    modules = [(s.key, compile_candidate(s, sizes)) for s in made]
+    for key, module in modules:
+        assert module.source.count(" fetch_float(&x[") == 1, key
+    all_right(program, modules, runtime)
+
+
+def test_only_what_is_one_number_for_all_elements_is_inverted() -> None:
+    text = """
+        def p(x: [7][24]f32, y: [24]f32) = x |> map(row =>
+          let s = (row |> reduce(add, 0)) in
+          zip(row, y) |> map((x, y) => x / y + (x / s) / (s * 2) + s / x + x / s))"""
+    (made, *_) = skeletons(parse(text), ("rows",))
+    source = compile_candidate(made, {"strip": 8, "v": 4, "turns": 1}).source
+    assert source.count("1.0f / ") == 2
+    assert source.count(" / ") == 4
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -137,7 +167,7 @@ def test_two_folds_are_made_in_one_pass(runtime: Device, name: str) -> None:
     made = one_pass(RESCALED[name])
     assert {dict(s.choices)["level"] for s in made} == {"glb", "wrg"}
     *_, length = map(int, program.params[0].type.lengths())
-    sizes = [{"strip": s, "v": v} for s in (1, length) for v in (1, 2, 8) if s % v == 0]
+    sizes = [{"strip": s, "v": v, "turns": 1} for s in (1, length) for v in (1, 2, 8) if s % v == 0]
     modules = [(f"{s.key} {at}", compile_candidate(s, at)) for s in made for at in sizes]
     all_right(program, modules, runtime)
 
@@ -150,7 +180,7 @@ def test_what_is_not_rescaled_takes_two_passes(name: str) -> None:
 
 def test_a_row_is_read_once_for_both_folds() -> None:
     (made, *_) = one_pass(PROGRAMS["softmax"])
-    module = compile_candidate(made, {"strip": 8, "v": 8})
+    module = compile_candidate(made, {"strip": 8, "v": 8, "turns": 1})
     assert module.source.count("vload8") == 2  # and once where the row is made
     assert module.memory.scratch == 0
 
@@ -163,6 +193,8 @@ def test_elements_of_minus_infinity_add_nothing(runtime: Device) -> None:
     expected = np.exp((rows - rows.max(axis=1, keepdims=True)).astype(np.float64) * 0.125)
     expected /= expected.sum(axis=1, keepdims=True)
     made = one_pass(PROGRAMS["softmax"])
-    modules = [compile_candidate(s, {"strip": strip, "v": 1}) for s in made for strip in (1, 8)]
+    modules = [
+        compile_candidate(s, {"strip": strip, "v": 1, "turns": 1}) for s in made for strip in (1, 8)
+    ]
     for found in results(runtime, modules, [rows]):
         np.testing.assert_allclose(found, expected, rtol=1e-5)

@@ -11,7 +11,7 @@ from liftpy.compile import compile_program
 from liftpy.constraints.collect import statements
 from liftpy.constraints.device import Device
 from liftpy.errors import TypeRefused
-from liftpy.explore.inputs import inputs
+from liftpy.explore.measure.inputs import inputs
 from liftpy.kernels.chain import chain
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.session import Session

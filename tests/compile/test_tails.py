@@ -9,8 +9,8 @@ import pytest
 
 from liftpy.compile import compile_candidate, compile_program, skeletons
 from liftpy.constraints.device import Device
-from liftpy.explore.candidate import Candidate
-from liftpy.explore.space import Space
+from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.space.space import Space
 from liftpy.ir.expr import Program
 from liftpy.ir.show import show
 from liftpy.opencl.devices import find_device

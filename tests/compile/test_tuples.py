@@ -11,14 +11,14 @@ import pytest
 from liftpy.compile import compile_program
 from liftpy.constraints.device import Device
 from liftpy.errors import ArgumentRefused
-from liftpy.explore.candidate import Candidate
-from liftpy.explore.check import Error
 from liftpy.explore.exploring import space_of
-from liftpy.explore.inputs import inputs
 from liftpy.explore.kernel import Kernel
-from liftpy.explore.meaning import Judge, expected
-from liftpy.explore.outcome import WrongResult
-from liftpy.explore.plainest import plainest
+from liftpy.explore.measure.check import Error
+from liftpy.explore.measure.inputs import inputs
+from liftpy.explore.measure.meaning import Judge, expected
+from liftpy.explore.measure.outcome import WrongResult
+from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.space.plainest import plainest
 from liftpy.ir.expr import Program
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.session import Session

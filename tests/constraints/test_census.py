@@ -16,6 +16,7 @@ from liftpy.primitives import (
     MapGlb,
     MapLcl,
     MapSeq,
+    MapSeqAhead,
     MapSeqUnroll,
     MapVec,
     MapWrg,
@@ -39,6 +40,7 @@ from liftpy.primitives.lang import (
     map_glb,
     map_lcl,
     map_seq,
+    map_seq_ahead,
     map_seq_unroll,
     map_vec,
     map_wrg,
@@ -79,6 +81,7 @@ added = lambda acc, row: zip(acc, row) >> map_seq(lambda x, y: x + y)
 BODIES = {
     MapSeq: rows(map_seq(twice)),
     MapSeqUnroll: rows(map_seq_unroll(twice)),
+    MapSeqAhead: rows(map_seq_ahead(twice)),
     MapGlb: rows(map_glb(1, twice)),
     MapWrg: lambda xs: xs >> map_wrg(0, map_wrg(1, lambda x: x + x)),
     MapLcl: lambda xs: xs >> map_wrg(0, map_lcl(0, twice)),

@@ -10,8 +10,8 @@ from liftpy.compile import compile_program
 from liftpy.constraints.collect import CODE_LIMIT
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.length import length
-from liftpy.explore.candidate import Candidate
-from liftpy.explore.space import Space
+from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.space.space import Space
 from liftpy.ir.expr import Program
 from liftpy.kernels.chain import chain
 from liftpy.loops.nest import MOST_STATEMENTS

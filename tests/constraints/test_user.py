@@ -181,8 +181,8 @@ def test_the_sizes_of_stages_are_written_as_they_are_shown(text, count):
     assert Space(asked_too(DOTTED, wishes([text], {}, STAGES))).count() == count
 
 
-def test_a_condition_over_the_sizes_of_two_stages_is_refused_with_the_reason():
+def test_a_condition_over_stages_that_no_partition_has_is_refused_with_the_reason():
     other = ConstraintSystem((Parameter("result.kappa", 1, 9, "kernels"),), ())
     (wish,) = wishes(["score.kappa < result.kappa"], {}, STAGES)
-    with pytest.raises(ConstraintRefused, match="the sizes of each stage are chosen apart"):
+    with pytest.raises(ConstraintRefused, match="no partition has stages with all of these"):
         wish.refuse_if_hopeless([DOTTED, other])

@@ -17,6 +17,7 @@ from liftpy.primitives import LAYOUTS, PRIMITIVES, lang
 from liftpy.primitives.text import law, parse_expression, show_expr
 from liftpy.primitives.words import snake
 from liftpy.semantics.contract import general
+from tests.docs.pages import files
 from tests.primitives.examples import example
 
 ROOT = Path(__file__).parents[2]
@@ -85,46 +86,8 @@ def test_the_page_of_primitives_is_what_the_registry_says():
 
 # --- three files --------------------------------------------------------------------------------
 
-STRETCH = '''
-"""`stretch`: every element several times."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar
-
-from liftpy.ir.constraint import Constraint, at_least
-from liftpy.ir.expr import Layout
-from liftpy.ir.nat import Nat
-from liftpy.ir.pull import Pull, Reader, Value
-from liftpy.ir.types import ArrayType, Type
-from liftpy.primitives.map import array_of
-
-
-@dataclass(frozen=True)
-class Stretch(Layout):
-    """Every element several times.
-
-    stretch(times) : [a]n -> [a](n*times)        element i is xs[i / times]
-    """
-
-    name: ClassVar[str] = "stretch"
-    times: Nat
-
-    def type_of(self, xs: Type) -> Type:
-        known = array_of(self.name, xs)
-        return ArrayType(known.element, known.length * self.times)
-
-    def requires(self, xs: Type) -> Iterator[Constraint]:
-        yield at_least(1, self.times)
-
-    def meaning(self, read: Reader, xs: Pull) -> Value:
-        return Pull(xs.length * self.times, lambda i: xs[i // self.times])
-
-    def reference(self, xs: list[Any]) -> list[Any]:
-        return [x for x in xs for _ in range(int(self.times))]
-'''
+#: The example of the page on extending liftpy.
+STRETCH = files(ROOT / "docs" / "extending.md")["liftpy/primitives/stretch.py"]
 USE = """
 import sys
 
@@ -168,7 +131,7 @@ def test_a_new_layout_is_its_class_and_its_line_in_the_registry(tmp_path):
     """With these two, and its test, it is proved, parsed, printed, compiled and documented."""
     package = tmp_path / "liftpy"
     shutil.copytree(ROOT / "liftpy", package, ignore=shutil.ignore_patterns("__pycache__"))
-    (package / "primitives" / "stretch.py").write_text(STRETCH.lstrip(), encoding="utf-8")
+    (package / "primitives" / "stretch.py").write_text(STRETCH, encoding="utf-8")
     registry = package / "primitives" / "__init__.py"
     text = registry.read_text(encoding="utf-8")
     text = text.replace(

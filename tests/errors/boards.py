@@ -13,12 +13,12 @@ from liftpy.boards.importing import import_results
 from liftpy.boards.results import COLUMNS, FORMAT, read_results
 from liftpy.compile import compile_candidate
 from liftpy.constraints.device import DEFAULT_DEVICE
-from liftpy.explore.candidate import Candidate
-from liftpy.explore.compiling import source_sha
+from liftpy.explore.campaign.schema import digest
+from liftpy.explore.campaign.seals import seal
+from liftpy.explore.campaign.store import Store
 from liftpy.explore.exploring import identity_of, space_of
-from liftpy.explore.schema import digest
-from liftpy.explore.seals import seal
-from liftpy.explore.store import Store
+from liftpy.explore.measure.compiling import source_sha
+from liftpy.explore.space.candidate import Candidate
 
 SPACE = space_of(lp.parse("def double(xs: [12]f32) = xs |> map(x => x + x)"), DEFAULT_DEVICE)
 PLAIN = SPACE.candidate({"family": "plain", "map": "glb0"})

@@ -19,7 +19,7 @@ import numpy as np
 import liftpy as lp
 from liftpy.cli import main
 from liftpy.cli.arguments import read_array
-from liftpy.compile import compile_candidate, compile_program
+from liftpy.compile import compile_candidate, compile_program, skeletons
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.draw import Space as Points
@@ -28,19 +28,20 @@ from liftpy.constraints.profile import FOLDER
 from liftpy.constraints.profile import read as read_profile
 from liftpy.constraints.system import Clause, ConstraintSystem
 from liftpy.errors import WorkerRefused
-from liftpy.explore.campaign import Campaign
+from liftpy.explore.campaign.borrowed import Elsewhere, times_of
+from liftpy.explore.campaign.campaign import Campaign
+from liftpy.explore.campaign.offline import rehearse
+from liftpy.explore.campaign.replay import replay, stored_candidate
+from liftpy.explore.campaign.schema import digest
+from liftpy.explore.campaign.seals import seal
+from liftpy.explore.campaign.store import Store
+from liftpy.explore.distributed.workers import Workers, connect
 from liftpy.explore.exploring import space_of
-from liftpy.explore.inputs import Inputs
-from liftpy.explore.measure import Measurer
-from liftpy.explore.messages import Setup
-from liftpy.explore.rehearsal import rehearse
-from liftpy.explore.replay import replay, stored_candidate
-from liftpy.explore.report import page, plot
-from liftpy.explore.schema import digest
-from liftpy.explore.seals import seal
+from liftpy.explore.measure.inputs import Inputs
+from liftpy.explore.measure.local import Measurer
+from liftpy.explore.measure.messages import Setup
+from liftpy.explore.report.tables import page, plot
 from liftpy.explore.search import named
-from liftpy.explore.store import Store
-from liftpy.explore.workers import Workers, connect
 from liftpy.files.reading import read_text
 from liftpy.ir.constraint import at_most
 from liftpy.ir.expr import FunCall, Lambda, Literal, Param, Program, ScalarOp
@@ -286,8 +287,10 @@ LOWERED = {
     "read_where_it_is_made": "ys |> mapGlb(0, x => x * 2) |> slide(3, 1) "
     "|> mapGlb(0, w => w |> reduceSeq(add, 0))",
     "private_memory_by_id": "ys |> mapSeq(x => x * 2) |> toPrivate |> mapGlb(0, x => x + 1)",
-    "global_memory_in_a_kernel": "xss |> mapGlb(0, row => row |> mapSeq(x => x * 2) |> toGlobal "
-    "|> reduceSeq(add, 0))",
+    "global_memory_of_a_group": "xss |> mapWrg(0, row => row |> mapLcl(0, x => x * 2) |> toGlobal "
+    "|> slide(2, 1) |> mapLcl(0, w => w |> reduceSeq(add, 0)))",
+    "global_memory_of_each_lane": "ys |> asVector(4) |> mapGlb(0, v => v |> reduceVec((a, x) => "
+    "ys |> mapSeq(y => y * x) |> toGlobal |> reduceSeq(add, a), 0))",
     "fold_of_lanes_to_a_pair": "ys |> asVector(4) |> mapGlb(0, v => "
     "v |> reduceVec((a, x) => (a.0 + x, a.1 * x), (0.0, 1.0)) |> get(1))",
     "fold_of_pairs_of_lanes": "zip(zs, zs) |> asVector(4) |> mapGlb(0, v => "
@@ -600,6 +603,15 @@ def candidate_without_its_sizes(folder):
 
 
 @case
+def condition_across_stages_with_too_many_combinations(_folder):
+    two = """def two(xs: [96][96]f32, w: [96][96]f32) =
+      let one = xs |> map(a => w |> map(b => zip(a, b) |> map(mul) |> reduce(add, 0))) in
+      one |> transpose |> map(a => w |> map(b => zip(a, b) |> map(mul) |> reduce(add, 0)))"""
+    where = "one.kappa * one.sigma * one.v <= result.kappa * result.sigma * result.v"
+    space_of(lp.parse(two), DEFAULT_DEVICE, where=[where], families=["direct"]).count()
+
+
+@case
 def candidate_without_kernels(folder):
     path = stored(folder)
     with Store.read(path) as store:
@@ -634,7 +646,20 @@ CASES |= {
     ),
     "candidates_of_one_beginning": lambda folder: Store.read(stored(folder)).row(""),
     "memory_figure_nobody_knows": lambda folder: Campaign.read(stored(folder)).pareto("heap"),
+    "skeletons_of_open_sizes": lambda _folder: skeletons(
+        lp.parse("size n: 1..64\nsize m: 1..\ndef f(xs: [n][m]f32) = xs |> map(reduce(add, 0))")
+    ),
     "search_nobody_knows": lambda _folder: named("clever"),
+    "search_that_looks_at_no_times": lambda _folder: named("random", lambda _: ()),
+    "times_of_another_device": lambda folder: Elsewhere.read(
+        stored(folder), replace(DEFAULT_DEVICE, driver_version="7")
+    ),
+    "times_of_the_campaign_itself": lambda folder: times_of(
+        [stored(folder)], stored(folder), DEFAULT_DEVICE, 1, begun=True
+    ),
+    "times_for_several_devices": lambda folder: times_of(
+        [stored(folder)], folder / "b.db", DEFAULT_DEVICE, 2, begun=False
+    ),
     "best_of_nothing": lambda folder: Campaign.read(
         changed(folder, "UPDATE outcome SET kind = 'refused', time_ns = NULL")
     ).best(),
@@ -878,10 +903,10 @@ def cluster_without_its_library(_folder):
 
 @case
 def plot_without_its_library(folder):
-    with mock.patch.dict(sys.modules, {"matplotlib": None, "liftpy.explore.plot": None}):
+    with mock.patch.dict(sys.modules, {"matplotlib": None, "liftpy.explore.report.plot": None}):
         missing = ModuleNotFoundError("no matplotlib", name="matplotlib")
         with mock.patch("importlib.import_module", side_effect=missing):
-            from liftpy.explore.report import plot  # noqa: PLC0415
+            from liftpy.explore.report.tables import plot  # noqa: PLC0415
 
             plot(Campaign.read(stored(folder)), "peak", folder / "front.png")
 
@@ -904,8 +929,8 @@ def sample_of_a_family_that_has_nothing(_folder):
 
 
 @case
-def condition_over_the_sizes_of_two_stages(_folder):
-    space_of(STAGES, DEFAULT_DEVICE, where=["total.tile0 * result.tile0 <= 4"])
+def condition_over_stages_of_no_one_partition(_folder):
+    space_of(STAGES, DEFAULT_DEVICE, where=["tile0 * result.tile0 <= 4"])
 
 
 @case
@@ -924,7 +949,7 @@ def report_in_no_folder(folder):
 def result_that_is_wrong(folder):
     (folder / "tiny.lift").write_text(lp.show(PROGRAM))
     with mock.patch("liftpy.cli.running.expected") as meaning:
-        from liftpy.explore.meaning import expected  # noqa: PLC0415
+        from liftpy.explore.measure.meaning import expected  # noqa: PLC0415
 
         meaning.side_effect = lambda *given: expected(*given, tolerance=1e-30)
         command("run", "tiny.lift")

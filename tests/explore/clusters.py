@@ -23,7 +23,11 @@ def cluster(*names, resource="DEVICE", real=False):
     The devices are pretended ones with these names, or `real` ones of this machine.
     """
     here = {"host": "127.0.0.1", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
-    own = {"nthreads": 1, "resources": {resource: 1}, "preload": ["liftpy.explore.board"]}
+    own = {
+        "nthreads": 1,
+        "resources": {resource: 1},
+        "preload": ["liftpy.explore.distributed.board"],
+    }
     workers = {
         name: {
             "cls": Worker,

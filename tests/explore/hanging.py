@@ -2,7 +2,7 @@
 
 import time
 
-from liftpy.explore.serving import serve
+from liftpy.explore.measure.serving import serve
 
 
 def forever(_request):

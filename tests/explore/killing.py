@@ -15,10 +15,10 @@ from pathlib import Path
 
 import psutil
 
-from liftpy.explore.campaign import Campaign
-from liftpy.explore.candidate import program_text
-from liftpy.explore.outcome import KINDS
-from liftpy.explore.reading import Reader
+from liftpy.explore.campaign.campaign import Campaign
+from liftpy.explore.campaign.reading import Reader
+from liftpy.explore.measure.outcome import KINDS
+from liftpy.explore.space.candidate import program_text
 from liftpy.workloads import Convolution, convolution
 from tests.processes import runs, until
 
@@ -27,7 +27,7 @@ TINY = convolution(Convolution(3, 6, 7, 4, (3, 3), padding=(1, 1, 1, 1)), "tiny"
 VICTIMS = ("campaign", "workers", "both")
 COMMAND = """
 from liftpy.cli import main
-from liftpy.explore import process
+from liftpy.explore.measure import process
 process.START = "tests.plainly"
 main()
 """

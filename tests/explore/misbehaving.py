@@ -5,9 +5,9 @@ import re
 import sys
 from dataclasses import replace
 
-from liftpy.explore.compiling import Compiler
-from liftpy.explore.messages import Compile, Compiled
-from liftpy.explore.serving import serve
+from liftpy.explore.measure.compiling import Compiler
+from liftpy.explore.measure.messages import Compile, Compiled
+from liftpy.explore.measure.serving import serve
 from liftpy.opencl.kernel import Buffer
 
 MORE = 600 << 20

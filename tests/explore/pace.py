@@ -7,10 +7,10 @@ import math
 import time
 from functools import cache
 
-from liftpy.explore.measure import BENCH
-from liftpy.explore.messages import Measure, Setup
-from liftpy.explore.outcome import Measured
-from liftpy.explore.process import Worker
+from liftpy.explore.measure.local import BENCH
+from liftpy.explore.measure.messages import Measure, Setup
+from liftpy.explore.measure.outcome import Measured
+from liftpy.explore.measure.process import Worker
 from tests.explore.test_bench import ALL, GIVEN, twice
 from tests.processes import SECONDS
 

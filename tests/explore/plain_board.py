@@ -1,7 +1,7 @@
-"""For `dask worker --preload`: `liftpy.explore.board` whose benches build plainly."""
+"""For `dask worker --preload`: `liftpy.explore.distributed.board` whose benches build plainly."""
 
-from liftpy.explore import process
-from liftpy.explore.board import dask_setup
+from liftpy.explore.distributed.board import dask_setup
+from liftpy.explore.measure import process
 
 __all__ = ["dask_setup"]
 

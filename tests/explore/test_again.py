@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from liftpy.explore.again import measure_again, settled, undecided
-from liftpy.explore.outcome import Crashed, Measured, WrongResult
-from liftpy.explore.pareto import clear_front
-from liftpy.explore.rows import Row
+from liftpy.explore.campaign.remeasure import measure_again, settled, undecided
+from liftpy.explore.campaign.rows import Row
+from liftpy.explore.measure.outcome import Crashed, Measured, WrongResult
+from liftpy.explore.measure.pareto import clear_front
 from liftpy.opencl.kernel import Memory
 
 MS = 1_000_000

@@ -13,18 +13,18 @@ from unittest import mock
 import psutil
 import pytest
 
-from liftpy.explore import process
-from liftpy.explore.campaign import Campaign
-from liftpy.explore.candidate import program_text
+from liftpy.explore.campaign.campaign import Campaign
+from liftpy.explore.campaign.reading import Reader
 from liftpy.explore.exploring import explore, space_of
-from liftpy.explore.inputs import Inputs
-from liftpy.explore.meaning import expected
-from liftpy.explore.measure import BENCH, BUILDING, Limits, Measurer
-from liftpy.explore.messages import Build, Built, Compile, Measure, Setup
-from liftpy.explore.outcome import KINDS, BuildFailed, Measured
-from liftpy.explore.pool import ThisMachine
-from liftpy.explore.process import Worker
-from liftpy.explore.reading import Reader
+from liftpy.explore.measure import process
+from liftpy.explore.measure.inputs import Inputs
+from liftpy.explore.measure.local import BENCH, BUILDING, Limits, Measurer
+from liftpy.explore.measure.meaning import expected
+from liftpy.explore.measure.messages import Build, Built, Compile, Measure, Setup
+from liftpy.explore.measure.outcome import KINDS, BuildFailed, Measured
+from liftpy.explore.measure.pool import ThisMachine
+from liftpy.explore.measure.process import Worker
+from liftpy.explore.space.candidate import program_text
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Binary
 from tests import plainly
@@ -59,7 +59,11 @@ def logs(db):
 
 @pytest.fixture
 def asked(monkeypatch):
-    """When each request was with its worker, from and to, by kind and in the order asked."""
+    """When each request was with its worker, from and to, by kind and in the order asked.
+
+    Each source is built, so that this takes some time.
+    """
+    monkeypatch.delenv(plainly.BINARIES)
     ask, intervals = Worker.ask, defaultdict(list)
 
     @functools.wraps(ask)

@@ -8,11 +8,11 @@ import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import LiftError
-from liftpy.explore.check import Expected
-from liftpy.explore.inputs import Inputs
-from liftpy.explore.measure import BENCH
-from liftpy.explore.messages import Measure, Setup
-from liftpy.explore.outcome import (
+from liftpy.explore.measure.check import Expected
+from liftpy.explore.measure.inputs import Inputs
+from liftpy.explore.measure.local import BENCH
+from liftpy.explore.measure.messages import Measure, Setup
+from liftpy.explore.measure.outcome import (
     BuildFailed,
     Crashed,
     Measured,
@@ -22,7 +22,7 @@ from liftpy.explore.outcome import (
     TimedOut,
     WrongResult,
 )
-from liftpy.explore.process import Process, Worker
+from liftpy.explore.measure.process import Process, Worker
 from liftpy.opencl.kernel import Buffer, Launch, Memory, Module
 from liftpy.primitives.text import parse
 from tests.processes import SECONDS, started

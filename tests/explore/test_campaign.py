@@ -15,14 +15,14 @@ from liftpy.errors import (
     StoreRefused,
     UnknownName,
 )
-from liftpy.explore.again import undecided
-from liftpy.explore.campaign import Campaign
-from liftpy.explore.candidate import program_text
+from liftpy.explore.campaign.campaign import Campaign
+from liftpy.explore.campaign.reading import Reader
+from liftpy.explore.campaign.remeasure import undecided
+from liftpy.explore.campaign.store import ATTEMPTS, Store
 from liftpy.explore.exploring import explore, space_of
-from liftpy.explore.pareto import dominates
-from liftpy.explore.reading import Reader
+from liftpy.explore.measure.pareto import dominates
 from liftpy.explore.search.guided import BEGIN
-from liftpy.explore.store import ATTEMPTS, Store
+from liftpy.explore.space.candidate import program_text
 from liftpy.workloads import Convolution, convolution
 from tests.explore.spaces import places
 from tests.processes import started
@@ -154,7 +154,7 @@ def test_a_stopped_campaign_goes_on_as_if_nothing_had_been(whole, device, tmp_pa
 KILLED = f"""
 import os, signal
 from liftpy.explore.exploring import explore
-from liftpy.explore.measure import Measurer
+from liftpy.explore.measure.local import Measurer
 from liftpy.primitives.text import parse
 measure, begun = Measurer.measure, []
 def killed(*request):

@@ -1,20 +1,20 @@
 import numpy as np
 import pytest
 
-from liftpy.explore import meaning
-from liftpy.explore.check import POISON, TOLERANCE, Error, Expected
-from liftpy.explore.inputs import inputs
-from liftpy.explore.meaning import (
+from liftpy.explore.measure.check import POISON, TOLERANCE, Error, Expected
+from liftpy.explore.measure.inputs import inputs
+from liftpy.explore.measure.meaning import (
     Judge,
+    Meaning,
     allowed,
     choose_points,
     expected,
-    meaning_at,
     terms,
 )
-from liftpy.explore.outcome import WrongResult
+from liftpy.explore.measure.outcome import WrongResult
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
+from liftpy.semantics.numbers import NumpyReader
 
 SMALL = parse("def sums(x: [7][5]f32) = x |> map(reduce(add, 0))")
 LARGE = parse(
@@ -201,7 +201,7 @@ def test_a_result_that_is_compared_whole_is_not_evaluated_again(monkeypatch):
     """The meaning of a long sum takes seconds; a campaign asks for it once."""
     program = parse("def total(xs: [5]f32) = xs |> reduce(add, 0)")
     tried = Judge(program, inputs(program), expected(program, inputs(program)))
-    monkeypatch.delattr(meaning, "meaning_at")
+    monkeypatch.delattr(Meaning, "at")
     right = inputs(program)["xs"].sum(dtype=np.float32)
     assert tried.judge(right).largest < 1e-6
     assert tried.judge(right).largest < 1e-6
@@ -210,7 +210,27 @@ def test_a_result_that_is_compared_whole_is_not_evaluated_again(monkeypatch):
 def test_the_meaning_at_points_is_that_of_the_whole():
     points = np.array([[0, 0], [100, 102], [17, 31]])
     whole = evaluate(LARGE, *inputs(LARGE).values(), dtype=np.float64)
-    np.testing.assert_array_equal(meaning_at(LARGE, inputs(LARGE), points), whole[tuple(points.T)])
+    np.testing.assert_array_equal(Meaning(LARGE, inputs(LARGE)).at(points), whole[tuple(points.T)])
+
+
+def test_what_a_program_names_is_evaluated_once(monkeypatch):
+    """Where a result is doubtful, the meaning is asked for again: it costs what a point needs."""
+    named = parse("""
+        def twice(xs: [300][40]f32) =
+          let sums = (xs |> map(reduce(add, 0))) in sums |> map(a => sums |> map(b => a * b))
+    """)
+    meaning = Meaning(named, inputs(named))
+    whole = evaluate(named, *inputs(named).values(), dtype=np.float64)
+    stored: list[int] = []
+    storing = NumpyReader.stored_array
+    monkeypatch.setattr(
+        NumpyReader,
+        "stored_array",
+        lambda self, value, like: stored.append(int(value.length)) or storing(self, value, like),
+    )
+    for point in ((3, 7), (299, 0)):
+        assert meaning.at(np.array([point])) == whole[point]
+    assert stored.count(300) == 1
 
 
 @pytest.mark.parametrize("n", [5000, 100000])

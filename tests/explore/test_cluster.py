@@ -21,16 +21,16 @@ from distributed.comm.core import CommClosedError
 
 from liftpy.errors import ClusterRefused, DeviceRefused
 from liftpy.explore import exploring
-from liftpy.explore.campaign import Campaign
-from liftpy.explore.candidate import program_text
-from liftpy.explore.crew import Crew
+from liftpy.explore.campaign.campaign import Campaign
+from liftpy.explore.distributed.pool import ClusterPool
+from liftpy.explore.distributed.workers import Workers, connect
 from liftpy.explore.exploring import explore
-from liftpy.explore.inputs import Inputs
-from liftpy.explore.meaning import expected
-from liftpy.explore.measure import BENCH, Limits
-from liftpy.explore.messages import Setup
-from liftpy.explore.version import VERSION
-from liftpy.explore.workers import Workers, connect
+from liftpy.explore.measure.inputs import Inputs
+from liftpy.explore.measure.local import BENCH, Limits
+from liftpy.explore.measure.meaning import expected
+from liftpy.explore.measure.messages import Setup
+from liftpy.explore.space.candidate import program_text
+from liftpy.explore.space.version import VERSION
 from liftpy.opencl.devices import find_device
 from liftpy.workloads import Convolution, convolution
 from tests.conftest import absent
@@ -177,7 +177,8 @@ def test_without_a_scheduler_the_command_ends_when_it_has_said_so(tmp_path):
     line = [sys.executable, "-m", "liftpy", "explore", "matmul/4x4x4", *options]
     ended = subprocess.run(line, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert ended.returncode == 1
-    first, second, *_ = ended.stderr.splitlines()
+    said = (line for line in ended.stderr.splitlines() if not line.startswith("liftpy: "))
+    first, second, *_ = said  # without how long it takes, which it says where that is long
     assert first == "connecting to the dask scheduler at localhost (up to 30 s)"
     assert second.startswith("error: no dask scheduler at localhost")
 
@@ -199,8 +200,8 @@ def test_what_is_waited_for_is_said_before_it_is_waited_for():
 
 
 OLD = """
-from liftpy.explore import board
-from liftpy.explore.board import dask_setup
+from liftpy.explore.distributed import board
+from liftpy.explore.distributed.board import dask_setup
 board.VERSION = "0.0.9"
 """
 
@@ -303,14 +304,14 @@ def test_an_answer_that_was_for_a_lost_worker_says_nothing_of_the_one_at_its_add
         gone.cancel()
         until(gone.done)
         new = made.boards[old.address] = replace(old)
-        crew = Crew(made, Setup("", old.device, Inputs(()), ()), Limits(1.0), mock.Mock())
-        for told in (made._described, crew._prepared):
+        pool = ClusterPool(made, Setup("", old.device, Inputs(()), ()), Limits(1.0), mock.Mock())
+        for told in (made._described, pool._prepared):
             told(old, gone)
             assert made.boards == {old.address: new}
             told(new, gone)
             assert made.boards == {}
             made.boards[old.address] = new
-        crew._close()
+        pool._close()
 
 
 def test_a_campaign_that_does_not_begin_leaves_no_bench_on_its_workers(monkeypatch):

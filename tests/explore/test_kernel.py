@@ -7,9 +7,9 @@ import pytest
 
 import liftpy as lp
 from liftpy.errors import ArgumentRefused, TypeRefused
-from liftpy.explore import report
-from liftpy.explore.candidate import program_text
-from liftpy.explore.reading import Reader
+from liftpy.explore.campaign.reading import Reader
+from liftpy.explore.report import tables as report
+from liftpy.explore.space.candidate import program_text
 from liftpy.workloads import Convolution, convolution
 
 pytestmark = pytest.mark.usefixtures("in_one_process")

@@ -10,16 +10,16 @@ from liftpy.compile import compile_candidate
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import KernelRefused
 from liftpy.explore import exploring
-from liftpy.explore.bench import Bench
-from liftpy.explore.candidate import Candidate
+from liftpy.explore.campaign.store import Store
 from liftpy.explore.exploring import explore, space_of
-from liftpy.explore.inputs import Inputs
-from liftpy.explore.learned import Lessons
-from liftpy.explore.measure import Measurer
-from liftpy.explore.messages import Measure, Setup
-from liftpy.explore.outcome import KernelLimit, Measured, Refused
+from liftpy.explore.measure.bench import Bench
+from liftpy.explore.measure.inputs import Inputs
+from liftpy.explore.measure.learned import Lessons
+from liftpy.explore.measure.local import Measurer
+from liftpy.explore.measure.messages import Measure, Setup
+from liftpy.explore.measure.outcome import KernelLimit, Measured, Refused
 from liftpy.explore.search import SEARCHES
-from liftpy.explore.store import Store
+from liftpy.explore.space.candidate import Candidate
 from liftpy.ir.nat import product
 from liftpy.kernels.chain import chain
 from liftpy.opencl.kernel import Memory

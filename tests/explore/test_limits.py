@@ -14,13 +14,15 @@ import pytest
 import liftpy as lp
 from liftpy import deadline, memory
 from liftpy.errors import MemoryRefused, NothingMeasured, TimeUp
-from liftpy.explore import exploring, inputs, measure
-from liftpy.explore.campaign import Campaign
-from liftpy.explore.inputs import Inputs
-from liftpy.explore.measure import Allowance, Limits
-from liftpy.explore.outcome import TimedOut, WrongResult
-from liftpy.explore.reading import Reader
-from liftpy.explore.run import Run
+from liftpy.explore import exploring
+from liftpy.explore.campaign.campaign import Campaign
+from liftpy.explore.campaign.reading import Reader
+from liftpy.explore.campaign.run import Run
+from liftpy.explore.measure import inputs
+from liftpy.explore.measure import local as measure
+from liftpy.explore.measure.inputs import Inputs
+from liftpy.explore.measure.local import Allowance, Limits
+from liftpy.explore.measure.outcome import TimedOut, WrongResult
 from liftpy.rewrite.strategy import attempt, rule
 
 pytestmark = pytest.mark.usefixtures("plain_workers")

@@ -8,15 +8,15 @@ import numpy as np
 
 from liftpy.compile import skeletons
 from liftpy.constraints.device import DEFAULT_DEVICE
-from liftpy.explore.candidate import Candidate, program_text
-from liftpy.explore.check import Doubt, Error, Expected, Right
-from liftpy.explore.compiling import Compiler
-from liftpy.explore.inputs import Inputs, inputs
-from liftpy.explore.meaning import expected
-from liftpy.explore.measure import Measurer, Prepared
-from liftpy.explore.messages import Built, Doubtful, Settle, Setup
-from liftpy.explore.outcome import Measured, TimedOut, WrongResult
-from liftpy.explore.process import Process
+from liftpy.explore.measure.check import Doubt, Error, Expected, Right
+from liftpy.explore.measure.compiling import Compiler
+from liftpy.explore.measure.inputs import Inputs, inputs
+from liftpy.explore.measure.local import Measurer, Prepared
+from liftpy.explore.measure.meaning import expected
+from liftpy.explore.measure.messages import Built, Doubtful, Settle, Setup
+from liftpy.explore.measure.outcome import Measured, TimedOut, WrongResult
+from liftpy.explore.measure.process import Process
+from liftpy.explore.space.candidate import Candidate, program_text
 from liftpy.opencl.kernel import Memory
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
@@ -63,7 +63,7 @@ def test_a_wrong_result_is_not_timed(device):
 HANGS = """
 import sys, time
 from multiprocessing.connection import Connection
-from liftpy.explore.messages import Ready
+from liftpy.explore.measure.messages import Ready
 c = Connection(int(sys.argv[1]))
 c.recv()
 c.send(Ready())

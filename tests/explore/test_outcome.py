@@ -3,7 +3,7 @@ import pickle
 
 import pytest
 
-from liftpy.explore.outcome import (
+from liftpy.explore.measure.outcome import (
     KINDS,
     BuildFailed,
     Crashed,

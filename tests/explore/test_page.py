@@ -20,15 +20,15 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from liftpy.constraints.device import DEFAULT_DEVICE
-from liftpy.explore import report
-from liftpy.explore.campaign import Campaign
-from liftpy.explore.hypervolume import Box, growth
-from liftpy.explore.labels import Rectangle, beside, short_ids
-from liftpy.explore.outcome import KINDS
-from liftpy.explore.pareto import rule
-from liftpy.explore.plot import drawn
-from liftpy.explore.rows import Call, Identity, Row
-from liftpy.explore.scale import Scale
+from liftpy.explore.campaign.campaign import Campaign
+from liftpy.explore.campaign.hypervolume import Box, growth
+from liftpy.explore.campaign.rows import Call, Identity, Row
+from liftpy.explore.measure.outcome import KINDS
+from liftpy.explore.measure.pareto import rule
+from liftpy.explore.report import tables as report
+from liftpy.explore.report.labels import Rectangle, beside, short_ids
+from liftpy.explore.report.plot import drawn
+from liftpy.explore.report.scale import Scale
 from liftpy.opencl.kernel import Memory
 from tests.conftest import absent
 

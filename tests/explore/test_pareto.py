@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from liftpy.explore.pareto import clear_front, dominates, front
-from liftpy.explore.samples import Span, span_of
+from liftpy.explore.measure.pareto import clear_front, dominates, front
+from liftpy.explore.measure.samples import Span, span_of
 
 costs = st.tuples(st.integers(0, 12), st.integers(0, 12))
 

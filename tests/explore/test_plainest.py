@@ -7,9 +7,9 @@ import pytest
 
 import liftpy as lp
 from liftpy.explore import exploring
+from liftpy.explore.campaign.store import Store
 from liftpy.explore.exploring import identity_of, space_of
-from liftpy.explore.plainest import begun_with, burden, plainest
-from liftpy.explore.store import Store
+from liftpy.explore.space.plainest import begun_with, burden, plainest
 
 pytestmark = pytest.mark.usefixtures("in_one_process")
 

@@ -10,12 +10,12 @@ import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import InternalError, WorkerRefused
-from liftpy.explore.inputs import Inputs
-from liftpy.explore.measure import BENCH
-from liftpy.explore.messages import Measure, Setup
-from liftpy.explore.outcome import Crashed, Defect, TimedOut
-from liftpy.explore.process import STARTS, Worker
-from liftpy.explore.serving import first_to_go
+from liftpy.explore.measure.inputs import Inputs
+from liftpy.explore.measure.local import BENCH
+from liftpy.explore.measure.messages import Measure, Setup
+from liftpy.explore.measure.outcome import Crashed, Defect, TimedOut
+from liftpy.explore.measure.process import STARTS, Worker
+from liftpy.explore.measure.serving import first_to_go
 from liftpy.opencl.kernel import Memory, Module
 from tests.processes import SECONDS, started, until
 
@@ -26,7 +26,7 @@ REQUEST = Measure(Module("m", "", (), (), (), "out", Memory(0, 0, 0, 0, 0, 0)), 
 MISBEHAVES = """
 import os, signal, sys, time
 from multiprocessing.connection import Connection
-from liftpy.explore.messages import Ready
+from liftpy.explore.measure.messages import Ready
 c = Connection(int(sys.argv[1]))
 def greet():
     c.send(Ready())

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 from collections import Counter
 
 import pytest
@@ -9,10 +10,15 @@ import pytest
 from liftpy.compile import compile_candidate
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE
+from liftpy.constraints.user import wishes
 from liftpy.errors import ConstraintRefused, UnknownName
 from liftpy.explore.exploring import space_of
-from liftpy.explore.product import diagonal
-from liftpy.explore.space import Space
+from liftpy.explore.space import across
+from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.space.member import Drawing
+from liftpy.explore.space.plainest import plainest
+from liftpy.explore.space.product import diagonal
+from liftpy.explore.space.space import Space
 from liftpy.primitives.text import parse
 from liftpy.rewrite.partition import STAGES
 
@@ -208,9 +214,141 @@ def test_a_condition_on_a_size_of_a_stage_bounds_that_stage(two):
     assert 0 < len(wanted) < two.count()
 
 
-def test_a_condition_over_sizes_of_two_stages_is_refused():
-    with pytest.raises(ConstraintRefused, match="the sizes of each stage are chosen apart"):
-        space_of(TWO, DEFAULT_DEVICE, where=["score.tile0 <= result.tile0"])
+def holds(where: str, point: dict[str, int]) -> bool:
+    """Whether a candidate satisfies a condition, or lacks a size of it."""
+    if " and " in where:
+        return all(holds(part, point) for part in where.split(" and "))
+    names = set(re.findall(r"[a-z]+\.[a-z0-9]+", where))
+    values = {name.replace(".", "_"): point[name] for name in names & point.keys()}
+    if len(values) < len(names):
+        return True
+    return bool(eval(where.replace(".", "_"), {}, values))  # noqa: S307  our own texts
+
+
+ACROSS = [
+    "score.tile0 == result.tile0",
+    "score.tile0 <= result.tile0",
+    "score.tile0 != result.v",
+    "score.tile0 * score.v < result.tile0",
+    "result.tile0 % score.tile0 == 0",
+    "score.tile0 + result.tile0 == 5 and score.v <= result.v",
+    "(score.tile0 - 1) * (result.tile0 - 1) <= 2",  # at 1 nothing is left of it
+]
+
+
+@pytest.fixture(scope="module")
+def drawn(two) -> list[Candidate]:
+    """All candidates."""
+    return [*two.draws(0)]
+
+
+@pytest.mark.parametrize("where", ACROSS)
+def test_a_condition_may_join_the_sizes_of_two_stages(two, drawn, where):
+    """It is counted exactly; each candidate that satisfies it is drawn, and drawn once."""
+    asked = space_of(TWO, DEFAULT_DEVICE, where=[where])
+    wanted = [c for c in drawn if holds(where, c.point)]
+    assert 0 < len(wanted) < two.count()
+    assert asked.count() == len(wanted)
+    found = [c.key for c in asked.draws(3)]
+    assert len({*found}) == len(found)
+    assert sorted(found) == sorted(c.key for c in wanted)
+    assert [c.key for c in asked.sample(9, seed=3)] == found[:9]
+    assert [c.key for c in asked.sample(9, seed=3, start=5)] == found[5:14]
+    assert plainest(asked).key in found
+
+
+def test_a_condition_may_join_three_stages():
+    program = parse("""def three(xs: [4][6]f32, ys: [4]f32) =
+      let one = xs |> map(reduce(add, 0)) in
+      let two = zip(one, one) |> map((a, b) => a * b) in
+      let all = two |> reduce(add, 0) in
+      zip(two, ys) |> map((t, y) => t * y + all)""")
+    whole = space_of(program, DEFAULT_DEVICE)
+    form = {"family": "tiled", "vector": "no", "map": "glb0.seq"}
+    settings = {f"{stage}.{n}": w for stage in ("one", "two", "result") for n, w in form.items()}
+    where = "one.tile0 * two.tile0 <= result.tile0"
+    wanted = [c for c in whole.narrow(settings).draws(0) if holds(where, c.point)]
+    asked = space_of(program, DEFAULT_DEVICE, where=[where]).narrow(settings)
+    assert 0 < len(wanted) < whole.narrow(settings).count()
+    assert sorted(c.key for c in asked.draws(1)) == sorted(c.key for c in wanted)
+
+
+def test_draws_under_a_condition_across_are_uniform(stored):
+    """Of an inequality, whose parts are of different sizes, each candidate is first as often."""
+    (product,) = stored.narrow({"score.family": "tiled", "result.family": "tiled"}).products
+    names = {p.name for m in product.members for p in m.system.parameters}
+    (wish,) = wishes(["score.tile0 <= result.tile0"], {}, names)
+    asked = product.asking([wish])
+    sizes = Counter(len(part.members) for part in asked.summands)
+    assert len(asked.summands) > 2, sizes
+    seeds = 800
+    firsts = Counter(next(asked.draws(Drawing(seed)))[1]["score.tile0"] for seed in range(seeds))
+    counts = Counter(point["score.tile0"] for _, point in asked.draws(Drawing(0)))
+    for value, count in counts.items():
+        share = count / counts.total()
+        assert abs(firsts[value] / seeds - share) < 4 * math.sqrt(share * (1 - share) / seeds)
+
+
+def test_settings_narrow_what_is_joined(drawn):
+    where = "score.tile0 == result.tile0"
+    asked = space_of(TWO, DEFAULT_DEVICE, where=[where])
+    for settings in ({"score.tile0": 3}, {"result.v": 2}, {"score": "stored", "result.tile0": 2}):
+        wanted = [
+            c for c in drawn if settings.items() <= c.assignment.items() and holds(where, c.point)
+        ]
+        assert every(asked.narrow(settings)) == sorted(c.key for c in wanted)
+        assert asked.explain(settings).count == len(wanted)
+        assert settings.items() <= asked.candidate(settings).assignment.items()
+    (one, *_) = asked.narrow({"score.tile0": 3, "result.tile0": 3}).sample(1)
+    assert asked.exactly(one.assignment).key == one.key
+
+
+def test_a_clash_across_stages_is_explained(two):
+    asked = space_of(TWO, DEFAULT_DEVICE, where=["score.tile0 == result.tile0"])
+    settings = {"score.tile0": 2, "result.tile0": 3}
+    answer = asked.explain(settings)
+    assert not answer.valid
+    assert 'user --where "score.tile0 == result.tile0"' in answer.text
+    assert "result.tile0: 2 would work with the others kept" in answer.text
+    with pytest.raises(ConstraintRefused, match=r"result\.tile0"):
+        asked.candidate(settings)
+    assert not asked.narrow(settings).possible
+    (told,) = [c for c in asked.constraints if "user" in c["asked_by"]]
+    assert told["skeletons"] == ["stages(score=stored)"]
+
+
+def test_what_a_size_takes_under_a_condition_across_is_told(two):
+    asked = space_of(TWO, DEFAULT_DEVICE, where=["score.tile0 == 2 * result.tile0"])
+    having = {"score.family": "tiled", "result.family": "tiled"}
+    reached = asked.narrow(having).reached
+    found = [c.point for c in asked.narrow(having).draws(0)]
+    for name in ("score.tile0", "result.tile0"):
+        assert reached[name] == sorted({point[name] for point in found})
+
+
+def test_the_skeletons_that_lack_a_size_of_a_condition_across_are_counted(two):
+    asked = space_of(TWO, DEFAULT_DEVICE, where=["score.tile0 == result.tile0"])
+    lacking = [
+        m for m in two.every if not {"score.tile0", "result.tile0"} & m.system.by_name.keys()
+    ]
+    assert asked.unbound == {asked.wished[0].text: len(lacking)}
+
+
+def test_a_condition_across_stages_that_cannot_hold_is_refused():
+    with pytest.raises(ConstraintRefused, match="no sizes satisfy this condition"):
+        space_of(TWO, DEFAULT_DEVICE, where=["score.tile0 > 99 + result.tile0"])
+
+
+def test_a_condition_over_stages_of_no_one_partition_is_refused():
+    with pytest.raises(ConstraintRefused, match="no partition has stages with all of these"):
+        space_of(TWO, DEFAULT_DEVICE, where=["score.tile0 <= tile0"])
+
+
+def test_a_condition_with_too_many_combinations_is_refused(monkeypatch):
+    monkeypatch.setattr(across, "MOST", 3)
+    asked = space_of(TWO, DEFAULT_DEVICE, where=["score.tile0 <= result.tile0"])
+    with pytest.raises(ConstraintRefused, match=r"more than 3 combinations .* fix some with --set"):
+        asked.count()
 
 
 def test_fixed_values_of_a_stage_are_all_that_is_left(two):

@@ -5,11 +5,11 @@ import random
 import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE
-from liftpy.explore.outcome import Measured
-from liftpy.explore.pool import Finished
-from liftpy.explore.run import Run, Seen, comparable
+from liftpy.explore.campaign.run import Run, Seen, comparable
+from liftpy.explore.campaign.store import Store
+from liftpy.explore.measure.outcome import Measured
+from liftpy.explore.measure.pool import Finished
 from liftpy.explore.search import named
-from liftpy.explore.store import Store
 from liftpy.opencl.kernel import Memory
 from tests.explore.spaces import small_space
 from tests.explore.test_store import IDENTITY

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from liftpy.explore.samples import (
+from liftpy.explore.measure.samples import (
     BEHIND,
     ENOUGH_SECONDS,
     MOST_REPEATS,
@@ -17,6 +17,7 @@ from liftpy.explore.samples import (
     TIGHT,
     History,
     departs,
+    enough,
     sample,
     span_of,
     undisturbed,
@@ -214,6 +215,14 @@ def test_nothing_is_taken_again_when_there_is_no_time():
 
     rows, ratio = undisturbed(take, lambda: next(looks), 1.0, clock=Wall(made))
     assert (rows, ratio) == (((900 * MS,),), 2.0)
+
+
+def test_a_candidate_of_twice_the_time_is_run_no_more_than_its_median_needs():
+    """However noisy it is: its interval may be wide, and is told as it is."""
+    noisy = [20 * MS, 60 * MS, 21 * MS, 50 * MS, 22 * MS, 70 * MS]
+    assert not enough(noisy[:5], 9 * MS)
+    assert enough(noisy, 9 * MS)
+    assert not enough(noisy, 11 * MS)  # a run took less than twice the best
 
 
 @pytest.mark.parametrize(("ms", "times"), [(21, 1), (19, RETAKES + 1)])

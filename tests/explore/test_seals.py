@@ -6,9 +6,9 @@ from contextlib import closing
 import pytest
 
 from liftpy.errors import StoreRefused
-from liftpy.explore.rows import Call
-from liftpy.explore.schema import SCHEMA_VERSION, digest
-from liftpy.explore.store import Store
+from liftpy.explore.campaign.rows import Call
+from liftpy.explore.campaign.schema import SCHEMA_VERSION, digest
+from liftpy.explore.campaign.store import Store
 from tests.explore.spaces import small_space
 from tests.explore.test_store import IDENTITY, MEASURED, MODULE, filled
 
@@ -73,6 +73,7 @@ def test_a_file_is_whole_after_each_thing_that_is_noted(path):
             lambda: store.begin(one),
             lambda: store.end(one.key, MEASURED),
             lambda: store.sharpen(one.key, MEASURED),
+            lambda: store.borrow("stage", [{"time_ns": 7}]),
             lambda: store.stop("the time limit ended"),
         ):
             noted()
@@ -89,6 +90,7 @@ def test_rows_that_are_gone_are_said(path):
 def test_a_file_of_format_3_is_read_and_sealed_when_it_is_written(path):
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("DROP TABLE seal")
+        db.execute("DROP TABLE borrowed")
         db.execute("PRAGMA user_version = 3")
     before = path.read_bytes()
     with Store.read(path) as store:
@@ -99,4 +101,22 @@ def test_a_file_of_format_3_is_read_and_sealed_when_it_is_written(path):
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
         assert len(db.execute("SELECT * FROM seal").fetchall()) == 1 + len(rows)
+    Store.read(path).close()
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_file_of_format_4_keeps_its_checksums(path, changed):
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("DROP TABLE borrowed")
+        db.execute("PRAGMA user_version = 4")
+        if changed:
+            db.execute("UPDATE run SET ns = ns + 1")
+    if changed:
+        with pytest.raises(StoreRefused, match="do not match their checksums"):
+            Store.read(path)
+        return
+    with Store.open(path, IDENTITY) as store:
+        store.borrow("stage", [{"time_ns": 7}])
+        assert store.borrowed("stage") == [{"time_ns": 7}]
+        assert store.borrowed("another") is None
     Store.read(path).close()

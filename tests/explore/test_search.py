@@ -16,12 +16,13 @@ from liftpy.constraints import draw
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.dice import Dice
 from liftpy.errors import ConstraintRefused, UnknownName
-from liftpy.explore.candidate import Candidate
+from liftpy.explore.campaign.hypervolume import Box, Costs
 from liftpy.explore.exploring import space_of
-from liftpy.explore.hypervolume import Box, Costs
 from liftpy.explore.search import SEARCHES, Search, Trial, named
+from liftpy.explore.search.guided import RIVAL, rivals
 from liftpy.explore.search.local import FIRST, neighbour
-from liftpy.explore.space import Space, everything
+from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.space.space import Space, everything
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.workloads import Convolution, convolution
 
@@ -186,6 +187,15 @@ def test_a_neighbour_keeps_most_settings(space: Space) -> None:
             shared = parent.assignment.items() & near.assignment.items()
             assert len(shared) >= len(parent.assignment) - 2 or parent.skeleton != near.skeleton
             assert near.skeleton.family == parent.skeleton.family
+
+
+def test_the_fastest_of_a_family_that_is_not_far_behind_has_neighbours(space: Space) -> None:
+    """The fastest of all may have no sizes, so that there is little to find around it."""
+    by_family = {c.skeleton.family: c for c in space.sample(200)}
+    (first, near, far) = list(by_family.values())[:3]
+    times = [(first, 100), (near, int(100 * RIVAL)), (far, int(100 * RIVAL) + 1)]
+    assert rivals([Trial(c, time, 64) for c, time in times]) == [near]
+    assert rivals([Trial(first, None, None)]) == []
 
 
 @pytest.mark.parametrize("name", ["random", "local", "guided", "nsga2"])

@@ -11,12 +11,12 @@ import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import StoreRefused, UnknownName
-from liftpy.explore.environment import environment
-from liftpy.explore.lock import Lock
-from liftpy.explore.outcome import KernelLimit, Measured, Refused, WrongResult
-from liftpy.explore.rows import Call, Identity
-from liftpy.explore.schema import SCHEMA_VERSION, TABLES, digest
-from liftpy.explore.store import ATTEMPTS, Store
+from liftpy.explore.campaign.environment import environment
+from liftpy.explore.campaign.lock import Lock
+from liftpy.explore.campaign.rows import Call, Identity
+from liftpy.explore.campaign.schema import SCHEMA_VERSION, TABLES, digest
+from liftpy.explore.campaign.store import ATTEMPTS, Store
+from liftpy.explore.measure.outcome import KernelLimit, Measured, Refused, WrongResult
 from liftpy.opencl.kernel import Memory, Module
 from liftpy.opencl.session import BUILD_OPTIONS
 from tests.explore.spaces import small_space

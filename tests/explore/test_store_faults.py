@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from liftpy.errors import StoreRefused
-from liftpy.explore.store import Store
+from liftpy.explore.campaign.store import Store
 from tests.explore.spaces import small_space
 from tests.explore.test_store import IDENTITY, MEASURED, MODULE, filled
 
@@ -110,7 +110,7 @@ def test_a_file_that_may_not_grow_keeps_what_it_has(path, candidates):
 import resource
 from pathlib import Path
 from liftpy.errors import StoreRefused
-from liftpy.explore.store import Store
+from liftpy.explore.campaign.store import Store
 from tests.explore.spaces import small_space
 from tests.explore.test_store import IDENTITY
 from tests.explore.test_store_faults import measure
@@ -200,7 +200,7 @@ def killed(path, candidate):
     script = f"""
 import os
 from pathlib import Path
-from liftpy.explore.store import Store
+from liftpy.explore.campaign.store import Store
 from tests.explore.spaces import small_space
 from tests.explore.test_store import IDENTITY
 store = Store.open(Path({str(path)!r}), IDENTITY)
@@ -311,7 +311,7 @@ def test_of_campaigns_started_at_once_one_runs(path):
 import sys, time
 from pathlib import Path
 from liftpy.errors import StoreRefused
-from liftpy.explore.store import Store
+from liftpy.explore.campaign.store import Store
 from tests.explore.test_store import IDENTITY
 print("ready", flush=True)
 sys.stdin.readline()

@@ -6,7 +6,7 @@ import liftpy as lp
 from liftpy.constraints.census import Asks, census
 from liftpy.constraints.draw import Space as Points
 from liftpy.constraints.system import ConstraintSystem
-from liftpy.explore.survey import Left, asking, implied, uncounted
+from liftpy.explore.space.survey import Left, asking, implied, uncounted
 
 NAMES = ("matmul/6x4x8", "stencil/three/24", "asum/24")
 PROFILE = "profile:mali-g72"

@@ -10,10 +10,10 @@ import pytest
 from liftpy.cli import main
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import WorkerRefused
-from liftpy.explore.campaign import Campaign
-from liftpy.explore.candidate import program_text
+from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.exploring import explore, space_of
-from liftpy.explore.measure import BENCH, Measurer
+from liftpy.explore.measure.local import BENCH, Measurer
+from liftpy.explore.space.candidate import program_text
 from tests.explore.killing import TINY as PROGRAM
 from tests.explore.misbehaving import command
 from tests.explore.pace import limits

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from liftpy.compile import Compilation, compile_program
+from liftpy.compile import PASSES, Compilation, compile_program
 from liftpy.constraints.device import Device
 from liftpy.constraints.length import length
 from liftpy.errors import BuildFailed, LiftError
@@ -35,7 +35,7 @@ from liftpy.opencl.devices import find_device
 from liftpy.opencl.indices import HELPERS
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.loaded import Loaded
-from liftpy.opencl.scalars import division_helpers
+from liftpy.opencl.scalars import division_helpers, fetch_helpers, stream_helpers
 from liftpy.opencl.session import Session
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.primitives.text import show
@@ -236,7 +236,8 @@ def merged(cases: Iterable[Case]) -> list[Module]:
         launches = tuple(replace(x, function=prefix + x.function) for x in module.launches)
         renamed.append(replace(module, launches=launches))
     text = "\n".join(sources)
-    whole = "\n".join([HELPERS, *division_helpers(text), text])
+    helpers = [*division_helpers(text), *stream_helpers(text), *fetch_helpers(text)]
+    whole = "\n".join([HELPERS, *helpers, text])
     return [replace(module, source=whole) for module in renamed]
 
 
@@ -371,7 +372,7 @@ def unsafe(case: Case) -> str:
         plainly = components(interpreted(case.form.made, nests, case.arrays))
         if not all(map(np.array_equal, before, plainly, [True] * len(plainly))):
             return f"the nest `{name}` has other values than the loop IR"
-    stages = zip(*map(after_each_pass, kernels), strict=True)
+    stages = zip(*(after_each_pass(code, PASSES) for code in kernels), strict=True)
     for stage in stages:
         name, _ = stage[0]
         after = tuple(code for _, code in stage)

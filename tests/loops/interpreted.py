@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from liftpy.compile import Compilation
+from liftpy.compile import ON_NESTS, PASSES, Compilation
 from liftpy.loops.interpret import interpret
 from liftpy.loops.lower import LoopKernel
-from liftpy.loops.passes import SHORTEST, after_each_pass, length_of, nests
+from liftpy.loops.passes import after_each_pass, length_of, nests
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.generate import buffer_names
 from liftpy.opencl.kernel import Names
@@ -19,13 +19,13 @@ from liftpy.opencl.kernel import Names
 def nests_of(made: Compilation) -> dict[str, tuple[LoopKernel, ...]]:
     """The kernels of a program as nests: as they are lowered, and after each pass on them."""
     names = buffer_names(made.chain)
-    stages = zip(*(nests(kernel, names) for kernel in made.chain.kernels), strict=True)
+    stages = zip(*(nests(kernel, names, ON_NESTS) for kernel in made.chain.kernels), strict=True)
     return {stage[0][0]: tuple(code for _, code in stage) for stage in stages}
 
 
 def statements(code: LoopKernel) -> int:
     """How many statements a lowered kernel has before loops get versions."""
-    shortest = next(after for name, after in after_each_pass(code) if name == SHORTEST)
+    shortest = next(after for name, after in after_each_pass(code, PASSES) if name == "length")
     return length_of(shortest)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from liftpy.compile import compile_candidate, compile_program
 from liftpy.constraints.device import DEFAULT_DEVICE
-from liftpy.explore.space import Space
+from liftpy.explore.space.space import Space
 from liftpy.opencl.kernel import Module
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from liftpy.compile import compile_program
+from liftpy.compile import PASSES, compile_program
 from liftpy.errors import InternalError
 from liftpy.ir.nat import nat
 from liftpy.ir.types import F32
@@ -56,7 +56,7 @@ def test_a_program_is_right_before_and_after_each_pass(name: str) -> None:
             verify(code, stage)
         got = interpreted(made, nests, {"xss": xss})
         np.testing.assert_array_equal(got, first, err_msg=stage)
-    for stage in zip(*map(after_each_pass, made.loops), strict=True):
+    for stage in zip(*(after_each_pass(code, PASSES) for code in made.loops), strict=True):
         got = interpreted(made, [code for _, code in stage], {"xss": xss})
         np.testing.assert_array_equal(got, first, err_msg=stage[0][0])
 

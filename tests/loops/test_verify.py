@@ -127,7 +127,7 @@ FAULTS: dict[str, tuple[Callable[[LoopKernel], Block], str]] = {
         lambda c: stored(c, Let("v", Pack((ONE, Const(1, I32))))),
         "several types",
     ),
-    "a dot of other lanes": (lambda c: stored(c, VECTOR, value=Dot(W, ONE)), "a dot of"),
+    "a dot of other lanes": (lambda c: stored(c, VECTOR, value=Dot((W, ONE))), "a dot of"),
     "a choice of two types": (
         lambda c: stored(c, Let("v", Select(TESTED, ONE, Const(True, BOOL)))),
         "a choice of",

@@ -16,8 +16,14 @@ from liftpy.rewrite.strategy import rule
 from tests.lowered import lowered
 
 OPEN = {
-    "a map that computes": ("map(x => x + 1)", "mapSeq, mapSeqUnroll, mapGlb, mapWrg or mapLcl"),
-    "a map that is read": ("map(x => x * x) |> mapSeq(x => x)", "mapSeq, mapSeqUnroll, mapGlb"),
+    "a map that computes": (
+        "map(x => x + 1)",
+        "mapSeq, mapSeqUnroll, mapSeqAhead, mapGlb, mapWrg or mapLcl",
+    ),
+    "a map that is read": (
+        "map(x => x * x) |> mapSeq(x => x)",
+        "mapSeq, mapSeqUnroll, mapSeqAhead, mapGlb",
+    ),
     "a reduce": ("reduce(add, 0)", "reduceSeq or reduceSeqUnroll"),
     "a scan": ("scan(add, 0)", "scanSeq"),
     "an iterate": ("iterate(2, r => r |> mapSeq(x => x * x))", "iterateSeq"),

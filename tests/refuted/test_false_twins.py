@@ -8,7 +8,7 @@ import pytest
 from liftpy.ir.constraint import at_least, at_most, divides, equal
 from liftpy.ir.expr import Literal, Param, call
 from liftpy.ir.nat import nats, var
-from liftpy.ir.types import ArrayType, TupleType
+from liftpy.ir.types import F32, I32, ArrayType, TupleType
 from liftpy.primitives import (
     AsScalar,
     AsVector,
@@ -50,7 +50,9 @@ from liftpy.rewrite.rules.notation import (
     unknown,
     zipped,
 )
+from liftpy.rewrite.rules.scalar import divided
 from liftpy.semantics.prove import prove
+from liftpy.semantics.real import BEYOND
 from liftpy.semantics.refute import ELEMENTS_AGREE, REQUIRES, SIZES, lengths
 from liftpy.semantics.smt import FEWER_STEPS
 from liftpy.semantics.verdict import Proved, Refuted, Unknown, Vacuous
@@ -66,6 +68,7 @@ e = Literal(ValueVar("e"), S)
 f, g, op = unknown("f", U), unknown("g", T), unknown("f", S)
 h, init, source = unknown("h", U), unknown("init", U), unknown("source", ArrayType(V, m))
 windows = array("windows", T, n, size)
+q, r, ONE = Param("q", F32), Param("r", F32), Literal(1.0, F32)
 both, outer = Param("both", TupleType((U, U))), Param("outer", T)
 ASSOCIATIVE, COMMUTATIVE = Assumption("associative", "f"), Assumption("commutative", "f")
 NEUTRAL = Assumption("neutral", "f", "e")
@@ -494,7 +497,44 @@ FALSE = {
         law(scalars, call(AsScalar(), call(AsVector(var("v")), scalars)), at_least(1, var("v"))),
         REQUIRES,
     ),
+    "a product with the dividend's reciprocal": (
+        law(divided(q, r), r * divided(ONE, q), proof="real"),
+        ELEMENTS_AGREE,
+    ),
+    "a product with twice the reciprocal": (
+        law(divided(q, r), q * divided(ONE + ONE, r), proof="real"),
+        ELEMENTS_AGREE,
+    ),
+    "a product with the divisor": (law(divided(q, r), q * r, proof="real"), ELEMENTS_AGREE),
+    "the reciprocal alone": (law(divided(q, r), divided(ONE, r), proof="real"), ELEMENTS_AGREE),
+    "the reciprocal of a quotient": (
+        law(divided(q, r), divided(ONE, divided(q, r)), proof="real"),
+        ELEMENTS_AGREE,
+    ),
 }
+
+
+UNREAL = {
+    "what is divided and multiplied again": (divided(q, r) * r, q),
+    "a reciprocal of a reciprocal": (divided(ONE, divided(ONE, r)), r),
+    "a number by itself": (divided(q, q), ONE),
+    "a quotient of a sum": (divided(q + r, r), divided(q, r) + ONE),
+}
+
+
+@pytest.mark.parametrize("claim", UNREAL)
+def test_law_of_real_numbers_that_infinity_nan_or_a_zero_breaks_is_not_proved(claim):
+    """It holds where no divisor is 0, and there it is not the same to the bit."""
+    verdict = prove(law(*UNREAL[claim], proof="real"), FEWER_STEPS)
+    assert isinstance(verdict, Unknown), verdict
+    assert verdict.obligation == BEYOND
+
+
+def test_integers_have_no_reciprocals():
+    a, b = Param("a", I32), Param("b", I32)
+    whole = law(divided(a, b), a * divided(Literal(1, I32), b), proof="real")
+    assert isinstance(prove(whole), Unknown)
+    assert isinstance(prove(replace(whole, proof="pointwise")), Refuted)
 
 
 @pytest.mark.parametrize("claim", FALSE)

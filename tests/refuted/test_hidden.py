@@ -9,6 +9,7 @@ import pytest
 from liftpy.errors import InternalError
 from liftpy.ir.constraint import at_least
 from liftpy.ir.expr import Literal, Param, call
+from liftpy.ir.types import F32
 from liftpy.primitives import Concat, Reduce, Repeat
 from liftpy.rewrite.rule import Assumption, Rule, ValueVar
 from liftpy.rewrite.rules import RULES
@@ -30,12 +31,13 @@ from liftpy.rewrite.rules.notation import (
     transpose,
     unknown,
 )
+from liftpy.rewrite.rules.scalar import divided
 from liftpy.semantics.dependence import dependence, replaced
 from liftpy.semantics.prove import METHODS, prove
 from liftpy.semantics.refute import contradiction, points, with_permutations
 from liftpy.semantics.smt import FEWER_STEPS, Terms
 from liftpy.semantics.symbolic import SymbolicReader
-from liftpy.semantics.verdict import Open, Proved, Refuted
+from liftpy.semantics.verdict import Open, Proved, Refuted, Unknown
 
 xs, ys, xss = array("xs", S, n), array("ys", S, m), array("xss", S, n, m)
 start = Param("start", S)
@@ -258,6 +260,22 @@ def test_a_method_that_proves_what_is_false_is_a_defect_of_liftpy(method, monkey
     false = next(law for name, law in FALSE.items() if name.split(",")[0] == method)
     with pytest.raises(InternalError, match=rf"'{method}', but an example refutes it\n.*k = 2"):
         prove(false(in_array))
+
+
+def test_a_false_law_of_real_numbers_that_is_proved_is_a_defect_of_liftpy(monkeypatch):
+    monkeypatch.setattr("liftpy.semantics.prove.show_real", lambda rule, proof: None)
+    x, y = Param("x", F32), Param("y", F32)
+    with pytest.raises(InternalError, match="'real', but an example refutes it"):
+        prove(Rule("hidden", "refuted", divided(x, y), divided(y, x), proof="real"))
+
+
+def test_a_law_of_real_numbers_names_nothing():
+    """It is of scalars, so no fault can stand behind a name."""
+    x = Param("x", F32)
+    total = fold(lambda a, q: a + q, x, array("qs", F32, n), "a", "q")
+    product = x * divided(Literal(1.0, F32), total)
+    verdict = prove(Rule("hidden", "refuted", divided(x, total), product, proof="real"))
+    assert isinstance(verdict, Unknown)
 
 
 def test_every_rule_is_tried_after_its_proof():

@@ -5,7 +5,7 @@ import pytest
 
 import liftpy as lp
 from liftpy.errors import ArgumentRefused, ConstraintRefused, TypeRefused, UnknownName
-from liftpy.explore.inputs import inputs
+from liftpy.explore.measure.inputs import inputs
 from liftpy.ir.show import size_ranges
 from liftpy.semantics.obligations import Outcome, conditions, obligations
 from liftpy.semantics.sizes import closed

@@ -1,4 +1,4 @@
-/* Whether a result is what the program means. The rule is that of liftpy/explore/check.py. */
+/* Whether a result is what the program means. The rule is that of liftpy/explore/measure/check.py. */
 #ifndef JUDGE_H
 #define JUDGE_H
 

@@ -4,7 +4,7 @@
 
 #include "text.h"
 
-/* `kind` is one of liftpy/explore/outcome.py; `detail` has what liftpy reads, as NAME=VALUE.
+/* `kind` is one of liftpy/explore/measure/outcome.py; `detail` has what liftpy reads, as NAME=VALUE.
    `times` has a row for each run, a column for each launch of the run phase, in nanoseconds.
    `allocated` is what was asked of clCreateBuffer and lives at the end of a run. */
 struct outcome {

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from liftpy.errors import UnknownName
-from liftpy.explore.extras import needing
+from liftpy.errors import ArgumentRefused, UnknownName
+from liftpy.explore.optional import needing
 from liftpy.explore.search import exhaustive, guided, local, uniform
-from liftpy.explore.search.stages import Search, by_stages
+from liftpy.explore.search.stages import Prior, Search, by_stages, no_times
 from liftpy.explore.search.trial import Trial
 
 
@@ -22,21 +22,33 @@ def bred() -> Search:
     return needing("optuna", "nsga2", "liftpy.explore.search.nsga2", "the search nsga2").search
 
 
-SEARCHES: dict[str, Callable[[], Search]] = {
-    "random": lambda: uniform.search,
-    "local": lambda: by_stages(local.search),
-    "guided": lambda: by_stages(guided.search),
-    "nsga2": lambda: by_stages(bred()),
-    "exhaustive": lambda: exhaustive.search,
+SEARCHES: dict[str, Callable[[Prior], Search]] = {
+    "random": lambda _: uniform.search,
+    "local": lambda prior: by_stages(local.search, prior),
+    "guided": lambda prior: by_stages(guided.search, prior),
+    "nsga2": lambda prior: by_stages(bred(), prior),
+    "exhaustive": lambda _: exhaustive.search,
 }
 DEFAULT = "guided"
+BLIND = frozenset({"random", "exhaustive"})
+"""Searches that do not look at times."""
 
 
-def named(name: str) -> Search:
-    """The search of a name. UnknownName with the names there are, LiftError without its library."""
+def named(name: str, prior: Prior = no_times) -> Search:
+    """The search of a name, which begins with the times of stages that `prior` knows.
+
+    UnknownName with the names of all searches, LiftError if its library is missing, ArgumentRefused
+    for times that it would not look at.
+    """
     if name not in SEARCHES:
         raise UnknownName(f"no search is named '{name}'; choose one of {', '.join(SEARCHES)}")
-    return SEARCHES[name]()
+    if name in BLIND and prior is not no_times:
+        others = ", ".join(other for other in SEARCHES if other not in BLIND)
+        raise ArgumentRefused(
+            f"the search {name} does not look at times, and cannot begin with those of other "
+            f"campaigns: leave out --times, or choose one of {others}"
+        )
+    return SEARCHES[name](prior)
 
 
-__all__ = ["DEFAULT", "SEARCHES", "Search", "Trial", "named"]
+__all__ = ["BLIND", "DEFAULT", "SEARCHES", "Prior", "Search", "Trial", "named"]

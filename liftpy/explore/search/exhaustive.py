@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from liftpy.explore.candidate import Candidate
-from liftpy.explore.member import Allows, Drawing
 from liftpy.explore.search.trial import Trial
-from liftpy.explore.space import Space
+from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.space.member import Allows, Drawing
+from liftpy.explore.space.space import Space
 
 
 def search(

@@ -1,12 +1,11 @@
 """Guided search: of neighbours and draws, the one that a model of the trials expects most of.
 
 The model is a Gaussian process of the logarithm of time over settings, about a trend in what is
-known before anything is built (burden.py): sizes are as far apart as the logarithm of their ratio,
-structural choices as often as they differ. Until something is measured, the trend alone decides in
-which order draws are tried. What is chosen has the
-greatest expected improvement on the fastest (Jones, Schonlau and Welch 1998), so that a valley seen
-is gone down and what is unlike all that was tried has its turn. Candidates that were not measured
-count as slow as the slowest.
+known before anything is built (cost_model.py): sizes are as far apart as the logarithm of their
+ratio, structural choices as often as they differ. Until something is measured, the trend alone
+decides in which order draws are tried. What is chosen has the greatest expected improvement on
+the fastest (Jones, Schonlau and Welch 1998), so that a valley seen is gone down and what is unlike
+all that was tried has its turn. Candidates that were not measured count as slow as the slowest.
 """
 
 from __future__ import annotations
@@ -23,17 +22,18 @@ import numpy as np
 import numpy.typing as npt
 
 from liftpy.constraints.dice import Dice
-from liftpy.explore.candidate import Candidate
-from liftpy.explore.member import Allows, subseed
-from liftpy.explore.search.burden import Trend
+from liftpy.explore.search.cost_model import Trend
 from liftpy.explore.search.local import distance, neighbour, parent, parents
 from liftpy.explore.search.trial import Trial
-from liftpy.explore.space import Space
+from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.space.member import Allows, subseed
+from liftpy.explore.space.space import Space
 
 BEGIN = 8  # candidates in the order of the trend, before the model is asked
 NEIGHBOURS = 16  # of good candidates, among which the model chooses
 DRAWS = 24  # and draws, which are kept until they are chosen
 FRESH = 6  # each `FRESH`th candidate is the next draw, whatever the model says
+RIVAL = 3.0  # a family's fastest has neighbours if it is at most so many times slower than the best
 OCTAVES = 1.5  # a size so many times twice as large is one length away
 CHOICES = 1.2  # and so many choices that differ
 UNLIKE = 1e-9  # a correlation below is none; numbers near zero slow a processor down a hundredfold
@@ -70,12 +70,23 @@ def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> 
 def neighbours(
     space: Space, trials: Sequence[Trial], allows: Allows, dice: Dice
 ) -> Iterator[Candidate]:
-    """Neighbours of the front; none if nothing was measured."""
-    best = parents(trials)
+    """Neighbours of the front and of rivals; none if nothing was measured."""
+    best = [*parents(trials), *rivals(trials)]
     for _ in range(NEIGHBOURS if best else 0):
         near = neighbour(space, parent(best, dice), allows, dice)
         if near is not None:
             yield near
+
+
+def rivals(trials: Sequence[Trial]) -> list[Candidate]:
+    """The fastest of each family that is not far behind: with other sizes it may be ahead."""
+    fastest: dict[str, tuple[int, Candidate]] = {}
+    for trial in trials:
+        family, time = trial.candidate.skeleton.family, trial.time_ns
+        if time is not None and (family not in fastest or time < fastest[family][0]):
+            fastest[family] = time, trial.candidate
+    least = min((time for time, _ in fastest.values()), default=0)
+    return [candidate for time, candidate in fastest.values() if least < time <= RIVAL * least]
 
 
 def chosen(pool: list[Candidate], trials: Sequence[Trial], trend: Trend) -> Candidate:

@@ -1,53 +1,194 @@
-"""Candidates that hold values, with what is best for these values where they are stored.
+"""The search for stages that hold values: begin with the settings that are best when stored.
 
-A value that is held in a block has a form and sizes of the same names as its own stage. What the
-search for that stage has found is tried for the block, with each size of the block in turn.
+A held value has a form and sizes with the same names as those of its own stage. So this search
+begins with what the search for that stage has found, in a few members that are unlike each other.
+Then it tries the neighbours of the fastest candidate so far: the next larger and smaller block,
+another choice, the next value of another size. A neighbour that is faster takes its place at once.
+When all neighbours were tried, those of the fastest with other choices are next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from liftpy.explore.member import Drawing, Drawn, Member
+from liftpy.explore.search.local import distance
+from liftpy.explore.search.trial import Trial
+from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.space.member import Drawn, Member
 from liftpy.rewrite.partition import RESULT, prefixed
+from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families.blocked import COLUMNS, FORM
 
-Best = Mapping[str, Drawn]
-"""The fastest candidate of each stored stage, by its name."""
+Best = Mapping[str, Sequence[tuple[int, Drawn]]]
+"""For each stored stage, the fastest of each form, with its time; the fastest first."""
+
+STARTS = 4  # members with the best settings when stored, before the first step from the fastest
+BLOCK = "block"
 
 
-def transferred(group: Sequence[Member], stage: str, best: Best) -> Iterator[Drawn]:
-    """The members of a stage that hold values, with the best sizes of these; `stage` may be empty.
+class HeldSearch:
+    """The search for a stage whose members hold values; `stage` is empty for a whole program.
 
-    Members whose values have other forms than the best are left out; the others take turns.
+    `trials` are those of the stage, some perhaps of other members; `drawn` translates their names.
     """
-    left: list[Iterator[Drawn]] = []
-    for member in group:
-        sizes = sizes_of(member, stage, best)
-        fixed = member.at(sizes) if sizes else None
-        if fixed is not None:
-            left.append(fixed.draws(Drawing(0)))
-    while left:
-        drawn = [(points, next(points, None)) for points in left]
-        yield from (point for _, point in drawn if point is not None)
-        left = [points for points, point in drawn if point is not None]
+
+    def __init__(
+        self,
+        members: Sequence[Member],
+        stage: str,
+        trials: Sequence[Trial],
+        drawn: Callable[[Candidate], Drawn],
+    ) -> None:
+        self._members = {member.skeleton.key: member for member in members}
+        self.stage = stage
+        self._trials = trials
+        self._drawn = drawn
+        self._tried: set[tuple[str, frozenset[tuple[str, int]]]] = set()
+        self._fastest: dict[str, tuple[int, Drawn]] = {}  # of each member
+
+    @property
+    def fastest(self) -> Drawn | None:
+        """The fastest so far."""
+        return next(iter(self._by_time()), None)
+
+    def _by_time(self) -> list[Drawn]:
+        """The fastest of each member, in their order."""
+        return [drawn for _, drawn in sorted(self._fastest.values(), key=lambda found: found[0])]
+
+    def next(self, best: Best) -> Drawn | None:
+        """What to try next, each only once; None if nothing is left."""
+        self._learn()
+        for member, sizes in self._proposals(best):
+            found = member.skeleton, sizes
+            if (key := key_of(found)) not in self._tried:
+                self._tried.add(key)
+                return found
+        return None
+
+    def _learn(self) -> None:
+        """Reads all trials: those known from other campaigns may have been measured again."""
+        self._fastest.clear()
+        for trial in self._trials:
+            found = self._drawn(trial.candidate)
+            if found[0].key not in self._members:
+                continue
+            self._tried.add(key_of(found))
+            known = self._fastest.get(found[0].key)
+            if trial.time_ns is not None and (known is None or trial.time_ns < known[0]):
+                self._fastest[found[0].key] = trial.time_ns, found
+
+    def _proposals(self, best: Best) -> Iterator[tuple[Member, dict[str, int]]]:
+        if len(self._tried) >= STARTS:
+            for skeleton, sizes in self._by_time():
+                yield from self._around(skeleton, sizes, best)
+        yield from self._starts(best)
+
+    def _starts(self, best: Best) -> Iterator[tuple[Member, dict[str, int]]]:
+        """The members with the best settings when stored, each unlike the ones before it.
+
+        The first has the forms that take the least time in total when stored.
+        """
+        known = [(m, self.forms_of(m, best)) for m in self._members.values()]
+        left = [(m, forms) for m, forms in known if forms]
+        left.sort(key=lambda start: sum(time for time, _ in start[1].values()))
+        before: list[Member] = []
+        while left:
+            far = [min((distance(m.words, b.words) for b in before), default=0) for m, _ in left]
+            member, _ = left.pop(far.index(max(far)))
+            before.append(member)
+            if (sizes := nearest(member, self.sizes_of(member, best))) is not None:
+                yield member, sizes
+
+    def _around(
+        self, skeleton: Skeleton, at: Mapping[str, int], best: Best
+    ) -> Iterator[tuple[Member, dict[str, int]]]:
+        """The neighbours of a candidate: in its blocks, in its choices, in its other sizes."""
+        member = self._members[skeleton.key]
+        blocks = [name for name in at if name.rpartition(".")[2] == BLOCK]
+        others = [name for name in at if name not in blocks]
+        apart = {key: distance(member.words, m.words) for key, m in self._members.items()}
+        unlike = sorted((k for k in apart if apart[k]), key=lambda k: apart[k])
+        like = [k for k in unlike if apart[k] == apart[unlike[0]]]
+        if wanted := self.sizes_of(member, best):
+            yield from self._nearest((member.skeleton.key,), {**at, **wanted})
+        yield from ((member, sizes) for name in blocks for sizes in steps(member, at, name))
+        yield from self._nearest(like, at)
+        yield from ((member, sizes) for name in others for sizes in steps(member, at, name))
+        yield from self._nearest(unlike[len(like) :], at)
+
+    def _nearest(
+        self, keys: Iterable[str], wanted: Mapping[str, int]
+    ) -> Iterator[tuple[Member, dict[str, int]]]:
+        """Members with the sizes that are nearest to those wanted."""
+        for member in map(self._members.__getitem__, keys):
+            if (sizes := nearest(member, wanted)) is not None:
+                yield member, sizes
+
+    def forms_of(self, member: Member, best: Best) -> dict[str, tuple[int, Drawn]]:
+        """For each value of a member, the fastest stored candidate of the form that it has here.
+
+        Nothing if this is not known for every value.
+        """
+        words, found = member.skeleton.words, dict[str, tuple[int, Drawn]]()
+        for name, word in words.items():
+            value, _, choice = name.rpartition(".")
+            if choice != FORM:
+                continue
+            form = word, words.get(prefixed(value, COLUMNS))
+            stored = best.get(self.stage if self.stage and value == RESULT else value, ())
+            alike = [own for own in stored if form_of(own[1][0]) == form]
+            if not alike:
+                return {}
+            found[value] = alike[0]
+        return found
+
+    def sizes_of(self, member: Member, best: Best) -> dict[str, int]:
+        """The best sizes of a member's values when they are stored in the same form."""
+        found: dict[str, int] = {}
+        for value, (_, (_, sizes)) in self.forms_of(member, best).items():
+            for size, number in sizes.items():
+                there = prefixed(value, size.rpartition(".")[2])
+                there = prefixed(self.stage, there) if self.stage else there
+                if there in member.system.by_name:
+                    found[there] = number
+        return found
 
 
-def sizes_of(member: Member, stage: str, best: Best) -> dict[str, int]:
-    """The sizes of a member's values that are best where they are stored; none in other forms."""
-    words, found = member.skeleton.words, dict[str, int]()
-    for name, word in words.items():
-        value, _, choice = name.rpartition(".")
-        if choice != FORM:
-            continue
-        own = best.get(stage if stage and value == RESULT else value)
-        if own is None or own[0].family != word:
-            return {}
-        if own[0].words.get(COLUMNS) != words.get(prefixed(value, COLUMNS)):
-            return {}
-        for size, number in own[1].items():
-            there = prefixed(value, size.rpartition(".")[2])
-            there = prefixed(stage, there) if stage else there
-            if there in member.system.by_name:
-                found[there] = number
-    return found
+def form_of(skeleton: Skeleton) -> tuple[str, str | None]:
+    """What a held value has in common with a stored one: the family, and an input in columns."""
+    return skeleton.family, skeleton.words.get(COLUMNS)
+
+
+def key_of(drawn: Drawn) -> tuple[str, frozenset[tuple[str, int]]]:
+    """What distinguishes a drawn candidate from others of its stage."""
+    return drawn[0].key, frozenset(drawn[1].items())
+
+
+def nearest(
+    member: Member, wanted: Mapping[str, int], moved: Callable[[str, int], bool] | None = None
+) -> dict[str, int] | None:
+    """The valid sizes nearest to those wanted, size by size; those not wanted get middle values.
+
+    If `moved` is given, only values that it accepts. None if there are no such sizes.
+    """
+
+    def preference(name: str, values: Sequence[int]) -> Sequence[int]:
+        if not values:
+            return ()
+        centre = wanted.get(name) or math.sqrt(values[0] * values[-1])
+        among = values if moved is None else [v for v in values if moved(name, v)]
+        return sorted(among, key=lambda v: abs(math.log(v / centre)))
+
+    return member.points.completed(preference)
+
+
+def steps(member: Member, at: Mapping[str, int], name: str) -> Iterator[dict[str, int]]:
+    """The nearest sizes with a larger value of one size, and the nearest with a smaller one."""
+    for sign in (1, -1):
+
+        def moved(other: str, value: int, sign: int = sign) -> bool:
+            return other != name or sign * (value - at[name]) > 0
+
+        if (sizes := nearest(member, at, moved)) is not None:
+            yield sizes

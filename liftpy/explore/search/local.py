@@ -14,11 +14,11 @@ from itertools import zip_longest
 
 from liftpy.constraints.dice import Dice
 from liftpy.constraints.draw import Preference
-from liftpy.explore.candidate import Candidate
-from liftpy.explore.member import Allows, Member, subseed
-from liftpy.explore.pareto import front
+from liftpy.explore.measure.pareto import front
 from liftpy.explore.search.trial import Trial
-from liftpy.explore.space import Space
+from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.space.member import Allows, Member, subseed
+from liftpy.explore.space.space import Space
 
 FIRST = 24  # draws before any neighbour
 FRESH = 4  # afterwards each `FRESH`th candidate is a draw: another valley may be deeper

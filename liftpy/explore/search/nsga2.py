@@ -23,11 +23,11 @@ from optuna.trial import Trial as Genome
 from optuna.trial import TrialState
 
 from liftpy.errors import InternalError
-from liftpy.explore.candidate import Candidate
-from liftpy.explore.member import Allows, Member, subseed
 from liftpy.explore.search.local import distance
 from liftpy.explore.search.trial import Trial
-from liftpy.explore.space import Space
+from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.space.member import Allows, Member, subseed
+from liftpy.explore.space.space import Space
 
 POPULATION = 24
 Bred: TypeAlias = tuple[Candidate, Genome]

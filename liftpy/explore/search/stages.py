@@ -1,50 +1,65 @@
 """Any search, stage by stage: the time of a program is the sum of its stages' times.
 
 Each stage has a search of its own, whose trials are the times of its kernels. A candidate of the
-program is the next one of each stage, so a program of many stages takes about as many samples as
-its hardest stage. Every few candidates, the fastest of each stage are tried together, and what is
-best for a stored value is tried where it is held. Stages that differ in names only share a search.
-Partitions take turns: each is begun, then the one that is expected to be fastest is preferred.
+program combines the next one of each stage, so a program of many stages takes about as many samples
+as its hardest stage. Every few candidates, the fastest of each stage are tried together, and the
+best settings for a stored value are tried where it is held. Stages that differ only in names share
+a search. Partitions take turns: each is begun, then the one that is expected to be fastest is
+preferred.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from itertools import repeat
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
-from liftpy.explore.candidate import Candidate
-from liftpy.explore.member import Allows, Drawn, Member, everything, subseed
-from liftpy.explore.product import Product
-from liftpy.explore.search.held import transferred
+from liftpy.explore.measure.pareto import front
+from liftpy.explore.search.held import Best, HeldSearch, form_of
 from liftpy.explore.search.trial import Trial
-from liftpy.explore.space import Space
+from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.space.member import Allows, Drawn, Member, everything, subseed
+from liftpy.explore.space.product import Product
+from liftpy.explore.space.space import Space
 from liftpy.ir.expr import Program
 from liftpy.kernels.chain import chain
 from liftpy.rewrite.partition import HELD, STORED, Stage, StagedSkeleton
 
 Search: TypeAlias = Callable[[Space, int, Sequence[Trial], Allows], Iterator[Candidate]]
+Prior: TypeAlias = Callable[[Space], Sequence[Trial]]
+"""Trials of a stage, given its space, that were made before the campaign began."""
 
 BEGIN = 24  # candidates in which each partition has its turn, before one is preferred
 PATIENCE = 3  # turns of a partition without a time of each stage, after which it waits
 OTHERS = 5  # each such candidate is of the partition that had the fewest
-TOGETHER = 4  # each such candidate is made of the fastest of each stage
-HOLDING = 3  # each such candidate holds values, of the forms and sizes that are best stored
+BEHIND = 8.0  # a turn of a partition that is k times slower counts as k turns, at most so many
+AGAIN = 3  # the fastest so many of the earlier trials are measured again
+TOGETHER = 4  # every so many turns of a partition, the fastest of each of its stages are tried
+HOLDING = 3  # every so many candidates, one holds values
+EXPECTED = 3  # every so many of these, one is of the partition that is expected to be fastest
 
 
-def by_stages(search: Search) -> Search:
-    """The search for programs of several stages; that of one stage is as it was."""
+def no_times(_: Space) -> Sequence[Trial]:
+    """No trials were made before."""
+    return ()
+
+
+def by_stages(search: Search, prior: Prior = no_times) -> Search:
+    """The search for programs of several stages; a program of one stage is searched as before.
+
+    `prior` knows trials that were made before the campaign (`StageSearch.known`).
+    """
 
     def run(
         space: Space, seed: int, trials: Sequence[Trial], allows: Allows
     ) -> Iterator[Candidate]:
-        if not space.products:
+        if not space.products and prior is no_times:
             return search(space, seed, trials, allows)
-        return StageSearches(space, seed, trials, allows, search).candidates()
+        return StageSearches(space, seed, trials, allows, search, prior).candidates()
 
     return run
 
@@ -83,6 +98,15 @@ class Place:
         to = {old.name: new.name for old, new in names}
         return self.group[where].skeleton, {to[n]: size for n, size in candidate.sizes}
 
+    def fastest_of_forms(self) -> list[tuple[int, Drawn]]:
+        """The fastest of each form, with its time; the fastest first."""
+        found: dict[tuple[str, str | None], tuple[int, Drawn]] = {}
+        for trial in self.search.trials:
+            form, time = form_of(trial.candidate.skeleton), trial.time_ns
+            if time is not None and (form not in found or time < found[form][0]):
+                found[form] = time, self.drawn(trial.candidate)
+        return sorted(found.values(), key=lambda known: known[0])
+
     def candidate(self, key: str, sizes: dict[str, int]) -> Candidate | None:
         """A point of this place as a candidate of the stage's search."""
         where = self.search.places.get(key)
@@ -99,31 +123,80 @@ class Place:
 
 @dataclass
 class StageSearch:
-    """The search for a stage, and its trials."""
+    """The search for a stage, and its trials.
+
+    `known` are trials that were made before the campaign. They decide what is tried first. Only the
+    `AGAIN` fastest and their front of time and peak are measured again. `trials`, which the search
+    reads, contains the known trials until they are measured here. The device may have been faster
+    then, so their times are scaled by the median ratio of new to old times.
+    """
 
     group: tuple[Member, ...]
     program: Program
     tried: Iterator[Candidate]
     trials: list[Trial] = field(default_factory=list[Trial])
+    known: Sequence[Trial] = ()  # each with a time
     best: Trial | None = None
 
     def __post_init__(self) -> None:
         self.places = {member.skeleton.key: k for k, member in enumerate(self.group)}
+        self.times = {trial.candidate.key: trial.time_ns for trial in self.known}
+        self.own: dict[str, Trial] = {}
+        if self.known:
+            self.again()
 
     def next(self) -> Candidate | None:
-        """The next candidate, or the fastest where all were tried."""
-        found = next(self.tried, None)
+        """The next candidate that is not known, or the fastest where all were tried."""
+        found = next((c for c in self.tried if c.key not in self.times), None)
         if found is not None:
             return found
         return None if self.best is None else self.best.candidate
 
+    def fastest(self) -> Candidate | None:
+        """The candidate to be tried with the fastest of other stages.
+
+        That is the fastest. Before that, it is a candidate that is not measured here yet, of the
+        fastest that were known or of their front: one may need less memory.
+        """
+        if self.known:
+            now = {trial.candidate.key: trial for trial in self.trials}
+            costs = [
+                (now[key].time_ns or 0, trial.peak, now[key].candidate)  # its peak by itself
+                for trial in self.known
+                if now[key := trial.candidate.key].time_ns is not None and trial.peak is not None
+            ]
+            by_time = sorted(self.known, key=lambda trial: trial.time_ns or 0)
+            promising = [trial.candidate for trial in by_time[:AGAIN]]
+            promising += (candidate for *_, candidate in front(costs, costs=lambda of: of[:2]))
+            for candidate in promising:
+                if candidate.key not in self.own:
+                    return candidate
+        return None if self.best is None else self.best.candidate
+
     def learn(self, trial: Trial) -> None:
         """Takes in the time of a candidate."""
+        if self.known:
+            self.own[trial.candidate.key] = trial
+            self.again()
+            return
         self.trials.append(trial)
         if trial.time_ns is not None and (
             self.best is None or trial.time_ns < (self.best.time_ns or 0)
         ):
             self.best = trial
+
+    def again(self) -> None:
+        """Computes the trials from those that were known and those that were measured here."""
+        pairs = ((self.times.get(key), trial.time_ns) for key, trial in self.own.items())
+        ratios = [now / then for then, now in pairs if then and now]
+        ratio = statistics.median(ratios) if ratios else 1.0
+        self.trials[:] = [
+            replace(trial, time_ns=round((trial.time_ns or 0) * ratio))
+            for trial in self.known
+            if trial.candidate.key not in self.own
+        ] + [*self.own.values()]
+        timed = [trial for trial in self.trials if trial.time_ns is not None]
+        self.best = min(timed, key=lambda trial: trial.time_ns or 0, default=None)
 
 
 @dataclass
@@ -134,20 +207,37 @@ class Arm:
     places: list[Place]
     whole: StageSearch | None = None
     turns: int = 0
+    held: int = 0  # candidates that were made by `holding`
     ended: bool = False
 
-    @property
-    def holds(self) -> bool:
-        """Whether some of its candidates hold values."""
+    @cached_property
+    def holding(self) -> list[HeldSearch]:
+        """The searches for its stages that hold values."""
         if self.whole is not None:
-            return any(HELD in member.skeleton.words.values() for member in self.whole.group)
-        return any(place.stage.holds for place in self.places)
+            of = [m for m in self.whole.group if HELD in m.skeleton.words.values()]
+            trials = self.whole.trials
+            return [HeldSearch(of, "", trials, lambda c: (c.skeleton, c.point))] if of else []
+        return [
+            HeldSearch(place.group, place.stage.name, place.search.trials, place.drawn)
+            for place in self.places
+            if place.stage.holds
+        ]
 
     @property
     def stores_all(self) -> bool:
-        """Whether every value that may be is stored."""
+        """Whether every value that may be stored is stored."""
         return self.product is not None and all(
             word == STORED for _, word in self.product.partition.words
+        )
+
+    def has(self, keys: Mapping[str, str], sizes: Mapping[str, int]) -> bool:
+        """Whether it has a candidate, given as skeletons of stages by name and their sizes."""
+        return all(
+            any(
+                m.skeleton.key == keys[place.stage.name] and m.system.holds(sizes)
+                for m in place.group
+            )
+            for place in self.places
         )
 
     def expected(self) -> float:
@@ -166,31 +256,47 @@ class StageSearches:
     """The searches of all stages of a space."""
 
     def __init__(
-        self, space: Space, seed: int, trials: Sequence[Trial], allows: Allows, search: Search
+        self,
+        space: Space,
+        seed: int,
+        trials: Sequence[Trial],
+        allows: Allows,
+        search: Search,
+        prior: Prior = no_times,
     ) -> None:
         self.space, self.seed, self.trials, self.allows = space, seed, trials, allows
-        self.search = search
+        self.search, self.prior = search, prior
         self.known: dict[object, StageSearch] = {}
-        self.arms = [Arm(p, [*self.places_of(p)]) for p in space.products]
+        self.arms = [
+            Arm(p, [*self.places_of(p)]) for whole in space.products for p in whole.summands
+        ]
         if space.members:
             alone = replace(space, products=())
-            found: list[Trial] = []
-            tried = search(alone, seed, found, allows)
-            whole = StageSearch(space.members, space.program, tried, found)
+            whole = self.search_of(alone, seed, allows)
             self.arms.insert(0, Arm(None, [], whole))
         self.read = 0
 
     def places_of(self, product: Product) -> Iterator[Place]:
-        """The stages of a partition, each with its search."""
+        """The stages of a partition, each with its search.
+
+        Where conditions join stages, a partition is a sum of several products, whose stages are
+        alike only if they have the same sizes.
+        """
+        apart = all(product is not whole for whole in self.space.products)
         for stage, group in zip(product.partition.stages, product.groups, strict=True):
-            key = stage.text, stage.within, tuple(m.count() for m in group)
+            systems = tuple(m.system for m in group) if apart else ()  # with the stage's own names
+            key = stage.text, stage.within, tuple(m.count() for m in group), systems
             if key not in self.known:
                 space = Space(stage.program, self.space.device, group, sampler=self.space.sampler)
-                found: list[Trial] = []
                 seed = subseed(self.seed, stage.text)
-                tried = self.search(space, seed, found, everything)
-                self.known[key] = StageSearch(group, stage.program, tried, found)
+                self.known[key] = self.search_of(space, seed, everything)
             yield Place(stage, group, self.known[key])
+
+    def search_of(self, space: Space, seed: int, allows: Allows) -> StageSearch:
+        """A search of a stage's space."""
+        found: list[Trial] = []
+        tried = self.search(space, seed, found, allows)
+        return StageSearch(space.members, space.program, tried, found, self.prior(space))
 
     def candidates(self) -> Iterator[Candidate]:
         """Candidates of the program, each once."""
@@ -212,7 +318,7 @@ class StageSearches:
                 return found
         while arms := [arm for arm in self.arms if not arm.ended]:
             arm = self.chosen(arms, ordinal)
-            found = self.next_of(arm, ordinal, seen)
+            found = self.next_of(arm, seen)
             if found is not None:
                 arm.turns += 1
                 return found
@@ -221,56 +327,80 @@ class StageSearches:
     def chosen(self, arms: list[Arm], ordinal: int) -> Arm:
         """The partition whose turn it is."""
         if ordinal < BEGIN or not ordinal % OTHERS:
-            return min(arms, key=lambda arm: arm.turns)
+            return min(arms, key=lambda arm: arm.turns * self.behind(arm))
         return min(arms, key=lambda arm: arm.expected())
 
+    def behind(self, arm: Arm) -> float:
+        """How many times slower than the fastest a partition is expected to be, up to `BEHIND`."""
+        expected = arm.expected()
+        least = min((t for one in self.arms if (t := one.expected())), default=expected)
+        return min(expected / least, BEHIND) if 0 < least < math.inf and expected else 1.0
+
     def holding(self, ordinal: int) -> Iterator[Candidate]:
-        """Candidates that hold values as they are best stored, of the partitions in turn."""
-        holding = [arm for arm in self.arms if arm.holds]
+        """Candidates that hold values; those of the partition that had the fewest come first."""
+        arms = [arm for arm in self.arms if arm.holding]
         stored = [arm for arm in self.arms if arm.product is not None and arm.stores_all]
-        if not holding or not stored:
+        if not arms or not stored:
             return
-        best: dict[str, Drawn] = {}
-        for place in stored[0].places:
-            if place.search.best is None:
+        best = {place.stage.name: place.fastest_of_forms() for place in stored[0].places}
+        arms.sort(key=lambda arm: arm.held)
+        if not ordinal // HOLDING % EXPECTED:
+            arms.sort(key=Arm.expected)
+        for arm in arms:
+            for found in self.held(arm, best):
+                arm.held += 1
+                yield found
+
+    def held(self, arm: Arm, best: Best) -> Iterator[Candidate]:
+        """The next candidates of a partition that hold values; its other stages are the fastest."""
+        while (found := [search.next(best) for search in arm.holding]) and any(found):
+            if arm.product is None:
+                for skeleton, sizes in filter(None, found):
+                    yield Candidate(self.space.program, skeleton, tuple(sizes.items()))
+                continue
+            new = {
+                search.stage: drawn or search.fastest
+                for search, drawn in zip(arm.holding, found, strict=True)
+            }
+            stages = [
+                new[place.stage.name]
+                if place.stage.name in new
+                else place.search.best and place.drawn(place.search.best.candidate)
+                for place in arm.places
+            ]
+            drawn = [one for one in stages if one is not None]
+            if len(drawn) < len(stages):
                 return
-            best[place.stage.name] = place.drawn(place.search.best.candidate)
-        start = ordinal // HOLDING % len(holding)
-        for arm in (*holding[start:], *holding[:start]):
-            yield from self.as_stored(arm, best)
+            skeleton, sizes = arm.product.made(drawn)
+            yield Candidate(self.space.program, skeleton, tuple(sizes.items()))
 
-    def as_stored(self, arm: Arm, best: Mapping[str, Drawn]) -> Iterator[Candidate]:
-        """The candidates of a partition that hold values as they are best stored."""
-        if arm.whole is not None:
-            for skeleton, point in transferred(arm.whole.group, "", best):
-                yield Candidate(self.space.program, skeleton, tuple(point.items()))
-            return
-        stages: list[Iterator[Drawn]] = []
-        for place in arm.places:
-            if place.stage.holds:
-                stages.append(transferred(place.group, place.stage.name, best))
-            elif place.search.best is not None:
-                stages.append(repeat(place.drawn(place.search.best.candidate)))
-        if arm.product is not None and len(stages) == len(arm.places):
-            for drawn in zip(*stages, strict=False):
-                skeleton, sizes = arm.product.made(drawn)
-                yield Candidate(self.space.program, skeleton, tuple(sizes.items()))
-
-    def next_of(self, arm: Arm, ordinal: int, seen: set[str]) -> Candidate | None:
+    def next_of(self, arm: Arm, seen: set[str]) -> Candidate | None:
         """A candidate of a partition that was not tried; None, and an end, if it has no other."""
         if arm.whole is not None:
-            found = next(arm.whole.tried, None)
-            arm.ended = found is None
-            return found
-        if not ordinal % TOGETHER:
-            best = [place.search.best for place in arm.places]
-            found = self.made(arm, [None if one is None else one.candidate for one in best])
+            return self.next_of_whole(arm, arm.whole, seen)
+        if not arm.turns % TOGETHER and self.behind(arm) < BEHIND:
+            best = [place.search.fastest() for place in arm.places]
+            if any(place.search.known for place in arm.places):  # the others need not be
+                pairs = zip(best, arm.places, strict=True)
+                best = [place.search.next() if one is None else one for one, place in pairs]
+            found = self.made(arm, best)
             if found is not None and found.key not in seen:
                 return found
         found = self.made(arm, [place.search.next() for place in arm.places])
         if found is None or found.key in seen or not self.allows(found.skeleton, found.point):
             arm.ended = found is None or found.key in seen
             return None
+        return found
+
+    def next_of_whole(self, arm: Arm, search: StageSearch, seen: set[str]) -> Candidate | None:
+        """A candidate of the program as one stage, as in `next_of`."""
+        if search.known and not arm.turns % TOGETHER:
+            found = search.fastest()
+            if found is not None and found.key not in seen:
+                return found
+        left = (c for c in search.tried if c.key not in search.times and c.key not in seen)
+        found = next(left, None)
+        arm.ended = found is None
         return found
 
     def made(self, arm: Arm, stages: Sequence[Candidate | None]) -> Candidate | None:
@@ -311,13 +441,17 @@ class StageSearches:
         own = dict(skeleton.stages)
         names = [name for name, _ in skeleton.stages]
         cuts = tuple(skeleton.choices)
-        arm = next(
+        arms = [
             arm
             for arm in self.arms
             if arm.product is not None
             and [p.stage.name for p in arm.places] == names
             and arm.product.partition.words == cuts
-        )
+        ]
+        keys = {name: skeleton.key for name, skeleton in own.items()}
+        arm = next((arm for arm in arms if len(arms) == 1 or arm.has(keys, sizes)), None)
+        if arm is None:
+            return
         for place, count in zip(arm.places, counts, strict=True):
             there = place.candidate(own[place.stage.name].key, sizes)
             spent = sum(itertools.islice(times, count)) if known else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from liftpy.explore.candidate import Candidate
+from liftpy.explore.space.candidate import Candidate
 
 
 @dataclass(frozen=True)

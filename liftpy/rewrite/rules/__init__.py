@@ -11,6 +11,7 @@ from liftpy.rewrite.rules import (
     pad,
     parts,
     reduce,
+    scalar,
     simplify,
     slide,
     split_join,
@@ -33,6 +34,7 @@ FAMILIES = (
     reduce,
     interchange,
     vector,
+    scalar,
     memory,
     lowering,
 )

@@ -12,6 +12,7 @@ from liftpy.primitives import (
     MapGlb,
     MapLcl,
     MapSeq,
+    MapSeqAhead,
     MapSeqUnroll,
     MapWrg,
     ReduceSeq,
@@ -72,6 +73,13 @@ MAP_TO_SEQ_UNROLL = Rule(
     call(MapSeqUnroll(apply_f), xs),
     proof="definition",
 )
+MAP_TO_SEQ_AHEAD = Rule(
+    "map_to_seq_ahead",
+    "lowering",
+    fmap(f, xs),
+    call(MapSeqAhead(apply_f), xs),
+    proof="definition",
+)
 SCAN_TO_SEQ = Rule(
     "scan_to_seq",
     "lowering",
@@ -104,6 +112,7 @@ RULES = (
     REDUCE_TO_SEQ_UNROLL,
     REDUCE_SEQ_UNROLL,
     MAP_TO_SEQ_UNROLL,
+    MAP_TO_SEQ_AHEAD,
     SCAN_TO_SEQ,
     ITERATE_TO_SEQ,
     SLIDE_TO_SEQ,

@@ -20,8 +20,9 @@ from liftpy.ir.nat import NatLike
 from liftpy.ir.walk import Path, at, top_down
 from liftpy.primitives import Map, Slide, Split, Zip
 from liftpy.primitives.work import computes
-from liftpy.rewrite.strategies.epilogue import ZIP_OF_MAP, computed, tuples_fused
+from liftpy.rewrite.strategies.epilogue import ZIP_OF_MAP, computed, met, tuples_fused
 from liftpy.rewrite.strategies.shapes import body_of, is_let, lets, maker, working_map
+from liftpy.rewrite.strategies.share import has_fold_in
 from liftpy.rewrite.strategy import (
     Failure,
     Result,
@@ -79,8 +80,10 @@ def outward(expr: Expr) -> Result:
         case FunCall(Map(), (array,)) if not computes(array):
             return at_path((1,), MARK)(expr)
         case FunCall(Map() as fun, _):
-            if computes(fun.f.body):
-                return Failure("into_map", "something is computed between a value and its reader")
+            if has_fold_in(fun.f.body):
+                return Failure("into_map", "something is folded between a value and its reader")
+            if computes(fun.f.body):  # element by element: its result is held instead of the value
+                return seq(choose(met, rule("map_fusion")), outward)(expr)
             return seq(at_path((0,), outward), rule("map_fusion"))(expr)
         case FunCall(Zip(), args) if len(args) == 2:
             part = computed(expr)

@@ -14,7 +14,7 @@ applied to the finished accumulators.
 from __future__ import annotations
 
 from liftpy.ir.expr import Expr, FunCall
-from liftpy.ir.walk import Path, children
+from liftpy.ir.walk import Path, at, children
 from liftpy.primitives import Join, Layout, Map, Transpose, Zip
 from liftpy.primitives.work import computes, writable
 from liftpy.rewrite.strategies.inward import LAWS, past
@@ -49,13 +49,25 @@ ZIP_OF_MAP = ("zip_of_map_first", "zip_of_map_second")
 
 
 def fused_inward(expr: Expr) -> Result:
-    """Every map that reads a stage element by element fused with the map that computes it."""
+    """Every map that reads a stage element by element fused with the map that computes it.
+
+    The same is done in the function of the map that makes the result, if everything fuses there.
+    """
     if next(stages(expr), None) is None:
-        return Success(expr)
+        inner = fused_within(expr)
+        return inner if isinstance(inner, Success) and inner.steps else Success(expr)
     result = at_path(maker(expr), met)(expr)
     if isinstance(result, Success) and next(stages(result.expr), None) is not None:
         return Failure("fused_inward", "a stage is not read element by element")
     return result
+
+
+def fused_within(expr: Expr) -> Result:
+    """`fused_inward` in the function of the map that makes the result."""
+    path = maker(expr)
+    if not working_map(at(expr, path)):
+        return Failure("fused_inward", "the result is not made by a map")
+    return at_path((*path, 1), fused_inward)(expr)
 
 
 def met(expr: Expr) -> Result:

@@ -15,10 +15,12 @@ from liftpy.ir.walk import Path, at, children
 from liftpy.rewrite.strategies.lower import (
     nest_reductions,
     over_ids,
+    plain,
     sequential,
     store_sequences,
 )
 from liftpy.rewrite.strategies.shapes import array_type, is_reduce
+from liftpy.rewrite.strategies.share import store_shared
 from liftpy.rewrite.strategy import (
     Failure,
     Result,
@@ -74,10 +76,11 @@ def partial_results(chunk: Nat, *, strided: bool) -> Strategy:
             repeat(fuse_strided if strided else fuse),
             attempt(at_path((1,), normalize(rule("reduce_map_fusion")))),
         )
+        shared = store_shared(plain())
         return seq(
             store_sequences(),
             cut,
-            at_path((1,), seq(chunks, nest_reductions(), over_ids("glb"), sequential())),
+            at_path((1,), seq(chunks, nest_reductions(), shared, over_ids("glb"), sequential())),
             at_path((1,), rule("to_global")),
             sequential(),
         )(expr)

@@ -20,6 +20,7 @@ from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import Path, at
 from liftpy.rewrite.strategies.block import in_vector_accumulators, reduce_of_maps
 from liftpy.rewrite.strategies.lower import INNER, chain, sequential
+from liftpy.rewrite.strategies.quotients import reciprocals
 from liftpy.rewrite.strategies.shapes import (
     array_type,
     body_of,
@@ -37,6 +38,7 @@ from liftpy.rewrite.strategy import (
     at_path,
     attempt,
     choose,
+    identity,
     normalize,
     rule,
     seq,
@@ -103,8 +105,16 @@ def names_arrays(expr: Expr) -> bool:
 
 
 def in_vectors(width: NatLike) -> Strategy:
-    """The outermost map that makes an array of scalars, in vectors."""
-    vectors = seq(normalize(rule("map_fusion")), rule("vectorize_map", v=width))
+    """The outermost map that makes an array of scalars, in vectors.
+
+    Where it divides all elements by the same number, the reciprocal is computed once.
+    """
+
+    def innermost(expr: Expr) -> Result:
+        named = sum(1 for _ in lets(expr))
+        return at_path((1,) * named, rule("vectorize_map", v=width))(expr)
+
+    vectors = seq(normalize(rule("map_fusion")), reciprocals, innermost)
 
     def run(expr: Expr) -> Result:
         maps = [*chain(nests(expr))]
@@ -189,12 +199,18 @@ def in_one_pass(strip: NatLike, width: NatLike) -> Strategy:
 
 
 def in_rows(
-    strip: NatLike, width: NatLike, level: str, arrays: str = "again", passes: str = "two"
+    strip: NatLike,
+    width: NatLike,
+    level: str,
+    arrays: str = "again",
+    passes: str = "two",
+    turns: NatLike = 1,
 ) -> Strategy:
     """Rows over ids of a level, their folds and their elements in vectors.
 
     `arrays` is the memory that holds the arrays that a row's function names, or `again`. `passes`
-    says whether two folds, of which one reads the other's result, are made in `one` pass.
+    says whether two folds, of which one reads the other's result, are made in `one` pass. `turns`
+    rows are computed one after another, each while the next one is prefetched.
     """
 
     def folded(row: Expr) -> Result:
@@ -205,18 +221,27 @@ def in_rows(
         named = recomputed if arrays == "again" else held(arrays, width)
         folds = in_one_pass(strip, width) if passes == "one" else folded
         row = at_path((*path, 1), seq(named, folds, in_vectors(width)))
-        return seq(over_rows(level), row, sequential())(expr)
+        depth = sum(1 for _ in chain(nests(expr))) - 1
+        return seq(row, in_turn(path, turns), over_rows(level, depth), sequential())(expr)
 
     return run
 
 
-def over_rows(level: str) -> Strategy:
-    """The maps around a row's elements over ids of a level."""
+def in_turn(path: Path, turns: NatLike) -> Strategy:
+    """The map over rows at a path, in chunks of `turns` rows that are computed one by one."""
+    if turns == 1:
+        return identity
+    ahead = at_path((*path, 0, 1), rule("map_to_seq_ahead"))
+    return seq(at_path(path, rule("split_join", m=turns)), ahead)
+
+
+def over_rows(level: str, depth: int) -> Strategy:
+    """The outermost `depth` maps over ids of a level."""
     if level in INNER:
         return INNER[level]
 
     def run(expr: Expr) -> Result:
-        outer = [*chain(nests(expr))][:-1]
+        outer = [*chain(nests(expr))][:depth]
         dims = range(len(outer)) if level == "wrg" else reversed(range(len(outer)))
         pairs = zip(outer, dims, strict=True)
         return seq(*(at_path(p, rule(f"map_to_{level}_{dim}")) for p, dim in pairs))(expr)

@@ -32,7 +32,7 @@ CHOICES = (
     f"{FAMILY} pad level tail stores rows map flat vector arrays passes inside hold items form "
     "strided stage coalesce unroll"
 )
-SIZES = "kappa sigma v chunk strip tile0 tile1 theta rho omega block"
+SIZES = "kappa sigma v chunk strip tile0 tile1 theta rho omega block turns"
 SETTINGS = frozenset(f"{CHOICES} {SIZES}".split())
 """The names of all choices and sizes of families; a cut is called otherwise."""
 
@@ -51,15 +51,14 @@ def skeletons_of(family: Family, program: Program) -> list[Skeleton] | str:
     return found
 
 
-def skeleton_of_key(program: Program, key: str) -> Skeleton | None:
-    """The skeleton of a stage with this key, derived alone; None if there is none such."""
-    family = FAMILIES.get(key.partition("(")[0])
-    form = "" if family is None else family.match(shape_of(program))
-    if family is None or isinstance(form, str):
-        return None
+def skeleton_of_key(family: str, form: Form, program: Program, key: str) -> Skeleton | None:
+    """The skeleton of a stage with this key, derived alone; None if there is none such.
+
+    `form` is what the family has found in the stage.
+    """
     for choices in form.choices():
-        if key_of(family.name, choices) == key:
-            made = derived(family.name, form, program, choices)
+        if key_of(family, choices) == key:
+            made = derived(family, form, program, choices)
             return None if isinstance(made, Failure) else made
     return None
 

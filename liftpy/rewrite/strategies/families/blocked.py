@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from liftpy.ir.expr import Expr, Lambda, Program
-from liftpy.ir.nat import ZERO
+from liftpy.ir.nat import ZERO, NatLike
 from liftpy.ir.types import size_bytes
 from liftpy.ir.walk import Path, at
 from liftpy.primitives.levels import DIMENSIONS
@@ -39,12 +39,15 @@ from liftpy.rewrite.strategy import (
 FORM = "form"  # the choice that names the family of a part
 WIDTH = "v"  # the size of vectors
 COLUMNS = "rows"  # the choice of an input in columns, which is stored before all blocks
-LEVELS = {"local": "wrg", "private": "glb"}
+LEVELS = {"local": "wrg", "private": "glb", "global": "wrg"}
 """Of each memory that may hold values, the level of blocks: a group's, or a work-item's own."""
-ITEMS = {"local": ("one", "many"), "private": ("one",)}
+ITEMS = {"local": ("one", "many"), "private": ("one",), "global": ("one",)}
 """Of each memory, how many work-items may make a block."""
-MOST = {"local": 2**20, "private": 2**11}
+ROW = {"local": "local", "private": "private", "global": "local"}
+"""For each memory of a block, where a work-item may hold a row that it needs for an element."""
+MOST = {"local": 2**20, "private": 2**11, "global": 2**24}
 """Bytes of values of the smallest block for which a memory is offered."""
+TURNS = "turns"  # the number of blocks in a chunk, of which a work-item holds one at a time
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,7 @@ class Depth:
 
     depth: int
     block: Parameter
+    turns: Parameter
     blocks: Success
     parts: tuple[Part, ...]
     memories: tuple[str, ...]
@@ -142,7 +146,7 @@ class Blocked:
             for hold in form.memories:
                 for items in ITEMS[hold]:
                     outside = product(inside=(word,), hold=(hold,), items=(items,), **around)
-                    own = "private" if items == "many" else hold
+                    own = "private" if items == "many" else ROW[hold]
                     inside = [*itertools.product(*(part.choices(own) for part in form.parts))]
                     for mine, others in itertools.product(outside, inside):
                         if least_width(dict(mine)) == 1 or has_vectors(dict(others[-1])):
@@ -161,16 +165,23 @@ class Blocked:
         own = (
             replace(p, low=max(p.low, least.get(p.name, p.low))) for p in result.parameters(choices)
         )
-        return (form.block, *sizes, *own)
+        turns = [form.turns] if choices["hold"] == "global" else []
+        return (form.block, *turns, *sizes, *own)
 
     def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
-        """`into_blocks`, each value of a block as its form has it, in memory that holds it."""
+        """`into_blocks`, each value of a block as its form has it, in memory that holds it.
+
+        In global memory a work-item computes one block after another (`in_turn`), so that fewer
+        buffers than blocks are needed.
+        """
         form, hold = self.at[choices["inside"]], choices["hold"]
+        turns = in_turn(sizes[TURNS].nat, form.depth + 1) if TURNS in sizes else identity
         return seq(
             lambda _: form.blocks,
             *(part.outside(choices) for part in form.parts),
             *(at_path(part.path, part.strategy(choices, sizes)) for part in reversed(form.parts)),
             *(at_path(part.path, rule(f"to_{hold}")) for part in form.parts[:-1]),
+            turns,
             over_blocks(LEVELS[hold], form.depth + 1),
             sequential(),
             store_padding(choices["pad"]),
@@ -182,6 +193,16 @@ def has_vectors(words: dict[str, str]) -> bool:
     """Whether the chosen form of a result stores vectors."""
     named = {name.rpartition(".")[2]: word for name, word in words.items()}
     return named[FORM] in {DIRECT.name, ROWS.name} or named.get("vector") == "yes"
+
+
+def in_turn(size: NatLike, count: int) -> Strategy:
+    """The innermost of the `count` maps around a block, in chunks of `size` blocks."""
+
+    def run(expr: Expr) -> Result:
+        *_, path = outer_maps(expr, count)
+        return at_path(path, rule("split_join", m=size))(expr)
+
+    return run
 
 
 def over_blocks(level: str, count: int) -> Strategy:
@@ -218,6 +239,7 @@ def depth_of(program: Program, depth: int) -> Depth | str:
     *_, path = outer_maps(single.expr, depth + 1)
     length = longest(array_type(at(single.expr, (*path, 0))))
     block = Parameter("block", 1, length, "elements of the result that are made together")
+    turns = Parameter(TURNS, 1, length, "blocks that a work-item makes one after the other")
     result = into_blocks(block.nat, depth)(body)
     if isinstance(result, Failure):
         return str(result)
@@ -230,7 +252,7 @@ def depth_of(program: Program, depth: int) -> Depth | str:
     memories = (*(name for name, most in MOST.items() if int(least) <= most),)
     if not memories:
         return f"values of {least} bytes would have to be held for each element"
-    return Depth(depth, block, result, (*made,), memories)
+    return Depth(depth, block, turns, result, (*made,), memories)
 
 
 def part_of(program: Program, expr: Expr, name: str, path: Path) -> Part:

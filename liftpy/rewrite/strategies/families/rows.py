@@ -6,23 +6,31 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from liftpy.ir.expr import Program
+from liftpy.ir.nat import nat
+from liftpy.ir.walk import at
 from liftpy.primitives.levels import DIMENSIONS
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter
-from liftpy.rewrite.strategies.families.common import least_width, stored_so, stores
+from liftpy.rewrite.strategies.families.common import (
+    least_width,
+    outer_length,
+    stored_so,
+    stores,
+)
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
-from liftpy.rewrite.strategies.lower import chain
-from liftpy.rewrite.strategies.rows import in_rows, names_arrays, reduced_lengths
+from liftpy.rewrite.strategies.lower import INNER, chain
+from liftpy.rewrite.strategies.rows import in_rows, names_arrays, reduced_lengths, row_of
 from liftpy.rewrite.strategies.shapes import nests
 from liftpy.rewrite.strategies.share import stages
 from liftpy.rewrite.strategy import Failure, Strategy, seq
 
+MOST_TURNS = 64  # rows of a work-item: with more, the others would wait for the last work-items
 LONGEST = 256  # partial results of a fold, of which each is a register or a lane of one
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A map over rows of folds and a map: the length of the shortest fold.
+    """A map over rows of folds and a map: the length of the shortest fold, and how many rows.
 
     `arrays` says whether a row's function names arrays, which may be held, and `passes` whether its
     folds may be made in one pass.
@@ -30,6 +38,7 @@ class Rows:
 
     program: Program
     shortest: int
+    rows: int
     arrays: bool
     passes: bool = False
 
@@ -55,18 +64,23 @@ class Rows:
         return {"arrays": ("again", memory)} if self.arrays else {}
 
     def parameters(self, choices: dict[str, str]) -> tuple[Parameter, ...]:
-        """The partial results of a fold, and v."""
+        """The partial results of a fold, v, and the rows of a work-item."""
         most = min(self.shortest, LONGEST)
-        return (
+        of_row = (
             Parameter("strip", 1, most, "partial results of a fold of a row"),
             Parameter("v", least_width(choices), MAX_LANES, "vector width over a row"),
         )
+        if choices.get("level") in INNER:
+            return of_row
+        turns = Parameter("turns", 1, min(self.rows, MOST_TURNS), "rows of a work-item, in turn")
+        return (*of_row, turns)
 
     def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
         """`in_rows`."""
         strip, width = sizes["strip"].nat, sizes["v"].nat
         arrays, passes = choices.get("arrays", "again"), choices.get("passes", "two")
-        rows = in_rows(strip, width, choices["level"], arrays, passes)
+        turns = sizes["turns"].nat if "turns" in sizes else nat(1)
+        rows = in_rows(strip, width, choices["level"], arrays, passes, turns)
         return seq(rows, stored_so(choices))
 
 
@@ -78,7 +92,8 @@ def match(program: Program) -> Rows | str:
         return "no map over rows makes the result, of folds of a row and a map"
     if len([*chain(nests(body))]) - 1 > len(DIMENSIONS):
         return f"rows in more than {len(DIMENSIONS)} dimensions"
-    found = Rows(program, min(lengths), names_arrays(body))
+    rows = row_of(body) or ()
+    found = Rows(program, min(lengths), outer_length(at(body, rows)), names_arrays(body))
     sizes = {p.name: p for p in found.parameters({})}
     made = found.strategy({"level": "glb"}, sizes)(body)
     if isinstance(made, Failure):

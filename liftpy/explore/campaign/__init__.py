@@ -1,0 +1,1 @@
+"""Campaigns: their databases, resuming and replaying."""

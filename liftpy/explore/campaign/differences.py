@@ -1,0 +1,66 @@
+"""How the campaign of a file differs from the one that is wanted."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from liftpy.explore.campaign.rows import Identity
+
+BEFORE = {"search": "random", "sampler": "uniform", "lag": 1, "first": None}
+"""Settings that older files do not have, and what they were then."""
+
+
+def differences(there: Identity, wanted: Identity) -> list[str]:
+    """Everything in which two campaigns differ, a line each."""
+    return [
+        *_programs(there, wanted),
+        *(
+            f"the {name}: it has {old}, this is {new}"
+            for name, old, new in (
+                ("device", _device(there.device), _device(wanted.device)),
+                ("version of liftpy", there.version, wanted.version),
+                ("seed", there.seed, wanted.seed),
+            )
+            if old != new
+        ),
+        *_settings(there, wanted),
+    ]
+
+
+def _programs(there: Identity, wanted: Identity) -> list[str]:
+    if there.text == wanted.text:
+        return []
+    if there.program != wanted.program:
+        return [f"the program: it has {there.program}, this is {wanted.program} (another program)"]
+    if there.settings.get("sizes") != wanted.settings.get("sizes"):
+        return []  # the numbers are in the text: the sizes say it
+    pairs = zip(there.text.splitlines(), wanted.text.splitlines(), strict=False)
+    apart = ((old.strip(), new.strip()) for old, new in pairs if old != new)
+    old, new = next(apart, ("no more lines", "more lines"))
+    return [f"the program: it has another text of {there.program}: `{old}`, this has `{new}`"]
+
+
+def _settings(there: Identity, wanted: Identity) -> list[str]:
+    lines: list[str] = []
+    for name in sorted(there.settings.keys() | wanted.settings.keys()):
+        old, new = (s.settings.get(name, BEFORE.get(name)) for s in (there, wanted))
+        same = name == "sizes" and there.text == wanted.text  # the numbers are in the text
+        if old != new and not same:
+            was, now = ("none" if v is None else _setting(v) for v in (old, new))
+            lines.append(f"{name.replace('_', ' ')}: it has {was}, this has {now}")
+    return lines
+
+
+def _setting(value: Any) -> str:
+    if isinstance(value, list):  # families, conditions, devices
+        each = cast("list[Any]", value)
+        return ", ".join(_device(v) if isinstance(v, dict) else str(v) for v in each)
+    if isinstance(value, dict):  # sizes
+        return ", ".join(f"{n} = {v}" for n, v in cast("dict[str, int]", value).items())
+    return str(value)
+
+
+def _device(device: dict[str, Any]) -> str:
+    """A device as one that runs the same kernels in the same time is spelled."""
+    ordinal = f" (number {device['ordinal'] + 1})" if device["ordinal"] else ""
+    return f"{device['platform']}: {device['name']}, driver {device['driver_version']}{ordinal}"

@@ -1,0 +1,72 @@
+"""How far a campaign had come after each candidate: the hypervolume of its front.
+
+The hypervolume (Zitzler and Thiele 1998) is the area that the front dominates, up to a reference
+point. Here both costs are on logarithmic scales, where twice as fast counts the same everywhere;
+the reference is a tenth beyond the slowest and the largest candidate measured; and the area is
+given as a part of what a single candidate would dominate that is the fastest and the smallest of
+all. So it rises from 0 to at most 1, and is 1 if one candidate is best in both. Campaigns can be
+compared where one `Box` is given to all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from liftpy.explore.measure.pareto import front
+
+Costs: TypeAlias = tuple[int, int]
+"""A time in ns and a memory figure in bytes."""
+
+BEYOND = 1.1  # how many times the worst costs the reference has
+
+
+@dataclass(frozen=True)
+class Box:
+    """What hypervolumes are measured in: the best costs of all, and the reference point."""
+
+    ideal: Costs
+    reference: Costs
+
+    @classmethod
+    def around(cls, measured: Iterable[Costs]) -> Box:
+        """The box of some candidates, of which there is one at least."""
+        times, sizes = zip(*measured, strict=True)
+        beyond = (math.ceil(max(1, *times) * BEYOND), math.ceil(max(1, *sizes) * BEYOND))
+        return cls((min(times), min(sizes)), beyond)
+
+    def volume(self, costs: Iterable[Costs]) -> float:
+        """The hypervolume of the front of some candidates, from 0 to 1.
+
+        >>> box = Box((1, 1), (16, 16))
+        >>> box.volume([]), box.volume([(4, 4)]), box.volume([(1, 4), (4, 1)]), box.volume([(1, 1)])
+        (0.0, 0.25, 0.75, 1.0)
+        """
+        whole = math.prod(self._far(self.ideal))
+        area = height = 0.0
+        for point in front(costs, costs=lambda c: c):
+            width, tall = self._far(point)
+            area += width * max(0.0, tall - height)
+            height = max(height, tall)
+        return area / whole
+
+    def _far(self, costs: Costs) -> tuple[float, float]:
+        """How far from the reference costs are, in each direction; 0 where they are beyond it."""
+        far = [math.log2(r / max(1, c)) for c, r in zip(costs, self.reference, strict=True)]
+        return max(0.0, far[0]), max(0.0, far[1])
+
+
+def growth(tried: Sequence[Costs | None], box: Box) -> list[float]:
+    """The hypervolume after each candidate, in the order tried; None is one not measured."""
+    best: list[Costs] = []
+    found: list[float] = []
+    value = 0.0
+    for costs in tried:
+        if costs is not None:
+            longer = front([*best, costs], costs=lambda c: c)
+            if longer != best:
+                best, value = longer, box.volume(longer)
+        found.append(value)
+    return found

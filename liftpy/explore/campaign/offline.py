@@ -1,0 +1,110 @@
+"""A search on stored measurements, without a device: for trying searches out.
+
+Candidates that the database has get the outcome that is stored there; all others are left out of
+what the search may try.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from liftpy.errors import StoreRefused
+from liftpy.explore import search as searches
+from liftpy.explore.campaign.campaign import Campaign
+from liftpy.explore.campaign.hypervolume import Box, Costs, growth
+from liftpy.explore.search import Trial
+from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.space.space import Space
+from liftpy.rewrite.skeleton import Skeleton
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What a search tried, in order; times in ns, memory in bytes.
+
+    `known` is how many candidates of the space are stored, `box` goes around all that were measured
+    of these, and `volumes` has the hypervolume after each trial.
+    """
+
+    trials: tuple[Trial, ...]
+    known: int
+    box: Box
+
+    @property
+    def costs(self) -> list[Costs | None]:
+        """Time and peak of each trial; None where it was not measured."""
+        return [costs_of(trial) for trial in self.trials]
+
+    @property
+    def volumes(self) -> list[float]:
+        """The hypervolume after each trial."""
+        return growth(self.costs, self.box)
+
+    @property
+    def fastest(self) -> list[int | None]:
+        """The best time after each trial; None before the first that was measured."""
+        found: list[int | None] = []
+        best: int | None = None
+        for costs in self.costs:
+            if costs is not None and (best is None or costs[0] < best):
+                best = costs[0]
+            found.append(best)
+        return found
+
+    def reached(self, near: float) -> int | None:
+        """The trials until the best time is within a part of the best of all; None if never."""
+        limit = self.box.ideal[0] * (1 + near)
+        return next(
+            (k for k, best in enumerate(self.fastest, 1) if best is not None and best <= limit),
+            None,
+        )
+
+
+def rehearse(stored: Campaign, space: Space, name: str, seed: int, samples: int) -> Rehearsal:
+    """The first trials of a search among stored candidates, of one device.
+
+    StoreRefused if none is known or the program has several stages, UnknownName if they are of
+    several devices (`Campaign.on`).
+    """
+    stored = stored.on()
+    if space.products:
+        raise StoreRefused(
+            f"{space.program.name} has several stages, each of which is searched apart: among "
+            "stored candidates few combinations of their choices are known. Name a program of one"
+        )
+    kinds = {member.skeleton.key: member.skeleton for member in space.members}
+    known: dict[str, Trial] = {}
+    for row in stored.rows:
+        if (skeleton := kinds.get(row.skeleton)) is None or row.outcome in ("running", "pending"):
+            continue
+        sizes = tuple((p.name, int(row.assignment[p.name])) for p in skeleton.parameters)
+        candidate = Candidate(space.program, skeleton, sizes)
+        if candidate.key == row.id:
+            known[row.id] = Trial(candidate, row.time_ns, row.peak)
+    measured = [costs for trial in known.values() if (costs := costs_of(trial)) is not None]
+    if not measured:
+        raise StoreRefused(
+            f"{stored.path} has no measured candidate of this space of {space.program.name}: it "
+            f"has {len(stored.rows)} of {stored.identity.program}, made by liftpy "
+            f"{stored.identity.version}. Name its program and the options of its space"
+        )
+
+    points = {(t.candidate.skeleton.key, frozenset(t.candidate.sizes)) for t in known.values()}
+
+    def allows(skeleton: Skeleton, sizes: Mapping[str, int]) -> bool:
+        return (skeleton.key, frozenset(sizes.items())) in points
+
+    trials: list[Trial] = []
+    tried = searches.named(name)(space, seed, trials, allows)
+    for candidate in itertools.islice(tried, samples):
+        there = known[candidate.key]
+        trials.append(Trial(candidate, there.time_ns, there.peak))
+    return Rehearsal(tuple(trials), len(known), Box.around(measured))
+
+
+def costs_of(trial: Trial) -> Costs | None:
+    """Time and peak of a trial; None where it was not measured."""
+    measured = trial.time_ns is not None and trial.peak is not None
+    return (trial.time_ns or 0, trial.peak or 0) if measured else None

@@ -1,0 +1,94 @@
+"""Making a stored candidate again, from the stored text of its program."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from liftpy.compile import compile_candidate, skeleton_named, skeletons
+from liftpy.errors import StoreRefused, a_few
+from liftpy.explore.campaign.reading import Reader
+from liftpy.explore.campaign.rows import Row
+from liftpy.explore.space.candidate import Candidate, steps_text
+from liftpy.opencl.kernel import Module
+from liftpy.primitives.text import parse
+from liftpy.rewrite.strategy import replay as replay_steps
+
+DIFFERENCE_LINES = 40
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A candidate made again. `difference` is empty where kernels and manifest are the stored ones.
+
+    same_derivation: whether the strategy takes the stored steps still.
+    """
+
+    candidate: Candidate
+    module: Module
+    same_derivation: bool
+    difference: str
+    stored_version: str
+
+    @property
+    def identical(self) -> bool:
+        """Whether kernels and manifest are byte for byte the stored ones."""
+        return not self.difference
+
+
+def alike(key: str, known: Iterable[str]) -> list[str]:
+    """Known skeletons, those with the most in common with a key first."""
+    return sorted(known, key=lambda k: -difflib.SequenceMatcher(None, key, k).ratio())
+
+
+def stored_candidate(store: Reader, row: Row) -> Candidate:
+    """A stored candidate as a value.
+
+    Raises StoreRefused if this liftpy no longer derives its skeleton.
+    """
+    program = parse(store.identity.text)
+    skeleton = skeleton_named(program, row.skeleton)
+    if skeleton is None:
+        known = [other.key for other in skeletons(program)]
+        raise StoreRefused(
+            f"candidate {row.id} of {store.path} has the skeleton {row.skeleton}, which this "
+            f"liftpy does not derive; it derives: {a_few(alike(row.skeleton, known))}"
+        )
+    sizes = {p.name: row.assignment.get(p.name) for p in skeleton.parameters}
+    missing = [name for name, value in sizes.items() if not isinstance(value, int)]
+    if missing:
+        raise StoreRefused(
+            f"candidate {row.id} of {store.path} has no value for {', '.join(missing)}: another "
+            "version of liftpy made it"
+        )
+    given = tuple((name, value) for name, value in sizes.items() if isinstance(value, int))
+    return Candidate(program, skeleton, given, row.ordinal)
+
+
+def replay(path: Path, id_: str) -> Replay:
+    """Derives and compiles a stored candidate again, and compares it with what is stored.
+
+    The derivation is followed rule by rule. Raises StoreRefused if the candidate has no kernels.
+    """
+    with Reader.read(path) as store:
+        row = store.row(id_)
+        source, manifest = store.kernels(row.id)
+        if source is None or manifest is None:
+            raise StoreRefused(
+                f"candidate {row.id} of {path} has no kernels to compare with: {row.outcome}, "
+                f"{row.reason}"
+            )
+        candidate = stored_candidate(store, row)
+        version = store.identity.version
+    derivation = candidate.skeleton.derivation
+    for _ in replay_steps(derivation.start, derivation.steps):
+        pass
+    module = compile_candidate(candidate.skeleton, candidate.point)
+    old = [*source.splitlines(), *manifest.splitlines()]
+    new = [*module.source.splitlines(), *module.manifest_json().splitlines()]
+    lines = list(difflib.unified_diff(old, new, "stored", "replayed", lineterm=""))
+    same = row.derivation == json.loads(steps_text(candidate.skeleton))
+    return Replay(candidate, module, same, "\n".join(lines[:DIFFERENCE_LINES]), version)

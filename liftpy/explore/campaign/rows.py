@@ -1,0 +1,150 @@
+"""What a campaign database says: whose it is, and a row for each candidate."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import statistics
+from dataclasses import dataclass, replace
+from typing import Any
+
+from liftpy.constraints.device import Device
+from liftpy.explore.measure.samples import Span, span_of
+from liftpy.explore.space.settings import Settings
+from liftpy.opencl.kernel import Memory
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a database belongs to.
+
+    `settings` are those that decide which candidates are drawn and how they are judged.
+    """
+
+    program: str
+    text: str
+    device: dict[str, Any]
+    version: str
+    seed: int
+    settings: dict[str, Any]
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The devices of the campaign: one, or those of a mixed cluster."""
+        several = self.settings.get("devices")
+        return tuple(Device.from_json(d) for d in several or (self.device,))
+
+    def on(self, device: Device) -> Identity:
+        """The part of it that is of one of its devices."""
+        return replace(self, device=device.to_json(), settings={**self.settings, "devices": None})
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call that started or resumed a campaign, at a time in seconds since 1970.
+
+    `limits` are the settings that may differ between calls; `environment` is what it ran on
+    (`liftpy.explore.campaign.environment`). `ended` is None for one that runs or ended abruptly.
+    """
+
+    command: str
+    limits: dict[str, Any]
+    environment: dict[str, Any]
+    started: float
+    ended: float | None = None
+
+    @property
+    def stopped(self) -> str:
+        """Why it ended before the campaign did; empty where it did not."""
+        return str(self.limits.get("stopped", ""))
+
+
+@dataclass(frozen=True)
+class Row:
+    """A stored candidate and its outcome; figures are None where it was not measured.
+
+    `outcome` is a kind of `liftpy.explore.measure.outcome`, or `running` or `pending` where there
+    is none. Times in nanoseconds, memory in bytes; `error` and `rms` as in
+    `liftpy.explore.measure.outcome`.
+    `device` is the fingerprint of the device that its kernels were launched on. `disturbed` tells
+    that it was measured while the device was slower or faster than usual.
+    """
+
+    id: str
+    ordinal: int
+    skeleton: str
+    assignment: Settings
+    derivation: list[dict[str, Any]]
+    outcome: str
+    reason: str
+    time_ns: int | None
+    times_ns: list[list[int]] | None
+    prepare_ns: int | None
+    memory: Memory | None
+    error: float | None
+    rms: float | None
+    build_seconds: float | None
+    device: str | None = None
+    disturbed: bool = False
+
+    @property
+    def span(self) -> Span | None:
+        """The median time in ns and its interval; None where it was not measured."""
+        if self.time_ns is None or not self.times_ns:
+            return None
+        return span_of([sum(row) for row in self.times_ns])
+
+    @property
+    def peak(self) -> int | None:
+        """Largest sum of live global buffers, in bytes."""
+        return None if self.memory is None else self.memory.peak
+
+    def costs(self, axis: str) -> tuple[int, int] | None:
+        """Time in ns and a memory figure in bytes; None where it was not measured."""
+        if self.time_ns is None or self.memory is None:
+            return None
+        return self.time_ns, int(getattr(self.memory, axis))
+
+
+def to_row(row: sqlite3.Row, times_ns: list[list[int]] | None) -> Row:
+    """A candidate from the tables about it, joined; its samples are given apart."""
+    chosen = json.loads(row["assignment"])
+    figures = {name: row[name] for name in Memory.__dataclass_fields__}
+    _check_figures(row["key"], {n: row[n] for n in ("time_ns", "prepare_ns")} | figures, times_ns)
+    measured = (
+        row["kind"] == "measured"
+    )  # what was wrong when it was measured again has figures too
+    return Row(
+        id=row["key"],
+        ordinal=row["ordinal"],
+        skeleton=row["skeleton"],
+        assignment={**chosen["words"], **chosen["sizes"]},
+        derivation=json.loads(row["steps"]),
+        outcome=row["kind"],
+        reason=row["reason"],
+        time_ns=(_median(times_ns) or row["time_ns"]) if measured else None,
+        times_ns=times_ns if measured else None,
+        prepare_ns=row["prepare_ns"] if measured else None,
+        memory=Memory(**figures) if measured and row["peak"] is not None else None,
+        error=row["max_error"] if measured else None,
+        rms=row["rms_error"] if measured else None,
+        build_seconds=row["seconds"],
+        device=row["fingerprint"] or None,
+        disturbed=measured and bool(row["disturbed"]),
+    )
+
+
+def _check_figures(
+    key: str, figures: dict[str, int | None], times_ns: list[list[int]] | None
+) -> None:
+    """ValueError or TypeError for a figure that nobody can have measured."""
+    for name, value in figures.items():
+        if value is not None and value < 0:
+            raise ValueError(f"the {name} of {key} is {value}")
+    if least := [ns for launches in times_ns or () for ns in launches if ns < 0]:
+        raise ValueError(f"a time of {key} is {least[0]} ns")
+
+
+def _median(times_ns: list[list[int]] | None) -> int | None:
+    """Of all samples, those taken later too; None where there are none."""
+    return round(statistics.median(map(sum, times_ns))) if times_ns else None

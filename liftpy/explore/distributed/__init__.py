@@ -1,0 +1,1 @@
+"""Measuring candidates on the workers of a cluster, each of which has a device."""

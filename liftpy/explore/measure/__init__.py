@@ -1,0 +1,1 @@
+"""Building, checking and timing candidates, in processes that may crash or hang."""

@@ -1,0 +1,93 @@
+"""Which stage a wrong result comes from: the first whose stored value is wrong.
+
+Candidates with correct results have no extra work. A wrong one runs once more, and each stored
+value is fetched as soon as it is computed and compared with its meaning, as results are
+(`check.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from liftpy.explore.measure.check import TOLERANCE
+from liftpy.explore.measure.meaning import Meaning, allowed, expected, settled
+from liftpy.explore.measure.messages import Inspected, Setup, Stored, StoredValue
+from liftpy.explore.measure.outcome import WrongResult
+from liftpy.ir.expr import Lambda, Program
+from liftpy.ir.walk import at, replace_at
+from liftpy.kernels.chain import chain
+from liftpy.opencl.generate import buffer_names, stored_names
+from liftpy.rewrite.partition import RESULT, Composition, Partition, StagedSkeleton
+from liftpy.rewrite.skeleton import Skeleton
+from liftpy.rewrite.strategies.shapes import lets, parameter
+
+
+def up_to(program: Program, partition: Partition) -> Iterator[Program]:
+    """For each stored value of a partition, the program that ends with it."""
+    for depth in range(len(partition.stages) - 1):
+        place = (1,) * depth
+        value = at(partition.cut_form, (*place, 0))
+        body = replace_at(partition.cut_form, place, value)
+        yield Program(program.name, Lambda(program.params, body), program.constants)
+
+
+def partition_of(skeleton: Skeleton) -> Partition | None:
+    """The partition of a skeleton of several stages."""
+    lowering = skeleton.lowering
+    return lowering.partition if isinstance(lowering, Composition) else None
+
+
+def stored(skeleton: Skeleton, sizes: Mapping[str, int], setup: Setup, program: Program) -> Stored:
+    """The values that a candidate stores between its stages, and what they should be."""
+    partition = partition_of(skeleton)
+    if not isinstance(skeleton, StagedSkeleton) or partition is None:
+        return Stored(())
+    lowered = skeleton.at(dict(sizes))
+    cut = chain(lowered)
+    names = buffer_names(cut)
+    by_let = {param.name: buffer for param, buffer in cut.lets.items()}
+    kernels = {kernel.writes: kernel.name for kernel in cut.kernels}
+    tolerance, arrays = tolerance_of(program, setup), setup.inputs.arrays()
+    params = [parameter(let).name for let in lets(lowered.body.body)]
+    found: list[StoredValue] = []
+    for (stage, _), param, own in zip(
+        skeleton.stages, params, up_to(program, partition), strict=False
+    ):
+        buffer = by_let.get(param)
+        if buffer is not None and buffer in kernels:
+            wanted = expected(own, arrays, tolerance=tolerance)
+            value = StoredValue(stage, kernels[buffer], stored_names(buffer, names), wanted)
+            found.append(value)
+    return Stored(tuple(found))
+
+
+def tolerance_of(program: Program, setup: Setup) -> float:
+    """The tolerance that the user gave, which is for f32 and short sums."""
+    known = [part.tolerance for part in setup.wanted if part.tolerance]
+    return known[0] / allowed(program, 1.0) if known else TOLERANCE
+
+
+def blamed(
+    skeleton: Skeleton,
+    wrong: WrongResult,
+    there: Stored,
+    found: Inspected,
+    program: Program,
+    arrays: Mapping[str, Any],
+) -> WrongResult:
+    """A wrong result with its first wrong stage: the last if all stored values are right."""
+    partition = partition_of(skeleton)
+    if partition is None or not there.values:
+        return wrong
+    programs = dict(
+        zip((s.name for s in partition.stages), up_to(program, partition), strict=False)
+    )
+    for value, verdict in zip(there.values, found.verdicts, strict=True):
+        own = verdict
+        if not isinstance(own, WrongResult) and own.doubts:
+            own = settled(Meaning(programs[value.stage], dict(arrays)), value.wanted, own)
+        if isinstance(own, WrongResult):
+            return replace(wrong, stage=value.stage, inside=own)
+    return replace(wrong, stage=RESULT)

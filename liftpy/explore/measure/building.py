@@ -1,0 +1,35 @@
+"""The worker that builds kernels ahead, while another one measures: only its driver works."""
+
+from __future__ import annotations
+
+from liftpy.errors import BuildFailed as BuildRefused
+from liftpy.errors import InternalError, LiftError
+from liftpy.explore.measure.messages import Answer, Build, Built, Request, Setup, Stage
+from liftpy.explore.measure.outcome import BuildFailed, Refused
+from liftpy.explore.measure.serving import Tell, serve
+from liftpy.opencl.session import Session
+
+
+class Builder:
+    """A device whose compiler is used, and nothing else of it."""
+
+    def __init__(self, setup: Setup, tell: Tell = lambda _: None) -> None:
+        self.tell = tell
+        self.session = Session(setup.device)
+
+    def answer(self, request: Request) -> Answer:
+        """What the driver made of a module."""
+        if not isinstance(request, Build):
+            raise InternalError(f"a builder was asked for {request!r}")
+        self.tell(Stage("building it", request.build_seconds, "--build-limit"))
+        try:
+            return Built(self.session.binary(request.module))
+        except BuildRefused as failure:
+            return BuildFailed(str(failure))
+        except LiftError as refusal:
+            return Refused(str(refusal))
+
+
+def work() -> None:
+    """Serves in this process."""
+    serve(lambda setup, tell: Builder(setup, tell).answer)

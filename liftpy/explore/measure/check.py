@@ -1,0 +1,200 @@
+"""Whether a candidate computed what its program means, as far as a bench can tell.
+
+The bench has expected values at some points (`liftpy.explore.measure.meaning`) and looks at every
+element: those that still hold the poison that the buffers were filled with, and the one that
+differs most from the first right candidate's, are doubts, which the side that knows the program
+settles. So this module needs numpy only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liftpy.explore.measure.outcome import WrongResult
+from liftpy.opencl.arguments import POISON
+
+Array = NDArray[Any]
+
+TOLERANCE = 1e-5
+"""Largest difference of a float result, relative to the largest value that the meaning has."""
+
+SUSPECTS = 32
+"""Places of a component that look unwritten of which so many are looked into."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a component of a result must be: the meaning at points, and how close is near enough."""
+
+    points: NDArray[np.int64]
+    values: Array
+    tolerance: float = TOLERANCE
+    component: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Error:
+    """How far a right result is from the meaning, relative to the largest value of the meaning.
+
+    `largest` of all differences looked at; `rms` is the root of the mean of the squares at the
+    points that were chosen without regard to the result.
+    """
+
+    largest: float
+    rms: float
+
+
+def differences(got: Array, values: Array, wanted: Expected) -> NDArray[np.float64]:
+    """How far numbers are from what is meant, relative to the largest value that is wanted."""
+    same = (got == values) | (np.isnan(got) & np.isnan(values))
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(got.astype(np.float64) - values.astype(np.float64))
+    apart = apart if values.dtype.kind == "f" else np.maximum(apart, 1.0)
+    difference = np.where(same, 0.0, apart)
+    all_wanted = wanted.values.astype(np.float64)
+    largest = np.abs(all_wanted[np.isfinite(all_wanted)]).max(initial=0.0)
+    return np.where(np.isnan(difference), np.inf, difference) / (float(largest) or 1.0)
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Places of a component at which the meaning has to be asked, and what stands there."""
+
+    component: tuple[int, ...]
+    points: NDArray[np.int64]
+    got: Array
+
+
+@dataclass(frozen=True)
+class Right:
+    """A result that is right at all points known: its error there, and where it is doubtful."""
+
+    error: Error
+    doubts: tuple[Doubt, ...] = ()
+
+
+class Checker:
+    """Compares results with expected values; remembers the first right one."""
+
+    def __init__(self, wanted: tuple[Expected, ...]) -> None:
+        self.parts = tuple(PartChecker(part) for part in wanted)
+
+    def check(self, result: Any) -> Right | WrongResult:
+        """The error over all components, and doubts; or where a result is wrong."""
+        largest, squares, points = 0.0, 0.0, 0
+        doubts: list[Doubt] = []
+        for part in self.parts:
+            array = result
+            for k in part.wanted.component:
+                array = array[k]
+            verdict = part.check(array)
+            if isinstance(verdict, WrongResult):
+                return verdict
+            largest = max(largest, verdict.error.largest)
+            squares += verdict.error.rms**2 * len(part.wanted.points)
+            points += len(part.wanted.points)
+            doubts += verdict.doubts
+        return Right(Error(largest, math.sqrt(squares / points) if points else 0.0), tuple(doubts))
+
+
+@dataclass
+class PartChecker:
+    """The checker of one component.
+
+    `first` is the first result that was right at all points. Places that look unwritten in it are
+    not compared: whether they are is not known here.
+    """
+
+    wanted: Expected
+    first: Array | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.compared = {tuple(point) for point in self.wanted.points.tolist()}
+
+    def check(self, result: Array) -> Right | WrongResult:
+        """The error of a component and its doubts, or where it is wrong."""
+        points = self.wanted.points
+        error = self.compare(result[tuple(points.T)], points, self.wanted.values)
+        if isinstance(error, WrongResult):
+            return error
+        suspects = self._suspects(result)
+        if self.first is None:
+            self.first = result
+        if not len(suspects):
+            return Right(error)
+        got = np.atleast_1d(result[tuple(suspects.T)])
+        return Right(error, (Doubt(self.wanted.component, suspects, got),))
+
+    def compare(
+        self, found: Array, points: NDArray[np.int64], values: Array
+    ) -> Error | WrongResult:
+        """The error of what was found where `values` are meant, or where it is wrong."""
+        got = np.atleast_1d(found)
+        difference = differences(got, values, self.wanted)
+        if not difference.size:
+            return Error(0.0, 0.0)
+        worst = int(difference.argmax())
+        if difference[worst] > self.wanted.tolerance:
+            where = tuple(int(i) for i in points[worst])
+            return WrongResult(
+                where, float(values[worst]), float(got[worst]), self.wanted.component
+            )
+        return Error(float(difference[worst]), math.sqrt(float(np.mean(difference**2))))
+
+    def _suspects(self, result: Array) -> NDArray[np.int64]:
+        """Where the result looks unwritten, and where it differs most from the first right one.
+
+        Without the points that are compared anyway: a meaning may take seconds to evaluate.
+        """
+        flat = np.flatnonzero(_unwritten(result))
+        if len(flat) > SUSPECTS:
+            flat = flat[np.linspace(0, len(flat) - 1, SUSPECTS).astype(np.int64)]
+        if self.first is not None and result.size:
+            with np.errstate(invalid="ignore"):
+                apart = np.abs(result.astype(np.float64) - self.first)
+            apart = np.where(_unwritten(self.first), 0.0, np.nan_to_num(apart, nan=0.0))
+            if apart.any():
+                flat = np.append(flat, apart.argmax())
+        if not result.ndim:
+            return np.zeros((0, 0), np.int64)  # its one element is compared
+        places = np.stack(np.unravel_index(flat, result.shape), axis=-1).reshape(-1, result.ndim)
+        new = [tuple(place) not in self.compared for place in places.tolist()]
+        return places[np.array(new, np.bool_)]
+
+
+def _unwritten(result: Array) -> NDArray[np.bool_]:
+    """Where a result holds what the buffers were filled with."""
+    if result.dtype == np.bool_:
+        return result.view(np.uint8) > 1
+    if result.dtype.kind == "f":
+        return np.isnan(result)
+    return result == POISON[f"i{8 * result.dtype.itemsize}"]
+
+
+def all_nan(name: str, value: Any) -> Iterator[str]:
+    """A sentence for an array that is NaN everywhere, or for each such part of a tuple.
+
+    >>> list(all_nan("x", np.array([np.nan, np.nan])))
+    ['x is NaN in all of its 2 elements']
+    """
+    if isinstance(value, tuple):
+        for k, part in enumerate(cast("tuple[Any, ...]", value)):
+            yield from all_nan(f"{name}.{k}", part)
+        return
+    array = np.asarray(value)
+    if array.dtype.kind == "f" and array.size and bool(np.isnan(array).all()):
+        yield f"{name} is NaN in all of its {array.size} elements"
+
+
+def nothing_compared(wanted: Sequence[Expected]) -> Iterator[str]:
+    """A sentence for each component whose meaning is NaN wherever it would be compared."""
+    for part in wanted:
+        name = ".".join(["the meaning of the result", *map(str, part.component)])
+        for said in all_nan(name, part.values):
+            yield f"{said} that are compared: results cannot be checked there"

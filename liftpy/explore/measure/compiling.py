@@ -1,0 +1,110 @@
+"""The worker that compiles candidates, and settles what a bench is in doubt about."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+from dataclasses import replace
+
+from liftpy.compile import compile_candidate, skeleton_named, skeletons
+from liftpy.errors import InternalError, LiftError, a_few
+from liftpy.explore.measure.blame import blamed, stored
+from liftpy.explore.measure.meaning import Meaning, settled
+from liftpy.explore.measure.messages import (
+    Answer,
+    Blame,
+    Compile,
+    Compiled,
+    Cut,
+    Request,
+    Settle,
+    Setup,
+    Stored,
+)
+from liftpy.explore.measure.outcome import Defect, Outcome, Refused, WrongResult
+from liftpy.explore.measure.serving import serve
+from liftpy.primitives.text import parse
+from liftpy.rewrite.skeleton import Skeleton
+
+
+def source_sha(source: str) -> str:
+    """The hash by which kernels are compared."""
+    return hashlib.sha256(source.encode()).hexdigest()
+
+
+class Compiler:
+    """A program, and those of its skeletons that were asked for."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.program = parse(setup.text)
+        self.meaning = Meaning(self.program, setup.inputs.arrays())
+        self.skeletons: dict[str, Skeleton] = {}
+        gc.collect()
+        gc.freeze()  # what is here now stays: no collection has to look at it again
+
+    def answer(self, request: Request) -> Answer:
+        """The answer to a request."""
+        match request:
+            case Compile():
+                return self.compile(request)
+            case Settle():
+                return self.settle(request)
+            case Cut(candidate):
+                return self.stored(candidate)
+            case Blame():
+                return self.blame(request)
+            case _:
+                raise InternalError(f"a compiler was asked for {request!r}")
+
+    def compile(self, request: Compile) -> Compiled | Outcome:
+        """The kernels of a candidate, or why there are none."""
+        skeleton = self.skeleton(request.skeleton)
+        if skeleton is None:
+            known = a_few(s.key for s in skeletons(self.program))
+            return Defect(f"the worker has no skeleton {request.skeleton}; it has: {known}")
+        try:
+            module = compile_candidate(skeleton, request.sizes)
+        except LiftError as refusal:
+            return Refused(str(refusal))
+        except InternalError as defect:
+            return Defect(str(defect))
+        return Compiled(module, source_sha(module.source))
+
+    def skeleton(self, key: str) -> Skeleton | None:
+        """The skeleton of a key, derived once."""
+        found = self.skeletons.get(key) or skeleton_named(self.program, key)
+        if found is not None:
+            self.skeletons[key] = found
+        return found
+
+    def stored(self, request: Compile) -> Stored:
+        """The values that a candidate stores between its stages; none if they cannot be found."""
+        skeleton = self.skeleton(request.skeleton)
+        if skeleton is None:
+            return Stored(())
+        try:
+            return stored(skeleton, request.sizes, self.setup, self.program)
+        except (LiftError, InternalError):  # the candidate is wrong in any case
+            return Stored(())
+
+    def blame(self, request: Blame) -> WrongResult:
+        """A wrong result with the stage that it comes from."""
+        skeleton = self.skeleton(request.candidate.skeleton)
+        if skeleton is None:
+            return request.wrong
+        arrays = self.setup.inputs.arrays()
+        return blamed(skeleton, request.wrong, request.stored, request.found, self.program, arrays)
+
+    def settle(self, request: Settle) -> Outcome:
+        """The outcome of a candidate when the meaning is known wherever its bench is in doubt."""
+        doubtful = request.doubtful
+        error = settled(self.meaning, self.setup.wanted, doubtful.found)
+        if isinstance(error, WrongResult):
+            return error
+        return replace(doubtful.measured, error=error.largest, rms=error.rms)
+
+
+def work() -> None:
+    """Serves in this process."""
+    serve(lambda setup, _: Compiler(setup).answer)

@@ -1,0 +1,77 @@
+"""One run of a module in this process, timed."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from liftpy.constraints.device import Device
+from liftpy.explore.measure.reference import Reference
+from liftpy.explore.measure.samples import departs, sample, undisturbed
+from liftpy.opencl.arguments import by_buffer
+from liftpy.opencl.kernel import Module
+from liftpy.opencl.loaded import Loaded
+from liftpy.opencl.session import Session
+
+AGAIN_SECONDS = 5.0
+"""Seconds in which disturbed runs are made again."""
+
+Rows = tuple[tuple[int, ...], ...]
+"""Nanoseconds: a row a run, a column a launch of the run phase."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A result and its times. `kernels_ns` has the median of each launch, in their order.
+
+    The result is an array, or a tuple of them. `departure` is how many times its usual time a fixed
+    kernel took around the runs (`liftpy.explore.measure.reference`).
+    """
+
+    device: Device
+    result: Any
+    time_ns: int
+    prepare_ns: int
+    kernels_ns: dict[str, int]
+    departure: float = 1.0
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether the device was slower or faster than usual meanwhile."""
+        return departs(self.departure)
+
+
+def run_once(module: Module, device: Device, arrays: Mapping[str, Any]) -> Run:
+    """Loads a module, runs it on arrays in the order of its parameters, and times it."""
+    with Session(device) as session, session.load(module) as loaded:
+        reference = Reference(session)
+        result = run_poisoned(loaded, arrays)
+        rows, departure = undisturbed(lambda: timed(loaded), reference.look, AGAIN_SECONDS)
+        functions = [x.function for x in module.launches if x.phase == "run"]
+        columns = [round(statistics.median(column)) for column in zip(*rows, strict=True)]
+        total = round(statistics.median(map(sum, rows)))
+        kernels = dict(zip(functions, columns, strict=True))
+        return Run(device, result, total, loaded.prepare_ns, kernels, departure)
+
+
+def run_poisoned(loaded: Loaded, arrays: Mapping[str, Any]) -> Any:
+    """The result of a loaded module; everything that it should write was filled with NaN before.
+
+    The arrays are taken in the order of the program's parameters: kernels may have other names.
+    """
+    module = loaded.module
+    given = by_buffer(module, tuple(arrays.values()))
+    roles = {name: module.buffer(name).role for name in given}
+    loaded.set_constants({n: a for n, a in given.items() if roles[n] == "constant"}, poison=True)
+    return loaded.run({n: a for n, a in given.items() if roles[n] == "input"}, poison=True)
+
+
+def timed(loaded: Loaded, best_ns: int | None = None, seconds: float = math.inf) -> Rows:
+    """The times of a module that has run (liftpy/explore/measure/samples.py).
+
+    `best_ns` is the best candidate's time, `seconds` what this may take.
+    """
+    return sample(lambda: loaded.profile(1, 0)[0], best_ns, 0.8 * seconds, checked=loaded.run_ns)

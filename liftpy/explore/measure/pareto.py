@@ -1,0 +1,70 @@
+"""The front of two costs: the points that no other point beats, or none clearly.
+
+A campaign's front is that of `clear_front`, everywhere: `Campaign.pareto` computes it, and what
+prints, draws or counts it says its `rule` beside it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from liftpy.explore.measure.samples import Span
+
+T = TypeVar("T")
+
+
+def dominates(a: tuple[float, float], b: tuple[float, float]) -> bool:
+    """Whether `a` is nowhere worse than `b` and somewhere better."""
+    return a[0] <= b[0] and a[1] <= b[1] and a != b
+
+
+def front(points: Iterable[T], costs: Callable[[T], tuple[float, float]]) -> list[T]:
+    """The points that no other dominates, by rising first cost; equal points keep their order.
+
+    >>> front([(3, 1), (1, 9), (2, 5), (2, 6), (1, 9)], costs=lambda p: p)
+    [(1, 9), (1, 9), (2, 5), (3, 1)]
+    """
+    best: list[T] = []
+    for point in sorted(points, key=costs):
+        if not best or costs(point)[1] < costs(best[-1])[1] or costs(point) == costs(best[-1]):
+            best.append(point)
+    return best
+
+
+def clear_front(points: Iterable[T], costs: Callable[[T], tuple[Span, float]]) -> list[T]:
+    """The points that no other clearly dominates, by rising median of the first cost.
+
+    One point clearly dominates another if its second cost is no higher and the interval of its
+    first lies wholly below the other's. So points that noise may have put behind others are there.
+
+    >>> a, b, c = Span(10, 9, 11), Span(12, 10.5, 13), Span(20, 18, 22)
+    >>> [p[0].middle for p in clear_front([(c, 5), (b, 5), (a, 5)], costs=lambda p: p)]
+    [10, 12]
+    """
+    kept: list[T] = []
+    found = [(*costs(point), point) for point in points]
+    least = math.inf  # the lowest upper end among points of no higher second cost
+    for _, group in itertools.groupby(sorted(found, key=_second), key=_second):
+        alike = list(group)
+        least = min([least, *(span.high for span, _, _ in alike)])
+        kept += [point for span, _, point in alike if span.low <= least]
+    return sorted(kept, key=lambda point: (costs(point)[0].middle, costs(point)[1]))
+
+
+def rule(axis: str) -> str:
+    """What puts a candidate on the front of time and a memory figure, in a sentence.
+
+    >>> rule("peak")[:64]
+    'On the front: every measured candidate, unless another one of no'
+    """
+    return (
+        f"On the front: every measured candidate, unless another one of no more {axis} is clearly "
+        "faster, which is where the 95 % intervals of their median times do not overlap."
+    )
+
+
+def _second(found: tuple[Span, float, T]) -> float:
+    return found[1]

@@ -1,0 +1,209 @@
+"""Where candidates are measured: a pool takes them and gives their outcomes back.
+
+The pool here is this machine; that of a cluster is `liftpy.explore.distributed.cluster`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from types import TracebackType
+from typing import Protocol, Self
+
+from liftpy.constraints.device import Device
+from liftpy.explore.measure.local import Limits, Measurer, Prepared
+from liftpy.explore.measure.messages import Compiled, Setup
+from liftpy.explore.measure.outcome import Outcome
+from liftpy.explore.space.candidate import Candidate
+
+KILLS = 0.1
+"""Seconds between two tries to end the workers of a thread."""
+
+
+class Notes(Protocol):
+    """What a pool says before a candidate is launched, and what it asks."""
+
+    def begin(self, candidate: Candidate) -> None:
+        """The candidate is under way from now on."""
+        ...
+
+    def compiled(self, candidate: Candidate, made: Compiled, device: Device) -> None:
+        """Its kernels, which are about to be launched on a device."""
+        ...
+
+    def best_ns(self, device: Device) -> int | None:
+        """The shortest time measured so far on a device."""
+        ...
+
+    def suspect(self, candidate: Candidate) -> bool:
+        """Whether it was under way when an earlier call ended abruptly."""
+        ...
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A candidate with its outcome."""
+
+    candidate: Candidate
+    outcome: Outcome
+
+
+class Pool(Protocol):
+    """Takes candidates, and gives them back with their outcomes, in any order."""
+
+    shares_fate: bool
+    """Whether a candidate can take the campaign with it: the device is in this machine."""
+
+    def submit(self, candidate: Candidate) -> None:
+        """Takes a candidate."""
+        ...
+
+    def next(self) -> Finished:
+        """The next candidate that has its outcome; waits for it. One must have been submitted."""
+        ...
+
+    def halt(self) -> tuple[Finished, ...]:
+        """Begins no further candidate; those that have their outcome and were not asked for."""
+        ...
+
+
+class Site(Protocol):
+    """Where a campaign measures: its devices, and a pool once it is known what is measured."""
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The kinds of devices that there are."""
+        ...
+
+    @property
+    def limits(self) -> Device:
+        """What candidates have to keep: the limits of all devices."""
+        ...
+
+    @property
+    def lag(self) -> int:
+        """So many candidates are without an outcome at a time."""
+        ...
+
+    def pool(self, setup: Setup, limits: Limits, notes: Notes) -> AbstractContextManager[Pool]:
+        """Measures for a campaign."""
+        ...
+
+
+def builds_ahead(device: Device) -> bool:
+    """Whether the next candidate is prepared while one is measured.
+
+    Not on a processor: it is what prepares, so that would disturb its clock.
+    """
+    return device.type != "CPU"
+
+
+@dataclass(frozen=True)
+class ThisMachine:
+    """One device of this machine.
+
+    `begun` is the lag of the campaign that goes on, if one does.
+    """
+
+    limits: Device
+    begun: int | None = None
+
+    @property
+    def lag(self) -> int:
+        """One is measured; where that disturbs nobody, another one is prepared."""
+        if self.begun is not None:
+            return self.begun
+        return 2 if builds_ahead(self.limits) else 1
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The device."""
+        return (self.limits,)
+
+    def pool(self, setup: Setup, limits: Limits, notes: Notes) -> Here:
+        """One candidate after another."""
+        return Here(setup, limits, notes, self.lag)
+
+
+class Here:
+    """This machine: one device, which measures one candidate at a time. Use it in a `with`.
+
+    Where builds are ahead and the `lag` leaves a next one, that is prepared meanwhile, in a thread
+    with a builder of its own.
+    One that may have ended an earlier call is alone, so that no other is blamed with it.
+    """
+
+    shares_fate = True
+
+    def __init__(self, setup: Setup, limits: Limits, notes: Notes, lag: int) -> None:
+        self._device = setup.device
+        self._notes = notes
+        self._ahead = lag > 1 and builds_ahead(setup.device)
+        self._measurer = Measurer(setup, limits, ahead=self._ahead)
+        self._waiting: deque[Candidate] = deque()
+        self._suspects: set[str] = set()
+        self._begun: dict[str, Future[Prepared | Outcome]] = {}
+        self._under_way: set[Future[Prepared | Outcome]] = set()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="liftpy-prepare")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._measurer.kill()
+        while left := self._under_way.copy():
+            wait(left, timeout=KILLS)
+            self._measurer.kill()  # it was about to ask, and has started a worker again
+        self._measurer.kill()
+
+    def submit(self, candidate: Candidate) -> None:
+        """Takes a candidate."""
+        self._waiting.append(candidate)
+        if self._notes.suspect(candidate):
+            self._suspects.add(candidate.key)
+
+    def next(self) -> Finished:
+        """Measures the candidate that has waited longest."""
+        candidate = self._waiting.popleft()
+        if not self._begun:  # else who prepares has them, and is not waited for
+            self._measurer.start()
+        prepared = self._begin(candidate)
+        following = next(iter(self._waiting), None)
+        if self._ahead and following and not self._suspects & {candidate.key, following.key}:
+            self._begin(following)
+        best_ns = self._notes.best_ns(self._device)
+        note = partial(self._note, candidate)
+        outcome = self._measurer.measure(candidate, best_ns, note, prepared.result)
+        del self._begun[candidate.key]
+        return Finished(candidate, outcome)
+
+    def _begin(self, candidate: Candidate) -> Future[Prepared | Outcome]:
+        """Has a candidate prepared, unless it is."""
+        if candidate.key not in self._begun:
+            self._notes.begin(candidate)
+            promise = self._thread.submit(self._measurer.prepare, candidate)
+            self._under_way.add(promise)
+            promise.add_done_callback(self._under_way.discard)
+            self._begun[candidate.key] = promise
+        return self._begun[candidate.key]
+
+    def again(self, candidate: Candidate) -> Outcome:
+        """Measures a candidate once more, which has its outcome."""
+        return self._measurer.measure(candidate)
+
+    def _note(self, candidate: Candidate, made: Compiled) -> None:
+        self._notes.compiled(candidate, made, self._device)
+
+    def halt(self) -> tuple[Finished, ...]:
+        """Forgets what waits; none has its outcome before it is asked for."""
+        self._waiting.clear()
+        return ()

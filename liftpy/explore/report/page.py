@@ -1,0 +1,306 @@
+"""A campaign as one HTML page; `report.tables.page` imports it, since jinja2 is an extra.
+
+The page needs nothing from a network. Its charts are SVG; a little script shows a candidate's
+figures under the pointer, and without it they are the marks' titles.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+import shlex
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from liftpy.constraints.device import Device
+from liftpy.explore.campaign.campaign import Campaign
+from liftpy.explore.campaign.hypervolume import Box, growth
+from liftpy.explore.campaign.rows import Row
+from liftpy.explore.measure.check import TOLERANCE
+from liftpy.explore.measure.pareto import front, rule
+from liftpy.explore.report.labels import Rectangle, beside, leader, short_ids
+from liftpy.explore.report.scale import Scale
+from liftpy.explore.report.tables import (
+    FIGURES,
+    disturbed_text,
+    in_bytes,
+    in_span,
+    in_time,
+    settings_text,
+    short,
+)
+from liftpy.files.writing import write_file
+
+REASONS = 12  # of candidates that were not measured
+VALUES = 16  # of a parameter
+LEFT = 88  # where charts begin: the marks of the vertical axis stand before it
+MARK = 7  # how far the mark of a point on the front reaches
+LETTER, LINE = 12.5, 22  # how wide and how high letters of a chart are at most, on a narrow screen
+COMMON = {"search": "guided", "sampler": "uniform", "tolerance": TOLERANCE}
+
+
+def write(campaign: Campaign, axis: str, path: Path) -> None:
+    """Writes the page. LiftError if the file cannot be written."""
+    environment = Environment(
+        loader=PackageLoader("liftpy.explore.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    filters: dict[str, Any] = environment.filters
+    filters |= {"time": in_time, "bytes": in_bytes, "settings": settings_text}
+    filters |= {"span": in_span, "moment": moment, "words": in_words}
+    text = environment.get_template("report.html").render(contents(campaign, axis))
+    write_file(path, text.encode(errors="replace"))
+
+
+def contents(campaign: Campaign, axis: str) -> dict[str, Any]:
+    """What the page says."""
+    names = short_ids(campaign.rows)
+    return {
+        "campaign": campaign,
+        "identity": campaign.identity,
+        "axis": axis,
+        "rule": rule(axis),
+        "figures": FIGURES,
+        "parts": [part_of(part, axis, names) for part in campaign.apart()],
+        "measured": campaign.counts.get("measured", 0),
+        "command": reproduce(campaign),
+        "outcomes": [(kind, n, n / len(campaign.rows)) for kind, n in campaign.counts.items()],
+        "disturbed": disturbed_text(campaign),
+        "reasons": reasons(campaign.rows),
+    }
+
+
+def part_of(campaign: Campaign, axis: str, names: Mapping[str, str]) -> dict[str, Any]:
+    """What the page says of one device: all that has to do with time."""
+    best = campaign.pareto(axis)
+    measured = [row for row in campaign.rows if row.costs(axis) is not None]
+    return {
+        "device": campaign.device,
+        "front": best,
+        "least": min((costs[1] for row in best if (costs := row.costs(axis))), default=None),
+        "measured": measured,
+        "scatter": scatter(measured, best, axis, names) if measured else None,
+        "progress": progress(campaign.rows, axis) if measured else None,
+        "influences": influences(measured),
+        "limits": limits(campaign.device),
+    }
+
+
+# --- how to do it again ---------------------------------------------------------------------------
+
+
+def reproduce(campaign: Campaign) -> str:
+    """The command that explores the same space in the same order, from the program's text."""
+    settings = campaign.identity.settings
+    words = ["liftpy", "explore", f"{campaign.identity.program}.lift"]
+    words += ["--samples", str(len(campaign.rows)), "--seed", str(campaign.identity.seed)]
+    words += ["--search", settings.get("search", "random")]
+    for name in ("sampler", "memory_limit", "tolerance"):
+        value = settings.get(name)
+        if value is not None and value != COMMON.get(name):
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    for family in settings.get("families") or ():
+        words += ["--family", family]
+    for condition in settings.get("conditions") or ():
+        listed = re.fullmatch(r"(\w+) is (?:one of )?([\w., ]+)", condition)
+        if listed:
+            words += ["--set", f"{listed[1]}={listed[2].replace(' ', '')}"]
+        else:
+            words += ["--where", condition]
+    if len(campaign.devices) == 1:
+        words += ["--device", campaign.device.name]
+    else:
+        words += ["--workers", "tcp://HOST:8786", "--expect", str(len(campaign.devices)), "--mixed"]
+    return shlex.join([*words, "--db", "again.db"])
+
+
+def moment(seconds: float | None) -> str:
+    """A time since 1970 as a date, in UTC."""
+    if seconds is None:
+        return "unknown: it is running, or ended abruptly"
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def in_words(values: dict[str, Any]) -> list[tuple[str, str]]:
+    """JSON data as names and texts, what is None left out."""
+    flat = dict(values)
+    flat |= flat.pop("libraries", {})
+    return [(name.replace("_", " "), str(v)) for name, v in flat.items() if v is not None]
+
+
+def limits(device: Device) -> list[tuple[str, str]]:
+    """What a device says of itself, by name."""
+    told = device.to_json()
+    shown = {n: v for n, v in told.items() if n not in ("platform", "name", "driver_version")}
+    return [(name.replace("_", " "), json.dumps(v).strip('"')) for name, v in shown.items()]
+
+
+# --- charts ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Where a candidate stands in a chart."""
+
+    x: float
+    y: float
+    row: Row
+
+
+def scatter(
+    measured: Sequence[Row], best: Sequence[Row], axis: str, names: Mapping[str, str]
+) -> dict[str, Any]:
+    """Where each candidate stands between time and memory, and the front with its names.
+
+    The staircase goes through the medians of the front that no other one beats.
+    """
+    costs = [costs for row in measured if (costs := row.costs(axis)) is not None]
+    x = Scale.of([c[0] for c in costs], LEFT, 700, "time")
+    y = Scale.of([c[1] for c in costs], 330, 20, "bytes")
+    marks = [Mark(x.at(a), y.at(b), row) for row, (a, b) in zip(measured, costs, strict=True)]
+    stairs = front({c for row in best if (c := row.costs(axis)) is not None}, costs=lambda c: c)
+    path = f"M{x.at(stairs[0][0])},{y.end}"
+    for a, b in stairs:
+        path += f"H{x.at(a)}V{y.at(b)}"
+    place = {mark.row.id: mark for mark in marks}
+    along = [place.pop(row.id) for row in best]
+    return {
+        "x": x,
+        "y": y,
+        "others": list(place.values()),
+        "front": along,
+        "labelled": labelled(along, names, Rectangle(x.start, y.end, x.end, y.start)),
+        "path": f"{path}H{x.end}",
+    }
+
+
+def labelled(
+    front: Sequence[Mark], names: Mapping[str, str], frame: Rectangle
+) -> list[dict[str, Any]]:
+    """The names of the front's marks that there is room for, each with its place."""
+    points = [(mark.x, mark.y) for mark in front]
+    sizes = [(LETTER * len(names[mark.row.id]), LINE) for mark in front]
+    return [
+        {
+            "mark": mark,
+            "name": names[mark.row.id],
+            "x": place.left if place.right > mark.x else place.right,
+            "y": place.bottom - LINE / 4,
+            "anchor": "start" if place.right > mark.x else "end",
+            "leader": leader((mark.x, mark.y), place, MARK),
+        }
+        for mark, place in zip(front, beside(points, sizes, frame, MARK), strict=True)
+        if place is not None
+    ]
+
+
+def progress(rows: Sequence[Row], axis: str) -> dict[str, Any]:
+    """The hypervolume and the best time after each candidate."""
+    tried = [row.costs(axis) for row in rows]
+    known = [c for c in tried if c is not None]
+    box = Box.around(known)
+    values = growth(tried, box)
+    x = Scale.linear(0, max(1, len(rows)), LEFT, 700)
+    volume = Scale.linear(0, 1, 200, 20)
+    fastest = list(itertools.accumulate((c[0] if c else math.inf for c in tried), min))
+    seen = [int(t) for t in fastest if t < math.inf]
+    best = Scale.of(seen, 200, 20, "time")
+    volumes, times = f"M{x.at(0)},{volume.at(0)}", f"M{x.at(len(rows) - len(seen))},"
+    for k, value in enumerate(values, 1):
+        volumes += f"V{volume.at(value)}H{x.at(k)}"
+    for k, time in enumerate(seen, len(rows) - len(seen) + 1):
+        times += f"{'V' if times[-1] != ',' else ''}{best.at(time)}H{x.at(k)}"
+    return {
+        "x": x,
+        "volume": volume,
+        "best": best,
+        "volumes": volumes,
+        "times": times,
+        "box": box,
+        "value": values[-1],
+    }
+
+
+def reasons(rows: Sequence[Row]) -> list[tuple[str, str, int, str]]:
+    """Why candidates were not measured: outcome, reason, how often, and the first one's id."""
+    bad = [row for row in rows if row.outcome != "measured"]
+    counted = Counter((row.outcome, short(row.reason)) for row in bad)
+    first = {(row.outcome, short(row.reason)): row.id for row in reversed(bad)}
+    return [(*why, n, first[why]) for why, n in counted.most_common(REASONS)]
+
+
+def influences(measured: Sequence[Row]) -> list[dict[str, Any]]:
+    """What each parameter has to do with time: boxes of its values, most explained first.
+
+    Of each are told the candidates that have the parameter.
+    """
+    if len(measured) < 2:
+        return []
+    scale = Scale.of([row.time_ns or 0 for row in measured], 0, 420, "time")
+    found: list[dict[str, Any]] = []
+    for name in dict.fromkeys(name for row in measured for name in row.assignment):
+        groups: dict[str | int, list[Row]] = {}
+        for row in measured:
+            if name in row.assignment:
+                groups.setdefault(row.assignment[name], []).append(row)
+        if len(groups) > 1:
+            boxes = [box_of(value, rows, scale) for value, rows in in_order(groups)]
+            found.append(
+                {
+                    "name": name,
+                    "explained": explained(list(groups.values())),
+                    "boxes": boxes[:VALUES],
+                    "left": 20
+                    + 9 * max(len(f"{b['value']} ({b['count']})") for b in boxes[:VALUES]),
+                    "more": len(boxes) - VALUES,
+                    "scale": scale,
+                }
+            )
+    return sorted(found, key=lambda one: -one["explained"])
+
+
+def in_order(groups: dict[str | int, list[Row]]) -> list[tuple[str | int, list[Row]]]:
+    """Numbers by size, words by their fastest candidate."""
+    if all(isinstance(value, int) for value in groups):
+        return sorted(groups.items())
+    return sorted(groups.items(), key=lambda group: min(row.time_ns or 0 for row in group[1]))
+
+
+def box_of(value: str | int, rows: Sequence[Row], scale: Scale) -> dict[str, Any]:
+    """The least, the quartiles and the greatest time of some candidates, on a scale."""
+    times = sorted(row.time_ns or 0 for row in rows)
+    inner = statistics.quantiles(times, n=4, method="inclusive") if len(times) > 1 else times * 3
+    said = f"{len(times)}: {in_time(times[0])} to {in_time(times[-1])}, median "
+    return {
+        "value": value,
+        "count": len(times),
+        "ends": [scale.at(t) for t in (times[0], *inner, times[-1])],
+        "said": said + in_time(round(inner[1])),
+    }
+
+
+def explained(groups: Sequence[Sequence[Row]]) -> float:
+    """The part of the variance of the logarithm of time that lies between groups' means.
+
+    Less what as many random groups would have: Kelley's epsilon squared (1935), from 0 to 1.
+    """
+    logs = [[Scale.log(row.time_ns or 0) for row in rows] for rows in groups]
+    every = [value for group in logs for value in group]
+    inside = sum((v - statistics.fmean(group)) ** 2 for group in logs for v in group)
+    whole = sum((value - statistics.fmean(every)) ** 2 for value in every)
+    free = len(every) - len(logs)
+    if not free or whole <= 0:
+        return 0.0
+    return max(0.0, 1 - inside / whole * (len(every) - 1) / free)

@@ -1,0 +1,140 @@
+"""What is likely to make a candidate slow, as far as it is known before anything is built.
+
+Four figures of a candidate's kernels, read off its lowered form in microseconds; each is a
+logarithm to base 2, and 0 where nothing is amiss:
+
+- *lanes*: how many times over the device's vectors are wider than the kernels';
+- *registers*: how far a work-item's accumulators are from filling the registers: with more they are
+  spilled, with fewer each load serves fewer operations;
+- *idle units*: how many times longer the last round of work-items makes a kernel than if all
+  compute units had their share;
+- *traffic*: how many times the bytes of inputs, constants and result the kernels move between them.
+
+How much each matters differs from program to program: `Trend` begins with a guess and learns from
+the trials. It orders candidates and drops none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from liftpy.constraints.device import Device
+from liftpy.explore.search.trial import Trial
+from liftpy.explore.space.candidate import Candidate
+from liftpy.ir.nat import ONE, Nat, product
+from liftpy.ir.types import ArrayType, TupleType, Type, VectorType, size_bytes
+from liftpy.ir.walk import top_down
+from liftpy.kernels.chain import Chain, Kernel, chain
+from liftpy.rewrite.skeleton import Skeleton
+
+Figures: TypeAlias = tuple[float, float, float, float]
+
+VECTORS = 32  # registers of a processor, each a vector
+SCALARS = 256  # registers of a work-item elsewhere, 4 bytes each
+ROUNDS = 64  # with so many rounds of work-items for each unit, the last one does not matter
+GUESS = (0.5, 0.5, 1.0, 0.5)  # what a doubling costs in doublings of time, before any trial
+FAITH = 4.0  # in trials: how much the guess weighs against what was measured
+
+
+def figures(candidate: Candidate, device: Device) -> Figures:
+    """Lanes, registers, idle units and traffic of a candidate.
+
+    Lanes and registers of the kernel that uses them best: one that only copies has no use for them.
+    Idle units of the worst, traffic of all.
+    """
+    cut, widths = _cut(candidate.skeleton)
+    at = candidate.point
+    kernels = [(k, w) for k, w in zip(cut.kernels, widths, strict=True) if k.phase == "run"]
+    lanes = min(_lanes(widest, at, device) for _, widest in kernels)
+    registers = min(_registers(k, at, device) for k, _ in kernels)
+    idle = max(_idle(k, at, device) for k, _ in kernels)
+    moved = sum(_moved(k, at) for k, _ in kernels)
+    least = sum(b.bytes.value(at) for b in cut.buffers if b.role in ("input", "constant", "output"))
+    return lanes, registers, idle, math.log2(max(1.0, moved / max(least, 1)))
+
+
+@lru_cache(maxsize=4096)
+def _cut(skeleton: Skeleton) -> tuple[Chain, tuple[tuple[Nat, ...], ...]]:
+    cut = chain(skeleton.program)
+    return cut, tuple(tuple(dict.fromkeys(_widths(k))) for k in cut.kernels)
+
+
+def _widths(kernel: Kernel) -> list[Nat]:
+    """The widths of the vectors that a kernel computes with."""
+    return [w for _, part in top_down(kernel.body) for w in _vectors(part.type)] or [ONE]
+
+
+def _vectors(t: Type) -> list[Nat]:
+    match t:
+        case VectorType(width=width):
+            return [width]
+        case ArrayType(element=element):
+            return _vectors(element)
+        case TupleType(elements=elements):
+            return [w for e in elements for w in _vectors(e)]
+        case _:
+            return []
+
+
+def _lanes(widths: Sequence[Nat], at: Mapping[str, int], device: Device) -> float:
+    widest = max(w.value(at) for w in widths)
+    return math.log2(max(1.0, device.vector_width / widest))
+
+
+def _registers(kernel: Kernel, at: Mapping[str, int], device: Device) -> float:
+    held = max(kernel.demand.private.value(at), 4)
+    room = VECTORS * max(device.vector_width, 1) if device.type == "CPU" else SCALARS
+    return abs(math.log2(held / (4 * room)))
+
+
+def _idle(kernel: Kernel, at: Mapping[str, int], device: Device) -> float:
+    items = product(kernel.demand.global_size()).value(at)
+    group = product(kernel.demand.local_size()).value(at) if kernel.demand.groups else 1
+    pieces, units = max(1, items // group), max(device.compute_units, 1)
+    if pieces >= ROUNDS * units:
+        return 0.0
+    return math.log2(-(-pieces // units) * units / pieces)
+
+
+def _moved(kernel: Kernel, at: Mapping[str, int]) -> int:
+    return sum(size_bytes(p.type).value(at) for p in (*kernel.reads, kernel.writes))
+
+
+class Trend:
+    """The logarithms of times (base 2) as a linear function of the figures, fitted to trials.
+
+    Ridge regression towards `GUESS`: what the trials do not tell stays as guessed.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._known: dict[str, Figures] = {}
+        self._weights: npt.NDArray[np.float64] = np.array(GUESS)
+
+    def figures(self, candidates: Sequence[Candidate]) -> npt.NDArray[np.float64]:
+        """A row of figures for each candidate."""
+        for c in candidates:
+            if c.key not in self._known:
+                self._known[c.key] = figures(c, self._device)
+        return np.array([self._known[c.key] for c in candidates]).reshape(-1, len(GUESS))
+
+    def fit(self, trials: Sequence[Trial], slowest: int) -> None:
+        """Learns what each figure costs; a trial without a time counts as slow as the slowest."""
+        found = self.figures([t.candidate for t in trials])
+        logs = np.log2([t.time_ns or slowest for t in trials])
+        centred = found - found.mean(axis=0)
+        guess = np.array(GUESS)
+        left = centred.T @ centred + FAITH * np.eye(len(GUESS))
+        self._weights = guess + np.linalg.solve(
+            left, centred.T @ (logs - logs.mean() - centred @ guess)
+        )
+
+    def expected(self, candidates: Sequence[Candidate]) -> npt.NDArray[np.float64]:
+        """The expected logarithm of each time (base e), but for a constant."""
+        return math.log(2) * (self.figures(candidates) @ self._weights)

@@ -1,0 +1,1 @@
+"""The space of a program: candidates, the sizes that satisfy conditions, and drawing."""

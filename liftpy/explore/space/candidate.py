@@ -1,0 +1,81 @@
+"""A candidate: one derivation of a program with a number for each size that it leaves open."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from dataclasses import dataclass
+
+from liftpy.explore.space.settings import Settings
+from liftpy.explore.space.version import VERSION
+from liftpy.ir.expr import Program
+from liftpy.primitives.text import show
+from liftpy.rewrite.skeleton import Skeleton
+from liftpy.rewrite.strategy import step_json
+
+KEY_DIGITS = 12
+
+
+@functools.cache
+def program_text(program: Program) -> str:
+    """The text of a program, computed once."""
+    return show(program, canonical=True)
+
+
+@functools.cache
+def steps_text(skeleton: Skeleton) -> str:
+    """The derivation of a skeleton as JSON text, the same for equal derivations."""
+    steps = [step_json(step) for step in skeleton.derivation.steps]
+    return json.dumps(steps, sort_keys=True, separators=(",", ":"))
+
+
+@dataclass(frozen=True, repr=False)
+class Candidate:
+    """A skeleton of `program` with a size for each of its parameters.
+
+    `ordinal` is its place in the drawing order of its seed, from 0; below that it was not drawn.
+    """
+
+    program: Program
+    skeleton: Skeleton
+    sizes: tuple[tuple[str, int], ...]
+    ordinal: int = -1
+
+    def __repr__(self) -> str:
+        return f"<Candidate {self.label}>"
+
+    @property
+    def point(self) -> dict[str, int]:
+        """The sizes by name: a point of its skeleton."""
+        return dict(self.sizes)
+
+    @property
+    def assignment(self) -> Settings:
+        """Everything that tells this candidate from others: structural choices, then sizes.
+
+        `lp.compile` makes the same candidate of it, and a stored row has the same one.
+        """
+        return {**self.skeleton.words, **self.point}
+
+    @functools.cached_property
+    def key(self) -> str:
+        """Twelve hex digits of what determines the candidate's kernels."""
+        identity = [
+            program_text(self.program),
+            self.skeleton.key,
+            steps_text(self.skeleton),
+            sorted(self.sizes),
+            VERSION,
+        ]
+        return hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:KEY_DIGITS]
+
+    @property
+    def label(self) -> str:
+        """A line for people: `direct(pad=copy) kappa=32 sigma=14`."""
+        return label(self.skeleton.key, self.point)
+
+
+def label(skeleton: str, sizes: dict[str, int]) -> str:
+    """A skeleton and sizes in one line."""
+    return " ".join([skeleton, *(f"{name}={value}" for name, value in sizes.items())])

@@ -1,0 +1,105 @@
+"""The candidate that a campaign measures first: the plainest one.
+
+What a search draws first may be large, slow to build, or more than a driver takes. So that a
+campaign soon has a time, and has one at all where any candidate works, its first place is that of a
+candidate of the family `plain` whose code is short.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from liftpy.constraints.collect import statements
+from liftpy.constraints.draw import first
+from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.space.member import Drawn, Member
+from liftpy.explore.space.space import Space
+from liftpy.kernels.chain import chain
+from liftpy.rewrite.partition import FUSED, HELD
+from liftpy.rewrite.skeleton import Skeleton
+
+PLAIN = "plain"
+"""The family, and what a campaign's settings say of its first candidate."""
+
+SHORT = 64
+"""Statements of code: of what has no more than these, the shorter is no better."""
+
+Burden: TypeAlias = tuple[int, int, bool, bool, int]
+
+
+def plainest(space: Space) -> Candidate | None:
+    """The plainest candidate of a space, at its least sizes; None if there is none.
+
+    Of the family `plain` where that is in the space. Short code comes first; then, that nothing is
+    computed twice: stages are stored, and the innermost map is a loop, since what the elements of a
+    row share is computed once for the row.
+    """
+    plain = [m for m in space.members if m.family == PLAIN and m.possible]
+    members = plain or ([] if space.products else space.members)
+    found = [point for m in members if (point := at_least_sizes(m)) is not None]
+    for product in (part for whole in space.products for part in whole.summands):
+        stages = [plainest_of(group) for group in product.groups]
+        each = [stage for stage in stages if stage is not None]
+        if len(each) == len(stages):
+            found.append(product.made(each))
+    return min(
+        (Candidate(space.program, s, (*at.items(),)) for s, at in found), key=burden, default=None
+    )
+
+
+def plainest_of(group: Sequence[Member]) -> Drawn | None:
+    """The plainest point of the skeletons of a stage; None if there is none."""
+    plain = [m for m in group if m.family == PLAIN and m.possible]
+    found = [point for m in plain or group if (point := at_least_sizes(m)) is not None]
+    return min(found, key=lambda drawn: burden_of(*drawn), default=None)
+
+
+def at_least_sizes(member: Member) -> Drawn | None:
+    """A skeleton at its least sizes; None if it has no point."""
+    point = first(member.system)
+    return None if point is None else (member.skeleton, point)
+
+
+def burden(candidate: Candidate) -> Burden:
+    """What makes a candidate less plain; the smaller comes first."""
+    return burden_of(candidate.skeleton, candidate.point)
+
+
+def burden_of(skeleton: Skeleton, point: dict[str, int]) -> Burden:
+    """`burden` of a point of a skeleton."""
+    kernels = chain(skeleton.program).kernels
+    code = sum(int(statements(kernel.body).value(point)) for kernel in kernels)
+    words = [(name.rpartition(".")[2], word) for name, word in skeleton.words.items()]
+    return (
+        (code // SHORT).bit_length(),
+        sum(word in {FUSED, HELD} and name != "pad" for name, word in words),
+        not all(in_rows(word) for name, word in words if name == "map"),
+        any(word != FUSED for name, word in words if name == "pad"),
+        len(kernels),
+    )
+
+
+def in_rows(mapping: str) -> bool:
+    """Whether the outer maps are over global ids, the innermost of these in dimension 0, in a loop.
+
+    >>> [in_rows(word) for word in ("glb1.glb0.seq", "glb0", "glb0.glb1.seq", "glb1.glb0")]
+    [True, True, False, False]
+    """
+    levels = mapping.split(".")
+    outer = levels[:-1] if len(levels) > 1 else levels
+    return outer == [f"glb{k}" for k in reversed(range(len(outer)))] and (
+        outer is levels or levels[-1] == "seq"
+    )
+
+
+def begun_with(candidate: Candidate | None, tried: Iterator[Candidate]) -> Iterator[Candidate]:
+    """A candidate, and then those of a search, which does not have it again."""
+    if candidate is None:
+        yield from tried
+        return
+    others = (other for other in tried if other.key != candidate.key)
+    for ordinal, one in enumerate(itertools.chain([candidate], others)):
+        yield replace(one, ordinal=ordinal)

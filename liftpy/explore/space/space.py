@@ -1,0 +1,575 @@
+"""The space of a program: its skeletons, each with the sizes that satisfy its conditions."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+from liftpy.constraints.collect import Around, collect
+from liftpy.constraints.device import Device
+from liftpy.constraints.draw import Sampler
+from liftpy.constraints.explain import Explanation, explain, least_memory, out_of_range
+from liftpy.constraints.stages import around_each
+from liftpy.constraints.system import ConstraintSystem
+from liftpy.constraints.user import Wish, asked_too, wishes
+from liftpy.deadline import check
+from liftpy.errors import ArgumentRefused, ConstraintRefused, UnknownName, a_few
+from liftpy.explore.space.across import crosses, sizes_of
+from liftpy.explore.space.candidate import Candidate, program_text
+from liftpy.explore.space.member import Allows, Drawing, Drawn, Member, everything
+from liftpy.explore.space.product import Joint, Product
+from liftpy.explore.space.settings import Choice, Fixed, Settings
+from liftpy.explore.space.turns import turns
+from liftpy.ir.entry import entry
+from liftpy.ir.expr import Program
+from liftpy.primitives.text import parse
+from liftpy.rewrite.origin import origins
+from liftpy.rewrite.partition import partitions, stage_skeletons
+from liftpy.rewrite.skeleton import FAMILY, Skeleton
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What `explain` found: whether the settings have a valid point, and a text that says why.
+
+    `count` is the number of such points; `clashes` has an explanation for each set of skeletons
+    without one, as JSON data.
+    """
+
+    valid: bool
+    text: str
+    count: int = 0
+    clashes: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, repr=False)
+class Space:
+    """All candidates of a program on a device.
+
+    `members` are those of the program as one stage, `products` those of each partition into
+    several (`liftpy.rewrite.partition`). `asked` has the user's conditions as texts in a normal
+    form and order; `wished` has those on sizes. `sampler` is the way candidates are drawn.
+    """
+
+    program: Program
+    device: Device
+    members: tuple[Member, ...]
+    products: tuple[Product, ...] = ()
+    asked: tuple[str, ...] = ()
+    wished: tuple[Wish, ...] = ()
+    sampler: Sampler = "uniform"
+
+    @classmethod
+    def of(
+        cls,
+        program: Program,
+        device: Device,
+        skeletons: Iterable[Skeleton],
+        *,
+        memory_limit: int | None = None,
+        where: Sequence[str] = (),
+        fixed: Fixed | None = None,
+    ) -> Space:
+        """The space of skeletons on a device.
+
+        `memory_limit` bounds `peak`, in bytes. `where` are conditions on sizes (liftpy/constraints/
+        user.py), `fixed` has settings with the value, or the values, that they may have.
+        """
+        members: list[Member] = []
+        for skeleton in skeletons:
+            check()
+            members.append(Member(skeleton, collect(skeleton, device, memory_limit=memory_limit)))
+        return cls(program, device, tuple(members)).asking(where, fixed or {})
+
+    @classmethod
+    def whole(
+        cls,
+        program: Program,
+        device: Device,
+        *,
+        families: Sequence[str] | None = None,
+        memory_limit: int | None = None,
+    ) -> Space:
+        """The space of a program on a device: of each of its partitions, by these families.
+
+        A partition that has a stage without skeletons of these families is left out.
+        """
+        members: list[Member] = []
+        products: list[Product] = []
+        known: dict[tuple[str, tuple[tuple[str, str], ...], Around], tuple[Member, ...]] = {}
+        for partition in partitions(program):
+            made = [[*stage_skeletons(partition, stage, families)] for stage in partition.stages]
+            if partition.is_whole:
+                members += Space.of(program, device, made[0], memory_limit=memory_limit).members
+            elif all(made):
+                groups: list[tuple[Member, ...]] = []
+                for of, (stage, around) in zip(made, around_each(partition, made), strict=True):
+                    key = stage.name, stage.within, around
+                    if key not in known:
+                        collected = partial(collect, memory_limit=memory_limit, around=around)
+                        known[key] = tuple(Member(s, collected(s, device), stage.name) for s in of)
+                    groups.append(known[key])
+                    check()
+                products.append(Product(partition, tuple(groups)))
+        return cls(program, device, tuple(members), tuple(products))
+
+    @property
+    def units(self) -> tuple[Member | Product, ...]:
+        """Skeletons of the whole program, and partitions."""
+        return (*self.members, *self.products)
+
+    @cached_property
+    def every(self) -> tuple[Member, ...]:
+        """The members of all stages, those of the program as one stage first, each once."""
+        found = {member.key: member for unit in self.units for member in unit.members}
+        return tuple(found.values())
+
+    def __repr__(self) -> str:
+        return f"<Space of {self.program.name} on {self.device.name}: {len(self.every)} skeletons>"
+
+    def __str__(self) -> str:
+        """The parameters and the constraints, with who asked for each."""
+        lines = [f"{self.program.name} on {self.device.name}: {len(self.every)} skeletons"]
+        for p in self.parameters:
+            if "words" in p:
+                lines.append(f"  {p['name']}: {', '.join(p['words'])}")
+            else:
+                lines.append(f"  {p['name']}: {p['low']} .. {p['high']}, {p['meaning']}")
+        lines += ["constraints:"] if self.constraints else ["no constraints"]
+        lines += [f"  {c['text']}  (asked by {c['asked_by']})" for c in self.constraints]
+        return "\n".join(lines)
+
+    # --- what there is to choose ------------------------------------------------------------------
+
+    @cached_property
+    def choices(self) -> dict[str, list[str]]:
+        """The structural choices and the words each has, the family first."""
+        found: dict[str, list[str]] = {}
+        for unit in (*self.units, *self.every):
+            for name, word in unit.words.items():
+                if word not in found.setdefault(name, []):
+                    found[name].append(word)
+        return found
+
+    @property
+    def families(self) -> list[str]:
+        """The families that have a skeleton."""
+        return self.choices.get(FAMILY, [])
+
+    @cached_property
+    def by_key(self) -> dict[str, Member]:
+        """The skeletons of the whole program by their keys."""
+        return {member.skeleton.key: member for member in self.members}
+
+    @cached_property
+    def parameters(self) -> list[dict[str, Any]]:
+        """Choices and sizes as JSON data; a size has the range that covers all its skeletons'."""
+        found: dict[str, dict[str, Any]] = {}
+        for member in self.every:
+            for p in member.system.parameters:
+                entry = found.setdefault(
+                    p.name, {"low": p.low, "high": p.high, "meaning": p.meaning, "families": []}
+                )
+                entry["low"] = min(entry["low"], p.low)
+                entry["high"] = max(entry["high"], p.high)
+                if member.family not in entry["families"]:
+                    entry["families"].append(member.family)
+        choices = [{"name": name, "words": known} for name, known in self.choices.items()]
+        return [*choices, *({"name": name, **entry} for name, entry in found.items())]
+
+    @cached_property
+    def reached(self) -> dict[str, list[int]]:
+        """The values that each size takes in some candidate, ascending."""
+        found: dict[str, set[int]] = {}
+        parts = (part for product in self.products for part in product.summands)
+        for member in (*self.members, *(m for part in parts for m in part.members)):
+            for p in member.system.parameters:
+                found.setdefault(p.name, set()).update(member.points.values(p.name))
+        return {name: sorted(values) for name, values in found.items()}
+
+    @cached_property
+    def constraints(self) -> list[dict[str, Any]]:
+        """Every condition as JSON data: its text, who asked for it, in which skeletons."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for member in self.every:
+            for clause in member.system.clauses:
+                place = found.setdefault((str(clause.constraint), clause.asked_by), [])
+                place.append(member.key)
+        for product in self.products:
+            for wish in product.across:
+                found.setdefault((str(wish.constraint), wish.asker), []).append(product.key)
+        return [
+            {"text": text, "asked_by": asked_by, "skeletons": keys}
+            for (text, asked_by), keys in found.items()
+        ]
+
+    @property
+    def possible(self) -> bool:
+        """Whether there are candidates; none are counted."""
+        return any(unit.possible for unit in self.units)
+
+    def count(self) -> int:
+        """The exact number of candidates."""
+        return sum(unit.count() for unit in self.units)
+
+    def only_one(self) -> str | None:
+        """That there is one candidate only, in a sentence that names it; None if there are others.
+
+        As few skeletons are counted as that takes.
+        """
+        found = 0
+        for unit in self.units:
+            found += unit.count()
+            if found > 1:
+                return None
+        if not found:
+            return None
+        (only,) = self.sample(1, 0)
+        return (
+            f"{self.program.name} has one candidate on {self.device.name}, {only.label}: there is "
+            "nothing to choose, and no front to find"
+        )
+
+    def counts(self) -> dict[str, int]:
+        """The number of candidates of each skeleton, and of each partition into stages."""
+        return {unit.key: unit.count() for unit in self.units}
+
+    # --- drawing ----------------------------------------------------------------------------------
+
+    def draws(self, seed: int, allows: Allows = everything, start: int = 0) -> Iterator[Candidate]:
+        """All candidates in an order that the seed decides, from place `start` of that order.
+
+        Families take turns, and within a family the skeletons of each choice, in proportion to the
+        logarithm of their number of points. Within a skeleton, draws are uniform without
+        replacement; of a partition, stages are drawn side by side (`product.py`). Whatever has no
+        points left loses its turn. So a sample has every family,
+        and a longer sample begins with the shorter one. Points that `allows` refuses are skipped;
+        it is called at a point's turn, and may depend on the candidates before it.
+
+        The sampler `incremental`, the published one, counts nothing: skeletons take equal turns,
+        and it ends when it has drawn too many candidates twice.
+        """
+        how = Drawing(seed, allows, self.sampler)
+        drawn = turns(self.units, how) if self.units else iter(())
+        for ordinal, (skeleton, sizes) in itertools.islice(enumerate(drawn), start, None):
+            yield Candidate(self.program, skeleton, tuple(sizes.items()), ordinal)
+
+    @entry("space.sample")
+    def sample(
+        self, n: int, seed: int = 0, family: str | None = None, start: int = 0
+    ) -> list[Candidate]:
+        """The first `n` draws from place `start`, or all if there are fewer.
+
+        UnknownName for the family.
+        """
+        if n < 0 or start < 0:
+            raise ArgumentRefused(f"{min(n, start)} candidates cannot be drawn: give 0 or more")
+        space = self if family is None else self.of_families([family])
+        return list(itertools.islice(space.draws(seed, start=start), n))
+
+    # --- choosing ---------------------------------------------------------------------------------
+
+    @entry("space.narrow")
+    def narrow(self, settings: Mapping[str, str | int]) -> Space:
+        """The candidates that have these settings.
+
+        UnknownName for a name or word that no skeleton has, ConstraintRefused for a combination
+        of choices that no skeleton makes. Empty if no point has these sizes.
+        """
+        found = (unit.at(settings) for unit in self._fitting(settings))
+        return self._having([unit for unit in found if unit is not None])
+
+    def _having(self, units: Iterable[Member | Product]) -> Space:
+        """The space of some units."""
+        kept = list(units)
+        members = tuple(unit for unit in kept if isinstance(unit, Member))
+        products = tuple(unit for unit in kept if isinstance(unit, Product))
+        return replace(self, members=members, products=products)
+
+    def asking(self, where: Sequence[str], fixed: Fixed) -> Space:
+        """The space with the user's conditions; errors as in `narrow`.
+
+        What is fixed has to be there: skeletons without that choice or size are left out. A
+        condition is asked of the skeletons that have its sizes; the others stay as they are.
+        """
+        if isinstance(where, str):  # one condition, not its letters
+            where = (where,)
+        if not where and not fixed:
+            return self
+        sizes: dict[str, tuple[int, ...]] = {}
+        chosen: list[str] = []
+        kept = list(self.units)
+        given: Any
+        for name, given in fixed.items():
+            several = isinstance(given, Iterable) and not isinstance(given, str)
+            values: tuple[Any, ...] = tuple(given) if several else (given,)
+            if not values:
+                raise ConstraintRefused(
+                    f"{name} is fixed to an empty list: give it at least one value"
+                )
+            fitting = {
+                id(m) for value in values for u in self._fitting({name: value}) for m in u.members
+            }
+            kept = [only for unit in kept if (only := unit.only(fitting)) is not None]
+            if name in self.choices:
+                chosen.append(f"{name} is {','.join(sorted({str(value) for value in values}))}")
+            else:
+                sizes[name] = tuple(int(value) for value in values)
+        if not kept:
+            raise ConstraintRefused(self._no_skeleton(fixed))
+        names = {p.name for m in self.every for p in m.system.parameters}
+        asked = wishes(where, sizes, names)
+        for wish in asked:
+            wish.refuse_if_hopeless(self._systems_with(wish))
+        restricted = [unit.restricted(lambda system: asked_too(system, asked)) for unit in kept]
+        restricted = [u.asking(asked) if isinstance(u, Product) else u for u in restricted]
+        texts = (*sorted(chosen), *(wish.text for wish in asked))
+        return replace(self._having(restricted), asked=texts, wished=asked)
+
+    def _systems_with(self, wish: Wish) -> Iterator[ConstraintSystem]:
+        """The systems of all members; of stages that a condition joins, its sizes together."""
+        yield from (m.system for m in self.every)
+        names = wish.constraint.names()
+        for product in self.products:
+            if crosses(wish, product.groups):
+                own = [
+                    dict.fromkeys(
+                        tuple(p for p in m.system.parameters if p.name in names) for m in group
+                    )
+                    for group in product.groups
+                ]
+                for each in itertools.product(*own):
+                    yield ConstraintSystem(tuple(p for some in each for p in some), ())
+
+    @property
+    def unbound(self) -> dict[str, int]:
+        """The user's conditions that lack a size in some skeletons, with how many these are."""
+        found = {wish.text: len(self.every) - len(self._bound(wish)) for wish in self.wished}
+        return {text: count for text, count in found.items() if count}
+
+    def _bound(self, wish: Wish) -> set[str]:
+        """The skeletons that a condition bounds, or bounds together with those of other stages."""
+        bound = {m.key for m in self.every if wish.on(m.system.parameters) is not None}
+        names = wish.constraint.names()
+        for group in (g for p in self.products if crosses(wish, p.groups) for g in p.groups):
+            mine = sizes_of(group, names)
+            bound |= {m.key for m in group if mine and mine <= m.system.by_name.keys()}
+        return bound
+
+    def choosing(self, choices: Mapping[str, str | int]) -> Space:
+        """The skeletons that make these structural choices, uncounted. Errors as in `narrow`."""
+        return self._having(self._fitting(choices))
+
+    def of_families(self, families: Iterable[str]) -> Space:
+        """The candidates whose stages are all of some families. UnknownName for one of none."""
+        wanted = [*families]
+        known = dict.fromkeys(member.family for member in self.every)
+        for name in wanted:
+            if name not in known:
+                raise UnknownName(f"family cannot be '{name}'; it is one of: {', '.join(known)}")
+        members = {id(m) for m in self.every if m.family in wanted}
+        found = (unit.only(members) for unit in self.units)
+        return self._having([unit for unit in found if unit is not None])
+
+    @entry("space.candidate")
+    def candidate(self, settings: Settings, seed: int = 0) -> Candidate:
+        """A candidate that has these settings; ConstraintRefused with the reason if none has."""
+        for unit in self._fitting(settings):
+            if (found := unit.first(settings, seed)) is not None:
+                return self._candidate(found)
+        raise ConstraintRefused(self.explain(settings).text)
+
+    def _candidate(self, drawn: Drawn) -> Candidate:
+        skeleton, sizes = drawn
+        return Candidate(self.program, skeleton, tuple(sizes.items()))
+
+    @entry("space.exactly")
+    def exactly(self, assignment: Mapping[str, str | int]) -> Candidate:
+        """The one candidate that an assignment determines.
+
+        ConstraintRefused if several have these settings, or none.
+        """
+        fitting = self._fitting(assignment)
+        whole = [only for u in fitting if (only := u.exactly({*assignment})) is not None]
+        meant = whole or fitting
+        points = (point for unit in meant for point in unit.agreeing(assignment))
+        found = [self._candidate(point) for point in itertools.islice(points, 2)]
+        if not found:
+            raise ConstraintRefused(self.explain(assignment).text)
+        if len(found) == 1:
+            return found[0]
+        inside = (part for u in meant for part in (u, *u.members))
+        names = dict.fromkeys(name for part in inside for name in names_of(part))
+        left = [name for name in names if name not in assignment]
+        keys = [unit.key for unit in meant]
+        raise ConstraintRefused(
+            f"the assignment {_spell(assignment)} of {self.program.name} fits several candidates, "
+            f"such as {found[0].label} and {found[1].label}: {', '.join(left)} "
+            f"{'is' if len(left) == 1 else 'are'} open in {a_few(keys)}; give a complete one, such "
+            "as `assignment` of a campaign's row or of `lp.space(program).sample(1, seed=0)[0]`"
+        )
+
+    @entry("space.explain")
+    def explain(self, settings: Mapping[str, str | int]) -> Answer:
+        """Whether some candidate has these settings; if none, what clashes and what would work.
+
+        Errors as in `narrow`, and ConstraintRefused for what is out of range in every skeleton.
+        """
+        keys: dict[tuple[object, ...], list[str]] = {}
+        found: dict[tuple[object, ...], tuple[Member, Explanation]] = {}
+        outside: dict[str, list[str]] = {}
+        valid: list[str] = []
+        for unit in self._fitting(settings):
+            if unit.at(settings) is not None:
+                valid.append(unit.key)
+                continue
+            for member, mine in unit.without_points(settings):
+                sizes = member.sizes(mine)
+                if (why := out_of_range(member.system, sizes)) is not None:
+                    outside.setdefault(why, []).append(member.key)
+                else:
+                    explanation = explain(member.system, sizes)
+                    same = keys.setdefault(explanation.gist, [])
+                    same += [member.key] if member.key not in same else []
+                    found.setdefault(explanation.gist, (member, explanation))
+        if not valid and not found:
+            raise ConstraintRefused("\n".join(outside))
+        clashes = tuple({"skeletons": keys[g], **e.to_json()} for g, (_, e) in found.items())
+        if valid:
+            count = self.narrow(settings).count()
+            what = "a valid candidate" if count == 1 else f"{count} valid candidates"
+            return Answer(
+                True, f"{self._spell(settings)}: {what} in {a_few(valid)}", count, clashes
+            )
+        parts = [
+            f"{a_few(keys[gist])}:\n"
+            + _indent("\n".join([explanation.text(), *self._places(member, explanation)]))
+            for gist, (member, explanation) in found.items()
+        ]
+        parts += [f"{a_few(mine)}:\n{_indent(why)}" for why, mine in outside.items()]
+        return Answer(
+            False, "\n".join([f"{self._spell(settings)}: no valid candidate", *parts]), 0, clashes
+        )
+
+    def _spell(self, settings: Mapping[str, str | int]) -> str:
+        """Settings, and the user's conditions."""
+        return ", ".join([*([_spell(settings)] if settings else []), *self.asked]) or "no settings"
+
+    def why_empty(self, memory_limit: int | None = None) -> str:
+        """Why there is no candidate: in one sentence, where all skeletons have one reason.
+
+        With a memory limit it has the least possible one.
+        """
+        what = f"{self.program.name} has no candidate on {self.device.name}"
+        least = None
+        if memory_limit is not None:
+            found = (least_memory(member.system) for member in self.every)
+            least = min((bytes_ for bytes_ in found if bytes_ is not None), default=None)
+        if least is not None:
+            return (
+                f"{what} within a memory limit of {memory_limit} bytes: the least possible "
+                f"limit is {least} bytes"
+            )
+        empty = [m for m in self.every if not m.possible]
+        reasons = [explain(member.system, {}).clashes for member in empty]
+        if not reasons:  # each stage has candidates, and no condition across holds for any
+            _, _, why = self.explain({}).text.partition("\n")
+            return f"{what}:\n{why}"
+        for clause in reasons[0]:
+            if not clause.names and all(clause in reason for reason in reasons):
+                return f"{what}: {clause} does not hold"
+        if all(reason == reasons[0] for reason in reasons):
+            return f"{what}: {'; '.join(map(str, reasons[0]))} exclude each other"
+        _, _, why = self.explain({}).text.partition("\n")
+        return f"{what}:\n{why}"
+
+    @cached_property
+    def _written(self) -> Program:
+        """The program with the places of its parts in its text: in its own, if it was read."""
+        return parse(program_text(self.program)) if self.program.spans is None else self.program
+
+    def _places(self, member: Member, explanation: Explanation) -> list[str]:
+        """What of the program's text the rules work on that ask for clashing conditions."""
+        steps = {k: who for clause in explanation.clashes for k, who in clause.steps.items()}
+        written = self._written
+        if written.spans is None or isinstance(member, Joint):  # steps are numbered by stage
+            return []
+        source = written.spans.source
+        whose = "" if written is self.program else " of its text (`liftpy show`)"
+        named: dict[str, list[str]] = {}
+        for number, places in origins(written, member.skeleton.derivation, steps).items():
+            spelled: list[str] = []
+            for place in places:
+                line, column = source.position(place)
+                spelled.append(f"`{source.snippet(place)}` at line {line}, column {column}")
+            named.setdefault(" or ".join(spelled), []).append(steps[number])
+        return [f"{' and '.join(who)}: on {where}{whose}." for where, who in named.items()]
+
+    def _outline(self) -> str:
+        """The choices and the sizes of each family."""
+        lines: list[str] = []
+        for family in self.families:
+            mine = [u for u in self.units if u.family == family]
+            inside = (part for u in mine for part in (u, *u.members))
+            names = dict.fromkeys(name for part in inside for name in names_of(part))
+            named = ", ".join(n for n in names if n != FAMILY)
+            lines.append(f"  {family}: {named or 'nothing to choose'}")
+        return "\n".join(lines)
+
+    def _fitting(self, settings: Mapping[str, str | int]) -> list[Member | Product]:
+        """The units that make the choices and have the sizes among these settings.
+
+        Of a product, the part that does.
+        """
+        sizes = {p.name for member in self.every for p in member.system.parameters}
+        for name, value in settings.items():
+            known = self.choices.get(name)
+            if known is None and name not in sizes:
+                names = ", ".join([*self.choices, *sorted(sizes)])
+                raise UnknownName(
+                    f"{self.program.name} has no parameter '{name}'; its parameters are: {names}"
+                )
+            if known is not None and str(value) not in known:
+                raise UnknownName(f"{name} cannot be '{value}'; it is one of: {', '.join(known)}")
+            if known is None and not _is_number(value):
+                raise ConstraintRefused(f"{name} is a size: it needs a whole number, not '{value}'")
+        parts = (unit.fitting(settings) for unit in self.units)
+        fitting = [part for part in parts if part is not None]
+        if not fitting:
+            raise ConstraintRefused(self._no_skeleton(settings))
+        return fitting
+
+    def _no_skeleton(self, settings: Fixed) -> str:
+        return (
+            f"no skeleton of {self.program.name} has {_spell(settings)} together; it has "
+            f"these choices and sizes:\n{self._outline()}"
+        )
+
+
+def names_of(unit: Member | Product) -> Iterator[str]:
+    """The names of the choices and sizes that a unit itself has."""
+    yield from unit.words
+    if isinstance(unit, Member):
+        yield from unit.system.by_name
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) or (
+        isinstance(value, str) and value.removeprefix("-").isdecimal()
+    )
+
+
+def _spell(settings: Fixed) -> str:
+    spelled = (f"{name}={_spell_choice(value)}" for name, value in settings.items())
+    return ", ".join(spelled) or "no settings"
+
+
+def _spell_choice(value: Choice) -> str:
+    return str(value) if isinstance(value, str | int) else ",".join(map(str, value))
+
+
+def _indent(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())

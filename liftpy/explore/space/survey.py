@@ -1,0 +1,97 @@
+"""What a space is like beyond its points: what z3 makes of its conditions, who asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from liftpy.constraints.census import Asks, Silent, census
+from liftpy.constraints.solve import Infeasible, Tightened, redundant, tightened
+from liftpy.constraints.system import ConstraintSystem
+from liftpy.explore.space.member import Member
+from liftpy.explore.space.space import Space
+
+STEPS = 2_000_000  # for z3 to answer one query: whether a point is further out, what follows
+
+
+def distinct(space: Space) -> Iterator[tuple[ConstraintSystem, list[Member]]]:
+    """The systems that differ, each with its members: several skeletons may have one."""
+    found: dict[object, list[Member]] = {}
+    for member in space.every:
+        system = member.system
+        key = (system.parameters, tuple(c.constraint for c in system.clauses))
+        found.setdefault(key, []).append(member)
+    for members in found.values():
+        yield members[0].system, members
+
+
+def implied(space: Space, steps: int = STEPS) -> dict[str, list[str]]:
+    """Conditions that follow from others, by their text: the skeletons in which they do.
+
+    z3 proves it; what it gives up on within `steps` is not in the answer.
+    """
+    found: dict[str, list[str]] = {}
+    for system, members in distinct(space):
+        answers = redundant(system, steps=steps).items()
+        follows = {str(c.constraint) for c, v in answers if isinstance(v, Infeasible)}
+        for text in sorted(follows):
+            found.setdefault(text, []).extend(m.key for m in members)
+    return found
+
+
+@dataclass(frozen=True)
+class Left:
+    """What the conditions leave of a size's range: from `low` to `high`, nothing if they are None.
+
+    unknown: in how many skeletons z3 gave up; there the range is the one that is written.
+    """
+
+    low: int | None
+    high: int | None
+    unknown: int = 0
+
+
+def uncounted(space: Space, steps: int = STEPS) -> dict[str, Left]:
+    """What the conditions leave of each size's range, by z3: nothing is counted.
+
+    `steps` is for a query. Without unknowns, some candidates have the ends.
+    """
+    ends: dict[str, list[int]] = {}
+    unknown: dict[str, int] = {}
+    for system, members in distinct(space):
+        for p in system.parameters:
+            mine = ends.setdefault(p.name, [])
+            verdict = tightened(system, p.name, steps=steps)
+            if isinstance(verdict, Tightened):
+                mine += [verdict.low, verdict.high]
+            elif not isinstance(verdict, Infeasible):
+                mine += [p.low, p.high]
+                unknown[p.name] = unknown.get(p.name, 0) + len(members)
+    return {
+        name: Left(min(mine, default=None), max(mine, default=None), unknown.get(name, 0))
+        for name, mine in ends.items()
+    }
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Somebody who can ask: for how many conditions of a space; `silent` says why for none ever."""
+
+    kind: str
+    name: str
+    conditions: int
+    silent: str | None
+
+
+def asking(space: Space) -> list[Counted]:
+    """Everybody whose conditions could be in a space."""
+    clauses = [(clause["text"], clause["asked_by"].split("; ")) for clause in space.constraints]
+    found: list[Counted] = []
+    for kind, name, word in census(member.skeleton for member in space.every):
+        match word:
+            case Silent(because):
+                found.append(Counted(kind, name, 0, because))
+            case Asks():
+                asked = {text for text, askers in clauses if any(map(word.asked, askers))}
+                found.append(Counted(kind, name, len(asked), None))
+    return found

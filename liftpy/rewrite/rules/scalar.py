@@ -1,0 +1,26 @@
+"""Laws of scalars: of floating-point numbers, as far as these are real numbers."""
+
+from __future__ import annotations
+
+from liftpy.ir.expr import Expr, FunCall, Literal, Param, ScalarOp
+from liftpy.ir.types import FLOATS, ScalarType
+from liftpy.rewrite.rule import Rule
+
+
+def divided(x: Expr, y: Expr) -> Expr:
+    """`x / y`."""
+    return FunCall(ScalarOp("/"), (x, y))
+
+
+def reciprocal(t: ScalarType) -> Rule:
+    """A quotient as a product with the divisor's reciprocal, which may serve many quotients.
+
+    Of integers it is none. The reciprocal of a number next to 0 is infinite, where the quotient of
+    two such numbers is not.
+    """
+    x, y = Param("x", t), Param("y", t)
+    product = FunCall(ScalarOp("*"), (x, divided(Literal(1.0, t), y)))
+    return Rule(f"reciprocal_{t}", "scalar", divided(x, y), product, proof="real")
+
+
+RULES = RECIPROCAL_F16, RECIPROCAL_F32, RECIPROCAL_F64 = tuple(map(reciprocal, FLOATS))

@@ -1,0 +1,42 @@
+"""Quotients by the same number as products with its reciprocal, which is computed once.
+
+A division takes several times as long as a product, also in vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from liftpy.ir.expr import Expr, FunCall, ScalarOp
+from liftpy.ir.types import FLOATS
+from liftpy.ir.walk import Path, top_down
+from liftpy.primitives import Map
+from liftpy.rewrite.strategy import Result, Success, at_path, rule, seq
+
+
+def reciprocals(expr: Expr) -> Result:
+    """In a map that divides all elements by the same number, multiply by its reciprocal instead.
+
+    A `let` around the map names the reciprocal.
+    """
+    if not isinstance(expr, FunCall) or not isinstance(expr.fun, Map):
+        return Success(expr)
+    found = [*quotients(expr)]
+    inverted = (at_path(path, rule(f"reciprocal_{divisor.type}")) for path, divisor in found)
+    places = {divisor: (*path, 1) for path, divisor in found}
+    named = (
+        at_path((1,) * depth, rule("let_introduction", {"v": place}))
+        for depth, place in enumerate(places.values())
+    )
+    return seq(*inverted, *named)(expr)
+
+
+def quotients(call: FunCall) -> Iterator[tuple[Path, Expr]]:
+    """The places where the function of a map divides by the same number for each element."""
+    for path, part in top_down(call):
+        match part:
+            case FunCall(ScalarOp("/"), (dividend, divisor)) if part.type in FLOATS:
+                if divisor.free <= call.free and not dividend.free <= call.free:
+                    yield path, divisor
+            case _:
+                pass

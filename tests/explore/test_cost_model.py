@@ -1,0 +1,91 @@
+"""What is known before building orders candidates well, and drops none."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from liftpy.constraints.device import DEFAULT_DEVICE, Device
+from liftpy.explore.exploring import space_of
+from liftpy.explore.search import Trial, named
+from liftpy.explore.search.cost_model import GUESS, Trend, figures
+from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.space.space import Space, everything
+from liftpy.workloads import Convolution, convolution
+
+STORED = json.loads(Path(__file__).with_name("measured.json").read_text(encoding="utf-8"))
+TIMES = {tuple(row[:-1]): row[-1] for row in STORED["rows"]}
+DEVICE = replace(Device.from_json(STORED["device"]), vector_width=16)
+LAYER = convolution(Convolution(16, 28, 28, 16, (3, 3), padding=(1, 1, 1, 1)), "layer")
+
+
+@pytest.fixture(scope="module")
+def space() -> Space:
+    return space_of(LAYER, DEVICE, families=["direct"], where=["kappa >= 4", "sigma >= 2"])
+
+
+def of(space: Space, **settings: Any) -> Candidate:
+    return space.candidate({"family": "direct", "level": "wrg", "pad": "fused"} | settings)
+
+
+def time_of(candidate: Candidate) -> int | None:
+    s = candidate.assignment
+    return TIMES.get(tuple(s[n] for n in ("pad", "level", "kappa", "sigma", "v")))
+
+
+def run(space: Space, seed: int, most: int) -> list[int]:
+    """The stored times of what guided search tries."""
+    trials: list[Trial] = []
+    tried = named("guided")(space, seed, trials, everything)
+    trials += (Trial(c, time_of(c), 1) for c in itertools.islice(tried, most))
+    return [t.time_ns or 0 for t in trials]
+
+
+def test_figures_say_what_is_amiss(space: Space) -> None:
+    good = figures(of(space, kappa=16, sigma=28, v=16), DEVICE)
+    assert good[0] == good[2] == 0
+    assert good[1] < 0.3  # 28 vectors of 32
+    assert figures(of(space, kappa=16, sigma=14, v=4), DEVICE)[0] == 2
+    assert figures(of(space, kappa=4, sigma=2, v=4), DEVICE)[1] == pytest.approx(6)
+    assert figures(of(space, pad="copy", kappa=16, sigma=28, v=16), DEVICE)[3] > good[3] == 0
+    wide = replace(DEVICE, compute_units=28 * 3)
+    assert figures(of(space, kappa=16, sigma=28, v=16), wide)[2] == pytest.approx(math.log2(3))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_best_comes_early_in_a_space_that_was_measured_whole(space: Space, seed: int) -> None:
+    assert space.count() == len(TIMES)
+    times = run(space, seed, len(TIMES) // 8)
+    assert min(times) <= 1.05 * min(TIMES.values())
+
+
+def test_nothing_is_lost(space: Space) -> None:
+    some = space.choosing({"pad": "fused", "level": "glb"})
+    times = run(some, 0, len(TIMES))
+    assert len(times) == some.count()
+    assert sorted(times) == sorted(t for key, t in TIMES.items() if key[:2] == ("fused", "glb"))
+
+
+def test_the_trend_learns_what_matters(space: Space) -> None:
+    rng = np.random.default_rng(0)
+    trend, found = Trend(DEVICE), space.sample(60, seed=0)
+    weights = np.array([2.0, 0.0, 0.0, 3.0])
+    logs = trend.figures(found) @ weights + rng.normal(0, 0.01, len(found))
+    trials = [Trial(c, int(1e6 * 2**log), 1) for c, log in zip(found, logs, strict=True)]
+    before = trend.expected(found)
+    assert before == pytest.approx(math.log(2) * trend.figures(found) @ np.array(GUESS))
+    trend.fit(trials, 10**9)
+    after = trend.expected(found) / math.log(2)
+    assert np.corrcoef(after, logs)[0, 1] > 0.99 > np.corrcoef(before, logs)[0, 1]
+
+
+def test_a_family_without_vectors_or_groups_has_figures_too() -> None:
+    for candidate in space_of(LAYER, DEFAULT_DEVICE).sample(12, seed=0):
+        assert all(math.isfinite(f) and f >= 0 for f in figures(candidate, DEFAULT_DEVICE))
