@@ -21,7 +21,7 @@ from distributed import LocalCluster
 from liftpy.compile import compile_candidate
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.rows import Identity
-from liftpy.explore.campaign.run import Run
+from liftpy.explore.campaign.run import CampaignRun
 from liftpy.explore.campaign.store import Store
 from liftpy.explore.distributed import board
 from liftpy.explore.distributed import pool as cluster_pool
@@ -128,7 +128,7 @@ def simulated(
     path = folder / f"{boards}-{len(candidates)}.db"
     workers = Workers(cluster.scheduler_address, expected=boards, patience=120)
     with cluster, connect(workers) as site, Store.open(path, identity) as store:
-        run = Run(
+        run = CampaignRun(
             store,
             DEVICE,
             len(candidates),

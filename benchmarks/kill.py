@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.explore.killing import Command, content, dice_of, front_with_times_of, moment
+from tests.explore.killing import Command, content, front_with_times_of, moment, rng_of
 
 
 def main() -> int:
@@ -32,7 +32,7 @@ def main() -> int:
     parser.add_argument("--device", default="intel")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    dice = dice_of(options.seed)
+    rng = rng_of(options.seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         command = Command(folder, options.samples, options.device, options.search)
@@ -43,7 +43,7 @@ def main() -> int:
         front = [row.id for row in whole.pareto()]
         for number in range(1, options.moments + 1):
             db = folder / f"{number}.db"
-            line, resumed = moment(command, db, dice)
+            line, resumed = moment(command, db, rng)
             if options.search == "random":
                 if content(db) != content(folder / "whole.db"):
                     print(f"{number:3}  {line}: other candidates")

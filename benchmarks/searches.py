@@ -20,7 +20,7 @@ from pathlib import Path
 
 import liftpy as lp
 from liftpy.explore.campaign.campaign import Campaign
-from liftpy.explore.campaign.offline import Rehearsal, rehearse
+from liftpy.explore.campaign.offline import OfflineSearch, search_offline
 from liftpy.explore.exploring import space_of
 from liftpy.explore.search import SEARCHES
 from liftpy.workloads import Convolution, convolution
@@ -48,7 +48,7 @@ def measured(file: Path, device: str | None) -> Campaign:
     )
 
 
-def row(name: str, runs: list[Rehearsal], samples: int) -> str:
+def row(name: str, runs: list[OfflineSearch], samples: int) -> str:
     """A row of the table."""
     reached = [run.reached(0.05) for run in runs]
     middle = statistics.median(samples + 1 if n is None else n for n in reached)
@@ -87,7 +87,8 @@ def main() -> int:
     print("| --- | --- | --- | --- | --- | --- |")
     for name in SEARCHES:
         runs = [
-            rehearse(stored, whole, name, seed, options.samples) for seed in range(options.seeds)
+            search_offline(stored, whole, name, seed, options.samples)
+            for seed in range(options.seeds)
         ]
         print(row(name, runs, options.samples), flush=True)
     return 0

@@ -139,7 +139,7 @@ if TYPE_CHECKING:  # what each name is, for those who read the types; _HOMES say
     from liftpy.rewrite import strategy
     from liftpy.rewrite.rules import RULES as rules
     from liftpy.semantics.evaluate import evaluate, evaluate_at
-    from liftpy.semantics.ledger import certify as prove
+    from liftpy.semantics.proof_recording import certify as prove
     from liftpy.semantics.sizes import at_sizes, parse, show
     from liftpy.workloads import workload, workloads
 
@@ -303,7 +303,7 @@ _HOMES = {
     "i32": "liftpy.ir.types:I32",
     "i64": "liftpy.ir.types:I64",
     "parse": "liftpy.semantics.sizes:parse",
-    "prove": "liftpy.semantics.ledger:certify",
+    "prove": "liftpy.semantics.proof_recording:certify",
     "rules": "liftpy.rewrite.rules:RULES",
     "show": "liftpy.semantics.sizes:show",
     "space": "liftpy.explore.exploring:space_of",
@@ -329,9 +329,11 @@ def __getattr__(name: str) -> Any:
         if not name.startswith("_"):
             written = _module("liftpy.ir.operand").OVER_ARRAYS.get(name)
             near = difflib.get_close_matches(name, __dir__(), 1)
-            remedy = f"write {written}" if written else "dir(lp) lists the words"
-            remedy = f"did you mean lp.{near[0]}? {remedy}" if near and not written else remedy
-            message = f"{message}\n  {remedy}"
+            suggestion = f"write {written}" if written else "dir(lp) lists the words"
+            suggestion = (
+                f"did you mean lp.{near[0]}? {suggestion}" if near and not written else suggestion
+            )
+            message = f"{message}\n  {suggestion}"
         raise AttributeError(message)
     value = getattr(_module(module), attribute) if attribute else _module(module)
     globals()[name] = value  # asked once

@@ -33,7 +33,7 @@ from liftpy.rewrite.partition import STAGES, partitions
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES
 from tests.staged import candidates, derivations, points_of
-from tests.thinned import PART, is_first
+from tests.subsample import PART, is_first
 
 SEED = 5
 

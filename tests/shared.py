@@ -34,7 +34,7 @@ from liftpy.constraints.device import Device
 from liftpy.constraints.system import ConstraintSystem
 from liftpy.errors import LiftError
 from liftpy.explore.measure.bench import Bench
-from liftpy.explore.measure.building import Builder
+from liftpy.explore.measure.building import KernelBuilder
 from liftpy.explore.measure.compiling import Compiler
 from liftpy.explore.measure.local import BENCH, BUILDING, COMPILING
 from liftpy.explore.measure.messages import Ready, Unfit
@@ -51,7 +51,7 @@ from tests.binaries import building_once
 MAKES: dict[str, Callable[..., Any]] = {
     COMPILING: lambda setup, _: Compiler(setup),
     BENCH: Bench,
-    BUILDING: Builder,
+    BUILDING: KernelBuilder,
 }
 """What answers the requests of a worker, by the module that its process runs."""
 
@@ -167,7 +167,7 @@ class Here:
 
     def kill(self) -> str:
         """Gives the device memory back."""
-        if isinstance(self._worker, Bench | Builder):
+        if isinstance(self._worker, Bench | KernelBuilder):
             self._worker.session.close()
         self._worker = None
         return ""

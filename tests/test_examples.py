@@ -21,7 +21,7 @@ from liftpy.workloads import FAMILIES, workload
 from liftpy.workloads.family import Family
 from tests.batch import results
 from tests.draws import draws, tried
-from tests.thinned import first
+from tests.subsample import first
 from tests.workloads.references import CASES, inputs
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

@@ -26,7 +26,7 @@ def refused(*_, **__):
 
 ast.parse = refused
 import liftpy
-from liftpy.rewrite.ledger import is_proved
+from liftpy.rewrite.proof_cache import is_proved
 from liftpy.rewrite.rules import RULES
 
 assert liftpy.__file__.startswith(sys.prefix), liftpy.__file__
@@ -116,7 +116,9 @@ def test_the_installed_proofs_hold(installed, tmp_path):
 
 
 @pytest.mark.slow
-def test_while_the_installed_files_are_those_of_the_ledger_no_source_is_parsed(installed, tmp_path):
+def test_while_installed_files_are_those_of_the_proof_cache_no_source_is_parsed(
+    installed, tmp_path
+):
     """As of a release. In between, files may differ in what no proof depends on."""
     ran(installed / "liftpy", "prove", "--record", folder=tmp_path)
     ran(installed / "python", "-c", PROVED, folder=tmp_path)

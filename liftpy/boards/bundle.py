@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from liftpy.boards.plan import Part, Wanted, plan_text
+from liftpy.boards.plan import BundledCandidate, Wanted, plan_text
 from liftpy.compile import compile_candidate
 from liftpy.constraints.device import Device
 from liftpy.errors import LiftError, StoreRefused
-from liftpy.explore.campaign.reading import Reader
+from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.campaign.replay import stored_candidate
 from liftpy.explore.campaign.rows import Identity
 from liftpy.explore.measure.check import Expected
@@ -69,7 +69,7 @@ class Bundle:
 
         StoreRefused if this liftpy no longer makes their stored kernels.
         """
-        with Reader.read(path) as store:
+        with CampaignReader.read(path) as store:
             rows = [store.row(id_) for id_ in dict.fromkeys(ids)]
             candidates = [stored_candidate(store, row) for row in rows]
             for row, candidate in zip(rows, candidates, strict=True):
@@ -125,12 +125,12 @@ def _files(bundle: Bundle) -> Iterator[tuple[str, bytes]]:
         count = len(mean.points)
         total = int(np.prod(shape, dtype=np.int64))
         wanted.append(Wanted(str(part.scalar), total, count, mean.tolerance, file, sums[file]))
-    parts: list[Part] = []
+    parts: list[BundledCandidate] = []
     for candidate in bundle.candidates:
         module = compile_candidate(candidate.skeleton, candidate.point)
         file = f"kernels/{candidate.key}.cl"
         yield summed(file, module.source.encode())
-        parts.append(Part(candidate, module, file, source_sha(module.source)))
+        parts.append(BundledCandidate(candidate, module, file, source_sha(module.source)))
     yield summed("plan.txt", plan_text(bundle.campaign, device, given, wanted, parts).encode())
     yield summed("library.txt", "".join(f"{line}\n" for line in libraries()).encode())
     for path in HOST:
@@ -138,7 +138,7 @@ def _files(bundle: Bundle) -> Iterator[tuple[str, bytes]]:
     yield "manifest.json", _manifest(bundle, parts, sums).encode()
 
 
-def _manifest(bundle: Bundle, parts: Sequence[Part], sums: Mapping[str, str]) -> str:
+def _manifest(bundle: Bundle, parts: Sequence[BundledCandidate], sums: Mapping[str, str]) -> str:
     """The manifest: the campaign, each candidate's own manifest, the hash of each file."""
     data = {
         "format": FORMAT,

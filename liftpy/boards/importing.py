@@ -16,7 +16,7 @@ from liftpy.boards.results import AGAIN, Result, Results, refusal
 from liftpy.boards.schema import CampaignFields, checked
 from liftpy.compile import compile_candidate, skeleton_named, skeletons
 from liftpy.errors import LiftError, a_few
-from liftpy.explore.campaign.reading import Reader
+from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.campaign.replay import alike
 from liftpy.explore.campaign.rows import Identity
 from liftpy.explore.campaign.store import Store
@@ -76,7 +76,7 @@ def _campaign(path: Path, results: Results) -> Identity | None:
         raise refusal(results.path, results.lines["device"], what)
     if not path.exists():
         return None
-    with Reader.read(path) as there:
+    with CampaignReader.read(path) as there:
         return there.identity
 
 

@@ -33,7 +33,7 @@ KINDS = {"f": "float", "i": "int", "b": "bool"}
 
 
 @dataclass(frozen=True)
-class Part:
+class BundledCandidate:
     """A candidate of a bundle: its kernels, and the file with their text."""
 
     candidate: Candidate
@@ -71,7 +71,7 @@ def plan_text(
     device: Device,
     inputs: Sequence[tuple[str, str]],
     wanted: Sequence[Wanted],
-    parts: Sequence[Part],
+    parts: Sequence[BundledCandidate],
 ) -> str:
     """The table. `inputs` are files with their hashes, in the order of the parameters.
 
@@ -105,7 +105,7 @@ def _scalar(name: str) -> str:
     return f"scalar {name} {t.itemsize} {KINDS[t.kind]} {' '.join(poisons)}"
 
 
-def _candidate(part: Part) -> Iterator[str]:
+def _candidate(part: BundledCandidate) -> Iterator[str]:
     candidate, module = part.candidate, part.module
     sizes = " ".join(f"{name}={value}" for name, value in candidate.sizes)
     yield f"candidate {candidate.key} {part.file} {part.sha256}"

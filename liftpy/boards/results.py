@@ -97,10 +97,10 @@ def read_results(path: Path, *, partial: bool = False) -> Results:
     `partial` reads the complete rows of a truncated file. ResultsRefused, with the line, for a file
     that is not the output of `board`, or not all of it.
     """
-    return Reader(path, read_text(path, MOST, ResultsRefused), partial=partial).read()
+    return ResultsReader(path, read_text(path, MOST, ResultsRefused), partial=partial).read()
 
 
-class Reader:
+class ResultsReader:
     """Reads one file."""
 
     def __init__(self, path: Path, text: str, *, partial: bool) -> None:

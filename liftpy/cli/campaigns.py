@@ -40,7 +40,7 @@ from liftpy.errors import (
 )
 from liftpy.explore import exploring
 from liftpy.explore.campaign.campaign import AXES, Campaign
-from liftpy.explore.campaign.offline import Rehearsal, rehearse
+from liftpy.explore.campaign.offline import OfflineSearch, search_offline
 from liftpy.explore.campaign.replay import replay
 from liftpy.explore.distributed.workers import Workers
 from liftpy.explore.measure.check import TOLERANCE
@@ -160,8 +160,8 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
             fixed={**chosen, **listed},
         )
         space = replace(space, sampler=sampler.value)
-        found = rehearse(stored.on(device), space, search, seed, samples)
-        tell_rehearsal(found, search, seed, json=json)
+        found = search_offline(stored.on(device), space, search, seed, samples)
+        show_offline(found, search, seed, json=json)
         return
     asked = None if workers is None else Workers(workers, device, mixed, expect, note=note)
     try:
@@ -212,7 +212,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
     say(f"again: liftpy pareto {shlex.quote(str(db))}")
 
 
-def tell_rehearsal(found: Rehearsal, search: str, seed: int, *, json: bool) -> None:
+def show_offline(found: OfflineSearch, search: str, seed: int, *, json: bool) -> None:
     """Prints how the best time and the hypervolume went."""
     if json:
         best, reference = found.box.ideal, found.box.reference

@@ -45,10 +45,12 @@ UncountedOption = Annotated[
     bool,
     typer.Option("--uncounted", help="Show ranges tightened by z3, do not count (slow)."),
 ]
-CensusOption = Annotated[
+AuditOption = Annotated[
     bool,
     typer.Option(
-        "--census", help="Show the number of conditions of each source, or why it has none."
+        "--audit",
+        "--census",
+        help="Show the number of conditions of each source, or why it has none.",
     ),
 ]
 StartOption = Annotated[
@@ -146,7 +148,7 @@ def show_space(  # noqa: PLR0913  as many options as there are to narrow and to 
     sampler: SamplerOption = SamplerName.UNIFORM,
     implied: ImpliedOption = False,
     uncounted: UncountedOption = False,
-    census: CensusOption = False,
+    audit: AuditOption = False,
     json: JsonFlag = False,
 ) -> None:
     """Parameters, constraints with their sources, and the exact number of valid points.
@@ -164,7 +166,7 @@ def show_space(  # noqa: PLR0913  as many options as there are to narrow and to 
     count = None if uncounted else space.count()
     seconds = time.perf_counter() - begun
     follows = survey.implied(space) if implied else None
-    asking = survey.asking(space) if census else None
+    asking = survey.asking(space) if audit else None
     if json:
         data = {
             "program": space.program.name,
@@ -173,7 +175,7 @@ def show_space(  # noqa: PLR0913  as many options as there are to narrow and to 
             **({"reached": space.reached} if left is None else {"tightened": as_json(left)}),
             "constraints": space.constraints,
             **({"implied": follows} if follows is not None else {}),
-            **({"census": [dataclasses.asdict(one) for one in asking]} if asking else {}),
+            **({"audit": [dataclasses.asdict(one) for one in asking]} if asking else {}),
             "skeletons": None if uncounted else space.counts(),
             "count": count,
             "seconds": seconds,
@@ -184,7 +186,7 @@ def show_space(  # noqa: PLR0913  as many options as there are to narrow and to 
     show_choices(space, left)
     show_conditions(space, follows)
     if asking is not None:
-        show_census(asking)
+        show_audit(asking)
     if count is None:
         say(f"valid points: not counted (ranges tightened by z3 in {seconds:.2f} s)")
         return
@@ -234,9 +236,9 @@ def show_conditions(space: Space, follows: dict[str, list[str]] | None) -> None:
     show(table)
 
 
-def show_census(asking: list[survey.Counted]) -> None:
+def show_audit(asking: list[survey.Counted]) -> None:
     """Who asks for how many conditions, and who for none."""
-    table = Table(title="census", title_justify="left", box=None, pad_edge=False)
+    table = Table(title="audit", title_justify="left", box=None, pad_edge=False)
     for name in ("source", "", "conditions", "why none"):
         table.add_column(name, overflow="fold")
     for one in asking:

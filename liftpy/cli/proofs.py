@@ -17,10 +17,10 @@ from liftpy.errors import LiftError, UnknownName
 from liftpy.primitives import PRIMITIVES
 from liftpy.rewrite.rules import RULES
 from liftpy.semantics.contract import prove_primitive
-from liftpy.semantics.ledger import certify
-from liftpy.semantics.ledger import record as write_ledger
 from liftpy.semantics.mutants import LAWS, UNDECIDED, mutants_of
 from liftpy.semantics.mutants import judge as judge_mutant
+from liftpy.semantics.proof_recording import certify
+from liftpy.semantics.proof_recording import record as write_proofs
 from liftpy.semantics.verdict import Proved, Refuted, Verdict
 
 
@@ -71,7 +71,7 @@ def prove_rules(
             "it records the proofs of all rules: name none", param_hint="--record"
         )
     if record:
-        done = write_ledger(RULES.values())
+        done = write_proofs(RULES.values())
         note(
             f"{done.kept} proofs still hold, {len(done.verdicts)} are new; recorded in {done.path}"
         )

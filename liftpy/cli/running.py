@@ -29,14 +29,14 @@ from liftpy.compile import compile_candidate
 from liftpy.constraints.device import Device, check_attached
 from liftpy.errors import ArgumentRefused, LiftError, StoreRefused
 from liftpy.explore.campaign.campaign import Campaign
-from liftpy.explore.campaign.reading import Reader
+from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.campaign.replay import stored_candidate
 from liftpy.explore.campaign.rows import Row
 from liftpy.explore.exploring import space_of
 from liftpy.explore.measure.check import Error, all_nan
 from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.measure.meaning import Judge, expected
-from liftpy.explore.measure.measurement import Run, run_once
+from liftpy.explore.measure.measurement import TimedRun, run_once
 from liftpy.explore.measure.outcome import WrongResult
 from liftpy.explore.report.tables import in_bytes, in_time
 from liftpy.explore.space.candidate import Candidate, program_text
@@ -176,7 +176,7 @@ def best_of(
     """
     found = Campaign.read(db)
     row = found.best(memory_limit, device if len(found.devices) > 1 else None)
-    with Reader.read(db) as store:
+    with CampaignReader.read(db) as store:
         if opened := size_ranges(program):
             used = store.identity.settings.get("sizes") or {}
             words = " ".join(f"--size {n}={used.get(n, 'NUMBER')}" for n in opened)
@@ -246,7 +246,7 @@ def shape(result: Any) -> list[Any]:
 def tell(
     candidate: Candidate,
     module: Module,
-    done: Run,
+    done: TimedRun,
     error: Error,
     stored: Row | None,
     *,

@@ -34,7 +34,7 @@ def register(app: typer.Typer) -> None:
     app.command("show")(show)
 
 
-class Stage(StrEnum):
+class ShownStage(StrEnum):
     """The stages that `show` knows."""
 
     SOURCE = "source"
@@ -53,14 +53,14 @@ def show(
     *,
     size: SizeOption = None,
     stage: Annotated[
-        Stage,
+        ShownStage,
         typer.Option(
             "--stage",
             metavar="STAGE",
-            parser=one_of(Stage, "stage"),
-            help=f"One of: {', '.join(Stage)}.",
+            parser=one_of(ShownStage, "stage"),
+            help=f"One of: {', '.join(ShownStage)}.",
         ),
-    ] = Stage.SOURCE,
+    ] = ShownStage.SOURCE,
     set_: SetOption = None,
     where: WhereOption = None,
     memory_limit: MemoryLimit = None,
@@ -79,10 +79,10 @@ def show(
                 say(line)
 
     match stage:
-        case Stage.SOURCE:
+        case ShownStage.SOURCE:
             text = program_text(source)
             tell({"text": text}, [text.rstrip()])
-        case Stage.TYPES:
+        case ShownStage.TYPES:
             typed = [*typed_parts(source)]
             tell({"types": [asdict(part) for part in typed]}, map(str, typed))
         case _:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from liftpy.constraints.terms import Names, Reader, Reading, Term, reached, readings, repeated
+from liftpy.constraints.terms import Names, Reading, Term, TermReader, reached, readings, repeated
 from liftpy.ir.nat import ONE, ZERO, Nat, nat, var
 from liftpy.ir.pull import Pull, Value
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
@@ -37,7 +37,7 @@ class Blocks:
     """The open blocks, and how many statements they have."""
 
     def __init__(self) -> None:
-        self.read = Reader()
+        self.read = TermReader()
         self.shared: set[Term] = set()
         self.shapes: set[int] = set()
         self.begin()

@@ -17,8 +17,8 @@ from functools import cached_property
 from math import prod
 from typing import Any, Literal, TypeAlias
 
-from liftpy.constraints.dice import Dice, shuffled
 from liftpy.constraints.levels import Levels
+from liftpy.constraints.rng import Rng, shuffled
 from liftpy.constraints.system import Assignment, ConstraintSystem, after, cheapest_order
 from liftpy.deadline import check
 from liftpy.errors import ConstraintRefused
@@ -262,12 +262,12 @@ def incremental(system: ConstraintSystem, seed: int) -> Iterator[Assignment]:
     values that satisfy the conditions so far; a dead end goes back. Ends after `TRIES` points in a
     row that were drawn before.
     """
-    dice = Dice(seed)
-    levels = Levels(system, topological_order(system, dice))
+    rng = Rng(seed)
+    levels = Levels(system, topological_order(system, rng))
     seen: set[tuple[int, ...]] = set()
     misses = 0
     while levels.possible and misses < TRIES:
-        point = _descend(levels, (), dice)
+        point = _descend(levels, (), rng)
         if point is None:
             return
         if point in seen:
@@ -279,22 +279,22 @@ def incremental(system: ConstraintSystem, seed: int) -> Iterator[Assignment]:
         yield {p.name: by_name[p.name] for p in system.parameters}
 
 
-def _descend(levels: Levels, given: tuple[int, ...], dice: Dice) -> tuple[int, ...] | None:
+def _descend(levels: Levels, given: tuple[int, ...], rng: Rng) -> tuple[int, ...] | None:
     """A random completion of the first values; None where there is none."""
     if len(given) == len(levels.order):
         return given
     values = levels.values[len(given)](*given)
-    dice.shuffle(values)
+    rng.shuffle(values)
     for value in values:
-        if (point := _descend(levels, (*given, value), dice)) is not None:
+        if (point := _descend(levels, (*given, value), rng)) is not None:
             return point
     return None
 
 
-def topological_order(system: ConstraintSystem, dice: Dice) -> tuple[Parameter, ...]:
+def topological_order(system: ConstraintSystem, rng: Rng) -> tuple[Parameter, ...]:
     """Parameters after those whose values they divide; ties broken at random."""
     left = list(system.parameters)
-    dice.shuffle(left)
+    rng.shuffle(left)
     order: list[Parameter] = []
     while left:
         waiting = {p.name for p in left}

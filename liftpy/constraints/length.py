@@ -35,6 +35,7 @@ from liftpy.primitives import (
     MapSeq,
     MapSeqUnroll,
     MapWrg,
+    MemoryPrimitive,
     ReduceSeqUnroll,
     ReduceVec,
     Slide,
@@ -42,7 +43,6 @@ from liftpy.primitives import (
     ToGlobal,
     ToLocal,
 )
-from liftpy.primitives import Memory as MemoryPrimitive
 from liftpy.primitives.map import array_of
 from liftpy.primitives.output import through
 from liftpy.primitives.work import computes

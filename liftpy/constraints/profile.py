@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, cast, get_args
 from liftpy.constraints.device import PROFILE, Device, Kind
 from liftpy.errors import SyntaxRefused, UnknownName
 from liftpy.files.reading import MIB, read_text
-from liftpy.ir.source import Place, Source
+from liftpy.ir.source import Source, Span
 
 FOLDER = Path(__file__).with_name("profiles")
 SUFFIX = ".toml"
@@ -45,7 +45,7 @@ ASSUMED = "assumed"
 MOST = MIB
 """Bytes of a profile that are read; the ones that liftpy brings along have some thousand."""
 
-Problem: TypeAlias = tuple[Place, str, str]
+Problem: TypeAlias = tuple[Span, str, str]
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def read(text: str, name: str) -> Profile:
         why = (
             f"a limit is a table with a `value` and a `source`, such as `value = {example(SIZES)}`"
         )
-        raise source.refusal(SyntaxRefused, what, Place(0, 1), why) from error
+        raise source.refusal(SyntaxRefused, what, Span(0, 1), why) from error
     for at, what, why in problems(source, data):
         raise source.refusal(SyntaxRefused, f"the profile {name}: {what}", at, why)
     limits = {key: data[key]["value"] for key in LIMITS}
@@ -119,14 +119,14 @@ def read(text: str, name: str) -> Profile:
     return Profile(name, device, {key: data[key]["source"] for key in LIMITS})
 
 
-def located(source: Source, message: str) -> tuple[str, Place]:
+def located(source: Source, message: str) -> tuple[str, Span]:
     """The reason in a message of the TOML reader, and the place that it names."""
     found = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", message, re.DOTALL)
     if found is None:
         return message.removesuffix(" (at end of document)"), end_of(source)
     line, column = int(found[2]), int(found[3])
     start = sum(len(part) for part in source.text.splitlines(keepends=True)[: line - 1])
-    return found[1], Place(start + column - 1, start + column)
+    return found[1], Span(start + column - 1, start + column)
 
 
 def problems(source: Source, data: Mapping[str, Any]) -> Iterator[Problem]:
@@ -138,7 +138,7 @@ def problems(source: Source, data: Mapping[str, Any]) -> Iterator[Problem]:
             yield place_of(source, key), f"no limit is named `{key}`", hint
     for key in TEXTS:
         if key not in data:
-            yield Place(0, 1), f"it has no `{key}`", f'write `{key} = "..."` at its beginning'
+            yield Span(0, 1), f"it has no `{key}`", f'write `{key} = "..."` at its beginning'
         elif not isinstance(data[key], str):
             yield place_of(source, key), f"`{key}` is not a string", f'write `{key} = "..."`'
     if "type" in data and data["type"] not in get_args(Kind):
@@ -200,7 +200,7 @@ def example(key: str) -> str:
     return {EXTENSIONS: '["cl_khr_fp16"]', SIZES: "[256, 256, 256]"}.get(key, "256")
 
 
-def place_of(source: Source, key: str, part: str | None = None) -> Place:
+def place_of(source: Source, key: str, part: str | None = None) -> Span:
     """Where a key stands, or a part of its table; the end of the text if it is written oddly."""
     quoted = rf"[\"']?{re.escape(key)}[\"']?"
     found = re.search(
@@ -212,10 +212,10 @@ def place_of(source: Source, key: str, part: str | None = None) -> Place:
     if found is None:
         return end_of(source)
     start = found.end() - len(found[0].lstrip())
-    return Place(start, found.start() + len(found[0].rstrip()))
+    return Span(start, found.start() + len(found[0].rstrip()))
 
 
-def end_of(source: Source) -> Place:
+def end_of(source: Source) -> Span:
     """The end of a text."""
     end = len(source.text.rstrip())
-    return Place(end, end + 1)
+    return Span(end, end + 1)

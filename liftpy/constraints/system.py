@@ -67,7 +67,7 @@ class Clause:
         return f"{self.constraint} (required by {self.asked_by_few})"
 
 
-class Term:
+class SymbolicNumber:
     """An operand of `Nat.evaluate` that is not a number: source text, a solver's term.
 
     `build(operator, left, right)` makes a larger value. A division by what may be below 1 is noted
@@ -84,69 +84,76 @@ class Term:
         self.guards = guards
         self.positive = positive
 
-    def make(self, operator: str, left: Any, right: Any, *, positive: bool = False) -> Term:
+    def make(
+        self, operator: str, left: Any, right: Any, *, positive: bool = False
+    ) -> SymbolicNumber:
         """The term of an operator and two terms or numbers."""
         value = self.build(operator, bare(left), bare(right))
-        return Term(value, self.build, self.guards, positive=positive)
+        return SymbolicNumber(value, self.build, self.guards, positive=positive)
 
-    def __add__(self, other: Term | int) -> Term:
+    def __add__(self, other: SymbolicNumber | int) -> SymbolicNumber:
         if isinstance(other, int) and other == 0:
             return self
         return self.make("+", self, other, positive=self.positive and above_zero(other))
 
     __radd__ = __add__
 
-    def __mul__(self, other: Term | int) -> Term:
+    def __mul__(self, other: SymbolicNumber | int) -> SymbolicNumber:
         if isinstance(other, int) and other == 1:
             return self
         return self.make("*", self, other, positive=self.positive and above_zero(other))
 
     __rmul__ = __mul__
 
-    def __pow__(self, exponent: int) -> Term:
+    def __pow__(self, exponent: int) -> SymbolicNumber:
         power = self
         for _ in range(exponent - 1):
             power = power * self
         return power
 
-    def __floordiv__(self, other: Term | int) -> Term:
+    def __floordiv__(self, other: SymbolicNumber | int) -> SymbolicNumber:
         return self if isinstance(other, int) and other == 1 else self.divide("//", self, other)
 
-    def __rfloordiv__(self, other: int) -> Term:
+    def __rfloordiv__(self, other: int) -> SymbolicNumber:
         return self.divide("//", other, self)
 
-    def __mod__(self, other: Term | int) -> Term:
+    def __mod__(self, other: SymbolicNumber | int) -> SymbolicNumber:
         return self.divide("%", self, other)
 
-    def __rmod__(self, other: int) -> Term:
+    def __rmod__(self, other: int) -> SymbolicNumber:
         return self.divide("%", other, self)
 
-    def divide(self, operator: str, left: Term | int, right: Term | int) -> Term:
+    def divide(
+        self, operator: str, left: SymbolicNumber | int, right: SymbolicNumber | int
+    ) -> SymbolicNumber:
         """A quotient or remainder, its divisor guarded."""
         if not above_zero(right):
             self.guards.append(self.build("<=", 1, bare(right)))
         return self.make(operator, left, right)
 
 
-def bare(operand: Term | int) -> Any:
+def bare(operand: SymbolicNumber | int) -> Any:
     """What a term stands for; a number stands for itself."""
-    return operand.value if isinstance(operand, Term) else operand
+    return operand.value if isinstance(operand, SymbolicNumber) else operand
 
 
-def above_zero(operand: Term | int) -> bool:
+def above_zero(operand: SymbolicNumber | int) -> bool:
     """Whether an operand is known to be at least 1."""
-    return operand.positive if isinstance(operand, Term) else operand > 0
+    return operand.positive if isinstance(operand, SymbolicNumber) else operand > 0
 
 
 def terms(
     parameters: Iterable[Parameter], values: Mapping[str, Any], build: Build
-) -> dict[str, Term]:
+) -> dict[str, SymbolicNumber]:
     """A term for each parameter; they share one list of guards."""
     guards: list[Any] = []
-    return {p.name: Term(values[p.name], build, guards, positive=p.low >= 1) for p in parameters}
+    return {
+        p.name: SymbolicNumber(values[p.name], build, guards, positive=p.low >= 1)
+        for p in parameters
+    }
 
 
-def formulas(constraint: Constraint, at: Mapping[str, Term], build: Build) -> list[Any]:
+def formulas(constraint: Constraint, at: Mapping[str, SymbolicNumber], build: Build) -> list[Any]:
     """The conditions whose conjunction is the constraint, guards of divisors first."""
     guards: list[Any] = []
     for term in at.values():

@@ -66,7 +66,7 @@ class Reading(NamedTuple):
         return self.term.names.union(*(g.condition[0].names() for g in self.guards))
 
 
-class Reader(ByName):
+class TermReader(ByName):
     """Reads meanings as terms; equal ones are one object."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from liftpy.errors import ConstraintRefused, LiftError, SyntaxRefused
 from liftpy.ir.constraint import Constraint, at_least, at_most, divides, equal, one_of, unequal
 from liftpy.ir.nat import Nat, var
 from liftpy.ir.parse import Group, Infix, Minus, Node, Number, Syntax, names_in, parse_condition
-from liftpy.ir.source import Place, Source
+from liftpy.ir.source import Source, Span
 from liftpy.primitives.text import Elaborator
 from liftpy.rewrite.skeleton import Parameter
 
@@ -48,7 +48,7 @@ class Wish:
 
     constraint: Constraint
     asker: str
-    written: tuple[Source, Place] | None = None
+    written: tuple[Source, Span] | None = None
 
     @property
     def text(self) -> str:

@@ -26,10 +26,10 @@ from liftpy.explore.campaign.campaign import Campaign, nothing_measured
 from liftpy.explore.campaign.database import saying
 from liftpy.explore.campaign.device_lost import resumable
 from liftpy.explore.campaign.environment import command_line, environment
-from liftpy.explore.campaign.reading import Reader
-from liftpy.explore.campaign.remeasure import measure_again
+from liftpy.explore.campaign.reading import CampaignReader
+from liftpy.explore.campaign.remeasure import remeasure
 from liftpy.explore.campaign.rows import Call, Identity, Row
-from liftpy.explore.campaign.run import Progress, Run
+from liftpy.explore.campaign.run import CampaignRun, Progress
 from liftpy.explore.campaign.store import Store
 from liftpy.explore.distributed.workers import Workers, connect
 from liftpy.explore.measure.check import TOLERANCE, nothing_compared
@@ -38,7 +38,7 @@ from liftpy.explore.measure.local import Limits
 from liftpy.explore.measure.meaning import POINTS, expected
 from liftpy.explore.measure.messages import Setup
 from liftpy.explore.measure.outcome import Outcome
-from liftpy.explore.measure.pool import Here, Site, ThisMachine
+from liftpy.explore.measure.pool import Executor, LocalExecutor, LocalPool
 from liftpy.explore.space.candidate import Candidate, program_text
 from liftpy.explore.space.plainest import PLAIN, begun_with, plainest
 from liftpy.explore.space.settings import Fixed
@@ -241,7 +241,7 @@ def explore(  # noqa: PLR0913, PLR0915  as many settings and steps as a campaign
     published (`incremental`), for comparison.
 
     At the end, candidates whose place on the front may be noise are measured `again`, within the
-    time limit (`again.py`).
+    time limit (`remeasure.py`).
 
     `note` is called with remarks on the campaign: that its reference result is NaN everywhere, or
     that its space has only one candidate.
@@ -324,7 +324,7 @@ def explore(  # noqa: PLR0913, PLR0915  as many settings and steps as a campaign
             ) from end
         mine = identity(space, families=None if families is None else space.families)
         store = opened.enter_context(noted(Path(db), mine, call))
-        exhausted, run = False, Run(store, space.device, samples, lag, progress, deadline)
+        exhausted, run = False, CampaignRun(store, space.device, samples, lag, progress, deadline)
         opened.enter_context(resumable(store))
         if others is not None:
             others.store = store
@@ -355,9 +355,9 @@ def explore(  # noqa: PLR0913, PLR0915  as many settings and steps as a campaign
                 exhausted = sampler == "uniform" and (
                     run.drawn < samples or forms.are_all(len(run.known))
                 )
-            if again and isinstance(pool, Here):
+            if again and isinstance(pool, LocalPool):
                 known = {trial.candidate.key: trial.candidate for trial in run.trials}
-                measure_again(Explored(store), known, pool.again, lambda: not deadline.over)
+                remeasure(Explored(store), known, pool.again, lambda: not deadline.over)
         except TimeUp as end:
             store.stop(str(end))
         rows, calls = tuple(store.rows()), tuple(store.calls())
@@ -379,7 +379,7 @@ def begun_in(path: Path) -> Identity | None:
     with saying(path):
         if not path.exists() or path.is_dir() or (path.is_file() and not path.stat().st_size):
             return None
-    with Reader.read(path) as there:
+    with CampaignReader.read(path) as there:
         return there.identity
 
 
@@ -398,12 +398,12 @@ def site_of(
     workers: Workers | None,
     begun: Identity | None,
     deadline: Deadline,
-) -> AbstractContextManager[Site]:
+) -> AbstractContextManager[Executor]:
     """Where a campaign measures: on this machine, or on the workers of a cluster."""
     if workers is None:
         target = device if isinstance(device, Device) else find_device(device)
         check_attached(target)
-        return nullcontext(ThisMachine(target, None if begun is None else lag_of(begun)))
+        return nullcontext(LocalExecutor(target, None if begun is None else lag_of(begun)))
     known = None if begun is None else (Device.from_json(begun.device), begun.devices)
     patience = min(workers.patience, deadline.left)
     return connect(replace(workers, patience=patience), known)
@@ -411,7 +411,7 @@ def site_of(
 
 @dataclass(frozen=True)
 class Explored:
-    """A campaign that has its candidates, for `measure_again`."""
+    """A campaign that has its candidates, for `remeasure`."""
 
     store: Store
 

@@ -18,7 +18,7 @@ from liftpy.ir.entry import entry
 from liftpy.ir.expr import Program
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.devices import find_device
-from liftpy.opencl.kernel import Memory
+from liftpy.opencl.kernel import MemoryFigures
 from liftpy.opencl.session import Session
 from liftpy.rewrite.skeleton import FAMILY, skeleton_of
 from liftpy.rewrite.strategy import Strategy
@@ -52,7 +52,7 @@ class Kernel:
         return self.module.source
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> MemoryFigures:
         """The memory figures in bytes."""
         return self.module.memory
 

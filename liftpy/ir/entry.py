@@ -81,14 +81,14 @@ def wrong_call(
     unknown = next((n for n in named if n not in known), "")
     near = difflib.get_close_matches(unknown, known, 1)
     if near:
-        remedy = f"did you mean {near[0]}?"
+        suggestion = f"did you mean {near[0]}?"
     elif len(known) <= FEW:
         empty = inspect.Parameter.empty
         declared = [signature.parameters[p].replace(annotation=empty) for p in known]
-        remedy = f"write {name}({', '.join(map(str, declared))})"
+        suggestion = f"write {name}({', '.join(map(str, declared))})"
     else:
-        remedy = f"help({name}) lists its parameters"
-    return refusal(f"`{name}` is called with the wrong arguments", str(error), remedy)
+        suggestion = f"help({name}) lists its parameters"
+    return refusal(f"`{name}` is called with the wrong arguments", str(error), suggestion)
 
 
 def misfit(name: str, parameter: str, value: Any, hint: Any) -> TypeRefused:
@@ -102,14 +102,17 @@ def misfit(name: str, parameter: str, value: Any, hint: Any) -> TypeRefused:
 
 def no_program(value: object) -> TypeRefused:
     """The refusal of what is not a program, with how it becomes one."""
-    what, remedy = shown(value), "write @lp.program over a def"
+    what, suggestion = shown(value), "write @lp.program over a def"
     if isinstance(value, str):
-        what, remedy = "a string", "lp.parse(text) reads a program, lp.workload(name) is a built-in"
+        what, suggestion = (
+            "a string",
+            "lp.parse(text) reads a program, lp.workload(name) is a built-in",
+        )
     elif callable(value) and not isinstance(value, Operand):
         name = getattr(value, "__name__", "")
         what = f"the Python function {name}".rstrip()
-        remedy = f"write @lp.program over def {name}" if name.isidentifier() else remedy
-    return refusal(f"a program is needed here, not {what}", remedy)
+        suggestion = f"write @lp.program over def {name}" if name.isidentifier() else suggestion
+    return refusal(f"a program is needed here, not {what}", suggestion)
 
 
 def union(hint: Any) -> bool:

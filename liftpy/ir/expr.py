@@ -676,11 +676,11 @@ class ScalarOp(Primitive):
 
 def size_as_value(size: Nat) -> str:
     """The refusal of a size where a value is needed."""
-    remedy = "write a number, or add a parameter to the program"
+    suggestion = "write a number, or add a parameter to the program"
     if size.noun().startswith("the index"):
-        remedy = "lp.generate(n, f) gives its function the index as a value"
+        suggestion = "lp.generate(n, f) gives its function the index as a value"
     what = f"{size.noun()} cannot be used as a value"
-    return f"{what}\n  sizes exist in types, not in kernels\n  {remedy}"
+    return f"{what}\n  sizes exist in types, not in kernels\n  {suggestion}"
 
 
 def constant_like(value: Any, other: Expr) -> Expr:
@@ -690,12 +690,12 @@ def constant_like(value: Any, other: Expr) -> Expr:
     if isinstance(value, Nat):
         raise TypeRefused(size_as_value(value))
     if not is_number(value):
-        remedy = "write an expression or a number"
+        suggestion = "write an expression or a number"
         if isinstance(value, NoOperand):
-            remedy = "apply it first: (xs >> f) is its result"
+            suggestion = "apply it first: (xs >> f) is its result"
         elif isinstance(value, list | tuple) or hasattr(value, "dtype"):
-            remedy = "arrays must be parameters of the program"
-        raise TypeRefused(f"{shown(value)} is neither an expression nor a number: {remedy}")
+            suggestion = "arrays must be parameters of the program"
+        raise TypeRefused(f"{shown(value)} is neither an expression nor a number: {suggestion}")
     if isinstance(plain(value), bool):
         return Literal(plain(value), BOOL)
     return Literal(cast_literal(plain(value), other.type), other.type)

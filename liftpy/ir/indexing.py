@@ -21,8 +21,8 @@ def part(words: Any, x: Any, index: Any) -> Any:
         for k, one in enumerate(index):
             if isinstance(one, slice) and k < len(index) - 1:
                 what = "a slice cannot be followed by another index"
-                remedy = "write xs[1:3] >> lp.map(lambda row: row[0])"
-                raise refused(what, "the second index would apply to each element", remedy)
+                suggestion = "write xs[1:3] >> lp.map(lambda row: row[0])"
+                raise refused(what, "the second index would apply to each element", suggestion)
             x = part(words, x, one)
         return x
     if isinstance(index, slice) and isinstance(t, ArrayType):
@@ -30,14 +30,14 @@ def part(words: Any, x: Any, index: Any) -> Any:
     if isinstance(index, bool) or not (hasattr(index, "__index__") or isinstance(index, Nat)):
         raise refused(f"{shown(index)} is not an index", INDICES)
     if hasattr(index, "type"):
-        remedy = (
+        suggestion = (
             "lp.zip(lp.iota(n), xs) >> lp.map(lambda i, x: lp.select(i == k, x, 0)) >> "
             "lp.reduce(lp.add, 0) is the element at a computed index k"
         )
-        raise refused("an expression cannot be an index", INDICES, remedy)
+        raise refused("an expression cannot be an index", INDICES, suggestion)
     if getattr(index, "ndim", 0):
-        remedy = "xs >> lp.gather(n, f) reads at computed indices"
-        raise refused("a NumPy array cannot be an index", INDICES, remedy)
+        suggestion = "xs >> lp.gather(n, f) reads at computed indices"
+        raise refused("a NumPy array cannot be an index", INDICES, suggestion)
     place: int | Nat = index if isinstance(index, Nat) else int(cast("int", index))
     if isinstance(t, TupleType):
         return component(words, x, t, place)
@@ -74,8 +74,8 @@ def sliced(words: Any, x: Any, t: ArrayType, index: slice) -> Any:
     step = 1 if index.step is None else index.step
     if not isinstance(step, Nat) and (not isinstance(step, int) or step < 1):
         what = f"a slice cannot have the step {step}"
-        remedy = "xs >> lp.gather(n, lambda i: n - 1 - i) reverses an array"
-        raise refused(what, "a step is at least 1", remedy)
+        suggestion = "xs >> lp.gather(n, lambda i: n - 1 - i) reverses an array"
+        raise refused(what, "a step is at least 1", suggestion)
     for end in (index.start, index.stop):
         if end is not None and not isinstance(end, int | Nat):
             raise refused(f"{shown(end)} is not a slice bound", INDICES)

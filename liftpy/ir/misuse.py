@@ -38,8 +38,8 @@ def misuse(error: Exception) -> TypeRefused | None:
     said = of_call(node, traceback.tb_frame) or of_word(node, traceback.tb_frame)
     if said is None:
         return None
-    what, remedy = said
-    return TypeRefused(f"{what}\n  {str(error).rstrip('.')}\n  {remedy}")
+    what, suggestion = said
+    return TypeRefused(f"{what}\n  {str(error).rstrip('.')}\n  {suggestion}")
 
 
 def of_call(node: ast.expr, frame: FrameType) -> tuple[str, str] | None:

@@ -153,14 +153,14 @@ def advised(message: str, args: tuple[Any, ...]) -> str:
     own = why.startswith("`f32(x)`")  # as the text form writes a conversion
     arrays = [a for a in args if isinstance(a, Operand) and isinstance(a.type, ArrayType)]
     if len(arrays) > 1:
-        remedy = "`lp.zip(xs, ys) >> lp.map(f)` applies a function of scalars to their elements"
+        suggestion = "`lp.zip(xs, ys) >> lp.map(f)` applies a function of scalars to their elements"
     elif arrays:
-        remedy = "`xs >> lp.map(f)` applies a function of scalars to each element"
+        suggestion = "`xs >> lp.map(f)` applies a function of scalars to each element"
     elif own or "of the same type" in what or "not a whole" in why:
-        remedy = "lp.convert(x, lp.f32) converts"
+        suggestion = "lp.convert(x, lp.f32) converts"
     else:
         return message
-    return "\n".join([what, *([f"  {why}"] if why and not own else []), f"  {remedy}"])
+    return "\n".join([what, *([f"  {why}"] if why and not own else []), f"  {suggestion}"])
 
 
 def at_place(make: Callable[..., Any], *args: Any) -> Any:
@@ -329,25 +329,25 @@ class Operand:
         why = "its values are known when the program runs, not when it is written"
         match node:
             case ast.Compare(ops=[_, _, *_]):
-                remedy = "write a chain as (a < b) & (b < c)"
+                suggestion = "write a chain as (a < b) & (b < c)"
             case ast.BoolOp():
-                remedy = "write a & b for `and`, a | b for `or`"
+                suggestion = "write a & b for `and`, a | b for `or`"
             case ast.UnaryOp(op=ast.Not()):
-                remedy = "write ~a for `not`"
+                suggestion = "write ~a for `not`"
             case ast.Call(func=ast.Name(id="max")):
-                remedy = "write lp.larger(a, b)"
+                suggestion = "write lp.larger(a, b)"
             case ast.Call(func=ast.Name(id="min")):
-                remedy = "write lp.smaller(a, b)"
+                suggestion = "write lp.smaller(a, b)"
             case ast.Call(func=ast.Name(id=("any" | "all") as name)):
-                remedy = f"write {OVER_ARRAYS[name]}"
+                suggestion = f"write {OVER_ARRAYS[name]}"
             case ast.Compare(ops=[ast.In() | ast.NotIn()]):
-                remedy = MEMBERSHIP
+                suggestion = MEMBERSHIP
             case _:
-                remedy = (
+                suggestion = (
                     "use lp.select(condition, then, otherwise); a & b, a | b and ~a for `and`, "
                     "`or` and `not`; lp.larger and lp.smaller for `max` and `min`"
                 )
-        raise refusal(what, why, remedy)
+        raise refusal(what, why, suggestion)
 
     def number(self) -> Any:
         """What `float(x)` and the like need: an expression has no value yet."""
@@ -363,13 +363,13 @@ class Operand:
         if name == "int":
             raise refusal(what, why, "lp.convert(x, lp.i32) converts")
         if name == "range":
-            remedy = "lp.iota(n) is the array of indices, lp.generate(n, f) the array of f(i)"
-            raise refusal(what, why, remedy, "a length is a number or a size: lp.size('n')")
+            suggestion = "lp.iota(n) is the array of indices, lp.generate(n, f) the array of f(i)"
+            raise refusal(what, why, suggestion, "a length is a number or a size: lp.size('n')")
         if name == "round":
             raise refusal(what, why, "write lp.floor(x + 0.5)")
         words = ", ".join(f"lp.{w}" for w in sorted({*SCALAR_WORDS.values()}))
-        remedy = "an index must be a number; to reorder elements, use xs >> lp.gather(n, f)"
-        raise refusal(what, why, f"available functions: {words}", remedy)
+        suggestion = "an index must be a number; to reorder elements, use xs >> lp.gather(n, f)"
+        raise refusal(what, why, f"available functions: {words}", suggestion)
 
     def __float__(self) -> float:
         return self.number()
@@ -442,8 +442,10 @@ class Operand:
             why = f"Python's `{name}` needs the elements before the program runs"
             raise refusal(what, why, f"write {known}")
         why = "its elements are known only when the program runs"
-        remedy = "use xs >> lp.map(f), xs >> lp.reduce(f, init), lp.zip(xs, ys), or xs[0] for one"
-        raise refusal(what, why, remedy)
+        suggestion = (
+            "use xs >> lp.map(f), xs >> lp.reduce(f, init), lp.zip(xs, ys), or xs[0] for one"
+        )
+        raise refusal(what, why, suggestion)
 
     def __getitem__(self, index: Any) -> Expr:
         """A component of a tuple; an element or a part of an array, as in numpy."""
@@ -457,24 +459,26 @@ class Operand:
 
     def __reversed__(self) -> Any:
         why = "an expression is not a Python sequence"
-        remedy = f"write {OVER_ARRAYS['reversed']}"
-        raise refusal("`reversed` is not supported on expressions", why, remedy)
+        suggestion = f"write {OVER_ARRAYS['reversed']}"
+        raise refusal("`reversed` is not supported on expressions", why, suggestion)
 
     def __contains__(self, value: Any) -> bool:
-        remedy = "write xs >> lp.map(lambda x: x == value) >> lp.reduce(lambda a, b: a | b, False)"
+        suggestion = (
+            "write xs >> lp.map(lambda x: x == value) >> lp.reduce(lambda a, b: a | b, False)"
+        )
         raise refusal(
             "`in` is not supported on expressions",
             "Python needs the answer before the program runs",
-            remedy,
+            suggestion,
         )
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        remedy = "lp.concat(xs[:k], ys) joins parts"
-        raise refusal("an element cannot be assigned", "expressions are immutable", remedy)
+        suggestion = "lp.concat(xs[:k], ys) joins parts"
+        raise refusal("an element cannot be assigned", "expressions are immutable", suggestion)
 
     def __delitem__(self, index: Any) -> None:
-        remedy = "xs[1:] and xs[:-1] leave out an end, lp.concat joins parts"
-        raise refusal("an element cannot be deleted", "expressions are immutable", remedy)
+        suggestion = "xs[1:] and xs[:-1] leave out an end, lp.concat joins parts"
+        raise refusal("an element cannot be deleted", "expressions are immutable", suggestion)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -482,9 +486,11 @@ class Operand:
             raise AttributeError(message)
         known = OVER_ARRAYS.get(name)
         why = "operations on expressions are words: xs >> lp.map(f)"
-        remedy = f"write {known}" if known else "dir(lp) lists the words, help(lp.map) explains one"
+        suggestion = (
+            f"write {known}" if known else "dir(lp) lists the words, help(lp.map) explains one"
+        )
         what = f"an expression has no `.{name}`"
-        raise refusal(what, why, remedy, kind=NoSuchAttribute)
+        raise refusal(what, why, suggestion, kind=NoSuchAttribute)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         raise refusal(
@@ -507,12 +513,12 @@ class Operand:
 
     def __array__(self, *args: Any, **named: Any) -> Any:
         name = called_there()
-        remedy = "make arrays parameters of the program, and pass them: program(array)"
+        suggestion = "make arrays parameters of the program, and pass them: program(array)"
         own = name.replace("float", "f").replace("int", "i")
         if own in SCALARS and own != name:  # np.float32(x)
-            remedy = f"lp.convert(x, lp.{own}) converts"
+            suggestion = f"lp.convert(x, lp.{own}) converts"
         why = "its values are known only when the program runs"
-        raise refusal("an expression is not a NumPy array", why, remedy)
+        raise refusal("an expression is not a NumPy array", why, suggestion)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
         name = ufunc.__name__
@@ -541,9 +547,11 @@ class Operand:
         if name == "clip" and len(args) == 3 and not kwargs:
             return self.scalar("min", self.scalar("max", *args[:2]), args[2])
         known = OVER_ARRAYS.get(name, OF_SCALARS.get(name))
-        remedy = f"write {known}" if known else "dir(lp) lists the words, help(lp.map) explains one"
+        suggestion = (
+            f"write {known}" if known else "dir(lp) lists the words, help(lp.map) explains one"
+        )
         what = f"NumPy's `{name}` is not supported on expressions"
-        raise refusal(what, "an expression is not a NumPy array", remedy)
+        raise refusal(what, "an expression is not a NumPy array", suggestion)
 
 
 class NoOperand:

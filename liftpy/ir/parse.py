@@ -17,7 +17,7 @@ from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedToken
 from lark.lexer import PatternRE, TerminalDef
 
 from liftpy.errors import SyntaxRefused
-from liftpy.ir.source import Place, Source
+from liftpy.ir.source import Source, Span
 from liftpy.ir.types import BOOL, SCALARS
 from liftpy.ir.walk import DEPTH
 
@@ -29,7 +29,7 @@ NUMBERS = tuple(name for name in SCALARS if name != BOOL.name)
 class Node:
     """A piece of syntax and where it stands. Places do not count in comparisons of meaning."""
 
-    place: Place
+    place: Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,7 +405,7 @@ def refuse_long(source: Source) -> None:
             raise source.refusal(
                 SyntaxRefused,
                 f"a word of {end - start} letters is too long",
-                Place(start, end),
+                Span(start, end),
                 f"a name or a number has at most {LONGEST_WORD}",
                 "use a shorter name; write a long number with an exponent, such as 1e30",
             )
@@ -413,7 +413,7 @@ def refuse_long(source: Source) -> None:
             raise source.refusal(
                 SyntaxRefused,
                 f"the text has more than {MOST_WORDS} tokens",
-                Place(start, end),
+                Span(start, end),
                 "no driver could compile a program of that length",
                 "express repetition with `map`, `reduce`, `iterate` or `fun`",
             )
@@ -424,7 +424,7 @@ def deep(source: Source, at: int) -> SyntaxRefused:
     return source.refusal(
         SyntaxRefused,
         f"the text is nested more than {DEPTH} levels deep",
-        Place(at, at + 1),
+        Span(at, at + 1),
         "each parenthesis, operator, stage and argument is a level",
         "name parts with `let` or `fun`, or use a reduction for a long sum",
     )
@@ -440,13 +440,13 @@ def stray(source: Source, at: int) -> SyntaxRefused:
         return source.refusal(
             SyntaxRefused,
             f"`{source.text[at:end]}` is neither a number nor a name",
-            Place(at, end),
+            Span(at, end),
             f"a number ends with a digit or with {', '.join(NUMBERS[:-1])} or {NUMBERS[-1]}; "
             "a name begins with a letter",
         )
     hint = HABITS.get(source.text[at : at + 2]) or HABITS.get(found)
     return source.refusal(
-        SyntaxRefused, f"`{found}` has no meaning here", Place(at, at + 1), hint or SIGNS
+        SyntaxRefused, f"`{found}` has no meaning here", Span(at, at + 1), hint or SIGNS
     )
 
 
@@ -455,10 +455,10 @@ def unexpected(source: Source, error: UnexpectedToken, accepts: set[str]) -> Syn
     token = error.token
     if token.type == "$END":
         end = len(source.text.rstrip())
-        found, place = "the text ends too early", Place(end, end + 1)
+        found, place = "the text ends too early", Span(end, end + 1)
     else:
         start = token.start_pos or 0
-        found, place = f"`{token}` is not allowed here", Place(start, start + len(token))
+        found, place = f"`{token}` is not allowed here", Span(start, start + len(token))
         if str(token).isalpha() and token.type != "NAME":
             found = f"`{token}` is a reserved word and is not allowed here"
     at = place.start
@@ -500,12 +500,12 @@ INFIX = {
 
 def parse_program(source: Source) -> ProgramSyntax:
     """The syntax of a text with declarations and one `def`."""
-    return Builder(source).program(tree(source, "start"))
+    return NodeBuilder(source).program(tree(source, "start"))
 
 
 def parse_expr(source: Source) -> Syntax:
     """The syntax of a text that is one expression."""
-    return Builder(source).expr(branches(tree(source, "expression"))[0])
+    return NodeBuilder(source).expr(branches(tree(source, "expression"))[0])
 
 
 def parse_condition(source: Source) -> Syntax:
@@ -513,7 +513,7 @@ def parse_condition(source: Source) -> Syntax:
 
     Such are the sizes of a program's stages. The text of a program has them in backquotes.
     """
-    return Builder(source).expr(branches(tree(source, "expression", dotted=True))[0])
+    return NodeBuilder(source).expr(branches(tree(source, "expression", dotted=True))[0])
 
 
 def branches(node: Branch) -> list[Branch]:
@@ -526,12 +526,12 @@ def tokens(node: Branch) -> list[str]:
     return [str(child) for child in node.children if isinstance(child, Token)]
 
 
-def place(node: Branch) -> Place:
+def place(node: Branch) -> Span:
     """Where a node stands."""
-    return Place(node.meta.start_pos, node.meta.end_pos)
+    return Span(node.meta.start_pos, node.meta.end_pos)
 
 
-class Builder:
+class NodeBuilder:
     """Makes our nodes of lark's; refuses what the grammar is too coarse to refuse."""
 
     def __init__(self, source: Source) -> None:
@@ -639,7 +639,7 @@ class Builder:
         (text,) = tokens(node)
         return Name(place(node), text.strip("`"), quoted=text.startswith("`"))
 
-    def number(self, text: str, where: Place) -> Number:
+    def number(self, text: str, where: Span) -> Number:
         """A number and the type it ends with."""
         for suffix in NUMBERS:
             if text.endswith(suffix):
@@ -693,7 +693,7 @@ class Builder:
             case op:
                 return Infix(where, INFIX[op], *(self.expr(child) for child in children))
 
-    def let(self, where: Place, children: list[Branch]) -> Let:
+    def let(self, where: Span, children: list[Branch]) -> Let:
         """`let`."""
         *bindings, body = children
         names: list[Formal] = []

@@ -83,8 +83,8 @@ def type_of_operator(op: str, args: tuple[Type, ...]) -> Type:
         raise TypeRefused(f"`{op}` needs a float ({floats}), got {values[0]}: `f32(x)` converts")
     if op not in ANY_SCALAR and (values[0] == BOOL) != (op in LOGICAL):
         truth = "bools", "write a comparison"
-        needed, remedy = truth if op in LOGICAL else ("numbers", "`f32(x)` converts a bool")
-        raise TypeRefused(f"`{op}` needs {needed}, got {got}: {remedy}")
+        needed, suggestion = truth if op in LOGICAL else ("numbers", "`f32(x)` converts a bool")
+        raise TypeRefused(f"`{op}` needs {needed}, got {got}: {suggestion}")
     last = values[-1]
     return operator_type(op, last) if isinstance(last, ScalarType) else last
 

@@ -81,7 +81,7 @@ class Break:
 
 
 @dataclass(frozen=True, slots=True)
-class Nest:
+class Indented:
     """Two columns further in."""
 
     doc: Doc
@@ -94,7 +94,7 @@ class Fit:
     doc: Doc
 
 
-Doc: TypeAlias = str | Break | Nest | Fit | tuple["Doc", ...]
+Doc: TypeAlias = str | Break | Indented | Fit | tuple["Doc", ...]
 LINE, SOFT = Break(), Break("")
 
 
@@ -116,7 +116,7 @@ def render(doc: Doc, width: int | None) -> str:
                 else:
                     out.append("\n" + " " * indent)
                     column = indent
-            case Nest(inner):
+            case Indented(inner):
                 work.append((indent + 2, flat, inner))
             case Fit(inner):
                 flat = flat or fits(inner, (width or 0) - column, work)
@@ -139,7 +139,7 @@ def fits(doc: Doc, room: int, after: list[tuple[int, bool, Doc]]) -> bool:
                 if not flat:
                     return True
                 room -= len(part.flat)
-            case Nest(inner):
+            case Indented(inner):
                 work.append((flat, inner))
             case Fit(inner):
                 work.append((flat, inner))
@@ -155,7 +155,7 @@ def listed(docs: list[Doc]) -> Doc:
     parts: list[Doc] = [docs[0]]
     for doc in docs[1:]:
         parts += [",", LINE, doc]
-    return Fit(("(", Nest((SOFT, *parts)), SOFT, ")"))
+    return Fit(("(", Indented((SOFT, *parts)), SOFT, ")"))
 
 
 # --- names, sizes, types ------------------------------------------------------------------------
@@ -341,7 +341,7 @@ class Printer:
     def expr(self, expr: Expr, scope: tuple[Param, ...], level: int = ANY) -> Doc:
         """An expression where binders `scope` are around it, in parentheses where it must be."""
         own, doc = self.open(expr, scope)
-        return doc if own >= level else Fit(("(", Nest((SOFT, doc)), SOFT, ")"))
+        return doc if own >= level else Fit(("(", Indented((SOFT, doc)), SOFT, ")"))
 
     def open(self, expr: Expr, scope: tuple[Param, ...]) -> tuple[int, Doc]:
         """How tight an expression binds, and its layout without parentheses around it."""
@@ -413,7 +413,9 @@ class Printer:
             bindings += [
                 "," if bindings else "let",
                 " ",
-                Fit((show_name(param.name), t, " =", Nest((LINE, self.expr(arg, around, PIPE))))),
+                Fit(
+                    (show_name(param.name), t, " =", Indented((LINE, self.expr(arg, around, PIPE))))
+                ),
             ]
             around = (*around, param)
         body = self.expr(fun.body, (*scope, *params))
@@ -447,7 +449,7 @@ class Printer:
             stages.append(self.stage(expr, scope))
             expr = expr.args[-1]
         parts = [(LINE, "|> ", stage) for stage in reversed(stages)]
-        return Fit((self.expr(expr, scope, OR), Nest(tuple(parts))))
+        return Fit((self.expr(expr, scope, OR), Indented(tuple(parts))))
 
     def stage(self, expr: FunCall, scope: tuple[Param, ...]) -> Doc:
         """A primitive applied to all but its last argument."""
@@ -462,7 +464,7 @@ class Printer:
             return primitive.name
         if len(args) == 1 and primitive.function is not None:
             section = isinstance(args[0], Fit) and is_section(primitive.function)
-            inner = Nest((SOFT, args[0])) if section else args[0]
+            inner = Indented((SOFT, args[0])) if section else args[0]
             return (primitive.name, "(", Fit((inner, SOFT)), ")")
         return (primitive.name, listed(args))
 
@@ -511,7 +513,7 @@ class Printer:
             return self.section(fun, scope)
         if inferred and (doc := self.taken_apart(fun, scope)) is not None:
             return doc
-        body = Nest((LINE, self.expr(fun.body, (*scope, *fun.params))))
+        body = Indented((LINE, self.expr(fun.body, (*scope, *fun.params))))
         params = [
             show_name(p.name) + ("" if p.type == t else f": {show_type(p.type)}")
             for p, t in zip(fun.params, wanted, strict=True)
@@ -547,7 +549,7 @@ class Printer:
         del self.apart[pair]
         if pair.name in re.findall(r"\w+", render(body, None)):
             return None
-        return (f"({', '.join(map(show_name, pair.parts))}) =>", Nest((LINE, body)))
+        return (f"({', '.join(map(show_name, pair.parts))}) =>", Indented((LINE, body)))
 
     def user_function(self, fun: Lambda) -> str | None:
         """The name of the user function that a function is, if it is one."""
@@ -577,7 +579,7 @@ class Printer:
             stages.append(self.stage(body, (*scope, *fun.params)))
             body = body.args[-1]
         first, *rest = reversed(stages)
-        return Fit((first, Nest(tuple((LINE, "|> ", stage) for stage in rest))))
+        return Fit((first, Indented(tuple((LINE, "|> ", stage) for stage in rest))))
 
 
 def is_section(fun: Lambda) -> bool:
@@ -696,7 +698,7 @@ def show_user_function(fun: UserFun, printer: Printer) -> str:
     head = f"fun {show_name(fun.name, printer.words)}({params}) ="
     tail: Doc = (LINE, "laws ", ", ".join(laws)) if laws else ""
     body = printer.expr(fun.body, fun.params)
-    return render(Fit((head, Nest((LINE, body, tail)))), WIDTH)
+    return render(Fit((head, Indented((LINE, body, tail)))), WIDTH)
 
 
 def show(
@@ -730,7 +732,7 @@ def show(
     ]
     body = printer.expr(program.body.body, program.params)
     head: Doc = ("def ", show_name(program.name), listed(params), " =")
-    lines.append(render((head, Nest((Break(), body))), width))
+    lines.append(render((head, Indented((Break(), body))), width))
     return "\n".join(lines) + "\n"
 
 

@@ -87,15 +87,15 @@ class Size:
             else "Python needs its truth value before the program runs"
         )
         if self.noun().startswith("the index"):
-            remedy = (
+            suggestion = (
                 "an index function is made of + - * // %, np.minimum and np.maximum; to choose by "
                 "a condition, use lp.generate(n, f) and lp.select"
             )
         else:
-            remedy = (
+            suggestion = (
                 "use a number for the length, or a range that decides it: lp.size(name, low, high)"
             )
-        return refused(f"{self.noun()} has no value in Python", why, remedy)
+        return refused(f"{self.noun()} has no value in Python", why, suggestion)
 
     def compare(self, op: str, other: Any) -> Any:
         """A comparison, where ranges decide it."""
@@ -166,10 +166,12 @@ class Size:
         function = node.func if isinstance(node, ast.Call) else None
         name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
         why = f"{f'`{name}`' if name else 'this operation'} needs a number before the program runs"
-        remedy = "lp.iota(n) is the array of indices, lp.generate(n, f) the array of f(i)"
+        suggestion = "lp.iota(n) is the array of indices, lp.generate(n, f) the array of f(i)"
         if name != "range":
-            remedy = "write a number, or add a parameter to the program; `n // 2` divides a size"
-        raise refused(f"{self.noun()} is not a Python number", why, remedy)
+            suggestion = (
+                "write a number, or add a parameter to the program; `n // 2` divides a size"
+            )
+        raise refused(f"{self.noun()} is not a Python number", why, suggestion)
 
     def __int__(self) -> int:
         return self.number()
@@ -187,12 +189,12 @@ class Size:
         given = other if isinstance(other, int | float | str) else type(other).__name__
         what = f"`{op}` cannot be applied to {self.noun()} and {given!s:.60}"
         why = "sizes are whole numbers, with + - * // % between them"
-        remedy = "use whole numbers: n * 3 // 2 for n * 1.5"
+        suggestion = "use whole numbers: n * 3 // 2 for n * 1.5"
         if op == "**":
-            remedy = "the exponent is a whole number that is written: n**2 is n * n"
+            suggestion = "the exponent is a whole number that is written: n**2 is n * n"
         if op == "/":
-            remedy = "write n // 2, which rounds down, for n / 2"
-        return refused(what, why, remedy)
+            suggestion = "write n // 2, which rounds down, for n / 2"
+        return refused(what, why, suggestion)
 
     def divided_by_zero(self, op: str) -> TypeRefused:
         """The refusal of a division by 0."""
@@ -281,5 +283,5 @@ class Size:
             return getattr(first, UFUNCS[name])(*others)
         what = f"NumPy's `{name}` cannot be applied to {self.noun()}"
         why = "its value is given later; sizes are whole numbers, with + - * // %"
-        remedy = "write a number, or add a parameter to the program"
-        raise refused(what, why, f"{remedy}; for sizes there are {', '.join(sorted(UFUNCS))}")
+        suggestion = "write a number, or add a parameter to the program"
+        raise refused(what, why, f"{suggestion}; for sizes there are {', '.join(sorted(UFUNCS))}")

@@ -27,7 +27,7 @@ def clipped(line: str, at: int, carets: int) -> tuple[str, int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Span:
     """A stretch of the text: the offsets of its first character and past its last."""
 
     start: int
@@ -40,17 +40,17 @@ class Source:
 
     text: str
 
-    def position(self, place: Place) -> tuple[int, int]:
+    def position(self, place: Span) -> tuple[int, int]:
         """Line and column of a place, both from 1."""
         line = self.text.count("\n", 0, place.start) + 1
         return line, place.start - self.text.rfind("\n", 0, place.start)
 
-    def snippet(self, place: Place) -> str:
+    def snippet(self, place: Span) -> str:
         """The text of a place on one line, cut where it is long."""
         text = " ".join(self.text[place.start : place.end].split())
         return text if len(text) <= SNIPPET else f"{text[:SNIPPET].rstrip()}..."
 
-    def refusal(self, kind: type[E], what: str, place: Place, *why: str) -> E:
+    def refusal(self, kind: type[E], what: str, place: Span, *why: str) -> E:
         """An error: what was refused, the line with carets under the place, why, what would do."""
         start = min(place.start, len(self.text.rstrip()))
         line = self.text.count("\n", 0, start) + 1
@@ -74,10 +74,10 @@ class Spans:
     """
 
     source: Source
-    calls: Mapping[tuple[int, ...], Place]
-    params: Mapping[str, Place]
+    calls: Mapping[tuple[int, ...], Span]
+    params: Mapping[str, Span]
 
-    def call(self, path: tuple[int, ...]) -> Place | None:
+    def call(self, path: tuple[int, ...]) -> Span | None:
         """The place of a call, or of the nearest part around it that has one."""
         for end in range(len(path), -1, -1):
             if (place := self.calls.get(path[:end])) is not None:

@@ -53,7 +53,7 @@ def link(loop: For, start: Nat, made: str) -> Constraint:
 
 
 @dataclass(frozen=True)
-class Place:
+class CodePlace:
     """Where a piece of code stands: the ranges of counters and ids, and what holds there.
 
     `links` tie the counter of a loop over ids to the id. Of each of `failing`, some test fails.
@@ -69,7 +69,7 @@ class Place:
         """What tells places apart."""
         return tuple(self.ranges.items()), self.holding, self.failing, self.links
 
-    def where(self, condition: Condition, *, holds: bool) -> Place:
+    def where(self, condition: Condition, *, holds: bool) -> CodePlace:
         """The place where a condition holds, or fails as well."""
         match condition:
             case Fails(inner):
@@ -79,11 +79,11 @@ class Place:
                     return self  # one of two: nothing is known of either
                 return self.where(left, holds=True).where(right, holds=True)
             case All(tests) if holds:
-                return Place(self.ranges, (*self.holding, *tests), self.failing, self.links)
+                return CodePlace(self.ranges, (*self.holding, *tests), self.failing, self.links)
             case All():
-                return Place(self.ranges, self.holding, (*self.failing, condition), self.links)
+                return CodePlace(self.ranges, self.holding, (*self.failing, condition), self.links)
 
-    def inside(self, loop: For) -> Place:
+    def inside(self, loop: For) -> CodePlace:
         """The place in a loop's body."""
         counter, links = loop.counter, self.links
         low = 0 if isinstance(loop.first, str) else loop.first
@@ -91,7 +91,7 @@ class Place:
             start = self.ranges[loop.first] if isinstance(loop.first, str) else nat(low)
             links = (*links, link(loop, start, f"pass of {counter}"))
         ranges = {**self.ranges, counter: var(counter, low, loop.bound - 1)}
-        return Place(ranges, self.holding, self.failing, links)
+        return CodePlace(ranges, self.holding, self.failing, links)
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def bounds(code: LoopKernel) -> tuple[Bound, ...]:
     """Every access of a kernel to memory with addresses, each with why it is inside."""
     known: dict[object, Bound] = {}
     found: list[Bound] = []
-    for cell, store, place in accesses(code.block, Place(code.indices)):
+    for cell, store, place in accesses(code.block, CodePlace(code.indices)):
         key = (cell, store, place.key)
         if key not in known:
             known[key] = bound_of(cell, place, store=store)
@@ -124,7 +124,7 @@ def bounds(code: LoopKernel) -> tuple[Bound, ...]:
     return tuple(found)
 
 
-def accesses(block: Block, place: Place) -> Iterator[tuple[Cell, bool, Place]]:
+def accesses(block: Block, place: CodePlace) -> Iterator[tuple[Cell, bool, CodePlace]]:
     """The accesses of a block in its order, whether each is a store, and where it stands."""
     for s in block:
         match s:
@@ -142,7 +142,7 @@ def accesses(block: Block, place: Place) -> Iterator[tuple[Cell, bool, Place]]:
                 pass
 
 
-def loads(value: Value, place: Place) -> Iterator[tuple[Cell, bool, Place]]:
+def loads(value: Value, place: CodePlace) -> Iterator[tuple[Cell, bool, CodePlace]]:
     """The loads of an expression."""
     if isinstance(value, Cell) and value.memory.space != "private":
         yield value, False, place
@@ -154,7 +154,7 @@ def loads(value: Value, place: Place) -> Iterator[tuple[Cell, bool, Place]]:
         yield from loads(part, place)
 
 
-def bound_of(cell: Cell, place: Place, *, store: bool) -> Bound:
+def bound_of(cell: Cell, place: CodePlace, *, store: bool) -> Bound:
     """Why an access is inside, or where it is not."""
     index = cell.index.substitute(place.ranges)
     last = cell.memory.length - cell.width

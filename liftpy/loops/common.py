@@ -24,10 +24,10 @@ from liftpy.loops.tree import (
     Index,
     Let,
     Name,
-    Part,
     Statement,
     Store,
     Value,
+    VectorSlice,
     rebuilt,
     with_blocks,
 )
@@ -79,8 +79,8 @@ class Sharing:
                     if not is_constant(value):
                         self.passing.append(value)
                     yield Let(new.name, value)
-            case Store(cell, value, silent, streamed):
-                yield Store(cell, self.value(value), silent, streamed)
+            case Store(cell, value, silent, nontemporal):
+                yield Store(cell, self.value(value), silent, nontemporal)
                 self.forget()
             case For() | If():
                 yield with_blocks(s, self.block)
@@ -95,8 +95,8 @@ class Sharing:
         match value:
             case Name(name):
                 return self.names[name]
-            case Part(vector, first, width):
-                return Part(self.names[vector.name], first, width)
+            case VectorSlice(vector, first, width):
+                return VectorSlice(self.names[vector.name], first, width)
             case Const() | Index():
                 return value
             case _:

@@ -28,15 +28,13 @@ from liftpy.primitives import (
     MapSeqAhead,
     MapSeqUnroll,
     MapWrg,
+    MemoryPrimitive,
     ReduceSeq,
     ReduceSeqUnroll,
     ScanSeq,
     SlideSeq,
     ToGlobal,
     ToStreamed,
-)
-from liftpy.primitives import (
-    Memory as MemoryPrimitive,
 )
 from liftpy.primitives.output import through
 from liftpy.primitives.work import computes
@@ -76,9 +74,12 @@ class Emitter(Viewing):
                 self.generate(f.body, {**env, **self.computed(f, *values)}, dest)
             case FunCall(MemoryPrimitive() as m, (arg,)):
                 if isinstance(m, ToGlobal) and not is_private(dest):
-                    before, self.streams = self.streams, self.streams or isinstance(m, ToStreamed)
+                    before, self.nontemporal = (
+                        self.nontemporal,
+                        self.nontemporal or isinstance(m, ToStreamed),
+                    )
                     self.generate(arg, env, dest)
-                    self.streams = before
+                    self.nontemporal = before
                 else:
                     self.copy(self.materialise(m, arg, env), dest)
             case Tuple(elements):
@@ -136,7 +137,7 @@ class Emitter(Viewing):
             return
         lane = f"store{width}"
         index = var(lane, 0, width - 1)
-        self.put(Assign(dest[index], value[index], lane, width, self.streams))
+        self.put(Assign(dest[index], value[index], lane, width, self.nontemporal))
 
     def loop(
         self,

@@ -36,12 +36,12 @@ from liftpy.loops.tree import (
     Name,
     Operate,
     Pack,
-    Part,
     RangeTest,
     Select,
     Splat,
     Store,
     Value,
+    VectorSlice,
 )
 from liftpy.semantics.operations import DTYPES, OPERATIONS, convert
 from liftpy.views.access import Memory
@@ -256,7 +256,7 @@ class Machine:
                 return convert(self.index(index), DTYPES[t.name])
             case Name(name):
                 return self.variables[name]
-            case Part(vector, first, width):
+            case VectorSlice(vector, first, width):
                 lanes = self.variables[vector.name][:, first : first + width]
                 return lanes[:, 0] if width == 1 else lanes
             case Cell():

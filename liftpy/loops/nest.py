@@ -26,8 +26,8 @@ MOST_STATEMENTS = 10_000
 class Assign(NamedTuple):
     """A value and its place; of `width` lanes, which both depend on by the variable `lane`.
 
-    All of it is read before any of it is stored. A `streamed` one passes the caches by, where it is
-    a whole vector at a multiple of its length.
+    All of it is read before any of it is stored. A `nontemporal` one passes the caches by, where it
+    is a whole vector at a multiple of its length.
 
     The place may stand behind conditions, with a constant where they fail: there nothing is stored
     (a result that is written through `coverOnce`).
@@ -37,7 +37,7 @@ class Assign(NamedTuple):
     term: Term
     lane: str = ""
     width: int = 1
-    streamed: bool = False
+    nontemporal: bool = False
 
 
 class Bind(NamedTuple):

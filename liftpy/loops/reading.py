@@ -41,10 +41,10 @@ from liftpy.loops.tree import (
     Name,
     Operate,
     Pack,
-    Part,
     Select,
     Splat,
     Statement,
+    VectorSlice,
 )
 from liftpy.loops.tree import Value as Code
 from liftpy.views.access import (
@@ -158,7 +158,7 @@ class Reading:
                 return self.in_variable(term, 1, lambda: self.fold_lanes(term))
             case Variable(name, t, width, lane):
                 held = self.bound.get(name) or Name(name, t, width)
-                return held if lane is None else Part(held, lane)
+                return held if lane is None else VectorSlice(held, lane)
 
     def unconditional(self, term: Term) -> Code:
         """A term behind a condition: nothing of it may be moved in front."""
@@ -294,7 +294,9 @@ class Reading:
             parts: list[Code] = [] if zero else [self.scalar(term.init)]
             for start in range(0, term.width, 4):
                 lanes = min(4, term.width - start)
-                left, right = (v if v.width == lanes else Part(v, start, lanes) for v in vectors)
+                left, right = (
+                    v if v.width == lanes else VectorSlice(v, start, lanes) for v in vectors
+                )
                 parts.append(Dot((left, right)))
             return functools.reduce(lambda total, part: Operate("+", (total, part), F32), parts)
         vector = self.whole(term.vector, term.lane, term.width)

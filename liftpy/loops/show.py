@@ -23,12 +23,12 @@ from liftpy.loops.tree import (
     Name,
     Operate,
     Pack,
-    Part,
     RangeTest,
     Select,
     Splat,
     Store,
     Value,
+    VectorSlice,
 )
 from liftpy.views.access import Memory
 
@@ -68,7 +68,7 @@ def lines_of(block: Block, pad: str) -> Iterator[str]:
             case Let(name, value):
                 yield f"{pad}let {name}: {typed(value)} = {show(value)}"
             case Store(cell, value):
-                how = " streamed" if s.streamed else ""
+                how = " nontemporal" if s.nontemporal else ""
                 yield f"{pad}{show(cell)} ={how} {show(value)}"
             case Fetch(cell):
                 yield f"{pad}fetch {show(cell)}"
@@ -117,7 +117,7 @@ def show(value: Value, *, inside: bool = False) -> str:
             return f"{t}({index})"
         case Name(name):
             return name
-        case Part(vector, first, width):
+        case VectorSlice(vector, first, width):
             return f"{vector.name}.{first}" if width == 1 else f"{vector.name}.{first}+{width}"
         case Cell(memory, index, width):
             return f"{memory.name}[{index}]" if width == 1 else f"{memory.name}[{index}; {width}]"

@@ -119,8 +119,12 @@ class Storing(Reading):
         if dest.memory.space == "private" and not self.taken:  # what it holds, not what it held
             tests = self.silent.unchanged(dest, value) or ()
             silent = tuple(t for t in tests if lane not in t.index.names())
-        streamed = store.streamed and dest.memory.space == "global" and is_aligned(first, width)
-        self.made.append(Store(self.cell(Load(dest.memory, first), width), whole, silent, streamed))
+        nontemporal = (
+            store.nontemporal and dest.memory.space == "global" and is_aligned(first, width)
+        )
+        self.made.append(
+            Store(self.cell(Load(dest.memory, first), width), whole, silent, nontemporal)
+        )
 
     def put_lanes(self, store: Assign, known: dict[str, Nat]) -> None:
         """Each lane at its own place, where so much more is known of variables' ranges."""

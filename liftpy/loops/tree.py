@@ -58,7 +58,7 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class VectorSlice:
     """`width` lanes of a vector variable, from lane `first`."""
 
     vector: Name
@@ -171,7 +171,7 @@ class Select:
         return self.then, self.otherwise
 
 
-Value: TypeAlias = Const | Index | Name | Part | Cell | Operate | Splat | Pack | Dot | Select
+Value: TypeAlias = Const | Index | Name | VectorSlice | Cell | Operate | Splat | Pack | Dot | Select
 
 
 # --- conditions -----------------------------------------------------------------------------------
@@ -273,7 +273,7 @@ class Simple:
         for part in (part for value in self.values for part in values_in(value)):
             if isinstance(part, Index | Cell):
                 found |= part.index.names()
-            elif isinstance(part, Name | Part):
+            elif isinstance(part, Name | VectorSlice):
                 found.add(part.name if isinstance(part, Name) else part.vector.name)
             elif isinstance(part, Select):
                 found.update(*(test.index.names() for test in part.condition.tests))
@@ -298,13 +298,13 @@ class Let(Simple):
 class Store(Simple):
     """A store, which changes nothing where one of the tests `silent` fails.
 
-    A streamed one passes the caches by.
+    A nontemporal one passes the caches by.
     """
 
     cell: Cell
     value: Value
     silent: tuple[RangeTest, ...] = ()
-    streamed: bool = False
+    nontemporal: bool = False
 
     @property
     def values(self) -> tuple[Value, ...]:

@@ -106,7 +106,7 @@ class Unroller:
 
         match s:
             case Assign(target, term):
-                yield Assign(at(target), at(term), s.lane, s.width, s.streamed)
+                yield Assign(at(target), at(term), s.lane, s.width, s.nontemporal)
             case Bind(name, term):
                 value = at(term)
                 if s.width == 1 and not value.parts:

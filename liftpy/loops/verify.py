@@ -37,12 +37,12 @@ from liftpy.loops.tree import (
     Name,
     Operate,
     Pack,
-    Part,
     Select,
     Simple,
     Splat,
     Store,
     Value,
+    VectorSlice,
     values_in,
 )
 
@@ -179,11 +179,11 @@ def _of_value(value: Value, scope: Scope) -> Iterator[str]:
             yield from _of_operator(value)
         case Index(index):
             yield from _of_index(index, scope)
-        case Name(name) | Part(Name(name)):
+        case Name(name) | VectorSlice(Name(name)):
             held = value if isinstance(value, Name) else value.vector
             if scope.variables.get(name) != held:
                 yield f"{held} is read where {scope.variables.get(name, 'nothing')} is declared"
-            if isinstance(value, Part) and not 0 <= value.first <= held.width - value.width:
+            if isinstance(value, VectorSlice) and not 0 <= value.first <= held.width - value.width:
                 yield f"lane {value.first + value.width - 1} of {held}"
         case Splat(inner, width):
             if inner.width != 1 or width not in WIDTHS - {1}:

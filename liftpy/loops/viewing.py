@@ -46,12 +46,10 @@ from liftpy.primitives import (
     MapGlb,
     MapLcl,
     MapWrg,
+    MemoryPrimitive,
     ReduceVec,
     ToGlobal,
     ToLocal,
-)
-from liftpy.primitives import (
-    Memory as MemoryPrimitive,
 )
 from liftpy.views.access import (
     AccessReader,
@@ -96,7 +94,7 @@ class Viewing:
     scratch: dict[FunCall, list[Pull]] = field(default_factory=dict)
     ids: set[str] = field(default_factory=set)
     uneven: int = 0
-    streams: bool = False
+    nontemporal: bool = False
     views: dict[tuple[int, ...], tuple[Expr, list[Value], Value]] = field(default_factory=dict)
     traits: dict[int, Traits] = field(default_factory=dict)
     folds: dict[int, tuple[ReduceVec, int]] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from liftpy.ir.constraint import Constraint, at_most, equal
 from liftpy.ir.nat import Nat, var
-from liftpy.loops.bounds import Place, accesses
+from liftpy.loops.bounds import CodePlace, accesses
 from liftpy.loops.lower import LoopKernel
 from liftpy.semantics.smt import Collision, Side, Undecided, find_collision
 from liftpy.views.access import Memory
@@ -34,7 +34,7 @@ class Shared:
 
 
 @dataclass(frozen=True)
-class Run:
+class StoreRun:
     """Stores to `rows` rows of `length` addresses, `stride` apart, in one place of the code."""
 
     memory: Memory
@@ -42,7 +42,7 @@ class Run:
     length: int
     rows: int
     stride: int
-    place: Place
+    place: CodePlace
 
     def side(self) -> Side:
         """The addresses and what holds where they are stored to."""
@@ -99,10 +99,10 @@ def id_links(code: LoopKernel) -> Iterator[Constraint]:
             yield equal(known[gid], known.get(wid, var(wid, 0, groups - 1)) * group + within)
 
 
-def runs_of(code: LoopKernel) -> Iterator[Run]:
+def runs_of(code: LoopKernel) -> Iterator[StoreRun]:
     """The stores to buffers, those in a row as one."""
-    start = Place(code.indices, links=tuple(id_links(code)))
-    groups: dict[object, tuple[Memory, Nat, Place, set[int]]] = {}
+    start = CodePlace(code.indices, links=tuple(id_links(code)))
+    groups: dict[object, tuple[Memory, Nat, CodePlace, set[int]]] = {}
     for cell, store, place in accesses(code.block, start):
         if not (store and cell.memory.space == "global"):
             continue
@@ -116,10 +116,10 @@ def runs_of(code: LoopKernel) -> Iterator[Run]:
         strides = {b - a for (a, _), (b, _) in itertools.pairwise(rows)}
         if len(strides) == 1 and len({length for _, length in rows}) == 1:
             (first, length), (stride,) = rows[0], strides
-            yield Run(memory, base + first, length, len(rows), stride, place)
+            yield StoreRun(memory, base + first, length, len(rows), stride, place)
             continue
         for first, length in rows:
-            yield Run(memory, base + first, length, 1, 0, place)
+            yield StoreRun(memory, base + first, length, 1, 0, place)
 
 
 def in_a_row(numbers: list[int]) -> Iterator[tuple[int, int]]:

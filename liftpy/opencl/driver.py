@@ -82,9 +82,9 @@ def reason(error: cl.Error) -> str:
 
 def refused(device: Device, of: str, error: cl.Error) -> DeviceRefused:
     """An OpenCL error as the sentence that the device refused something."""
-    remedy = _REMEDIES.get(cl.status_code.to_string(error.code), "")
+    suggestion = _REMEDIES.get(cl.status_code.to_string(error.code), "")
     return DeviceRefused(
-        f"{device.name} ({device.platform}) refused {of}: {reason(error)}. {remedy}".rstrip()
+        f"{device.name} ({device.platform}) refused {of}: {reason(error)}. {suggestion}".rstrip()
     )
 
 

@@ -24,7 +24,7 @@ from liftpy.loops.nest import MOST_STATEMENTS
 from liftpy.opencl.c import C_TYPES
 from liftpy.opencl.indices import HELPERS
 from liftpy.opencl.kernel import Buffer, Launch, Module, Names, flat
-from liftpy.opencl.memory import Part, figures, parts_of, slots
+from liftpy.opencl.memory import GlobalArray, figures, parts_of, slots
 from liftpy.opencl.printer import Printer, whole_type
 from liftpy.opencl.scalars import division_helpers, fetch_helpers, stream_helpers
 from liftpy.primitives import MapSeqUnroll, ReduceSeqUnroll
@@ -161,7 +161,7 @@ def result_names(result: Result, names: dict[str, str]) -> Names:
     return tuple(result_names(part, names) for part in result)
 
 
-def describe(p: Part, names: dict[str, str], slot: str) -> Buffer:
+def describe(p: GlobalArray, names: dict[str, str], slot: str) -> Buffer:
     """A buffer for the runtime."""
     name = part_name(names[p.buffer.param.name], p.component.path)
     shape = tuple(map(int, p.component.shape))

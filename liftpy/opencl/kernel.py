@@ -55,7 +55,7 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoryFigures:
     """Memory figures of a candidate in bytes (docs/design.md, "Memory of a candidate").
 
     peak: largest sum of live global buffers during a run, inputs, outputs and weights included.
@@ -89,7 +89,7 @@ class Module:
     launches: tuple[Launch, ...]
     parameters: tuple[Names, ...]
     result: Names
-    memory: Memory
+    memory: MemoryFigures
     extensions: tuple[str, ...] = ()
 
     def buffer(self, name: str) -> Buffer:

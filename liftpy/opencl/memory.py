@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from liftpy.ir.types import Component, components, size_bytes
 from liftpy.kernels.chain import Chain, GlobalBuffer
-from liftpy.opencl.kernel import Memory
+from liftpy.opencl.kernel import MemoryFigures
 
 
 @dataclass(frozen=True)
-class Part:
+class GlobalArray:
     """An array of scalars in global memory: a buffer, or one component of a buffer of tuples."""
 
     buffer: GlobalBuffer
@@ -23,14 +23,16 @@ class Part:
         return int(size_bytes(self.component.type))
 
 
-def parts_of(buffers: Iterable[GlobalBuffer]) -> list[Part]:
+def parts_of(buffers: Iterable[GlobalBuffer]) -> list[GlobalArray]:
     """All buffers by their components."""
-    return [Part(b, component) for b in buffers for component in components(b.type)]
+    return [GlobalArray(b, component) for b in buffers for component in components(b.type)]
 
 
-def slots(parts: Sequence[Part], name: Callable[[Part], str]) -> dict[Part, str]:
+def slots(
+    parts: Sequence[GlobalArray], name: Callable[[GlobalArray], str]
+) -> dict[GlobalArray, str]:
     """The allocation of each array. Temporaries that do not meet share one, larger first."""
-    placed: dict[Part, str] = {}
+    placed: dict[GlobalArray, str] = {}
     shared: list[tuple[str, list[tuple[int, int]]]] = []
     temporaries = [
         (p, p.buffer.span)
@@ -51,7 +53,9 @@ def slots(parts: Sequence[Part], name: Callable[[Part], str]) -> dict[Part, str]
     return placed
 
 
-def figures(cut: Chain, placed: Mapping[Part, str], local: int, private: int) -> Memory:
+def figures(
+    cut: Chain, placed: Mapping[GlobalArray, str], local: int, private: int
+) -> MemoryFigures:
     """The memory figures of a candidate, in bytes (docs/design.md)."""
     peak = max(int(total) for total in cut.live_bytes())
     held = {"input", "constant", "packed", "output"}
@@ -65,4 +69,4 @@ def figures(cut: Chain, placed: Mapping[Part, str], local: int, private: int) ->
         for b in cut.buffers
         if b.role in {"constant", "packed"} or (b.role == "temporary" and b.span is None)
     )
-    return Memory(peak, sum(sizes.values()), peak - needed, local, private, prepare)
+    return MemoryFigures(peak, sum(sizes.values()), peak - needed, local, private, prepare)

@@ -29,7 +29,6 @@ from liftpy.loops.tree import (
     Name,
     Operate,
     Pack,
-    Part,
     RangeTest,
     Select,
     Simple,
@@ -37,6 +36,7 @@ from liftpy.loops.tree import (
     Statement,
     Store,
     Value,
+    VectorSlice,
     statements_in,
     values_in,
 )
@@ -145,7 +145,7 @@ class Printer:
         memory, width = s.cell.memory, s.cell.width
         if memory.space != "private" and width > 1:
             value, pointer = self.c(s.value), Text(f"&{element(memory, s.cell.index)}")
-            if s.streamed:
+            if s.nontemporal:
                 done = CallC(f"stream_{vector_type(memory.scalar.name, width)}", (value, pointer))
             else:
                 done = CallC(f"vstore{width}", (value, Text("0"), pointer))
@@ -178,7 +178,7 @@ class Printer:
                 return CallC(f"({vector_type(t.name, 1)})", (Text(wide_index(index)),))
             case Name(name):
                 return Text(name)
-            case Part(vector, first, width):
+            case VectorSlice(vector, first, width):
                 return Text(f"{vector.name}.s{'0123456789abcdef'[first : first + width]}")
             case Cell():
                 return self.cell(value)
@@ -245,7 +245,7 @@ def is_atom(value: Value) -> bool:
     """Whether the C of a value is one word, or one place in memory."""
     if isinstance(value, Cell):
         return value.memory.space != "private" and value.width == 1
-    return isinstance(value, Const | Name | Part)
+    return isinstance(value, Const | Name | VectorSlice)
 
 
 def wide_index(index: Nat) -> str:

@@ -96,8 +96,8 @@ def check_laws(made: UserFun) -> None:
         given = ", ".join(str(p.type) for p in made.params)
         what = f"{made.name} cannot be {made.laws[0]}"
         why = f"it is a function from {given} to {made.body.type}"
-        remedy = "only a function of two values of a type that returns that type has laws"
-        raise TypeRefused(f"{what}\n  {why}\n  {remedy}")
+        suggestion = "only a function of two values of a type that returns that type has laws"
+        raise TypeRefused(f"{what}\n  {why}\n  {suggestion}")
 
 
 @word()
@@ -112,13 +112,13 @@ def size(name: str, low: int | None = 0, high: int | None = None) -> Nat:
     '[2*n]f32'
     """
     if not name.isidentifier():
-        remedy = 'write a name such as lp.size("n")'
+        suggestion = 'write a name such as lp.size("n")'
         if name.isdecimal():
-            remedy = f"write the number itself: {name}"
+            suggestion = f"write the number itself: {name}"
         elif any(c in name for c in "+-*/%"):
-            remedy = 'write arithmetic in Python: 2 * lp.size("n")'
+            suggestion = 'write arithmetic in Python: 2 * lp.size("n")'
         what = f"{name!r} is not the name of a size"
-        raise TypeRefused(f"{what}\n  a name is made of letters, digits and _\n  {remedy}")
+        raise TypeRefused(f"{what}\n  a name is made of letters, digits and _\n  {suggestion}")
     if low is not None and high is not None and low > high:
         what = f"the range of the size {name} is empty"
         raise TypeRefused(f"{what}\n  {low} is above {high}\n  write the smaller bound first")
@@ -163,11 +163,11 @@ def as_type(t: Any) -> Type:
     if isinstance(t, tuple) and len(t) > 1:
         return TupleType(tuple(map(as_type, t)))
     own = NAMESAKES.get(getattr(t, "__name__", str(t)))
-    remedy = f"write {own}" if own else "write a type such as lp.f32 or lp.i32"
+    suggestion = f"write {own}" if own else "write a type such as lp.f32 or lp.i32"
     given = f"the constant type {t.type}" if isinstance(t, Constant) else shown(t)
     message = (
         f"{given} is not a type of the language\n"
-        f"  types are scalars, arrays and tuples of these\n  {remedy}"
+        f"  types are scalars, arrays and tuples of these\n  {suggestion}"
     )
     raise TypeRefused(message)
 

@@ -143,8 +143,8 @@ def check(
         if stage and any(isinstance(a, Expr) for a in args):
             raise written(name, signature) from error
         what = f"`lp.{name}` is called with the wrong arguments"
-        remedy = f"write lp.{name}{call_of(signature)}"
-        raise TypeRefused(f"{what}\n  {error}\n  {remedy}") from error
+        suggestion = f"write lp.{name}{call_of(signature)}"
+        raise TypeRefused(f"{what}\n  {error}\n  {suggestion}") from error
     for parameter, given in bound.arguments.items():
         declared = signature.parameters[parameter]
         kind = KINDS.get(str(declared.annotation))
@@ -157,8 +157,8 @@ def check(
             if stage and is_array and kind.wanted != "a number":
                 raise written(name, signature)
             what = f"`{parameter}` of lp.{name} must be {kind.wanted}, got {shown(value)}"
-            remedy = f"write lp.{name}{call_of(signature)}"
-            raise TypeRefused(f"{what}\n  {kind.why}\n  {remedy}")
+            suggestion = f"write lp.{name}{call_of(signature)}"
+            raise TypeRefused(f"{what}\n  {kind.why}\n  {suggestion}")
 
 
 def entitle(error: TypeRefused, name: str, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
@@ -196,7 +196,7 @@ def call_of(signature: inspect.Signature) -> str:
 def written(name: str, signature: inspect.Signature) -> TypeRefused:
     """The refusal of an array among the arguments of a stage."""
     why = "a stage is applied to its array with `>>`"
-    remedy = f"write xs >> lp.{name}{call_of(signature)}"
+    suggestion = f"write xs >> lp.{name}{call_of(signature)}"
     return TypeRefused(
-        f"`lp.{name}` does not take an array in its parentheses\n  {why}\n  {remedy}"
+        f"`lp.{name}` does not take an array in its parentheses\n  {why}\n  {suggestion}"
     )

@@ -73,10 +73,10 @@ def user_function(f: UserFun, types: tuple[Type, ...]) -> Lambda:
         if "\n" not in str(error):
             given, names = ", ".join(map(str, types)), ", ".join("xyz"[: len(types)])
             own = ", ".join(f"{p.name}: {p.type}" for p in f.params)
-            remedy = f"it is defined as {f.name}({own})"
+            suggestion = f"it is defined as {f.name}({own})"
             if len(f.params) != len(types):
-                remedy = f"write lambda {names}: ..."
-            error.args = (f"{error}\n  it is applied to {given}\n  {remedy}",)
+                suggestion = f"write lambda {names}: ..."
+            error.args = (f"{error}\n  it is applied to {given}\n  {suggestion}",)
         raise
 
 

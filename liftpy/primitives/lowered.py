@@ -212,7 +212,7 @@ class ReduceVec(Primitive):
 
 
 @dataclass(frozen=True)
-class Memory(Primitive):
+class MemoryPrimitive(Primitive):
     """A value, and the memory it is stored in.
 
     toGlobal, toStreamed, toLocal, toPrivate : a -> a
@@ -231,7 +231,7 @@ class Memory(Primitive):
 
 
 @dataclass(frozen=True)
-class ToGlobal(Memory):
+class ToGlobal(MemoryPrimitive):
     """The value is stored in global memory; outside every parallel map it ends a kernel.
 
     If the value depends on a variable of a function inside a kernel, each work-item stores its own:
@@ -253,14 +253,14 @@ class ToStreamed(ToGlobal):
 
 
 @dataclass(frozen=True)
-class ToLocal(Memory):
+class ToLocal(MemoryPrimitive):
     """The value is stored in the local memory of the work-group."""
 
     name: ClassVar[str] = "toLocal"
 
 
 @dataclass(frozen=True)
-class ToPrivate(Memory):
+class ToPrivate(MemoryPrimitive):
     """The value is stored in registers of the work-item."""
 
     name: ClassVar[str] = "toPrivate"

@@ -20,7 +20,7 @@ INDEX = "index "  # the variables of indices, in this room only: no size is call
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ElementPlace:
     """An element of the argument."""
 
     indices: tuple[Nat, ...]
@@ -68,7 +68,7 @@ def argument(t: Type, indices: tuple[Nat, ...] = ()) -> Value:
         case TupleType(elements):
             return tuple(argument(e, indices) for e in elements)
         case _:
-            return Place(indices)
+            return ElementPlace(indices)
 
 
 def at_open_sizes(layout: Layout) -> Layout:
@@ -97,7 +97,7 @@ def indirect(value: Value, depth: int) -> bool:
             return indirect(value.pairs, depth)
         case tuple():
             return any(indirect(part, depth) for part in value)
-        case Place(indices):
+        case ElementPlace(indices):
             return not all(map(is_plain, indices))
         case _:
             return True

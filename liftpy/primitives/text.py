@@ -84,7 +84,7 @@ from liftpy.ir.parse import (
     parse_program,
 )
 from liftpy.ir.scalars import FLOAT_OPERATORS, OPERATORS, bounds, misfit
-from liftpy.ir.source import Place, Source, Spans
+from liftpy.ir.source import Source, Span, Spans
 from liftpy.ir.types import (
     BOOL,
     F32,
@@ -104,8 +104,8 @@ from liftpy.primitives.compositions import ABBREVIATIONS, COMPOSITIONS, permuted
 from liftpy.primitives.folds import accumulators, component_types, first_that_fits
 from liftpy.primitives.functions import eta
 from liftpy.primitives.prelude import OPERATIONS, PRELUDE
-from liftpy.primitives.remedies import broken_condition, sizes_that_work, values_that_work
 from liftpy.primitives.stages import WRITTEN_OUT, fixed_times, keeps_type
+from liftpy.primitives.suggestions import broken_condition, sizes_that_work, values_that_work
 from liftpy.primitives.usage import arguments, law, usage
 
 #: What the names in sight mean, the nearest binder last.
@@ -151,7 +151,7 @@ def composition(text: str) -> Syntax:
     return parse_expr(Source(text))
 
 
-def expand(node: T, by: Mapping[str, Syntax], place: Place) -> T:
+def expand(node: T, by: Mapping[str, Syntax], place: Span) -> T:
     """The syntax of an abbreviation with arguments in place of parameters, all at one place."""
     if isinstance(node, Name) and node.name in by:
         return by[node.name]  # pyright: ignore[reportReturnType]
@@ -183,7 +183,7 @@ class Elaborator:
     sizes: dict[str, Nat] = field(default_factory=dict[str, Nat])
     functions: dict[str, UserFun] = field(default_factory=lambda: dict(PRELUDE))
     #: The calls made so far with their places, by identity: the call is kept, so it stays its own.
-    placed: dict[int, tuple[Expr, Place]] = field(default_factory=dict[int, tuple[Expr, Place]])
+    placed: dict[int, tuple[Expr, Span]] = field(default_factory=dict[int, tuple[Expr, Span]])
     #: The stages so far whose functions are written out, once for each time.
     written: list[Node] = field(default_factory=list[Node])
     #: Numbers whose types are found out from where they go.
@@ -208,7 +208,7 @@ class Elaborator:
         return self.refuse(UnknownName, f"no {what} is named `{name}`", node, *why)
 
     def built(
-        self, node: Node, make: Callable[[], T], remedies: Callable[[], tuple[str, ...]]
+        self, node: Node, make: Callable[[], T], suggestions: Callable[[], tuple[str, ...]]
     ) -> T:
         """What `make` makes; its refusal gets the place."""
         try:
@@ -217,7 +217,7 @@ class Elaborator:
             what, _, why = str(refusal).partition(": ")
             if isinstance(node, Name | Call) and word_of(node) not in what:
                 what, why = f"`{word_of(node)}` cannot be applied", str(refusal)
-            raise self.refuse(TypeRefused, what, node, why, *remedies()) from refusal
+            raise self.refuse(TypeRefused, what, node, why, *suggestions()) from refusal
         if isinstance(made, Expr):
             self.placed[id(made)] = made, node.place
         return made
@@ -587,13 +587,13 @@ class Elaborator:
         hint = "`f32(x)` converts; a number may end with its type: `2i32`, `1.5f64`"
         types = {a.type for a in args[1:]} if op == "select" else {a.type for a in args}
         scalars = all(isinstance(t, ScalarType) for t in types)
-        remedy = hint if scalars and len(types) > 1 else f"`map` applies `{op}` to each element"
+        suggestion = hint if scalars and len(types) > 1 else f"`map` applies `{op}` to each element"
 
         def make() -> Expr:
             check_divisor(op, args)
             return FunCall(ScalarOp(op), args)
 
-        return self.built(node, make, lambda: () if scalars and len(types) == 1 else (remedy,))
+        return self.built(node, make, lambda: () if scalars and len(types) == 1 else (suggestion,))
 
     def let(self, node: Let, scope: Scope) -> Expr:
         """`let`: a value may use the names before it; those that do not are bound together."""
@@ -616,7 +616,7 @@ class Elaborator:
             function = self.resolved(Lambda(tuple(params), body))
             exact = any(formal.type is not None for formal in formals)
             make = functools.partial(applied, function, tuple(values), exact=exact)
-            body = self.built(node, make, no_remedies)
+            body = self.built(node, make, no_suggestions)
         return body
 
     def variables(self, params: AbstractSet[Param]) -> AbstractSet[Param]:
@@ -714,7 +714,7 @@ class Elaborator:
                 function, exact = self.function(arrow, (operand.type,), scope)
                 (value,) = self.agree((operand,), (function.params[0].type,))
                 return self.built(
-                    node, lambda: applied(function, (value,), exact=exact), no_remedies
+                    node, lambda: applied(function, (value,), exact=exact), no_suggestions
                 )
             case Group(items=(item,)):
                 return self.stage(item, operand, scope)
@@ -747,7 +747,7 @@ class Elaborator:
             what = f"as a stage, `{word}` gets {given}, but takes {arity}"
             names = ", ".join("abc"[:arity])
             raise self.refuse(SyntaxRefused, what, node, f"write ({names}) => {word}({names})")
-        return self.built(node, lambda: FunCall(ScalarOp(word), (operand,)), no_remedies)
+        return self.built(node, lambda: FunCall(ScalarOp(word), (operand,)), no_suggestions)
 
     def expanded(self, word: str, args: tuple[Syntax, ...], node: Node, *, value: bool) -> Syntax:
         """What an abbreviation with arguments stands for: a stage, or a `value`."""
@@ -813,7 +813,7 @@ class Elaborator:
         """A function that changes the type, applied one time after the other."""
         function, _ = self.function(f, (x.type,), scope)
         count = self.built(
-            node, lambda: fixed_times(times, x.type, function.body.type), no_remedies
+            node, lambda: fixed_times(times, x.type, function.body.type), no_suggestions
         )
         for _ in range(count):
             self.written.append(node)
@@ -823,7 +823,7 @@ class Elaborator:
                 raise self.refuse(TypeRefused, what, node, why, "iterate fewer times")
             function, exact = self.function(f, (x.type,), scope)
             make = functools.partial(applied, function, (x,), exact=exact)
-            x = self.built(node, make, no_remedies)
+            x = self.built(node, make, no_suggestions)
         return x
 
     def starts(self, node: Syntax, source: Type, scope: Scope) -> Iterator[Callable[[], Expr]]:
@@ -866,7 +866,7 @@ class Elaborator:
                 self.agree(operands, [o.type for o in operands[:1]] * len(operands))
             operands = tuple(map(self.typed, operands))
 
-        def remedies() -> tuple[str, ...]:
+        def suggestions() -> tuple[str, ...]:
             return (
                 *self.ranges(primitive, operands),
                 *sizes_that_work(primitive, operands),
@@ -874,7 +874,7 @@ class Elaborator:
                 *law(type(primitive)),
             )
 
-        return self.built(node, lambda: applied(primitive, operands, exact=exact), remedies)
+        return self.built(node, lambda: applied(primitive, operands, exact=exact), suggestions)
 
     def ranges(self, primitive: Primitive, operands: tuple[Expr, ...]) -> tuple[str, ...]:
         """The ranges of the sizes in a condition that never holds."""
@@ -975,7 +975,7 @@ def applied(function: Function, args: tuple[Expr, ...], *, exact: bool) -> Expr:
     return FunCall(function, args) if exact else call(function, *args)
 
 
-def no_remedies() -> tuple[str, ...]:
+def no_suggestions() -> tuple[str, ...]:
     """For refusals that already say what would do."""
     return ()
 

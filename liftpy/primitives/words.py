@@ -23,7 +23,7 @@ from liftpy.ir.show import is_called, statics
 from liftpy.ir.trace import traced
 from liftpy.ir.under_way import TRACE
 from liftpy.primitives import LAYOUTS, documented
-from liftpy.primitives.remedies import sizes_that_work, values_that_work
+from liftpy.primitives.suggestions import sizes_that_work, values_that_work
 from liftpy.primitives.usage import law
 
 INDEX_FUNCTIONS = "write a function such as lambda i: 2 * i + 1"

@@ -1,1 +1,1 @@
-"""Rules as data, the ledger of their proofs, and the strategies that derive programs by them."""
+"""Rules as data, the cache of their proofs, and the strategies that derive programs by them."""

@@ -458,10 +458,10 @@ def user_function(function: Lambda) -> UserFun | None:
 
 def instantiate(template: Expr, found: Bindings) -> Expr:
     """The right side with everything bound put in; TypeRefused where the sizes do not fit."""
-    return Builder(found).build(template, {})
+    return TemplateBuilder(found).build(template, {})
 
 
-class Builder:
+class TemplateBuilder:
     """Builds templates; names of new variables avoid those of what is put in."""
 
     def __init__(self, found: Bindings) -> None:

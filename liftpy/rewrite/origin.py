@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from typing import TypeAlias
 
 from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Primitive, Program
-from liftpy.ir.source import Place
+from liftpy.ir.source import Span
 from liftpy.ir.walk import Path, at, children, function_of, top_down
 from liftpy.rewrite.strategy import Derivation, replay
 
@@ -21,7 +21,7 @@ Written: TypeAlias = dict[FunCall, Path]
 
 def origins(
     program: Program, derivation: Derivation, steps: Collection[int]
-) -> dict[int, tuple[Place, ...]]:
+) -> dict[int, tuple[Span, ...]]:
     """The places of some steps, which count from 1; a step without one is not in the answer."""
     spans = program.spans
     if spans is None or not steps:
@@ -31,7 +31,7 @@ def origins(
         for path, part in top_down(program.body.body)
         if isinstance(part, FunCall) and part.free
     }
-    found: dict[int, tuple[Place, ...]] = {}
+    found: dict[int, tuple[Span, ...]] = {}
     before = derivation.start
     for number, (step, after) in enumerate(replay(derivation.start, derivation.steps), 1):
         if number in steps:

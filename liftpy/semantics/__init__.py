@@ -1,1 +1,1 @@
-"""The judges: numbers, a second opinion, and z3 for rules, primitives and index maps."""
+"""The judges: NumPy, a reference evaluator, and z3 for rules, primitives and index maps."""

@@ -21,7 +21,7 @@ from liftpy.rewrite.rule import Assumption
 from liftpy.semantics.dependence import named_in
 from liftpy.semantics.laws import instances
 from liftpy.semantics.smt import STEPS, Terms, ask
-from liftpy.semantics.symbolic import Part, SymbolicReader, along, components
+from liftpy.semantics.symbolic import FoldComponent, SymbolicReader, along, components
 from liftpy.semantics.verdict import Open
 
 Bool: TypeAlias = Any
@@ -100,9 +100,9 @@ class Proof:
             case ((tuple() | Parts()), (tuple() | Parts())):
                 for a, b in zip(components(left), components(right), strict=True):
                     self.agree(a, b, hypotheses, what)
-            case Part(), Part():
+            case FoldComponent(), FoldComponent():
                 self.induction(self, left, right, hypotheses)
-            case (Part(), _) | (_, Part()) if self.induction is not lockstep:
+            case (FoldComponent(), _) | (_, FoldComponent()) if self.induction is not lockstep:
                 self.induction(self, left, right, hypotheses)
             case _:
                 self.same_scalar(left, right, hypotheses, what)
@@ -136,7 +136,9 @@ class Proof:
         return True
 
 
-def lockstep(proof: Proof, left: Part, right: Part, hypotheses: Hypotheses) -> None:
+def lockstep(
+    proof: Proof, left: FoldComponent, right: FoldComponent, hypotheses: Hypotheses
+) -> None:
     """Induction over the steps of two folds that take as many steps; see the module."""
     one, two = left.fold, right.fold
     same_length = proof.terms.nat(one.length) == proof.terms.nat(two.length)

@@ -30,10 +30,10 @@ from liftpy.primitives import PRIMITIVES
 from liftpy.rewrite.rule import ValueVar
 from liftpy.semantics.agree import Hypotheses, Proof
 from liftpy.semantics.general import Instance, general
-from liftpy.semantics.opinion import disagreement, variables
+from liftpy.semantics.reference_check import disagreement, variables
 from liftpy.semantics.refute import hold
 from liftpy.semantics.smt import STEPS, ask
-from liftpy.semantics.symbolic import Part, components
+from liftpy.semantics.symbolic import FoldComponent, components
 from liftpy.semantics.verdict import Open, Proved, Refuted, Unknown, Vacuous, Verdict
 
 LENGTHS = "C1 the lengths of the meaning are those of the type, and not negative"
@@ -200,7 +200,7 @@ def visit(proof: Proof, value: Value, t: Type, hypotheses: Hypotheses) -> None:
         case TupleType(elements), (tuple() | Parts()):
             for part, part_type in zip(components(value), elements, strict=True):
                 visit(proof, part, part_type, hypotheses)
-        case _, Part():
+        case _, FoldComponent():
             step, in_range = proof.index(value.fold.length)
             state = proof.reader.state(value.fold.init)
             visit(proof, value.fold.init, t, hypotheses)

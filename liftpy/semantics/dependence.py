@@ -15,7 +15,7 @@ import z3
 from liftpy.ir.nat import Var, atom, nat
 from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.semantics.laws import constants
-from liftpy.semantics.symbolic import Named, Part, SymbolicReader, components
+from liftpy.semantics.symbolic import FoldComponent, Named, SymbolicReader, components
 from liftpy.semantics.verdict import Open
 
 SEEN = "what is replaced can be seen in the term"
@@ -50,7 +50,7 @@ def parts(reader: SymbolicReader, value: Value) -> list[Value]:
             return [reader.terms.nat(value.length), value[i]]
         case tuple() | Parts():
             return list(components(value))
-        case Part(fold=fold, path=path):
+        case FoldComponent(fold=fold, path=path):
             k = atom(Var(f"d{reader.anywhere()}#"))
             at = [reader.terms.nat(nat(index)) for index in path]
             steps = reader.terms.nat(fold.length)

@@ -89,7 +89,7 @@ def check_argument(
         got = f"got {given.dtype} of shape {given.shape}"
         then = f"\n  pass an array of shape {shape}" if shape else "\n  pass a single number"
         if given.shape == shape:
-            then = remedy(name, given, wanted)
+            then = suggestion(name, given, wanted)
         raise ArgumentRefused(f"{what}, {got}{then}")
     return given.astype(reader.number_type(t), copy=False)
 
@@ -119,7 +119,7 @@ def within(given: NDArray[Any], limits: Any) -> bool:
     return bool(np.all((given >= limits.min) & (given <= limits.max)))
 
 
-def remedy(name: str, given: NDArray[Any], wanted: np.dtype[Any]) -> str:
+def suggestion(name: str, given: NDArray[Any], wanted: np.dtype[Any]) -> str:
     """What gives numbers the type that is needed, or which of them it lacks."""
     if given.dtype.kind not in "biuf":
         return "\n  pass numbers"

@@ -31,11 +31,11 @@ class TooLongError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class FreeTerm:
     """A name, or a function applied to terms; an index is an argument like any other."""
 
     head: str
-    args: tuple[Term | int, ...] = ()
+    args: tuple[FreeTerm | int, ...] = ()
     size: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -66,7 +66,7 @@ class FreeReader(ByName):
         """A natural as the number it is at the sizes."""
         return value if isinstance(value, int) else nat(value).value(self.sizes)
 
-    def leaf(self, name: str, t: Type, *prefix: Term | int) -> Value:
+    def leaf(self, name: str, t: Type, *prefix: FreeTerm | int) -> Value:
         """A metavariable of a type, or an unknown function's result."""
         match t:
             case ArrayType(element, length) | VectorType(element, length):
@@ -74,13 +74,13 @@ class FreeReader(ByName):
             case TupleType(elements):
                 return tuple(self.leaf(f"{name}.{k}", e, *prefix) for k, e in enumerate(elements))
             case _:
-                return Term(name, prefix)
+                return FreeTerm(name, prefix)
 
     def operate(self, op: str, args: tuple[Value, ...]) -> Value:
-        return Term(op, args)
+        return FreeTerm(op, args)
 
     def literal(self, value: float, t: Type) -> Value:
-        return Term(str(self.units.get(str(value), value)))
+        return FreeTerm(str(self.units.get(str(value), value)))
 
     def inside(self, index: Index, length: NatLike) -> Value:
         return 0 <= self.number(index) < self.number(length)
@@ -89,13 +89,13 @@ class FreeReader(ByName):
         return min(max(self.number(index), 0), self.number(of.length) - 1)
 
     def choose(self, condition: Value, then: Value, otherwise: float) -> Value:
-        return then if condition else Term(str(otherwise))
+        return then if condition else FreeTerm(str(otherwise))
 
     def either(self, condition: Value, then: Value, otherwise: Value) -> Value:
         return then if condition else otherwise
 
     def of_index(self, index: Index, t: Type) -> Value:
-        return Term(f"{self.number(index)}{t}")
+        return FreeTerm(f"{self.number(index)}{t}")
 
     def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
         terms = tuple(self.term(a) for a in args)
@@ -105,11 +105,11 @@ class FreeReader(ByName):
             return self.rescaled(function.name, *terms)
         return self.leaf(function.name, function.type, *terms)
 
-    def normal(self, f: str, left: Term, right: Term) -> Term:
+    def normal(self, f: str, left: FreeTerm, right: FreeTerm) -> FreeTerm:
         """The normal form of `f(left, right)` under the laws of `f`."""
         laws = self.laws[f]
         if "neutral" in laws:
-            unit = Term(str(laws["neutral"]))
+            unit = FreeTerm(str(laws["neutral"]))
             if unit in (left, right):
                 return right if left == unit else left
         parts: list[Any] = [left, right]
@@ -117,28 +117,28 @@ class FreeReader(ByName):
             parts = [q for p in parts for q in (p.args if p.head == f else (p,))]
         if "commutative" in laws:
             parts.sort(key=str)
-        return Term(f, tuple(parts))
+        return FreeTerm(f, tuple(parts))
 
-    def rescaled(self, r: str, m: Term, n: Term, s: Term) -> Term:
+    def rescaled(self, r: str, m: FreeTerm, n: FreeTerm, s: FreeTerm) -> FreeTerm:
         """The normal form of `r(m, n, s)` under the laws of `r`: inside of what it rescales."""
         laws = self.laws[r]
-        if "keeps" in laws and s == Term(str(laws["keeps"])):
+        if "keeps" in laws and s == FreeTerm(str(laws["keeps"])):
             return s
         if "rescales" in laws and s.head == laws["rescales"] and s.args[0] == m:
             _, before, x = s.args
-            return Term(s.head, (n, self.rescaled(r, m, n, self.term(before)), x))
-        return Term(r, (m, n, s))
+            return FreeTerm(s.head, (n, self.rescaled(r, m, n, self.term(before)), x))
+        return FreeTerm(r, (m, n, s))
 
-    def term(self, value: Value) -> Term:
+    def term(self, value: Value) -> FreeTerm:
         """A value with all its elements, as a term."""
         match value:
             case Pull():
                 elements = (self.term(value[i]) for i in range(self.number(value.length)))
-                return Term("array", tuple(elements))
+                return FreeTerm("array", tuple(elements))
             case list():
-                return Term("array", tuple(map(self.term, value)))
+                return FreeTerm("array", tuple(map(self.term, value)))
             case Parts() | tuple():
-                return Term("tuple", tuple(self.term(part) for part in components(value)))
+                return FreeTerm("tuple", tuple(self.term(part) for part in components(value)))
             case _:
                 return value
 

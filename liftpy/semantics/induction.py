@@ -16,14 +16,14 @@ from liftpy.ir.nat import Nat, nat
 from liftpy.ir.pull import Value
 from liftpy.semantics.agree import Hypotheses, Proof, lockstep
 from liftpy.semantics.dependence import dependence, named_in, replaced
-from liftpy.semantics.symbolic import Fold, Part
+from liftpy.semantics.symbolic import Fold, FoldComponent
 from liftpy.semantics.verdict import Open
 
 SHAPE = "the sides are folds of the form that the proof method is about"
 
 
 @dataclass(frozen=True, slots=True)
-class Nest:
+class FoldNest:
     """One step of an outer fold: how it uses the result of the inner fold, and that fold."""
 
     combine: Callable[[Any], Any]
@@ -32,26 +32,26 @@ class Nest:
 
 def whole(part: Value) -> Fold:
     """The fold of which a part is all."""
-    if not isinstance(part, Part):
+    if not isinstance(part, FoldComponent):
         raise Open(SHAPE, "a side is no fold")
     if part.path:
         raise Open(SHAPE, "the accumulator is an array")
     return part.fold
 
 
-def nest(proof: Proof, outer: Fold, i: Nat, accumulator: Any) -> Nest:
+def nest(proof: Proof, outer: Fold, i: Nat, accumulator: Any) -> FoldNest:
     """The step of a fold of folds at position `i`."""
     known = len(proof.reader.named)
     value = outer.step(i, accumulator)
-    if isinstance(value, Part):
-        return Nest(lambda result: result, whole(value))
+    if isinstance(value, FoldComponent):
+        return FoldNest(lambda result: result, whole(value))
     before = {n.constant for n in proof.reader.named[:known]}
     new = [n for n in named_in(proof.reader, value) if n.constant not in before]
-    if len(new) != 1 or not isinstance(new[0].value, Part):
+    if len(new) != 1 or not isinstance(new[0].value, FoldComponent):
         raise Open(SHAPE, f"a step reads {len(new)} inner results, not one fold's")
     (name,) = new
     inner = whole(name.value)
-    return Nest(lambda result: replaced(proof.reader, value, name.constant, result), inner)
+    return FoldNest(lambda result: replaced(proof.reader, value, name.constant, result), inner)
 
 
 def is_folded_twice(proof: Proof, fold: Fold) -> bool:
@@ -59,7 +59,7 @@ def is_folded_twice(proof: Proof, fold: Fold) -> bool:
     known = len(proof.reader.named)
     i, _ = proof.index(fold.length)
     value = fold.step(i, proof.reader.state(fold.init))
-    return isinstance(value, Part) or len(proof.reader.named) > known
+    return isinstance(value, FoldComponent) or len(proof.reader.named) > known
 
 
 def fresh(proof: Proof, fold: Fold) -> Any:

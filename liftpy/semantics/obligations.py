@@ -21,7 +21,7 @@ from liftpy.ir.expr import FunCall, Primitive, Program, UserFun, index_fields, s
 from liftpy.ir.nat import ONE, Nat, Quotient, Remainder
 from liftpy.ir.place import named
 from liftpy.ir.show import show_range, size_ranges
-from liftpy.ir.source import Place
+from liftpy.ir.source import Span
 from liftpy.ir.types import Type
 from liftpy.ir.walk import bottom_up
 from liftpy.semantics.smt import FEWER_STEPS, Terms, ask
@@ -46,7 +46,7 @@ class Asked:
     condition: Constraint
     who: str
     where: str
-    place: Place | None
+    place: Span | None
 
     @property
     def asker(self) -> str:
@@ -278,7 +278,7 @@ def impossible(program: Program, refuted: Obligation, judged: Iterable[Obligatio
 
 
 def refusal(
-    program: Program, kind: type[LiftError], what: str, place: Place | None, *why: str
+    program: Program, kind: type[LiftError], what: str, place: Span | None, *why: str
 ) -> LiftError:
     """An error of a program: with its place, where it has a text."""
     what = f"{program.name}: {what}"

@@ -27,7 +27,7 @@ from liftpy.ir.denote import denote
 from liftpy.ir.nat import NatLike, Var, var
 from liftpy.ir.types import same_shape
 from liftpy.ir.walk import substitute_sizes
-from liftpy.rewrite.ledger import admit
+from liftpy.rewrite.proof_cache import admit
 from liftpy.rewrite.rule import Proof as Method
 from liftpy.rewrite.rule import Rule
 from liftpy.semantics.agree import Induction, Proof, lockstep

@@ -1,4 +1,4 @@
-"""The second opinion: programs on nested Python lists, by each primitive's `reference`.
+"""the reference evaluator: programs on nested Python lists, by each primitive's `reference`.
 
 Slow and plain. It shares no index law with the meanings, so that a wrong meaning shows: the tests
 compare the two on distinct values.

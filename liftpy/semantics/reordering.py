@@ -16,7 +16,7 @@ from liftpy.ir.pull import Value
 from liftpy.semantics.agree import Bool, Hypotheses, Proof
 from liftpy.semantics.dependence import named_in, replaced
 from liftpy.semantics.induction import SHAPE, fresh, whole
-from liftpy.semantics.symbolic import Fold, Named, Part, Read
+from liftpy.semantics.symbolic import Fold, FoldComponent, Named, Read
 from liftpy.semantics.verdict import Open
 
 
@@ -127,7 +127,7 @@ def carried(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> 
 
     `C(init)` is the one side's start, and a step from `C(b)` leads to `C` of a step from `b`.
     """
-    fold, other = (left, right) if isinstance(left, Part) else (right, left)
+    fold, other = (left, right) if isinstance(left, FoldComponent) else (right, left)
     one, term = whole(fold), proof.reader.scalar(other)
     names = named_in(proof.reader, term)
     if len(names) != 1:
@@ -159,7 +159,7 @@ def sequel(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> N
     The steps of the one are those of the first fold, then those of the second.
     """
     one, two = whole(left), whole(right)
-    if isinstance(one.init, Part):
+    if isinstance(one.init, FoldComponent):
         one, two = two, one
     first = whole(two.init)
     terms = proof.terms

@@ -18,7 +18,7 @@ from liftpy.semantics.dependence import named_in, replaced
 from liftpy.semantics.induction import SHAPE, fresh, whole
 from liftpy.semantics.laws import subterms
 from liftpy.semantics.reordering import carried_by
-from liftpy.semantics.symbolic import Fold, Named, Part, along
+from liftpy.semantics.symbolic import Fold, FoldComponent, Named, along
 from liftpy.semantics.verdict import Open
 
 
@@ -32,7 +32,7 @@ def rescaling(proof: Proof) -> str:
 
 def folds_named(proof: Proof, term: Any) -> list[Named]:
     """The folds that stand in a term by a name."""
-    return [name for name in named_in(proof.reader, term) if isinstance(name.value, Part)]
+    return [name for name in named_in(proof.reader, term) if isinstance(name.value, FoldComponent)]
 
 
 def online(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> None:
@@ -51,7 +51,7 @@ def online(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> N
 
     After the last step `K` has its result, and `L` of that is the one side.
     """
-    if not isinstance(left, Part) or not isinstance(right, Part):
+    if not isinstance(left, FoldComponent) or not isinstance(right, FoldComponent):
         raise Open(SHAPE, "a side is no fold")
     if left.path:
         left, right = right, left
@@ -88,7 +88,7 @@ def online(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> N
     proof.agree(found, wanted, ranges, "a step of the pair rescales and goes on")
 
 
-def read_by(proof: Proof, fold: Fold) -> Part | None:
+def read_by(proof: Proof, fold: Fold) -> FoldComponent | None:
     """The fold of which the steps of another read the result; None if they read no fold."""
     i, _ = proof.index(fold.length)
     names = folds_named(proof, proof.reader.scalar(fold.step(i, fresh(proof, fold))))
@@ -102,7 +102,7 @@ def read_by(proof: Proof, fold: Fold) -> Part | None:
 
 
 def with_result(
-    proof: Proof, fold: Fold, inner: Part, k: Nat, result: Any, accumulator: Any
+    proof: Proof, fold: Fold, inner: FoldComponent, k: Nat, result: Any, accumulator: Any
 ) -> Any:
     """Step `k` of a fold with another result of the fold that it reads."""
     term = proof.reader.scalar(fold.step(k, accumulator))
@@ -113,13 +113,13 @@ def with_result(
 
 
 def component(
-    proof: Proof, inner: Part, pairs: Fold, other: Part, hypotheses: Hypotheses
+    proof: Proof, inner: FoldComponent, pairs: Fold, other: FoldComponent, hypotheses: Hypotheses
 ) -> tuple[Any, ...]:
     """The place in a fold of pairs, beside another one, of what is a fold in lockstep."""
     if not isinstance(pairs.init, tuple) or len(pairs.init) != 2 or len(other.path) != 1:
         raise Open(SHAPE, "the accumulator is no pair")
     path = (1 - other.path[0],)
-    lockstep(proof, inner, Part(pairs, path, inner.sort), hypotheses)
+    lockstep(proof, inner, FoldComponent(pairs, path, inner.sort), hypotheses)
     return path
 
 

@@ -41,7 +41,7 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class FoldComponent:
     """One scalar of a fold's result: the one at `path` of the accumulator."""
 
     fold: Fold
@@ -112,7 +112,7 @@ class SymbolicReader(ByName):
         """A scalar as a term; a part of a fold is named."""
         if isinstance(value, z3.ExprRef):
             return value
-        if isinstance(value, Part):
+        if isinstance(value, FoldComponent):
             return self.name(value, value.sort)
         raise Open("every value can be read", f"{type(value).__name__} where a scalar was expected")
 
@@ -205,7 +205,7 @@ class SymbolicReader(ByName):
                     self.unknown_like(part, f"{name}.{k}", path)
                     for k, part in enumerate(components(shape))
                 )
-            case Part():
+            case FoldComponent():
                 return applied(name, path, shape.sort)
             case _:
                 return applied(name, path, shape.sort())
@@ -225,10 +225,10 @@ def view(fold: Fold, shape: Value, path: tuple[Index, ...]) -> Value:
             return Pull(shape.length, lambda i: view(fold, shape[i], (*path, i)))
         case tuple() | Parts():
             return tuple(view(fold, p, (*path, k)) for k, p in enumerate(components(shape)))
-        case Part():
-            return Part(fold, path, shape.sort)
+        case FoldComponent():
+            return FoldComponent(fold, path, shape.sort)
         case _:
-            return Part(fold, path, shape.sort())
+            return FoldComponent(fold, path, shape.sort())
 
 
 def components(value: Value) -> tuple[Value, ...]:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from liftpy.cli.showing import Stage
+from liftpy.cli.showing import ShownStage
 from liftpy.explore.campaign.schema import digest
 from liftpy.explore.campaign.seals import seal
 from liftpy.explore.exploring import explore, space_of
@@ -95,7 +95,7 @@ def test_an_error_in_the_users_file_is_the_users(tmp_path):
     assert said.err.endswith("error: broken.py raised IndexError: list index out of range\n")
 
 
-@pytest.mark.parametrize("stage", Stage)
+@pytest.mark.parametrize("stage", ShownStage)
 def test_every_stage_can_be_shown(liftpy, stage):
     choice = ("--set", "family=direct", "--set", "pad=copy", "--set", "kappa=2")
     said = liftpy("show", "tiny.lift", "--stage", stage, *choice)
@@ -225,11 +225,11 @@ def test_a_stage_that_is_none_is_refused_with_those_there_are(liftpy):
 
 
 def test_space_says_who_asks_and_who_does_not(liftpy):
-    ask = ("space", "tiny.lift", "--set", "family=direct", "--census")
-    census = {(c["kind"], c["name"]): c for c in liftpy(*ask, "--json").json["census"]}
-    assert census["primitive", "split"]["conditions"] > 0
-    assert "any number of work-items" in census["lowered form", "mapGlb"]["silent"]
-    assert census["device", "private_memory"]["silent"] is None
+    ask = ("space", "tiny.lift", "--set", "family=direct", "--audit")
+    audit = {(c["kind"], c["name"]): c for c in liftpy(*ask, "--json").json["audit"]}
+    assert audit["primitive", "split"]["conditions"] > 0
+    assert "any number of work-items" in audit["lowered form", "mapGlb"]["silent"]
+    assert audit["device", "private_memory"]["silent"] is None
     assert "any number of work-items" in " ".join(liftpy(*ask).out.split())
 
 

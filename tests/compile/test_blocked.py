@@ -28,7 +28,7 @@ from tests.fuzz.generator import inputs
 from tests.oclgrind import check_all_under_oclgrind
 from tests.rewrite.test_partition import nameless
 from tests.spaces import derived
-from tests.thinned import first
+from tests.subsample import first
 
 PRODUCT = "{} |> map(a => {} |> map(b => zip(a, b) |> map(mul) |> reduce(add, 0)))"
 ROWS = """map(row =>

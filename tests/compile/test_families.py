@@ -24,7 +24,7 @@ from liftpy.workloads import Convolution, convolution, matmul, workload
 from tests.batch import results
 from tests.draws import draws, tried
 from tests.oclgrind import check_all_under_oclgrind
-from tests.thinned import first
+from tests.subsample import first
 
 LAYERS: dict[str, Convolution] = {
     "prime": Convolution(3, 11, 13, 5, (3, 3), (1, 1), (1, 1, 1, 1)),

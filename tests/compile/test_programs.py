@@ -28,7 +28,7 @@ from tests.compile.test_tuples import right_in_every_family
 from tests.draws import of_each_skeleton, tried
 from tests.lowered import lowered
 from tests.spaces import space
-from tests.thinned import first
+from tests.subsample import first
 
 pytestmark = pytest.mark.usefixtures("derived_once")
 

@@ -16,7 +16,7 @@ from tests.batch import results
 from tests.compile.test_programs import all_right
 from tests.draws import draws, tried
 from tests.rewrite.test_rules_fire import inputs
-from tests.thinned import first
+from tests.subsample import first
 
 SOFTMAX = """
   let most = (row |> reduce(maximum, -inf)),

@@ -16,7 +16,7 @@ from tests.compile.test_programs import all_right, inputs
 from tests.draws import draws, tried
 from tests.oclgrind import check_all_under_oclgrind
 from tests.spaces import space
-from tests.thinned import first
+from tests.subsample import first
 
 TIMES = (
     "map(row => {} |> transpose |> map(column => zip(row, column) |> map(mul) |> reduce(add, 0)))"

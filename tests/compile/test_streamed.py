@@ -24,7 +24,7 @@ from liftpy.workloads import Convolution, convolution, matmul, workload
 from tests.compile.test_programs import agree, inputs, right, run_lowered
 from tests.lowered import lowered
 from tests.oclgrind import check_all_under_oclgrind
-from tests.thinned import thinned
+from tests.subsample import subsample
 
 STREAM = re.compile(r"^ .*\bstream_\w+\(.*$", re.MULTILINE)
 STORE = re.compile(r"^ .*\bvstore\d+\(.*\boutput", re.MULTILINE)
@@ -128,7 +128,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_families_with_vectors_stream_what_is_large(runtime: Device, name: str) -> None:
-    found = thinned(drawn(name), runtime)
+    found = subsample(drawn(name), runtime)
     right(found, runtime)
     assert any(STREAM.search(compiled(c).source) for c in found)
 

@@ -21,7 +21,7 @@ from liftpy.workloads import Convolution, convolution, matmul, workload
 from tests.compile.test_programs import agree, inputs, right, run_lowered
 from tests.lowered import lowered
 from tests.oclgrind import check_all_under_oclgrind
-from tests.thinned import thinned
+from tests.subsample import subsample
 
 pytestmark = pytest.mark.usefixtures("derived_once")
 
@@ -56,7 +56,7 @@ def drawn(name: str) -> list[Candidate]:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_prime_length_is_cut_into_blocks_of_any_size(runtime: Device, name: str) -> None:
-    candidates = thinned(drawn(name), runtime)
+    candidates = subsample(drawn(name), runtime)
     assert candidates
     right(candidates, runtime)
 

@@ -28,7 +28,7 @@ from tests.batch import results
 from tests.draws import of_each_skeleton, tried
 from tests.lowered import lowered
 from tests.oclgrind import check_under_oclgrind
-from tests.thinned import first
+from tests.subsample import first
 
 PROGRAMS = {
     "a result of pairs": """

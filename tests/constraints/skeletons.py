@@ -3,7 +3,7 @@
 from liftpy.ir.types import F32
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.primitives.lang import add, array_type, map, program, reduce, slide
-from liftpy.rewrite.ledger import admit
+from liftpy.rewrite.proof_cache import admit
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.skeleton import Lowered, Parameter, Skeleton
 from liftpy.rewrite.strategies.lower import sequential

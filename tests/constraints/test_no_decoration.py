@@ -12,7 +12,7 @@ import pytest
 
 import liftpy as lp
 from liftpy.compile import skeletons
-from liftpy.constraints.census import DEVICE, FORMS, Asks
+from liftpy.constraints.audit import DEVICE, FORMS, Asks
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.draw import Space

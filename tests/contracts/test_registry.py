@@ -98,7 +98,7 @@ from liftpy.cli.primitives import page
 from liftpy.compile import compile_program
 from liftpy.primitives import PRIMITIVES
 from liftpy.primitives.dialects import LoweredProgram
-from liftpy.rewrite.ledger import is_recorded
+from liftpy.rewrite.proof_cache import is_recorded
 from liftpy.rewrite.rules import RULES
 from liftpy.semantics.contract import prove_primitive
 from liftpy.semantics.reference import reference

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from liftpy.rewrite.ledger import is_proved
+from liftpy.rewrite.proof_cache import is_proved
 from liftpy.rewrite.rules import RULES
 from liftpy.semantics.prove import ASSUMED, prove
 from liftpy.semantics.refute import lengths, possible, refutation

@@ -30,7 +30,7 @@ from liftpy.constraints.system import Clause, ConstraintSystem
 from liftpy.errors import WorkerRefused
 from liftpy.explore.campaign.borrowed import Elsewhere, times_of
 from liftpy.explore.campaign.campaign import Campaign
-from liftpy.explore.campaign.offline import rehearse
+from liftpy.explore.campaign.offline import search_offline
 from liftpy.explore.campaign.replay import replay, stored_candidate
 from liftpy.explore.campaign.schema import digest
 from liftpy.explore.campaign.seals import seal
@@ -67,7 +67,7 @@ from liftpy.rewrite.strategy import (
 )
 from liftpy.rewrite.strategy import replay as replay_steps
 from liftpy.semantics.contract import prove_primitive
-from liftpy.semantics.ledger import entry
+from liftpy.semantics.proof_recording import entry
 from liftpy.semantics.reference import reference
 from liftpy.workloads.convolution import Convolution
 from tests.cli.said import PROGRAM
@@ -912,15 +912,15 @@ def plot_without_its_library(folder):
 
 
 @case
-def rehearsal_on_another_program(folder):
+def offline_search_on_another_program(folder):
     other = Campaign.read(stored(folder))
-    rehearse(other, space_of(MATMUL, DEFAULT_DEVICE), "random", 0, 10)
+    search_offline(other, space_of(MATMUL, DEFAULT_DEVICE), "random", 0, 10)
 
 
 @case
-def rehearsal_of_several_stages(folder):
+def offline_search_of_several_stages(folder):
     stages = space_of(STAGES, DEFAULT_DEVICE)
-    rehearse(Campaign.read(stored(folder)), stages, "random", 0, 10)
+    search_offline(Campaign.read(stored(folder)), stages, "random", 0, 10)
 
 
 @case

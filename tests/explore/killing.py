@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 
 from liftpy.explore.campaign.campaign import Campaign
-from liftpy.explore.campaign.reading import Reader
+from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.measure.outcome import KINDS
 from liftpy.explore.space.candidate import program_text
 from liftpy.workloads import Convolution, convolution
@@ -100,7 +100,7 @@ def finished(db):
     """How many candidates have their outcome."""
     if not db.exists():
         return 0
-    with Reader.read(db) as store:
+    with CampaignReader.read(db) as store:
         return len(store.done())
 
 
@@ -125,7 +125,7 @@ UNTIMED = {
 
 def content(db):
     """Every candidate that a campaign holds, with its kernels; times aside."""
-    with Reader.read(db) as store:
+    with CampaignReader.read(db) as store:
         return [(replace(row, **UNTIMED), store.kernels(row.id)) for row in store.rows()]
 
 
@@ -136,15 +136,15 @@ def front_with_times_of(reference, campaign):
     return [row.id for row in replace(campaign, rows=rows).pareto()]
 
 
-def moment(command, db, dice):
+def moment(command, db, rng):
     """A campaign killed at some moment and resumed: what happened in words, and what it has then.
 
     Of eight moments one is somewhere in the start, before the first candidate is done.
     """
-    victim, done = dice.choice(VICTIMS), dice.randrange(command.samples)
-    seconds = dice.uniform(0, 0.3)
-    if dice.randrange(8) == 0:
-        done, seconds = 0, dice.uniform(0, 4)
+    victim, done = rng.choice(VICTIMS), rng.randrange(command.samples)
+    seconds = rng.uniform(0, 0.3)
+    if rng.randrange(8) == 0:
+        done, seconds = 0, rng.uniform(0, 4)
     process = command.start(db)
     try:
         hit = kill_after(process, db, done, seconds, victim)
@@ -168,6 +168,6 @@ def moment(command, db, dice):
     return f"{victim:8} {how}, {hit} killed, {len(kept)} kept", after
 
 
-def dice_of(seed):
+def rng_of(seed):
     """Moments and victims."""
     return random.Random(seed)

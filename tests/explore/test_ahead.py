@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from liftpy.explore.campaign.campaign import Campaign
-from liftpy.explore.campaign.reading import Reader
+from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.exploring import explore, space_of
 from liftpy.explore.measure import process
 from liftpy.explore.measure.inputs import Inputs
@@ -22,7 +22,7 @@ from liftpy.explore.measure.local import BENCH, BUILDING, Limits, Measurer
 from liftpy.explore.measure.meaning import expected
 from liftpy.explore.measure.messages import Build, Built, Compile, Measure, Setup
 from liftpy.explore.measure.outcome import KINDS, BuildFailed, Measured
-from liftpy.explore.measure.pool import ThisMachine
+from liftpy.explore.measure.pool import LocalExecutor
 from liftpy.explore.measure.process import Worker
 from liftpy.explore.space.candidate import program_text
 from liftpy.opencl.devices import find_device
@@ -47,13 +47,13 @@ def as_gpu(device):
 
 def moments(db):
     """When each candidate was begun and had its outcome, in the order drawn."""
-    with Reader.read(db) as store:
+    with CampaignReader.read(db) as store:
         query = "SELECT started, finished FROM outcome JOIN candidate ON key = candidate"
         return [tuple(row) for row in store._ask(f"{query} ORDER BY ordinal")]
 
 
 def logs(db):
-    with Reader.read(db) as store:
+    with CampaignReader.read(db) as store:
         return [row["log"] or "" for row in store._ask("SELECT log FROM build")]
 
 
@@ -92,7 +92,7 @@ def overlaps(asked):
 )
 def test_what_is_built_ahead_is_what_is_built_in_turn(runtime, tmp_path, asked):
     turn, ahead = tmp_path / "turn.db", tmp_path / "ahead.db"
-    assert (ThisMachine(runtime).lag, ThisMachine(as_gpu(runtime)).lag) == (1, 2)
+    assert (LocalExecutor(runtime).lag, LocalExecutor(as_gpu(runtime)).lag) == (1, 2)
     explore(TINY, 4, 0, turn, runtime, **OPTIONS)
     assert overlaps(asked) == [False] * 3
     asked.clear()
@@ -114,7 +114,7 @@ def test_a_campaign_that_began_without_building_ahead_goes_on_without(
 ):
     db, device = tmp_path / "a.db", as_gpu(runtime)
     with monkeypatch.context() as before:
-        before.setattr(ThisMachine, "lag", 1)
+        before.setattr(LocalExecutor, "lag", 1)
         explore(TINY, 1, 0, db, device, **OPTIONS)
     found = explore(TINY, 2, 0, db, device, **OPTIONS)
     assert [row.outcome for row in found.rows] == ["measured"] * 2
@@ -134,7 +134,7 @@ def test_a_failure_ends_what_waits_to_be_prepared(monkeypatch):
     monkeypatch.setattr(Measurer, "kill", lambda _: ended.set())
     given, arrays = Inputs.of(TINY)
     setup = Setup(program_text(TINY), device, given, expected(TINY, arrays))
-    pool = ThisMachine(device).pool(setup, Limits(9.0), mock.Mock(suspect=lambda _: False))
+    pool = LocalExecutor(device).pool(setup, Limits(9.0), mock.Mock(suspect=lambda _: False))
     one, other = space_of(TINY, device, families=OPTIONS["families"]).sample(2, 0)
     pool.submit(one)
     pool.submit(other)

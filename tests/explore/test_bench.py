@@ -23,7 +23,7 @@ from liftpy.explore.measure.outcome import (
     WrongResult,
 )
 from liftpy.explore.measure.process import Process, Worker
-from liftpy.opencl.kernel import Buffer, Launch, Memory, Module
+from liftpy.opencl.kernel import Buffer, Launch, MemoryFigures, Module
 from liftpy.primitives.text import parse
 from tests.processes import SECONDS, started
 
@@ -63,7 +63,7 @@ def twice(statement=RIGHT, source=None, extra=0):
         (Launch("twice", tuple(arguments), (N,), None, "run"),),
         ("x",),
         "out",
-        Memory(total, total, extra, 0, 0, 0),
+        MemoryFigures(total, total, extra, 0, 0, 0),
     )
 
 

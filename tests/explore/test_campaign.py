@@ -16,7 +16,7 @@ from liftpy.errors import (
     UnknownName,
 )
 from liftpy.explore.campaign.campaign import Campaign
-from liftpy.explore.campaign.reading import Reader
+from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.campaign.remeasure import undecided
 from liftpy.explore.campaign.store import ATTEMPTS, Store
 from liftpy.explore.exploring import explore, space_of
@@ -118,7 +118,7 @@ def test_the_same_command_again_measures_nothing(campaign, runtime):
 def test_the_front_is_measured_again_and_what_searches_are_told_stays(device, tmp_path):
     path = tmp_path / "a.db"
     first = run(path, 12, device)
-    with Reader.read(path) as reader:
+    with CampaignReader.read(path) as reader:
         told = {row.id: reader.costs(row.id) for row in first.rows}
     before = {row.id for row in undecided(first.pareto())}
     sharper = explore(PROGRAM, 12, 0, path, device, families=FAMILIES, search="random")
@@ -127,7 +127,7 @@ def test_the_front_is_measured_again_and_what_searches_are_told_stays(device, tm
     for old, new in zip(first.rows, sharper.rows, strict=True):
         assert new.times_ns[: len(old.times_ns)] == old.times_ns
         assert (len(new.times_ns) > len(old.times_ns)) >= (new.id in before)
-    with Reader.read(path) as reader:
+    with CampaignReader.read(path) as reader:
         assert {row.id: reader.costs(row.id) for row in sharper.rows} == told
     assert (
         explore(PROGRAM, 12, 0, path, device, families=FAMILIES, search="random").rows

@@ -7,7 +7,7 @@ import pytest
 
 import liftpy as lp
 from liftpy.errors import ArgumentRefused, TypeRefused
-from liftpy.explore.campaign.reading import Reader
+from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.report import tables as report
 from liftpy.explore.space.candidate import program_text
 from liftpy.workloads import Convolution, convolution
@@ -92,7 +92,7 @@ def test_a_rows_assignment_compiles_to_its_kernels(text, families, device, tmp_p
     for row in rows.values():
         kernel = lp.compile(program, row.assignment, device=device)
         kernel.close()
-        with Reader.read(file) as store:
+        with CampaignReader.read(file) as store:
             assert kernel.sources == store.kernels(row.id)[0]
         assert kernel.assignment == row.assignment
         assert lp.space(program, device).explain(row.assignment).count == 1

@@ -4,7 +4,7 @@ import pytest
 
 from liftpy.errors import DeviceRefused, UnknownName
 from liftpy.opencl.devices import find_device
-from tests.explore.killing import Command, content, dice_of, front_with_times_of, moment
+from tests.explore.killing import Command, content, front_with_times_of, moment, rng_of
 
 SAMPLES = 6
 
@@ -20,8 +20,8 @@ def intel():
 def test_what_is_killed_and_resumed_is_what_was_never_killed(tmp_path):
     command = Command(tmp_path, SAMPLES)
     whole = command.finish(tmp_path / "whole.db")
-    dice = dice_of(7)
+    rng = rng_of(7)
     for k in range(2):
-        _, resumed = moment(command, tmp_path / f"{k}.db", dice)
+        _, resumed = moment(command, tmp_path / f"{k}.db", rng)
         assert content(tmp_path / f"{k}.db") == content(tmp_path / "whole.db")
         assert front_with_times_of(whole, resumed) == [row.id for row in whole.pareto()]

@@ -22,7 +22,7 @@ from liftpy.explore.search import SEARCHES
 from liftpy.explore.space.candidate import Candidate
 from liftpy.ir.nat import product
 from liftpy.kernels.chain import chain
-from liftpy.opencl.kernel import Memory
+from liftpy.opencl.kernel import MemoryFigures
 from liftpy.opencl.session import Session
 from tests.cli.said import PROGRAM
 from tests.explore.test_campaign import TEXT, drawn
@@ -52,7 +52,7 @@ def judged(_measurer, candidate, *_):
         if size > ROOM and held >= HELD:
             return Refused(f"{name} has {size}", KernelLimit(name, "group", ROOM))
     time, peak = int(candidate.key[:4], 16), int(candidate.key[4:8], 16)
-    return Measured(((1 + time,),), 0, Memory(peak, 1, 1, 1, 1, 1), 0.0, 0.0, 0.0)
+    return Measured(((1 + time,),), 0, MemoryFigures(peak, 1, 1, 1, 1, 1), 0.0, 0.0, 0.0)
 
 
 @cache
@@ -117,7 +117,7 @@ def test_a_space_that_is_used_up_by_lessons_is_exhausted(campaign, tmp_path, mon
         return Refused("none", KernelLimit(name, "group", 0))
 
     def right(*_):
-        return Measured(((1,),), 0, Memory(1, 1, 1, 1, 1, 1), 0.0, 0.0, 0.0)
+        return Measured(((1,),), 0, MemoryFigures(1, 1, 1, 1, 1, 1), 0.0, 0.0, 0.0)
 
     monkeypatch.setattr(Measurer, "measure", right)
     first = campaign(tmp_path / "a.db", 1, where=["theta <= 4"])

@@ -16,8 +16,8 @@ from liftpy import deadline, memory
 from liftpy.errors import MemoryRefused, NothingMeasured, TimeUp
 from liftpy.explore import exploring
 from liftpy.explore.campaign.campaign import Campaign
-from liftpy.explore.campaign.reading import Reader
-from liftpy.explore.campaign.run import Run
+from liftpy.explore.campaign.reading import CampaignReader
+from liftpy.explore.campaign.run import CampaignRun
 from liftpy.explore.measure import inputs
 from liftpy.explore.measure import local as measure
 from liftpy.explore.measure.inputs import Inputs
@@ -124,13 +124,13 @@ def test_a_worker_that_hangs_is_ended_with_the_limit(
     """From a thread, as a notebook or a server would."""
     monkeypatch.setattr(measure, worker, "tests.explore.hanging")
 
-    monkeypatch.setattr(Run, noted, late(clock, getattr(Run, noted)))
+    monkeypatch.setattr(CampaignRun, noted, late(clock, getattr(CampaignRun, noted)))
     with ThreadPoolExecutor(1) as threads:
         said, stored = threads.submit(explored, tmp_path / "a.db", device).result()
     assert f"ended while {phase}" in said
     assert [row.outcome for row in stored.rows] == ["pending"]
     assert phase in stored.rows[0].reason
-    with Reader.read(tmp_path / "a.db") as reader:
+    with CampaignReader.read(tmp_path / "a.db") as reader:
         assert reader.under_way() == []
     monkeypatch.undo()
     whole = lp.explore(TWICE, 3, db=tmp_path / "a.db", device=device, search="random", again=False)

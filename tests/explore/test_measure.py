@@ -17,7 +17,7 @@ from liftpy.explore.measure.messages import Built, Doubtful, Settle, Setup
 from liftpy.explore.measure.outcome import Measured, TimedOut, WrongResult
 from liftpy.explore.measure.process import Process
 from liftpy.explore.space.candidate import Candidate, program_text
-from liftpy.opencl.kernel import Memory
+from liftpy.opencl.kernel import MemoryFigures
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from tests.explore.pace import pace
@@ -94,7 +94,7 @@ def test_where_the_bench_is_in_doubt_the_compiler_knows_the_meaning(device):
 
 def test_a_doubt_is_settled_by_the_meaning():
     compiler = Compiler(setup(DEFAULT_DEVICE))
-    measured = Measured(((1,),), 0, Memory(0, 0, 0, 0, 0, 0), 1e-9, 1e-9, 0.0)
+    measured = Measured(((1,),), 0, MemoryFigures(0, 0, 0, 0, 0, 0), 1e-9, 1e-9, 0.0)
     right = evaluate(PROGRAM, *inputs(PROGRAM).values())
 
     def settle(got):

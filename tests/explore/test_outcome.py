@@ -16,9 +16,9 @@ from liftpy.explore.measure.outcome import (
     Untimed,
     WrongResult,
 )
-from liftpy.opencl.kernel import Memory
+from liftpy.opencl.kernel import MemoryFigures
 
-MEMORY = Memory(peak=40, allocated=50, scratch=10, local=3, private=4, prepare=5)
+MEMORY = MemoryFigures(peak=40, allocated=50, scratch=10, local=3, private=4, prepare=5)
 
 OUTCOMES = [
     Measured(((30, 1), (10, 1), (20, 5)), 7, MEMORY, 2.5e-7, 1e-7, 0.5, "built"),

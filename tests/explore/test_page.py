@@ -29,7 +29,7 @@ from liftpy.explore.report import tables as report
 from liftpy.explore.report.labels import Rectangle, beside, short_ids
 from liftpy.explore.report.plot import drawn
 from liftpy.explore.report.scale import Scale
-from liftpy.opencl.kernel import Memory
+from liftpy.opencl.kernel import MemoryFigures
 from tests.conftest import absent
 
 VOID = {"meta", "br", "path", "line", "rect", "circle"}
@@ -67,7 +67,7 @@ class Page(HTMLParser):
 
 def row(ordinal, time_ns, peak, outcome="measured", reason="right"):
     """A stored candidate: measured, or with the reason why not."""
-    memory = None if time_ns is None else Memory(peak, peak, 0, 64, 16, 0)
+    memory = None if time_ns is None else MemoryFigures(peak, peak, 0, 64, 16, 0)
     settings = {"family": "direct", "kappa": 1 << ordinal % 3, "sigma": 3}
     times = None if time_ns is None else [[time_ns]]
     return Row(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from liftpy.explore.measure.pareto import clear_front, dominates, front
-from liftpy.explore.measure.samples import Span, span_of
+from liftpy.explore.measure.samples import Interval, interval_of
 
 costs = st.tuples(st.integers(0, 12), st.integers(0, 12))
 
@@ -41,7 +41,7 @@ def test_no_two_points_dominate_each_other(a, b):
 
 
 spans = st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9)).map(sorted)
-timed = st.tuples(spans.map(lambda s: Span(s[1], s[0], s[2])), st.integers(0, 9))
+timed = st.tuples(spans.map(lambda s: Interval(s[1], s[0], s[2])), st.integers(0, 9))
 
 
 @given(st.lists(timed))
@@ -65,7 +65,7 @@ def test_noise_does_not_take_a_point_off_the_front():
     for _ in range(40):
         true = [(rng.uniform(1, 2), int(rng.integers(1, 12))) for _ in range(60)]
         right = {true.index(p) for p in front(true, costs=lambda p: p)}
-        found = [(span_of(t * rng.lognormal(0, 0.1, 9)), m) for t, m in true]
+        found = [(interval_of(t * rng.lognormal(0, 0.1, 9)), m) for t, m in true]
         numbered = list(enumerate(found))
         clear = {k for k, _ in clear_front(numbered, costs=lambda p: p[1])}
         naive = {k for k, _ in front(numbered, costs=lambda p: (p[1][0].middle, p[1][1]))}

@@ -9,7 +9,7 @@ import liftpy as lp
 from liftpy.explore import exploring
 from liftpy.explore.campaign.store import Store
 from liftpy.explore.exploring import identity_of, space_of
-from liftpy.explore.space.plainest import begun_with, burden, plainest
+from liftpy.explore.space.plainest import begun_with, plainest, plainness
 
 pytestmark = pytest.mark.usefixtures("in_one_process")
 
@@ -23,10 +23,10 @@ def test_the_plainest_has_a_loop_inside_parallel_maps(device):
 
 def test_short_code_comes_before_everything(device):
     members = space_of(ROWS, device).members
-    burdens = [burden(c) for c in space_of(ROWS, device).sample(12, 0)]
+    ranks = [plainness(c) for c in space_of(ROWS, device).sample(12, 0)]
     assert members
-    assert all(b[0] == 0 for b in burdens)
-    assert min(burdens)[1:] == (False, False, False, 1)
+    assert all(b[0] == 0 for b in ranks)
+    assert min(ranks)[1:] == (False, False, False, 1)
 
 
 def test_without_the_family_plain_another_one_is_the_first(device):

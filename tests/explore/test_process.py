@@ -16,11 +16,11 @@ from liftpy.explore.measure.messages import Measure, Setup
 from liftpy.explore.measure.outcome import Crashed, Defect, TimedOut
 from liftpy.explore.measure.process import STARTS, Worker
 from liftpy.explore.measure.serving import first_to_go
-from liftpy.opencl.kernel import Memory, Module
+from liftpy.opencl.kernel import MemoryFigures, Module
 from tests.processes import SECONDS, started, until
 
 SETUP = Setup("", DEFAULT_DEVICE, Inputs(()), ())
-REQUEST = Measure(Module("m", "", (), (), (), "out", Memory(0, 0, 0, 0, 0, 0)), None, 20.0)
+REQUEST = Measure(Module("m", "", (), (), (), "out", MemoryFigures(0, 0, 0, 0, 0, 0)), None, 20.0)
 
 # A worker that greets, takes a request, and then does what a test says.
 MISBEHAVES = """

@@ -5,12 +5,12 @@ import random
 import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE
-from liftpy.explore.campaign.run import Run, Seen, comparable
+from liftpy.explore.campaign.run import CampaignRun, Seen, comparable
 from liftpy.explore.campaign.store import Store
 from liftpy.explore.measure.outcome import Measured
 from liftpy.explore.measure.pool import Finished
 from liftpy.explore.search import named
-from liftpy.opencl.kernel import Memory
+from liftpy.opencl.kernel import MemoryFigures
 from tests.explore.spaces import small_space
 from tests.explore.test_store import IDENTITY
 
@@ -21,16 +21,16 @@ class Shuffled:
     shares_fate = False
 
     def __init__(self, notes, seed):
-        self.notes, self.dice, self.waiting = notes, random.Random(seed), []
+        self.notes, self.rng, self.waiting = notes, random.Random(seed), []
 
     def submit(self, candidate):
         self.notes.begin(candidate)
         self.waiting.append(candidate)
 
     def next(self):
-        candidate = self.waiting.pop(self.dice.randrange(len(self.waiting)))
+        candidate = self.waiting.pop(self.rng.randrange(len(self.waiting)))
         time_ns = 10**9 // (1 + sum(candidate.point.values()))  # a hill to climb
-        figures = Memory(64, 64, 0, 0, 0, 0)
+        figures = MemoryFigures(64, 64, 0, 0, 0, 0)
         return Finished(candidate, Measured(((time_ns,),), 0, figures, 0.0, 0.0, 0.0))
 
     def halt(self):
@@ -41,7 +41,7 @@ def drawn(path, lag, order, search="local", samples=40):
     """The keys in the order of drawing, and how many trials were seen at each draw."""
     space, seen = small_space(), []
     with Store.open(path, IDENTITY) as store:
-        run = Run(store, DEFAULT_DEVICE, samples, lag, lambda _: None)
+        run = CampaignRun(store, DEFAULT_DEVICE, samples, lag, lambda _: None)
 
         def watched():
             for candidate in named(search)(space, 3, run.trials, run.lessons.allows):

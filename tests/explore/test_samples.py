@@ -18,8 +18,8 @@ from liftpy.explore.measure.samples import (
     History,
     departs,
     enough,
+    interval_of,
     sample,
-    span_of,
     undisturbed,
 )
 
@@ -38,17 +38,17 @@ def noise(rng, n):
 def test_the_interval_holds_the_true_median_as_often_as_it_says(n):
     rng = np.random.default_rng(n)
     true = np.median(noise(rng, 400_000))
-    spans = [span_of(noise(rng, n)) for _ in range(1000)]
+    spans = [interval_of(noise(rng, n)) for _ in range(1000)]
     assert sum(span.low <= true <= span.high for span in spans) >= 930
 
 
 def test_the_interval_is_as_narrow_as_the_ranks_allow():
     """The tables of the sign test: 95 % are ranks 1 and 6 of 6, 2 and 10 of 11, 18 and 33 of 50."""
     for n, low, high in ((6, 1, 6), (9, 2, 8), (11, 2, 10), (50, 18, 33)):
-        span = span_of(range(1, n + 1))
+        span = interval_of(range(1, n + 1))
         assert (span.low, span.high) == (low, high)
-    assert span_of([7]).width == 0
-    assert span_of([3, 1, 2]).low == 1
+    assert interval_of([7]).width == 0
+    assert interval_of([3, 1, 2]).low == 1
 
 
 # --- repeats --------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ def test_noisy_times_are_taken_until_the_median_is_known():
     run, _ = runs(MS * rng.normal(1, 0.02, 1000))
     rows = sample(run)
     assert REPEATS < len(rows) < MOST_REPEATS
-    assert span_of([sum(row) for row in rows]).width <= TIGHT
+    assert interval_of([sum(row) for row in rows]).width <= TIGHT
 
 
 def test_times_that_never_settle_end_with_what_was_allowed():
@@ -142,7 +142,7 @@ def test_a_candidate_behind_the_best_is_known_as_well_as_it_has_to_be():
     times = [int(t) for t in MS * rng.normal(30, 0.6, 1000)]
     near, far = (sample(runs(times)[0], best_ns=best * MS) for best in (29, 15))
     assert len(far) < len(near)
-    span = span_of([sum(row) for row in far])
+    span = interval_of([sum(row) for row in far])
     assert span.width > TIGHT
     assert span.high - span.low <= BEHIND * (span.middle - 15 * MS)
 

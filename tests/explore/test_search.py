@@ -14,7 +14,7 @@ import pytest
 
 from liftpy.constraints import draw
 from liftpy.constraints.device import DEFAULT_DEVICE
-from liftpy.constraints.dice import Dice
+from liftpy.constraints.rng import Rng
 from liftpy.errors import ConstraintRefused, UnknownName
 from liftpy.explore.campaign.hypervolume import Box, Costs
 from liftpy.explore.exploring import space_of
@@ -178,11 +178,11 @@ def measured(trials: list[Trial]) -> list[Costs]:
 
 
 def test_a_neighbour_keeps_most_settings(space: Space) -> None:
-    dice = Dice(0)
+    rng = Rng(0)
     parents = [t.candidate for t in run(named("random"), space, 0)]
     for parent in parents:
         for _ in range(4):
-            near = neighbour(space, parent, everything, dice)
+            near = neighbour(space, parent, everything, rng)
             assert near is not None
             shared = parent.assignment.items() & near.assignment.items()
             assert len(shared) >= len(parent.assignment) - 2 or parent.skeleton != near.skeleton

@@ -17,7 +17,7 @@ from liftpy.explore.campaign.rows import Call, Identity
 from liftpy.explore.campaign.schema import SCHEMA_VERSION, TABLES, digest
 from liftpy.explore.campaign.store import ATTEMPTS, Store
 from liftpy.explore.measure.outcome import KernelLimit, Measured, Refused, WrongResult
-from liftpy.opencl.kernel import Memory, Module
+from liftpy.opencl.kernel import MemoryFigures, Module
 from liftpy.opencl.session import BUILD_OPTIONS
 from tests.explore.spaces import small_space
 
@@ -30,7 +30,7 @@ IDENTITY = Identity(
     seed=0,
     settings={"families": None, "memory_limit": None},
 )
-MEMORY = Memory(peak=40, allocated=50, scratch=10, local=3, private=4, prepare=5)
+MEMORY = MemoryFigures(peak=40, allocated=50, scratch=10, local=3, private=4, prepare=5)
 MEASURED = Measured(((30, 1), (10, 1), (20, 5)), 7, MEMORY, 2.5e-7, 1e-7, 0.5, "built")
 MODULE = Module("twice", "kernel void k() {}", (), (), (), "out", MEMORY)
 

@@ -276,11 +276,11 @@ def test_a_truncated_file_is_refused_and_left_as_it_is(path, candidates, part):
 
 def test_garbage_anywhere_in_a_file_is_a_refusal_or_does_no_harm(path, candidates):
     whole = sizeable(path, candidates)
-    dice = random.Random(20240229)
+    rng = random.Random(20240229)
     said: list[str] = []
     for _ in range(60):
-        at, length = dice.randrange(len(whole)), dice.choice([1, 16, 4096])
-        garbage = whole[:at] + dice.randbytes(min(length, len(whole) - at)) + whole[at + length :]
+        at, length = rng.randrange(len(whole)), rng.choice([1, 16, 4096])
+        garbage = whole[:at] + rng.randbytes(min(length, len(whole) - at)) + whole[at + length :]
         path.write_bytes(garbage)
         try:
             everything(path)

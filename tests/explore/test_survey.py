@@ -1,9 +1,9 @@
-"""What z3 says of a space is what counting it says; the census knows everybody who asks."""
+"""What z3 says of a space is what counting it says; the audit knows everybody who asks."""
 
 import pytest
 
 import liftpy as lp
-from liftpy.constraints.census import Asks, census
+from liftpy.constraints.audit import Asks, audit
 from liftpy.constraints.draw import Space as Points
 from liftpy.constraints.system import ConstraintSystem
 from liftpy.explore.space.survey import Left, asking, implied, uncounted
@@ -51,9 +51,9 @@ def test_without_what_follows_the_count_is_the_same():
 
 
 @pytest.mark.parametrize("name", ["matmul/6x4x8", "convolution/strided/13x13x4x8x3x2"])
-def test_everybody_who_asks_is_in_the_census(name):
+def test_everybody_who_asks_is_in_the_audit(name):
     space = lp.space(lp.workload(name), PROFILE)
-    words = [word for _, _, word in census(m.skeleton for m in space.members)]
+    words = [word for _, _, word in audit(m.skeleton for m in space.members)]
     for condition in space.constraints:
         for asker in condition["asked_by"].split("; "):
             assert any(isinstance(w, Asks) and w.asked(asker) for w in words), asker

@@ -50,7 +50,7 @@ from tests.fuzz.shrink import shrink
 from tests.loops.interpreted import interpreted, nests_of, statements
 from tests.plainly import PLAINLY, building_plainly
 from tests.staged import candidates
-from tests.thinned import is_first
+from tests.subsample import is_first
 
 BATCH = 64  # programs that are built together
 LONGEST = 100_000  # characters of code that are given to a driver

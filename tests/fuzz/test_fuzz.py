@@ -31,7 +31,7 @@ from liftpy.semantics.reference import reference
 from tests.fuzz import judge
 from tests.fuzz.generator import MAKERS, inputs, make, nested
 from tests.oclgrind import CHECKS, check_under_oclgrind, oclgrind_complaints, run_under_oclgrind
-from tests.thinned import thinned
+from tests.subsample import subsample
 
 EACH = 250  # programs on the first runtime, some on the other; judge.py runs any number
 NAMED = 40  # programs with names in each other on each runtime
@@ -156,7 +156,7 @@ def test_random_programs_are_right_on_a_device(runtime: Device) -> None:
     first, device = (0, "intel") if intel else (EACH, "pocl")
     tallies = [
         judge.survey(first + start, judge.CHUNK, device, plainly=True)
-        for start in thinned(range(0, EACH, judge.CHUNK), runtime)
+        for start in subsample(range(0, EACH, judge.CHUNK), runtime)
     ]
     counts = sum((tally.outcomes for tally in tallies), Counter[str]())
     failures = "\n\n".join(failure for tally in tallies for failure in tally.failures)

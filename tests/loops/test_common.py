@@ -19,12 +19,12 @@ from liftpy.loops.tree import (
     Name,
     Operate,
     Pack,
-    Part,
     RangeTest,
     Select,
     Statement,
     Store,
     Value,
+    VectorSlice,
 )
 from liftpy.views.access import Memory
 from tests.loops.memories import HELD, OUTPUT, XS
@@ -71,9 +71,9 @@ def test_what_a_variable_holds_is_read_wherever_it_is_computed() -> None:
 
 def test_lanes_are_those_of_the_variable_that_is_left() -> None:
     vector, lanes = Cell(XS, nat(0), 4), Name("w", F32, 4)
-    assert after(Let("v", vector), Let("w", vector), store(Part(lanes, 2))) == (
+    assert after(Let("v", vector), Let("w", vector), store(VectorSlice(lanes, 2))) == (
         Let("v0", vector),
-        store(Part(Name("v0", F32, 4), 2)),
+        store(VectorSlice(Name("v0", F32, 4), 2)),
     )
 
 

@@ -26,12 +26,12 @@ from liftpy.loops.tree import (
     Name,
     Operate,
     Pack,
-    Part,
     RangeTest,
     Select,
     Splat,
     Statement,
     Store,
+    VectorSlice,
 )
 from liftpy.loops.verify import verify
 from liftpy.views.access import Memory
@@ -121,7 +121,7 @@ FAULTS: dict[str, tuple[Callable[[LoopKernel], Block], str]] = {
         lambda c: stored(c, VECTOR, Let("v", Operate("+", (W, W), F32, 2))),
         "in 2 lanes",
     ),
-    "a lane beyond the last": (lambda c: stored(c, VECTOR, value=Part(W, 4)), "lane 4"),
+    "a lane beyond the last": (lambda c: stored(c, VECTOR, value=VectorSlice(W, 4)), "lane 4"),
     "a vector in all lanes": (lambda c: stored(c, VECTOR, Let("v", Splat(W, 4))), "are put into"),
     "lanes of two types": (
         lambda c: stored(c, Let("v", Pack((ONE, Const(1, I32))))),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from liftpy.opencl.kernel import Buffer, Launch, Memory, Module
+from liftpy.opencl.kernel import Buffer, Launch, MemoryFigures, Module
 
 N = 101
 SOURCE = """
@@ -19,7 +19,7 @@ kernel void add(global const float* t, global const float* y, global float* out)
   out[i] = t[i] + y[i];
 }
 """
-NO_FIGURES = Memory(peak=0, allocated=0, scratch=0, local=0, private=0, prepare=0)
+NO_FIGURES = MemoryFigures(peak=0, allocated=0, scratch=0, local=0, private=0, prepare=0)
 
 
 def f32(name, role, slot, n=N):

@@ -37,9 +37,11 @@ def test_what_has_no_loop_is_refused_with_its_place_and_its_forms(name: str) -> 
     written = stage.partition(" |> mapSeq(x => x)")[0]
     with pytest.raises(TypeRefused) as refused:
         LoweredProgram.of(program)
-    what, _, remedy = str(refused.value).partition(" has no loop or parallel level: lower it to ")
+    what, _, suggestion = str(refused.value).partition(
+        " has no loop or parallel level: lower it to "
+    )
     assert what == f"`{written}` at line 2, column 34"
-    assert remedy.startswith(forms)
+    assert suggestion.startswith(forms)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from liftpy.errors import InternalError
 from liftpy.ir.expr import FunCall
-from liftpy.primitives import LAYOUTS, PRIMITIVES, Memory
+from liftpy.primitives import LAYOUTS, PRIMITIVES, MemoryPrimitive
 from liftpy.primitives.places import PlaceReader, argument, is_indirect
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
@@ -63,7 +63,7 @@ def test_layouts_are_those_that_compute_nothing(name):
     if type(primitive) in LAYOUTS:
         primitive.meaning(PlaceReader(), *(argument(p.type) for p in params))
     else:
-        assert primitive.function is not None or isinstance(primitive, Memory)
+        assert primitive.function is not None or isinstance(primitive, MemoryPrimitive)
 
 
 def test_what_computes_is_seen():

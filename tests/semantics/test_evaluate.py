@@ -392,7 +392,7 @@ def test_points_with_too_few_indices_are_refused():
         evaluate_at(matmul, np.array([[3]]), a, b)
 
 
-# --- the second opinion -------------------------------------------------------------------------
+# --- the reference evaluator --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", LAYERS)

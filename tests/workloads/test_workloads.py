@@ -26,7 +26,7 @@ from tests.batch import results
 from tests.draws import draws, tried
 from tests.oclgrind import check_all_under_oclgrind
 from tests.spaces import space
-from tests.thinned import first
+from tests.subsample import first
 from tests.workloads.references import CASES, inputs
 
 SIZED = [name for name, family in FAMILIES.items() if isinstance(family, Family)]

@@ -23,7 +23,7 @@ from liftpy.constraints.device import Device
 from liftpy.deadline import check
 from liftpy.errors import ArgumentRefused, InternalError, LiftError, StoreRefused, TimeUp, plural
 from liftpy.explore.campaign.database import understanding
-from liftpy.explore.campaign.reading import Reader
+from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.campaign.rows import Row
 from liftpy.explore.campaign.same_kernel import Kernels
 from liftpy.explore.campaign.schema import digest
@@ -49,7 +49,7 @@ Sizes = frozenset[tuple[str, int]]
 
 
 @dataclass(frozen=True)
-class Part:
+class StageSettings:
     """The choices and sizes of a stage, with their names in a program of this stage alone."""
 
     words: Words
@@ -60,7 +60,7 @@ class Part:
 class Borrowed:
     """The time of a stage's candidate, and its peak as a program; `origin` is the file."""
 
-    part: Part
+    part: StageSettings
     time_ns: int
     peak: int
     origin: str
@@ -74,7 +74,7 @@ class Borrowed:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Borrowed:
         """What `to_json` wrote."""
-        part = Part(frozenset(data["words"].items()), frozenset(data["sizes"].items()))
+        part = StageSettings(frozenset(data["words"].items()), frozenset(data["sizes"].items()))
         return cls(part, data["time_ns"], data["peak"], data["origin"])
 
 
@@ -84,14 +84,14 @@ class Elsewhere:
 
     path: Path
     times: Mapping[str, int]
-    parts: Mapping[str, Sequence[Part]]
+    parts: Mapping[str, Sequence[StageSettings]]
 
     @classmethod
     def read(cls, path: Path, device: Device) -> Elsewhere:
         """Reads a campaign's file. StoreRefused if it has no measurements on this device."""
         samples: dict[str, list[int]] = {}
-        parts: dict[str, dict[Part, None]] = {}
-        with Reader.read(path) as there:
+        parts: dict[str, dict[StageSettings, None]] = {}
+        with CampaignReader.read(path) as there:
             program = parse(there.identity.text)
             rows = [
                 row
@@ -121,7 +121,7 @@ class Elsewhere:
         return sum(self.times[key] for key in keys)
 
 
-def stored_keys(there: Reader, row: Row) -> list[str]:
+def stored_keys(there: CampaignReader, row: Row) -> list[str]:
     """The keys of a stored candidate's launches; none where they cannot be known."""
     source, manifest = there.kernels(row.id)
     options = there.options(row.id)
@@ -132,7 +132,7 @@ def stored_keys(there: Reader, row: Row) -> list[str]:
         return kernels.run_keys() or []
 
 
-def parts_of(program: Program, row: Row) -> Iterator[tuple[str, Part]]:
+def parts_of(program: Program, row: Row) -> Iterator[tuple[str, StageSettings]]:
     """The settings of each stage of a stored candidate, with the stage's text."""
     stages = [*keys_of_stages(row.skeleton)]
     assignment = row.assignment.items()
@@ -142,7 +142,7 @@ def parts_of(program: Program, row: Row) -> Iterator[tuple[str, Part]]:
             return
 
 
-def split(partition: Partition, row: Row) -> Iterator[tuple[Stage, Part]]:
+def split(partition: Partition, row: Row) -> Iterator[tuple[Stage, StageSettings]]:
     """The settings of each stage of a partition, without the stage's name as a prefix."""
     for stage in partition.stages:
         before = "" if partition.is_whole else prefixed(stage.name, "")
@@ -153,7 +153,10 @@ def split(partition: Partition, row: Row) -> Iterator[tuple[Stage, Part]]:
             if name.startswith(before) and name not in others
         }
         words = frozenset((n, v) for n, v in own.items() if isinstance(v, str))
-        yield stage, Part(words, frozenset((n, v) for n, v in own.items() if isinstance(v, int)))
+        yield (
+            stage,
+            StageSettings(words, frozenset((n, v) for n, v in own.items() if isinstance(v, int))),
+        )
 
 
 @lru_cache(maxsize=1024)
@@ -182,7 +185,7 @@ class Stages:
         """The name of a size without the stage's name as a prefix."""
         return name.removeprefix(prefixed(member.stage, "")) if member.stage else name
 
-    def candidate(self, part: Part) -> Candidate | None:
+    def candidate(self, part: StageSettings) -> Candidate | None:
         """The candidate of the stage that has these settings, if there is one."""
         sizes = dict(part.sizes)
         member = self.members.get((part.words, frozenset(sizes)))
@@ -239,7 +242,7 @@ class Times:
 
     def looked_up(self, stages: Stages) -> Iterator[Borrowed]:
         """The times of a stage's candidates in other files; the first file with a time counts."""
-        seen: set[Part] = set()
+        seen: set[StageSettings] = set()
         for there in self.files:
             for part in there.parts.get(text_of(stages.space.program), ()):
                 candidate = None if part in seen else stages.candidate(part)

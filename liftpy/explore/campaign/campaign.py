@@ -8,7 +8,7 @@ from pathlib import Path
 
 from liftpy.constraints.device import Device, those_named
 from liftpy.errors import ConstraintRefused, LiftError, NothingMeasured, UnknownName
-from liftpy.explore.campaign.reading import Reader
+from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.campaign.rows import Call, Identity, Row
 from liftpy.explore.measure.outcome import counts
 from liftpy.explore.measure.pareto import clear_front
@@ -40,7 +40,7 @@ class Campaign:
     @entry("lp.Campaign.read")
     def read(cls, path: Path | str) -> Campaign:
         """The campaign in a file. StoreRefused if the file has none."""
-        with Reader.read(Path(path)) as store:
+        with CampaignReader.read(Path(path)) as store:
             return cls(store.path, store.identity, tuple(store.rows()), calls=tuple(store.calls()))
 
     @property

@@ -21,7 +21,7 @@ from liftpy.rewrite.skeleton import Skeleton
 
 
 @dataclass(frozen=True)
-class Rehearsal:
+class OfflineSearch:
     """What a search tried, in order; times in ns, memory in bytes.
 
     `known` is how many candidates of the space are stored, `box` goes around all that were measured
@@ -62,7 +62,9 @@ class Rehearsal:
         )
 
 
-def rehearse(stored: Campaign, space: Space, name: str, seed: int, samples: int) -> Rehearsal:
+def search_offline(
+    stored: Campaign, space: Space, name: str, seed: int, samples: int
+) -> OfflineSearch:
     """The first trials of a search among stored candidates, of one device.
 
     StoreRefused if none is known or the program has several stages, UnknownName if they are of
@@ -101,7 +103,7 @@ def rehearse(stored: Campaign, space: Space, name: str, seed: int, samples: int)
     for candidate in itertools.islice(tried, samples):
         there = known[candidate.key]
         trials.append(Trial(candidate, there.time_ns, there.peak))
-    return Rehearsal(tuple(trials), len(known), Box.around(measured))
+    return OfflineSearch(tuple(trials), len(known), Box.around(measured))
 
 
 def costs_of(trial: Trial) -> Costs | None:

@@ -16,11 +16,11 @@ from liftpy.explore.campaign.database import MOST, saying, snapshot, understandi
 from liftpy.explore.campaign.rows import Call, Identity, Row, to_row
 from liftpy.explore.campaign.schema import digest
 from liftpy.explore.measure.outcome import KINDS, KernelLimit
-from liftpy.explore.measure.samples import Span, span_of
+from liftpy.explore.measure.samples import Interval, interval_of
 from liftpy.files.reading import check
 
 
-class Reader:
+class CampaignReader:
     """A campaign as a connection shows it; use it in a `with`."""
 
     def __init__(self, path: Path, db: sqlite3.Connection) -> None:
@@ -28,7 +28,7 @@ class Reader:
         self._db = db
 
     @staticmethod
-    def read(path: Path) -> Reader:
+    def read(path: Path) -> CampaignReader:
         """A campaign as it is now, which may be running. StoreRefused if there is none."""
         with saying(path):
             there = path.exists()
@@ -38,7 +38,7 @@ class Reader:
             )
         with saying(path):
             check(path, path.stat(), MOST, StoreRefused)
-        return Reader(path, snapshot(path))
+        return CampaignReader(path, snapshot(path))
 
     def close(self) -> None:
         """Closes the database."""
@@ -178,11 +178,11 @@ class Reader:
         )
         return {row["candidate"]: (row["fingerprint"], row["peak"]) for row in self._ask(query)}
 
-    def span(self, key: str) -> Span | None:
+    def span(self, key: str) -> Interval | None:
         """The median time of a candidate in ns and its interval; None without samples."""
         query = 'SELECT sum(ns) AS ns FROM run WHERE candidate = ? GROUP BY "repeat"'
         samples = [row["ns"] for row in self._ask(query, key)]
-        return span_of(samples) if samples else None
+        return interval_of(samples) if samples else None
 
     def costs(self, key: str) -> tuple[int | None, int | None]:
         """Time in ns and peak in bytes of a candidate; None where it was not measured."""

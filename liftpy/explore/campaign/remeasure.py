@@ -63,7 +63,7 @@ def undecided(front: Iterable[Row]) -> list[Row]:
     ]
 
 
-def measure_again(
+def remeasure(
     campaign: Rows,
     candidates: Mapping[str, Candidate],
     measure: Callable[[Candidate], Outcome],

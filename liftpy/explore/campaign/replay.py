@@ -10,7 +10,7 @@ from pathlib import Path
 
 from liftpy.compile import compile_candidate, skeleton_named, skeletons
 from liftpy.errors import StoreRefused, a_few
-from liftpy.explore.campaign.reading import Reader
+from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.campaign.rows import Row
 from liftpy.explore.space.candidate import Candidate, steps_text
 from liftpy.opencl.kernel import Module
@@ -44,7 +44,7 @@ def alike(key: str, known: Iterable[str]) -> list[str]:
     return sorted(known, key=lambda k: -difflib.SequenceMatcher(None, key, k).ratio())
 
 
-def stored_candidate(store: Reader, row: Row) -> Candidate:
+def stored_candidate(store: CampaignReader, row: Row) -> Candidate:
     """A stored candidate as a value.
 
     Raises StoreRefused if this liftpy no longer derives its skeleton.
@@ -73,7 +73,7 @@ def replay(path: Path, id_: str) -> Replay:
 
     The derivation is followed rule by rule. Raises StoreRefused if the candidate has no kernels.
     """
-    with Reader.read(path) as store:
+    with CampaignReader.read(path) as store:
         row = store.row(id_)
         source, manifest = store.kernels(row.id)
         if source is None or manifest is None:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from liftpy.constraints.device import Device
-from liftpy.explore.measure.samples import Span, span_of
+from liftpy.explore.measure.samples import Interval, interval_of
 from liftpy.explore.space.settings import Settings
-from liftpy.opencl.kernel import Memory
+from liftpy.opencl.kernel import MemoryFigures
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Row:
     time_ns: int | None
     times_ns: list[list[int]] | None
     prepare_ns: int | None
-    memory: Memory | None
+    memory: MemoryFigures | None
     error: float | None
     rms: float | None
     build_seconds: float | None
@@ -88,11 +88,11 @@ class Row:
     disturbed: bool = False
 
     @property
-    def span(self) -> Span | None:
+    def span(self) -> Interval | None:
         """The median time in ns and its interval; None where it was not measured."""
         if self.time_ns is None or not self.times_ns:
             return None
-        return span_of([sum(row) for row in self.times_ns])
+        return interval_of([sum(row) for row in self.times_ns])
 
     @property
     def peak(self) -> int | None:
@@ -109,7 +109,7 @@ class Row:
 def to_row(row: sqlite3.Row, times_ns: list[list[int]] | None) -> Row:
     """A candidate from the tables about it, joined; its samples are given apart."""
     chosen = json.loads(row["assignment"])
-    figures = {name: row[name] for name in Memory.__dataclass_fields__}
+    figures = {name: row[name] for name in MemoryFigures.__dataclass_fields__}
     _check_figures(row["key"], {n: row[n] for n in ("time_ns", "prepare_ns")} | figures, times_ns)
     measured = (
         row["kind"] == "measured"
@@ -125,7 +125,7 @@ def to_row(row: sqlite3.Row, times_ns: list[list[int]] | None) -> Row:
         time_ns=(_median(times_ns) or row["time_ns"]) if measured else None,
         times_ns=times_ns if measured else None,
         prepare_ns=row["prepare_ns"] if measured else None,
-        memory=Memory(**figures) if measured and row["peak"] is not None else None,
+        memory=MemoryFigures(**figures) if measured and row["peak"] is not None else None,
         error=row["max_error"] if measured else None,
         rms=row["rms_error"] if measured else None,
         build_seconds=row["seconds"],

@@ -17,7 +17,7 @@ from liftpy.explore.measure.messages import Compiled
 from liftpy.explore.measure.outcome import Crashed, Outcome, Refused, counts
 from liftpy.explore.measure.pareto import clear_front
 from liftpy.explore.measure.pool import Pool
-from liftpy.explore.measure.samples import Span
+from liftpy.explore.measure.samples import Interval
 from liftpy.explore.search import Trial
 from liftpy.explore.space.candidate import Candidate
 
@@ -50,7 +50,7 @@ class Progress:
     under_way: tuple[Candidate, ...] = ()
 
 
-class Run:
+class CampaignRun:
     """What is done, what is under way, and what the search may know.
 
     When a search draws candidate k it has seen the outcomes of the candidates up to k - `lag`, in
@@ -82,7 +82,7 @@ class Run:
         self._under_way: dict[str, Candidate] = {}
         self._seen: list[Seen] = []
         self._devices: set[str | None] = set()
-        self._spans: dict[str, Span | None] = {}
+        self._spans: dict[str, Interval | None] = {}
         self.tell()
 
     @property
@@ -200,7 +200,7 @@ class Run:
         )
 
     def _standings(self) -> tuple[Standing, ...]:
-        points: dict[str | None, list[tuple[Span, int]]] = {}
+        points: dict[str | None, list[tuple[Interval, int]]] = {}
         for key, (device, peak) in self.store.points().items():
             if key not in self._spans:
                 self._spans[key] = self.store.span(key)

@@ -20,7 +20,7 @@ from liftpy.errors import StoreRefused
 from liftpy.explore.campaign.database import MOST, Seed, create, saying, writable
 from liftpy.explore.campaign.differences import differences
 from liftpy.explore.campaign.lock import Lock
-from liftpy.explore.campaign.reading import Reader
+from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.campaign.rows import Call, Identity
 from liftpy.explore.campaign.schema import digest
 from liftpy.explore.campaign.seals import CAMPAIGN, seal
@@ -35,7 +35,7 @@ ATTEMPTS = 2
 """How often a candidate may be under way when its campaign ends abruptly, before it is to blame."""
 
 
-class Store(Reader):
+class Store(CampaignReader):
     """The open database of the campaign that this process runs; use it in a `with`."""
 
     def __init__(self, path: Path, db: sqlite3.Connection, lock: Lock, identity: Identity) -> None:
@@ -306,7 +306,7 @@ def _seeds(identity: Identity) -> list[Seed]:
 
 def _check(path: Path, wanted: Identity) -> None:
     """Refuses a file that is not the wanted campaign's, with all differences."""
-    with Reader.read(path) as there:
+    with CampaignReader.read(path) as there:
         lines = "".join(f"\n  {line}" for line in differences(there.identity, wanted))
     if lines:
         raise StoreRefused(

@@ -304,7 +304,7 @@ class ClusterPool:
         self._finished.append(Finished(job.candidate, outcome))
 
 
-class Workplace(Cluster):
+class ClusterExecutor(Cluster):
     """A cluster as the place where a campaign measures."""
 
     def pool(self, setup: Setup, limits: Limits, notes: Notes) -> ClusterPool:

@@ -10,7 +10,7 @@ from liftpy.constraints.device import Device
 from liftpy.explore.optional import needing
 
 if TYPE_CHECKING:
-    from liftpy.explore.distributed.pool import Workplace
+    from liftpy.explore.distributed.pool import ClusterExecutor
 
 RESOURCE = "DEVICE"
 """What a worker with a device offers, in the words of dask: `--resources "DEVICE=1"`."""
@@ -38,9 +38,11 @@ class Workers:
     note: Callable[[str], None] = lambda _: None
 
 
-def connect(workers: Workers, known: tuple[Device, tuple[Device, ...]] | None = None) -> Workplace:
+def connect(
+    workers: Workers, known: tuple[Device, tuple[Device, ...]] | None = None
+) -> ClusterExecutor:
     """The cluster. LiftError without dask, which is an extra and is imported here."""
     module = needing(
         "distributed", "cluster", "liftpy.explore.distributed.pool", "a campaign on workers"
     )
-    return module.Workplace(workers, known)
+    return module.ClusterExecutor(workers, known)

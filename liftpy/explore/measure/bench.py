@@ -19,7 +19,7 @@ from liftpy.explore.measure.messages import (
     Measure,
     Request,
     Setup,
-    Stage,
+    WorkerPhase,
 )
 from liftpy.explore.measure.outcome import (
     BuildFailed,
@@ -66,7 +66,7 @@ class Bench:
     def measure(self, request: Measure) -> Doubtful | Outcome:
         """The outcome of a module."""
         deadline = time.monotonic() + request.seconds
-        self.tell(Stage("building it", request.build_seconds, "--build-limit"))
+        self.tell(WorkerPhase("building it", request.build_seconds, "--build-limit"))
         try:
             with self.session.load(request.module, binary=request.binary, room=self.room) as loaded:
                 return self._checked(loaded, request.best_ns, deadline)
@@ -86,7 +86,7 @@ class Bench:
 
     def inspect(self, request: Inspect) -> Inspected | Outcome:
         """Compares the values that a module stores with what they should be."""
-        self.tell(Stage("looking for the stage that is wrong"))
+        self.tell(WorkerPhase("looking for the stage that is wrong"))
         try:
             with self.session.load(request.module, room=self.room) as loaded:
                 loaded.watched = {value.function: value.names for value in request.values}
@@ -99,7 +99,7 @@ class Bench:
 
     def _checked(self, loaded: Loaded, best_ns: int | None, deadline: float) -> Doubtful | Outcome:
         module = loaded.module
-        self.tell(Stage("running it for the first time"))
+        self.tell(WorkerPhase("running it for the first time"))
         result = run_poisoned(loaded, self.arrays)
         if loaded.allocated_bytes != module.memory.allocated:
             return Defect(
@@ -109,7 +109,7 @@ class Bench:
         found = self.checker.check(result)
         if isinstance(found, WrongResult):
             return found
-        self.tell(Stage("timing it"))
+        self.tell(WorkerPhase("timing it"))
         left = deadline - time.monotonic()
         times, departure = undisturbed(
             lambda: timed(loaded, best_ns, deadline - time.monotonic()),

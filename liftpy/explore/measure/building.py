@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from liftpy.errors import BuildFailed as BuildRefused
 from liftpy.errors import InternalError, LiftError
-from liftpy.explore.measure.messages import Answer, Build, Built, Request, Setup, Stage
+from liftpy.explore.measure.messages import Answer, Build, Built, Request, Setup, WorkerPhase
 from liftpy.explore.measure.outcome import BuildFailed, Refused
 from liftpy.explore.measure.serving import Tell, serve
 from liftpy.opencl.session import Session
 
 
-class Builder:
+class KernelBuilder:
     """A device whose compiler is used, and nothing else of it."""
 
     def __init__(self, setup: Setup, tell: Tell = lambda _: None) -> None:
@@ -21,7 +21,7 @@ class Builder:
         """What the driver made of a module."""
         if not isinstance(request, Build):
             raise InternalError(f"a builder was asked for {request!r}")
-        self.tell(Stage("building it", request.build_seconds, "--build-limit"))
+        self.tell(WorkerPhase("building it", request.build_seconds, "--build-limit"))
         try:
             return Built(self.session.binary(request.module))
         except BuildRefused as failure:
@@ -32,4 +32,4 @@ class Builder:
 
 def work() -> None:
     """Serves in this process."""
-    serve(lambda setup, tell: Builder(setup, tell).answer)
+    serve(lambda setup, tell: KernelBuilder(setup, tell).answer)

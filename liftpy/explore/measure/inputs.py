@@ -28,7 +28,7 @@ DISTINCT = 1 << 22  # numbers between -1 and 1 that f32 tells apart, with room t
 
 
 @dataclass(frozen=True)
-class Part:
+class ParameterArray:
     """An array of a parameter, where `path` leads to in its tuples."""
 
     path: tuple[int, ...]
@@ -43,7 +43,7 @@ class Inputs:
     `digest` is that of the arrays where they were made first, by the `numpy` of that version.
     """
 
-    parameters: tuple[tuple[str, tuple[Part, ...]], ...]
+    parameters: tuple[tuple[str, tuple[ParameterArray, ...]], ...]
     seed: int = INPUT_SEED
     digest: str = ""
     numpy: str = np.__version__
@@ -60,7 +60,7 @@ class Inputs:
             (
                 p.name,
                 tuple(
-                    Part(c.path, str(c.scalar), tuple(map(int, c.shape)))
+                    ParameterArray(c.path, str(c.scalar), tuple(map(int, c.shape)))
                     for c in components(p.type)
                 ),
             )
@@ -130,11 +130,11 @@ def _flat(arrays: Any) -> Iterator[Array]:
         yield np.atleast_1d(arrays)
 
 
-def _nested(parts: tuple[Part, ...], rng: np.random.Generator) -> Any:
+def _nested(parts: tuple[ParameterArray, ...], rng: np.random.Generator) -> Any:
     """The arrays of a parameter, as nested as its tuples."""
     if len(parts) == 1 and not parts[0].path:
         return _numbers(parts[0].scalar, parts[0].shape, rng)
-    within: dict[int, list[Part]] = {}
+    within: dict[int, list[ParameterArray]] = {}
     for part in parts:
         within.setdefault(part.path[0], []).append(replace(part, path=part.path[1:]))
     return tuple(_nested(tuple(inner), rng) for inner in within.values())

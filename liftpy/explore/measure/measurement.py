@@ -24,7 +24,7 @@ Rows = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
-class Run:
+class TimedRun:
     """A result and its times. `kernels_ns` has the median of each launch, in their order.
 
     The result is an array, or a tuple of them. `departure` is how many times its usual time a fixed
@@ -44,7 +44,7 @@ class Run:
         return departs(self.departure)
 
 
-def run_once(module: Module, device: Device, arrays: Mapping[str, Any]) -> Run:
+def run_once(module: Module, device: Device, arrays: Mapping[str, Any]) -> TimedRun:
     """Loads a module, runs it on arrays in the order of its parameters, and times it."""
     with Session(device) as session, session.load(module) as loaded:
         reference = Reference(session)
@@ -54,7 +54,7 @@ def run_once(module: Module, device: Device, arrays: Mapping[str, Any]) -> Run:
         columns = [round(statistics.median(column)) for column in zip(*rows, strict=True)]
         total = round(statistics.median(map(sum, rows)))
         kernels = dict(zip(functions, columns, strict=True))
-        return Run(device, result, total, loaded.prepare_ns, kernels, departure)
+        return TimedRun(device, result, total, loaded.prepare_ns, kernels, departure)
 
 
 def run_poisoned(loaded: Loaded, arrays: Mapping[str, Any]) -> Any:

@@ -124,7 +124,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Stage:
+class WorkerPhase:
     """Not yet an answer: what the worker does from now on.
 
     `seconds`, if given, is what it may take, by the option of that name.

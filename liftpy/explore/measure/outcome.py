@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias, get_args
 
 from liftpy.errors import plural
-from liftpy.explore.measure.samples import Span, departs, span_of
-from liftpy.opencl.kernel import Memory
+from liftpy.explore.measure.samples import Interval, departs, interval_of
+from liftpy.opencl.kernel import MemoryFigures
 
 Kind = Literal[
     "measured",
@@ -44,7 +44,7 @@ class Measured:
     kind: ClassVar[Kind] = "measured"
     times_ns: tuple[tuple[int, ...], ...]
     prepare_ns: int
-    memory: Memory
+    memory: MemoryFigures
     error: float
     rms: float
     build_seconds: float
@@ -62,9 +62,9 @@ class Measured:
         return round(statistics.median(map(sum, self.times_ns)))
 
     @property
-    def span(self) -> Span:
+    def span(self) -> Interval:
         """The median time in ns and its interval."""
-        return span_of([sum(row) for row in self.times_ns])
+        return interval_of([sum(row) for row in self.times_ns])
 
     @property
     def reason(self) -> str:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from liftpy.explore.measure.samples import Span
+from liftpy.explore.measure.samples import Interval
 
 T = TypeVar("T")
 
@@ -34,13 +34,13 @@ def front(points: Iterable[T], costs: Callable[[T], tuple[float, float]]) -> lis
     return best
 
 
-def clear_front(points: Iterable[T], costs: Callable[[T], tuple[Span, float]]) -> list[T]:
+def clear_front(points: Iterable[T], costs: Callable[[T], tuple[Interval, float]]) -> list[T]:
     """The points that no other clearly dominates, by rising median of the first cost.
 
     One point clearly dominates another if its second cost is no higher and the interval of its
     first lies wholly below the other's. So points that noise may have put behind others are there.
 
-    >>> a, b, c = Span(10, 9, 11), Span(12, 10.5, 13), Span(20, 18, 22)
+    >>> a, b, c = Interval(10, 9, 11), Interval(12, 10.5, 13), Interval(20, 18, 22)
     >>> [p[0].middle for p in clear_front([(c, 5), (b, 5), (a, 5)], costs=lambda p: p)]
     [10, 12]
     """
@@ -66,5 +66,5 @@ def rule(axis: str) -> str:
     )
 
 
-def _second(found: tuple[Span, float, T]) -> float:
+def _second(found: tuple[Interval, float, T]) -> float:
     return found[1]

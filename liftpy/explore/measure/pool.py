@@ -70,7 +70,7 @@ class Pool(Protocol):
         ...
 
 
-class Site(Protocol):
+class Executor(Protocol):
     """Where a campaign measures: its devices, and a pool once it is known what is measured."""
 
     @property
@@ -102,7 +102,7 @@ def builds_ahead(device: Device) -> bool:
 
 
 @dataclass(frozen=True)
-class ThisMachine:
+class LocalExecutor:
     """One device of this machine.
 
     `begun` is the lag of the campaign that goes on, if one does.
@@ -123,12 +123,12 @@ class ThisMachine:
         """The device."""
         return (self.limits,)
 
-    def pool(self, setup: Setup, limits: Limits, notes: Notes) -> Here:
+    def pool(self, setup: Setup, limits: Limits, notes: Notes) -> LocalPool:
         """One candidate after another."""
-        return Here(setup, limits, notes, self.lag)
+        return LocalPool(setup, limits, notes, self.lag)
 
 
-class Here:
+class LocalPool:
     """This machine: one device, which measures one candidate at a time. Use it in a `with`.
 
     Where builds are ahead and the `lag` leaves a next one, that is prepared meanwhile, in a thread

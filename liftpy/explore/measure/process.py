@@ -28,7 +28,7 @@ import psutil
 
 from liftpy.deadline import Deadline
 from liftpy.errors import InternalError, WorkerRefused, plural
-from liftpy.explore.measure.messages import Ready, Request, Setup, Stage, Unfit
+from liftpy.explore.measure.messages import Ready, Request, Setup, Unfit, WorkerPhase
 from liftpy.explore.measure.outcome import Crashed, Defect, OutOfMemory, TimedOut
 
 START_LIMIT = 300.0
@@ -171,7 +171,7 @@ class Worker:
     def _ask(self, request: Request, seconds: float, limit: float, doing: str) -> Any:
         process = self._start()
         deadline = time.monotonic() + min(seconds, self.deadline.left)
-        stage = Stage(doing)
+        stage = WorkerPhase(doing)
         try:
             process.send(request)
             while True:
@@ -179,7 +179,7 @@ class Worker:
                 answer = process.receive(
                     left if stage.seconds is None else min(left, stage.seconds)
                 )
-                if not isinstance(answer, Stage):
+                if not isinstance(answer, WorkerPhase):
                     return answer
                 stage = answer
         except TooSlow:

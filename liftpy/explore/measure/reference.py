@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 
 from liftpy.explore.measure.samples import History
-from liftpy.opencl.kernel import Buffer, Launch, Memory, Module
+from liftpy.opencl.kernel import Buffer, Launch, MemoryFigures, Module
 from liftpy.opencl.session import Session
 
 ITEMS = 4096
@@ -34,7 +34,7 @@ MODULE = Module(
     (Launch("reference", ("out",), (ITEMS,), None, "run"),),
     (),
     "out",
-    Memory(4 * ITEMS, 4 * ITEMS, 0, 0, 0, 0),
+    MemoryFigures(4 * ITEMS, 4 * ITEMS, 0, 0, 0, 0),
 )
 
 WARM = 0.02

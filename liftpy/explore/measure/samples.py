@@ -49,7 +49,7 @@ CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
-class Span:
+class Interval:
     """A median, and the interval in which the true one lies with `CONFIDENCE`."""
 
     middle: float
@@ -62,7 +62,7 @@ class Span:
         return (self.high - self.low) / self.middle if self.middle else math.inf
 
 
-def span_of(samples: Sequence[float]) -> Span:
+def interval_of(samples: Sequence[float]) -> Interval:
     """The median of samples and its interval, from the ranks of the samples alone.
 
     The true median is below the k-th smallest of n samples with the chance that fewer than k of n
@@ -75,14 +75,14 @@ def span_of(samples: Sequence[float]) -> Span:
     while chance + 2 * math.comb(n, k) / 2**n <= 1 - CONFIDENCE:
         chance += 2 * math.comb(n, k) / 2**n
         k += 1
-    return Span(statistics.median(ordered), ordered[k - 1], ordered[n - k])
+    return Interval(statistics.median(ordered), ordered[k - 1], ordered[n - k])
 
 
 def is_slow(totals: Sequence[int], best_ns: int | None) -> bool:
     """Whether a candidate is `SLOW` times slower than the best; the first one, whether it is long.
 
     Who begins a campaign says how fast the device is about. More samples of it can wait until it is
-    known that it is on the front (`again.py`).
+    known that it is on the front (`remeasure.py`).
     """
     if best_ns is None:
         return statistics.median(totals) >= FIRST_SECONDS * 1e9
@@ -104,7 +104,7 @@ def enough(totals: Sequence[int], best_ns: int | None) -> bool:
         return True
     if is_times(FAR, totals, best_ns):
         return True
-    span = span_of(totals)
+    span = interval_of(totals)
     behind = 0.0 if best_ns is None else BEHIND * (span.middle - best_ns)
     return span.high - span.low <= max(TIGHT * span.middle, behind)
 

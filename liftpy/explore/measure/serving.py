@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from liftpy.errors import LiftError
-from liftpy.explore.measure.messages import Answer, Ready, Request, Setup, Stage, Unfit
+from liftpy.explore.measure.messages import Answer, Ready, Request, Setup, Unfit, WorkerPhase
 
-Tell: TypeAlias = Callable[[Stage], None]
+Tell: TypeAlias = Callable[[WorkerPhase], None]
 
 
 def serve(make: Callable[[Setup, Tell], Callable[[Request], Answer]]) -> None:

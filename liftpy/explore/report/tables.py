@@ -16,7 +16,7 @@ from liftpy.explore.campaign.hypervolume import Box, growth
 from liftpy.explore.campaign.rows import Row
 from liftpy.explore.measure.outcome import Kind
 from liftpy.explore.measure.pareto import rule
-from liftpy.explore.measure.samples import Span
+from liftpy.explore.measure.samples import Interval
 from liftpy.explore.optional import needing
 from liftpy.explore.space.settings import Settings
 
@@ -229,7 +229,7 @@ def in_time(nanoseconds: int | None) -> str:
     return f"{nanoseconds} ns"
 
 
-def in_span(span: Span | None) -> str:
+def in_span(span: Interval | None) -> str:
     """How far the ends of an interval are from its median: `-1 +3 %`."""
     if span is None or not span.middle:
         return ""

@@ -21,7 +21,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from liftpy.constraints.dice import Dice
+from liftpy.constraints.rng import Rng
 from liftpy.explore.search.cost_model import Trend
 from liftpy.explore.search.local import distance, neighbour, parent, parents
 from liftpy.explore.search.trial import Trial
@@ -47,7 +47,7 @@ Matrix: TypeAlias = npt.NDArray[np.float64]
 
 def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> Iterator[Candidate]:
     """Draws first; then what the model chooses of neighbours and draws, each candidate once."""
-    dice = Dice(subseed(seed, "guided"))
+    rng = Rng(subseed(seed, "guided"))
     draws = space.draws(seed, allows)
     waiting: list[Candidate] = []
     seen: set[str] = set()
@@ -58,7 +58,7 @@ def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> 
         waiting += itertools.islice(fresh, DRAWS - len(waiting))
         pool = {c.key: c for c in (waiting if ordinal % FRESH else waiting[:1])}
         if ordinal >= BEGIN and ordinal % FRESH:
-            near = neighbours(space, trials, allows, dice)
+            near = neighbours(space, trials, allows, rng)
             pool |= {c.key: c for c in near if c.key not in seen}
         if not pool:
             return
@@ -68,12 +68,12 @@ def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> 
 
 
 def neighbours(
-    space: Space, trials: Sequence[Trial], allows: Allows, dice: Dice
+    space: Space, trials: Sequence[Trial], allows: Allows, rng: Rng
 ) -> Iterator[Candidate]:
     """Neighbours of the front and of rivals; none if nothing was measured."""
     best = [*parents(trials), *rivals(trials)]
     for _ in range(NEIGHBOURS if best else 0):
-        near = neighbour(space, parent(best, dice), allows, dice)
+        near = neighbour(space, parent(best, rng), allows, rng)
         if near is not None:
             yield near
 
@@ -90,7 +90,7 @@ def rivals(trials: Sequence[Trial]) -> list[Candidate]:
 
 
 def chosen(pool: list[Candidate], trials: Sequence[Trial], trend: Trend) -> Candidate:
-    """The candidate of the greatest expected improvement; that of least burden at the start."""
+    """The candidate of the greatest expected improvement; at first, of the least expected time."""
     times = [t.time_ns for t in trials if t.time_ns is not None]
     if len(pool) == 1:
         return pool[0]
@@ -111,8 +111,8 @@ def improvements(
     logs = np.log([t.time_ns or slowest for t in known])
     tried = [t.candidate for t in known]
     trend.fit(known, slowest)
-    burdens = trend.expected(tried)
-    apart_from = logs - burdens
+    expected = trend.expected(tried)
+    apart_from = logs - expected
     level, spread = apart_from.mean(), float(apart_from.std()) or 1.0
     values = (apart_from - level) / spread
     among, across = likeness(tried, tried), likeness(pool, tried)

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
-from liftpy.constraints.dice import Dice
 from liftpy.constraints.draw import Preference
+from liftpy.constraints.rng import Rng
 from liftpy.explore.measure.pareto import front
 from liftpy.explore.search.trial import Trial
 from liftpy.explore.space.candidate import Candidate
@@ -30,13 +30,13 @@ TRIES = 16  # neighbours that were tried before, in a row, after which a draw is
 
 def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> Iterator[Candidate]:
     """Draws and neighbours, each candidate once."""
-    dice = Dice(subseed(seed, "local"))
+    rng = Rng(subseed(seed, "local"))
     draws = space.draws(seed, allows)
     seen: set[str] = set()
     for ordinal in itertools.count():
         found = None
         if ordinal >= FIRST and ordinal % FRESH:
-            found = unseen_neighbour(space, trials, allows, seen, dice)
+            found = unseen_neighbour(space, trials, allows, seen, rng)
         found = found or next((c for c in draws if c.key not in seen), None)
         if found is None:  # every candidate was drawn
             return
@@ -45,12 +45,12 @@ def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> 
 
 
 def unseen_neighbour(
-    space: Space, trials: Sequence[Trial], allows: Allows, seen: set[str], dice: Dice
+    space: Space, trials: Sequence[Trial], allows: Allows, seen: set[str], rng: Rng
 ) -> Candidate | None:
     """A neighbour of the front; None if nothing was measured, or all found were tried."""
     best = parents(trials)
     for _ in range(TRIES if best else 0):
-        found = neighbour(space, parent(best, dice), allows, dice)
+        found = neighbour(space, parent(best, rng), allows, rng)
         if found is not None and found.key not in seen:
             return found
     return None
@@ -66,52 +66,52 @@ def parents(trials: Sequence[Trial]) -> list[Candidate]:
     return [candidate for *_, candidate in front(measured, costs=lambda m: (m[0], m[1]))]
 
 
-def parent(best: Sequence[Candidate], dice: Dice) -> Candidate:
+def parent(best: Sequence[Candidate], rng: Rng) -> Candidate:
     """One of a front."""
-    return best[0] if dice.random() < FASTEST else dice.choice(best)
+    return best[0] if rng.random() < FASTEST else rng.choice(best)
 
 
-def neighbour(space: Space, parent: Candidate, allows: Allows, dice: Dice) -> Candidate | None:
+def neighbour(space: Space, parent: Candidate, allows: Allows, rng: Rng) -> Candidate | None:
     """A candidate that differs from its parent in a structural choice or in one or two sizes."""
     member = space.by_key[parent.skeleton.key]
-    near = alike(space, member, dice)
-    if near and (not parent.sizes or dice.random() < CHOICE):
-        member = dice.choice(near)
+    near = alike(space, member, rng)
+    if near and (not parent.sizes or rng.random() < CHOICE):
+        member = rng.choice(near)
         changed = 0
     else:
-        changed = 2 if dice.random() < TWO else 1
+        changed = 2 if rng.random() < TWO else 1
     sizes = {n: v for n, v in parent.sizes if n in member.system.by_name}
     order = sorted(sizes)
-    dice.shuffle(order)
+    rng.shuffle(order)
     for freed in range(min(changed, len(order)), len(order) + 1):
         kept = {name: sizes[name] for name in order[freed:]}
-        drawn = member.points.completed(keeping(kept, dice))
+        drawn = member.points.completed(keeping(kept, rng))
         if drawn is not None and allows(member.skeleton, drawn):
             return Candidate(space.program, member.skeleton, tuple(drawn.items()))
     return None
 
 
-def keeping(kept: Mapping[str, int], dice: Dice) -> Preference:
+def keeping(kept: Mapping[str, int], rng: Rng) -> Preference:
     """Keeps some sizes, and draws the others."""
 
     def preference(name: str, values: Sequence[int]) -> Sequence[int]:
         if name in kept:
             return (kept[name],) if kept[name] in values else ()
         drawn = list(values)
-        dice.shuffle(drawn)
+        rng.shuffle(drawn)
         return drawn
 
     return preference
 
 
-def alike(space: Space, member: Member, dice: Dice) -> list[Member]:
+def alike(space: Space, member: Member, rng: Rng) -> list[Member]:
     """The skeletons of the family that make one choice otherwise, and else differ least."""
     family = [m for m in space.members if m.family == member.family]
     mine = member.words
     apart = [n for n in mine if len({m.words.get(n) for m in family}) > 1]
     if not apart:
         return []
-    name = dice.choice(apart)
+    name = rng.choice(apart)
     others = [m for m in family if m.words.get(name) != mine[name]]
     far = [distance(mine, m.words) for m in others]
     return [m for m, n in zip(others, far, strict=True) if n == min(far)]

@@ -79,7 +79,7 @@ def launches_of(skeleton: StagedSkeleton) -> tuple[int, ...]:
 
 
 @dataclass
-class Place:
+class StagePlace:
     """A stage of a partition: what is searched for it, and how that is written there."""
 
     stage: Stage
@@ -204,7 +204,7 @@ class Arm:
     """A partition of the program, or the program as one stage, and how often it had a turn."""
 
     product: Product | None
-    places: list[Place]
+    places: list[StagePlace]
     whole: StageSearch | None = None
     turns: int = 0
     held: int = 0  # candidates that were made by `holding`
@@ -276,7 +276,7 @@ class StageSearches:
             self.arms.insert(0, Arm(None, [], whole))
         self.read = 0
 
-    def places_of(self, product: Product) -> Iterator[Place]:
+    def places_of(self, product: Product) -> Iterator[StagePlace]:
         """The stages of a partition, each with its search.
 
         Where conditions join stages, a partition is a sum of several products, whose stages are
@@ -290,7 +290,7 @@ class StageSearches:
                 space = Space(stage.program, self.space.device, group, sampler=self.space.sampler)
                 seed = subseed(self.seed, stage.text)
                 self.known[key] = self.search_of(space, seed, everything)
-            yield Place(stage, group, self.known[key])
+            yield StagePlace(stage, group, self.known[key])
 
     def search_of(self, space: Space, seed: int, allows: Allows) -> StageSearch:
         """A search of a stage's space."""

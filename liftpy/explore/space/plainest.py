@@ -27,7 +27,7 @@ PLAIN = "plain"
 SHORT = 64
 """Statements of code: of what has no more than these, the shorter is no better."""
 
-Burden: TypeAlias = tuple[int, int, bool, bool, int]
+Plainness: TypeAlias = tuple[int, int, bool, bool, int]
 
 
 def plainest(space: Space) -> Candidate | None:
@@ -46,7 +46,9 @@ def plainest(space: Space) -> Candidate | None:
         if len(each) == len(stages):
             found.append(product.made(each))
     return min(
-        (Candidate(space.program, s, (*at.items(),)) for s, at in found), key=burden, default=None
+        (Candidate(space.program, s, (*at.items(),)) for s, at in found),
+        key=plainness,
+        default=None,
     )
 
 
@@ -54,7 +56,7 @@ def plainest_of(group: Sequence[Member]) -> Drawn | None:
     """The plainest point of the skeletons of a stage; None if there is none."""
     plain = [m for m in group if m.family == PLAIN and m.possible]
     found = [point for m in plain or group if (point := at_least_sizes(m)) is not None]
-    return min(found, key=lambda drawn: burden_of(*drawn), default=None)
+    return min(found, key=lambda drawn: plainness_of(*drawn), default=None)
 
 
 def at_least_sizes(member: Member) -> Drawn | None:
@@ -63,13 +65,13 @@ def at_least_sizes(member: Member) -> Drawn | None:
     return None if point is None else (member.skeleton, point)
 
 
-def burden(candidate: Candidate) -> Burden:
+def plainness(candidate: Candidate) -> Plainness:
     """What makes a candidate less plain; the smaller comes first."""
-    return burden_of(candidate.skeleton, candidate.point)
+    return plainness_of(candidate.skeleton, candidate.point)
 
 
-def burden_of(skeleton: Skeleton, point: dict[str, int]) -> Burden:
-    """`burden` of a point of a skeleton."""
+def plainness_of(skeleton: Skeleton, point: dict[str, int]) -> Plainness:
+    """`plainness` of a point of a skeleton."""
     kernels = chain(skeleton.program).kernels
     code = sum(int(statements(kernel.body).value(point)) for kernel in kernels)
     words = [(name.rpartition(".")[2], word) for name, word in skeleton.words.items()]

@@ -15,8 +15,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from liftpy.constraints.dice import Dice
 from liftpy.constraints.draw import Sampler
+from liftpy.constraints.rng import Rng
 from liftpy.constraints.system import ConstraintSystem
 from liftpy.constraints.user import Wish, asked_too
 from liftpy.explore.space.across import apart, crosses, sizes_of
@@ -234,14 +234,14 @@ class Joint(Member):
 
 def mixed(parts: Sequence[Product], how: Drawing) -> Iterator[Drawn]:
     """The draws of several products in an order that the seed decides, each as likely as any."""
-    dice = Dice(subseed(how.seed, "parts"))
+    rng = Rng(subseed(how.seed, "parts"))
     draws = [
         part.draws(replace(how, seed=subseed(how.seed, f"part {k}")))
         for k, part in enumerate(parts)
     ]
     left = [part.count() if how.sampler == "uniform" else 1 for part in parts]
     while any(left):
-        place = bisect_right([*itertools.accumulate(left)], dice.below(sum(left)))
+        place = bisect_right([*itertools.accumulate(left)], rng.below(sum(left)))
         found = next(draws[place], None)
         if found is None:  # the others were not allowed, or nobody has counted them
             left[place] = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from liftpy.constraints.census import Asks, Silent, census
+from liftpy.constraints.audit import Asks, Silent, audit
 from liftpy.constraints.solve import Infeasible, Tightened, redundant, tightened
 from liftpy.constraints.system import ConstraintSystem
 from liftpy.explore.space.member import Member
@@ -87,7 +87,7 @@ def asking(space: Space) -> list[Counted]:
     """Everybody whose conditions could be in a space."""
     clauses = [(clause["text"], clause["asked_by"].split("; ")) for clause in space.constraints]
     found: list[Counted] = []
-    for kind, name, word in census(member.skeleton for member in space.every):
+    for kind, name, word in audit(member.skeleton for member in space.every):
         match word:
             case Silent(because):
                 found.append(Counted(kind, name, 0, because))

@@ -14,7 +14,7 @@ from liftpy.primitives import (
     AnyScan,
     Iterate,
     Map,
-    Memory,
+    MemoryPrimitive,
     Reduce,
     Scan,
     ToGlobal,
@@ -24,7 +24,7 @@ from liftpy.primitives.work import computes, is_layout
 from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.repeated import store_repeated
 from liftpy.rewrite.strategies.shapes import (
-    Nest,
+    MapNest,
     body_of,
     layers,
     maker,
@@ -71,7 +71,7 @@ def store_inner_scans() -> Strategy:
 
     def run(expr: Expr) -> Result:
         for path, part in top_down(expr):
-            if not isinstance(part, FunCall) or isinstance(part.fun, Memory):
+            if not isinstance(part, FunCall) or isinstance(part.fun, MemoryPrimitive):
                 continue
             for position, arg in enumerate(part.args):
                 if gives(arg, is_scan):
@@ -128,7 +128,7 @@ def unroll_innermost() -> Strategy:
     return normalize(where(innermost_reduce, rule("reduce_to_seq_unroll"), "innermost reduction"))
 
 
-def chain(trees: tuple[Nest, ...]) -> Iterator[Path]:
+def chain(trees: tuple[MapNest, ...]) -> Iterator[Path]:
     """The paths of maps inside one another, outermost first."""
     while trees:
         yield trees[0].path

@@ -19,7 +19,7 @@ from liftpy.ir.expr import Expr
 from liftpy.primitives.levels import DIMENSIONS, Level, misplaced
 from liftpy.primitives.lowered import MapGlb, MapLcl, MapWrg
 from liftpy.rewrite.strategies.lower import INNER, sequential
-from liftpy.rewrite.strategies.shapes import Nest, nests, paths_of
+from liftpy.rewrite.strategies.shapes import MapNest, nests, paths_of
 from liftpy.rewrite.strategy import Failure, Result, Strategy, at_path, rule, seq
 
 #: The level of each map that makes the result, outermost first; None is a loop.
@@ -49,7 +49,7 @@ def mappings(expr: Expr, *, ordered: bool = False) -> list[Mapping]:
 
 
 def _forest(
-    trees: tuple[Nest, ...], todo: frozenset[Level], above: tuple[Level, ...], *, ordered: bool
+    trees: tuple[MapNest, ...], todo: frozenset[Level], above: tuple[Level, ...], *, ordered: bool
 ) -> Iterator[Mapping]:
     """The mappings of nests side by side, each over all of `todo`."""
     each = [list(_tree(t, todo, above, ordered=ordered)) for t in trees]
@@ -58,7 +58,7 @@ def _forest(
 
 
 def _tree(
-    nest: Nest, todo: frozenset[Level], above: tuple[Level, ...], *, ordered: bool
+    nest: MapNest, todo: frozenset[Level], above: tuple[Level, ...], *, ordered: bool
 ) -> Iterator[Mapping]:
     """The mappings of one nest over all of `todo`."""
     for level in sorted(todo, key=lambda level: (SHORT[level[0]], -level[1])):

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from liftpy.ir.expr import Expr, FunCall, Get, Lambda, Literal, Param, Tuple
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
 from liftpy.ir.walk import Path, function_of
-from liftpy.primitives import Memory, Zip
+from liftpy.primitives import MemoryPrimitive, Zip
 from liftpy.rewrite.strategies.shapes import working_map
 from liftpy.rewrite.strategies.share import is_storable
 from liftpy.rewrite.strategy import Result, Strategy, Success, at_path, rule, seq
@@ -74,7 +74,7 @@ def outside(expr: Expr, scope: Scope, path: Path, found: list[Path]) -> Readings
     if isinstance(expr, Tuple):
         parts = (outside(e, scope, (*path, k), found) for k, e in enumerate(expr.elements))
         return Readings(0, tuple(parts))
-    if not isinstance(expr, FunCall) or isinstance(expr.fun, Memory):
+    if not isinstance(expr, FunCall) or isinstance(expr.fun, MemoryPrimitive):
         return readings(expr, scope)
     args = [outside(a, scope, (*path, k), found) for k, a in enumerate(expr.args)]
     if isinstance(expr.fun, Lambda):
@@ -98,7 +98,7 @@ def readings(expr: Expr, scope: Scope) -> Readings:
             return Readings()
         case Tuple(elements):
             return Readings(0, tuple(readings(e, scope) for e in elements))
-        case FunCall(Memory(), _):
+        case FunCall(MemoryPrimitive(), _):
             return STORED
         case FunCall(Lambda() as f, args):
             inner, once = bound(f, [readings(a, scope) for a in args], scope)

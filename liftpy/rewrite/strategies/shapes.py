@@ -161,14 +161,14 @@ def working(name: str) -> Strategy:
 
 
 @dataclass(frozen=True, slots=True)
-class Nest:
+class MapNest:
     """A map that makes (part of) the result, and those that make its function's result."""
 
     path: Path
-    inner: tuple[Nest, ...]
+    inner: tuple[MapNest, ...]
 
 
-def nests(expr: Expr, path: Path = (), *, inside: bool = False) -> tuple[Nest, ...]:
+def nests(expr: Expr, path: Path = (), *, inside: bool = False) -> tuple[MapNest, ...]:
     """The maps that make the result of an expression.
 
     A map that is only read, by a zip say, is none of them: it is worked out where it is read. Nor
@@ -177,7 +177,7 @@ def nests(expr: Expr, path: Path = (), *, inside: bool = False) -> tuple[Nest, .
     would store.
     """
 
-    def of(part: Expr, *steps: int, inside: bool = inside) -> tuple[Nest, ...]:
+    def of(part: Expr, *steps: int, inside: bool = inside) -> tuple[MapNest, ...]:
         return nests(part, (*path, *steps), inside=inside)
 
     match expr:
@@ -189,7 +189,7 @@ def nests(expr: Expr, path: Path = (), *, inside: bool = False) -> tuple[Nest, .
         case FunCall(Lambda() as f, args):
             return of(f.body, len(args))
         case FunCall(Map() as fun, _) if working_map(expr):
-            return (Nest(path, of(fun.f.body, 1, inside=True)),)
+            return (MapNest(path, of(fun.f.body, 1, inside=True)),)
         case FunCall(Primitive() as fun, args) if is_layout(fun) and writable(fun, args):
             parts = [of(a, k) for k, a in enumerate(args)]
             return tuple(itertools.chain(*parts)) if all(parts) else ()
@@ -247,7 +247,7 @@ def in_registers(expr: Expr) -> bool:
     )
 
 
-def layers(trees: tuple[Nest, ...]) -> Iterator[tuple[Path, ...]]:
+def layers(trees: tuple[MapNest, ...]) -> Iterator[tuple[Path, ...]]:
     """The paths of nests side by side, outermost first, as deep as all of them are."""
     while trees:
         yield tuple(nest.path for nest in trees)
@@ -255,7 +255,7 @@ def layers(trees: tuple[Nest, ...]) -> Iterator[tuple[Path, ...]]:
         trees = tuple(nest for outer in trees for nest in outer.inner) if deeper else ()
 
 
-def paths_of(trees: tuple[Nest, ...]) -> Iterator[Path]:
+def paths_of(trees: tuple[MapNest, ...]) -> Iterator[Path]:
     """The paths of nests, outermost first."""
     for nest in trees:
         yield nest.path

@@ -10,7 +10,7 @@ from liftpy.ir.expr import Expr, FunCall, Primitive, sizes_agree
 from liftpy.ir.nat import ONE, Nat, NatLike, nat
 from liftpy.ir.walk import Path
 from liftpy.rewrite import match as matching
-from liftpy.rewrite.ledger import is_proved
+from liftpy.rewrite.proof_cache import is_proved
 from liftpy.rewrite.rule import Rule
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.strategy.result import Failure, Result, Step, Strategy, Success

@@ -51,7 +51,7 @@ TURNS = "turns"  # the number of blocks in a chunk, of which a work-item holds o
 
 
 @dataclass(frozen=True)
-class Part:
+class BlockValue:
     """A value of a block, as a program, and the forms that it may have, by their families.
 
     `name` goes before the names of its choices and sizes. `path` is where it stands in the program;
@@ -123,7 +123,7 @@ class Depth:
     block: Parameter
     turns: Parameter
     blocks: Success
-    parts: tuple[Part, ...]
+    parts: tuple[BlockValue, ...]
     memories: tuple[str, ...]
 
 
@@ -255,7 +255,7 @@ def depth_of(program: Program, depth: int) -> Depth | str:
     return Depth(depth, block, turns, result, (*made,), memories)
 
 
-def part_of(program: Program, expr: Expr, name: str, path: Path) -> Part:
+def part_of(program: Program, expr: Expr, name: str, path: Path) -> BlockValue:
     """The value at a path of a program's form in blocks."""
     value = at(expr, path)
     params = tuple(sorted(value.free, key=lambda p: p.name))
@@ -264,7 +264,7 @@ def part_of(program: Program, expr: Expr, name: str, path: Path) -> Part:
     block = block_of(value)
     rows = None if block is None else input_of(expr, (*path, *block))
     constant = rows is not None and {p.name for p in at(expr, rows[0]).free} <= program.constants
-    return Part(name, path, value, forms, None if constant else rows)
+    return BlockValue(name, path, value, forms, None if constant else rows)
 
 
 def match(program: Program) -> Blocked | str:

@@ -8,16 +8,16 @@ from collections import Counter
 
 import pytest
 
-from liftpy.constraints.dice import Dice, shuffled
 from liftpy.constraints.draw import Space
+from liftpy.constraints.rng import Rng, shuffled
 from tests.constraints.examples import four_stages
 
 
 def test_the_numbers_of_a_seed_do_not_change():
-    dice = Dice(2024)
-    assert [dice.below(10) for _ in range(12)] == [7, 4, 6, 4, 3, 7, 6, 4, 8, 3, 7, 2]
-    assert dice.below(10**30) == 269516551384440377064540733829
-    assert "".join(dice.choice("lift") for _ in range(8)) == "ilftiili"
+    rng = Rng(2024)
+    assert [rng.below(10) for _ in range(12)] == [7, 4, 6, 4, 3, 7, 6, 4, 8, 3, 7, 2]
+    assert rng.below(10**30) == 269516551384440377064540733829
+    assert "".join(rng.choice("lift") for _ in range(8)) == "ilftiili"
 
 
 def test_the_order_of_a_seed_does_not_change():
@@ -42,24 +42,24 @@ def test_the_draws_of_a_seed_do_not_change():
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 8, 2**32, 2**32 + 1, 10**40])
 def test_numbers_stay_below(count):
-    dice = Dice(3)
-    assert all(0 <= dice.below(count) < count for _ in range(200))
+    rng = Rng(3)
+    assert all(0 <= rng.below(count) < count for _ in range(200))
 
 
 @pytest.mark.parametrize("count", [6, 3 * 2**40])
 def test_numbers_are_uniform(count):
     """Chi-square at 1 %, of sixths; the larger count takes more than one number of the source."""
-    dice = Dice(11)
-    seen = Counter(dice.below(count) * 6 // count for _ in range(6000))
+    rng = Rng(11)
+    seen = Counter(rng.below(count) * 6 // count for _ in range(6000))
     assert sum((seen[k] - 1000) ** 2 / 1000 for k in range(6)) < 15.09
 
 
 def test_every_order_of_a_list_is_as_likely():
     seen: Counter[str] = Counter()
-    dice = Dice(5)
+    rng = Rng(5)
     for _ in range(2400):
         letters = list("abcd")
-        dice.shuffle(letters)
+        rng.shuffle(letters)
         seen["".join(letters)] += 1
     assert len(seen) == 24
     assert sum((n - 100) ** 2 / 100 for n in seen.values()) < 41.64  # 1 % at 23 degrees

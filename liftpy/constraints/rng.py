@@ -14,7 +14,7 @@ T = TypeVar("T")
 BITS = 32  # taken from one `random()`, which has 53
 
 
-class Dice:
+class Rng:
     """Uniform numbers from a seed."""
 
     def __init__(self, seed: int) -> None:
@@ -47,10 +47,10 @@ def shuffled(count: int, seed: int, start: int = 0) -> Iterator[int]:
 
     Fisher and Yates, with the moved numbers alone in memory, made as far as it is asked for.
     """
-    dice = Dice(seed)
+    rng = Rng(seed)
     moved: dict[int, int] = {}
     for i in range(count):
-        j = i + dice.below(count - i)
+        j = i + rng.below(count - i)
         here = moved.pop(i, i)
         drawn = here
         if j != i:

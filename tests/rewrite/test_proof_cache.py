@@ -11,12 +11,19 @@ import pytest
 
 from liftpy.errors import RuleRefused
 from liftpy.primitives import PRIMITIVES
-from liftpy.rewrite import ledger
-from liftpy.rewrite.ledger import BEYOND, Grounds, is_recorded, package_folder, recorded, text_of
+from liftpy.rewrite import proof_cache
+from liftpy.rewrite.proof_cache import (
+    BEYOND,
+    Grounds,
+    is_recorded,
+    package_folder,
+    recorded,
+    text_of,
+)
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.strategy import Success, outermost, rule
 from liftpy.semantics import prove as proving
-from liftpy.semantics.ledger import record
+from liftpy.semantics.proof_recording import record
 from liftpy.semantics.verdict import Proved
 from tests.rewrite.fixtures import sections
 
@@ -67,7 +74,7 @@ def void(texts):
 @pytest.fixture(scope="module")
 def covered():
     """All that any proof of the catalogue rests on."""
-    grounds = ledger.grounds()
+    grounds = proof_cache.grounds()
     return {item for law in RULES.values() for item in grounds.of(law).items}
 
 
@@ -97,7 +104,7 @@ def test_every_rule_has_a_proof_as_it_stands():
 def test_a_changed_helper_voids_the_proofs_that_rest_on_it(helper):
     module = max((m for m in modules() if helper.startswith(f"{m}.")), key=len)
     name = helper.removeprefix(f"{module}.")
-    rests = {n for n, r in RULES.items() if (module, name) in ledger.grounds().of(r).items}
+    rests = {n for n, r in RULES.items() if (module, name) in proof_cache.grounds().of(r).items}
     assert rests
     if not module.startswith("liftpy.primitives") and name != "least":
         assert rests == set(RULES)  # prover and matcher
@@ -111,7 +118,7 @@ def test_a_change_of_any_covered_function_is_seen_and_of_no_other(covered):
     grounds = Grounds(lambda name: texts[name] if name in texts else text_of(name))
     before, after = ({}, {})
     for law in RULES.values():
-        before |= ledger.grounds().of(law).items
+        before |= proof_cache.grounds().of(law).items
         after |= grounds.of(law).items
     bodies = {(m, n) for m in mine for n, _ in functions(ast.parse(text_of(m) or ""))}
     assert len(covered & bodies) > 300
@@ -124,29 +131,31 @@ def test_a_change_of_any_covered_function_is_seen_and_of_no_other(covered):
 def test_a_covered_proof_cannot_be_used_after_a_change(monkeypatch):
     """From the files to the refusal."""
     text = changed("liftpy.ir.nat", lambda n: n == "_cancel", with_step)
-    real = ledger.text_of
+    real = proof_cache.text_of
 
     def texts(name, folder=None):
         return text if name == "liftpy.ir.nat" else real(name, folder)
 
     law = replace(RULES["map_fusion"])
-    monkeypatch.setattr(ledger, "text_of", texts)
-    monkeypatch.setattr(ledger, "grounds", lambda: Grounds(texts))
-    monkeypatch.setattr(ledger, "_session", set())
-    ledger.is_unchanged.cache_clear()
+    monkeypatch.setattr(proof_cache, "text_of", texts)
+    monkeypatch.setattr(proof_cache, "grounds", lambda: Grounds(texts))
+    monkeypatch.setattr(proof_cache, "_session", set())
+    proof_cache.is_unchanged.cache_clear()
     try:
-        assert not ledger.is_unchanged()
+        assert not proof_cache.is_unchanged()
         with pytest.raises(RuleRefused, match="no valid proof"):
             rule(law)
     finally:
         monkeypatch.undo()
-        ledger.is_unchanged.cache_clear()
+        proof_cache.is_unchanged.cache_clear()
     assert is_recorded(law)
 
 
 def test_what_says_on_what_proofs_rest_is_noted_too():
     """Else another `BEYOND` or `ROOTS` would be seen at the next change of any other file only."""
-    assert {"liftpy.rewrite.ledger", "liftpy.rewrite.sources"} <= ledger.ledger()["files"].keys()
+    assert {"liftpy.rewrite.proof_cache", "liftpy.rewrite.sources"} <= proof_cache.proof_cache()[
+        "files"
+    ].keys()
 
 
 @pytest.mark.parametrize(
@@ -172,7 +181,7 @@ def chosen():
     found = {}
     for law in quick:
         found.setdefault(law.proof, law)
-        for cls in ledger.classes_in(law):
+        for cls in proof_cache.classes_in(law):
             if cls in PRIMITIVES.values():
                 found.setdefault(cls, law)
     return sorted({law.name for law in found.values()})
@@ -186,8 +195,8 @@ def test_what_runs_while_a_rule_is_proved_and_applied_is_covered(name, monkeypat
     before = sections(name)["before"]
     expr = before.program.body.body
     modules_ = {text: m for m in modules() if (text := file_of(m))}
-    of_program = sorted({(c.__module__, c.__qualname__) for c in ledger.kinds(expr)})
-    items = ledger.grounds().sources.closure(of_program, ledger.grounds().of(law)).items
+    of_program = sorted({(c.__module__, c.__qualname__) for c in proof_cache.kinds(expr)})
+    items = proof_cache.grounds().sources.closure(of_program, proof_cache.grounds().of(law)).items
     missing = set()
     muted = []
 
@@ -230,7 +239,7 @@ def file_of(module):
     return getattr(sys.modules.get(module), "__file__", None)
 
 
-# --- the ledger itself ---------------------------------------------------------------------------
+# --- the proof cache itself ----------------------------------------------------------------------
 
 
 def test_recording_keeps_what_holds_and_proves_the_rest(tmp_path, monkeypatch):
@@ -238,9 +247,9 @@ def test_recording_keeps_what_holds_and_proves_the_rest(tmp_path, monkeypatch):
     known = {n: recorded()[n] for n in (kept.name, stale.name)}
     known[stale.name] = known[stale.name] | {"rests_on": "something else"}
     old = {"files": {}, "rules": known}
-    monkeypatch.setattr("liftpy.semantics.ledger.recorded", lambda: old["rules"])
-    monkeypatch.setattr(ledger, "recorded", lambda: old["rules"])
-    monkeypatch.setattr(ledger, "is_unchanged", lambda: False)
+    monkeypatch.setattr("liftpy.semantics.proof_recording.recorded", lambda: old["rules"])
+    monkeypatch.setattr(proof_cache, "recorded", lambda: old["rules"])
+    monkeypatch.setattr(proof_cache, "is_unchanged", lambda: False)
     path = tmp_path / "proofs.json"
     done = record((kept, stale, new), path)
     written = json.loads(path.read_text(encoding="utf-8"))
@@ -251,7 +260,7 @@ def test_recording_keeps_what_holds_and_proves_the_rest(tmp_path, monkeypatch):
     assert "liftpy.ir.nat" in written["files"]
 
 
-def test_a_rule_that_is_not_proved_is_left_out_of_the_ledger(tmp_path):
+def test_a_rule_that_is_not_proved_is_left_out_of_the_proof_cache(tmp_path):
     false = replace(RULES["map_of_crop"], where=())
     done = record((false,), tmp_path / "proofs.json")
     assert not isinstance(done.verdicts[false.name], Proved)

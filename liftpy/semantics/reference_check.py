@@ -14,7 +14,7 @@ from liftpy.ir.expr import FunCall, FunVar, Param, Primitive, nat_fields
 from liftpy.ir.nat import Nat, Var
 from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.ir.walk import substitute_callee, top_down
-from liftpy.semantics.free import FreeReader, Sizes, Term, assignments
+from liftpy.semantics.free import FreeReader, FreeTerm, Sizes, assignments
 from liftpy.semantics.reference import interpret
 from liftpy.semantics.refute import count, grade, hold, spread
 from liftpy.semantics.symbolic import components
@@ -101,7 +101,7 @@ def listed(value: Value, read: FreeReader) -> Any:
         case list():
             return [listed(part, read) for part in value]
         case float():
-            return Term(str(value))
+            return FreeTerm(str(value))
         case _:
             return value
 

@@ -1,4 +1,4 @@
-"""The ledger of proved rules: a rule may be applied when its law, as it stands, has been proved.
+"""The proof cache: a rule may be applied when its law, as it stands, has been proved.
 
 `proofs.json` holds two hashes for each proved rule: of the *law*, with its conditions and the
 ranges of its sizes; and of what its proof *rests on*: the source of the meanings of the primitives
@@ -6,8 +6,8 @@ in it, of the prover and of the matcher, with all helpers (`sources`). Change ei
 is void until `liftpy prove --record` has run again. Proving a rule (`semantics/prove.py`) admits it
 for the session.
 
-The ledger also holds a hash of each file that was read to know what proofs rest on. Where all files
-are as they were, nothing has to be read again; else the hash of what a proof rests on is made anew.
+It also holds a hash of each file that was read to know what proofs rest on. Where all files are
+as they were, nothing has to be read again; else the hash of what a proof rests on is made anew.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from liftpy.ir.nat import Atom, Nat
 from liftpy.rewrite.rule import Rule, ValueVar, sizes_of
 from liftpy.rewrite.sources import Closure, Item, Sources, Texts
 
-LEDGER = "proofs.json"
+PROOFS = "proofs.json"
 PACKAGE = "liftpy"
 
 #: Where all proofs begin: the prover, what applies a rule, and what puts its result in place.
@@ -46,9 +46,9 @@ BEYOND: dict[str, str] = {
     "liftpy.ir.show": "prints",
     "liftpy.ir.source": "prints",
     "liftpy.ir.place": "prints",
-    "liftpy.primitives.remedies": "says what would be accepted",
+    "liftpy.primitives.suggestions": "says what would be accepted",
     "liftpy.rewrite.rules": "each rule is hashed as the value that it is",
-    "liftpy.rewrite.ledger": "compares what the proofs rest on; it is no part of them",
+    "liftpy.rewrite.proof_cache": "compares what the proofs rest on; it is no part of them",
     "liftpy.rewrite.strategy.result": "carries what was applied, for derivations",
     "liftpy.semantics.refute.refutation": "can only refuse",
     "liftpy.semantics.refute.tried": "can only refuse",
@@ -57,7 +57,7 @@ BEYOND: dict[str, str] = {
 }
 
 #: What says on which definitions a proof rests: where these change, all is read again.
-READING = ("liftpy.rewrite.ledger", "liftpy.rewrite.sources")
+READING = ("liftpy.rewrite.proof_cache", "liftpy.rewrite.sources")
 
 #: Modules in which what is printed has a meaning: names of sorts and of constants in z3.
 PRINTED = ("liftpy.ir.types", "liftpy.rewrite.rule")
@@ -69,9 +69,9 @@ _session: set[tuple[str, frozenset[type]]] = set()
 
 
 @cache
-def ledger() -> dict[str, Any]:
+def proof_cache() -> dict[str, Any]:
     """The file that ships with liftpy: `files` by name, `rules` by name."""
-    file = resources.files("liftpy.rewrite").joinpath(LEDGER)
+    file = resources.files("liftpy.rewrite").joinpath(PROOFS)
     if not file.is_file():
         return {"files": {}, "rules": {}}
     return json.loads(file.read_text(encoding="utf-8"))
@@ -79,13 +79,13 @@ def ledger() -> dict[str, Any]:
 
 def recorded() -> dict[str, Any]:
     """The proofs that ship with liftpy, by rule name."""
-    return ledger()["rules"]
+    return proof_cache()["rules"]
 
 
 @cache
 def is_unchanged() -> bool:
-    """Whether all files that proofs rest on are as they were when the ledger was written."""
-    files: dict[str, str] = ledger()["files"]
+    """Whether all files that proofs rest on are as they were when the proof cache was written."""
+    files: dict[str, str] = proof_cache()["files"]
     return bool(files) and all(hash_of_file(name) == known for name, known in files.items())
 
 
@@ -253,7 +253,7 @@ def is_proved(rule: Rule) -> bool:
 
 
 def is_recorded(rule: Rule) -> bool:
-    """Whether the ledger has a proof of the rule, resting on what is there now."""
+    """Whether the proof cache has a proof of the rule, resting on what is there now."""
     entry = recorded().get(rule.name)
     if entry is None or entry["law"] != law_of(rule):
         return False

@@ -13,7 +13,7 @@ T = TypeVar("T")
 PART = 6
 
 
-def thinned(many: Iterable[T], device: Device) -> list[T]:
+def subsample(many: Iterable[T], device: Device) -> list[T]:
     """All of them on the first runtime there is, every sixth on another.
 
     The code is the same for every driver; another one shows what of it is not portable, which

@@ -2,8 +2,8 @@
 
 Primitives say it themselves: `requires`, or `unconditional`; so do rules: `where`, or a proof
 without. Here stands what a lowered form and a fact of a device ask, beyond that. A test counts all
-of them, so that a new one without a word here fails by its name (tests/constraints/test_census.py).
-`liftpy space --census` shows it for a space.
+of them, so that a new one without a word here fails by its name (tests/constraints/test_audit.py).
+`liftpy space --audit` shows it for a space.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ DEVICE: dict[str, Asks | Silent] = {
 
 
 def asked_by_rule(rule: Rule) -> Asks | Silent:
-    """What a rule asks of the sizes it is applied to: the ledger admits it as it stands."""
+    """What a rule asks of the sizes it is applied to: the proof cache admits it as it stands."""
     if rule.where:
         return Asks((f"rule {rule.name} ",))
     return Silent("it is proved for all sizes without a condition")
@@ -125,7 +125,7 @@ def asked_by_primitive(primitive: type[Primitive]) -> Asks | Silent:
     return Asks((primitive.name,))
 
 
-def census(skeletons: Iterable[Skeleton]) -> Iterator[tuple[str, str, Asks | Silent]]:
+def audit(skeletons: Iterable[Skeleton]) -> Iterator[tuple[str, str, Asks | Silent]]:
     """Who could ask something in these skeletons: of what kind, its name, its word."""
     kinds: dict[type[Primitive], None] = {}
     rules: dict[str, None] = {}

@@ -5,18 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from liftpy.explore.campaign.remeasure import measure_again, settled, undecided
+from liftpy.explore.campaign.remeasure import remeasure, settled, undecided
 from liftpy.explore.campaign.rows import Row
 from liftpy.explore.measure.outcome import Crashed, Measured, WrongResult
 from liftpy.explore.measure.pareto import clear_front
-from liftpy.opencl.kernel import Memory
+from liftpy.opencl.kernel import MemoryFigures
 
 MS = 1_000_000
 EMPTY = Row("", 0, "plain", {}, [], "measured", "", 1, None, 0, None, 0.0, 0.0, 0.0)
 
 
 def memory(peak):
-    return Memory(peak, peak, 0, 0, 0, 0)
+    return MemoryFigures(peak, peak, 0, 0, 0, 0)
 
 
 class NoisyDevice:
@@ -69,7 +69,7 @@ def device():
 
 def again(device, measure=None, in_time=lambda: True):
     keys = {key: key for key in device.rows}
-    measure_again(device, keys, measure or device.measure, in_time)
+    remeasure(device, keys, measure or device.measure, in_time)
 
 
 def test_what_noise_put_on_the_front_goes_and_what_belongs_there_stays(device):
@@ -109,7 +109,7 @@ def test_nothing_is_measured_when_there_is_no_time(device):
 
 def test_what_an_earlier_and_longer_call_drew_is_left_as_it_is(device):
     known = {key: key for key in device.rows if key != "beaten"}
-    measure_again(device, known, device.measure, lambda: True)
+    remeasure(device, known, device.measure, lambda: True)
     assert set(device.measured) == {"fastest", "as fast, smaller"}
 
 

@@ -14,14 +14,14 @@ import z3
 
 from liftpy.errors import RuleRefused
 from liftpy.ir import entry as entries
-from liftpy.rewrite.ledger import (
-    LEDGER,
+from liftpy.rewrite.proof_cache import (
+    PROOFS,
     admit,
     grounds,
     is_recorded,
     is_unchanged,
     law_of,
-    ledger,
+    proof_cache,
     recorded,
 )
 from liftpy.rewrite.rule import Rule
@@ -31,7 +31,7 @@ from liftpy.semantics.verdict import Proved, Verdict
 
 @dataclass(frozen=True)
 class Noted:
-    """What a new ledger holds: its file, how many proofs it keeps, and the new verdicts by rule."""
+    """A new proof cache: its file, how many proofs it keeps, and the new verdicts by rule."""
 
     path: Path
     kept: int
@@ -71,7 +71,7 @@ def noted(rule: Rule, verdict: Proved, seconds: float) -> dict[str, Any]:
 
 
 def record(rules: Iterable[Rule], path: Path | None = None) -> Noted:
-    """Write the ledger that ships with liftpy: proofs that still hold are kept, others made anew.
+    """Write the proof cache that ships with liftpy: valid proofs are kept, others made anew.
 
     A rule that is not proved is left out, and may not be applied any more.
     """
@@ -88,9 +88,9 @@ def record(rules: Iterable[Rule], path: Path | None = None) -> Noted:
         seconds[rule.name] = time.perf_counter() - start
         if isinstance(verdict, Proved):
             entries[rule.name] = noted(rule, verdict, seconds[rule.name])
-    path = path or Path(str(resources.files("liftpy.rewrite").joinpath(LEDGER)))
+    path = path or Path(str(resources.files("liftpy.rewrite").joinpath(PROOFS)))
     data = {"files": grounds().files(), "rules": entries}
     path.write_text(json.dumps(data, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-    ledger.cache_clear()
+    proof_cache.cache_clear()
     is_unchanged.cache_clear()
     return Noted(path, len(entries) - len(verdicts.keys() & entries.keys()), verdicts, seconds)

@@ -4,7 +4,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from liftpy.constraints.census import DEVICE, FORMS, Asks, Silent, asked_by_rule
+from liftpy.constraints.audit import DEVICE, FORMS, Asks, Silent, asked_by_rule
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.constraints.system import MEMORY_LIMIT
