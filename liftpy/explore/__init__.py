@@ -1,1 +1,1 @@
-"""Campaigns: drawing candidates, measuring them safely, keeping and reporting what came out."""
+"""Campaigns: drawing candidates, measuring them safely, storing and reporting their outcomes."""

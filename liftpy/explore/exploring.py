@@ -1,4 +1,4 @@
-"""A call of `explore`: what decides it, where it measures, and its end, a `Campaign`."""
+"""A call of `explore`: what determines it, where it measures, and its result, a `Campaign`."""
 
 from __future__ import annotations
 
@@ -67,19 +67,19 @@ def space_of(
     where: Sequence[str] = (),
     fixed: Fixed | None = None,
 ) -> Space:
-    """The space of a program on a device (a `Device`, or what `find_device` takes).
+    """The space of a program on a device (a `Device`, or an argument of `find_device`).
 
-    `families` keeps some families, `memory_limit` the candidates whose peak is within it, in bytes.
-    `sizes` gives numbers for the program's open sizes. `where` has conditions on sizes, such
-    as `"kappa*sigma <= 64"`; `fixed` has settings with their allowed value or values:
-    `{"pad": "copy", "kappa": [8, 16]}`. TypeRefused for a program without kernels.
+    `families` restricts the families, `memory_limit` the peak of candidates, in bytes. `sizes`
+    gives numbers for the program's open sizes. `where` has conditions on sizes, such as
+    `"kappa*sigma <= 64"`; `fixed` has settings with their allowed value or values:
+    `{"pad": "copy", "kappa": [8, 16]}`. Raises TypeRefused for a program without kernels.
     """
     program = closed(program, sizes)
     target = device if isinstance(device, Device) else find_device(device)
     space = whole_space(program, target, memory_limit=memory_limit).asking(where, fixed or {})
     if families is None:
         return space
-    if isinstance(families, str):  # one family, not its letters
+    if isinstance(families, str):  # one family: do not iterate over its letters
         families = (families,)
     if not families:
         known = dict.fromkeys(member.family for member in space.every)
@@ -96,11 +96,11 @@ def whole_space(
     families: tuple[str, ...] | None = None,
     memory_limit: int | None = None,
 ) -> Space:
-    """The space of a program on a device. TypeRefused for a program without kernels."""
+    """The space of a program on a device; raises TypeRefused for a program without kernels."""
     space = Space.whole(program, device, families=families, memory_limit=memory_limit)
     for unit in space.units:
         least = unit.without_sizes()
-        if least is not None:  # what has no kernels in its simplest form has no space
+        if least is not None:  # a program without kernels in its simplest form has no space
             compile_candidate(least, {})
             break
     return space
@@ -108,11 +108,11 @@ def whole_space(
 
 @dataclass(frozen=True)
 class Forms:
-    """The space of a campaign: the part that its first candidate is in, and the whole.
+    """The space of a campaign: the part that contains its first candidate, and the whole.
 
-    With `plain_first` the first candidate is of the family `plain`, and is measured before the
-    other families are derived; then the user has no conditions, as these concern the whole space.
-    `derive` gives the whole space, `derive_only` that of some families.
+    With `plain_first`, the first candidate is of the family `plain`, and is measured before the
+    other families are derived. It requires that the user has no conditions, since these concern the
+    whole space. `derive` returns the whole space, `derive_only` that of some families.
     """
 
     plain_first: bool
@@ -122,7 +122,7 @@ class Forms:
 
     @cached_property
     def plain(self) -> Space | None:
-        """The forms of the family `plain`, if the first candidate is one of them."""
+        """The space of the family `plain`, if the first candidate is in it."""
         if not self.plain_first:
             return None
         with self.deadline.phase(DERIVING):
@@ -131,12 +131,12 @@ class Forms:
 
     @property
     def beginning(self) -> Space:
-        """The plain forms if the first candidate is one of them, or the whole."""
+        """The space of the first candidate: that of the family `plain`, or the whole."""
         return self.plain or self.whole
 
     @cached_property
     def whole(self) -> Space:
-        """All forms."""
+        """The space of all families."""
         plain = self.plain
         with self.deadline.phase(DERIVING):
             if plain is None or plain.products:
@@ -145,11 +145,11 @@ class Forms:
             return replace(plain, members=(*plain.members, *others.members))
 
     def are_all(self, known: int) -> bool:
-        """Whether so many candidates are all: the whole is derived only where they may be."""
+        """Whether `known` candidates are all; derives the whole space only if they may be."""
         return known >= self.beginning.count() and known == self.whole.count()
 
 
-def identity_of(  # noqa: PLR0913  as many settings as decide what is drawn
+def identity_of(  # noqa: PLR0913  one argument per setting
     space: Space,
     seed: int,
     *,
@@ -163,12 +163,12 @@ def identity_of(  # noqa: PLR0913  as many settings as decide what is drawn
     devices: Sequence[Device] = (),
     times: Sequence[Path | str] = (),
 ) -> Identity:
-    """What a campaign over a space is: all that decides what is drawn, and how it is judged.
+    """The identity of a campaign: everything that determines its candidates and their check.
 
-    With `lag`, a search has not seen the outcomes of so many candidates (`run.py`). `first` says
-    which one has the first place, if it is not the search's (`plainest.py`). `devices` are those
-    that it is measured on, if they are several. `times` are the files whose times its search begins
-    with.
+    `lag` is the number of candidates whose outcomes a search has not seen yet (`run.py`). `first`
+    names the kind of the first candidate if the search does not draw it (`plainest.py`). `devices`
+    are those that measure, if there are several. `times` are the files whose times its search
+    begins with.
     """
     return Identity(
         program=space.program.name,
@@ -195,7 +195,7 @@ def identity_of(  # noqa: PLR0913  as many settings as decide what is drawn
 
 
 @entry("lp.explore")
-def explore(  # noqa: PLR0913, PLR0915  as many settings and steps as a campaign has
+def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps in order
     program: Program,
     samples: int = SAMPLES,
     seed: int = 0,
@@ -221,9 +221,9 @@ def explore(  # noqa: PLR0913, PLR0915  as many settings and steps as a campaign
     began: float | None = None,
     phase: Callable[[str], None] = lambda _: None,
 ) -> Campaign:
-    """A campaign: the first `samples` candidates of a search, each compiled, checked and timed.
+    """Runs a campaign: compiles, checks and times the first `samples` candidates of a search.
 
-    `search` names one of `liftpy.explore.search`; `seed` decides what it draws.
+    `search` names one of `liftpy.explore.search`; `seed` determines its draws.
 
     The same call resumes a campaign that ended in any way, with the same candidates as if it had
     not been interrupted. A larger `samples` extends it.
@@ -233,15 +233,17 @@ def explore(  # noqa: PLR0913, PLR0915  as many settings and steps as a campaign
 
     `time_limit` ends this call that many seconds after it began, or after `began`, a time of
     `time.monotonic`; the candidate in progress is tried in the next call. `candidate_limit` is the
-    limit of each candidate, `build_limit` the part for the driver's compiler; a candidate gets at
-    most half of the remaining time, or 10 s if that is more. `phase` is called with each phase.
-    `tolerance` bounds the error of a result, relative to its largest value. `sizes` gives numbers
-    for the program's open sizes; `where` and `fixed` restrict what is drawn (as in `space_of`).
-    Other values of these make another campaign. `sampler` draws candidates uniformly, or as
-    published (`incremental`), for comparison.
+    limit of each candidate in seconds, `build_limit` that of the driver's compiler; a candidate
+    gets at most half of the remaining time, or 10 s if that is more. `phase` is called with the
+    name of each phase.
 
-    At the end, candidates whose place on the front may be noise are measured `again`, within the
-    time limit (`remeasure.py`).
+    `tolerance` bounds the error of a result, relative to its largest value. `sizes` gives numbers
+    for the program's open sizes; `where` and `fixed` restrict the space (as in `space_of`). A call
+    with other values of these is another campaign. `sampler` draws candidates uniformly, or, for
+    comparison, as published (`incremental`).
+
+    At the end, candidates that may be on the front by noise are measured `again`, within the time
+    limit (`remeasure.py`).
 
     `note` is called with remarks on the campaign: that its reference result is NaN everywhere, or
     that its space has only one candidate.
@@ -250,18 +252,19 @@ def explore(  # noqa: PLR0913, PLR0915  as many settings and steps as a campaign
     the devices; `device` is then ignored, and nothing is measured `again`.
 
     `times` are files of other campaigns on this device: their times of stages that this program
-    also contains decide what is tried first (`borrowed.py`).
+    also contains determine what is tried first (`borrowed.py`).
 
-    A limit that the driver reports for a built kernel is kept for its skeleton (`learned.py`).
+    A limit that the driver reports for a built kernel applies to later draws of its skeleton
+    (`learned.py`).
 
-    Raises ArgumentRefused for limits that leave nothing to do, StoreRefused if `db` has another
-    campaign or cannot be written, Unsatisfiable if there is no candidate, NothingMeasured if none
-    was correct.
+    Raises ArgumentRefused for limits under which nothing can be measured, StoreRefused if `db` has
+    another campaign or cannot be written, Unsatisfiable if there is no candidate, NothingMeasured
+    if none was correct.
     """
     started = time.time()
     _check_limits(samples, time_limit, candidate_limit, build_limit, tolerance)
     deadline = Deadline.after(time_limit, began, phase)
-    searches.named(search)  # refused at once if there is none
+    searches.named(search)  # refuses an unknown name before any work
     with ExitStack() as opened:
         phase("looking for devices")
         program = closed(program, sizes)
@@ -316,7 +319,7 @@ def explore(  # noqa: PLR0913, PLR0915  as many settings and steps as a campaign
                 if not space.possible:
                     raise Unsatisfiable(space.why_empty(memory_limit))
         except TimeUp as end:
-            if not (families or where or fixed):  # else what the campaign is needs the space
+            if not (families or where or fixed):  # otherwise the identity needs the space
                 nothing = Space(program, site.limits, (), sampler=sampler)
                 opened.enter_context(noted(Path(db), identity(nothing), call)).stop(str(end))
             raise NothingMeasured(
@@ -368,14 +371,14 @@ def explore(  # noqa: PLR0913, PLR0915  as many settings and steps as a campaign
 
 
 def noted(path: Path, identity: Identity, call: Call) -> Store:
-    """The file of a campaign, with a call in it."""
+    """The opened file of a campaign, with this call recorded in it."""
     store = Store.open(path, identity)
     store.note(call)
     return store
 
 
 def begun_in(path: Path) -> Identity | None:
-    """What a file belongs to, if it has a campaign; nothing of it is changed."""
+    """The identity of the campaign in a file, which is not changed; None if there is none."""
     with saying(path):
         if not path.exists() or path.is_dir() or (path.is_file() and not path.stat().st_size):
             return None
@@ -384,12 +387,12 @@ def begun_in(path: Path) -> Identity | None:
 
 
 def lag_of(begun: Identity) -> int:
-    """How far behind a campaign's search sees outcomes; the first formats had no other."""
+    """The lag of a stored campaign; files of the first formats do not store it, and have 1."""
     return begun.settings.get("lag", 1)
 
 
 def first_of(begun: Identity) -> str | None:
-    """Which candidate has a campaign's first place; the first formats had none but the search's."""
+    """The setting `first` of a stored campaign; None if the search draws the first candidate."""
     return begun.settings.get("first")
 
 
@@ -399,7 +402,7 @@ def site_of(
     begun: Identity | None,
     deadline: Deadline,
 ) -> AbstractContextManager[Executor]:
-    """Where a campaign measures: on this machine, or on the workers of a cluster."""
+    """The executor of a campaign: this machine, or the workers of a cluster."""
     if workers is None:
         target = device if isinstance(device, Device) else find_device(device)
         check_attached(target)
@@ -411,16 +414,16 @@ def site_of(
 
 @dataclass(frozen=True)
 class Explored:
-    """A campaign that has its candidates, for `remeasure`."""
+    """A campaign whose candidates all have outcomes, for `remeasure`."""
 
     store: Store
 
     def front(self) -> list[Row]:
-        """The front as it is now."""
+        """The present front."""
         return Campaign(self.store.path, self.store.identity, tuple(self.store.rows())).pareto()
 
     def sharpen(self, key: str, outcome: Outcome) -> None:
-        """Takes in what a measured candidate gave when it was measured again."""
+        """Stores the outcome of measuring a candidate again."""
         self.store.sharpen(key, outcome)
 
 

@@ -1,4 +1,4 @@
-"""A candidate as a function: numpy in, numpy out, on one device."""
+"""A compiled candidate as a function of NumPy arrays, on one device."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Kernel:
 
     @entry("kernel")
     def __call__(self, *arrays: Any) -> Any:
-        """The program's value, computed on the device; arguments are those of the program.
+        """The program's value, computed on the device; the arguments are those of the program.
 
         Arrays of tuples are passed and returned as tuples of arrays.
         """
@@ -78,14 +78,14 @@ class Kernel:
         return self._loaded.run({n: a for n, a in by_name.items() if n not in constants})
 
     def profile(self, *arrays: Any, repeats: int = 7, warmup: int = 2) -> dict[str, int]:
-        """Nanoseconds of each run-phase kernel by device events: the median of repeated runs."""
+        """Nanoseconds of each run-phase kernel, from device events: medians of repeated runs."""
         self(*arrays)
         times = np.median(np.array(self._loaded.profile(repeats, warmup)), axis=0)
         run = [launch.function for launch in self.module.launches if launch.phase == "run"]
         return {name: int(t) for name, t in zip(run, times, strict=True)}
 
     def close(self) -> None:
-        """Release the device memory; the kernel cannot be called any more."""
+        """Release the device memory; the kernel cannot be called afterwards."""
         self._closed = True
         self._loaded.close()
         self._session.close()
@@ -109,10 +109,11 @@ def compile_to_kernel(
     strategy: a family (docs/design.md, Rewriting), or your own strategy that lowers the program
     (docs/strategies.md). assignment: the structural choices and sizes of one candidate, as in a row
     of a campaign or a candidate of `lp.space`: `lp.compile(program, campaign.best().assignment)`.
-    ConstraintRefused if it does not determine one candidate.
+    Raises ConstraintRefused if it does not determine one candidate.
 
-    Without an assignment: the first skeleton of the family, with sizes drawn with seed 0. Without
-    a strategy either: `plain`, loops in one kernel, correct and slow. `explore` finds fast ones.
+    Without an assignment, the kernel is the first skeleton of the family, with sizes drawn with
+    seed 0. Without a strategy either, the family is `plain`: loops in one kernel, correct and slow.
+    `explore` finds fast ones.
     """
     target = device if isinstance(device, Device) else find_device(device)
     if callable(strategy):

@@ -1,6 +1,6 @@
 """Modules that need a library which is not installed with liftpy.
 
-They are imported when they are asked for: such a library is an extra, and may be slow to import.
+They are imported on first use: their libraries are extras, and may be slow to import.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from liftpy.errors import LiftError
 
 
 def needing(library: str, extra: str, module: str, what: str) -> ModuleType:
-    """A module that imports `library`; LiftError with the command that installs it."""
+    """Imports `module`, which needs `library`.
+
+    Raises LiftError with the command that installs `library` if it is missing.
+    """
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as missing:

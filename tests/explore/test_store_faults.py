@@ -130,7 +130,7 @@ except StoreRefused as refused:
         check=True,
         cwd=Path(__file__).parents[2],
     )
-    assert "cannot be read or written to the end" in said.stdout
+    assert "cannot be read or written completely" in said.stdout
     assert said.stderr == ""
     assert integrity(path) == "ok"
     with Store.open(path, IDENTITY) as store:

@@ -1,1 +1,1 @@
-"""Campaigns: their databases, resuming and replaying."""
+"""Campaigns: storing them in databases, resuming and replaying them."""

@@ -1,11 +1,12 @@
 """Times of stages that other campaigns have measured.
 
-The other campaign's file says which settings its stages had. Those of a stage that is the same
-expression up to names are compiled here, and if each launch has the key of a launch in the file
-(`same_kernel.py`), the times of these launches together are the candidate's time.
+The file of another campaign has the settings of its stages. If a stage is the same expression up to
+names, a candidate with these settings is compiled here. If each of its launches has the key of a
+launch in the file (`same_kernel.py`), the candidate's time is the sum of the times of these
+launches.
 
-The times that are found are stored in the campaign's own file, so that it continues with the same
-times when it is resumed, whatever has become of the other files.
+The times found are stored in the campaign's own file. So a resumed campaign continues with the same
+times even if the other files have changed or are gone.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ Sizes = frozenset[tuple[str, int]]
 
 @dataclass(frozen=True)
 class StageSettings:
-    """The choices and sizes of a stage, with their names in a program of this stage alone."""
+    """The choices and sizes of a stage, with their names in a program of only this stage."""
 
     words: Words
     sizes: Sizes
@@ -58,7 +59,7 @@ class StageSettings:
 
 @dataclass(frozen=True)
 class Borrowed:
-    """The time of a stage's candidate, and its peak as a program; `origin` is the file."""
+    """The time of a stage's candidate, and its peak as a program of its own; `origin`: the file."""
 
     part: StageSettings
     time_ns: int
@@ -66,21 +67,21 @@ class Borrowed:
     origin: str
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON data."""
+        """This value as JSON data."""
         words, sizes = dict(sorted(self.part.words)), dict(sorted(self.part.sizes))
         figures = {"time_ns": self.time_ns, "peak": self.peak, "origin": self.origin}
         return {"words": words, "sizes": sizes, **figures}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Borrowed:
-        """What `to_json` wrote."""
+        """The value that `to_json` wrote."""
         part = StageSettings(frozenset(data["words"].items()), frozenset(data["sizes"].items()))
         return cls(part, data["time_ns"], data["peak"], data["origin"])
 
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """Another campaign: times by the keys of launches, and the parts of each stage's text."""
+    """Another campaign: times by launch key, and the settings of its stages by their text."""
 
     path: Path
     times: Mapping[str, int]
@@ -88,7 +89,7 @@ class Elsewhere:
 
     @classmethod
     def read(cls, path: Path, device: Device) -> Elsewhere:
-        """Reads a campaign's file. StoreRefused if it has no measurements on this device."""
+        """Reads a campaign's file; raises StoreRefused if it has no measurements on this device."""
         samples: dict[str, list[int]] = {}
         parts: dict[str, dict[StageSettings, None]] = {}
         with CampaignReader.read(path) as there:
@@ -115,14 +116,14 @@ class Elsewhere:
         return cls(path, times, {text: [*of] for text, of in parts.items()})
 
     def time_of(self, keys: Sequence[str] | None) -> int | None:
-        """The total time of some launches; None if one is not known, or there are none."""
+        """The total time of launches; None if the time of one is unknown or `keys` is empty."""
         if not keys or not self.times.keys() >= {*keys}:
             return None
         return sum(self.times[key] for key in keys)
 
 
 def stored_keys(there: CampaignReader, row: Row) -> list[str]:
-    """The keys of a stored candidate's launches; none where they cannot be known."""
+    """The keys of a stored candidate's launches; none if they cannot be determined."""
     source, manifest = there.kernels(row.id)
     options = there.options(row.id)
     if source is None or manifest is None or options is None or row.device is None:
@@ -161,7 +162,7 @@ def split(partition: Partition, row: Row) -> Iterator[tuple[Stage, StageSettings
 
 @lru_cache(maxsize=1024)
 def text_of(program: Program) -> str:
-    """`nameless`, computed once."""
+    """The text of a program without names (`nameless`), computed once."""
     return nameless(program)
 
 
@@ -198,10 +199,11 @@ class Stages:
 
 
 class Times:
-    """What a campaign knows about its stages from other campaigns' files.
+    """The times of a campaign's stages in the files of other campaigns.
 
-    Called with the space of a stage, it gives trials of it: it is a `Prior` of searches. A new
-    campaign reads the files at once; a resumed one only for a stage that it has not looked up yet.
+    It is a `Prior` of searches: called with the space of a stage, it returns trials of that stage.
+    A new campaign reads the files at the start; a resumed one reads them only for stages that it
+    has not looked up yet.
     """
 
     def __init__(self, paths: Sequence[Path], device: Device, *, begun: bool) -> None:
@@ -218,7 +220,7 @@ class Times:
         return [Elsewhere.read(path, self.device) for path in self.paths]
 
     def __call__(self, space: Space) -> list[Trial]:
-        """The trials of a stage that other campaigns have made."""
+        """The trials of a stage from other campaigns."""
         if self.store is None:
             raise InternalError("there is no store for the times of other campaigns")
         stages, stage = (
@@ -241,7 +243,7 @@ class Times:
         return trials
 
     def looked_up(self, stages: Stages) -> Iterator[Borrowed]:
-        """The times of a stage's candidates in other files; the first file with a time counts."""
+        """The times of a stage's candidates in other files; the first file with a time is used."""
         seen: set[StageSettings] = set()
         for there in self.files:
             for part in there.parts.get(text_of(stages.space.program), ()):
@@ -253,7 +255,7 @@ class Times:
                     module = compile_candidate(candidate.skeleton, candidate.point)
                 except TimeUp:
                     raise
-                except (LiftError, InternalError):  # where it is tried, its outcome says so
+                except (LiftError, InternalError):  # reported as its outcome when it is tried
                     continue
                 keys = Kernels.of(module, self.device.fingerprint).run_keys()
                 time_ns = there.time_of(keys)
@@ -262,7 +264,7 @@ class Times:
                     yield Borrowed(part, time_ns, module.memory.peak, str(there.path))
 
     def said(self) -> Iterator[str]:
-        """For each file, a sentence that says how many times it provided."""
+        """For each file, a sentence that states how many times it provided."""
         for path in map(str, self.paths):
             count = self.found.get(path, 0)
             if count:
@@ -274,9 +276,10 @@ class Times:
 def times_of(
     files: Sequence[Path | str], own: Path, device: Device, several: int, *, begun: bool
 ) -> Times | None:
-    """The times that a campaign begins with; None if it is given no files.
+    """The times that a campaign begins with; None if no files are given.
 
-    ArgumentRefused if one is the campaign's own file, or if the campaign has several devices.
+    Raises ArgumentRefused if one is the campaign's own file, or if the campaign has several
+    devices.
     """
     paths = [Path(path) for path in dict.fromkeys(map(str, files))]
     if not paths:
@@ -288,7 +291,7 @@ def times_of(
         )
     if any(path.resolve() == own.resolve() for path in paths):
         raise ArgumentRefused(
-            f"{own} is the file of this campaign, which has its own times anyway: name files of "
+            f"{own} is the file of this campaign, whose times are used anyway: name files of "
             "other campaigns with --times"
         )
     return Times(paths, device, begun=begun)

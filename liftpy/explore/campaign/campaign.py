@@ -1,4 +1,4 @@
-"""What a database holds of a campaign: its rows, its fronts, and its best."""
+"""The contents of a campaign's database: its rows, its fronts, and its best candidate."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from liftpy.explore.measure.pareto import clear_front
 from liftpy.ir.entry import entry
 
 AXES = ("peak", "allocated", "scratch", "local", "private", "prepare")
-"""The memory figures that a front can be drawn over; the first is the default."""
+"""The memory figures that can be the second axis of a front; the first is the default."""
 
 REASONS_SHOWN = 8
 
 
 @dataclass(frozen=True, repr=False)
 class Campaign:
-    """What a database holds of a campaign, as of when it was read."""
+    """The contents of a campaign's database when it was read."""
 
     path: Path
     identity: Identity
     rows: tuple[Row, ...]
     exhausted: bool = False
-    """Whether it has every candidate of its space; known to the call that explored it."""
+    """Whether it has every candidate of its space; only the call that explored it knows this."""
     calls: tuple[Call, ...] = field(default=(), compare=False, repr=False)
-    """The calls that explored it, each with its command line and what it ran on."""
+    """The calls that explored it, each with its command line and its environment."""
 
     def __repr__(self) -> str:
         found = ", ".join(f"{n} {outcome}" for outcome, n in self.counts.items()) or "no candidate"
@@ -39,13 +39,13 @@ class Campaign:
     @classmethod
     @entry("lp.Campaign.read")
     def read(cls, path: Path | str) -> Campaign:
-        """The campaign in a file. StoreRefused if the file has none."""
+        """The campaign in a file; raises StoreRefused if the file has none."""
         with CampaignReader.read(Path(path)) as store:
             return cls(store.path, store.identity, tuple(store.rows()), calls=tuple(store.calls()))
 
     @property
     def device(self) -> Device:
-        """The device that it ran on; of several, what they have in common."""
+        """The device that it ran on; if there are several, their common limits."""
         return Device.from_json(self.identity.device)
 
     @property
@@ -55,18 +55,18 @@ class Campaign:
 
     @property
     def stopped(self) -> str:
-        """Why its last call ended before the campaign did; empty where it did not."""
+        """Why its last call ended before the campaign was complete; empty if it did not."""
         return self.calls[-1].stopped if self.calls else ""
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many candidates had each outcome, the kinds that occur only, the good one first."""
+        """The number of candidates with each outcome that occurs, `measured` first."""
         return counts(row.outcome for row in self.rows)
 
     def apart(self) -> tuple[Campaign, ...]:
-        """For each of its devices what was measured there, as a campaign of that device.
+        """For each device, its measurements as a campaign of that device.
 
-        Times of different devices are in no table, picture or front together.
+        No table, plot or front mixes times of different devices.
         """
         if len(self.devices) == 1:
             return (self,)
@@ -80,9 +80,10 @@ class Campaign:
         )
 
     def on(self, device: Device | str | None = None) -> Campaign:
-        """What was measured on one of its devices, or on the one whose number or name this is.
+        """The measurements on one of its devices, given by value, number or part of its name.
 
-        Without a name there has to be one device only. UnknownName if it is not clear which.
+        Without an argument, the campaign must have only one device. Raises UnknownName if not
+        exactly one device fits.
         """
         parts = self.apart()
         names = [part.device for part in parts]
@@ -102,12 +103,12 @@ class Campaign:
 
     @entry("campaign.pareto")
     def pareto(self, axis: str = "peak", memory_limit: int | None = None) -> list[Row]:
-        """The measured candidates that none clearly beats in time and in the memory figure `axis`.
+        """The measured candidates that no other clearly beats in time and memory figure `axis`.
 
-        Of times, intervals are compared (`liftpy.explore.measure.pareto.rule` says it in a
-        sentence). By rising median time; candidates of equal costs all stay, in the order of their
-        ids. With a `memory_limit`, in bytes, only those whose figure is within it count. Each
-        device has its own front, one after the other.
+        Times are compared by their intervals (`liftpy.explore.measure.pareto.rule` states the rule
+        in a sentence). The rows are sorted by median time; candidates of equal costs are all kept,
+        in the order of their ids. With a `memory_limit`, in bytes, only candidates within it count.
+        Each device has its own front; they are concatenated.
         """
         if axis not in AXES:
             raise UnknownName(
@@ -126,9 +127,10 @@ class Campaign:
 
     @entry("campaign.best")
     def best(self, memory_limit: int | None = None, device: Device | str | None = None) -> Row:
-        """The fastest candidate whose peak is within the limit; of several devices, name one.
+        """The fastest candidate whose peak is within the limit; `device` selects one of several.
 
-        NothingMeasured if nothing was measured, ConstraintRefused if all of it is larger.
+        Raises NothingMeasured if nothing was measured, ConstraintRefused if every peak exceeds the
+        limit.
         """
         mine = self.on(device)
         rows = mine.pareto(memory_limit=memory_limit)
@@ -138,7 +140,7 @@ class Campaign:
 
 
 def nothing_within(campaign: Campaign, memory_limit: int | None) -> LiftError:
-    """The error that no measured candidate is within a limit, or that nothing was measured."""
+    """The error for a limit that no measured candidate meets, or for no measured candidate."""
     every = campaign.pareto()
     if not every:
         return nothing_measured(campaign)
@@ -150,7 +152,7 @@ def nothing_within(campaign: Campaign, memory_limit: int | None) -> LiftError:
 
 
 def nothing_measured(campaign: Campaign) -> NothingMeasured:
-    """The error that nothing was measured, with how often each reason was given."""
+    """The error for a campaign without measurements, with the number of failures per reason."""
     reasons = Counter(
         f"{row.outcome}: {row.reason.strip().splitlines()[0]}" for row in campaign.rows
     )

@@ -1,4 +1,4 @@
-"""Opening a campaign's SQLite file, and what is said when SQLite fails."""
+"""Opening a campaign's SQLite file, and the messages for SQLite's errors."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from liftpy.explore.campaign.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSIO
 from liftpy.explore.campaign.seals import broken, seal
 
 BUSY_SECONDS = 30.0
-"""How long to wait for another process that has the file for a moment."""
+"""How long to wait for another process that briefly locks the file."""
 
 MOST = 4 << 30
-"""Bytes of a database that are read: whoever reads one holds a copy of it in memory."""
+"""The largest database that is read, in bytes: a reader copies it into memory."""
 
 Seed = tuple[str, tuple[object, ...]]
-"""A statement and its values."""
+"""An SQL statement and its values."""
 
 
 # --- opening --------------------------------------------------------------------------------------
 
 
 def snapshot(path: Path) -> sqlite3.Connection:
-    """What a file holds now, in memory and in the present format; on disk nothing is changed.
+    """A copy of a file's contents in memory, in the present format; the file is not changed.
 
-    Whoever reads is therefore in nobody's way, and needs to write nowhere. Raises StoreRefused for
-    what is no campaign, is damaged, or was written by a newer liftpy.
+    So a reader blocks no other process and needs no write access. Raises StoreRefused if the file
+    is not a campaign, is damaged, or was written by a newer liftpy.
     """
     with saying(path), _readable(path) as source:
         _check_kind(path, source)
@@ -45,12 +45,12 @@ def snapshot(path: Path) -> sqlite3.Connection:
 
 
 def create(path: Path, seeds: list[Seed]) -> None:
-    """Makes a database with some rows in it: the whole of it, or no file."""
+    """Creates a database with some rows, atomically: on an error there is no file."""
     new = path.with_name(f"{path.name}-new")
     parts = (new, path.with_name(f"{new.name}-journal"))
     try:
         with saying(path):
-            for left in parts:  # by a process that was killed
+            for left in parts:  # files of a process that was killed
                 left.unlink(missing_ok=True)
             with closing(_connect(new)) as db:
                 db.executescript(f"BEGIN; {SCHEMA}")
@@ -66,7 +66,7 @@ def create(path: Path, seeds: list[Seed]) -> None:
 
 
 def writable(path: Path) -> sqlite3.Connection:
-    """A file that `snapshot` could read, to write to, in the present format."""
+    """A connection that writes to a file that `snapshot` could read, migrated to this format."""
     with saying(path):
         db = _connect(path)
         try:
@@ -88,14 +88,14 @@ def _connect(where: Path | str, *, uri: bool = False) -> sqlite3.Connection:
 
 @contextmanager
 def _readable(path: Path) -> Generator[sqlite3.Connection]:
-    """The file opened so that reading makes no file beside it.
+    """The file opened so that reading creates no file next to it.
 
-    Without a log beside it (`-wal`) nobody writes to it, and it is read as if it never changed:
-    even SQLite's own index of the log would be a new file. With a log it is read through that;
-    where the index of the log can neither be found nor made, as on a medium that is read-only, file
-    and log are copied and read elsewhere.
+    If there is no log (`-wal`), no process writes to the file, and it is opened as immutable:
+    otherwise SQLite would create an index of the log. If there is a log, it is read too. If the
+    index of the log neither exists nor can be created, for example on a read-only medium, file and
+    log are copied to a temporary folder and read there.
     """
-    path = path.resolve()  # a log has the name of the file itself
+    path = path.resolve()  # the log is named after the file itself, not after a link to it
     log = path.with_name(f"{path.name}-wal")
     address = path.as_uri()
     if not log.exists():
@@ -116,7 +116,7 @@ def _readable(path: Path) -> Generator[sqlite3.Connection]:
 
 
 def _answers(db: sqlite3.Connection) -> bool:
-    """Whether SQLite can open the file. It only tries when something is asked."""
+    """Whether SQLite can open the file: it only tries on the first query."""
     try:
         db.execute("PRAGMA schema_version").fetchone()
     except sqlite3.OperationalError as error:
@@ -142,7 +142,7 @@ def _check_kind(path: Path, db: sqlite3.Connection) -> None:
 
 
 def _check_length(path: Path, db: sqlite3.Connection) -> None:
-    """That all pages are there: SQLite reads zeros for what is missing of the last one."""
+    """Refuses a file that is too short: SQLite reads the missing part of the last page as zeros."""
     (size,) = db.execute("PRAGMA page_size").fetchone()
     (count,) = db.execute("PRAGMA page_count").fetchone()
     length = path.stat().st_size
@@ -166,7 +166,7 @@ def _check_seals(path: Path, db: sqlite3.Connection) -> None:
         raise StoreRefused(_sentence(path, message, sqlite3.SQLITE_CORRUPT))
 
 
-# --- what SQLite says -----------------------------------------------------------------------------
+# --- SQLite's errors ------------------------------------------------------------------------------
 
 _SENTENCES = {
     sqlite3.SQLITE_NOTADB: "is not a liftpy database ({}); it was not changed. Name another file",
@@ -174,7 +174,7 @@ _SENTENCES = {
     "name another file; SQLite's `.recover` may save rows",
     sqlite3.SQLITE_FULL: "cannot grow ({}). Earlier measurements are kept: free disk space, and "
     "repeat the command to continue",
-    sqlite3.SQLITE_IOERR: "cannot be read or written to the end ({}): the disk fails, is full or "
+    sqlite3.SQLITE_IOERR: "cannot be read or written completely ({}): the disk fails, is full or "
     "over its quota. Earlier measurements are kept: fix that, and repeat the command to continue",
     sqlite3.SQLITE_READONLY: "cannot be written ({}); it was not changed. Make it writable, or "
     "name another file with --db",
@@ -185,7 +185,7 @@ _OTHERWISE = "cannot be used ({}). Earlier measurements are kept: fix that, or n
 
 @contextmanager
 def saying(path: Path) -> Generator[None]:
-    """Turns what SQLite or the system say of a file into a sentence."""
+    """Turns errors of SQLite or the system about a file into StoreRefused with a sentence."""
     try:
         yield
     except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
@@ -194,7 +194,7 @@ def saying(path: Path) -> Generator[None]:
 
 @contextmanager
 def understanding(path: Path) -> Generator[None]:
-    """Turns values that are not what liftpy writes into the sentence that a file is damaged."""
+    """Turns errors from values that liftpy would not write into StoreRefused: a damaged file."""
     try:
         yield
     except (ValueError, KeyError, TypeError) as error:
@@ -203,7 +203,7 @@ def understanding(path: Path) -> Generator[None]:
 
 
 def _class(error: Exception) -> int:
-    """The class of an error, the low byte of SQLite's code. Errors of text have no code."""
+    """The class of an error, the low byte of SQLite's code; decoding errors have no code."""
     if isinstance(error, OSError):
         return sqlite3.SQLITE_ERROR
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF

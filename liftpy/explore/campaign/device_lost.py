@@ -1,4 +1,4 @@
-"""What is said when a campaign's device is gone, or a worker of it cannot be started any more."""
+"""The message when a campaign's device is lost, or its worker process cannot be restarted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from liftpy.explore.campaign.store import Store
 
 @contextmanager
 def resumable(store: Store) -> Generator[None]:
-    """Says what is stored, and how to go on, when no worker can be had."""
+    """Adds to WorkerRefused how much is stored, and how to resume."""
     try:
         yield
     except WorkerRefused as refusal:

@@ -1,4 +1,4 @@
-"""How the campaign of a file differs from the one that is wanted."""
+"""The differences between the campaign in a file and the requested one."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any, cast
 from liftpy.explore.campaign.rows import Identity
 
 BEFORE = {"search": "random", "sampler": "uniform", "lag": 1, "first": None}
-"""Settings that older files do not have, and what they were then."""
+"""Settings that files of older formats lack, with the values that they imply."""
 
 
 def differences(there: Identity, wanted: Identity) -> list[str]:
-    """Everything in which two campaigns differ, a line each."""
+    """All differences between two campaigns, one line each."""
     return [
         *_programs(there, wanted),
         *(
@@ -33,7 +33,7 @@ def _programs(there: Identity, wanted: Identity) -> list[str]:
     if there.program != wanted.program:
         return [f"the program: it has {there.program}, this is {wanted.program} (another program)"]
     if there.settings.get("sizes") != wanted.settings.get("sizes"):
-        return []  # the numbers are in the text: the sizes say it
+        return []  # the texts differ in these numbers: `sizes` reports them
     pairs = zip(there.text.splitlines(), wanted.text.splitlines(), strict=False)
     apart = ((old.strip(), new.strip()) for old, new in pairs if old != new)
     old, new = next(apart, ("no more lines", "more lines"))
@@ -61,6 +61,6 @@ def _setting(value: Any) -> str:
 
 
 def _device(device: dict[str, Any]) -> str:
-    """A device as one that runs the same kernels in the same time is spelled."""
+    """A device by what determines its kernels and times, in words."""
     ordinal = f" (number {device['ordinal'] + 1})" if device["ordinal"] else ""
     return f"{device['platform']}: {device['name']}, driver {device['driver_version']}{ordinal}"

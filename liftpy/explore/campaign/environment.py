@@ -1,4 +1,4 @@
-"""What a campaign runs on, for whoever reads its figures later."""
+"""The environment of a campaign, recorded for later readers of its results."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ GIT_SECONDS = 10
 
 
 def command_line() -> str:
-    """The command that this process was started with, as a shell would take it."""
+    """The command that started this process, quoted for a shell."""
     return shlex.join(sys.orig_argv)
 
 
 def environment(device: Device) -> dict[str, Any]:
-    """Versions of liftpy and of what it stands on, the system, the processor, the runtime."""
+    """Versions of liftpy and its dependencies, the system, the processor, the OpenCL runtime."""
     return {
         "liftpy": VERSION,
         "commit": commit(),
@@ -43,8 +43,8 @@ def environment(device: Device) -> dict[str, Any]:
 
 
 def processor() -> str:
-    """The name of the processor, as the system knows it."""
-    known = Path("/proc/cpuinfo")  # Linux; `platform` has only the architecture there
+    """The name of the processor, from the operating system."""
+    known = Path("/proc/cpuinfo")  # on Linux, `platform` has only the architecture
     if known.is_file():
         for line in known.read_text(errors="replace").splitlines():
             name, _, value = line.partition(":")
@@ -54,9 +54,9 @@ def processor() -> str:
 
 
 def commit() -> str | None:
-    """The commit of this liftpy, `+` after it if files were changed since; None if not known.
+    """The commit of this liftpy, with a `+` if files differ from it; None if it is unknown.
 
-    From the checkout that it runs in, or from what was noted when it was installed.
+    It comes from the checkout that liftpy runs in, or from the metadata of the installation.
     """
     root = Path(__file__).parents[2]
     if (root / ".git").exists():
@@ -71,7 +71,7 @@ def commit() -> str | None:
 
 
 def _git(root: Path, *arguments: str) -> str | None:
-    """What git says; None if there is no git, or it refuses the folder."""
+    """The output of git; None if git is missing or fails."""
     try:
         said = subprocess.run(
             ["git", "-C", str(root), *arguments],  # noqa: S607

@@ -1,11 +1,11 @@
-"""How far a campaign had come after each candidate: the hypervolume of its front.
+"""The progress of a campaign after each candidate: the hypervolume of its front.
 
 The hypervolume (Zitzler and Thiele 1998) is the area that the front dominates, up to a reference
-point. Here both costs are on logarithmic scales, where twice as fast counts the same everywhere;
-the reference is a tenth beyond the slowest and the largest candidate measured; and the area is
-given as a part of what a single candidate would dominate that is the fastest and the smallest of
-all. So it rises from 0 to at most 1, and is 1 if one candidate is best in both. Campaigns can be
-compared where one `Box` is given to all.
+point. Here both costs are on logarithmic scales, so that a factor of two counts the same
+everywhere. The reference is a tenth beyond the slowest and the largest measured candidate. The area
+is relative to that of an ideal candidate, which is as fast as the fastest and as small as the
+smallest. So it rises from 0 to at most 1, and is 1 if one candidate is best in both costs.
+Campaigns can be compared if they all use the same `Box`.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from liftpy.explore.measure.pareto import front
 Costs: TypeAlias = tuple[int, int]
 """A time in ns and a memory figure in bytes."""
 
-BEYOND = 1.1  # how many times the worst costs the reference has
+BEYOND = 1.1  # the reference point, relative to the worst costs
 
 
 @dataclass(frozen=True)
 class Box:
-    """What hypervolumes are measured in: the best costs of all, and the reference point."""
+    """The frame of a hypervolume: the best costs of all candidates, and the reference point."""
 
     ideal: Costs
     reference: Costs
 
     @classmethod
     def around(cls, measured: Iterable[Costs]) -> Box:
-        """The box of some candidates, of which there is one at least."""
+        """The box of one or more measured candidates."""
         times, sizes = zip(*measured, strict=True)
         beyond = (math.ceil(max(1, *times) * BEYOND), math.ceil(max(1, *sizes) * BEYOND))
         return cls((min(times), min(sizes)), beyond)
 
     def volume(self, costs: Iterable[Costs]) -> float:
-        """The hypervolume of the front of some candidates, from 0 to 1.
+        """The hypervolume of the front of candidates with these costs, from 0 to 1.
 
         >>> box = Box((1, 1), (16, 16))
         >>> box.volume([]), box.volume([(4, 4)]), box.volume([(1, 4), (4, 1)]), box.volume([(1, 1)])
@@ -53,13 +53,13 @@ class Box:
         return area / whole
 
     def _far(self, costs: Costs) -> tuple[float, float]:
-        """How far from the reference costs are, in each direction; 0 where they are beyond it."""
+        """The distance of costs from the reference along each axis; 0 if they are beyond it."""
         far = [math.log2(r / max(1, c)) for c, r in zip(costs, self.reference, strict=True)]
         return max(0.0, far[0]), max(0.0, far[1])
 
 
 def growth(tried: Sequence[Costs | None], box: Box) -> list[float]:
-    """The hypervolume after each candidate, in the order tried; None is one not measured."""
+    """The hypervolume after each candidate, in the order tried; None if it was not measured."""
     best: list[Costs] = []
     found: list[float] = []
     value = 0.0

@@ -1,4 +1,4 @@
-"""One process at a time runs a campaign."""
+"""The lock that lets only one process at a time run a campaign."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from liftpy.errors import StoreRefused
 
 
 class Lock:
-    """Makes this process the only one that runs the campaign of a file, as long as it lives.
+    """Makes this process the only one that runs the campaign of a file, until it releases the lock.
 
-    An exclusive transaction in a file beside the database: the operating system ends it with the
-    process, however that dies, and readers of the database itself are not in its way. The file
-    that a killed process leaves holds no lock; the next campaign takes it over.
+    The lock is an exclusive transaction in a file next to the database. The operating system ends
+    it with the process, however the process dies, and it does not block readers of the database. A
+    lock file that a killed process leaves behind holds no lock; the next campaign reuses it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -27,13 +27,13 @@ class Lock:
             try:
                 before = _touched(self.path)
                 lock = sqlite3.connect(self.path, timeout=0.5, isolation_level=None)
-                lock.execute("PRAGMA journal_mode = MEMORY")  # nothing is written: no room needed
+                lock.execute("PRAGMA journal_mode = MEMORY")  # works on a full disk
                 lock.execute("BEGIN EXCLUSIVE")
                 after = self.path.stat() if self.path.exists() else None
             except (sqlite3.DatabaseError, OSError) as error:
                 if lock is not None:
                     lock.close()
-                    if not self.path.exists():  # somebody removed it meanwhile
+                    if not self.path.exists():  # another process has removed it
                         continue
                 if not str(error).startswith("database is locked"):
                     raise StoreRefused(
@@ -46,13 +46,14 @@ class Lock:
                 ) from error
             if after is not None and os.path.samestat(before, after):
                 return lock
-            lock.close()  # another file has the name by now: this lock keeps nobody out
+            lock.close()  # another file has this name: the lock on the old one excludes no process
 
     def release(self) -> None:
-        """Lets others run the campaign.
+        """Lets other processes run the campaign.
 
-        The file goes first: who waits for it sees then that it is another one. The other way round
-        it could be taken in between, and removed from under the one who took it.
+        The file is removed before the lock is released, so that a waiting process sees that the
+        file has been replaced. In the other order, a process could take the lock in between, and
+        its file would be removed.
         """
         try:
             self.path.unlink(missing_ok=True)
@@ -61,6 +62,6 @@ class Lock:
 
 
 def _touched(path: Path) -> os.stat_result:
-    """A file that exists from now on."""
+    """The status of a file, which is created if it does not exist."""
     path.touch()
     return path.stat()

@@ -1,4 +1,4 @@
-"""From an older format of the database to the present one; every row is kept."""
+"""Migrations of a database from an older format to the present one; every row is kept."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from liftpy.explore.campaign.seals import seal
 
 
 def migrate(db: sqlite3.Connection) -> None:
-    """Brings a database to the present format, all in one transaction."""
+    """Migrates a database to the present format in one transaction."""
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if version == SCHEMA_VERSION:
         return
     db.execute("BEGIN IMMEDIATE")
     try:
         MIGRATIONS[version](db)
-        if version < 3:  # they told it in words only
+        if version < 3:  # only the reason, a text, mentions it
             db.execute(_DISTURBED)
-        if version < 4:  # else the checksums are those of what was written
+        if version < 4:  # later formats have the checksums that were made when rows were written
             seal(db)
         db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         db.commit()
@@ -29,7 +29,7 @@ def migrate(db: sqlite3.Connection) -> None:
 
 
 def _from_1(db: sqlite3.Connection) -> None:
-    """Format 1 had three tables; `learned` was added to them without another number."""
+    """Format 1 has three tables, in some files a fourth, `learned`."""
     db.create_function("digest", -1, digest, deterministic=True)
     old = ("campaign", "candidate", "outcome", "learned")
     here = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -45,27 +45,27 @@ def _from_1(db: sqlite3.Connection) -> None:
 
 
 def _from_2(db: sqlite3.Connection) -> None:
-    """Format 2 had no columns for what disturbed a measurement."""
+    """Format 2 has no columns for disturbed measurements."""
     for column in ("disturbed INTEGER", "departure REAL"):
         db.execute(f"ALTER TABLE outcome ADD COLUMN {column}")
     _from_3(db)
 
 
 def _from_3(db: sqlite3.Connection) -> None:
-    """Format 3 had no checksums."""
+    """Format 3 has no checksums."""
     db.execute('CREATE TABLE seal ("key" TEXT PRIMARY KEY, hash TEXT NOT NULL)')
     _from_4(db)
 
 
 def _from_4(db: sqlite3.Connection) -> None:
-    """Format 4 had no times of other campaigns."""
+    """Format 4 has no times of other campaigns."""
     db.execute("CREATE TABLE borrowed (stage TEXT PRIMARY KEY, times TEXT NOT NULL)")
 
 
 def _statements(script: str) -> Iterator[str]:
-    """The statements of a script, one by one: `executescript` would commit before."""
+    """The statements of a script, one by one: `executescript` would first commit."""
     held = ""
-    for piece in script.split(";"):  # not each one ends a statement: comments have them too
+    for piece in script.split(";"):  # a semicolon in a comment does not end a statement
         held += piece + ";"
         if sqlite3.complete_statement(held):
             yield held
@@ -115,4 +115,4 @@ MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {
     3: _from_3,
     4: _from_4,
 }
-"""From a format to the tables of the present one."""
+"""By format, the function that creates the tables of the present one."""

@@ -1,7 +1,7 @@
-"""A search on stored measurements, without a device: for trying searches out.
+"""Offline search: a search on stored measurements, without a device, to try out searches.
 
-Candidates that the database has get the outcome that is stored there; all others are left out of
-what the search may try.
+A candidate has the outcome that the database stores for it. The search may try only candidates that
+are stored.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from liftpy.rewrite.skeleton import Skeleton
 
 @dataclass(frozen=True)
 class OfflineSearch:
-    """What a search tried, in order; times in ns, memory in bytes.
+    """The trials of a search, in order; times in ns, memory in bytes.
 
-    `known` is how many candidates of the space are stored, `box` goes around all that were measured
-    of these, and `volumes` has the hypervolume after each trial.
+    `known` is the number of stored candidates of the space, `box` the box of those that were
+    measured.
     """
 
     trials: tuple[Trial, ...]
@@ -34,7 +34,7 @@ class OfflineSearch:
 
     @property
     def costs(self) -> list[Costs | None]:
-        """Time and peak of each trial; None where it was not measured."""
+        """Time and peak of each trial; None if it was not measured."""
         return [costs_of(trial) for trial in self.trials]
 
     @property
@@ -44,7 +44,7 @@ class OfflineSearch:
 
     @property
     def fastest(self) -> list[int | None]:
-        """The best time after each trial; None before the first that was measured."""
+        """The best time after each trial; None until one was measured."""
         found: list[int | None] = []
         best: int | None = None
         for costs in self.costs:
@@ -54,7 +54,10 @@ class OfflineSearch:
         return found
 
     def reached(self, near: float) -> int | None:
-        """The trials until the best time is within a part of the best of all; None if never."""
+        """The number of trials until the best time is at most `1 + near` times the best stored one.
+
+        None if it never is.
+        """
         limit = self.box.ideal[0] * (1 + near)
         return next(
             (k for k, best in enumerate(self.fastest, 1) if best is not None and best <= limit),
@@ -65,16 +68,16 @@ class OfflineSearch:
 def search_offline(
     stored: Campaign, space: Space, name: str, seed: int, samples: int
 ) -> OfflineSearch:
-    """The first trials of a search among stored candidates, of one device.
+    """The first trials of a search among the stored candidates of one device.
 
-    StoreRefused if none is known or the program has several stages, UnknownName if they are of
-    several devices (`Campaign.on`).
+    Raises StoreRefused if none of them was measured or the program has several stages, UnknownName
+    if the campaign has several devices (`Campaign.on`).
     """
     stored = stored.on()
     if space.products:
         raise StoreRefused(
-            f"{space.program.name} has several stages, each of which is searched apart: among "
-            "stored candidates few combinations of their choices are known. Name a program of one"
+            f"{space.program.name} has several stages, each of which is searched separately: few "
+            "combinations of their choices are stored. Name a program of one stage"
         )
     kinds = {member.skeleton.key: member.skeleton for member in space.members}
     known: dict[str, Trial] = {}
@@ -107,6 +110,6 @@ def search_offline(
 
 
 def costs_of(trial: Trial) -> Costs | None:
-    """Time and peak of a trial; None where it was not measured."""
+    """Time and peak of a trial; None if it was not measured."""
     measured = trial.time_ns is not None and trial.peak is not None
     return (trial.time_ns or 0, trial.peak or 0) if measured else None

@@ -1,4 +1,4 @@
-"""What a campaign's database says."""
+"""Reading a campaign's database."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from liftpy.files.reading import check
 
 
 class CampaignReader:
-    """A campaign as a connection shows it; use it in a `with`."""
+    """A campaign read through a connection; use it in a `with`."""
 
     def __init__(self, path: Path, db: sqlite3.Connection) -> None:
         self.path = path
@@ -29,7 +29,10 @@ class CampaignReader:
 
     @staticmethod
     def read(path: Path) -> CampaignReader:
-        """A campaign as it is now, which may be running. StoreRefused if there is none."""
+        """The present state of a campaign, which may be running.
+
+        Raises StoreRefused if there is none.
+        """
         with saying(path):
             there = path.exists()
         if not there:
@@ -59,7 +62,7 @@ class CampaignReader:
 
     @property
     def identity(self) -> Identity:
-        """What the campaign is."""
+        """The identity of the campaign."""
         (row,) = self._ask("SELECT * FROM campaign JOIN expression ON expression = hash")
         with understanding(self.path):
             return Identity(
@@ -73,12 +76,12 @@ class CampaignReader:
 
     @property
     def cursor(self) -> int:
-        """The next place in the drawing order: those before it were begun."""
+        """The next position in the drawing order; all candidates before it have been started."""
         (row,) = self._ask("SELECT cursor FROM campaign")
         return row["cursor"]
 
     def calls(self) -> list[Call]:
-        """Each time that the campaign was started or resumed, the first one first."""
+        """The calls that started or resumed the campaign, in order."""
         with understanding(self.path):
             return [
                 Call(
@@ -92,14 +95,14 @@ class CampaignReader:
             ]
 
     def learned(self) -> dict[str, KernelLimit]:
-        """What drivers said of built kernels, by the candidate that was refused for it."""
+        """Limits that drivers reported for built kernels, by the candidate refused for them."""
         return {
             row["candidate"]: KernelLimit(row["kernel"], row["figure"], row["number"])
             for row in self._ask("SELECT * FROM learned")
         }
 
     def borrowed(self, stage: str) -> list[dict[str, Any]] | None:
-        """The times of other campaigns that a stage's search began with; None before a look-up.
+        """The times of other campaigns that a stage's search began with; None if not looked up.
 
         Each is JSON data, as `liftpy.explore.campaign.borrowed` writes it.
         """
@@ -123,7 +126,7 @@ class CampaignReader:
             return [to_row(row, times.get(row["key"])) for row in found]
 
     def row(self, id_: str) -> Row:
-        """The candidate whose id begins with these digits. UnknownName if there is not just one."""
+        """The candidate whose id begins with `id_`; raises UnknownName unless exactly one does."""
         fitting = [row for row in self.rows() if id_ and row.id.startswith(id_)]
         if len(fitting) != 1:
             found = f"{len(fitting)} candidates" if fitting else "no candidate"
@@ -133,26 +136,26 @@ class CampaignReader:
         return fitting[0]
 
     def attempts(self, key: str) -> int:
-        """How often a candidate without an outcome was begun; 0 if never."""
+        """How often a candidate without an outcome was started; 0 if never."""
         query = "SELECT attempts FROM outcome WHERE candidate = ? AND kind = 'running'"
         return next((row["attempts"] for row in self._ask(query, key)), 0)
 
     def done(self) -> set[str]:
-        """The candidates that have their outcome."""
+        """The candidates that have an outcome."""
         found = self._ask("SELECT candidate, kind FROM outcome")
         return {row["candidate"] for row in found if row["kind"] in KINDS}
 
     def strangers(self) -> set[str]:
-        """The candidates that were imported, and that the campaign has not drawn itself."""
+        """The candidates that were imported and that the campaign has not drawn itself."""
         return {row["key"] for row in self._ask('SELECT "key" FROM candidate WHERE ordinal < 0')}
 
     def kinds(self) -> Iterator[str]:
-        """The kind of every outcome there is."""
+        """The kind of every outcome."""
         found = self._ask("SELECT kind FROM outcome")
         return (row["kind"] for row in found if row["kind"] in KINDS)
 
     def under_way(self) -> list[str]:
-        """The candidates that were begun and have no outcome."""
+        """The candidates that were started and have no outcome."""
         found = self._ask("SELECT candidate FROM outcome WHERE kind = 'running'")
         return [row["candidate"] for row in found]
 
@@ -171,7 +174,7 @@ class CampaignReader:
         return row["best"]
 
     def points(self) -> dict[str, tuple[str | None, int]]:
-        """The device's fingerprint and the peak in bytes of all that was measured, by candidate."""
+        """The device's fingerprint and the peak in bytes of each measured candidate, by key."""
         query = (
             "SELECT candidate, fingerprint, peak FROM outcome LEFT JOIN build USING (candidate)"
             " WHERE kind = 'measured' AND peak IS NOT NULL"
@@ -185,14 +188,14 @@ class CampaignReader:
         return interval_of(samples) if samples else None
 
     def costs(self, key: str) -> tuple[int | None, int | None]:
-        """Time in ns and peak in bytes of a candidate; None where it was not measured."""
+        """Time in ns and peak in bytes of a candidate; None if it was not measured."""
         (row,) = self._ask("SELECT time_ns, peak FROM outcome WHERE candidate = ?", key)
         return row["time_ns"], row["peak"]
 
     def launches(self, key: str) -> tuple[int, ...]:
-        """The median time in ns of each launch of a candidate when it was first measured.
+        """The median time in ns of each launch of a candidate in its first measurement.
 
-        Samples taken later are left out: a search that is resumed sees what it saw the first time.
+        Later samples are left out: a resumed search sees the same times as in the first call.
         """
         time_ns, _ = self.costs(key)
         query = 'SELECT "repeat", ns FROM run WHERE candidate = ? ORDER BY "repeat", launch'
@@ -207,7 +210,7 @@ class CampaignReader:
         return tuple(round(statistics.median(of)) for of in zip(*first, strict=True))
 
     def kernels(self, key: str) -> tuple[str | None, str | None]:
-        """The stored source of a candidate and its manifest; None where it was not compiled."""
+        """The stored source of a candidate and its manifest; None if it was not compiled."""
         for row in self._ask("SELECT * FROM build WHERE candidate = ?", key):
             with understanding(self.path):
                 if digest(row["source"]) != row["source_sha"]:
@@ -216,7 +219,7 @@ class CampaignReader:
         return None, None
 
     def options(self, key: str) -> str | None:
-        """The build options of a stored candidate; None where they are not known."""
+        """The build options of a stored candidate; None if they are not known."""
         found = self._ask("SELECT options FROM build WHERE candidate = ?", key)
         return next((row["options"] for row in found), None)
 

@@ -1,8 +1,8 @@
-"""Measuring again what decides the front, when a campaign has its candidates.
+"""Measuring candidates of the front again when a campaign has all its candidates.
 
-Two candidates on the front whose intervals overlap may be there by noise: which is faster is not
-known. Such are timed again until it is, or until enough has been measured of each. Searches are
-told the first times only: what they draw must not hang on what was measured later.
+If the intervals of two candidates on the front overlap, it is not known which is faster, and one
+may be there by noise. Both are timed again until this is known, or until each has enough samples.
+Searches see only the first times: the drawn candidates must not depend on later measurements.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from liftpy.explore.measure.samples import ENOUGH_SECONDS, MOST_REPEATS, REPEATS
 from liftpy.explore.space.candidate import Candidate
 
 MOST_TIMES = 3
-"""Of a candidate no more than so many times the samples of one measurement are taken."""
+"""The most samples of a candidate, as a multiple of those of one measurement."""
 
 
 class Rows(Protocol):
     """A campaign that is being explored."""
 
     def front(self) -> list[Row]:
-        """Its front as it is now."""
+        """Its present front."""
         ...
 
     def sharpen(self, key: str, outcome: Outcome) -> None:
-        """Takes in what a measured candidate gave when it was measured again."""
+        """Stores the outcome of measuring a candidate again."""
         ...
 
 
 def settled(row: Row) -> bool:
-    """Whether measuring a candidate again would add nothing."""
+    """Whether a candidate needs no more samples."""
     if row.span is None or row.times_ns is None:
         return True
     return (
@@ -48,9 +48,10 @@ def few(row: Row) -> bool:
 
 
 def undecided(front: Iterable[Row]) -> list[Row]:
-    """The candidates of a front that it is worth to measure again, the fastest first.
+    """The candidates of a front that should be measured again, the fastest first.
 
-    Those that may not belong there, and those that were so slow that they were hardly timed.
+    These are the candidates that may not belong there, and those with few samples because they are
+    slow.
     """
     known = [(row, row.span) for row in front if row.span is not None]
     return [
@@ -69,9 +70,9 @@ def remeasure(
     measure: Callable[[Candidate], Outcome],
     in_time: Callable[[], bool],
 ) -> None:
-    """Measures undecided candidates, by key, while there is time; others of the front stay.
+    """Measures undecided candidates again while there is time; `candidates` has them by key.
 
-    A candidate that is wrong now is a wrong one; what else it comes to says nothing of it.
+    A wrong result becomes the candidate's outcome. Other failures do not change its outcome.
     """
     failed: set[str] = set()
     while True:

@@ -1,4 +1,4 @@
-"""Making a stored candidate again, from the stored text of its program."""
+"""Deriving a stored candidate again, from the stored text of its program."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ DIFFERENCE_LINES = 40
 
 @dataclass(frozen=True)
 class Replay:
-    """A candidate made again. `difference` is empty where kernels and manifest are the stored ones.
+    """A candidate derived again; `difference` is empty if kernels and manifest are the stored ones.
 
-    same_derivation: whether the strategy takes the stored steps still.
+    same_derivation: whether the strategy takes the stored steps.
     """
 
     candidate: Candidate
@@ -35,19 +35,19 @@ class Replay:
 
     @property
     def identical(self) -> bool:
-        """Whether kernels and manifest are byte for byte the stored ones."""
+        """Whether kernels and manifest equal the stored ones byte for byte."""
         return not self.difference
 
 
 def alike(key: str, known: Iterable[str]) -> list[str]:
-    """Known skeletons, those with the most in common with a key first."""
+    """The known skeletons, those most similar to a key first."""
     return sorted(known, key=lambda k: -difflib.SequenceMatcher(None, key, k).ratio())
 
 
 def stored_candidate(store: CampaignReader, row: Row) -> Candidate:
-    """A stored candidate as a value.
+    """The candidate of a stored row.
 
-    Raises StoreRefused if this liftpy no longer derives its skeleton.
+    Raises StoreRefused if this liftpy does not derive its skeleton.
     """
     program = parse(store.identity.text)
     skeleton = skeleton_named(program, row.skeleton)
@@ -69,9 +69,9 @@ def stored_candidate(store: CampaignReader, row: Row) -> Candidate:
 
 
 def replay(path: Path, id_: str) -> Replay:
-    """Derives and compiles a stored candidate again, and compares it with what is stored.
+    """Derives and compiles a stored candidate again, and compares it with the stored kernels.
 
-    The derivation is followed rule by rule. Raises StoreRefused if the candidate has no kernels.
+    The derivation is replayed step by step. Raises StoreRefused if the candidate has no kernels.
     """
     with CampaignReader.read(path) as store:
         row = store.row(id_)

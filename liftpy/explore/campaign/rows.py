@@ -1,4 +1,4 @@
-"""What a campaign database says: whose it is, and a row for each candidate."""
+"""The values stored in a campaign database: its identity, its calls, a row per candidate."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from liftpy.opencl.kernel import MemoryFigures
 
 @dataclass(frozen=True)
 class Identity:
-    """What a database belongs to.
+    """Everything that determines a campaign; a database belongs to one.
 
-    `settings` are those that decide which candidates are drawn and how they are judged.
+    `settings` are those that determine which candidates are drawn and how they are checked.
     """
 
     program: str
@@ -35,7 +35,7 @@ class Identity:
         return tuple(Device.from_json(d) for d in several or (self.device,))
 
     def on(self, device: Device) -> Identity:
-        """The part of it that is of one of its devices."""
+        """The identity of the part that one of its devices has measured."""
         return replace(self, device=device.to_json(), settings={**self.settings, "devices": None})
 
 
@@ -43,8 +43,9 @@ class Identity:
 class Call:
     """A call that started or resumed a campaign, at a time in seconds since 1970.
 
-    `limits` are the settings that may differ between calls; `environment` is what it ran on
-    (`liftpy.explore.campaign.environment`). `ended` is None for one that runs or ended abruptly.
+    `limits` are the settings that may differ between calls; `environment` describes the machine
+    and the software (`liftpy.explore.campaign.environment`). `ended` is None if the call is running
+    or ended abruptly.
     """
 
     command: str
@@ -55,19 +56,18 @@ class Call:
 
     @property
     def stopped(self) -> str:
-        """Why it ended before the campaign did; empty where it did not."""
+        """Why it ended before the campaign was complete; empty if it did not."""
         return str(self.limits.get("stopped", ""))
 
 
 @dataclass(frozen=True)
 class Row:
-    """A stored candidate and its outcome; figures are None where it was not measured.
+    """A stored candidate and its outcome; its figures are None if it was not measured.
 
-    `outcome` is a kind of `liftpy.explore.measure.outcome`, or `running` or `pending` where there
-    is none. Times in nanoseconds, memory in bytes; `error` and `rms` as in
-    `liftpy.explore.measure.outcome`.
-    `device` is the fingerprint of the device that its kernels were launched on. `disturbed` tells
-    that it was measured while the device was slower or faster than usual.
+    `outcome` is a kind of `liftpy.explore.measure.outcome`, or `running` or `pending` if it has
+    none. Times are in nanoseconds, memory is in bytes; `error` and `rms` are as in
+    `liftpy.explore.measure.outcome`. `device` is the fingerprint of the device that launched its
+    kernels. `disturbed`: whether the device was slower or faster than usual during the measurement.
     """
 
     id: str
@@ -89,31 +89,31 @@ class Row:
 
     @property
     def span(self) -> Interval | None:
-        """The median time in ns and its interval; None where it was not measured."""
+        """The median time in ns and its interval; None if it was not measured."""
         if self.time_ns is None or not self.times_ns:
             return None
         return interval_of([sum(row) for row in self.times_ns])
 
     @property
     def peak(self) -> int | None:
-        """Largest sum of live global buffers, in bytes."""
+        """The largest sum of live global buffers, in bytes."""
         return None if self.memory is None else self.memory.peak
 
     def costs(self, axis: str) -> tuple[int, int] | None:
-        """Time in ns and a memory figure in bytes; None where it was not measured."""
+        """Time in ns and a memory figure in bytes; None if it was not measured."""
         if self.time_ns is None or self.memory is None:
             return None
         return self.time_ns, int(getattr(self.memory, axis))
 
 
 def to_row(row: sqlite3.Row, times_ns: list[list[int]] | None) -> Row:
-    """A candidate from the tables about it, joined; its samples are given apart."""
+    """A row from the joined tables of a candidate, and its samples."""
     chosen = json.loads(row["assignment"])
     figures = {name: row[name] for name in MemoryFigures.__dataclass_fields__}
     _check_figures(row["key"], {n: row[n] for n in ("time_ns", "prepare_ns")} | figures, times_ns)
     measured = (
         row["kind"] == "measured"
-    )  # what was wrong when it was measured again has figures too
+    )  # a candidate that was wrong only when measured again has figures too
     return Row(
         id=row["key"],
         ordinal=row["ordinal"],
@@ -137,7 +137,7 @@ def to_row(row: sqlite3.Row, times_ns: list[list[int]] | None) -> Row:
 def _check_figures(
     key: str, figures: dict[str, int | None], times_ns: list[list[int]] | None
 ) -> None:
-    """ValueError or TypeError for a figure that nobody can have measured."""
+    """Raises ValueError or TypeError for a figure that cannot be a measurement."""
     for name, value in figures.items():
         if value is not None and value < 0:
             raise ValueError(f"the {name} of {key} is {value}")
@@ -146,5 +146,5 @@ def _check_figures(
 
 
 def _median(times_ns: list[list[int]] | None) -> int | None:
-    """Of all samples, those taken later too; None where there are none."""
+    """The median of all samples, including later ones; None if there are none."""
     return round(statistics.median(map(sum, times_ns))) if times_ns else None

@@ -1,4 +1,4 @@
-"""One call of `explore`: candidates are drawn, given to a pool, and their outcomes taken up."""
+"""One call of `explore`: it draws candidates, submits them to a pool, and stores their outcomes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NEVER = Deadline()
 
 @dataclass(frozen=True)
 class Standing:
-    """Of a device, the best time so far and how many are on its front of time and peak."""
+    """The best time on a device so far, and the size of its front of time and peak."""
 
     device: Device
     best_ns: int
@@ -35,10 +35,10 @@ class Standing:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a campaign is: sent before a candidate is tried, and after, with its outcome.
+    """The progress of a campaign, reported before each candidate, and after it with its outcome.
 
-    `standings` are of the devices that have measured something; of several candidates `under_way`
-    the first has been so longest.
+    `standings` has the devices that have measured something. `under_way` has the candidates in
+    progress, the oldest first.
     """
 
     done: int
@@ -51,11 +51,11 @@ class Progress:
 
 
 class CampaignRun:
-    """What is done, what is under way, and what the search may know.
+    """The state of a call: finished candidates, candidates in progress, what the search may know.
 
-    When a search draws candidate k it has seen the outcomes of the candidates up to k - `lag`, in
-    the order of drawing, whatever the order in which they came in. So it draws the same however
-    long each took, and a campaign that is resumed gives it what it saw the first time.
+    When a search draws candidate k, it has seen the outcomes of the candidates up to k - `lag`, in
+    drawing order, whatever the order in which they arrived. So its draws do not depend on how long
+    candidates took, and a resumed campaign shows it the same outcomes as the first call.
     """
 
     def __init__(
@@ -87,13 +87,13 @@ class CampaignRun:
 
     @property
     def known(self) -> set[str]:
-        """The candidates with an outcome that the campaign has drawn, not only imported."""
+        """The candidates with an outcome, without imported ones that the campaign has not drawn."""
         return self.done - self._strangers
 
     def follow(self, tried: Iterator[Candidate], pool: Pool) -> None:
-        """Gives each candidate its outcome. TimeUp if the deadline comes before their end.
+        """Measures the candidates; raises TimeUp if the deadline passes before the last one.
 
-        What is under way then has no outcome, and is not to blame.
+        Candidates then in progress have no outcome, and are not blamed.
         """
         try:
             self._follow(tried, pool)
@@ -107,7 +107,7 @@ class CampaignRun:
             raise
 
     def _follow(self, tried: Iterator[Candidate], pool: Pool) -> None:
-        if not pool.shares_fate:  # then no candidate is to blame for the end of an earlier call
+        if not pool.shares_fate:  # then no candidate can have ended an earlier call
             for key in self.store.under_way():
                 self.store.excuse(key, "the campaign ended before it had an outcome")
         window: deque[Candidate] = deque()
@@ -123,7 +123,7 @@ class CampaignRun:
                 self.deadline.refuse_if_over("candidates were measured")
                 self._give(candidate, pool)
                 while pool.shares_fate and not candidate.ordinal and candidate.key not in self.done:
-                    self._take(pool)  # before others are derived (`exploring.Forms`)
+                    self._take(pool)  # before other families are derived (`exploring.Forms`)
             elif candidate.key in self._strangers:
                 self.store.place(candidate)
                 self._strangers.discard(candidate.key)
@@ -146,7 +146,7 @@ class CampaignRun:
         self._finish(finished.candidate, finished.outcome)
 
     def _settle(self, candidate: Candidate, pool: Pool) -> None:
-        """Shows the search the outcome of the oldest candidate that it has not seen."""
+        """Shows the search the outcome of a candidate; the caller passes them in drawing order."""
         while candidate.key not in self.done:
             self._take(pool)
         time_ns, peak = self.store.costs(candidate.key)
@@ -169,16 +169,16 @@ class CampaignRun:
             self._limits[candidate.key] = outcome.limit
         self.tell(candidate, outcome)
 
-    # --- what a pool says and asks ----------------------------------------------------------------
+    # --- called by a pool -------------------------------------------------------------------------
 
     def begin(self, candidate: Candidate) -> None:
-        """Notes that a candidate is under way."""
+        """Records that a candidate is in progress."""
         self.tell(candidate)
         self.store.begin(candidate)
         self._under_way[candidate.key] = candidate
 
     def compiled(self, candidate: Candidate, made: Compiled, device: Device) -> None:
-        """Notes the kernels of a candidate, and the device that they are for."""
+        """Records the kernels of a candidate, and the device that they are for."""
         self.store.compiled(candidate, made.module, made.sha, device)
 
     def best_ns(self, device: Device) -> int | None:
@@ -186,11 +186,11 @@ class CampaignRun:
         return self.store.best_ns(device)
 
     def suspect(self, candidate: Candidate) -> bool:
-        """Whether a candidate was under way when an earlier call ended abruptly."""
+        """Whether a candidate was in progress when an earlier call ended abruptly."""
         return self.store.attempts(candidate.key) > 0
 
     def tell(self, candidate: Candidate | None = None, outcome: Outcome | None = None) -> None:
-        """Reports where the campaign stands."""
+        """Reports the progress of the campaign."""
         found = counts(self.store.kinds())
         done = len(self.known)
         begins = {candidate.key: candidate} if candidate is not None and outcome is None else {}
@@ -206,7 +206,7 @@ class CampaignRun:
                 self._spans[key] = self.store.span(key)
             if (span := self._spans[key]) is not None:
                 points.setdefault(device, []).append((span, peak))
-        if len(self._known) == 1:  # a migrated file may lack some candidates' device
+        if len(self._known) == 1:  # a migrated file may lack the device of some candidates
             points = {self._known[0].fingerprint: list(itertools.chain(*points.values()))}
         return tuple(
             Standing(
@@ -221,7 +221,7 @@ class CampaignRun:
 
 @dataclass(frozen=True)
 class Seen:
-    """A candidate, its times and peak, and the fingerprint of the device that has them."""
+    """A candidate, its times and peak, and the fingerprint of the device that measured them."""
 
     candidate: Candidate
     time_ns: int | None
@@ -233,8 +233,8 @@ class Seen:
 def comparable(seen: list[Seen]) -> list[Trial]:
     """Trials whose times a search may compare.
 
-    Times of two devices cannot be compared. Those of each are taken relative to its median, in
-    units of the median of the device that has measured first.
+    Times of different devices cannot be compared directly. They are divided by their device's
+    median, and multiplied by the median of the device that measured first.
     """
     times: dict[str | None, list[int]] = {}
     for trial in seen:

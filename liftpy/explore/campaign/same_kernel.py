@@ -1,9 +1,9 @@
-"""Keys of launches: two launches have the same key only if they are the same to a device.
+"""Keys of launches: launches with the same key are the same to a device.
 
-A key is a hash of all that is launched: the text of the kernel with the functions that it calls and
-the pragmas before it, the build options, the NDRange, the sizes of its buffers, and the device with
-its driver. Names do not count: the name of the kernel is left out, and its buffers are numbered in
-the order in which it mentions them. So a stage has the same keys in every program.
+A key is a hash of everything that is launched: the text of the kernel with the functions that it
+calls and the pragmas before it, the build options, the NDRange, the sizes of its buffers, and the
+device with its driver. It does not depend on names: the name of the kernel is left out, and its
+buffers are numbered in the order of their first use. So a stage has the same keys in every program.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NAME = re.compile(r"\b[A-Za-z_]\w*\b")
 
 @dataclass(frozen=True)
 class Kernels:
-    """The source of a module, its launches, the bytes of its buffers, and how it was built.
+    """The source of a module, its launches, the bytes of its buffers, and its build options.
 
     `device` is a fingerprint.
     """
@@ -76,17 +76,17 @@ class Kernels:
 
     @cached_property
     def header(self) -> str:
-        """The text in front of the kernels."""
+        """The text before the first kernel."""
         return self.text.partition("__kernel ")[0]
 
     def run_keys(self) -> list[str] | None:
-        """The key of each launch of the run phase; None if the text is not as liftpy prints it."""
+        """The key of each run-phase launch; None if the text is not in the form liftpy prints."""
         keys = [self.key(launch) for launch in self.launches if launch.phase == "run"]
         known = [key for key in keys if key is not None]
         return known if len(known) == len(keys) else None
 
     def key(self, launch: Launch) -> str | None:
-        """The key of a launch; None if the text is not as liftpy prints it."""
+        """The key of a launch; None if the text is not in the form that liftpy prints."""
         if launch.function not in self.parts:
             return None
         attributes, given, body = self.parts[launch.function]
@@ -109,10 +109,10 @@ class Kernels:
         )
 
     def before(self, body: str) -> Iterator[str]:
-        """The text in front that a body depends on: pragmas, and functions that it calls."""
+        """The part of the header that a body depends on: pragmas, and functions that it calls."""
         names = {*NAME.findall(body)}
         called: list[str] = []
-        for helper in reversed(HELPER.findall(self.header)):  # each calls earlier ones only
+        for helper in reversed(HELPER.findall(self.header)):  # each calls only earlier ones
             if helper.partition("(")[0].rpartition(" ")[2] in names:
                 names |= {*NAME.findall(helper)}
                 called.append(helper)

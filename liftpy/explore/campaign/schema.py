@@ -1,18 +1,18 @@
 """The tables of a campaign database.
 
-What a candidate is, is found by its content: `expression`, `derivation` and `candidate` have hashes
-for keys, and a candidate's covers expression, derivation, sizes and the version of liftpy. Times
-are in nanoseconds where the name ends in `ns`, in seconds since 1970 where something was `started`,
-`ended`, `created` or `finished`; memory is in bytes.
+Candidates are addressed by content: the keys of `expression`, `derivation` and `candidate` are
+hashes, and that of a candidate covers expression, derivation, sizes and the version of liftpy.
+Columns that end in `ns` are times in nanoseconds; `started`, `ended`, `created` and `finished` are
+seconds since 1970; memory is in bytes.
 """
 
 import hashlib
 
 APPLICATION_ID = 0x6C696674
-"""Marks an SQLite file as liftpy's: "lift" in ASCII."""
+"""The application id of liftpy's SQLite files: "lift" in ASCII."""
 
 SCHEMA_VERSION = 5
-"""Counts the formats of the database; `migrate.py` leads from each to the present one."""
+"""The number of the database format; `migrate.py` migrates from each earlier one."""
 
 TABLES = """
 CREATE TABLE expression (
@@ -117,5 +117,5 @@ PRAGMA user_version = {SCHEMA_VERSION};
 
 
 def digest(*parts: str) -> str:
-    """The hash of some texts: the key of an expression, a derivation or kernels."""
+    """The hash of texts: the key of an expression, a derivation or kernels."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -1,7 +1,7 @@
-"""A checksum for each candidate's rows, and one for the campaign's: bytes that changed are noticed.
+"""Checksums of each candidate's rows and of the campaign's rows, to detect changed bytes.
 
-SQLite finds pages that are broken, not a figure that is another one than was written. The checksum
-is no signature: who changes a file on purpose can seal it again.
+SQLite detects broken pages, but not a changed value. The checksum is not a signature: a program
+that changes a file on purpose can compute it again.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import sqlite3
 from collections.abc import Iterable
 
 CAMPAIGN = ""
-"""Stands for the campaign where others are candidates' keys."""
+"""The key of the campaign itself; all other keys are candidates'."""
 
-# What is sealed of each table, the candidate's key first. The text of an expression, a derivation
-# and kernels has a hash of its own; the campaign's cursor moves with every candidate.
+# The sealed columns of each table, the candidate's key first. The texts of expressions, derivations
+# and kernels have their own hashes; the campaign's cursor changes with every candidate.
 _ROWS = (
     'SELECT "key", ordinal, derivation, assignment, version FROM candidate {} ORDER BY "key"',
     (
@@ -37,7 +37,7 @@ _CAMPAIGN_ROWS = (
 
 
 def seal(db: sqlite3.Connection, keys: Iterable[str] | None = None) -> None:
-    """Notes the checksums of what is there now: of these candidates, or of all and the campaign."""
+    """Stores the checksums of the present rows of `keys`, or of all candidates and the campaign."""
     sums: dict[str, str] = {}
     if keys is None:
         sums = sums_of(db)
@@ -48,14 +48,14 @@ def seal(db: sqlite3.Connection, keys: Iterable[str] | None = None) -> None:
 
 
 def broken(db: sqlite3.Connection) -> list[str]:
-    """The keys whose rows are not what was written, those of missing rows too."""
+    """The keys whose rows have changed or are missing."""
     noted = {str(key): str(sum_) for key, sum_ in db.execute("SELECT * FROM seal")}
     found = sums_of(db)
     return sorted(key for key in noted.keys() | found.keys() if noted.get(key) != found.get(key))
 
 
 def sums_of(db: sqlite3.Connection, key: str | None = None) -> dict[str, str]:
-    """The checksums of what is there, by key: of one, or of all."""
+    """The checksums of the present rows by key, for one key or for all."""
     rows: dict[str, list[str]] = {}
     if key is None or key == CAMPAIGN:
         _gather(rows, (db.execute(query) for query in _CAMPAIGN_ROWS))
@@ -71,12 +71,12 @@ def sums_of(db: sqlite3.Connection, key: str | None = None) -> dict[str, str]:
 
 
 def _column(query: str) -> str:
-    """What has a candidate's key in the table that is asked."""
+    """The column that has the candidate's key in the table of a query."""
     return '"key"' if "FROM candidate " in query else "candidate"
 
 
 def _gather(rows: dict[str, list[str]], tables: Iterable[sqlite3.Cursor]) -> None:
-    """Adds the rows of tables to those of their keys."""
+    """Appends the rows of tables to the lists of their keys."""
     for number, table in enumerate(tables):
         for row in table:
             key, *values = row

@@ -1,7 +1,7 @@
-"""Writing a campaign into its SQLite file: what was asked, every candidate, what became of it.
+"""Writing a campaign to its SQLite file: its identity, every candidate, every outcome.
 
-A candidate's row is written before it is launched, with the outcome `running`; a crash of whatever
-kind therefore marks the candidate that was under way. Nothing is ever deleted.
+A candidate's row is written before it is launched, with the outcome `running`. So after a crash of
+any kind, the file shows which candidate was in progress. Rows are never deleted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from liftpy.opencl.kernel import Module
 from liftpy.opencl.session import BUILD_OPTIONS
 
 ATTEMPTS = 2
-"""How often a candidate may be under way when its campaign ends abruptly, before it is to blame."""
+"""How often a campaign may end abruptly during a candidate before the candidate is blamed."""
 
 
 class Store(CampaignReader):
@@ -51,11 +51,11 @@ class Store(CampaignReader):
     def open(cls, path: Path, identity: Identity) -> Store:
         """The database of a campaign, created if there is no file; only one process has it open.
 
-        Raises StoreRefused if the file is something else, or belongs to another campaign: then it
-        was not touched.
+        Raises StoreRefused, and leaves the file unchanged, if it is not a database of liftpy or
+        belongs to another campaign.
         """
         with saying(path):
-            target = path.resolve()  # by whatever name: one file, one lock
+            target = path.resolve()  # one lock per file, whatever its name
             is_folder, has_folder = path.is_dir(), path.parent.is_dir()
             there = target.exists()
         if is_folder:
@@ -76,7 +76,7 @@ class Store(CampaignReader):
             raise
 
     def note(self, call: Call) -> None:
-        """Notes a call that starts or resumes the campaign; closing the store notes its end."""
+        """Records a call that starts or resumes the campaign; closing the store records its end."""
         values = (call.started, call.command, _json(call.limits), _json(call.environment))
         with self._writing(CAMPAIGN) as db:
             self._call = db.execute(
@@ -85,7 +85,7 @@ class Store(CampaignReader):
             ).lastrowid
 
     def stop(self, why: str) -> None:
-        """Notes why the call ends before the campaign does."""
+        """Records why the call ends before the campaign is complete."""
         with self._writing(CAMPAIGN) as db:
             db.execute(
                 "UPDATE call SET limits = json_set(limits, '$.stopped', ?) WHERE id = ?",
@@ -93,7 +93,7 @@ class Store(CampaignReader):
             )
 
     def close(self) -> None:
-        """Closes the file, and lets others run the campaign."""
+        """Closes the file, and lets other processes run the campaign."""
         try:
             if self._call is not None:
                 with self._writing(CAMPAIGN) as db:
@@ -112,9 +112,9 @@ class Store(CampaignReader):
     # --- writing ----------------------------------------------------------------------------------
 
     def begin(self, candidate: Candidate) -> None:
-        """Notes that a candidate is under way.
+        """Records that a candidate is in progress.
 
-        Raises StoreRefused if this place in the drawing order was another candidate's.
+        Raises StoreRefused if another candidate has its position in the drawing order.
         """
         self._check_place(candidate)
         expression, steps = digest(self._identity.text), steps_text(candidate.skeleton)
@@ -145,7 +145,7 @@ class Store(CampaignReader):
             db.execute('UPDATE campaign SET "cursor" = max("cursor", ? + 1)', (candidate.ordinal,))
 
     def _check_place(self, candidate: Candidate) -> None:
-        """That no other candidate has its place in the drawing order."""
+        """Raises StoreRefused if another candidate has its position in the drawing order."""
         query = 'SELECT "key" FROM candidate WHERE ordinal = ?'
         for there in self._ask(query, candidate.ordinal):
             if there["key"] != candidate.key:
@@ -156,9 +156,9 @@ class Store(CampaignReader):
                 )
 
     def place(self, candidate: Candidate) -> None:
-        """Gives a candidate that was imported the place at which the campaign draws it as well.
+        """Gives an imported candidate the position at which the campaign has drawn it.
 
-        Raises StoreRefused if this place was another candidate's.
+        Raises StoreRefused if another candidate has this position.
         """
         self._check_place(candidate)
         with self._writing(candidate.key) as db:
@@ -171,9 +171,10 @@ class Store(CampaignReader):
     def compiled(
         self, candidate: Candidate, module: Module, sha: str, device: Device | None = None
     ) -> None:
-        """Notes the kernels of a candidate and how they are built, before they are launched.
+        """Records the kernels of a candidate and their build options, before they are launched.
 
-        Without a device, on the campaign's. Given to another one, a candidate is that one's.
+        `device` is the campaign's by default. If a candidate moves to another device, this replaces
+        its record.
         """
         on = self._identity.device if device is None else device.to_json()
         with self._writing(candidate.key) as db:
@@ -192,7 +193,7 @@ class Store(CampaignReader):
 
     @contextmanager
     def together(self) -> Generator[None]:
-        """All that is noted inside is kept, or, after an exception, nothing of it."""
+        """A transaction around several writes: all of them are kept, or none after an exception."""
         with self._writing():
             self._together = True
             try:
@@ -202,10 +203,10 @@ class Store(CampaignReader):
         self._checkpoint()
 
     def end(self, key: str, outcome: Outcome, origin: str = "") -> None:
-        """Notes the outcome of a candidate that is under way; `origin` says where it came from.
+        """Records the outcome of a candidate in progress; `origin` is appended to its reason.
 
-        What was noted is then in the file itself, not only in the log beside it (`-wal`): a copy of
-        the file alone has it.
+        A checkpoint then moves the data from the log (`-wal`) to the file itself, so that a copy of
+        only the file has it.
         """
         reason = f"{outcome.reason}; {origin}" if origin else outcome.reason
         try:
@@ -230,10 +231,10 @@ class Store(CampaignReader):
             raise
 
     def sharpen(self, key: str, outcome: Outcome) -> None:
-        """Notes what a measured candidate gave when it was measured again.
+        """Records the outcome of measuring a candidate again: more samples, or a failure.
 
-        More samples; or that it is wrong after all. Its first time stays what searches are told. Of
-        both measurements, the one that was disturbed more is told.
+        Searches see its first time only. The stored departure is that of the more disturbed
+        measurement.
         """
         if not isinstance(outcome, Measured):
             self.end(key, outcome)
@@ -248,7 +249,7 @@ class Store(CampaignReader):
             _write_departure(db, key, farthest(known) if known else None)
 
     def excuse(self, key: str, why: str = "stopped by the user") -> None:
-        """Notes that the candidate under way is not to blame for the end of the campaign."""
+        """Records that the candidate in progress did not cause the end of the campaign."""
         with self._writing(key) as db:
             db.execute(
                 "UPDATE outcome SET kind = 'pending', reason = ?, attempts = attempts - 1"
@@ -257,22 +258,22 @@ class Store(CampaignReader):
             )
 
     def excuse_if_possible(self, key: str, why: str) -> None:
-        """A refusal, not the candidate, ended the campaign: said if the disk takes so much."""
+        """Calls `excuse`, and ignores a failure to write: an earlier error ended the campaign."""
         try:
             self.excuse(key, why)
         except StoreRefused:
-            return  # the first refusal is the one to tell; the candidate is tried once more
+            return  # the earlier error is reported; the candidate is tried once more
 
     def _checkpoint(self) -> None:
-        """Moves what was noted from the log into the file."""
+        """Moves the written data from the log into the file."""
         with saying(self.path):
             self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     @contextmanager
     def _writing(self, *keys: str) -> Generator[sqlite3.Connection]:
-        """A transaction about some candidates, or about `CAMPAIGN`, whose rows are sealed after it.
+        """A transaction about some candidates or `CAMPAIGN`; it seals their rows at its end.
 
-        StoreRefused if it cannot be written, and then nothing of it is.
+        Raises StoreRefused if it cannot be written; then nothing of it is.
         """
         if self._together:  # the outer one is the transaction
             yield self._db
@@ -305,7 +306,7 @@ def _seeds(identity: Identity) -> list[Seed]:
 
 
 def _check(path: Path, wanted: Identity) -> None:
-    """Refuses a file that is not the wanted campaign's, with all differences."""
+    """Refuses a file of another campaign, with all differences."""
     with CampaignReader.read(path) as there:
         lines = "".join(f"\n  {line}" for line in differences(there.identity, wanted))
     if lines:

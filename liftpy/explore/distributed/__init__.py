@@ -1,1 +1,1 @@
-"""Measuring candidates on the workers of a cluster, each of which has a device."""
+"""Measuring candidates on the workers of a dask cluster, each of which has a device."""

@@ -1,10 +1,11 @@
-"""What a dask worker does for a campaign: the side that runs where a device is.
+"""The functions that a dask worker runs for a campaign, on the machine that has the device.
 
     dask worker tcp://HOST:8786 --nthreads 1 --resources "DEVICE=1"
     dask worker ... --preload liftpy.explore.distributed.board --device pocl  one of several
 
-It needs numpy, pyopencl and distributed, and no compiler. Candidates are measured in a process of
-their own (`liftpy.explore.measure.bench`), which may hang or crash without harm to the worker.
+It needs numpy, pyopencl and distributed, but not liftpy's compiler. Candidates are measured in a
+separate process (`liftpy.explore.measure.bench`), which may hang or crash without harm to the
+worker.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from liftpy.explore.space.version import VERSION
 from liftpy.opencl.devices import find_device
 
 IDLE_SECONDS = 600.0
-"""A bench that was not used for so long is ended when another campaign comes."""
+"""A bench that has been idle for this long is ended when another campaign starts one."""
 
 
 @dataclass
@@ -39,20 +40,20 @@ class Bench:
 
 @dataclass
 class Board:
-    """A dask worker's own device, if it was started with one, and a bench for each campaign."""
+    """The device of a dask worker, if it was started with one, and its bench of each campaign."""
 
     selector: str | None = None
     benches: dict[str, Bench] = field(default_factory=dict[str, Bench])
 
 
 _BOARDS: WeakKeyDictionary[DaskWorker, Board] = WeakKeyDictionary()
-"""By worker: a process may hold several."""
+"""The boards by worker: a process may have several workers."""
 
 
 @click.command()
 @click.option("--device", default=None, help="The device of this worker, as `liftpy` takes it.")
 def dask_setup(worker: DaskWorker, device: str | None) -> None:
-    """Gives a worker its device, when `dask worker` starts with `--preload`. Refused early."""
+    """Gives a worker its device when `dask worker` starts with `--preload`; raises if unknown."""
     if device is not None:
         find_device(device)
     _BOARDS[worker] = Board(device)
@@ -65,7 +66,8 @@ def _board() -> Board:
 def describe(selector: str | None) -> dict[str, Any]:
     """The version of liftpy on a worker, and its device as JSON data, or a refusal.
 
-    `selector` is what the campaign asks for. Plain data: it is read by other versions of liftpy.
+    `selector` is the device that the campaign requests. The answer is plain data, because other
+    versions of liftpy read it.
     """
     own = _board().selector
     try:
@@ -80,7 +82,7 @@ def describe(selector: str | None) -> dict[str, Any]:
 
 
 def prepare(campaign: str, setup: Setup) -> str | None:
-    """Starts the bench of a campaign; why it cannot work, or None."""
+    """Starts the bench of a campaign; returns why it cannot work, or None."""
     board = _board()
     for name, other in list(board.benches.items()):
         if name == campaign or time.monotonic() - other.used > IDLE_SECONDS:
@@ -95,7 +97,7 @@ def prepare(campaign: str, setup: Setup) -> str | None:
 
 
 def measure(campaign: str, request: Measure, limit: float) -> Doubtful | Outcome | None:
-    """The answer to a request; None if the worker has no bench of this campaign (any more)."""
+    """The answer to a request; None if the worker has no bench of this campaign."""
     mine = _board().benches.get(campaign)
     if mine is None:
         return None

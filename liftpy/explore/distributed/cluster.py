@@ -1,7 +1,7 @@
-"""The workers of a dask cluster, each with one device: who is there, and who may measure.
+"""The workers of a dask cluster, each with one device: which are connected, and which may measure.
 
-A worker is asked what it is, and used or refused. Every message from the cluster is a step that is
-put in a queue and taken in the campaign's thread, so that nothing is shared between threads.
+A worker is asked for its version and device, and is used or refused. Every message from the cluster
+is queued as a step, which the campaign's thread runs, so that threads share no other data.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from liftpy.explore.distributed.workers import AHEAD, RESOURCE, Workers
 from liftpy.explore.space.version import VERSION
 
 POLL = 5.0
-"""Seconds between looks at the cluster when it says nothing itself."""
+"""Seconds between checks of the cluster when it sends no message."""
 
 START = f'dask worker HOST:PORT --nthreads 1 --resources "{RESOURCE}=1"'
 
 RESULT_SECONDS = 10.0
-"""How long a result that is there may take to arrive, before its worker counts as lost."""
+"""Seconds that a finished result may take to arrive before its worker counts as lost."""
 
 GOODBYE_SECONDS = 2.0
 
@@ -43,7 +43,7 @@ State = Literal["asked", "described", "preparing", "idle", "busy"]
 
 @dataclass
 class Board:
-    """A worker: its name for people, what it is doing, and its device once it has said so."""
+    """A worker: its name, its state, and its device once it is known."""
 
     address: str
     name: str
@@ -53,10 +53,10 @@ class Board:
 
 
 async def reach(address: str, patience: float) -> None:
-    """Raises OSError or ValueError unless someone answers there.
+    """Raises OSError or ValueError if nothing answers at an address.
 
-    Asked before a Client is made: one that finds nobody is closed when Python ends, and then waits
-    a minute for a loop that has stopped.
+    This is called before a Client is made: a Client that cannot connect is closed when Python
+    exits, and then waits a minute for a loop that has stopped.
     """
     secured: dict[str, Any] = Security().get_connection_args("client")
     comm = await connect(address, timeout=patience, **secured)
@@ -66,10 +66,10 @@ async def reach(address: str, patience: float) -> None:
 class Cluster:
     """The workers that a campaign may use. Use it in a `with`.
 
-    `known` has, of a campaign that goes on, the limits that its candidates keep, and its devices.
+    `known` has the limits and the devices of a campaign that is resumed.
 
-    Raises ClusterRefused if the scheduler cannot be reached, or has no worker that fits,
-    DeviceRefused if workers have different devices where nobody asked for that.
+    Raises ClusterRefused if the scheduler cannot be reached or has no suitable worker,
+    DeviceRefused if workers have different devices without `mixed`.
     """
 
     def __init__(self, workers: Workers, known: tuple[Device, tuple[Device, ...]] | None) -> None:
@@ -121,13 +121,13 @@ class Cluster:
 
     @property
     def lag(self) -> int:
-        """Several candidates for each worker, so that none waits for another's."""
+        """Several candidates per worker, so that no worker waits for another."""
         return AHEAD * len(self.fit)
 
-    # --- who is there -----------------------------------------------------------------------------
+    # --- connected workers ------------------------------------------------------------------------
 
     def step(self) -> None:
-        """Takes the next message from the cluster, or looks after it where none comes."""
+        """Handles the next message from the cluster, or checks the cluster if none arrives."""
         try:
             self.events.get(timeout=POLL if len(self.fit) >= self.workers.expected else 0.2)()
         except queue.Empty:
@@ -136,9 +136,9 @@ class Cluster:
             self.look()
 
     def look(self) -> None:
-        """Takes note of workers that came and went.
+        """Updates the list of workers; raises ClusterRefused after `patience` without one.
 
-        While the scheduler is out of reach nothing is known of them: none is taken to be lost.
+        While the scheduler cannot be reached, no worker counts as lost.
         """
         self._looked = time.monotonic()
         if self.connected:
@@ -150,15 +150,15 @@ class Cluster:
 
     @property
     def connected(self) -> bool:
-        """Whether the scheduler can be reached now."""
+        """Whether the scheduler can be reached."""
         return self.client.status == "running"
 
     def has(self, one: Board) -> bool:
-        """Whether this is still the worker at its address: one that was lost may come back."""
+        """Whether this is the present worker at its address: a lost one may have been replaced."""
         return self.boards.get(one.address) is one
 
     def _compare(self, there: dict[str, Any]) -> None:
-        """Drops the workers that are there no more, and greets new ones."""
+        """Drops the workers that have disconnected, and greets new ones."""
         for address in self.boards.keys() - there.keys():
             self._drop(self.boards.pop(address))
         for address in self.refused.keys() - there.keys():
@@ -169,12 +169,12 @@ class Cluster:
 
     @property
     def fit(self) -> list[Board]:
-        """The workers that have said what they are, and are not refused, by their names."""
+        """The described workers that are not refused, sorted by name."""
         described = (b for b in self.boards.values() if b.device is not None)
         return sorted(described, key=lambda b: (b.name, b.address))
 
     def ask(self, to: Board, then: Callable[[Future[Any]], None], what: Any, *given: Any) -> None:
-        """Has a worker do something; the step `then` is taken when it is done."""
+        """Submits a call of `what` to a worker; queues the step `then` when it is done."""
         uses = {RESOURCE: 1} if what is board.measure else {}
         to.future = self.client.submit(
             what, *given, pure=False, workers=[to.address], resources=uses, retries=0
@@ -182,24 +182,24 @@ class Cluster:
         to.future.add_done_callback(lambda future: self.events.put(partial(then, future)))
 
     def forget(self, one: Board) -> None:
-        """Forgets a worker whose answer is gone: if it is there still it is greeted anew."""
+        """Forgets a worker whose answer is lost; if it is still connected, it is greeted again."""
         if self.has(one):
             del self.boards[one.address]
 
     def lose(self, one: Board) -> None:
-        """`forget`, and says so, unless that was said when it left."""
+        """Forgets a worker with a note, unless it has been dropped, which has its own note."""
         if self.has(one):
             self.workers.note(f"worker {one.name} ({one.address}) is lost")
         self.forget(one)
 
     def refuse(self, one: Board, why: str) -> None:
-        """Lets a worker go, and says why."""
+        """Forgets a worker, and notes why it is not used."""
         self.forget(one)
         self.refused[one.address] = why
         self.workers.note(f"worker {one.name} ({one.address}) is not used: {why}")
 
     def dismiss(self, campaign: str) -> None:
-        """Ends the benches of a campaign; on workers that are busy, when they have done."""
+        """Ends the benches of a campaign; busy workers do this when they have finished."""
         if not self.connected:
             return
         told: list[Future[Any]] = []
@@ -207,7 +207,7 @@ class Cluster:
             busy, future = one.state in {"busy", "preparing"}, one.future
             self.ask(one, lambda _: None, board.dismiss, campaign)
             if one.future is not None:
-                fire_and_forget(one.future)  # it outlives this client, which may leave first
+                fire_and_forget(one.future)  # this client may close before it is done
                 told += [] if busy else [one.future]
             if one.state == "busy" and future is not None:
                 future.cancel()
@@ -216,7 +216,7 @@ class Cluster:
             time.sleep(0.01)
 
     def examine(self, one: Board) -> bool:
-        """Whether a worker has one of the campaign's devices, with its limits; refused if not."""
+        """Whether a worker has one of the campaign's devices and its limits; refuses it if not."""
         found = one.device
         if found is None:
             return False
@@ -232,7 +232,7 @@ class Cluster:
         return True
 
     def _gather(self) -> list[Device]:
-        """The devices of the workers, when each has said what it is."""
+        """The devices of the workers; waits up to `patience` seconds until all are described."""
         end = time.monotonic() + self.workers.patience
         self.look()
         if not self.boards or len(self.boards) < self.workers.expected:
@@ -244,7 +244,7 @@ class Cluster:
             if time.monotonic() > end and self.boards:
                 if len(self.fit) < self.workers.expected:
                     raise ClusterRefused(self._why_so_few())
-                break  # who is asked still is busy; it joins when it has answered
+                break  # a worker that has not answered is busy; it joins when it does
             self.step()
         return [b.device for b in self.fit if b.device is not None]
 
@@ -271,7 +271,7 @@ class Cluster:
         return tuple(meet(same) for same in kinds.values())
 
     def _keep(self) -> None:
-        """Refuses the workers that do not fit."""
+        """Refuses unsuitable workers; raises ClusterRefused if none is left."""
         for one in self.fit:
             self.examine(one)
         if not self.fit:
@@ -283,7 +283,7 @@ class Cluster:
         self.client.close(timeout=GOODBYE_SECONDS)
 
     def _overhear(self, event: tuple[float, Any]) -> None:
-        """Called in the client's thread when something happens on the scheduler."""
+        """Handles an event of the scheduler; called in the client's thread."""
         said: Any = event[1]
         if isinstance(said, dict) and said.get("action") in {"add-worker", "remove-worker"}:
             self.events.put(self.look)
@@ -322,12 +322,12 @@ class Cluster:
             one.future.cancel()
 
     def _why_so_few(self) -> str:
-        there = ", ".join(f"{one.name} ({one.address})" for one in self.fit) or "none answered"
+        there = ", ".join(f"{one.name} ({one.address})" for one in self.fit) or "none"
         lines = "".join(f"\n  {address}: {why}" for address, why in self.refused.items())
         return (
-            f"{self.workers.expected} workers are expected at {self.workers.address}, and after "
-            f"{self.workers.patience:g} s there are {len(self.fit)}: {there}{lines}\nStart more "
-            f"with {START}, or expect fewer (--expect)"
+            f"{self.workers.expected} workers are expected at {self.workers.address}, but after "
+            f"{self.workers.patience:g} s only {len(self.fit)} can be used: {there}{lines}\n"
+            f"Start more with {START}, or expect fewer (--expect)"
         )
 
     def _why_nobody(self) -> str:
@@ -348,24 +348,24 @@ class Cluster:
 
 
 def is_news(record: logging.LogRecord) -> bool:
-    """Whether a campaign does not say itself what dask's client has to say.
+    """Whether a log record of dask's client tells the user something that liftpy does not report.
 
-    A connection that is lost is a traceback there, and here a sentence with what to do.
+    For a lost connection dask logs a traceback; liftpy prints a sentence with what to do.
     """
     error = record.exc_info[1] if record.exc_info else None
     return not isinstance(error, OSError | CancelledError | asyncio.CancelledError)
 
 
 class Gone(Exception):
-    """The worker or the scheduler went away before the answer was here."""
+    """The worker or the scheduler was lost before the answer arrived."""
 
 
 class Failed(Exception):
-    """What was asked of a worker raised an exception there."""
+    """The call raised an exception on the worker."""
 
 
 def heard(future: Future[Any]) -> Any:
-    """The answer of a worker. Raises Gone, or Failed with what happened."""
+    """The answer of a worker; raises Gone, or Failed with the exception on the worker."""
     if future.status not in {"finished", "error"}:
         raise Gone
     try:
@@ -378,5 +378,5 @@ def heard(future: Future[Any]) -> Any:
 
 
 def spell(device: Device) -> str:
-    """A device for people, with what its fingerprint is made of."""
+    """A device as text, with the data that its fingerprint consists of."""
     return f"{device.platform}: {device.name}, driver {device.driver_version}"

@@ -1,8 +1,8 @@
-"""The pool of a cluster: candidates are compiled in this machine and measured by its workers.
+"""The pool of a cluster: candidates are compiled on this machine and measured by workers.
 
-Kernels travel; the expected values were sent before, and inputs are made from a seed. A worker has
-one candidate at a time. When it is lost its candidate goes to another one, and whatever it might
-still say is not listened to.
+Only kernels are sent for each candidate: the expected values are sent once, and inputs are made
+from a seed. A worker has one candidate at a time. If a worker is lost, its candidate goes to
+another one, and later answers of the lost worker are ignored.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ UNBOUNDED = Allowance(math.inf)
 
 @dataclass
 class Job:
-    """A candidate on its way: compiled when `made` is there; `lost` has the workers it outlived.
+    """A candidate in progress: `made` has its kernels, `lost` the workers lost while measuring it.
 
-    `crashed` tells that the process which compiled or measured it was lost once.
+    `crashed`: whether a process that compiled or measured it has died once.
     """
 
     candidate: Candidate
@@ -64,7 +64,7 @@ class Job:
 class ClusterPool:
     """The pool of a cluster. Use it in a `with`.
 
-    `compilers` is how many candidates are compiled at a time in this machine.
+    `compilers` is how many candidates are compiled at a time on this machine.
     """
 
     shares_fate = False
@@ -82,7 +82,7 @@ class ClusterPool:
         self._limits = limits
         self._notes = notes
         self._name = uuid.uuid4().hex
-        self._compilers: queue.LifoQueue[Worker] = queue.LifoQueue()  # as few as suffice start
+        self._compilers: queue.LifoQueue[Worker] = queue.LifoQueue()  # starts as few as needed
         self._all_compilers = [
             Worker("compiles candidates", COMPILING, setup, deadline=limits.deadline)
             for _ in range(compilers)
@@ -91,8 +91,8 @@ class ClusterPool:
             self._compilers.put(made)
         self._threads = ThreadPoolExecutor(compilers, thread_name_prefix="liftpy-compile")
         self._ready: deque[Job] = deque()
-        self._jobs: dict[str, Job] = {}  # by the address of the worker that has it
-        self._begun: dict[str, Candidate] = {}  # without an outcome, by their keys
+        self._jobs: dict[str, Job] = {}  # by the address of the worker
+        self._begun: dict[str, Candidate] = {}  # candidates in progress, by key
         self._finished: deque[Finished] = deque()
         self._halted = False
 
@@ -122,7 +122,7 @@ class ClusterPool:
         self._cluster.dismiss(self._name)
         self._kill_compilers()
         self._threads.shutdown(wait=True, cancel_futures=True)
-        self._kill_compilers()  # a thread that was about to ask has started its process again
+        self._kill_compilers()  # a thread may have restarted its process for a request
 
     def _kill_compilers(self) -> None:
         for worker in self._all_compilers:
@@ -131,11 +131,11 @@ class ClusterPool:
     # --- the campaign's side ----------------------------------------------------------------------
 
     def submit(self, candidate: Candidate) -> None:
-        """Has a candidate compiled; it is measured when a worker is free."""
+        """Starts to compile a candidate; it is measured when a worker is free."""
         self._start(Job(candidate, time.monotonic()))
 
     def next(self) -> Finished:
-        """The next candidate that has its outcome."""
+        """Waits for the next candidate that has an outcome."""
         while not self._finished:
             self._limits.deadline.refuse_if_over("candidates were compiled and measured")
             self._cluster.step()
@@ -143,7 +143,7 @@ class ClusterPool:
         return self._finished.popleft()
 
     def halt(self) -> tuple[Finished, ...]:
-        """Begins no further candidate; those that came in and were not asked for."""
+        """Starts no further candidate; returns those with outcomes that `next` has not returned."""
         self._halted = True
         self._ready.clear()
         return tuple(self._finished)
@@ -153,7 +153,7 @@ class ClusterPool:
     def _in_thread(
         self, what: Callable[[Worker, Job], Any], job: Job, then: Callable[[Job, Any], None]
     ) -> None:
-        """Does something with a compiling process in a thread; `then` is a step with its result."""
+        """Calls `what` with a compiler process in a thread, then queues `then` with the result."""
 
         def work() -> Any:
             worker = self._compilers.get()
@@ -200,7 +200,7 @@ class ClusterPool:
     # --- measuring --------------------------------------------------------------------------------
 
     def _prepare(self, one: Board) -> None:
-        """Gives a worker what it needs, if it may measure for this campaign."""
+        """Starts the bench of a worker, if it may measure for this campaign."""
         if one.device is not None and self._cluster.examine(one):
             one.state = "preparing"
             setup = replace(self._setup, device=one.device)
@@ -246,7 +246,7 @@ class ClusterPool:
 
     def _measured(self, one: Board, job: Job, future: Future[Any]) -> None:
         if self._jobs.get(one.address) is not job:
-            return  # the worker was lost, and the candidate is another's
+            return  # the worker was lost, and another one has the candidate
         del self._jobs[one.address]
         try:
             answer: Doubtful | Outcome | None = heard(future)
@@ -274,7 +274,7 @@ class ClusterPool:
             self._finish(job, outcome)
 
     def _once(self, job: Job, outcome: Outcome) -> bool:
-        """Whether a candidate is tried again: a process may be killed from outside, once."""
+        """Whether a candidate is tried again: after its first crash, which may be accidental."""
         again = isinstance(outcome, Crashed) and not job.crashed
         job.crashed |= again
         return again
@@ -289,7 +289,7 @@ class ClusterPool:
             self._again(job, one)
 
     def _again(self, job: Job, one: Board) -> None:
-        """Gives the candidate of a lost worker to another, unless it has outlived too many."""
+        """Gives the candidate of a lost worker to another, unless too many were lost with it."""
         job.lost = (*job.lost, one.name)
         if len(job.lost) < ATTEMPTS:
             self._ready.appendleft(job)
@@ -305,8 +305,8 @@ class ClusterPool:
 
 
 class ClusterExecutor(Cluster):
-    """A cluster as the place where a campaign measures."""
+    """A cluster as the executor of a campaign."""
 
     def pool(self, setup: Setup, limits: Limits, notes: Notes) -> ClusterPool:
-        """The workers, ready to measure."""
+        """The pool that measures on the workers."""
         return ClusterPool(self, setup, limits, notes)

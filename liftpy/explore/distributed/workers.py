@@ -1,4 +1,4 @@
-"""Which workers of a dask cluster a campaign asks for."""
+"""The workers of a dask cluster that a campaign requests."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from liftpy.explore.distributed.pool import ClusterExecutor
 
 RESOURCE = "DEVICE"
-"""What a worker with a device offers, in the words of dask: `--resources "DEVICE=1"`."""
+"""The dask resource that a worker with a device offers: `--resources "DEVICE=1"`."""
 
 PATIENCE = 30.0
 AHEAD = 3
-"""A campaign draws so many candidates for each worker before it waits for outcomes."""
+"""How many candidates per worker a campaign draws before it waits for outcomes."""
 
 
 @dataclass(frozen=True)
 class Workers:
     """The workers at a scheduler's address: `tcp://host:8786`, or `tls://...`.
 
-    `device` is looked up on each worker that was not started with one of its own. `mixed` allows
-    different devices. A campaign starts when `expected` workers are there, and goes on as long as
-    there is one; `patience` is how long it waits for them, in seconds. `note` is told of workers
-    that are refused or lost.
+    `device` is looked up on each worker that was started without a device. `mixed` allows different
+    devices. A campaign starts when `expected` workers are connected, and continues as long as one
+    is; `patience` is how long it waits for them, in seconds. `note` is called with messages, such
+    as those about workers that are refused or lost.
     """
 
     address: str
@@ -41,7 +41,7 @@ class Workers:
 def connect(
     workers: Workers, known: tuple[Device, tuple[Device, ...]] | None = None
 ) -> ClusterExecutor:
-    """The cluster. LiftError without dask, which is an extra and is imported here."""
+    """The cluster; raises LiftError without dask, which is an extra and is imported here."""
     module = needing(
         "distributed", "cluster", "liftpy.explore.distributed.pool", "a campaign on workers"
     )

@@ -1,6 +1,6 @@
 """The worker that builds, checks and times kernels on a device.
 
-It needs numpy and pyopencl, and no compiler: a module comes in, its outcome goes out.
+It needs numpy and pyopencl, but not liftpy's compiler: it receives a module and sends its outcome.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from liftpy.opencl.session import Session
 
 
 class Bench:
-    """A device, inputs, and what results are compared with.
+    """A device, the inputs, and the expected values that results are compared with.
 
-    It tells of the stages of a measurement: a driver may hang in each.
+    It announces the phases of a measurement, because a driver may hang in each.
     """
 
     def __init__(self, setup: Setup, tell: Tell = lambda _: None) -> None:
@@ -64,7 +64,7 @@ class Bench:
                 raise InternalError(f"a bench was asked for {request!r}")
 
     def measure(self, request: Measure) -> Doubtful | Outcome:
-        """The outcome of a module."""
+        """The outcome of measuring a module."""
         deadline = time.monotonic() + request.seconds
         self.tell(WorkerPhase("building it", request.build_seconds, "--build-limit"))
         try:
@@ -85,7 +85,7 @@ class Bench:
             return Defect(str(defect))
 
     def inspect(self, request: Inspect) -> Inspected | Outcome:
-        """Compares the values that a module stores with what they should be."""
+        """Compares the values that a module stores with their expected values."""
         self.tell(WorkerPhase("looking for the stage that is wrong"))
         try:
             with self.session.load(request.module, room=self.room) as loaded:
@@ -131,5 +131,5 @@ class Bench:
 
 
 def work() -> None:
-    """Serves in this process."""
+    """Runs the bench in this process."""
     serve(lambda setup, tell: Bench(setup, tell).answer)

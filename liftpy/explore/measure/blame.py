@@ -1,8 +1,7 @@
-"""Which stage a wrong result comes from: the first whose stored value is wrong.
+"""Finding the stage that a wrong result comes from: the first whose stored value is wrong.
 
-Candidates with correct results have no extra work. A wrong one runs once more, and each stored
-value is fetched as soon as it is computed and compared with its meaning, as results are
-(`check.py`).
+Candidates with correct results have no extra work. A wrong one runs once more. Each stored value is
+fetched as soon as it is computed, and compared with its meaning like a result (`check.py`).
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def partition_of(skeleton: Skeleton) -> Partition | None:
 
 
 def stored(skeleton: Skeleton, sizes: Mapping[str, int], setup: Setup, program: Program) -> Stored:
-    """The values that a candidate stores between its stages, and what they should be."""
+    """The values that a candidate stores between its stages, with their expected values."""
     partition = partition_of(skeleton)
     if not isinstance(skeleton, StagedSkeleton) or partition is None:
         return Stored(())
@@ -64,7 +63,7 @@ def stored(skeleton: Skeleton, sizes: Mapping[str, int], setup: Setup, program: 
 
 
 def tolerance_of(program: Program, setup: Setup) -> float:
-    """The tolerance that the user gave, which is for f32 and short sums."""
+    """The user's tolerance, which applies to f32 and short sums."""
     known = [part.tolerance for part in setup.wanted if part.tolerance]
     return known[0] / allowed(program, 1.0) if known else TOLERANCE
 
@@ -77,7 +76,7 @@ def blamed(
     program: Program,
     arrays: Mapping[str, Any],
 ) -> WrongResult:
-    """A wrong result with its first wrong stage: the last if all stored values are right."""
+    """A wrong result with its first wrong stage: the last stage if all stored values are right."""
     partition = partition_of(skeleton)
     if partition is None or not there.values:
         return wrong

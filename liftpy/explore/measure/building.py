@@ -1,4 +1,4 @@
-"""The worker that builds kernels ahead, while another one measures: only its driver works."""
+"""The worker that builds kernels ahead while another one measures; it launches nothing."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from liftpy.opencl.session import Session
 
 
 class KernelBuilder:
-    """A device whose compiler is used, and nothing else of it."""
+    """A device of which only the driver's compiler is used."""
 
     def __init__(self, setup: Setup, tell: Tell = lambda _: None) -> None:
         self.tell = tell
         self.session = Session(setup.device)
 
     def answer(self, request: Request) -> Answer:
-        """What the driver made of a module."""
+        """The binary that the driver builds from a module, or the outcome if it fails."""
         if not isinstance(request, Build):
             raise InternalError(f"a builder was asked for {request!r}")
         self.tell(WorkerPhase("building it", request.build_seconds, "--build-limit"))
@@ -31,5 +31,5 @@ class KernelBuilder:
 
 
 def work() -> None:
-    """Serves in this process."""
+    """Runs the builder in this process."""
     serve(lambda setup, tell: KernelBuilder(setup, tell).answer)

@@ -1,9 +1,9 @@
-"""Whether a candidate computed what its program means, as far as a bench can tell.
+"""Checking a candidate's result against the meaning of its program, as far as a bench can.
 
 The bench has expected values at some points (`liftpy.explore.measure.meaning`) and looks at every
-element: those that still hold the poison that the buffers were filled with, and the one that
-differs most from the first right candidate's, are doubts, which the side that knows the program
-settles. So this module needs numpy only.
+element. Two kinds of elements are doubts: those that still hold the poison that the buffers were
+filled with, and the one that differs most from the first right candidate's. Doubts are settled by
+the side that knows the program, so this module needs only numpy.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from liftpy.opencl.arguments import POISON
 Array = NDArray[Any]
 
 TOLERANCE = 1e-5
-"""Largest difference of a float result, relative to the largest value that the meaning has."""
+"""The largest difference of a float result, relative to the largest value of the meaning."""
 
 SUSPECTS = 32
-"""Places of a component that look unwritten of which so many are looked into."""
+"""How many elements of a component that look unwritten become doubts, at most."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What a component of a result must be: the meaning at points, and how close is near enough."""
+    """The expected values of a component of a result at some points, and the tolerance."""
 
     points: NDArray[np.int64]
     values: Array
@@ -40,10 +40,10 @@ class Expected:
 
 @dataclass(frozen=True)
 class Error:
-    """How far a right result is from the meaning, relative to the largest value of the meaning.
+    """The error of a right result, relative to the largest value of the meaning.
 
-    `largest` of all differences looked at; `rms` is the root of the mean of the squares at the
-    points that were chosen without regard to the result.
+    `largest` is the largest difference found; `rms` is the root mean square over the points that
+    were chosen without regard to the result.
     """
 
     largest: float
@@ -51,7 +51,7 @@ class Error:
 
 
 def differences(got: Array, values: Array, wanted: Expected) -> NDArray[np.float64]:
-    """How far numbers are from what is meant, relative to the largest value that is wanted."""
+    """The differences of `got` from `values`, relative to the largest value in `wanted`."""
     same = (got == values) | (np.isnan(got) & np.isnan(values))
     with np.errstate(invalid="ignore"):
         apart = np.abs(got.astype(np.float64) - values.astype(np.float64))
@@ -64,7 +64,7 @@ def differences(got: Array, values: Array, wanted: Expected) -> NDArray[np.float
 
 @dataclass(frozen=True)
 class Doubt:
-    """Places of a component at which the meaning has to be asked, and what stands there."""
+    """Elements of a component that must be compared with the meaning, and their values."""
 
     component: tuple[int, ...]
     points: NDArray[np.int64]
@@ -73,7 +73,7 @@ class Doubt:
 
 @dataclass(frozen=True)
 class Right:
-    """A result that is right at all points known: its error there, and where it is doubtful."""
+    """A result that is right at all known points: its error there, and its doubtful elements."""
 
     error: Error
     doubts: tuple[Doubt, ...] = ()
@@ -86,7 +86,7 @@ class Checker:
         self.parts = tuple(PartChecker(part) for part in wanted)
 
     def check(self, result: Any) -> Right | WrongResult:
-        """The error over all components, and doubts; or where a result is wrong."""
+        """The error over all components and the doubts, or where the result is wrong."""
         largest, squares, points = 0.0, 0.0, 0
         doubts: list[Doubt] = []
         for part in self.parts:
@@ -107,8 +107,8 @@ class Checker:
 class PartChecker:
     """The checker of one component.
 
-    `first` is the first result that was right at all points. Places that look unwritten in it are
-    not compared: whether they are is not known here.
+    `first` is the first result that was right at all points. Its elements that look unwritten are
+    not compared: this module cannot tell whether they are.
     """
 
     wanted: Expected
@@ -134,7 +134,7 @@ class PartChecker:
     def compare(
         self, found: Array, points: NDArray[np.int64], values: Array
     ) -> Error | WrongResult:
-        """The error of what was found where `values` are meant, or where it is wrong."""
+        """The error of the elements `found` relative to `values`, or where they are wrong."""
         got = np.atleast_1d(found)
         difference = differences(got, values, self.wanted)
         if not difference.size:
@@ -150,7 +150,7 @@ class PartChecker:
     def _suspects(self, result: Array) -> NDArray[np.int64]:
         """Where the result looks unwritten, and where it differs most from the first right one.
 
-        Without the points that are compared anyway: a meaning may take seconds to evaluate.
+        Points that are compared anyway are left out: a meaning may take seconds to evaluate.
         """
         flat = np.flatnonzero(_unwritten(result))
         if len(flat) > SUSPECTS:
@@ -169,7 +169,7 @@ class PartChecker:
 
 
 def _unwritten(result: Array) -> NDArray[np.bool_]:
-    """Where a result holds what the buffers were filled with."""
+    """A mask of the elements that hold the poison that the buffers were filled with."""
     if result.dtype == np.bool_:
         return result.view(np.uint8) > 1
     if result.dtype.kind == "f":
@@ -193,7 +193,7 @@ def all_nan(name: str, value: Any) -> Iterator[str]:
 
 
 def nothing_compared(wanted: Sequence[Expected]) -> Iterator[str]:
-    """A sentence for each component whose meaning is NaN wherever it would be compared."""
+    """A sentence for each component whose meaning is NaN at all points of the comparison."""
     for part in wanted:
         name = ".".join(["the meaning of the result", *map(str, part.component)])
         for said in all_nan(name, part.values):

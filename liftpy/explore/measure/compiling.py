@@ -1,4 +1,4 @@
-"""The worker that compiles candidates, and settles what a bench is in doubt about."""
+"""The worker that compiles candidates and settles a bench's doubts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def source_sha(source: str) -> str:
 
 
 class Compiler:
-    """A program, and those of its skeletons that were asked for."""
+    """A program, and those of its skeletons that have been requested."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
@@ -41,7 +41,7 @@ class Compiler:
         self.meaning = Meaning(self.program, setup.inputs.arrays())
         self.skeletons: dict[str, Skeleton] = {}
         gc.collect()
-        gc.freeze()  # what is here now stays: no collection has to look at it again
+        gc.freeze()  # these objects stay alive: no collection needs to scan them again
 
     def answer(self, request: Request) -> Answer:
         """The answer to a request."""
@@ -72,7 +72,7 @@ class Compiler:
         return Compiled(module, source_sha(module.source))
 
     def skeleton(self, key: str) -> Skeleton | None:
-        """The skeleton of a key, derived once."""
+        """The skeleton with a key, derived once; None if there is none."""
         found = self.skeletons.get(key) or skeleton_named(self.program, key)
         if found is not None:
             self.skeletons[key] = found
@@ -97,7 +97,7 @@ class Compiler:
         return blamed(skeleton, request.wrong, request.stored, request.found, self.program, arrays)
 
     def settle(self, request: Settle) -> Outcome:
-        """The outcome of a candidate when the meaning is known wherever its bench is in doubt."""
+        """The outcome of a candidate, after its doubtful elements are compared with the meaning."""
         doubtful = request.doubtful
         error = settled(self.meaning, self.setup.wanted, doubtful.found)
         if isinstance(error, WrongResult):
@@ -106,5 +106,5 @@ class Compiler:
 
 
 def work() -> None:
-    """Serves in this process."""
+    """Runs the compiler in this process."""
     serve(lambda setup, _: Compiler(setup).answer)

@@ -1,4 +1,4 @@
-"""The inputs of a campaign, made from a seed wherever they are needed: they do not travel."""
+"""The inputs of a campaign: each process makes them from a seed, so they are never sent."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from liftpy.opencl.arguments import DTYPES
 Array = NDArray[Any]
 
 INPUT_SEED = 20240229
-"""What the inputs are made from: the same arrays in every campaign."""
+"""The seed of the inputs: every campaign has the same arrays."""
 
-BLOCK = 1 << 20  # elements, or bytes, that are made or hashed between two looks at the clock
-DISTINCT = 1 << 22  # numbers between -1 and 1 that f32 tells apart, with room to spare
+BLOCK = 1 << 20  # elements made, or bytes hashed, between two checks of the deadline
+DISTINCT = 1 << 22  # numbers between -1 and 1 that f32 distinguishes, with a margin
 
 
 @dataclass(frozen=True)
 class ParameterArray:
-    """An array of a parameter, where `path` leads to in its tuples."""
+    """An array of a parameter; `path` is its position in the parameter's nested tuples."""
 
     path: tuple[int, ...]
     scalar: str
@@ -38,9 +38,10 @@ class ParameterArray:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the inputs of a program are made from: for each parameter its arrays, and the seed.
+    """The description of a program's inputs: for each parameter its arrays, and the seed.
 
-    `digest` is that of the arrays where they were made first, by the `numpy` of that version.
+    `digest` is the hash of the arrays that the campaign's process made, with `numpy` of that
+    version.
     """
 
     parameters: tuple[tuple[str, tuple[ParameterArray, ...]], ...]
@@ -50,10 +51,11 @@ class Inputs:
 
     @classmethod
     def of(cls, program: Program, seed: int = INPUT_SEED) -> tuple[Inputs, dict[str, Any]]:
-        """The inputs of a program, and the arrays: numbers of both signs, no two equal in one.
+        """The inputs of a program, and the arrays themselves.
 
-        An array of tuples is a tuple of arrays. A number by itself is not 0: it may be a factor.
-        MemoryRefused if this machine has no room for them.
+        The numbers of an array have both signs and are distinct, as far as their type and number
+        permit. An array of tuples is a tuple of arrays. A scalar is not 0: it may be a factor.
+        Raises MemoryRefused if they do not fit into the memory of this machine.
         """
         require_inputs(program)
         parameters = tuple(
@@ -71,11 +73,11 @@ class Inputs:
         return replace(found, digest=digest(arrays)), arrays
 
     def arrays(self) -> dict[str, Any]:
-        """The arrays by parameter. LiftError where numpy makes others than where they are from."""
+        """The arrays by parameter; raises LiftError if this numpy makes other numbers."""
         arrays = self._made()
         if digest(arrays) != self.digest:
             raise LiftError(
-                f"NumPy {np.__version__} makes other inputs from seed {self.seed} than NumPy "
+                f"NumPy {np.__version__} makes different inputs from seed {self.seed} than NumPy "
                 f"{self.numpy}, which the campaign used: install that version"
             )
         return arrays
@@ -89,9 +91,9 @@ class Inputs:
 
 
 def require_inputs(program: Program) -> None:
-    """MemoryRefused where a program's inputs, and their copies in float64, are too large.
+    """Raises MemoryRefused if a program's inputs and their float64 copies are too large.
 
-    Those are what the meaning is evaluated on; whole numbers are made in 64 bits.
+    The meaning is evaluated on these copies; integers are made with 64 bits.
     """
     parts = [part for p in program.params for part in components(p.type)]
     counts = [(math.prod(map(int, part.shape)), part.scalar) for part in parts]
@@ -112,7 +114,7 @@ def inputs(program: Program, seed: int = INPUT_SEED) -> dict[str, Any]:
 
 
 def digest(arrays: dict[str, Any]) -> str:
-    """A hash of arrays: their numbers, in order."""
+    """A hash of the numbers of arrays, in order."""
     found = hashlib.sha256()
     for array in _flat(tuple(arrays.values())):
         numbers = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
@@ -131,7 +133,7 @@ def _flat(arrays: Any) -> Iterator[Array]:
 
 
 def _nested(parts: tuple[ParameterArray, ...], rng: np.random.Generator) -> Any:
-    """The arrays of a parameter, as nested as its tuples."""
+    """The arrays of a parameter, nested like its tuples."""
     if len(parts) == 1 and not parts[0].path:
         return _numbers(parts[0].scalar, parts[0].shape, rng)
     within: dict[int, list[ParameterArray]] = {}
@@ -160,7 +162,7 @@ def _numbers(scalar: str, shape: tuple[int, ...], rng: np.random.Generator) -> A
 
 
 def _uniform(rng: np.random.Generator, count: int, dtype: Any) -> Array:
-    """What `rng` draws at once, block by block."""
+    """The numbers of one call of `rng.uniform`, drawn in blocks."""
     found = np.empty(count, dtype)
     for start in range(0, count, BLOCK):
         check()

@@ -1,17 +1,17 @@
-"""Limits that a driver gives a kernel once it is built, learned in the course of a campaign.
+"""Limits that a driver reports for built kernels, learned during a campaign.
 
-A device says how large a work-group may be and how much local memory it has. Of a built kernel its
-driver may say less: many registers leave room for fewer work-items (CL_KERNEL_WORK_GROUP_SIZE), and
-the driver may want some local memory itself (CL_KERNEL_LOCAL_MEM_SIZE). The candidate is refused,
-and what was said holds for the draws of its skeleton that come after it:
+A device reports the largest work-group and the size of its local memory. For a built kernel, the
+driver may report less: many registers leave room for fewer work-items (CL_KERNEL_WORK_GROUP_SIZE),
+and the driver may use some local memory itself (CL_KERNEL_LOCAL_MEM_SIZE). The candidate is then
+refused, and the reported limit applies to later draws of its skeleton:
 
-- work-group: where a work-item of that kernel holds as many private bytes as there, or more, the
-  group is at most as large. (With fewer registers in use the driver may well allow more.)
-- local memory: the kernel's own and what the driver added to it fit into the device's.
+- work-group: if a work-item of that kernel uses at least as many private bytes, the group must not
+  be larger than the limit. (With fewer registers in use, the driver may allow more.)
+- local memory: the kernel's own, plus what the driver added, must fit into the device's.
 
-The lesson stands at a place in the drawing order, that of the candidate that taught it. So a
-campaign that is resumed skips what it would have skipped. CL_KERNEL_PRIVATE_MEM_SIZE teaches
-nothing: OpenCL names no limit for it, and drivers spill what does not fit.
+A lesson has a position in the drawing order, that of the candidate it was learned from. So a
+resumed campaign skips the same candidates. CL_KERNEL_PRIVATE_MEM_SIZE is ignored: OpenCL defines no
+limit for it, and drivers spill registers that do not fit.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ Lesson: TypeAlias = Callable[[Sizes], bool]
 
 
 class Lessons:
-    """What a campaign has learned so far of the skeletons of its space on a device."""
+    """The limits that a campaign has learned so far for the skeletons of its space."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
         self._lessons: dict[str, list[Lesson]] = {}
 
     def learn(self, candidate: Candidate, limit: KernelLimit) -> None:
-        """Takes in the limit of a kernel of a candidate."""
+        """Adds a limit that the driver reported for a kernel of a candidate."""
         kernels = {kernel.name: kernel for kernel in chain(candidate.skeleton.program).kernels}
         demand = kernels[limit.kernel].demand
         lesson = self._lesson(demand, candidate.point, limit)
         self._lessons.setdefault(candidate.skeleton.key, []).append(lesson)
 
     def allows(self, skeleton: Skeleton, sizes: Sizes) -> bool:
-        """Whether a point keeps the limits learned."""
+        """Whether a point satisfies the limits learned for its skeleton."""
         return all(lesson(sizes) for lesson in self._lessons.get(skeleton.key, ()))
 
     def _lesson(self, demand: Demand, sizes: Sizes, limit: KernelLimit) -> Lesson:

@@ -1,6 +1,6 @@
 """Measuring candidates on this machine: one worker compiles, another has the device.
 
-A third may have the driver's compiler, so that it builds the next one meanwhile.
+A third worker may build the next candidate with the driver's compiler at the same time.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ BUILDING = "liftpy.explore.measure.building"
 
 
 SHARE = 0.5
-"""Of the time that a campaign has left, what one candidate may take."""
+"""The part of a campaign's remaining time that one candidate may take."""
 
 LEAST_SHARE = 10.0
-"""Seconds that a share has at least: close to a campaign's end all candidates would be slow."""
+"""The shortest share, in seconds: otherwise every candidate near the end would time out."""
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """The seconds that a candidate may take, and the option that says so."""
+    """The seconds that a candidate may take, and the option that sets this limit."""
 
     seconds: float
     option: str = "--candidate-limit"
 
     def said(self, outcome: Outcome) -> Outcome:
-        """The outcome; that the allowance was used up says which one that was."""
+        """The outcome; a timeout of this allowance names its limit and option."""
         if isinstance(outcome, TimedOut) and outcome.option == TimedOut.option:
             return replace(outcome, limit=self.seconds, option=self.option)
         return outcome
@@ -62,10 +62,10 @@ class Allowance:
 
 @dataclass(frozen=True)
 class Limits:
-    """The seconds that a candidate may take, of these the driver's compiler; the campaign's end.
+    """Limits in seconds for a candidate and for the driver's compiler, and the campaign's deadline.
 
-    A candidate that is under way at the deadline has no outcome (TimeUp). One that takes a whole
-    share of what was left when it began is too slow.
+    A candidate in progress at the deadline has no outcome (TimeUp). A candidate times out if it
+    uses up its share of the time that was left when it began.
     """
 
     candidate: float
@@ -73,7 +73,7 @@ class Limits:
     deadline: Deadline = NEVER
 
     def allowance(self) -> Allowance:
-        """What a candidate that begins now may take."""
+        """The allowance of a candidate that begins now."""
         share = max(SHARE * self.deadline.left, LEAST_SHARE)
         if share < self.candidate:
             return Allowance(share, "its share of --time-limit")
@@ -82,9 +82,9 @@ class Limits:
 
 @dataclass(frozen=True)
 class Prepared:
-    """The kernels of a candidate, and what the driver made of them, if it was asked already.
+    """The kernels of a candidate, and, if they were built ahead, the result of the build.
 
-    `seconds` is how long that took, of what it is allowed.
+    `seconds` is how much of its allowance the candidate has used.
     """
 
     candidate: Compile
@@ -97,10 +97,10 @@ class Prepared:
 class Measurer:
     """The workers of a campaign, each started when first needed and again after each loss.
 
-    `limits` has the seconds that one candidate may take: to compile, build, check and time it; a
-    number is those of a campaign that has no end. `ceiling` is the memory that the bench may hold,
-    in bytes. With `ahead` a third worker builds, so that one thread can prepare a candidate
-    while another measures one. Use it in a `with`.
+    `limits` bounds the seconds to compile, build, check and time one candidate; a number is the
+    limit of a candidate in a campaign without a deadline. `ceiling` is the memory that the bench
+    may hold, in bytes. With `ahead`, a third worker builds, so that one thread can prepare a
+    candidate while another measures one. Use it in a `with`.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class Measurer:
         self.kill()
 
     def kill(self) -> None:
-        """Ends the workers at once; the next candidate gets others."""
+        """Kills the workers; the next candidate gets new ones."""
         self.compiler.kill()
         self.bench.kill()
         builder = self.builder
@@ -142,14 +142,14 @@ class Measurer:
             builder.kill()
 
     def start(self) -> None:
-        """Starts the workers that are not there; whoever prepares is waited for.
+        """Starts the missing workers; waits for a thread that prepares a candidate.
 
         Raises WorkerRefused if one cannot work on this machine, InternalError for a defect.
         """
         self.compiler.begin()
         self.bench.start()
         builder = self.builder
-        if builder is not None:  # after the bench: the device may be for one process only
+        if builder is not None:  # after the bench: the device may admit only one process
             try:
                 builder.start()
             except WorkerRefused as refusal:
@@ -157,12 +157,12 @@ class Measurer:
         self.compiler.start()
 
     def _do_without(self, refusal: WorkerRefused) -> None:
-        """There is no builder any more: the bench builds."""
+        """Continues without a builder: the bench builds."""
         logging.getLogger(__name__).warning("nothing is built ahead: %s", refusal)
         self.builder = None
 
     def prepare(self, candidate: Candidate) -> Prepared | Outcome:
-        """All that is done before the device is needed."""
+        """Compiles a candidate, and builds it if there is a builder: all work before a launch."""
         ready = self._compile(candidate)
         builder = self.builder
         if builder is None or not isinstance(ready, Prepared):
@@ -186,9 +186,9 @@ class Measurer:
     def _ask(
         self, worker: Worker, request: Request, spent: float, allowed: Allowance, doing: str
     ) -> tuple[Any, float]:
-        """An answer, and the seconds of its allowance that a candidate has spent with it.
+        """An answer, and the seconds of its allowance that a candidate has used afterwards.
 
-        What another one asks of the worker, and a new start of it, are not this candidate's time.
+        Requests of other candidates and restarts of the worker do not count.
         """
         with worker.turn:
             worker.start()
@@ -206,11 +206,13 @@ class Measurer:
     ) -> Outcome:
         """The outcome of a candidate; `on_compiled` is called with its kernels before a launch.
 
-        `prepared` waits for what another thread has prepared: then only the bench is started here,
-        as the other workers may be busy with the next one. Without it nothing is built ahead.
+        `prepared` waits for the result of another thread. Then only the bench is started here,
+        since the other workers may be busy with the next candidate. Without it nothing is built
+        ahead.
 
-        If a process dies it is measured once more: something else may have killed it, such as a
-        system without memory. WorkerRefused if there is no process to begin with.
+        If a process dies, the candidate is measured once more, because something else may have
+        killed the process, for example a lack of memory. Raises WorkerRefused if a process cannot
+        be started for the first measurement.
         """
         if prepared is None:
             outcome = self._measure_alone(candidate, best_ns, on_compiled)

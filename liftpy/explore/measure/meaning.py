@@ -1,7 +1,7 @@
-"""What a program means on given inputs: what the bench compares results with, and its last word.
+"""The meaning of a program on given inputs: the reference that results are compared with.
 
-The meaning is evaluated in float64 at some points of the result, once for a campaign, and at the
-places that the bench finds doubtful (liftpy/explore/measure/check.py).
+It is evaluated in float64 at some points of the result, once per campaign, and at the elements that
+the bench finds doubtful (liftpy/explore/measure/check.py).
 """
 
 from __future__ import annotations
@@ -33,22 +33,23 @@ from liftpy.semantics.room import evaluation_bytes
 Array = NDArray[Any]
 
 POINTS = 512
-"""Points of the result at which it is compared with the meaning."""
+"""The number of points at which a result is compared with the meaning."""
 
 WHOLE = 4096
-"""Results of up to so many elements are compared whole."""
+"""Results of up to this many elements are compared completely."""
 
 KEPT = 1 << 30
-"""The values that a program names are kept if evaluating it takes at most so many bytes."""
+"""The values that a program names are kept if evaluating it takes at most this many bytes."""
 
 TERMS = 1 << 15
-"""Terms of a sum up to which the tolerance holds as it is: their f32 rounding is about as large."""
+"""The longest sum for which the tolerance is not scaled: its f32 rounding is about as large."""
 
 
 def choose_points(shape: tuple[int, ...], count: int, seed: int = INPUT_SEED) -> NDArray[np.int64]:
-    """Indices of an array: every one of a small array; else corners, edges, and anywhere.
+    """Indices into an array: all of a small array; otherwise corners, edges and random points.
 
-    A third of the points lie on an edge: some of their indices are the first or the last.
+    A third of the points that are not corners lie on an edge: some of their indices are the first
+    or the last.
     """
     total = math.prod(shape)
     if total <= max(count, WHOLE):
@@ -71,9 +72,9 @@ def expected(
     points: int = POINTS,
     tolerance: float = TOLERANCE,
 ) -> tuple[Expected, ...]:
-    """The meaning of a program, floats in float64, at points of each component of its result.
+    """The meaning of a program at points of each component of its result, floats in float64.
 
-    `tolerance` is for f32 and for short sums (`allowed`).
+    `tolerance` applies to f32 and short sums (`allowed`).
     """
     meaning = Meaning(program, arrays)
     found: list[Expected] = []
@@ -86,18 +87,18 @@ def expected(
 
 
 def allowed(program: Program, tolerance: float) -> float:
-    """The largest relative difference of a program's floats, `tolerance` being that of short f32.
+    """The largest relative difference of a program's floats; `tolerance` is that of short f32 sums.
 
-    That of other floats is in proportion to how finely they are spaced. Roundings of a long sum add
-    up like the steps of a random walk (Higham and Mary, A new approach to probabilistic rounding
-    error analysis, 2019): beyond `TERMS` it grows with the root of their number.
+    For other float types it is proportional to their spacing. The roundings of a long sum add up
+    like the steps of a random walk (Higham and Mary, A new approach to probabilistic rounding error
+    analysis, 2019): beyond `TERMS` terms, it grows with the square root of their number.
     """
     longer = math.sqrt(max(1.0, terms(program.body.body) / TERMS))
     return tolerance * roughness(program) * longer
 
 
 def terms(expr: Expr) -> int:
-    """How many numbers an element of the result adds up, or folds otherwise, at most."""
+    """The most numbers that are summed or otherwise folded into one element of the result."""
     own = 1
     if isinstance(expr, FunCall) and isinstance(expr.fun, AnyReduce | AnyScan):
         xs = expr.args[-1].type
@@ -106,17 +107,17 @@ def terms(expr: Expr) -> int:
 
 
 def roughness(program: Program) -> float:
-    """How far apart the numbers of the roughest float type of a program are, an f32 being 1."""
+    """The spacing of the coarsest float type of a program, relative to that of f32."""
     spacing = {F16: 2.0**10, F32: 1.0, F64: 2.0**-20}
     used = scalars_in(program.body)
     return max((spacing[t] for t in FLOATS if t in used), default=1.0)
 
 
 class Meaning:
-    """What a program means on arrays: floats in float64, other numbers as they are written.
+    """The meaning of a program on arrays: floats in float64, other numbers in their own type.
 
-    If evaluating the program takes no more than `KEPT`, the values that it names are kept for
-    elements that are requested later.
+    If evaluating the program takes at most `KEPT` bytes, the values that it names are kept for
+    later requests.
     """
 
     def __init__(self, program: Program, arrays: dict[str, Any]) -> None:
@@ -137,7 +138,7 @@ class Meaning:
 
 
 class Judge:
-    """Compares results with the meaning, in one process; remembers the first right one."""
+    """Compares results with the meaning in one process; remembers the first right one."""
 
     def __init__(
         self, program: Program, arrays: dict[str, Any], wanted: tuple[Expected, ...]
@@ -147,7 +148,7 @@ class Judge:
         self.checker = Checker(wanted)
 
     def judge(self, result: Any) -> Error | WrongResult:
-        """The error of a result, over all of its components; or where it is wrong."""
+        """The error of a result over all its components, or where it is wrong."""
         found = self.checker.check(result)
         if isinstance(found, WrongResult):
             return found
@@ -155,9 +156,9 @@ class Judge:
 
 
 def settled(meaning: Meaning, wanted: tuple[Expected, ...], found: Right) -> Error | WrongResult:
-    """The error of a result when the meaning is known where it was doubtful, or where it is wrong.
+    """The error of a result, or where it is wrong, after its doubts are compared with the meaning.
 
-    `found` is what a checker of the same `wanted` said.
+    `found` is the verdict of a checker with the same `wanted`.
     """
     parts = {part.component: PartChecker(part) for part in wanted}
     largest = found.error.largest

@@ -1,4 +1,4 @@
-"""One run of a module in this process, timed."""
+"""Running and timing a module in this process."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from liftpy.opencl.loaded import Loaded
 from liftpy.opencl.session import Session
 
 AGAIN_SECONDS = 5.0
-"""Seconds in which disturbed runs are made again."""
+"""The seconds within which disturbed runs are repeated."""
 
 Rows = tuple[tuple[int, ...], ...]
-"""Nanoseconds: a row a run, a column a launch of the run phase."""
+"""Nanoseconds: one row per run, one column per launch of the run phase."""
 
 
 @dataclass(frozen=True)
 class TimedRun:
-    """A result and its times. `kernels_ns` has the median of each launch, in their order.
+    """A result and its times; `kernels_ns` has the median of each launch, in order.
 
-    The result is an array, or a tuple of them. `departure` is how many times its usual time a fixed
-    kernel took around the runs (`liftpy.explore.measure.reference`).
+    The result is an array or a tuple of arrays. `departure` is the time of a fixed kernel around
+    the runs, as a multiple of its usual time (`liftpy.explore.measure.reference`).
     """
 
     device: Device
@@ -40,7 +40,7 @@ class TimedRun:
 
     @property
     def disturbed(self) -> bool:
-        """Whether the device was slower or faster than usual meanwhile."""
+        """Whether the device was slower or faster than usual during the runs."""
         return departs(self.departure)
 
 
@@ -58,9 +58,10 @@ def run_once(module: Module, device: Device, arrays: Mapping[str, Any]) -> Timed
 
 
 def run_poisoned(loaded: Loaded, arrays: Mapping[str, Any]) -> Any:
-    """The result of a loaded module; everything that it should write was filled with NaN before.
+    """The result of a loaded module; the memory that it should write is first filled with poison.
 
-    The arrays are taken in the order of the program's parameters: kernels may have other names.
+    The arrays are passed in the order of the program's parameters, since kernels may have other
+    names for them.
     """
     module = loaded.module
     given = by_buffer(module, tuple(arrays.values()))
@@ -70,8 +71,8 @@ def run_poisoned(loaded: Loaded, arrays: Mapping[str, Any]) -> Any:
 
 
 def timed(loaded: Loaded, best_ns: int | None = None, seconds: float = math.inf) -> Rows:
-    """The times of a module that has run (liftpy/explore/measure/samples.py).
+    """The times of a module that has run once (liftpy/explore/measure/samples.py).
 
-    `best_ns` is the best candidate's time, `seconds` what this may take.
+    `best_ns` is the best candidate's time; `seconds` bounds the duration of this call.
     """
     return sample(lambda: loaded.profile(1, 0)[0], best_ns, 0.8 * seconds, checked=loaded.run_ns)

@@ -1,6 +1,6 @@
-"""What a campaign and its workers say to each other, pickled, over sockets of their own.
+"""The messages between a campaign and its workers, sent pickled over a socket per worker.
 
-This module, and all that a bench imports, can be used without z3 and lark.
+This module, and everything that a bench imports, can be used without z3 and lark.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from liftpy.opencl.kernel import Binary, Module, Names
 
 @dataclass(frozen=True)
 class Setup:
-    """The first message to a worker: what holds for a whole campaign.
+    """The first message to a worker: the data that a whole campaign shares.
 
-    The program travels as text: an expression's cached hash is good in one process only.
+    The program is sent as text, because an expression's cached hash is valid in only one process.
     """
 
     text: str
@@ -30,9 +30,9 @@ class Setup:
 
 @dataclass(frozen=True)
 class Ready:
-    """The worker has what it needs: skeletons, or a device.
+    """The worker is ready for requests.
 
-    `note` is what its system did not let it do, and it does without.
+    `note` describes something that its system does not permit and that it does without.
     """
 
     note: str = ""
@@ -40,7 +40,7 @@ class Ready:
 
 @dataclass(frozen=True)
 class Unfit:
-    """The worker cannot work: the sentence of a refusal."""
+    """The worker cannot work; `message` is the text of the error."""
 
     message: str
 
@@ -58,7 +58,7 @@ class Compile:
 
 @dataclass(frozen=True)
 class Compiled:
-    """The kernels, and the hash of their text."""
+    """The kernels and the hash of their text."""
 
     module: Module
     sha: str
@@ -66,7 +66,7 @@ class Compiled:
 
 @dataclass(frozen=True)
 class Settle:
-    """Asks for the outcome of a candidate that a bench has doubts about."""
+    """Asks for the outcome of a candidate about which a bench has doubts."""
 
     doubtful: Doubtful
 
@@ -80,7 +80,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class StoredValue:
-    """The value of a stage: the buffers that have it after a kernel, and what it must be."""
+    """The value of a stage: the buffers that hold it after a kernel, and its expected values."""
 
     stage: str
     function: str
@@ -90,7 +90,7 @@ class StoredValue:
 
 @dataclass(frozen=True)
 class Stored:
-    """The values that a candidate stores, in their order; none in a program of one stage."""
+    """The values that a candidate stores, in order; none if its program has one stage."""
 
     values: tuple[StoredValue, ...]
 
@@ -110,10 +110,10 @@ class Blame:
 
 @dataclass(frozen=True)
 class Measure:
-    """Asks for the outcome of kernels, in so many seconds; the answer may be `Doubtful`.
+    """Asks for the outcome of kernels within `seconds`; the answer may be `Doubtful`.
 
-    `best_ns` is the best time so far. `build_seconds`, if given, bound the driver's compiler alone.
-    `binary` is what it made of the kernels already.
+    `best_ns` is the best time so far. `build_seconds`, if given, bounds only the driver's compiler.
+    `binary` has the kernels if they were built ahead.
     """
 
     module: Module
@@ -125,9 +125,9 @@ class Measure:
 
 @dataclass(frozen=True)
 class WorkerPhase:
-    """Not yet an answer: what the worker does from now on.
+    """Announces, before an answer, what the worker does next.
 
-    `seconds`, if given, is what it may take, by the option of that name.
+    `seconds`, if given, is the limit for this phase; `option` is the option that sets it.
     """
 
     doing: str
@@ -137,7 +137,7 @@ class WorkerPhase:
 
 @dataclass(frozen=True)
 class Doubtful:
-    """Measured, if `found` has no error where the bench does not know the meaning."""
+    """The candidate is `measured` if the doubts in `found` turn out to be right."""
 
     measured: Measured
     found: Right
@@ -163,7 +163,7 @@ class Inspected:
 
 @dataclass(frozen=True)
 class Build:
-    """Asks for what the driver makes of kernels; the answer is `Built` or an outcome."""
+    """Asks the driver to build kernels; the answer is `Built` or an outcome."""
 
     module: Module
     build_seconds: float | None = None
@@ -171,7 +171,7 @@ class Build:
 
 @dataclass(frozen=True)
 class Built:
-    """What the driver made of kernels."""
+    """The binary that the driver built from kernels."""
 
     binary: Binary
 

@@ -1,6 +1,6 @@
-"""What became of a candidate.
+"""The outcomes of candidates.
 
-Every candidate that is drawn gets exactly one outcome, with a reason.
+Every drawn candidate gets exactly one outcome, with a reason.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ Kind = Literal[
 
 @dataclass(frozen=True)
 class Measured:
-    """Right and timed.
+    """The result is right, and the candidate was timed.
 
-    times_ns: a row for each repeat, a column for each launch of the run phase. prepare_ns: the
-    prepare phase, which runs once and is no part of the time. error, rms: the largest difference
-    from the meaning and the root of the mean square, relative to the largest value of the meaning.
-    build_seconds, build_log: of the driver's compiler. departure: how many times its usual time the
-    reference kernel took around the repeats; None where nobody looked.
+    times_ns: one row per repeat, one column per launch of the run phase. prepare_ns: the time of
+    the prepare phase, which runs once and is not part of the candidate's time. error, rms: the
+    largest difference from the meaning and the root mean square, relative to the largest value of
+    the meaning. build_seconds, build_log: time and output of the driver's compiler. departure: the
+    time of the reference kernel around the repeats, as a multiple of its usual time; None if it was
+    not run.
     """
 
     kind: ClassVar[Kind] = "measured"
@@ -53,7 +54,7 @@ class Measured:
 
     @property
     def disturbed(self) -> bool:
-        """Whether the reference kernel's time departed from its usual one when this was timed."""
+        """Whether the reference kernel's time departed from its usual time around the repeats."""
         return self.departure is not None and departs(self.departure)
 
     @property
@@ -68,7 +69,7 @@ class Measured:
 
     @property
     def reason(self) -> str:
-        """How far the result was from the meaning, and whether its times can be trusted."""
+        """The error of the result, the number of runs, and whether they were disturbed."""
         error = f"right to {self.error:.1e} (rms {self.rms:.1e})"
         found = f"{error}, {plural(len(self.times_ns), 'run')}"
         if not self.disturbed:
@@ -79,7 +80,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class KernelLimit:
-    """What a driver says of a built kernel, as in `KernelRefused`: of `figure`, this `number`."""
+    """A limit that a driver reports for a built kernel, as in `KernelRefused`."""
 
     kernel: str
     figure: str
@@ -88,9 +89,9 @@ class KernelLimit:
 
 @dataclass(frozen=True)
 class Refused:
-    """The compiler or the device refused it; `clause` is their sentence.
+    """The compiler or the device refused the candidate; `clause` is the text of the error.
 
-    `limit` is what the campaign learns from it (liftpy/explore/measure/learned.py).
+    `limit` is what the campaign learns from this (liftpy/explore/measure/learned.py).
     """
 
     kind: ClassVar[Kind] = "refused"
@@ -105,7 +106,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class BuildFailed:
-    """The driver did not build the kernels. `log` is what it wrote."""
+    """The driver failed to build the kernels; `log` is its output."""
 
     kind: ClassVar[Kind] = "build_failed"
     log: str
@@ -118,11 +119,11 @@ class BuildFailed:
 
 @dataclass(frozen=True)
 class WrongResult:
-    """The kernels computed something else than the program means, at the index `where`.
+    """The kernels computed a wrong value at the index `where`.
 
-    `component` leads to the array, where the result has tuples. `stage` is the first of several
-    stages whose value is wrong, if it is known; `inside` is that value's own wrong result, unless
-    the stage is the last.
+    `component` is the position of the array if the result has tuples. `stage` is the first of
+    several stages whose value is wrong, if it is known; `inside` is the wrong result of that stage,
+    unless it is the last stage.
     """
 
     kind: ClassVar[Kind] = "wrong"
@@ -143,7 +144,7 @@ class WrongResult:
         return f"{said}; the first stage that is wrong is {self.stage}{how}"
 
     def said(self, name: str) -> str:
-        """A sentence that says what is wrong, with this name for the array."""
+        """A sentence about the wrong value, with `name` for the array."""
         at = "".join([*(f".{k}" for k in self.component), *(f"[{i}]" for i in self.where)])
         note = " (an element that no work-item wrote)" if math.isnan(self.got) else ""
         return f"{name}{at} is {self.got:.9g}{note}, it should be {self.expected:.9g}"
@@ -151,9 +152,9 @@ class WrongResult:
 
 @dataclass(frozen=True)
 class Stray:
-    """A kernel wrote outside of a buffer, or into one that it may only read.
+    """A kernel wrote outside a buffer, or into one that it may only read.
 
-    `offset` is where the first byte is that was changed, from the beginning of `buffer`.
+    `offset` is that of the first changed byte, from the beginning of `buffer`.
     """
 
     kind: ClassVar[Kind] = "stray"
@@ -163,13 +164,13 @@ class Stray:
 
     @property
     def reason(self) -> str:
-        """Which kernel wrote what where."""
+        """Which kernel wrote where."""
         return self.how
 
 
 @dataclass(frozen=True)
 class TimedOut:
-    """It took longer than a limit, in seconds; `option` says which."""
+    """The candidate took longer than a limit, in seconds; `option` names the limit."""
 
     kind: ClassVar[Kind] = "timed_out"
     limit: float
@@ -178,13 +179,13 @@ class TimedOut:
 
     @property
     def reason(self) -> str:
-        """What was cut short."""
+        """What did not end in time, and the limit."""
         return f"{self.during} did not end within {self.limit:g} s ({self.option})"
 
 
 @dataclass(frozen=True)
 class OutOfMemory:
-    """The process that ran it held `held` bytes of the machine's memory, more than the ceiling."""
+    """The worker process held `held` bytes of the machine's memory, more than the ceiling."""
 
     kind: ClassVar[Kind] = "out_of_memory"
     held: int
@@ -193,7 +194,7 @@ class OutOfMemory:
 
     @property
     def reason(self) -> str:
-        """How much it held when."""
+        """What the process was doing, how much it held, and the limit."""
         return (
             f"{self.during}, its process held {self.held >> 20} MiB of this machine's memory; "
             f"the limit is {self.ceiling >> 20} MiB"
@@ -202,7 +203,7 @@ class OutOfMemory:
 
 @dataclass(frozen=True)
 class Untimed:
-    """Right, but the device's clock gave times that cannot be."""
+    """The result is right, but the device's clock reported impossible times."""
 
     kind: ClassVar[Kind] = "untimed"
     how: str
@@ -215,7 +216,7 @@ class Untimed:
 
 @dataclass(frozen=True)
 class Crashed:
-    """The process that ran it died; `how` says of what, as far as known."""
+    """The worker process died; `how` describes the cause, if it is known."""
 
     kind: ClassVar[Kind] = "crashed"
     how: str
@@ -228,7 +229,7 @@ class Crashed:
 
 @dataclass(frozen=True)
 class Defect:
-    """liftpy contradicted itself: please report it."""
+    """liftpy contradicted itself; please report it."""
 
     kind: ClassVar[Kind] = "defect"
     message: str
@@ -253,11 +254,11 @@ Outcome: TypeAlias = (
 )
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
-"""Every kind of outcome, the good one first."""
+"""Every kind of outcome, `measured` first."""
 
 
 def counts(outcomes: Iterable[str]) -> dict[str, int]:
-    """How often each outcome occurs, the good one first."""
+    """How often each outcome occurs, `measured` first."""
     found = Counter(outcomes)
     order = (*KINDS, *sorted(found.keys() - set(KINDS)))
     return {kind: found[kind] for kind in order if found[kind]}

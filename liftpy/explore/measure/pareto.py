@@ -1,7 +1,7 @@
-"""The front of two costs: the points that no other point beats, or none clearly.
+"""The front of two costs: the points that no other point beats, or that none clearly beats.
 
-A campaign's front is that of `clear_front`, everywhere: `Campaign.pareto` computes it, and what
-prints, draws or counts it says its `rule` beside it.
+A campaign's front is always that of `clear_front`: `Campaign.pareto` computes it, and every table
+and plot of it states its `rule`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ T = TypeVar("T")
 
 
 def dominates(a: tuple[float, float], b: tuple[float, float]) -> bool:
-    """Whether `a` is nowhere worse than `b` and somewhere better."""
+    """Whether `a` is no worse than `b` in both costs, and better in one."""
     return a[0] <= b[0] and a[1] <= b[1] and a != b
 
 
 def front(points: Iterable[T], costs: Callable[[T], tuple[float, float]]) -> list[T]:
-    """The points that no other dominates, by rising first cost; equal points keep their order.
+    """The points that no other dominates, sorted by the first cost; equal points keep their order.
 
     >>> front([(3, 1), (1, 9), (2, 5), (2, 6), (1, 9)], costs=lambda p: p)
     [(1, 9), (1, 9), (2, 5), (3, 1)]
@@ -35,10 +35,10 @@ def front(points: Iterable[T], costs: Callable[[T], tuple[float, float]]) -> lis
 
 
 def clear_front(points: Iterable[T], costs: Callable[[T], tuple[Interval, float]]) -> list[T]:
-    """The points that no other clearly dominates, by rising median of the first cost.
+    """The points that no other clearly dominates, sorted by the median of the first cost.
 
     One point clearly dominates another if its second cost is no higher and the interval of its
-    first lies wholly below the other's. So points that noise may have put behind others are there.
+    first cost lies entirely below the other's. So points that may be behind only by noise are kept.
 
     >>> a, b, c = Interval(10, 9, 11), Interval(12, 10.5, 13), Interval(20, 18, 22)
     >>> [p[0].middle for p in clear_front([(c, 5), (b, 5), (a, 5)], costs=lambda p: p)]
@@ -46,7 +46,7 @@ def clear_front(points: Iterable[T], costs: Callable[[T], tuple[Interval, float]
     """
     kept: list[T] = []
     found = [(*costs(point), point) for point in points]
-    least = math.inf  # the lowest upper end among points of no higher second cost
+    least = math.inf  # the lowest upper end of an interval among points of no higher second cost
     for _, group in itertools.groupby(sorted(found, key=_second), key=_second):
         alike = list(group)
         least = min([least, *(span.high for span, _, _ in alike)])
@@ -55,14 +55,14 @@ def clear_front(points: Iterable[T], costs: Callable[[T], tuple[Interval, float]
 
 
 def rule(axis: str) -> str:
-    """What puts a candidate on the front of time and a memory figure, in a sentence.
+    """A sentence that states which candidates are on the front of time and a memory figure.
 
     >>> rule("peak")[:64]
     'On the front: every measured candidate, unless another one of no'
     """
     return (
         f"On the front: every measured candidate, unless another one of no more {axis} is clearly "
-        "faster, which is where the 95 % intervals of their median times do not overlap."
+        "faster: the 95 % intervals of their median times do not overlap."
     )
 
 

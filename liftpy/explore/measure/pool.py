@@ -1,6 +1,7 @@
-"""Where candidates are measured: a pool takes them and gives their outcomes back.
+"""Executors and pools: a pool takes candidates, measures them, and returns their outcomes.
 
-The pool here is this machine; that of a cluster is `liftpy.explore.distributed.cluster`.
+The pool here measures on this machine; the pool of a cluster is in
+`liftpy.explore.distributed.cluster`.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from liftpy.explore.measure.outcome import Outcome
 from liftpy.explore.space.candidate import Candidate
 
 KILLS = 0.1
-"""Seconds between two tries to end the workers of a thread."""
+"""Seconds between two attempts to kill the workers of a thread."""
 
 
 class Notes(Protocol):
-    """What a pool says before a candidate is launched, and what it asks."""
+    """What a pool reports before a candidate is launched, and what it asks."""
 
     def begin(self, candidate: Candidate) -> None:
-        """The candidate is under way from now on."""
+        """Records that the candidate is in progress."""
         ...
 
     def compiled(self, candidate: Candidate, made: Compiled, device: Device) -> None:
-        """Its kernels, which are about to be launched on a device."""
+        """Records its kernels, which are about to be launched on a device."""
         ...
 
     def best_ns(self, device: Device) -> int | None:
@@ -39,7 +40,7 @@ class Notes(Protocol):
         ...
 
     def suspect(self, candidate: Candidate) -> bool:
-        """Whether it was under way when an earlier call ended abruptly."""
+        """Whether it was in progress when an earlier call ended abruptly."""
         ...
 
 
@@ -52,51 +53,51 @@ class Finished:
 
 
 class Pool(Protocol):
-    """Takes candidates, and gives them back with their outcomes, in any order."""
+    """Takes candidates, and returns them with their outcomes, in any order."""
 
     shares_fate: bool
-    """Whether a candidate can take the campaign with it: the device is in this machine."""
+    """Whether a candidate can end the campaign abruptly: the device is in this machine."""
 
     def submit(self, candidate: Candidate) -> None:
         """Takes a candidate."""
         ...
 
     def next(self) -> Finished:
-        """The next candidate that has its outcome; waits for it. One must have been submitted."""
+        """Waits for the next outcome; at least one candidate must have been submitted."""
         ...
 
     def halt(self) -> tuple[Finished, ...]:
-        """Begins no further candidate; those that have their outcome and were not asked for."""
+        """Starts no further candidate; returns those with outcomes that `next` has not returned."""
         ...
 
 
 class Executor(Protocol):
-    """Where a campaign measures: its devices, and a pool once it is known what is measured."""
+    """Where a campaign measures: its devices, and the pool that measures on them."""
 
     @property
     def devices(self) -> tuple[Device, ...]:
-        """The kinds of devices that there are."""
+        """The kinds of devices."""
         ...
 
     @property
     def limits(self) -> Device:
-        """What candidates have to keep: the limits of all devices."""
+        """A device with the limits that hold on all devices; candidates must satisfy them."""
         ...
 
     @property
     def lag(self) -> int:
-        """So many candidates are without an outcome at a time."""
+        """How many candidates may be without an outcome at a time."""
         ...
 
     def pool(self, setup: Setup, limits: Limits, notes: Notes) -> AbstractContextManager[Pool]:
-        """Measures for a campaign."""
+        """The pool that measures for a campaign."""
         ...
 
 
 def builds_ahead(device: Device) -> bool:
     """Whether the next candidate is prepared while one is measured.
 
-    Not on a processor: it is what prepares, so that would disturb its clock.
+    It is not if the device is the processor that would prepare it: this would disturb the times.
     """
     return device.type != "CPU"
 
@@ -105,7 +106,7 @@ def builds_ahead(device: Device) -> bool:
 class LocalExecutor:
     """One device of this machine.
 
-    `begun` is the lag of the campaign that goes on, if one does.
+    `begun` is the lag of the campaign that is resumed, if any.
     """
 
     limits: Device
@@ -113,7 +114,7 @@ class LocalExecutor:
 
     @property
     def lag(self) -> int:
-        """One is measured; where that disturbs nobody, another one is prepared."""
+        """1 for the measured candidate, plus 1 if the next one is prepared at the same time."""
         if self.begun is not None:
             return self.begun
         return 2 if builds_ahead(self.limits) else 1
@@ -124,16 +125,16 @@ class LocalExecutor:
         return (self.limits,)
 
     def pool(self, setup: Setup, limits: Limits, notes: Notes) -> LocalPool:
-        """One candidate after another."""
+        """A pool that measures one candidate after another."""
         return LocalPool(setup, limits, notes, self.lag)
 
 
 class LocalPool:
     """This machine: one device, which measures one candidate at a time. Use it in a `with`.
 
-    Where builds are ahead and the `lag` leaves a next one, that is prepared meanwhile, in a thread
-    with a builder of its own.
-    One that may have ended an earlier call is alone, so that no other is blamed with it.
+    If kernels are built ahead and the `lag` permits, another thread with its own builder prepares
+    the next candidate at the same time. A candidate that may have ended an earlier call runs by
+    itself, so that no other is blamed with it.
     """
 
     shares_fate = True
@@ -162,7 +163,7 @@ class LocalPool:
         self._measurer.kill()
         while left := self._under_way.copy():
             wait(left, timeout=KILLS)
-            self._measurer.kill()  # it was about to ask, and has started a worker again
+            self._measurer.kill()  # the thread may have restarted a worker for a request
         self._measurer.kill()
 
     def submit(self, candidate: Candidate) -> None:
@@ -174,7 +175,7 @@ class LocalPool:
     def next(self) -> Finished:
         """Measures the candidate that has waited longest."""
         candidate = self._waiting.popleft()
-        if not self._begun:  # else who prepares has them, and is not waited for
+        if not self._begun:  # otherwise the other thread uses them, and is not waited for
             self._measurer.start()
         prepared = self._begin(candidate)
         following = next(iter(self._waiting), None)
@@ -187,7 +188,7 @@ class LocalPool:
         return Finished(candidate, outcome)
 
     def _begin(self, candidate: Candidate) -> Future[Prepared | Outcome]:
-        """Has a candidate prepared, unless it is."""
+        """Starts to prepare a candidate, unless this has been done."""
         if candidate.key not in self._begun:
             self._notes.begin(candidate)
             promise = self._thread.submit(self._measurer.prepare, candidate)
@@ -197,13 +198,13 @@ class LocalPool:
         return self._begun[candidate.key]
 
     def again(self, candidate: Candidate) -> Outcome:
-        """Measures a candidate once more, which has its outcome."""
+        """Measures a candidate that has its outcome once more."""
         return self._measurer.measure(candidate)
 
     def _note(self, candidate: Candidate, made: Compiled) -> None:
         self._notes.compiled(candidate, made, self._device)
 
     def halt(self) -> tuple[Finished, ...]:
-        """Forgets what waits; none has its outcome before it is asked for."""
+        """Forgets waiting candidates; none has an outcome that `next` has not returned."""
         self._waiting.clear()
         return ()

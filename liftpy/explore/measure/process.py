@@ -1,7 +1,7 @@
-"""A worker process and its loss: a hang or a crash costs that process only.
+"""Worker processes: a hang or a crash costs only the worker process.
 
-This is the end of who starts it; its own is `liftpy.explore.measure.serving`. What it or a driver
-prints is kept here.
+This is the parent's end; the worker's end is `liftpy.explore.measure.serving`. The output of the
+worker and of its driver is captured here.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from liftpy.explore.measure.messages import Ready, Request, Setup, Unfit, Worker
 from liftpy.explore.measure.outcome import Crashed, Defect, OutOfMemory, TimedOut
 
 START_LIMIT = 300.0
-"""Seconds that a worker may take to import, derive the skeletons or open the device."""
+"""Seconds that a worker may take to import its modules and to prepare for requests."""
 
 STARTS = 3
-"""How often a worker is started that dies before it is ready: something else may have killed it."""
+"""How often a worker is started if it dies before it is ready: another cause may have killed it."""
 
 END_LIMIT = 10.0
-"""Seconds that the system may take to end a process that was killed, or has said its last."""
+"""Seconds that the system may take to end a process that was killed or closed its connection."""
 
 LOG_LINES = 12
 
 SHARE = 0.9
-"""Of the memory that is free when a worker starts, what it may hold unless it is told otherwise."""
+"""The part of the memory available when a worker starts that it may hold by default."""
 
 LOOK = 0.05
-"""Seconds between two looks at how much memory a worker holds."""
+"""Seconds between two checks of how much memory a worker holds."""
 
 TRACEBACK = "Traceback (most recent call last):"
-"""What Python prints when it dies of an exception: here that is liftpy's defect."""
+"""Python prints this when an exception ends it, which is a defect of liftpy."""
 
 
 NEVER = Deadline()
@@ -61,10 +61,10 @@ START = "liftpy.explore.measure.starting"
 class Worker:
     """A worker that is started when first needed, and again after each loss.
 
-    `does` says what for, `module` which code it runs; `command` may start something else. `ceiling`
-    bounds its resident memory, in bytes. Nobody waits for it beyond `deadline`: it is killed then,
-    and TimeUp is raised. (A limit of the operating system on its address space
-    would count what a runtime maps and never touches; and who exceeds that dies of anything.)
+    `does` describes its task for messages, `module` has its code; `command` may start something
+    else. `ceiling` bounds its resident memory, in bytes. (A limit of the operating system on its
+    address space would count memory that a runtime maps and never touches, and a process that
+    exceeds it can fail in any way.) At `deadline` the worker is killed, and TimeUp is raised.
     """
 
     def __init__(
@@ -86,12 +86,12 @@ class Worker:
         self._process: Process | None = None
         self._ready = False
         self.turn = threading.RLock()
-        """Whose turn it is, of several threads: `ask` waits for it, and its holder asks next."""
+        """Held by the thread whose request is in progress; `ask` waits for it."""
 
     def kill(self) -> None:
-        """Ends the process at once, whoever waits for it; the next request gets another.
+        """Kills the process, even if a thread waits for it; the next request starts another.
 
-        One that the system does not end is left behind, and the log says so.
+        A process that the system does not end is left behind, with a warning in the log.
         """
         process, self._process = self._process, None
         self._ready = False
@@ -102,9 +102,9 @@ class Worker:
             )
 
     def begin(self) -> Process:
-        """The process, started if there is none alive; `start` waits until it is ready.
+        """The process, started if none is alive; `start` waits until it is ready.
 
-        One that died between two requests did not die of a candidate.
+        A process that died between two requests is replaced: no candidate caused its death.
         """
         with self.turn:
             return self._begin()
@@ -121,10 +121,10 @@ class Worker:
         return process
 
     def start(self) -> Process:
-        """The process, ready for requests; one that dies before that is started again.
+        """The process, ready for requests; if it dies before it is ready, it is started again.
 
-        Raises WorkerRefused if it cannot work on this machine, or dies `STARTS` times;
-        InternalError if it dies of a defect.
+        Raises WorkerRefused if it cannot work on this machine or dies `STARTS` times, InternalError
+        if it dies of a defect.
         """
         with self.turn:
             return self._start()
@@ -160,10 +160,10 @@ class Worker:
         return process
 
     def ask(self, request: Request, seconds: float, limit: float, doing: str) -> Any:
-        """The answer to a request, or how the worker was lost; it is killed after so many seconds.
+        """The answer to a request, or the outcome if the worker is lost or killed after `seconds`.
 
-        `limit` is the user's, of which `seconds` are left. The worker may announce stages, with
-        limits of their own. Of several threads each waits until it is its turn.
+        `limit` is the user's limit, of which `seconds` are left. The worker may announce phases
+        with their own limits. Concurrent calls run one after another.
         """
         with self.turn:
             return self._ask(request, seconds, limit, doing)
@@ -202,7 +202,7 @@ class Lost(Exception):
 
 
 class TooSlow(Lost):
-    """It said nothing for too long."""
+    """It did not answer in time."""
 
 
 class TooLarge(Lost):
@@ -215,15 +215,15 @@ class TooLarge(Lost):
 
 
 def unreadable(error: Exception) -> str:
-    """That bytes are no message, and what Python raised for them."""
+    """The text for bytes that are not a message, with the exception that they caused."""
     return f"its answer cannot be read: {type(error).__name__}: {error}"
 
 
 class Process:
-    """A process, the socket to it, and the file with what it prints.
+    """A process, the socket to it, and the file with its output.
 
-    `ceiling` is the memory it may hold, in bytes. When the process hangs, a message may stop in the
-    middle, either way: two threads carry messages, so that whoever waits does so with a limit.
+    `ceiling` is the memory it may hold, in bytes. If the process hangs, a message in either
+    direction may stop halfway. So two threads transfer messages, and every wait has a limit.
     """
 
     def __init__(self, command: Sequence[str], ceiling: int) -> None:
@@ -238,7 +238,7 @@ class Process:
                 stderr=subprocess.STDOUT,
                 pass_fds=[theirs.fileno()],
                 env=_environment(),
-                start_new_session=True,  # Ctrl-C is for the campaign, which ends the worker itself
+                start_new_session=True,  # Ctrl-C goes to the campaign, which ends the worker
             )
         self._socket = ours
         self._outbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
@@ -252,15 +252,15 @@ class Process:
 
     @property
     def alive(self) -> bool:
-        """Whether it runs still."""
+        """Whether it is running."""
         return self._process.poll() is None
 
     def send(self, message: Any) -> None:
-        """Has a message sent. If nobody takes it, `receive` tells."""
+        """Queues a message; if it cannot be delivered, `receive` raises Lost."""
         self._outbox.put(pickle.dumps(message))
 
     def receive(self, seconds: float) -> Any:
-        """The next message. Raises Lost if it is not there in time or the process is too large."""
+        """The next message; raises Lost if it is late, or if the process died or is too large."""
         deadline = time.monotonic() + seconds
         while True:
             left = max(0.0, deadline - time.monotonic())
@@ -277,25 +277,25 @@ class Process:
                 raise Lost(unreadable(came)) from came
             try:
                 return pickle.loads(came)  # noqa: S301  our own process
-            except Exception as error:  # bytes that are no message may raise anything
+            except Exception as error:  # invalid bytes may raise anything
                 raise Lost(unreadable(error)) from error
 
     def _carry_out(self, connection: Connection) -> None:
-        """Sends what is to be sent, until there is no more or nobody is there."""
+        """Sends the queued messages until None is queued or the connection closes."""
         with connection:
             while (message := self._outbox.get()) is not None:
                 try:
                     connection.send_bytes(message)
-                except OSError:  # who waits for the answer is told, and of what it died
+                except OSError:  # `receive` reports this, with the cause of death
                     return
 
     def _carry_in(self, connection: Connection) -> None:
-        """Receives what the process says, until it says no more: why not is the last message."""
+        """Receives messages until an error, which is queued as the last message."""
         with connection:
             while True:
                 try:
                     self._inbox.put(connection.recv_bytes())
-                except Exception as end:  # noqa: BLE001  such as a length that no memory holds
+                except Exception as end:  # noqa: BLE001  such as a length larger than the memory
                     self._inbox.put(end)
                     return
 
@@ -303,20 +303,20 @@ class Process:
         """Raises TooLarge if the process holds more memory than it may."""
         try:
             held = psutil.Process(self._process.pid).memory_info().rss
-        except psutil.NoSuchProcess:  # it died: the connection tells
+        except psutil.NoSuchProcess:  # it died: the connection reports this
             return
         if held > self._ceiling:
             raise TooLarge(held, self._ceiling)
 
     def kill(self) -> str:
-        """Ends the process at once; what is to be said if the system does not within END_LIMIT."""
+        """Kills the process; returns a warning if it has not ended within END_LIMIT, or ''."""
         self._process.kill()
         held = self._held() if self._code() is None else ""
-        if held:  # nobody waits for it but a thread, lest it stay a zombie when it ends after all
+        if held:  # a thread waits for it, so that it does not remain a zombie when it ends
             threading.Thread(target=self._process.wait, daemon=True).start()
         self._outbox.put(None)
         with suppress(OSError):  # another thread has closed it
-            self._socket.shutdown(socket.SHUT_RDWR)  # wakes who reads or writes
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes the two threads
         for thread in self._threads:
             thread.join()
         self._socket.close()
@@ -324,19 +324,19 @@ class Process:
         return held
 
     def _code(self) -> int | None:
-        """With what it ended; None if it does not within END_LIMIT."""
+        """Its exit code; None if it does not end within END_LIMIT."""
         with suppress(subprocess.TimeoutExpired):
             return self._process.wait(END_LIMIT)
         return None
 
     def _held(self) -> str:
-        """That it was killed and is there, and what the system is doing with it."""
+        """The text for a process that was killed and has not ended, with its state."""
         pid = self._process.pid
         try:
             state = psutil.Process(pid).status()
-        except psutil.NoSuchProcess:  # it has ended just now
+        except psutil.NoSuchProcess:  # it has ended in the meantime
             return ""
-        if self._process.poll() is not None:  # likewise
+        if self._process.poll() is not None:  # it has ended in the meantime
             return ""
         return (
             f"(process {pid}, state {state}) was killed and has not ended in {END_LIMIT:.0f} s: "
@@ -344,7 +344,7 @@ class Process:
         )
 
     def _post_mortem(self) -> str:
-        """Of what the process died, with the end of what it printed."""
+        """How the process died, with the last lines of its output."""
         code = self._code()
         if code is None:
             self._process.kill()
@@ -362,12 +362,12 @@ class Process:
 
 @functools.cache
 def _say(note: str) -> None:
-    """Logs a note, the first time only: every worker may have it."""
+    """Logs a note only once, since every worker may have the same note."""
     logging.getLogger(__name__).warning("%s", note)
 
 
 def _died(code: int | None) -> str:
-    """How a process ended, by its code."""
+    """How a process ended, in words, from its exit code."""
     if code is None:
         return "closed its connection and was killed, but does not end"
     if code >= 0:
@@ -377,7 +377,7 @@ def _died(code: int | None) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """The environment in which the worker finds this liftpy."""
+    """The environment of a worker, with this liftpy on its path."""
     root = str(Path(__file__).parents[2])
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     return {**os.environ, "PYTHONPATH": path}

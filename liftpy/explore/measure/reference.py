@@ -1,7 +1,7 @@
-"""A fixed kernel whose time tells whether a device is disturbed: throttled, or shared.
+"""A fixed kernel whose time shows whether a device is disturbed: throttled, or shared.
 
-Its work is known and never changes. It is run before and after a candidate's samples: where its
-time departs from what it usually is, theirs cannot be trusted either.
+Its work never changes. It is run before and after a candidate's samples: if its time departs from
+its usual time, the samples cannot be trusted either.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ kernel void reference(global float* restrict out) {{
   out[i] = a + b;
 }}
 """
-"""Two multiply-adds a step, each in need of the one before: arithmetic, and hardly any memory."""
+"""Two dependent multiply-adds per step: arithmetic, and almost no memory traffic."""
 
 MODULE = Module(
     "reference",
@@ -38,16 +38,16 @@ MODULE = Module(
 )
 
 WARM = 0.02
-"""Seconds of runs before a look: a thread of the device that slept needs some milliseconds until it
-has a processor again, and a kernel as short as this takes twice its time without it."""
+"""Seconds of warm-up runs before a look: a sleeping thread of the device needs some milliseconds to
+get a processor again, and a kernel as short as this takes twice as long until then."""
 
 RUNS = 3
-"""Runs at a look, of which the shortest counts: one that was interrupted says nothing."""
+"""Runs per look, of which the shortest counts: others may have been interrupted."""
 
 FIRST_LOOKS = 5
 
 TOO_LONG = 0.25
-"""Seconds for a run with which a device is a simulator: its times mean nothing."""
+"""If a run takes this many seconds, the device is a simulator, and its times mean nothing."""
 
 
 class Reference:
@@ -63,7 +63,7 @@ class Reference:
             self.look()
 
     def look(self) -> float:
-        """How many times its usual time the kernel takes now; always 1 on a simulator."""
+        """The kernel's present time as a multiple of its usual time; always 1 on a simulator."""
         if not self._used:
             return 1.0
         end = time.perf_counter() + WARM

@@ -1,6 +1,6 @@
-"""Statistics of times: how sure a median is, and when there are samples enough.
+"""Statistics of times: how certain a median is, and when there are enough samples.
 
-Nothing is assumed of how times are distributed: they have long tails, and several modes.
+Nothing is assumed about the distribution of times: they have long tails and several modes.
 """
 
 from __future__ import annotations
@@ -16,32 +16,34 @@ from typing import TypeVar
 T = TypeVar("T")
 
 REPEATS = 6
-"""Timed runs of a candidate, at least, unless it is slow: the fewest that bound a median."""
+"""The fewest timed runs of a candidate that is not slow; fewer would not bound a median."""
 
 MOST_REPEATS = 50
 ENOUGH_SECONDS = 0.5
-"""A candidate is run until its median is `TIGHT`, so often, or until so much is measured."""
+"""A candidate is run until its median is `TIGHT`, `MOST_REPEATS` times, or until its runs have
+taken `ENOUGH_SECONDS` in total."""
 
 TIGHT = 0.02
-"""How wide the interval of a median is when it is known well enough, relative to the median."""
+"""The width of a median's interval, relative to the median, at which it is known well enough."""
 
 SLOW = 5.0
 SLOW_REPEATS = 2
 SLOW_SECONDS = 0.25
 FIRST_SECONDS = 0.125
-"""A candidate that is `SLOW` times slower than the best so far is run so often, or until so much is
-measured, as is the first one of all if a run of it takes `FIRST_SECONDS`. The run that was checked
-is one of them."""
+"""A candidate that is `SLOW` times slower than the best so far is run `SLOW_REPEATS` times, or
+until its runs have taken `SLOW_SECONDS` in total. The same applies to a campaign's first candidate
+if one of its runs takes `FIRST_SECONDS`. The checked run counts as one of them."""
 
 BEHIND = 0.2
-"""How wide the interval of a candidate behind the best may be, relative to how far it is behind."""
+"""The allowed width of the interval of a candidate behind the best, relative to its distance from
+the best."""
 
 FAR = 2.0
 """A candidate that is `FAR` times slower than the best is run `REPEATS` times, however wide its
-interval is, and not timed again if it was disturbed."""
+interval is, and is not timed again if it was disturbed."""
 
 SETTLED = 0.9
-"""Warming up ends with a run that takes more than so much of the time of the one before."""
+"""The warm-up ends with a run that takes more than this part of the time of the previous run."""
 
 MOST_WARM_UPS = 5
 
@@ -50,7 +52,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Interval:
-    """A median, and the interval in which the true one lies with `CONFIDENCE`."""
+    """A median, and the interval in which the true median lies with `CONFIDENCE`."""
 
     middle: float
     low: float
@@ -63,11 +65,12 @@ class Interval:
 
 
 def interval_of(samples: Sequence[float]) -> Interval:
-    """The median of samples and its interval, from the ranks of the samples alone.
+    """The median of samples and its interval, computed only from the ranks of the samples.
 
-    The true median is below the k-th smallest of n samples with the chance that fewer than k of n
-    fair coins fall heads, and above the k-th largest likewise. The largest k is taken with which
-    both together are unlikely enough; fewer than 6 samples say no more than their range.
+    The probability that the true median is below the k-th smallest of n samples is that of fewer
+    than k heads in n fair coin tosses; the same holds for being above the k-th largest. The
+    interval uses the largest k for which the sum of both is small enough; for fewer than 6 samples
+    it is their range.
     """
     ordered = sorted(samples)
     n = len(ordered)
@@ -79,10 +82,10 @@ def interval_of(samples: Sequence[float]) -> Interval:
 
 
 def is_slow(totals: Sequence[int], best_ns: int | None) -> bool:
-    """Whether a candidate is `SLOW` times slower than the best; the first one, whether it is long.
+    """Whether a candidate is `SLOW` times slower than the best, or, if it is the first, is slow.
 
-    Who begins a campaign says how fast the device is about. More samples of it can wait until it is
-    known that it is on the front (`remeasure.py`).
+    The first candidate shows roughly how fast the device is. More samples of it can wait until it
+    is known to be on the front (`remeasure.py`).
     """
     if best_ns is None:
         return statistics.median(totals) >= FIRST_SECONDS * 1e9
@@ -92,7 +95,7 @@ def is_slow(totals: Sequence[int], best_ns: int | None) -> bool:
 def enough(totals: Sequence[int], best_ns: int | None) -> bool:
     """Whether a candidate has been timed often enough to know its time.
 
-    totals: nanoseconds of its runs. `best_ns` is the best candidate's time.
+    `totals` has the nanoseconds of its runs; `best_ns` is the best candidate's time.
     """
     if not totals:
         return False
@@ -110,14 +113,14 @@ def enough(totals: Sequence[int], best_ns: int | None) -> bool:
 
 
 def is_times(factor: float, totals: Sequence[int], best_ns: int | None) -> bool:
-    """Whether every run took so many times as long as the best candidate, if there is one."""
+    """Whether every run took more than `factor` times as long as the best candidate, if any."""
     return best_ns is not None and min(totals) > factor * best_ns
 
 
 class Budget:
-    """So many seconds of the clock on the wall, from when this was made.
+    """A budget of wall-clock seconds, from its creation.
 
-    A launch may take a thousand times as long as the device needs for what is launched.
+    Wall-clock time, because a launch may take a thousand times as long as its work on the device.
     """
 
     def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
@@ -126,14 +129,14 @@ class Budget:
         self._last = 0.0
 
     def of(self, what: Callable[[], T]) -> T:
-        """Does something, and remembers how long it took."""
+        """Calls `what`, and remembers how long it took."""
         before = self._clock()
         done = what()
         self._last = self._clock() - before
         return done
 
     def has(self, more: int = 1) -> bool:
-        """Whether there is time for so many more of what was done last."""
+        """Whether there is time for `more` calls that take as long as the last one."""
         return self._clock() + more * self._last <= self._end
 
 
@@ -148,11 +151,11 @@ def sample(
     clock: Callable[[], float] = time.monotonic,
     checked: Row | None = None,
 ) -> tuple[Row, ...]:
-    """Times of runs, after some to warm up; a row a run. There is at least one.
+    """Times of runs after a warm-up, one row per run; at least one.
 
-    `run` runs once and gives the nanoseconds of each launch. All runs together may take so many
-    seconds, by the `clock`. `checked` is the run before these, of the same launches, in other
-    memory: of a slow candidate it counts, of others it may have been cold.
+    `run` runs once and returns the nanoseconds of each launch. All runs together may take `seconds`
+    by the `clock`. `checked` is the run before these, of the same launches in other memory. It
+    counts as a sample of a slow candidate; for others it may have been cold.
     """
     budget = Budget(seconds, clock)
     if checked is not None and is_slow([sum(checked)], best_ns):
@@ -177,13 +180,13 @@ def sample(
 # --- disturbance ----------------------------------------------------------------------------------
 
 REMEMBERED = 101
-"""Times of the reference kernel whose median is the usual one."""
+"""How many times of the reference kernel are kept; their median is its usual time."""
 
 DEPARTURE = 0.25
-"""By how much the reference may depart from its usual time before samples are doubted."""
+"""How far the reference may depart from its usual time before samples count as disturbed."""
 
 RETAKES = 2
-"""How often doubted samples are taken again."""
+"""How often disturbed samples are taken again."""
 
 
 class History:
@@ -193,7 +196,7 @@ class History:
         self._times: deque[float] = deque(maxlen=REMEMBERED)
 
     def take(self, duration: float) -> float:
-        """How many times its usual time the reference takes now; 1 at first."""
+        """Adds a time; returns it as a multiple of the usual time, 1 for the first."""
         self._times.append(duration)
         return duration / statistics.median(self._times)
 
@@ -204,7 +207,7 @@ def farthest(ratios: Iterable[float]) -> float:
 
 
 def departs(ratio: float) -> bool:
-    """Whether a multiple of the usual time is too far from 1, either way."""
+    """Whether a multiple of the usual time is too far from 1 in either direction."""
     return max(ratio, 1 / ratio) > 1 + DEPARTURE
 
 
@@ -215,12 +218,12 @@ def undisturbed(
     best_ns: int | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> tuple[tuple[Row, ...], float]:
-    """Samples, and how many times its usual time the reference kernel took around them.
+    """Samples, and the time of the reference kernel around them as a multiple of its usual time.
 
-    `take` takes samples, `look` is the reference now. Where it departs before or after, samples are
-    taken again, `RETAKES` times at most and while that fits into so many seconds of the `clock`,
-    unless the candidate is `FAR` behind, or a slow first one; of all, those with the least
-    departure count.
+    `take` takes samples, `look` times the reference. If the reference departs from its usual time
+    before or after, samples are taken again, at most `RETAKES` times and as long as this fits into
+    `seconds` by the `clock`, unless the candidate is `FAR` behind or a slow first one. The samples
+    with the least departure are returned.
     """
     found: list[tuple[float, tuple[Row, ...]]] = []
     budget = Budget(seconds, clock)

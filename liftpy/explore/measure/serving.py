@@ -1,9 +1,9 @@
 """The worker's end of a worker process (liftpy/explore/measure/process.py).
 
-    python -m liftpy.explore.measure.starting MODULE FD    FD: a socket to who started it
+    python -m liftpy.explore.measure.starting MODULE FD    FD: a socket to the parent process
 
-The worker is told a `Setup` first and says that it is `Ready`; then it answers requests, one after
-another. It leaves when its starter does, even from within a hanging kernel.
+The worker receives a `Setup` and replies that it is `Ready`; then it answers requests, one after
+another. It exits when its parent does, even while a kernel hangs.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Tell: TypeAlias = Callable[[WorkerPhase], None]
 
 
 def serve(make: Callable[[Setup, Tell], Callable[[Request], Answer]]) -> None:
-    """Makes what answers requests, and answers them until the connection closes.
+    """Answers requests with the function that `make` returns, until the connection closes.
 
-    What is made may tell its starter of the stages of an answer.
+    The function may announce the phases of an answer to the parent process.
     """
     connection = Connection(int(sys.argv[-1]))
     note = first_to_go()
@@ -43,7 +43,7 @@ def serve(make: Callable[[Setup, Tell], Callable[[Request], Answer]]) -> None:
 
 
 def _listen(connection: Connection, inbox: queue.SimpleQueue[Any]) -> None:
-    """Passes on what arrives; ends the process at once when the other side is gone."""
+    """Queues arriving messages; ends the process immediately when the connection closes."""
     while True:
         try:
             inbox.put(connection.recv())
@@ -52,7 +52,7 @@ def _listen(connection: Connection, inbox: queue.SimpleQueue[Any]) -> None:
 
 
 def first_to_go(adjust: Path = Path("/proc/self/oom_score_adj")) -> str:
-    """Asks Linux to end this process before all others when memory runs out; why it cannot."""
+    """Asks Linux to kill this process first if memory runs out; returns why it cannot, or ''."""
     try:
         if adjust.exists():
             adjust.write_text("1000")

@@ -2,8 +2,8 @@
 
     python -m liftpy.explore.measure.starting MODULE FD
 
-What a worker imports stays: without the garbage collector it is there a fifth sooner, and no later
-collection looks at it again.
+The objects that imports create stay alive. Without garbage collection a worker starts in a fifth
+less time, and no later collection scans them again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from importlib import import_module
 
 
 def start(module: str) -> None:
-    """Imports a module and has it work, on the socket that is the last argument."""
+    """Imports a module and calls its `work`, which uses the socket in the last argument."""
     gc.disable()
     work = import_module(module).work
     gc.freeze()

@@ -1,1 +1,1 @@
-"""The results of a campaign as tables, plots and pages."""
+"""The results of a campaign as tables, plots and HTML pages."""

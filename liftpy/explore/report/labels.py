@@ -1,4 +1,4 @@
-"""Names beside the points of a chart, so that none lies on another."""
+"""Labels of the points of a chart, placed so that none overlaps another."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from liftpy.explore.campaign.rows import Row
 
 SHORT = 4
-"""Digits of an id that are shown at least."""
+"""The least number of digits of an id that are shown."""
 
 RINGS = (0.0, 1.0, 2.0, 3.0, 4.5, 6.0, 8.0)
-"""How far from its point a name is tried, in heights of it, the nearest first."""
+"""The distances from its point at which a label is tried, in heights of the label."""
 
 SIDES = ((1, -1), (1, 1), (-1, -1), (-1, 1), (1, 0), (-1, 0), (0, -1), (0, 1))
 
 
 @dataclass(frozen=True)
 class Rectangle:
-    """A part of a chart: where it begins and ends in each direction."""
+    """A rectangle in a chart."""
 
     left: float
     top: float
@@ -28,30 +28,30 @@ class Rectangle:
     bottom: float
 
     def overlaps(self, other: Rectangle) -> bool:
-        """Whether they have more than an edge in common."""
+        """Whether the rectangles have more than an edge in common."""
         across = self.left < other.right and other.left < self.right
         return across and self.top < other.bottom and other.top < self.bottom
 
     def holds(self, other: Rectangle) -> bool:
-        """Whether the other one lies inside."""
+        """Whether the other rectangle lies inside this one."""
         across = self.left <= other.left and other.right <= self.right
         return across and self.top <= other.top and other.bottom <= self.bottom
 
     def nearest(self, x: float, y: float) -> tuple[float, float]:
-        """The point of it that is nearest to another one."""
+        """The point of the rectangle that is nearest to (x, y)."""
         return min(max(x, self.left), self.right), min(max(y, self.top), self.bottom)
 
 
 def leader(
     point: tuple[float, float], place: Rectangle, radius: float
 ) -> tuple[float, float] | None:
-    """Where a line from a point to its name ends; None where the name is next to the point."""
+    """The end of a line from a point to its label; None if the label is next to the point."""
     end = place.nearest(*point)
     return end if math.dist(point, end) > 2 * radius else None
 
 
 def short_ids(rows: Iterable[Row]) -> dict[str, str]:
-    """The first digits of each candidate's id that no other candidate's id begins with."""
+    """The shortest prefix of each candidate's id that no other id begins with."""
     ids = sorted(row.id for row in rows)
     alike = [alike_for(*pair) for pair in itertools.pairwise(["", *ids, ""])]
     return {
@@ -61,7 +61,7 @@ def short_ids(rows: Iterable[Row]) -> dict[str, str]:
 
 
 def alike_for(one: str, other: str) -> int:
-    """With how many equal letters two words begin.
+    """The length of the common prefix of two words.
 
     >>> alike_for("3f2a", "3f01")
     2
@@ -76,10 +76,10 @@ def beside(
     frame: Rectangle,
     radius: float,
 ) -> list[Rectangle | None]:
-    """A place for the name of each point, as near as there is room; None where there is none.
+    """A place for the label of each point, as near to it as possible; None if there is no room.
 
-    sizes: width and height of each name. No place overlaps another one, a mark of any of the points
-    (which reaches `radius` around it), or the edge of the frame.
+    sizes: width and height of each label. No place overlaps another one or the mark of a point (a
+    square that reaches `radius` from it), or crosses the edge of the frame.
 
     >>> beside([(5, 5)], [(4, 2)], Rectangle(0, 0, 20, 20), radius=1)
     [Rectangle(left=6.0, top=2.0, right=10.0, bottom=4.0)]
@@ -102,7 +102,7 @@ def beside(
 def _around(
     point: tuple[float, float], size: tuple[float, float], radius: float
 ) -> Iterator[Rectangle]:
-    """Places around a point, ring by ring."""
+    """Possible places of a label around a point, the nearest ring first."""
     (x, y), (width, height) = point, size
     for ring, (right, down) in itertools.product(RINGS, SIDES):
         away = radius + ring * height

@@ -1,7 +1,7 @@
 """A campaign as one HTML page; `report.tables.page` imports it, since jinja2 is an extra.
 
-The page needs nothing from a network. Its charts are SVG; a little script shows a candidate's
-figures under the pointer, and without it they are the marks' titles.
+The page loads nothing from a network. Its charts are SVG. A short script shows the figures of the
+candidate under the pointer; without the script, browsers show them as the titles of the marks.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from liftpy.explore.report.tables import (
 )
 from liftpy.files.writing import write_file
 
-REASONS = 12  # of candidates that were not measured
-VALUES = 16  # of a parameter
-LEFT = 88  # where charts begin: the marks of the vertical axis stand before it
-MARK = 7  # how far the mark of a point on the front reaches
-LETTER, LINE = 12.5, 22  # how wide and how high letters of a chart are at most, on a narrow screen
+REASONS = 12  # how many reasons of failure are shown
+VALUES = 16  # how many values of a parameter are shown
+LEFT = 88  # the left edge of charts; the labels of the vertical axis are to the left of it
+MARK = 7  # the radius of the mark of a point on the front, with a margin
+LETTER, LINE = 12.5, 22  # the largest width and height of a chart's letters, on a narrow screen
 COMMON = {"search": "guided", "sampler": "uniform", "tolerance": TOLERANCE}
 
 
 def write(campaign: Campaign, axis: str, path: Path) -> None:
-    """Writes the page. LiftError if the file cannot be written."""
+    """Writes the page; raises LiftError if the file cannot be written."""
     environment = Environment(
         loader=PackageLoader("liftpy.explore.report"),
         autoescape=True,
@@ -65,7 +65,7 @@ def write(campaign: Campaign, axis: str, path: Path) -> None:
 
 
 def contents(campaign: Campaign, axis: str) -> dict[str, Any]:
-    """What the page says."""
+    """The variables of the page's template."""
     names = short_ids(campaign.rows)
     return {
         "campaign": campaign,
@@ -83,7 +83,7 @@ def contents(campaign: Campaign, axis: str) -> dict[str, Any]:
 
 
 def part_of(campaign: Campaign, axis: str, names: Mapping[str, str]) -> dict[str, Any]:
-    """What the page says of one device: all that has to do with time."""
+    """The variables for one device: everything that depends on times."""
     best = campaign.pareto(axis)
     measured = [row for row in campaign.rows if row.costs(axis) is not None]
     return {
@@ -98,7 +98,7 @@ def part_of(campaign: Campaign, axis: str, names: Mapping[str, str]) -> dict[str
     }
 
 
-# --- how to do it again ---------------------------------------------------------------------------
+# --- how to reproduce it --------------------------------------------------------------------------
 
 
 def reproduce(campaign: Campaign) -> str:
@@ -127,21 +127,21 @@ def reproduce(campaign: Campaign) -> str:
 
 
 def moment(seconds: float | None) -> str:
-    """A time since 1970 as a date, in UTC."""
+    """A time in seconds since 1970 as a date and time in UTC."""
     if seconds is None:
         return "unknown: it is running, or ended abruptly"
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def in_words(values: dict[str, Any]) -> list[tuple[str, str]]:
-    """JSON data as names and texts, what is None left out."""
+    """JSON data as names and texts, without values that are None."""
     flat = dict(values)
     flat |= flat.pop("libraries", {})
     return [(name.replace("_", " "), str(v)) for name, v in flat.items() if v is not None]
 
 
 def limits(device: Device) -> list[tuple[str, str]]:
-    """What a device says of itself, by name."""
+    """The limits that a device reports, by name."""
     told = device.to_json()
     shown = {n: v for n, v in told.items() if n not in ("platform", "name", "driver_version")}
     return [(name.replace("_", " "), json.dumps(v).strip('"')) for name, v in shown.items()]
@@ -152,7 +152,7 @@ def limits(device: Device) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Mark:
-    """Where a candidate stands in a chart."""
+    """A candidate and its position in a chart."""
 
     x: float
     y: float
@@ -162,9 +162,9 @@ class Mark:
 def scatter(
     measured: Sequence[Row], best: Sequence[Row], axis: str, names: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Where each candidate stands between time and memory, and the front with its names.
+    """The chart of time and memory: each candidate, and the front with its labels.
 
-    The staircase goes through the medians of the front that no other one beats.
+    The staircase goes through the medians of the front that no other median dominates.
     """
     costs = [costs for row in measured if (costs := row.costs(axis)) is not None]
     x = Scale.of([c[0] for c in costs], LEFT, 700, "time")
@@ -189,7 +189,7 @@ def scatter(
 def labelled(
     front: Sequence[Mark], names: Mapping[str, str], frame: Rectangle
 ) -> list[dict[str, Any]]:
-    """The names of the front's marks that there is room for, each with its place."""
+    """The labels of the front's marks for which there is room, each with its place."""
     points = [(mark.x, mark.y) for mark in front]
     sizes = [(LETTER * len(names[mark.row.id]), LINE) for mark in front]
     return [
@@ -207,7 +207,7 @@ def labelled(
 
 
 def progress(rows: Sequence[Row], axis: str) -> dict[str, Any]:
-    """The hypervolume and the best time after each candidate."""
+    """The charts of the hypervolume and the best time after each candidate."""
     tried = [row.costs(axis) for row in rows]
     known = [c for c in tried if c is not None]
     box = Box.around(known)
@@ -234,7 +234,7 @@ def progress(rows: Sequence[Row], axis: str) -> dict[str, Any]:
 
 
 def reasons(rows: Sequence[Row]) -> list[tuple[str, str, int, str]]:
-    """Why candidates were not measured: outcome, reason, how often, and the first one's id."""
+    """Why candidates were not measured: outcome, reason, count, and the id of the first one."""
     bad = [row for row in rows if row.outcome != "measured"]
     counted = Counter((row.outcome, short(row.reason)) for row in bad)
     first = {(row.outcome, short(row.reason)): row.id for row in reversed(bad)}
@@ -242,9 +242,9 @@ def reasons(rows: Sequence[Row]) -> list[tuple[str, str, int, str]]:
 
 
 def influences(measured: Sequence[Row]) -> list[dict[str, Any]]:
-    """What each parameter has to do with time: boxes of its values, most explained first.
+    """The relation of each parameter to time: a box plot per value, the strongest relation first.
 
-    Of each are told the candidates that have the parameter.
+    Each has only the candidates that have the parameter.
     """
     if len(measured) < 2:
         return []
@@ -272,14 +272,14 @@ def influences(measured: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def in_order(groups: dict[str | int, list[Row]]) -> list[tuple[str | int, list[Row]]]:
-    """Numbers by size, words by their fastest candidate."""
+    """The groups, numbers sorted by value and words by their fastest candidate."""
     if all(isinstance(value, int) for value in groups):
         return sorted(groups.items())
     return sorted(groups.items(), key=lambda group: min(row.time_ns or 0 for row in group[1]))
 
 
 def box_of(value: str | int, rows: Sequence[Row], scale: Scale) -> dict[str, Any]:
-    """The least, the quartiles and the greatest time of some candidates, on a scale."""
+    """The minimum, the quartiles and the maximum of some candidates' times, on a scale."""
     times = sorted(row.time_ns or 0 for row in rows)
     inner = statistics.quantiles(times, n=4, method="inclusive") if len(times) > 1 else times * 3
     said = f"{len(times)}: {in_time(times[0])} to {in_time(times[-1])}, median "
@@ -292,9 +292,10 @@ def box_of(value: str | int, rows: Sequence[Row], scale: Scale) -> dict[str, Any
 
 
 def explained(groups: Sequence[Sequence[Row]]) -> float:
-    """The part of the variance of the logarithm of time that lies between groups' means.
+    """The part of the variance of the logarithm of time that lies between the means of groups.
 
-    Less what as many random groups would have: Kelley's epsilon squared (1935), from 0 to 1.
+    The part expected for as many random groups is subtracted: this is Kelley's epsilon squared
+    (1935), from 0 to 1.
     """
     logs = [[Scale.log(row.time_ns or 0) for row in rows] for rows in groups]
     every = [value for group in logs for value in group]

@@ -1,4 +1,4 @@
-"""A front as a picture; `report.tables.plot` imports it, since matplotlib is an extra."""
+"""Plots of fronts; `report.tables.plot` imports this module, since matplotlib is an extra."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from liftpy.rewrite.skeleton import FAMILY
 
 Point = tuple[float, float]
 
-REACH = 5.0  # of the mark of a point on the front, in points of a font
+REACH = 5.0  # the radius of the mark of a point on the front, in typographic points
 GREY, BLUE = "#9aa4af", "#0b62c4"
-MARKERS = "osD^vPX*<>"  # a family each
+MARKERS = "osD^vPX*<>"  # one per family
 
 
 def plot(campaign: Campaign, axis: str, path: Path) -> None:
-    """Writes the picture of a campaign. LiftError if the file cannot be written."""
+    """Writes the plot of a campaign; raises LiftError if the file cannot be written."""
     picture = io.BytesIO()
     kind = path.suffix.removeprefix(".") or "png"
     try:
         FigureCanvasAgg(drawn(campaign, axis)).print_figure(picture, dpi=144, format=kind)
-    except ValueError as error:  # a format that nobody knows
+    except ValueError as error:  # a format that matplotlib does not know
         raise LiftError(
             f"the plot cannot be written to {path}: the format {kind} is not supported; name a "
             "file that ends with .png, .svg or .pdf"
@@ -46,14 +46,14 @@ def plot(campaign: Campaign, axis: str, path: Path) -> None:
 
 
 def drawn(campaign: Campaign, axis: str) -> Figure:
-    """A picture for each device, side by side: each has axes of its own. The rule stands below."""
+    """A figure with a plot for each device, side by side, and the rule of the front below."""
     parts = campaign.apart()
     figure = Figure(figsize=(8 * len(parts), 5), layout="constrained")
     figure.supxlabel(textwrap.fill(rule(axis), 110 * len(parts)), fontsize=8)
     grid = figure.subplots(1, len(parts), squeeze=False)[0]
     fronts = [part.pareto(axis) for part in parts]
     places = [draw(*each, axis) for each in zip(grid, parts, fronts, strict=True)]
-    figure.draw_without_rendering()  # from here on it is known where everything stands
+    figure.draw_without_rendering()  # computes all positions
     names = short_ids(campaign.rows)
     for axes, best, points in zip(grid, fronts, places, strict=True):
         name(
@@ -66,10 +66,11 @@ def drawn(campaign: Campaign, axis: str) -> Figure:
 
 
 def draw(axes: Axes, campaign: Campaign, best: Sequence[Row], axis: str) -> list[Point]:
-    """All that one device measured in grey, a mark for each family, and the front.
+    """Draws all measured candidates of one device in grey, with a marker per family, and the front.
 
-    Both axes are logarithmic, in the unit that their values ask for. The line goes through the
-    medians of the front that no other one beats. Gives where each candidate of the front is.
+    Both axes are logarithmic, in a unit that fits their values. The line goes through the medians
+    of the front that no other median dominates. Returns the position of each candidate of the
+    front.
     """
     places: list[Point] = []
     measured = [(costs, row) for row in campaign.rows if (costs := row.costs(axis)) is not None]
@@ -98,7 +99,7 @@ def draw(axes: Axes, campaign: Campaign, best: Sequence[Row], axis: str) -> list
 
 
 def figures(row: Row, best: Sequence[Row], axis: str) -> str:
-    """Time and memory of the fastest on a front and of the smallest; of others nothing."""
+    """Time and memory as text for the fastest and the smallest of a front; '' for others."""
     costs = {one.id: found for one in best if (found := one.costs(axis)) is not None}
     least = min(costs, key=lambda id_: costs[id_][::-1])
     if row.id not in (best[0].id, least):
@@ -108,10 +109,10 @@ def figures(row: Row, best: Sequence[Row], axis: str) -> str:
 
 
 def name(axes: Axes, pixel: float, points: Sequence[Point], names: Sequence[str]) -> None:
-    """Writes a name beside each point, with a line to it where it is farther away.
+    """Writes a label near each point, with a line to the point if it is farther away.
 
-    pixel: how many there are to a point of a font. What there is no room for is left out, and
-    counted in the title.
+    pixel: pixels per typographic point. Labels for which there is no room are left out, and counted
+    in the title.
     """
     texts = [axes.text(0, 0, said, fontsize=8, color=BLUE, zorder=4) for said in names]
     extents = [text.get_window_extent() for text in texts]
@@ -135,7 +136,7 @@ def name(axes: Axes, pixel: float, points: Sequence[Point], names: Sequence[str]
 
 
 def mark(axis: Axis, scale: Scale, name: str) -> None:
-    """Marks and names an axis."""
+    """Sets the ticks and the label of an axis."""
     axis.set_major_locator(FixedLocator([place for place, _ in scale.ticks]))
     axis.set_minor_locator(NullLocator())
     axis.set_ticklabels([text for _, text in scale.ticks])

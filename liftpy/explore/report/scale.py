@@ -1,4 +1,4 @@
-"""Scales of charts: from values to places, and the values that are marked."""
+"""Scales of charts: the map from values to positions, and the ticks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ UNITS: dict[Unit, list[tuple[str, float]]] = {
     "bytes": [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)],
     "number": [("", 1)],
 }
-SPREAD = 1.12  # how much room there is beyond the ends
-LEAST = 1.5  # times as much has a logarithmic scale at least, from end to end
+SPREAD = 1.12  # the margin beyond the least and the greatest value, as a factor
+LEAST = 1.5  # the least ratio of the ends of a logarithmic scale
 TICKS = 4
 
 
 @dataclass(frozen=True)
 class Scale:
-    """From `low` to `high` in units of `size`, on places from `start` to `end`."""
+    """Maps values from `low` to `high` to positions from `start` to `end`; a unit is `size`."""
 
     low: float
     high: float
@@ -33,7 +33,7 @@ class Scale:
 
     @classmethod
     def of(cls, values: Sequence[int], start: float, end: float, kind: Unit) -> Self:
-        """A logarithmic scale that holds some values, in the unit that their middle asks for."""
+        """A logarithmic scale that contains the values, in a unit that fits their middle."""
         low, high = max(1, min(values)) / SPREAD, max(1, *values) * SPREAD
         widen = math.sqrt(max(1.0, LEAST / (high / low)))
         low, high = low / widen, high * widen
@@ -42,16 +42,16 @@ class Scale:
 
     @classmethod
     def linear(cls, low: float, high: float, start: float, end: float) -> Self:
-        """A linear scale of numbers."""
+        """A linear scale of plain numbers."""
         return cls(low, high, start, end, "", 1, logarithmic=False)
 
     @staticmethod
     def log(value: float) -> float:
-        """The logarithm of what is at least 1."""
+        """The logarithm to base 2 of a value, which is taken as at least 1."""
         return math.log2(max(1, value))
 
     def at(self, value: float) -> float:
-        """The place of a value."""
+        """The position of a value."""
         low, high, here = self.low, self.high, value
         if self.logarithmic:
             low, high, here = math.log2(low), math.log2(high), self.log(value)
@@ -60,12 +60,12 @@ class Scale:
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
-        """The places that are marked, each with its number in the unit."""
+        """The positions of the ticks, each with its number in the unit."""
         found = self._powers() if self.logarithmic else []
         return [(self.at(v), f"{v / self.size:g}") for v in found or self._even()]
 
     def _powers(self) -> list[float]:
-        """Powers of ten, with two and five between them where there are few; none if too few."""
+        """Powers of ten, with multiples between them if these are few; empty if still too few."""
         first = math.floor(math.log10(self.low / self.size))
         last = math.ceil(math.log10(self.high / self.size))
         for digits in ((1,), (1, 3), (1, 2, 5)):
@@ -76,7 +76,7 @@ class Scale:
         return []
 
     def _even(self) -> list[float]:
-        """Round numbers at even distances."""
+        """Evenly spaced round numbers."""
         low, high = self.low / self.size, self.high / self.size
         rough = (high - low) / TICKS
         power = 10 ** math.floor(math.log10(rough))
@@ -88,6 +88,6 @@ class Scale:
 
 
 def unit_of(value: float, kind: Unit) -> tuple[str, float]:
-    """The largest unit that a value reaches, and its size."""
+    """The largest unit that is not larger than a value, and its size."""
     fitting = [(name, size) for name, size in UNITS[kind] if value >= size]
     return fitting[-1] if fitting else UNITS[kind][0]

@@ -23,10 +23,10 @@ from liftpy.explore.space.settings import Settings
 FIGURES = ("peak", "allocated", "scratch", "local", "private")
 NARROW_FIGURES = ("peak", "scratch")
 WIDE = 120
-"""Columns of a terminal from which tables have every figure."""
+"""The width of a terminal, in columns, from which tables show every figure."""
 
 REASON = 100
-"""Letters of a reason in a table."""
+"""The most characters of a reason in a table."""
 
 
 COLOURS: dict[Kind | str, str] = {
@@ -44,7 +44,7 @@ COLOURS: dict[Kind | str, str] = {
 
 
 def front_json(campaign: Campaign, rows: Sequence[Row], axis: str = "peak") -> dict[str, Any]:
-    """A front as JSON data; of each device the hypervolume after each of its candidates."""
+    """A front as JSON data, with each device's hypervolume after each of its candidates."""
     labels = labels_of(campaign)
     return {
         "program": campaign.identity.program,
@@ -59,7 +59,7 @@ def front_json(campaign: Campaign, rows: Sequence[Row], axis: str = "peak") -> d
 
 
 def _hypervolume(campaign: Campaign, axis: str) -> dict[str, Any] | None:
-    """As in `campaign.hypervolume`, in the order tried; None if nothing was measured."""
+    """The hypervolume (`campaign.hypervolume`) as JSON data; None if nothing was measured."""
     tried = [row.costs(axis) for row in campaign.rows]
     measured = [costs for costs in tried if costs is not None]
     if not measured:
@@ -72,9 +72,9 @@ def _hypervolume(campaign: Campaign, axis: str) -> dict[str, Any] | None:
 
 
 def labels_of(campaign: Campaign) -> dict[str | None, str]:
-    """The devices for people, by their fingerprints. Of one, rows that lack it are of it as well.
+    """The labels of the devices by fingerprint.
 
-    (A file of format 1 did not say it.)
+    None has the label of the only device, if there is one: rows of format 1 lack a fingerprint.
     """
     only = {None: campaign.device.label} if len(campaign.devices) == 1 else {}
     return only | {device.fingerprint: device.label for device in campaign.devices}
@@ -95,7 +95,7 @@ def _front_row(row: Row, labels: Mapping[str | None, str]) -> dict[str, Any]:
 
 
 def _interval(row: Row) -> list[int] | None:
-    """Where the median time lies with 95 % confidence, in nanoseconds."""
+    """The 95 % interval of the median time, in nanoseconds."""
     return None if row.span is None else [round(row.span.low), round(row.span.high)]
 
 
@@ -118,7 +118,7 @@ def candidates_json(campaign: Campaign) -> list[dict[str, Any]]:
 
 
 def front_csv(campaign: Campaign, rows: Sequence[Row]) -> str:
-    """A front as CSV, with a column for each parameter that occurs."""
+    """A front as CSV, with a column for each parameter that its candidates have."""
     labels = labels_of(campaign)
     names = list(dict.fromkeys(name for row in rows for name in row.assignment))
     text = io.StringIO()
@@ -135,7 +135,7 @@ def front_csv(campaign: Campaign, rows: Sequence[Row]) -> str:
 
 
 def front_table(rows: Sequence[Row], width: int, title: str | None = None) -> Table:
-    """A front for people; a narrow one leaves figures out, and tells disturbed times if any are."""
+    """A front as a table; a narrow one has fewer figures. Disturbed times, if any, are marked."""
     doubted = any(row.disturbed for row in rows)
     shown = FIGURES if width >= WIDE else NARROW_FIGURES
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
@@ -152,10 +152,10 @@ def front_table(rows: Sequence[Row], width: int, title: str | None = None) -> Ta
 
 
 def candidates_table(campaign: Campaign, *, full: bool = False) -> Table:
-    """Every candidate for people. A reason is cut to `REASON` letters of its first line.
+    """Every candidate as a table, with `REASON` characters of the first line of each reason.
 
-    `full` gives reasons in full. All texts wrap: whatever their length, no column is lost. Of
-    several devices each row names the one that it was measured on.
+    `full` shows complete reasons. All texts wrap, so that no column is lost. If there are several
+    devices, each row names the one that measured the candidate.
     """
     several = len(campaign.devices) > 1
     labels = labels_of(campaign)
@@ -178,7 +178,7 @@ def candidates_table(campaign: Campaign, *, full: bool = False) -> Table:
 
 
 def curve_table(fastest: Sequence[int | None], volumes: Sequence[float]) -> Table:
-    """The best time and the hypervolume after each trial that changed one of them."""
+    """The best time and the hypervolume after each trial that changed either of them."""
     table = Table(box=None, pad_edge=False)
     for name in ("trials", "best", "hypervolume"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -191,36 +191,36 @@ def curve_table(fastest: Sequence[int | None], volumes: Sequence[float]) -> Tabl
 
 
 def candidates_text(count: int) -> str:
-    """A number of candidates as text."""
+    """A number of candidates in words: `1 candidate`, `3 candidates`."""
     return "1 candidate" if count == 1 else f"{count} candidates"
 
 
 def counts_text(counts: dict[str, int]) -> str:
-    """Outcomes in a line: `57 measured, 3 timed_out`."""
+    """The number of each outcome in one line: `57 measured, 3 timed_out`."""
     return ", ".join(f"{n} {kind}" for kind, n in counts.items()) or "nothing yet"
 
 
 def outcomes_text(campaign: Campaign) -> str:
-    """The outcomes of a campaign in a line, and how many times were disturbed."""
+    """The outcomes of a campaign in one line, and how many measurements were disturbed."""
     counted = counts_text(campaign.counts)
     disturbed = disturbed_text(campaign)
     return f"{counted}; {disturbed}" if disturbed else counted
 
 
 def disturbed_text(campaign: Campaign) -> str:
-    """`3 of 100 disturbed`: of the measured candidates; empty if none was."""
+    """How many measured candidates were disturbed: `3 of 100 disturbed`; empty if none."""
     measured = [row for row in campaign.rows if row.outcome == "measured"]
     n = sum(row.disturbed for row in measured)
     return f"{n} of {len(measured)} disturbed" if n else ""
 
 
 def settings_text(settings: Settings) -> str:
-    """Settings as `--set` takes them."""
+    """Settings in the form that `--set` takes."""
     return " ".join(f"{name}={value}" for name, value in settings.items())
 
 
 def in_time(nanoseconds: int | None) -> str:
-    """A time for people."""
+    """A time as text, in a suitable unit."""
     if nanoseconds is None:
         return ""
     for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
@@ -230,7 +230,7 @@ def in_time(nanoseconds: int | None) -> str:
 
 
 def in_span(span: Interval | None) -> str:
-    """How far the ends of an interval are from its median: `-1 +3 %`."""
+    """The ends of an interval relative to its median: `-1 +3 %`."""
     if span is None or not span.middle:
         return ""
     low, high = (100 * (end - span.middle) / span.middle for end in (span.low, span.high))
@@ -238,7 +238,7 @@ def in_span(span: Interval | None) -> str:
 
 
 def in_bytes(size: int | None) -> str:
-    """A size in bytes for people."""
+    """A size in bytes as text, in a suitable unit."""
     if size is None:
         return ""
     for unit, bits in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
@@ -248,18 +248,18 @@ def in_bytes(size: int | None) -> str:
 
 
 def short(text: str) -> str:
-    """The first line of a text, cut to `REASON` letters."""
+    """The first line of a text, cut to `REASON` characters."""
     line = next(iter(text.strip().splitlines()), "")
     return line if len(line) <= REASON else f"{line[: REASON - 1].rstrip()}…"
 
 
 def plot(campaign: Campaign, axis: str, path: Path) -> None:
-    """Draws all measured candidates and the front. LiftError without matplotlib."""
+    """Plots all measured candidates and the front; raises LiftError without matplotlib."""
     needing("matplotlib", "plot", "liftpy.explore.report.plot", "a plot").plot(campaign, axis, path)
 
 
 def page(campaign: Campaign, axis: str, path: Path) -> None:
-    """Writes a campaign as one HTML page. LiftError without jinja2."""
+    """Writes a campaign as one HTML page; raises LiftError without jinja2."""
     needing("jinja2", "report", "liftpy.explore.report.page", "a report").write(
         campaign, axis, path
     )

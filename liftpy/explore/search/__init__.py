@@ -1,9 +1,9 @@
-"""Searches: which candidate of a space a campaign tries next.
+"""Searches: they choose the candidate of a space that a campaign tries next.
 
-A search is a function of the space, a seed, the trials so far, and what is allowed. It reads the
-trials, which grow while it runs, and yields candidates; so a campaign that was stopped goes on with
-the same ones, its stored trials being given to the search again. What drivers refused is not
-allowed any more (`learned.py`). One file each.
+A search is a function of the space, a seed, the trials so far, and a predicate on allowed points.
+It reads the trials, which grow while it runs, and yields candidates. A resumed campaign gives its
+stored trials to the search again, so it continues with the same candidates. Points beyond a limit
+that a driver reported are not allowed (`learned.py`). Each search has its own file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from liftpy.explore.search.trial import Trial
 
 
 def bred() -> Search:
-    """The search of the extra `nsga2`."""
+    """The search `nsga2`, which needs an extra."""
     return needing("optuna", "nsga2", "liftpy.explore.search.nsga2", "the search nsga2").search
 
 
@@ -31,14 +31,14 @@ SEARCHES: dict[str, Callable[[Prior], Search]] = {
 }
 DEFAULT = "guided"
 BLIND = frozenset({"random", "exhaustive"})
-"""Searches that do not look at times."""
+"""Searches that ignore times."""
 
 
 def named(name: str, prior: Prior = no_times) -> Search:
-    """The search of a name, which begins with the times of stages that `prior` knows.
+    """The search called `name`, which begins with the times of stages that `prior` knows.
 
-    UnknownName with the names of all searches, LiftError if its library is missing, ArgumentRefused
-    for times that it would not look at.
+    Raises UnknownName with the names of all searches if there is no such search, LiftError if its
+    library is missing, ArgumentRefused if it ignores times and `prior` is given.
     """
     if name not in SEARCHES:
         raise UnknownName(f"no search is named '{name}'; choose one of {', '.join(SEARCHES)}")

@@ -1,17 +1,17 @@
-"""What is likely to make a candidate slow, as far as it is known before anything is built.
+"""A cost model: what is likely to make a candidate slow, estimated before anything is built.
 
-Four figures of a candidate's kernels, read off its lowered form in microseconds; each is a
-logarithm to base 2, and 0 where nothing is amiss:
+It has four figures of a candidate's kernels, computed from the lowered form in microseconds. Each
+is a logarithm to base 2, and is 0 in the ideal case:
 
-- *lanes*: how many times over the device's vectors are wider than the kernels';
-- *registers*: how far a work-item's accumulators are from filling the registers: with more they are
-  spilled, with fewer each load serves fewer operations;
-- *idle units*: how many times longer the last round of work-items makes a kernel than if all
-  compute units had their share;
-- *traffic*: how many times the bytes of inputs, constants and result the kernels move between them.
+- *lanes*: how many times wider the device's vectors are than the kernels';
+- *registers*: how far a work-item's accumulators are from filling the registers. With more they are
+  spilled; with fewer, each load serves fewer operations;
+- *idle units*: how many times longer a kernel takes because its last round of work-items does not
+  occupy all compute units;
+- *traffic*: the bytes that all kernels move, relative to those of inputs, constants and result.
 
-How much each matters differs from program to program: `Trend` begins with a guess and learns from
-the trials. It orders candidates and drops none.
+The weight of each figure differs between programs: `Trend` begins with a guess and learns from the
+trials. The model orders candidates and drops none.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from liftpy.rewrite.skeleton import Skeleton
 
 Figures: TypeAlias = tuple[float, float, float, float]
 
-VECTORS = 32  # registers of a processor, each a vector
-SCALARS = 256  # registers of a work-item elsewhere, 4 bytes each
-ROUNDS = 64  # with so many rounds of work-items for each unit, the last one does not matter
-GUESS = (0.5, 0.5, 1.0, 0.5)  # what a doubling costs in doublings of time, before any trial
-FAITH = 4.0  # in trials: how much the guess weighs against what was measured
+VECTORS = 32  # vector registers of a processor
+SCALARS = 256  # registers of a work-item on other devices, 4 bytes each
+ROUNDS = 64  # with this many rounds of work-items per unit, the last one does not matter
+GUESS = (0.5, 0.5, 1.0, 0.5)  # the cost of a doubling, in doublings of time, before any trial
+FAITH = 4.0  # the weight of the guess, in trials
 
 
 def figures(candidate: Candidate, device: Device) -> Figures:
     """Lanes, registers, idle units and traffic of a candidate.
 
-    Lanes and registers of the kernel that uses them best: one that only copies has no use for them.
-    Idle units of the worst, traffic of all.
+    Lanes and registers are those of the kernel that uses them best, since a kernel that only copies
+    has no use for them. Idle units are those of the worst kernel; traffic is that of all kernels.
     """
     cut, widths = _cut(candidate.skeleton)
     at = candidate.point
@@ -107,9 +107,9 @@ def _moved(kernel: Kernel, at: Mapping[str, int]) -> int:
 
 
 class Trend:
-    """The logarithms of times (base 2) as a linear function of the figures, fitted to trials.
+    """A linear model of the logarithm of time (base 2) in the figures, fitted to trials.
 
-    Ridge regression towards `GUESS`: what the trials do not tell stays as guessed.
+    This is ridge regression towards `GUESS`: weights that the trials do not determine stay there.
     """
 
     def __init__(self, device: Device) -> None:
@@ -125,7 +125,7 @@ class Trend:
         return np.array([self._known[c.key] for c in candidates]).reshape(-1, len(GUESS))
 
     def fit(self, trials: Sequence[Trial], slowest: int) -> None:
-        """Learns what each figure costs; a trial without a time counts as slow as the slowest."""
+        """Learns the cost of each figure; a trial without a time counts as slow as the slowest."""
         found = self.figures([t.candidate for t in trials])
         logs = np.log2([t.time_ns or slowest for t in trials])
         centred = found - found.mean(axis=0)
@@ -136,5 +136,5 @@ class Trend:
         )
 
     def expected(self, candidates: Sequence[Candidate]) -> npt.NDArray[np.float64]:
-        """The expected logarithm of each time (base e), but for a constant."""
+        """The expected natural logarithm of each time, up to a constant."""
         return math.log(2) * (self.figures(candidates) @ self._weights)

@@ -1,4 +1,4 @@
-"""Every candidate of a space, in the order of their numbers: for spaces that are small."""
+"""Exhaustive search, for small spaces: every candidate, in the order of their numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from liftpy.explore.space.space import Space
 def search(
     space: Space, _seed: int, _trials: Sequence[Trial], allows: Allows
 ) -> Iterator[Candidate]:
-    """Skeleton by skeleton, point by point; then partition by partition."""
+    """The points of each skeleton, then the candidates of each partition."""
     members = (
         (member.skeleton, member.points.unrank(k))
         for member in space.members

@@ -1,11 +1,12 @@
-"""Guided search: of neighbours and draws, the one that a model of the trials expects most of.
+"""Guided search: the most promising of neighbours and draws, according to a model of the trials.
 
-The model is a Gaussian process of the logarithm of time over settings, about a trend in what is
-known before anything is built (cost_model.py): sizes are as far apart as the logarithm of their
-ratio, structural choices as often as they differ. Until something is measured, the trend alone
-decides in which order draws are tried. What is chosen has the greatest expected improvement on
-the fastest (Jones, Schonlau and Welch 1998), so that a valley seen is gone down and what is unlike
-all that was tried has its turn. Candidates that were not measured count as slow as the slowest.
+The model is a Gaussian process for the logarithm of time as a function of the settings. Its mean is
+a trend in figures that are known before anything is built (cost_model.py). The distance of two
+sizes is the logarithm of their ratio; that of structural choices is how many differ. Until a
+candidate has been measured, only the trend orders the draws. Then the search chooses the candidate
+with the greatest expected improvement on the fastest (Jones, Schonlau and Welch 1998). So it
+descends into known valleys, and also tries candidates unlike all earlier ones. Candidates that were
+not measured count as slow as the slowest.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Allows, subseed
 from liftpy.explore.space.space import Space
 
-BEGIN = 8  # candidates in the order of the trend, before the model is asked
-NEIGHBOURS = 16  # of good candidates, among which the model chooses
-DRAWS = 24  # and draws, which are kept until they are chosen
-FRESH = 6  # each `FRESH`th candidate is the next draw, whatever the model says
-RIVAL = 3.0  # a family's fastest has neighbours if it is at most so many times slower than the best
-OCTAVES = 1.5  # a size so many times twice as large is one length away
-CHOICES = 1.2  # and so many choices that differ
-UNLIKE = 1e-9  # a correlation below is none; numbers near zero slow a processor down a hundredfold
-NOISE = 0.02  # of a time, relative to the spread of the logarithms
-TRIALS = 128  # the fastest and the latest so many are in the model
+BEGIN = 8  # candidates in the order of the trend, before the model is used
+NEIGHBOURS = 16  # neighbours of good candidates that the model may choose
+DRAWS = 24  # draws that it may choose; they are kept until they are chosen
+FRESH = 6  # every `FRESH`th candidate is the next draw, whatever the model expects
+RIVAL = 3.0  # a family's fastest has neighbours if at most this many times slower than the best
+OCTAVES = 1.5  # this many doublings of a size are one correlation length
+CHOICES = 1.2  # this many differing choices are one correlation length
+UNLIKE = 1e-9  # smaller correlations become 0: numbers near 0 slow arithmetic down a hundredfold
+NOISE = 0.02  # the variance of a time's noise, relative to that of deviations from the trend
+TRIALS = 128  # trials in the model: half are the fastest, half the latest
 
 NORMAL = NormalDist()
 Words: TypeAlias = tuple[tuple[str, str], ...]  # the family first
@@ -46,7 +47,7 @@ Matrix: TypeAlias = npt.NDArray[np.float64]
 
 
 def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> Iterator[Candidate]:
-    """Draws first; then what the model chooses of neighbours and draws, each candidate once."""
+    """Draws first, then neighbours and draws that the model chooses; each candidate once."""
     rng = Rng(subseed(seed, "guided"))
     draws = space.draws(seed, allows)
     waiting: list[Candidate] = []
@@ -79,7 +80,7 @@ def neighbours(
 
 
 def rivals(trials: Sequence[Trial]) -> list[Candidate]:
-    """The fastest of each family that is not far behind: with other sizes it may be ahead."""
+    """The fastest of each family that is not far behind: with other sizes it may be faster."""
     fastest: dict[str, tuple[int, Candidate]] = {}
     for trial in trials:
         family, time = trial.candidate.skeleton.family, trial.time_ns
@@ -90,7 +91,7 @@ def rivals(trials: Sequence[Trial]) -> list[Candidate]:
 
 
 def chosen(pool: list[Candidate], trials: Sequence[Trial], trend: Trend) -> Candidate:
-    """The candidate of the greatest expected improvement; at first, of the least expected time."""
+    """The candidate with the greatest expected improvement; at first, the least expected time."""
     times = [t.time_ns for t in trials if t.time_ns is not None]
     if len(pool) == 1:
         return pool[0]
@@ -107,7 +108,7 @@ def chosen(pool: list[Candidate], trials: Sequence[Trial], trend: Trend) -> Cand
 def improvements(
     pool: list[Candidate], known: list[Trial], slowest: int, trend: Trend
 ) -> list[float]:
-    """By how much each is expected to be faster than the fastest, in units of the spread."""
+    """The expected improvement of each candidate on the fastest, in units of the spread."""
     logs = np.log([t.time_ns or slowest for t in known])
     tried = [t.candidate for t in known]
     trend.fit(known, slowest)
@@ -130,7 +131,7 @@ def improvements(
 
 
 def likeness(some: list[Candidate], others: list[Candidate]) -> Matrix:
-    """The correlations that the model assumes of two lists of candidates' times."""
+    """The correlations that the model assumes between the times of two lists of candidates."""
     names = sorted({name for c in (*some, *others) for name, _ in c.sizes})
     kinds = {c.skeleton.key: tuple(c.skeleton.words.items()) for c in (*some, *others)}
     number = {key: k for k, key in enumerate(kinds)}
@@ -143,14 +144,14 @@ def likeness(some: list[Candidate], others: list[Candidate]) -> Matrix:
 
 
 def sizes_of(candidates: list[Candidate], names: list[str]) -> Matrix:
-    """The logarithms of candidates' sizes, a row each; NaN for what a candidate does not have."""
+    """The logarithms of sizes, one row per candidate; NaN for a size that a candidate lacks."""
     rows = [[math.log2(1 + c.point.get(n, math.nan)) for n in names] for c in candidates]
     return np.array(rows).reshape(len(candidates), len(names))
 
 
 @lru_cache(maxsize=1 << 16)
 def apart(one: Words, two: Words) -> float:
-    """How unlike skeletons of some choices are taken to be; families tell nothing of each other."""
+    """The distance of two lists of choices; infinite (no correlation) if the families differ."""
     if one[0] != two[0]:
         return math.inf
     return distance(dict(one), dict(two)) / CHOICES

@@ -1,10 +1,11 @@
 """The search for stages that hold values: begin with the settings that are best when stored.
 
 A held value has a form and sizes with the same names as those of its own stage. So this search
-begins with what the search for that stage has found, in a few members that are unlike each other.
-Then it tries the neighbours of the fastest candidate so far: the next larger and smaller block,
-another choice, the next value of another size. A neighbour that is faster takes its place at once.
-When all neighbours were tried, those of the fastest with other choices are next.
+begins with the settings that the search for that stage has found, in a few members that are unlike
+each other. Then it tries the neighbours of the fastest candidate so far: the next larger and
+smaller block, another choice, the next value of another size. A faster neighbour immediately
+becomes the fastest candidate. When all neighbours have been tried, those of the fastest candidate
+with other choices are next.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families.blocked import COLUMNS, FORM
 
 Best = Mapping[str, Sequence[tuple[int, Drawn]]]
-"""For each stored stage, the fastest of each form, with its time; the fastest first."""
+"""For each stored stage, the fastest candidate of each form, with its time; fastest first."""
 
-STARTS = 4  # members with the best settings when stored, before the first step from the fastest
+STARTS = 4  # starting points, tried before the first neighbour of the fastest
 BLOCK = "block"
 
 
 class HeldSearch:
     """The search for a stage whose members hold values; `stage` is empty for a whole program.
 
-    `trials` are those of the stage, some perhaps of other members; `drawn` translates their names.
+    `trials` are those of the stage, and may include other members; `drawn` translates their names.
     """
 
     def __init__(
@@ -49,15 +50,15 @@ class HeldSearch:
 
     @property
     def fastest(self) -> Drawn | None:
-        """The fastest so far."""
+        """The fastest candidate so far."""
         return next(iter(self._by_time()), None)
 
     def _by_time(self) -> list[Drawn]:
-        """The fastest of each member, in their order."""
+        """The fastest candidate of each member, fastest first."""
         return [drawn for _, drawn in sorted(self._fastest.values(), key=lambda found: found[0])]
 
     def next(self, best: Best) -> Drawn | None:
-        """What to try next, each only once; None if nothing is left."""
+        """The candidate to try next, each only once; None if none is left."""
         self._learn()
         for member, sizes in self._proposals(best):
             found = member.skeleton, sizes
@@ -67,7 +68,7 @@ class HeldSearch:
         return None
 
     def _learn(self) -> None:
-        """Reads all trials: those known from other campaigns may have been measured again."""
+        """Reads all trials again, since those known from other campaigns may have new times."""
         self._fastest.clear()
         for trial in self._trials:
             found = self._drawn(trial.candidate)
@@ -85,9 +86,9 @@ class HeldSearch:
         yield from self._starts(best)
 
     def _starts(self, best: Best) -> Iterator[tuple[Member, dict[str, int]]]:
-        """The members with the best settings when stored, each unlike the ones before it.
+        """Members with the best settings when stored, each the most unlike the earlier ones.
 
-        The first has the forms that take the least time in total when stored.
+        The first has the forms with the least total time when stored.
         """
         known = [(m, self.forms_of(m, best)) for m in self._members.values()]
         left = [(m, forms) for m, forms in known if forms]
@@ -120,15 +121,15 @@ class HeldSearch:
     def _nearest(
         self, keys: Iterable[str], wanted: Mapping[str, int]
     ) -> Iterator[tuple[Member, dict[str, int]]]:
-        """Members with the sizes that are nearest to those wanted."""
+        """The members with the given keys, each with its sizes nearest to those wanted."""
         for member in map(self._members.__getitem__, keys):
             if (sizes := nearest(member, wanted)) is not None:
                 yield member, sizes
 
     def forms_of(self, member: Member, best: Best) -> dict[str, tuple[int, Drawn]]:
-        """For each value of a member, the fastest stored candidate of the form that it has here.
+        """For each value of a member, the fastest stored candidate of the same form.
 
-        Nothing if this is not known for every value.
+        Empty if this is not known for every value.
         """
         words, found = member.skeleton.words, dict[str, tuple[int, Drawn]]()
         for name, word in words.items():
@@ -144,7 +145,7 @@ class HeldSearch:
         return found
 
     def sizes_of(self, member: Member, best: Best) -> dict[str, int]:
-        """The best sizes of a member's values when they are stored in the same form."""
+        """The best known sizes of a member's values when they are stored in the same form."""
         found: dict[str, int] = {}
         for value, (_, (_, sizes)) in self.forms_of(member, best).items():
             for size, number in sizes.items():
@@ -156,21 +157,21 @@ class HeldSearch:
 
 
 def form_of(skeleton: Skeleton) -> tuple[str, str | None]:
-    """What a held value has in common with a stored one: the family, and an input in columns."""
+    """The form that a held value shares with a stored one: the family, and an input in columns."""
     return skeleton.family, skeleton.words.get(COLUMNS)
 
 
 def key_of(drawn: Drawn) -> tuple[str, frozenset[tuple[str, int]]]:
-    """What distinguishes a drawn candidate from others of its stage."""
+    """A key that distinguishes a drawn candidate from others of its stage."""
     return drawn[0].key, frozenset(drawn[1].items())
 
 
 def nearest(
     member: Member, wanted: Mapping[str, int], moved: Callable[[str, int], bool] | None = None
 ) -> dict[str, int] | None:
-    """The valid sizes nearest to those wanted, size by size; those not wanted get middle values.
+    """The valid sizes nearest to those in `wanted`, size by size; other sizes get middle values.
 
-    If `moved` is given, only values that it accepts. None if there are no such sizes.
+    If `moved` is given, only values that it accepts are used. None if there are no such sizes.
     """
 
     def preference(name: str, values: Sequence[int]) -> Sequence[int]:
@@ -184,7 +185,7 @@ def nearest(
 
 
 def steps(member: Member, at: Mapping[str, int], name: str) -> Iterator[dict[str, int]]:
-    """The nearest sizes with a larger value of one size, and the nearest with a smaller one."""
+    """The nearest valid sizes with a larger value for one size, then with a smaller one."""
     for sign in (1, -1):
 
         def moved(other: str, value: int, sign: int = sign) -> bool:

@@ -1,8 +1,8 @@
 """Local search: random draws first, then mostly neighbours of the front so far.
 
-A neighbour keeps what its parent has, but for one or two settings that are drawn anew: sizes
-uniformly from those valid together with what is kept, or one structural choice. Parents are the
-members of the front of time and peak, the fastest more often than the others.
+A neighbour keeps the settings of its parent, except for one or two sizes or one structural choice,
+which are drawn again. Sizes are drawn uniformly from those valid together with the kept ones.
+Parents are candidates of the front of time and peak, the fastest more often than the others.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from liftpy.explore.space.member import Allows, Member, subseed
 from liftpy.explore.space.space import Space
 
 FIRST = 24  # draws before any neighbour
-FRESH = 4  # afterwards each `FRESH`th candidate is a draw: another valley may be deeper
-FASTEST = 0.5  # how often the parent is the fastest; else it is any of the front
-CHOICE = 0.3  # how often a structural choice changes; else sizes do
+FRESH = 4  # afterwards every `FRESH`th candidate is a draw: another valley may be deeper
+FASTEST = 0.5  # how often the parent is the fastest; otherwise it is any of the front
+CHOICE = 0.3  # how often a structural choice changes; otherwise sizes do
 TWO = 0.4  # how often two sizes change together
-TRIES = 16  # neighbours that were tried before, in a row, after which a draw is taken
+TRIES = 16  # after this many neighbours in a row that were tried before, a draw is used
 
 
 def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> Iterator[Candidate]:
@@ -47,7 +47,7 @@ def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> 
 def unseen_neighbour(
     space: Space, trials: Sequence[Trial], allows: Allows, seen: set[str], rng: Rng
 ) -> Candidate | None:
-    """A neighbour of the front; None if nothing was measured, or all found were tried."""
+    """A neighbour of the front; None if nothing was measured or all neighbours found are known."""
     best = parents(trials)
     for _ in range(TRIES if best else 0):
         found = neighbour(space, parent(best, rng), allows, rng)
@@ -67,7 +67,7 @@ def parents(trials: Sequence[Trial]) -> list[Candidate]:
 
 
 def parent(best: Sequence[Candidate], rng: Rng) -> Candidate:
-    """One of a front."""
+    """A random candidate of the front."""
     return best[0] if rng.random() < FASTEST else rng.choice(best)
 
 
@@ -92,7 +92,7 @@ def neighbour(space: Space, parent: Candidate, allows: Allows, rng: Rng) -> Cand
 
 
 def keeping(kept: Mapping[str, int], rng: Rng) -> Preference:
-    """Keeps some sizes, and draws the others."""
+    """A preference that keeps some sizes and draws the others."""
 
     def preference(name: str, values: Sequence[int]) -> Sequence[int]:
         if name in kept:
@@ -105,7 +105,7 @@ def keeping(kept: Mapping[str, int], rng: Rng) -> Preference:
 
 
 def alike(space: Space, member: Member, rng: Rng) -> list[Member]:
-    """The skeletons of the family that make one choice otherwise, and else differ least."""
+    """The skeletons of the family that differ in one random choice and in few others."""
     family = [m for m in space.members if m.family == member.family]
     mine = member.words
     apart = [n for n in mine if len({m.words.get(n) for m in family}) > 1]
@@ -118,7 +118,7 @@ def alike(space: Space, member: Member, rng: Rng) -> list[Member]:
 
 
 def distance(one: dict[str, str], two: dict[str, str]) -> int:
-    """How many choices differ; of words of several levels, such as a mapping, how many of these."""
+    """How many choices differ; in words of several levels, such as a mapping, how many levels."""
     return sum(
         a != b
         for name in one.keys() | two.keys()

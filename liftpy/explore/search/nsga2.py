@@ -1,9 +1,9 @@
 """NSGA-II (Deb, Pratap, Agarwal and Meyarivan 2002): generations that are bred from the front.
 
 Time and peak are both minimised. Selection, crossover and mutation are Optuna's. A genome has a
-word for each structural choice, and for each size a place between the ends of its range, on a scale
-of logarithms. It stands for the skeleton whose choices differ from it least, completed by the
-nearest sizes that are valid: whatever is bred is a candidate. The first generation are draws.
+word for each structural choice and, for each size, a position within its range on a logarithmic
+scale. It stands for the skeleton whose choices differ from it least, completed by the nearest valid
+sizes. So every genome stands for a candidate. The first generation consists of draws.
 
 Import it through `liftpy.explore.search`: Optuna is an extra.
 """
@@ -31,11 +31,11 @@ from liftpy.explore.space.space import Space
 
 POPULATION = 24
 Bred: TypeAlias = tuple[Candidate, Genome]
-TRIES = 16  # genomes of candidates that were tried before, in a row, after which a draw is taken
+TRIES = 16  # after this many genomes in a row whose candidates were tried before, a draw is used
 
 
 def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> Iterator[Candidate]:
-    """Draws, then generation by generation, each candidate once."""
+    """Draws, then generation after generation; each candidate once."""
     genes = genes_of(space)
     study = new_study(seed)
     draws = space.draws(seed, allows)
@@ -65,16 +65,16 @@ def unseen(
     seen: set[str],
     waiting: list[Bred],
 ) -> Bred | None:
-    """The next one bred that was not tried before; None if `TRIES` in a row were.
+    """The next bred candidate that is new; None if `TRIES` in a row were tried before.
 
-    A genome of a candidate that was tried before has its costs; they may be `waiting` still.
+    The genome of a known candidate gets its costs; it is `waiting` until they are known.
     """
     for _ in range(TRIES):
         genome = study.ask(genes)
         found = candidate_of(space, genome.params)
         if found.key not in seen and allows(found.skeleton, found.point):
             return found, genome
-        if found.key not in seen:  # it is not allowed: it never has any
+        if found.key not in seen:  # it is not allowed, so it never has costs
             study.tell(genome, state=TrialState.FAIL)
         elif not told(study, (found, genome), trials):
             waiting.append((found, genome))
@@ -82,7 +82,7 @@ def unseen(
 
 
 def new_study(seed: int) -> optuna.Study:
-    """A study of two costs, which says nothing of its own accord."""
+    """A study of two costs that logs nothing below a warning."""
     sampler = NSGAIISampler(population_size=POPULATION, seed=subseed(seed, "nsga2") % (1 << 32))
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -93,9 +93,9 @@ def new_study(seed: int) -> optuna.Study:
 
 
 def told(study: optuna.Study, one: Bred, trials: Sequence[Trial]) -> bool:
-    """Gives a genome its costs; False if they are not known yet, as on a cluster.
+    """Gives a genome its costs; False if they are not known yet, which happens on a cluster.
 
-    What was not measured has failed, and is not bred from.
+    A candidate that was not measured has failed, and nothing is bred from it.
     """
     candidate, genome = one
     trial = next((t for t in reversed(trials) if t.candidate.key == candidate.key), None)
@@ -112,7 +112,7 @@ def told(study: optuna.Study, one: Bred, trials: Sequence[Trial]) -> bool:
 
 
 def genes_of(space: Space) -> dict[str, BaseDistribution]:
-    """What a genome of a space has: each choice with its words, each size from 0 to 1."""
+    """The genes of a space: each choice with its words, each size from 0 to 1."""
     genes: dict[str, BaseDistribution] = {
         name: CategoricalDistribution(known) for name, known in space.choices.items()
     }
@@ -120,7 +120,7 @@ def genes_of(space: Space) -> dict[str, BaseDistribution]:
 
 
 def ranges(space: Space) -> dict[str, tuple[int, int]]:
-    """The range of each size that covers all its skeletons'."""
+    """The range of each size; it covers the ranges in all skeletons."""
     found: dict[str, tuple[int, int]] = {}
     for p in (p for member in space.members for p in member.system.parameters):
         low, high = found.get(p.name, (p.low, p.high))
@@ -131,7 +131,7 @@ def ranges(space: Space) -> dict[str, tuple[int, int]]:
 def genome_of(
     space: Space, genes: Mapping[str, BaseDistribution], candidate: Candidate
 ) -> dict[str, Any]:
-    """The genes that a candidate has."""
+    """The genome of a candidate."""
     span = ranges(space)
     found: dict[str, Any] = dict(space.by_key[candidate.skeleton.key].words)
     for name, size in candidate.sizes:
@@ -151,7 +151,7 @@ def candidate_of(space: Space, genome: Mapping[str, Any]) -> Candidate:
 
     def apart(member: Member) -> tuple[bool, int]:
         asked = {name: genome[name] for name in member.words}
-        family = next(iter(asked))  # a stage's has its name before it
+        family = next(iter(asked))  # in a stage it is prefixed with the stage's name
         return asked[family] != member.family, distance(asked, member.words)
 
     for member in sorted(space.members, key=apart):
@@ -162,5 +162,5 @@ def candidate_of(space: Space, genome: Mapping[str, Any]) -> Candidate:
 
 
 def scale(size: int) -> float:
-    """Where a size stands: half a size is as far as twice the size."""
+    """The position of a size on a logarithmic scale: half is about as far away as twice."""
     return math.log2(1 + size)

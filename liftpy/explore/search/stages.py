@@ -1,11 +1,11 @@
-"""Any search, stage by stage: the time of a program is the sum of its stages' times.
+"""Any search, stage by stage: the time of a program is the sum of the times of its stages.
 
-Each stage has a search of its own, whose trials are the times of its kernels. A candidate of the
-program combines the next one of each stage, so a program of many stages takes about as many samples
+Each stage has its own search, whose trials are the times of its kernels. A candidate of the program
+combines the next candidate of each stage, so a program of many stages needs about as many samples
 as its hardest stage. Every few candidates, the fastest of each stage are tried together, and the
-best settings for a stored value are tried where it is held. Stages that differ only in names share
-a search. Partitions take turns: each is begun, then the one that is expected to be fastest is
-preferred.
+best settings for a stored value are tried in a partition that holds it. Stages that differ only in
+names share a search. Partitions take turns: each is begun, then the one that is expected to be
+fastest is preferred.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ from liftpy.rewrite.partition import HELD, STORED, Stage, StagedSkeleton
 
 Search: TypeAlias = Callable[[Space, int, Sequence[Trial], Allows], Iterator[Candidate]]
 Prior: TypeAlias = Callable[[Space], Sequence[Trial]]
-"""Trials of a stage, given its space, that were made before the campaign began."""
+"""Given the space of a stage, its trials from before the campaign."""
 
-BEGIN = 24  # candidates in which each partition has its turn, before one is preferred
-PATIENCE = 3  # turns of a partition without a time of each stage, after which it waits
-OTHERS = 5  # each such candidate is of the partition that had the fewest
-BEHIND = 8.0  # a turn of a partition that is k times slower counts as k turns, at most so many
-AGAIN = 3  # the fastest so many of the earlier trials are measured again
-TOGETHER = 4  # every so many turns of a partition, the fastest of each of its stages are tried
-HOLDING = 3  # every so many candidates, one holds values
-EXPECTED = 3  # every so many of these, one is of the partition that is expected to be fastest
+BEGIN = 24  # candidates for which the partitions take turns, before one is preferred
+PATIENCE = 3  # turns of a partition without a time for each stage, after which it waits
+OTHERS = 5  # every `OTHERS`th candidate is of the partition with the fewest turns
+BEHIND = 8.0  # a turn of a partition that is k times slower counts as k turns, at most as this many
+AGAIN = 3  # how many of the fastest earlier trials are measured again
+TOGETHER = 4  # every `TOGETHER`th turn of a partition tries the fastest of each of its stages
+HOLDING = 3  # every `HOLDING`th candidate holds values
+EXPECTED = 3  # every `EXPECTED`th of these is of the partition that is expected to be fastest
 
 
 def no_times(_: Space) -> Sequence[Trial]:
-    """No trials were made before."""
+    """No trials: the prior of a campaign without earlier times."""
     return ()
 
 
 def by_stages(search: Search, prior: Prior = no_times) -> Search:
-    """The search for programs of several stages; a program of one stage is searched as before.
+    """The search for programs of several stages; a program of one stage is left to `search`.
 
-    `prior` knows trials that were made before the campaign (`StageSearch.known`).
+    `prior` knows trials from before the campaign (`StageSearch.known`).
     """
 
     def run(
@@ -66,7 +66,7 @@ def by_stages(search: Search, prior: Prior = no_times) -> Search:
 
 @lru_cache(maxsize=1024)
 def launches_of(skeleton: StagedSkeleton) -> tuple[int, ...]:
-    """The number of launches of the run phase of each stage, in their order."""
+    """The number of run-phase launches of each stage, in the order of the stages."""
     cut = chain(skeleton.program)
     writes = [kernel.writes for kernel in cut.run]
     ends: list[int] = []
@@ -80,14 +80,14 @@ def launches_of(skeleton: StagedSkeleton) -> tuple[int, ...]:
 
 @dataclass
 class StagePlace:
-    """A stage of a partition: what is searched for it, and how that is written there."""
+    """A stage in a partition, with its search and the translation of names between the two."""
 
     stage: Stage
     group: tuple[Member, ...]
     search: StageSearch
 
     def drawn(self, candidate: Candidate) -> Drawn:
-        """A candidate of the stage's search as one of this place."""
+        """A candidate of the stage's search, translated to the names of this place."""
         there = self.search.group
         if there is self.group:
             return candidate.skeleton, candidate.point
@@ -99,7 +99,7 @@ class StagePlace:
         return self.group[where].skeleton, {to[n]: size for n, size in candidate.sizes}
 
     def fastest_of_forms(self) -> list[tuple[int, Drawn]]:
-        """The fastest of each form, with its time; the fastest first."""
+        """The fastest candidate of each form, with its time; fastest first."""
         found: dict[tuple[str, str | None], tuple[int, Drawn]] = {}
         for trial in self.search.trials:
             form, time = form_of(trial.candidate.skeleton), trial.time_ns
@@ -108,7 +108,7 @@ class StagePlace:
         return sorted(found.values(), key=lambda known: known[0])
 
     def candidate(self, key: str, sizes: dict[str, int]) -> Candidate | None:
-        """A point of this place as a candidate of the stage's search."""
+        """A point of this place, translated to a candidate of the stage's search."""
         where = self.search.places.get(key)
         if where is None:
             return None
@@ -125,17 +125,17 @@ class StagePlace:
 class StageSearch:
     """The search for a stage, and its trials.
 
-    `known` are trials that were made before the campaign. They decide what is tried first. Only the
+    `known` are trials from before the campaign. They determine what is tried first. Only the
     `AGAIN` fastest and their front of time and peak are measured again. `trials`, which the search
-    reads, contains the known trials until they are measured here. The device may have been faster
-    then, so their times are scaled by the median ratio of new to old times.
+    reads, contains the known trials until they are measured again. The device may have been faster
+    for the earlier trials, so their times are scaled by the median ratio of new to old times.
     """
 
     group: tuple[Member, ...]
     program: Program
     tried: Iterator[Candidate]
     trials: list[Trial] = field(default_factory=list[Trial])
-    known: Sequence[Trial] = ()  # each with a time
+    known: Sequence[Trial] = ()  # each has a time
     best: Trial | None = None
 
     def __post_init__(self) -> None:
@@ -146,22 +146,22 @@ class StageSearch:
             self.again()
 
     def next(self) -> Candidate | None:
-        """The next candidate that is not known, or the fastest where all were tried."""
+        """The next candidate without an earlier time, or the fastest if all were tried."""
         found = next((c for c in self.tried if c.key not in self.times), None)
         if found is not None:
             return found
         return None if self.best is None else self.best.candidate
 
     def fastest(self) -> Candidate | None:
-        """The candidate to be tried with the fastest of other stages.
+        """The candidate to try with the fastest of other stages.
 
-        That is the fastest. Before that, it is a candidate that is not measured here yet, of the
-        fastest that were known or of their front: one may need less memory.
+        This is the fastest, except while some of the fastest known trials, or of their front, are
+        not yet measured in this campaign: then it is one of these. One may need less memory.
         """
         if self.known:
             now = {trial.candidate.key: trial for trial in self.trials}
             costs = [
-                (now[key].time_ns or 0, trial.peak, now[key].candidate)  # its peak by itself
+                (now[key].time_ns or 0, trial.peak, now[key].candidate)  # the peak of its own trial
                 for trial in self.known
                 if now[key := trial.candidate.key].time_ns is not None and trial.peak is not None
             ]
@@ -174,7 +174,7 @@ class StageSearch:
         return None if self.best is None else self.best.candidate
 
     def learn(self, trial: Trial) -> None:
-        """Takes in the time of a candidate."""
+        """Adds the trial of a candidate."""
         if self.known:
             self.own[trial.candidate.key] = trial
             self.again()
@@ -186,7 +186,7 @@ class StageSearch:
             self.best = trial
 
     def again(self) -> None:
-        """Computes the trials from those that were known and those that were measured here."""
+        """Computes `trials` from the known ones and those measured in this campaign."""
         pairs = ((self.times.get(key), trial.time_ns) for key, trial in self.own.items())
         ratios = [now / then for then, now in pairs if then and now]
         ratio = statistics.median(ratios) if ratios else 1.0
@@ -201,7 +201,7 @@ class StageSearch:
 
 @dataclass
 class Arm:
-    """A partition of the program, or the program as one stage, and how often it had a turn."""
+    """A partition of the program, or the program as one stage, and how many turns it has had."""
 
     product: Product | None
     places: list[StagePlace]
@@ -241,9 +241,10 @@ class Arm:
         )
 
     def expected(self) -> float:
-        """The time that the fastest of each stage take together, in ns.
+        """The total time of the fastest candidates of all stages, in ns.
 
-        If one is unknown it is 0, but infinite after some turns: it may never be measured.
+        If a stage has no time yet the result is 0, or infinite after `PATIENCE` turns: the stage
+        may never be measured.
         """
         searches = [place.search for place in self.places] if self.whole is None else [self.whole]
         best = [search.best for search in searches]
@@ -279,8 +280,8 @@ class StageSearches:
     def places_of(self, product: Product) -> Iterator[StagePlace]:
         """The stages of a partition, each with its search.
 
-        Where conditions join stages, a partition is a sum of several products, whose stages are
-        alike only if they have the same sizes.
+        If conditions join stages, a partition is a sum of several products, whose stages are alike
+        only if they have the same sizes.
         """
         apart = all(product is not whole for whole in self.space.products)
         for stage, group in zip(product.partition.stages, product.groups, strict=True):
@@ -293,7 +294,7 @@ class StageSearches:
             yield StagePlace(stage, group, self.known[key])
 
     def search_of(self, space: Space, seed: int, allows: Allows) -> StageSearch:
-        """A search of a stage's space."""
+        """The search for a stage with this space."""
         found: list[Trial] = []
         tried = self.search(space, seed, found, allows)
         return StageSearch(space.members, space.program, tried, found, self.prior(space))
@@ -311,7 +312,7 @@ class StageSearches:
             yield replace(found, ordinal=ordinal)
 
     def proposed(self, ordinal: int, seen: set[str]) -> Candidate | None:
-        """A candidate of the partition whose turn it is; None where none has others."""
+        """A candidate of the partition whose turn it is; None if no partition has a new one."""
         if ordinal >= BEGIN and not ordinal % HOLDING:
             found = next((c for c in self.holding(ordinal) if c.key not in seen), None)
             if found is not None and self.allows(found.skeleton, found.point):
@@ -325,19 +326,19 @@ class StageSearches:
         return None
 
     def chosen(self, arms: list[Arm], ordinal: int) -> Arm:
-        """The partition whose turn it is."""
+        """The partition that has the next turn."""
         if ordinal < BEGIN or not ordinal % OTHERS:
             return min(arms, key=lambda arm: arm.turns * self.behind(arm))
         return min(arms, key=lambda arm: arm.expected())
 
     def behind(self, arm: Arm) -> float:
-        """How many times slower than the fastest a partition is expected to be, up to `BEHIND`."""
+        """How many times slower than the fastest partition this one should be, up to `BEHIND`."""
         expected = arm.expected()
         least = min((t for one in self.arms if (t := one.expected())), default=expected)
         return min(expected / least, BEHIND) if 0 < least < math.inf and expected else 1.0
 
     def holding(self, ordinal: int) -> Iterator[Candidate]:
-        """Candidates that hold values; those of the partition that had the fewest come first."""
+        """Candidates that hold values; partitions with the fewest of them so far come first."""
         arms = [arm for arm in self.arms if arm.holding]
         stored = [arm for arm in self.arms if arm.product is not None and arm.stores_all]
         if not arms or not stored:
@@ -352,7 +353,7 @@ class StageSearches:
                 yield found
 
     def held(self, arm: Arm, best: Best) -> Iterator[Candidate]:
-        """The next candidates of a partition that hold values; its other stages are the fastest."""
+        """The next candidates of a partition that hold values, with the fastest of other stages."""
         while (found := [search.next(best) for search in arm.holding]) and any(found):
             if arm.product is None:
                 for skeleton, sizes in filter(None, found):
@@ -375,12 +376,12 @@ class StageSearches:
             yield Candidate(self.space.program, skeleton, tuple(sizes.items()))
 
     def next_of(self, arm: Arm, seen: set[str]) -> Candidate | None:
-        """A candidate of a partition that was not tried; None, and an end, if it has no other."""
+        """An untried candidate of a partition; None if it has none, which ends the partition."""
         if arm.whole is not None:
             return self.next_of_whole(arm, arm.whole, seen)
         if not arm.turns % TOGETHER and self.behind(arm) < BEHIND:
             best = [place.search.fastest() for place in arm.places]
-            if any(place.search.known for place in arm.places):  # the others need not be
+            if any(place.search.known for place in arm.places):  # the others may have no times
                 pairs = zip(best, arm.places, strict=True)
                 best = [place.search.next() if one is None else one for one, place in pairs]
             found = self.made(arm, best)
@@ -404,7 +405,7 @@ class StageSearches:
         return found
 
     def made(self, arm: Arm, stages: Sequence[Candidate | None]) -> Candidate | None:
-        """The candidate of the program that candidates of its stages make."""
+        """The candidate of the program that consists of these candidates of its stages."""
         known = [one for one in stages if one is not None]
         if arm.product is None or len(known) < len(stages):
             return None
@@ -413,14 +414,14 @@ class StageSearches:
         return Candidate(self.space.program, skeleton, tuple(sizes.items()))
 
     def left(self, seen: set[str], ordinal: int) -> Iterator[Candidate]:
-        """What the searches of stages did not put together."""
+        """The remaining candidates, which the searches of the stages did not combine."""
         for found in self.space.draws(self.seed, self.allows):
             if found.key not in seen:
                 yield replace(found, ordinal=ordinal)
                 ordinal += 1
 
     def learn(self) -> None:
-        """Gives each stage its part of the trials since the last time."""
+        """Gives each stage its part of the trials since the last call."""
         self.read = min(self.read, len(self.trials))
         for trial in itertools.islice(self.trials, self.read, None):
             self.take_in(trial)

@@ -1,4 +1,4 @@
-"""What a search knows of a candidate that was tried."""
+"""A trial: what a search knows about a candidate that was tried."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from liftpy.explore.space.candidate import Candidate
 
 @dataclass(frozen=True)
 class Trial:
-    """A candidate, its time in ns and its peak in bytes; None where it was not measured.
+    """A candidate, its time in ns and its peak in bytes; both None if it was not measured.
 
-    `launches` has the part of the time of each launch of the run phase, where that is known.
+    `launches` has the share of each launch of the run phase in the time, in ns, if it is known.
     """
 
     candidate: Candidate

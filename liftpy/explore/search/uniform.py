@@ -1,4 +1,4 @@
-"""The published search: the draws of a seed, whatever they cost."""
+"""The published search: the draws of a seed, independent of their times."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ from liftpy.explore.space.space import Space
 def search(
     space: Space, seed: int, _trials: Sequence[Trial], allows: Allows
 ) -> Iterator[Candidate]:
-    """`Space.draws`."""
+    """The draws of `space` with `seed`."""
     return space.draws(seed, allows)

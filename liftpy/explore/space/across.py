@@ -1,9 +1,10 @@
 """Conditions of the user over sizes of several stages: products in which they hold.
 
 A product with such a condition is split into products without one. For each combination of values
-that the sizes of one stage take, there is a product in which that stage has these values, and the
-others satisfy the condition with the values substituted. Each is counted and drawn from like any
-product. They are disjoint, and together contain the candidates that satisfy the condition.
+that the sizes of one stage take, there is a product that fixes these values in that stage. Its
+other stages satisfy the condition with the values substituted. It is counted and drawn from like
+any product. The products are disjoint, and together they contain exactly the candidates that
+satisfy the condition.
 """
 
 from __future__ import annotations
@@ -25,29 +26,29 @@ Groups: TypeAlias = tuple[Group, ...]
 
 
 def sizes_of(group: Group, names: AbstractSet[str]) -> frozenset[str]:
-    """The sizes among `names` that some skeleton of a stage has."""
+    """The sizes among `names` that any skeleton of the stage has."""
     return frozenset(name for member in group for name in names & member.system.by_name.keys())
 
 
 def crosses(wish: Wish, groups: Groups) -> bool:
-    """Whether a condition is over sizes of several of these stages, and of these alone."""
+    """Whether a condition is over sizes of several of these stages, and of no other."""
     names = wish.constraint.names()
     own = [mine for group in groups if (mine := sizes_of(group, names))]
     return len(own) > 1 and frozenset[str]().union(*own) == names
 
 
 def apart(groups: Groups, wanted: Sequence[Wish]) -> Iterator[Groups]:
-    """The members of the stages of each product, which satisfy all conditions.
+    """The stages of each product after the split; all conditions hold in them.
 
-    A condition applies to the candidates that have all its sizes. ConstraintRefused for one that
-    would have to be split over too many combinations.
+    A condition applies to the candidates that have all its sizes. Raises ConstraintRefused if a
+    condition would have to be split over too many combinations.
     """
     if not wanted:
         yield groups
         return
     wish, *others = wanted
     names = wish.constraint.names()
-    if not names:  # the sizes that it is left with cancel out
+    if not names:  # its remaining sizes cancel out
         if wish.constraint.holds({}):
             yield from apart(groups, others)
         return
@@ -86,12 +87,12 @@ def apart(groups: Groups, wanted: Sequence[Wish]) -> Iterator[Groups]:
 
 
 def with_group(groups: Groups, place: int, group: Group) -> Groups:
-    """The members of stages, with those of one stage replaced."""
+    """The groups, with the one at `place` replaced."""
     return (*groups[:place], group, *groups[place + 1 :])
 
 
 def values_of(group: Group, names: AbstractSet[str]) -> Iterator[Mapping[str, int]]:
-    """The combinations of values that some sizes may have in a stage, each once."""
+    """The combinations of values that the sizes `names` may have in a stage, each once."""
     order = sorted(names)
     seen = {
         point
@@ -103,7 +104,7 @@ def values_of(group: Group, names: AbstractSet[str]) -> Iterator[Mapping[str, in
 
 
 def combinations(group: Group, names: AbstractSet[str]) -> int:
-    """An upper bound of the number of combinations that `values_of` gives."""
+    """An upper bound on the number of combinations that `values_of` yields."""
     count = 1
     for name in names:
         count *= len({value for member in group for value in member.points.values(name)})

@@ -1,4 +1,4 @@
-"""A candidate: one derivation of a program with a number for each size that it leaves open."""
+"""A candidate: one derivation of a program with a number for each of its open sizes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def steps_text(skeleton: Skeleton) -> str:
 class Candidate:
     """A skeleton of `program` with a size for each of its parameters.
 
-    `ordinal` is its place in the drawing order of its seed, from 0; below that it was not drawn.
+    `ordinal` is its position in the drawing order of its seed, from 0, or -1 if it was not drawn.
     """
 
     program: Program
@@ -52,15 +52,15 @@ class Candidate:
 
     @property
     def assignment(self) -> Settings:
-        """Everything that tells this candidate from others: structural choices, then sizes.
+        """Everything that distinguishes this candidate: its structural choices, then its sizes.
 
-        `lp.compile` makes the same candidate of it, and a stored row has the same one.
+        `lp.compile` makes the same candidate from it, and the candidate's row stores it.
         """
         return {**self.skeleton.words, **self.point}
 
     @functools.cached_property
     def key(self) -> str:
-        """Twelve hex digits of what determines the candidate's kernels."""
+        """Twelve hex digits: a hash of everything that determines the candidate's kernels."""
         identity = [
             program_text(self.program),
             self.skeleton.key,
@@ -72,7 +72,7 @@ class Candidate:
 
     @property
     def label(self) -> str:
-        """A line for people: `direct(pad=copy) kappa=32 sigma=14`."""
+        """The skeleton and the sizes in one line: `direct(pad=copy) kappa=32 sigma=14`."""
         return label(self.skeleton.key, self.point)
 
 

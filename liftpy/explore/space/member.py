@@ -37,7 +37,7 @@ class Drawing:
 
 
 def subseed(seed: int, name: str) -> int:
-    """A seed for a part, independent of what other parts there are."""
+    """The seed of a part; it does not depend on which other parts exist."""
     return int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:8])
 
 
@@ -45,7 +45,8 @@ def subseed(seed: int, name: str) -> int:
 class Member:
     """A skeleton, the conditions on its sizes, and the points that satisfy them.
 
-    `stage` names the stage that the skeleton is of; it is empty for one of the whole program.
+    `stage` is the name of the skeleton's stage; it is empty if the skeleton lowers the whole
+    program.
     """
 
     skeleton: Skeleton
@@ -54,22 +55,22 @@ class Member:
 
     @cached_property
     def points(self) -> Points:
-        """The valid sizes, counted when first asked."""
+        """The valid sizes, counted on first use."""
         return Points(self.system)
 
     @cached_property
     def possible(self) -> bool:
-        """Whether it has points: one is looked for, none are counted."""
+        """Whether it has points. This looks for one point and counts none."""
         return first(self.system) is not None
 
     @property
     def words(self) -> dict[str, str]:
-        """Its structural choices, the family first; those of a stage have its name before them."""
+        """Its structural choices, the family first; in a stage, prefixed with the stage's name."""
         return stage_words(self.stage, self.skeleton) if self.stage else self.skeleton.words
 
     @property
     def key(self) -> str:
-        """The key of its skeleton, which a stage's name goes before."""
+        """The key of its skeleton; in a stage, prefixed with the stage's name."""
         own = self.skeleton.key
         return key_of_stages([(self.stage, own)]) if self.stage else own
 
@@ -84,11 +85,11 @@ class Member:
 
     @property
     def family(self) -> str:
-        """The family that its turns are counted in."""
+        """The family for which its turns are counted."""
         return self.skeleton.family
 
     def fits(self, settings: Mapping[str, str | int]) -> bool:
-        """Whether it makes these choices and has these sizes."""
+        """Whether it makes the choices in `settings` and has the sizes named there."""
         mine = self.words
         return all(
             mine[name] == str(value) if name in mine else name in self.system.by_name
@@ -100,25 +101,25 @@ class Member:
         return self if self.fits(settings) else None
 
     def only(self, kept: AbstractSet[int]) -> Member | None:
-        """Itself, if its `id` is among some."""
+        """Itself, if its `id` is in `kept`."""
         return self if id(self) in kept else None
 
     def restricted(self, more: Callable[[ConstraintSystem], ConstraintSystem]) -> Member:
-        """It with more conditions."""
+        """This member with more conditions."""
         return replace(self, system=more(self.system))
 
     def without_points(
         self, settings: Mapping[str, str | int]
     ) -> Iterator[tuple[Member, Mapping[str, str | int]]]:
-        """Itself and the settings, when no point has them."""
+        """Itself and the settings, for a caller that found no point with them."""
         yield self, settings
 
     def sizes(self, settings: Mapping[str, str | int]) -> dict[str, int]:
-        """The sizes among settings that fit."""
+        """The sizes among settings that this member has."""
         return {n: int(value) for n, value in settings.items() if n in self.system.by_name}
 
     def at(self, settings: Mapping[str, str | int]) -> Member | None:
-        """The member with these sizes fixed; they remain parameters. None if no point has them."""
+        """This member with these sizes fixed, but still parameters; None if no point has them."""
         sizes = self.sizes(settings)
         if not sizes:
             return self if self.possible else None
@@ -150,10 +151,10 @@ class Member:
         return None if self.skeleton.parameters else self.skeleton
 
     def exactly(self, names: AbstractSet[str]) -> Member | None:
-        """Itself, if these are the names of its choices and sizes."""
+        """Itself, if `names` are the names of its choices and sizes."""
         return self if {*self.words, *self.system.by_name} == names else None
 
     def draws(self, how: Drawing) -> Iterator[Drawn]:
-        """The points that are allowed, each once, in an order that the seed decides."""
+        """The allowed points, each once, in an order that the seed determines."""
         drawn = self.points.draws(subseed(how.seed, self.skeleton.key), how.sampler)
         return ((self.skeleton, sizes) for sizes in drawn if how.allows(self.skeleton, sizes))

@@ -1,8 +1,8 @@
 """The candidate that a campaign measures first: the plainest one.
 
-What a search draws first may be large, slow to build, or more than a driver takes. So that a
-campaign soon has a time, and has one at all where any candidate works, its first place is that of a
-candidate of the family `plain` whose code is short.
+A search's first draws may be large, slow to build, or beyond a driver's limits. A campaign should
+have a time soon, and should have one if any candidate works. So its first candidate is one of the
+family `plain` whose code is short.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from liftpy.rewrite.partition import FUSED, HELD
 from liftpy.rewrite.skeleton import Skeleton
 
 PLAIN = "plain"
-"""The family, and what a campaign's settings say of its first candidate."""
+"""The name of the family, and the value of the setting `first` in a campaign's settings."""
 
 SHORT = 64
-"""Statements of code: of what has no more than these, the shorter is no better."""
+"""Statements of code: below this number, shorter code is no plainer."""
 
 Plainness: TypeAlias = tuple[int, int, bool, bool, int]
 
 
 def plainest(space: Space) -> Candidate | None:
-    """The plainest candidate of a space, at its least sizes; None if there is none.
+    """The plainest candidate of a space, at its least sizes; None if the space is empty.
 
-    Of the family `plain` where that is in the space. Short code comes first; then, that nothing is
-    computed twice: stages are stored, and the innermost map is a loop, since what the elements of a
-    row share is computed once for the row.
+    It is of the family `plain` if the space contains that family. Short code counts most. Then
+    nothing should be computed twice: stages are stored, and the innermost map is a loop, so that
+    values shared by the elements of a row are computed once for the row.
     """
     plain = [m for m in space.members if m.family == PLAIN and m.possible]
     members = plain or ([] if space.products else space.members)
@@ -60,18 +60,18 @@ def plainest_of(group: Sequence[Member]) -> Drawn | None:
 
 
 def at_least_sizes(member: Member) -> Drawn | None:
-    """A skeleton at its least sizes; None if it has no point."""
+    """The member's skeleton at its least sizes; None if it has no point."""
     point = first(member.system)
     return None if point is None else (member.skeleton, point)
 
 
 def plainness(candidate: Candidate) -> Plainness:
-    """What makes a candidate less plain; the smaller comes first."""
+    """The sort key of a candidate: the smaller it is, the plainer the candidate."""
     return plainness_of(candidate.skeleton, candidate.point)
 
 
 def plainness_of(skeleton: Skeleton, point: dict[str, int]) -> Plainness:
-    """`plainness` of a point of a skeleton."""
+    """The sort key of a point of a skeleton, as in `plainness`."""
     kernels = chain(skeleton.program).kernels
     code = sum(int(statements(kernel.body).value(point)) for kernel in kernels)
     words = [(name.rpartition(".")[2], word) for name, word in skeleton.words.items()]
@@ -85,7 +85,7 @@ def plainness_of(skeleton: Skeleton, point: dict[str, int]) -> Plainness:
 
 
 def in_rows(mapping: str) -> bool:
-    """Whether the outer maps are over global ids, the innermost of these in dimension 0, in a loop.
+    """Whether the outer maps are over global ids, down to dimension 0, and the innermost is a loop.
 
     >>> [in_rows(word) for word in ("glb1.glb0.seq", "glb0", "glb0.glb1.seq", "glb1.glb0")]
     [True, True, False, False]
@@ -98,7 +98,7 @@ def in_rows(mapping: str) -> bool:
 
 
 def begun_with(candidate: Candidate | None, tried: Iterator[Candidate]) -> Iterator[Candidate]:
-    """A candidate, and then those of a search, which does not have it again."""
+    """`candidate` if given, then the candidates of a search without it, renumbered from 0."""
     if candidate is None:
         yield from tried
         return

@@ -1,8 +1,8 @@
-"""A partition of a program in a space: the skeletons of each stage, which are chosen apart.
+"""A partition of a program in a space: the skeletons of each stage, chosen independently.
 
-Its candidates are the product of those of its stages. They are counted by multiplication, and a
-draw is one of each stage; no list of combinations is made. With conditions over several stages it
-is a sum of such products (`across.py`).
+The candidates of a partition are the product of those of its stages. They are counted by
+multiplication, and a draw combines one draw of each stage; no list of combinations is made. With
+conditions over several stages, a partition is a sum of such products (`across.py`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Product:
         return tuple(Product(self.partition, groups) for groups in apart(self.groups, self.across))
 
     def asking(self, wanted: Iterable[Wish]) -> Product:
-        """This product with those of the conditions that are over sizes of several stages."""
+        """This product with those of the conditions `wanted` that are over several stages."""
         more = tuple(wish for wish in wanted if crosses(wish, self.groups))
         return replace(self, across=(*self.across, *more)) if more else self
 
@@ -58,12 +58,12 @@ class Product:
 
     @property
     def family(self) -> str:
-        """The family that its turns are counted in."""
+        """The family for which its turns are counted."""
         return STAGES
 
     @property
     def key(self) -> str:
-        """A name for it: `stages(scores=stored)`."""
+        """Its name, such as `stages(scores=stored)`."""
         return key_of(STAGES, self.partition.words)
 
     @property
@@ -73,7 +73,7 @@ class Product:
 
     @cached_property
     def possible(self) -> bool:
-        """Whether it has candidates: none are counted."""
+        """Whether it has candidates, without counting them."""
         if self.across:
             return any(part.possible for part in self.summands)
         return all(any(member.possible for member in group) for group in self.groups)
@@ -85,7 +85,7 @@ class Product:
         return math.prod(sum(m.count() for m in group) for group in self.groups)
 
     def parts(self, settings: Settings) -> list[dict[str, str | int]] | None:
-        """The settings that each stage knows; None if there are others than the partition's."""
+        """The settings of each stage; None if one fits neither the partition nor a stage."""
         found: list[dict[str, str | int]] = [{} for _ in self.groups]
         for name, value in settings.items():
             if name in self.words:
@@ -103,7 +103,7 @@ class Product:
         return found
 
     def fitting(self, settings: Settings) -> Product | None:
-        """The part of it that makes these choices and has these sizes, uncounted."""
+        """The part that makes these choices and has these sizes, without counting."""
         parts = self.parts(settings)
         if parts is None:
             return None
@@ -132,17 +132,17 @@ class Product:
         return found if not self.across or found.possible else None
 
     def only(self, kept: AbstractSet[int]) -> Product | None:
-        """The part of it whose members have these `id`s; None if a stage has none."""
+        """The part whose members have these `id`s; None if a stage has none."""
         groups = [tuple(m for m in group if id(m) in kept) for group in self.groups]
         return replace(self, groups=tuple(groups)) if all(groups) else None
 
     def restricted(self, more: Callable[[ConstraintSystem], ConstraintSystem]) -> Product:
-        """It with more conditions."""
+        """This product with more conditions."""
         groups = (tuple(m.restricted(more) for m in group) for group in self.groups)
         return replace(self, groups=tuple(groups))
 
     def without_points(self, settings: Settings) -> Iterator[tuple[Member, Settings]]:
-        """The members of stages that have no point with some settings, and their settings."""
+        """The members of the stages in which no point has the settings, and their settings."""
         for group, mine in zip(self.groups, self.parts(settings) or (), strict=False):
             fitting = [m for m in group if m.fits(mine)]
             if all(m.at(mine) is None for m in fitting):
@@ -152,7 +152,7 @@ class Product:
             yield from ((joint, settings) for joint in fitting.joint())
 
     def joint(self) -> Iterator[Joint]:
-        """Systems of the stages together, one for each condition across, to explain conflicts."""
+        """One system of all stages for each condition across stages, to explain conflicts."""
         for wish in self.across:
             names = wish.constraint.names()
             each = [
@@ -173,7 +173,7 @@ class Product:
         return composed(self.partition, made) if len(made) == len(each) else None
 
     def exactly(self, names: AbstractSet[str]) -> Product | None:
-        """The part whose choices and sizes have just these names."""
+        """The part whose choices and sizes have exactly these names."""
         groups = [
             tuple(m for m in group if {*m.words, *m.system.by_name} <= names)
             for group in self.groups
@@ -201,16 +201,17 @@ class Product:
             yield from fixed.draws(Drawing(0))
 
     def made(self, drawn: Sequence[Drawn]) -> Drawn:
-        """The candidate that a candidate of each stage makes."""
+        """The candidate composed of one candidate of each stage."""
         skeleton = composed(self.partition, [own for own, _ in drawn])
         return skeleton, {name: size for _, sizes in drawn for name, size in sizes.items()}
 
     def draws(self, how: Drawing) -> Iterator[Drawn]:
-        """The candidates that are allowed, each once, in an order that the seed decides.
+        """The allowed candidates, each once, in an order that the seed determines.
 
-        Each stage goes through its own candidates in the order of its seed, all stages at once: so
-        n draws of the product have n draws of each stage that has so many. With conditions across,
-        each draw is from one of the parts, in proportion to the candidates that it has left.
+        All stages advance together, each through its own candidates in the order of its seed. So n
+        draws of the product contain n draws of each stage that has n or more candidates. With
+        conditions across stages, each draw is from one of the summands, chosen with a probability
+        proportional to the number of candidates it has left.
         """
         if self.across:
             yield from mixed(self.summands, how)
@@ -233,7 +234,7 @@ class Joint(Member):
 
 
 def mixed(parts: Sequence[Product], how: Drawing) -> Iterator[Drawn]:
-    """The draws of several products in an order that the seed decides, each as likely as any."""
+    """The draws of several products, each equally likely, in an order that the seed determines."""
     rng = Rng(subseed(how.seed, "parts"))
     draws = [
         part.draws(replace(how, seed=subseed(how.seed, f"part {k}")))
@@ -243,7 +244,7 @@ def mixed(parts: Sequence[Product], how: Drawing) -> Iterator[Drawn]:
     while any(left):
         place = bisect_right([*itertools.accumulate(left)], rng.below(sum(left)))
         found = next(draws[place], None)
-        if found is None:  # the others were not allowed, or nobody has counted them
+        if found is None:  # the others were not allowed, or were not counted
             left[place] = 0
             continue
         left[place] -= how.sampler == "uniform"
@@ -251,7 +252,7 @@ def mixed(parts: Sequence[Product], how: Drawing) -> Iterator[Drawn]:
 
 
 class Sequenced:
-    """The elements of an iterator by their places, each made when it is first asked for."""
+    """The elements of an iterator by position, each computed on first use."""
 
     def __init__(self, elements: Iterator[Drawn]) -> None:
         self.rest = elements
@@ -263,7 +264,7 @@ class Sequenced:
         return self.known[place]
 
     def count(self, group: Sequence[Member], sampler: Sampler) -> int:
-        """How many there are; the sampler that counts nothing is asked for all that it has."""
+        """The number of elements; with the sampler that counts nothing, all are drawn for this."""
         if sampler == "uniform":
             return sum(member.count() for member in group)
         self.known += self.rest
@@ -271,10 +272,10 @@ class Sequenced:
 
 
 def diagonal(k: int, counts: Sequence[int]) -> tuple[int, ...]:
-    """The k-th of all tuples of places below `counts`, all places advancing at once.
+    """The k-th of all tuples of positions below `counts`, all positions advancing together.
 
-    Where two counts have a common divisor, their places come back to the same pair before all pairs
-    were met; then the second is shifted by one.
+    If two counts have a common divisor, their positions return to the same pair before all pairs
+    have occurred; then the second is shifted by one.
 
     >>> [diagonal(k, (2, 2)) for k in range(4)]
     [(0, 0), (1, 1), (0, 1), (1, 0)]

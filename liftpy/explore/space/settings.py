@@ -1,4 +1,4 @@
-"""What is set of a candidate, and what may be asked of it."""
+"""The types of settings: of one candidate, and of those that a user allows."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 Settings = dict[str, str | int]
-"""What `--set` takes: structural choices with their words, sizes with their numbers."""
+"""Structural choices with their words and sizes with their numbers, as in `--set`."""
 
 Choice: TypeAlias = str | int | Sequence[str | int]
-"""A value, or several of which one is to be chosen."""
+"""One value, or several allowed values."""
 
 Fixed: TypeAlias = Mapping[str, Choice]
-"""Settings, some with several values: `{"family": "direct", "kappa": [8, 16]}`."""
+"""Settings, each with one or several allowed values: `{"family": "direct", "kappa": [8, 16]}`."""

@@ -33,10 +33,10 @@ from liftpy.rewrite.skeleton import FAMILY, Skeleton
 
 @dataclass(frozen=True)
 class Answer:
-    """What `explain` found: whether the settings have a valid point, and a text that says why.
+    """The answer of `explain`: whether some candidate has the settings, and a text that says why.
 
-    `count` is the number of such points; `clashes` has an explanation for each set of skeletons
-    without one, as JSON data.
+    `count` is the number of these candidates. `clashes` has an explanation for each set of
+    skeletons without one, as JSON data.
     """
 
     valid: bool
@@ -49,9 +49,9 @@ class Answer:
 class Space:
     """All candidates of a program on a device.
 
-    `members` are those of the program as one stage, `products` those of each partition into
-    several (`liftpy.rewrite.partition`). `asked` has the user's conditions as texts in a normal
-    form and order; `wished` has those on sizes. `sampler` is the way candidates are drawn.
+    `members` are the skeletons of the program as one stage, `products` its partitions into several
+    stages (`liftpy.rewrite.partition`). `asked` has the user's conditions as texts in a normal form
+    and order; `wished` has those on sizes. `sampler` is the method that draws candidates.
     """
 
     program: Program
@@ -75,8 +75,8 @@ class Space:
     ) -> Space:
         """The space of skeletons on a device.
 
-        `memory_limit` bounds `peak`, in bytes. `where` are conditions on sizes (liftpy/constraints/
-        user.py), `fixed` has settings with the value, or the values, that they may have.
+        `memory_limit` bounds `peak`, in bytes. `where` has conditions on sizes
+        (liftpy/constraints/user.py), `fixed` has settings with their allowed value or values.
         """
         members: list[Member] = []
         for skeleton in skeletons:
@@ -93,9 +93,9 @@ class Space:
         families: Sequence[str] | None = None,
         memory_limit: int | None = None,
     ) -> Space:
-        """The space of a program on a device: of each of its partitions, by these families.
+        """The space of a program on a device: all its partitions, lowered by these families.
 
-        A partition that has a stage without skeletons of these families is left out.
+        A partition is left out if one of its stages has no skeleton of these families.
         """
         members: list[Member] = []
         products: list[Product] = []
@@ -123,7 +123,7 @@ class Space:
 
     @cached_property
     def every(self) -> tuple[Member, ...]:
-        """The members of all stages, those of the program as one stage first, each once."""
+        """The members of all stages, each once; those of the program as one stage come first."""
         found = {member.key: member for unit in self.units for member in unit.members}
         return tuple(found.values())
 
@@ -131,7 +131,7 @@ class Space:
         return f"<Space of {self.program.name} on {self.device.name}: {len(self.every)} skeletons>"
 
     def __str__(self) -> str:
-        """The parameters and the constraints, with who asked for each."""
+        """The parameters and the constraints, each with its source."""
         lines = [f"{self.program.name} on {self.device.name}: {len(self.every)} skeletons"]
         for p in self.parameters:
             if "words" in p:
@@ -142,11 +142,11 @@ class Space:
         lines += [f"  {c['text']}  (asked by {c['asked_by']})" for c in self.constraints]
         return "\n".join(lines)
 
-    # --- what there is to choose ------------------------------------------------------------------
+    # --- contents ---------------------------------------------------------------------------------
 
     @cached_property
     def choices(self) -> dict[str, list[str]]:
-        """The structural choices and the words each has, the family first."""
+        """The structural choices with their words, the family first."""
         found: dict[str, list[str]] = {}
         for unit in (*self.units, *self.every):
             for name, word in unit.words.items():
@@ -166,7 +166,7 @@ class Space:
 
     @cached_property
     def parameters(self) -> list[dict[str, Any]]:
-        """Choices and sizes as JSON data; a size has the range that covers all its skeletons'."""
+        """Choices and sizes as JSON data; a size's range covers its ranges in all skeletons."""
         found: dict[str, dict[str, Any]] = {}
         for member in self.every:
             for p in member.system.parameters:
@@ -192,7 +192,7 @@ class Space:
 
     @cached_property
     def constraints(self) -> list[dict[str, Any]]:
-        """Every condition as JSON data: its text, who asked for it, in which skeletons."""
+        """Every condition as JSON data: its text, its source, and its skeletons."""
         found: dict[tuple[str, str], list[str]] = {}
         for member in self.every:
             for clause in member.system.clauses:
@@ -208,7 +208,7 @@ class Space:
 
     @property
     def possible(self) -> bool:
-        """Whether there are candidates; none are counted."""
+        """Whether there are candidates, without counting them."""
         return any(unit.possible for unit in self.units)
 
     def count(self) -> int:
@@ -216,9 +216,9 @@ class Space:
         return sum(unit.count() for unit in self.units)
 
     def only_one(self) -> str | None:
-        """That there is one candidate only, in a sentence that names it; None if there are others.
+        """A sentence that names the only candidate; None unless there is exactly one.
 
-        As few skeletons are counted as that takes.
+        Counting stops at the second candidate.
         """
         found = 0
         for unit in self.units:
@@ -240,17 +240,17 @@ class Space:
     # --- drawing ----------------------------------------------------------------------------------
 
     def draws(self, seed: int, allows: Allows = everything, start: int = 0) -> Iterator[Candidate]:
-        """All candidates in an order that the seed decides, from place `start` of that order.
+        """All candidates in an order that the seed determines, from position `start` on.
 
         Families take turns, and within a family the skeletons of each choice, in proportion to the
         logarithm of their number of points. Within a skeleton, draws are uniform without
-        replacement; of a partition, stages are drawn side by side (`product.py`). Whatever has no
-        points left loses its turn. So a sample has every family,
-        and a longer sample begins with the shorter one. Points that `allows` refuses are skipped;
-        it is called at a point's turn, and may depend on the candidates before it.
+        replacement. The stages of a partition are drawn in parallel (`product.py`). Units without
+        remaining points are skipped. So a sample has every family, and a longer sample begins with
+        the shorter one. Points that `allows` refuses are skipped; it is called at a point's turn,
+        and may depend on the candidates before it.
 
-        The sampler `incremental`, the published one, counts nothing: skeletons take equal turns,
-        and it ends when it has drawn too many candidates twice.
+        The sampler `incremental`, the published one, counts nothing: skeletons have equally many
+        turns, and it ends when it has drawn too many candidates twice.
         """
         how = Drawing(seed, allows, self.sampler)
         drawn = turns(self.units, how) if self.units else iter(())
@@ -261,9 +261,9 @@ class Space:
     def sample(
         self, n: int, seed: int = 0, family: str | None = None, start: int = 0
     ) -> list[Candidate]:
-        """The first `n` draws from place `start`, or all if there are fewer.
+        """The first `n` draws from position `start` on, or all if there are fewer.
 
-        UnknownName for the family.
+        Raises UnknownName if no skeleton is of the family.
         """
         if n < 0 or start < 0:
             raise ArgumentRefused(f"{min(n, start)} candidates cannot be drawn: give 0 or more")
@@ -276,8 +276,9 @@ class Space:
     def narrow(self, settings: Mapping[str, str | int]) -> Space:
         """The candidates that have these settings.
 
-        UnknownName for a name or word that no skeleton has, ConstraintRefused for a combination
-        of choices that no skeleton makes. Empty if no point has these sizes.
+        Raises UnknownName for a name or word that no skeleton has, ConstraintRefused for a
+        combination of choices that no skeleton makes. The result is empty if no point has these
+        sizes.
         """
         found = (unit.at(settings) for unit in self._fitting(settings))
         return self._having([unit for unit in found if unit is not None])
@@ -292,10 +293,10 @@ class Space:
     def asking(self, where: Sequence[str], fixed: Fixed) -> Space:
         """The space with the user's conditions; errors as in `narrow`.
 
-        What is fixed has to be there: skeletons without that choice or size are left out. A
-        condition is asked of the skeletons that have its sizes; the others stay as they are.
+        Skeletons that lack a fixed choice or size are left out. A condition restricts only the
+        skeletons that have its sizes.
         """
-        if isinstance(where, str):  # one condition, not its letters
+        if isinstance(where, str):  # one condition: do not iterate over its letters
             where = (where,)
         if not where and not fixed:
             return self
@@ -330,7 +331,7 @@ class Space:
         return replace(self._having(restricted), asked=texts, wished=asked)
 
     def _systems_with(self, wish: Wish) -> Iterator[ConstraintSystem]:
-        """The systems of all members; of stages that a condition joins, its sizes together."""
+        """The systems of all members; if the condition joins stages, also systems of its sizes."""
         yield from (m.system for m in self.every)
         names = wish.constraint.names()
         for product in self.products:
@@ -346,12 +347,12 @@ class Space:
 
     @property
     def unbound(self) -> dict[str, int]:
-        """The user's conditions that lack a size in some skeletons, with how many these are."""
+        """For each user's condition, how many skeletons lack one of its sizes, if there are any."""
         found = {wish.text: len(self.every) - len(self._bound(wish)) for wish in self.wished}
         return {text: count for text, count in found.items() if count}
 
     def _bound(self, wish: Wish) -> set[str]:
-        """The skeletons that a condition bounds, or bounds together with those of other stages."""
+        """The skeletons that a condition bounds, alone or together with those of other stages."""
         bound = {m.key for m in self.every if wish.on(m.system.parameters) is not None}
         names = wish.constraint.names()
         for group in (g for p in self.products if crosses(wish, p.groups) for g in p.groups):
@@ -360,11 +361,14 @@ class Space:
         return bound
 
     def choosing(self, choices: Mapping[str, str | int]) -> Space:
-        """The skeletons that make these structural choices, uncounted. Errors as in `narrow`."""
+        """The skeletons with these structural choices, without counting; errors as in `narrow`."""
         return self._having(self._fitting(choices))
 
     def of_families(self, families: Iterable[str]) -> Space:
-        """The candidates whose stages are all of some families. UnknownName for one of none."""
+        """The candidates whose stages are all of these families.
+
+        Raises UnknownName for a family that no skeleton is of.
+        """
         wanted = [*families]
         known = dict.fromkeys(member.family for member in self.every)
         for name in wanted:
@@ -376,7 +380,7 @@ class Space:
 
     @entry("space.candidate")
     def candidate(self, settings: Settings, seed: int = 0) -> Candidate:
-        """A candidate that has these settings; ConstraintRefused with the reason if none has."""
+        """A candidate with these settings; raises ConstraintRefused with the reason if none has."""
         for unit in self._fitting(settings):
             if (found := unit.first(settings, seed)) is not None:
                 return self._candidate(found)
@@ -390,7 +394,7 @@ class Space:
     def exactly(self, assignment: Mapping[str, str | int]) -> Candidate:
         """The one candidate that an assignment determines.
 
-        ConstraintRefused if several have these settings, or none.
+        Raises ConstraintRefused if several candidates have these settings, or none.
         """
         fitting = self._fitting(assignment)
         whole = [only for u in fitting if (only := u.exactly({*assignment})) is not None]
@@ -416,7 +420,7 @@ class Space:
     def explain(self, settings: Mapping[str, str | int]) -> Answer:
         """Whether some candidate has these settings; if none, what clashes and what would work.
 
-        Errors as in `narrow`, and ConstraintRefused for what is out of range in every skeleton.
+        Errors as in `narrow`, and ConstraintRefused for a size out of range in every skeleton.
         """
         keys: dict[tuple[object, ...], list[str]] = {}
         found: dict[tuple[object, ...], tuple[Member, Explanation]] = {}
@@ -459,9 +463,9 @@ class Space:
         return ", ".join([*([_spell(settings)] if settings else []), *self.asked]) or "no settings"
 
     def why_empty(self, memory_limit: int | None = None) -> str:
-        """Why there is no candidate: in one sentence, where all skeletons have one reason.
+        """Why there is no candidate, in one sentence if all skeletons have the same reason.
 
-        With a memory limit it has the least possible one.
+        If a memory limit is given, the text names the least possible one.
         """
         what = f"{self.program.name} has no candidate on {self.device.name}"
         least = None
@@ -475,7 +479,7 @@ class Space:
             )
         empty = [m for m in self.every if not m.possible]
         reasons = [explain(member.system, {}).clashes for member in empty]
-        if not reasons:  # each stage has candidates, and no condition across holds for any
+        if not reasons:  # each stage has candidates; a condition across stages holds for none
             _, _, why = self.explain({}).text.partition("\n")
             return f"{what}:\n{why}"
         for clause in reasons[0]:
@@ -488,11 +492,11 @@ class Space:
 
     @cached_property
     def _written(self) -> Program:
-        """The program with the places of its parts in its text: in its own, if it was read."""
+        """The program with positions in its source, or in its printed text if it has no source."""
         return parse(program_text(self.program)) if self.program.spans is None else self.program
 
     def _places(self, member: Member, explanation: Explanation) -> list[str]:
-        """What of the program's text the rules work on that ask for clashing conditions."""
+        """Sentences that name the parts of the program's text that cause clashing conditions."""
         steps = {k: who for clause in explanation.clashes for k, who in clause.steps.items()}
         written = self._written
         if written.spans is None or isinstance(member, Joint):  # steps are numbered by stage
@@ -522,7 +526,7 @@ class Space:
     def _fitting(self, settings: Mapping[str, str | int]) -> list[Member | Product]:
         """The units that make the choices and have the sizes among these settings.
 
-        Of a product, the part that does.
+        A product is narrowed to the part that does.
         """
         sizes = {p.name for member in self.every for p in member.system.parameters}
         for name, value in settings.items():
@@ -550,7 +554,7 @@ class Space:
 
 
 def names_of(unit: Member | Product) -> Iterator[str]:
-    """The names of the choices and sizes that a unit itself has."""
+    """The names of the choices and sizes that a unit has, without those of its stages."""
     yield from unit.words
     if isinstance(unit, Member):
         yield from unit.system.by_name

@@ -1,4 +1,4 @@
-"""What a space is like beyond its points: what z3 makes of its conditions, who asks."""
+"""Facts about a space's conditions: what z3 derives from them, and which sources they have."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from liftpy.constraints.system import ConstraintSystem
 from liftpy.explore.space.member import Member
 from liftpy.explore.space.space import Space
 
-STEPS = 2_000_000  # for z3 to answer one query: whether a point is further out, what follows
+STEPS = 2_000_000  # of z3 for one query: whether a point is further out, what follows
 
 
 def distinct(space: Space) -> Iterator[tuple[ConstraintSystem, list[Member]]]:
-    """The systems that differ, each with its members: several skeletons may have one."""
+    """The distinct systems, each with its members: several skeletons may share one."""
     found: dict[object, list[Member]] = {}
     for member in space.every:
         system = member.system
@@ -26,9 +26,9 @@ def distinct(space: Space) -> Iterator[tuple[ConstraintSystem, list[Member]]]:
 
 
 def implied(space: Space, steps: int = STEPS) -> dict[str, list[str]]:
-    """Conditions that follow from others, by their text: the skeletons in which they do.
+    """The skeletons in which a condition follows from others, by the text of the condition.
 
-    z3 proves it; what it gives up on within `steps` is not in the answer.
+    z3 proves this; a condition on which it gives up within `steps` is left out.
     """
     found: dict[str, list[str]] = {}
     for system, members in distinct(space):
@@ -43,7 +43,7 @@ def implied(space: Space, steps: int = STEPS) -> dict[str, list[str]]:
 class Left:
     """What the conditions leave of a size's range: from `low` to `high`, nothing if they are None.
 
-    unknown: in how many skeletons z3 gave up; there the range is the one that is written.
+    unknown: the number of skeletons for which z3 gave up; for these it is the declared range.
     """
 
     low: int | None
@@ -52,9 +52,9 @@ class Left:
 
 
 def uncounted(space: Space, steps: int = STEPS) -> dict[str, Left]:
-    """What the conditions leave of each size's range, by z3: nothing is counted.
+    """What the conditions leave of each size's range, found by z3 without counting.
 
-    `steps` is for a query. Without unknowns, some candidates have the ends.
+    `steps` bounds each query. Without unknowns, some candidate has each end of the range.
     """
     ends: dict[str, list[int]] = {}
     unknown: dict[str, int] = {}
@@ -75,7 +75,7 @@ def uncounted(space: Space, steps: int = STEPS) -> dict[str, Left]:
 
 @dataclass(frozen=True)
 class Counted:
-    """Somebody who can ask: for how many conditions of a space; `silent` says why for none ever."""
+    """A source of conditions, their number in a space, and, if it is always 0, why (`silent`)."""
 
     kind: str
     name: str
@@ -84,7 +84,7 @@ class Counted:
 
 
 def asking(space: Space) -> list[Counted]:
-    """Everybody whose conditions could be in a space."""
+    """All sources that could have conditions in a space."""
     clauses = [(clause["text"], clause["asked_by"].split("; ")) for clause in space.constraints]
     found: list[Counted] = []
     for kind, name, word in audit(member.skeleton for member in space.every):

@@ -10,7 +10,7 @@ from liftpy.explore.space.member import Drawing, Drawn, subseed
 
 
 class Unit(Protocol):
-    """What takes turns: a skeleton, or a partition of a program into stages."""
+    """Something that takes turns: a skeleton, or a partition of a program into stages."""
 
     @property
     def words(self) -> Mapping[str, str]:
@@ -34,13 +34,13 @@ class Unit(Protocol):
 def turns(units: Sequence[Unit], how: Drawing) -> Iterator[Drawn]:
     """The draws of units that take turns, choice by choice.
 
-    Those that make each first choice take turns, among them those that make each second one, and so
-    on. The next turn is that of the group which has had the fewest for its weight; equals are told
-    apart by the seed, so that short samples with other seeds see other skeletons.
+    Units are grouped by their first choice, each group by the second choice, and so on; the groups
+    take turns. The next turn is that of the group with the fewest turns relative to its weight. The
+    seed breaks ties, so short samples with different seeds see different skeletons.
     """
     names = dict.fromkeys(
         name for unit in units for name in unit.words
-    )  # some have more than others
+    )  # units may have different names
     name = next((name for name in names if len([*by_word(units, name)]) > 1), None)
     if name is None:
         for unit in units:
@@ -62,7 +62,7 @@ def turns(units: Sequence[Unit], how: Drawing) -> Iterator[Drawn]:
 
 
 def by_word(units: Iterable[Unit], name: str) -> Iterator[list[Unit]]:
-    """The units that make each choice of one name, words in the order met."""
+    """The units grouped by their word for the choice `name`, in order of first occurrence."""
     groups: dict[str | None, list[Unit]] = {}
     for unit in units:
         groups.setdefault(unit.words.get(name), []).append(unit)
@@ -70,8 +70,8 @@ def by_word(units: Iterable[Unit], name: str) -> Iterator[list[Unit]]:
 
 
 def weight(units: Iterable[Unit], sampler: Sampler) -> int:
-    """How often units have a turn; in whole digits, as logarithms differ between platforms.
+    """How often units have a turn: the bit length of their count, 1 if the sampler counts nothing.
 
-    Where nothing is counted all are alike.
+    Logarithms in floating point would differ between platforms.
     """
     return sum(unit.count() for unit in units).bit_length() if sampler == "uniform" else 1

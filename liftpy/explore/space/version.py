@@ -1,3 +1,3 @@
-"""The version of liftpy that a campaign records: results of two versions are not mixed."""
+"""The version of liftpy that a campaign records: results of different versions are not mixed."""
 
 VERSION = "0.1.0"
