@@ -105,7 +105,7 @@ def keeping(kept: Mapping[str, int], rng: Rng) -> Preference:
 
 
 def alike(space: Space, member: Member, rng: Rng) -> list[Member]:
-    """The skeletons of the family that differ in one random choice and in few others."""
+    """The skeletons with the same family, another word for a random choice, and least distance."""
     family = [m for m in space.members if m.family == member.family]
     mine = member.words
     apart = [n for n in mine if len({m.words.get(n) for m in family}) > 1]

@@ -11,7 +11,7 @@ from liftpy.explore.space.candidate import Candidate
 class Trial:
     """A candidate, its time in ns and its peak in bytes; both None if it was not measured.
 
-    `launches` has the share of each launch of the run phase in the time, in ns, if it is known.
+    `launches` has the time of each launch of the run phase in ns; it is empty if not known.
     """
 
     candidate: Candidate

@@ -234,7 +234,7 @@ class Joint(Member):
 
 
 def mixed(parts: Sequence[Product], how: Drawing) -> Iterator[Drawn]:
-    """The draws of several products, each equally likely, in an order that the seed determines."""
+    """The draws of several products, mixed uniformly, in an order that the seed determines."""
     rng = Rng(subseed(how.seed, "parts"))
     draws = [
         part.draws(replace(how, seed=subseed(how.seed, f"part {k}")))

@@ -244,7 +244,7 @@ class Space:
 
         Families take turns, and within a family the skeletons of each choice, in proportion to the
         logarithm of their number of points. Within a skeleton, draws are uniform without
-        replacement. The stages of a partition are drawn in parallel (`product.py`). Units without
+        replacement. All stages of a partition advance together (`product.py`). Units without
         remaining points are skipped. So a sample has every family, and a longer sample begins with
         the shorter one. Points that `allows` refuses are skipped; it is called at a point's turn,
         and may depend on the candidates before it.

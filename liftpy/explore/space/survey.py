@@ -11,7 +11,7 @@ from liftpy.constraints.system import ConstraintSystem
 from liftpy.explore.space.member import Member
 from liftpy.explore.space.space import Space
 
-STEPS = 2_000_000  # of z3 for one query: whether a point is further out, what follows
+STEPS = 2_000_000  # z3's limit for one query about an implied condition or the end of a range
 
 
 def distinct(space: Space) -> Iterator[tuple[ConstraintSystem, list[Member]]]:
