@@ -1,7 +1,7 @@
 """Executors and pools: a pool takes candidates, measures them, and returns their outcomes.
 
 The pool here measures on this machine; the pool of a cluster is in
-`liftpy.explore.distributed.cluster`.
+`liftpy.explore.distributed.pool`.
 """
 
 from __future__ import annotations
