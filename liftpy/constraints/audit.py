@@ -1,9 +1,9 @@
-"""Who asks something of the constraint system, and who has nothing to ask, with the reason.
+"""What requires something of the constraint system, and what does not, with the reason.
 
-Primitives say it themselves: `requires`, or `unconditional`; so do rules: `where`, or a proof
-without. Here stands what a lowered form and a fact of a device ask, beyond that. A test counts all
-of them, so that a new one without a word here fails by its name (tests/constraints/test_audit.py).
-`liftpy space --audit` shows it for a space.
+Primitives state this themselves by `requires` or `unconditional`, and rules by `where` or a proof
+without conditions. This module states what lowered forms and facts of a device require beyond that.
+A test checks that all of them have an entry, so a new one without an entry fails by name
+(tests/constraints/test_audit.py). `liftpy space --audit` shows the constraint audit of a space.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ from liftpy.rewrite.skeleton import Skeleton
 
 @dataclass(frozen=True)
 class Asks:
-    """How the clauses of one who asks begin that they are asked by."""
+    """Requires something: its clauses have a source that begins with one of these."""
 
     by: tuple[str, ...]
 
     def asked(self, asker: str) -> bool:
-        """Whether somebody who asks for a clause is meant: whole words are compared."""
+        """Whether a source of a clause begins with one of these, compared by whole words."""
         return any(re.match(rf"{re.escape(by.strip())}(?!\w)", asker) for by in self.by)
 
 
 @dataclass(frozen=True)
 class Silent:
-    """None, because of this."""
+    """Requires nothing, for this reason."""
 
     because: str
 
@@ -83,7 +83,7 @@ FORMS: dict[type[Primitive], Asks | Silent] = {
     ToLocal: Asks((LOCAL,)),
     ToPrivate: Asks((PRIVATE, CODE)),
 }
-"""What each lowered form asks of the device it runs on."""
+"""What each lowered form requires of the device it runs on."""
 
 IDENTITY = Silent("it says which device this is")
 
@@ -108,25 +108,25 @@ DEVICE: dict[str, Asks | Silent] = {
     "largest_buffer": Asks((LARGEST,)),
     "global_memory": Asks((TOTAL,)),
 }
-"""What each fact of a device asks of a program's sizes."""
+"""What each fact of a device requires of a program's sizes."""
 
 
 def asked_by_rule(rule: Rule) -> Asks | Silent:
-    """What a rule asks of the sizes it is applied to: the proof cache admits it as it stands."""
+    """What a rule requires of the sizes it is applied to; its proof holds as the rule stands."""
     if rule.where:
         return Asks((f"rule {rule.name} ",))
     return Silent("it is proved for all sizes without a condition")
 
 
 def asked_by_primitive(primitive: type[Primitive]) -> Asks | Silent:
-    """What a primitive asks of the sizes in its arguments, beyond what its lowered form asks."""
+    """What a primitive requires of the sizes in its arguments, beyond its lowered form."""
     if primitive.unconditional:
         return Silent(primitive.unconditional)
     return Asks((primitive.name,))
 
 
 def audit(skeletons: Iterable[Skeleton]) -> Iterator[tuple[str, str, Asks | Silent]]:
-    """Who could ask something in these skeletons: of what kind, its name, its word."""
+    """Yield the kind, the name and the requirement of all that could require something."""
     kinds: dict[type[Primitive], None] = {}
     rules: dict[str, None] = {}
     for skeleton in skeletons:

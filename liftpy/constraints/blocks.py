@@ -1,4 +1,4 @@
-"""The blocks of a kernel whose length is wanted: what is read and stored in them, and loops.
+"""The blocks of a kernel whose length is computed: what is read and stored in them, and loops.
 
 See `liftpy.constraints.length`, which follows the emitter through them.
 """
@@ -13,14 +13,14 @@ from liftpy.ir.nat import ONE, ZERO, Nat, nat, var
 from liftpy.ir.pull import Pull, Value
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
 
-MOST_READINGS = 1 << 16  # of a stored value; code that has more is too long
+MOST_READINGS = 1 << 16  # of a stored value; code with more is too long anyway
 
 
 @dataclass
 class Frame:
-    """The statements of a block: those of each step, and variables that are declared once.
+    """The statements of a block: those of each iteration, and variables that are declared once.
 
-    `counter` is that of the loop whose body it is; a block of another kind has none.
+    `counter` is the counter of the loop whose body the block is; it is empty for other blocks.
     """
 
     counter: str = ""
@@ -29,12 +29,12 @@ class Frame:
     indexed: set[str] = field(default_factory=set)
 
     def total(self) -> Nat:
-        """All of them."""
+        """The number of all statements."""
         return sum((count for _, count in self.once.values()), self.each)
 
 
 class Blocks:
-    """The open blocks, and how many statements they have."""
+    """The open blocks, and the number of their statements."""
 
     def __init__(self) -> None:
         self.read = TermReader()
@@ -43,7 +43,7 @@ class Blocks:
         self.begin()
 
     def begin(self) -> None:
-        """Begin a kernel, knowing what of it is shared if it has been followed before."""
+        """Begin a kernel; what an earlier pass over it found to be shared stays known."""
         self.frames = [Frame()]
         self.number = 0
 
@@ -64,7 +64,7 @@ class Blocks:
         return self.cells(t, kind, place or self.fresh(kind), ())
 
     def cells(self, t: Type, kind: str, place: str, at: tuple[tuple[Nat, Nat], ...]) -> Value:
-        """The part of a memory at indices, each with the length that it is of."""
+        """The part of a memory at indices, each with the length of its dimension."""
         match t:
             case ArrayType(element, length) | VectorType(element, length):
                 return Pull(
@@ -90,13 +90,13 @@ class Blocks:
                 return self.one_cell(term)
 
     def one_cell(self, term: Term) -> Term:
-        """Equal cells are one term."""
+        """The one term for equal cells."""
         return self.read.one((term.kind, term.place, term.index), term)
 
     # --- what is read ---
 
     def emit(self, term: Term, lane: str = "", width: Nat = ONE, *, apart: bool = False) -> None:
-        """The variables that a term is read through; with `apart` each lane is read by itself."""
+        """Count the variables through which a term is read; `apart` reads each lane separately."""
         self.share(repeated(term))
         for count, reading in enumerate(readings(term, self.block, self.block_of)):
             part, guards, _ = reading
@@ -117,18 +117,18 @@ class Blocks:
                 self.declare(reading, lane, width if by_lane else ONE, again=apart)
 
     def share(self, terms: Iterable[Term]) -> None:
-        """Terms are held in variables from now on, as they are mentioned more than once."""
+        """Hold terms in variables from now on, because they are mentioned more than once."""
         self.shared.update(terms)
         self.shapes.update(t.shape for t in terms if not t.stable)
 
     def is_shared(self, term: Term) -> bool:
-        """Whether a term is held in a variable; in other passes of a loop it may be another one."""
+        """Whether a term, which may differ in other iterations of a loop, is held in a variable."""
         return term in self.shared or (
             not term.stable and bool(term.parts) and term.shape in self.shapes
         )
 
     def fold_lanes(self, term: Term, times: Nat) -> None:
-        """Folds over lanes: their vector or two factors are in variables, and steps that repeat."""
+        """Count folds over lanes: variables for the vector or two factors, and repeated steps."""
         _, vector, step = term.parts
         self.emit(vector, term.place, term.width)
         self.emit(step, term.place, term.width, apart=True)
@@ -139,9 +139,9 @@ class Blocks:
         self.frame.each = self.frame.each + times * (vectors + steps)
 
     def declare(self, reading: Reading, lane: str, count: Nat, *, again: bool = False) -> None:
-        """Variables: a stable term's are there once for all that it depends on.
+        """Count variables; those of a stable term are declared once for all that it depends on.
 
-        `count` are needed where it differs by lane; with `again` also where it is not stable.
+        `count` are needed if it differs by lane; with `again`, also if it is not stable.
         """
         names = reading.names
         if reading.term.stable:
@@ -155,13 +155,13 @@ class Blocks:
         return next((f.counter for f in reversed(self.frames) if f.counter), "")
 
     def block_of(self, term: Term, block: str) -> str:
-        """In which block a term is computed: if it is held, where all is known that it reads."""
+        """The block in which a term is computed: if held, where all that it reads is known."""
         if not (term.stable and term in self.shared):
             return block
         return next((f.counter for f in reversed(self.frames) if f.counter in term.names), "")
 
     def variable(self, term: Term) -> Term:
-        """A term in a variable, from now on."""
+        """Hold a term in a variable, and return the variable."""
         self.share((term,))
         self.emit(term)
         name = self.fresh("variable")
@@ -177,7 +177,7 @@ class Blocks:
         return value
 
     def store(self, value: Term, dest: Term, lane: str = "", width: Nat = ONE) -> None:
-        """The statements of a store."""
+        """Count the statements of a store."""
         place = next(p for p in (dest, *reached(dest)) if not p.parts and p.kind != "number")
         if place.kind == "private":
             self.frame.indexed |= place.names - {lane}
@@ -189,12 +189,12 @@ class Blocks:
         tests = sum(1 for p in (dest, *reached(dest)) if p.kind == "choice")
         self.branch(lambda: self.emit(value, lane, width, apart=apart), ONE)
         self.frame.each = self.frame.each + (width if apart else ONE) + tests
-        if lane:  # where not all lanes have places, each is read and stored by itself
+        if lane:  # if not all lanes have places, each is read and stored separately
             self.branch(lambda: self.emit(value), width)
             self.frame.each = self.frame.each + width * (1 + tests)
 
     def branch(self, body: Callable[[], None], times: Nat) -> None:
-        """Blocks in which variables are not those of other ones."""
+        """Count `times` blocks that share no variables with other blocks."""
         self.frames.append(Frame())
         body()
         made = self.frames.pop()
@@ -204,7 +204,7 @@ class Blocks:
     # --- loops ---
 
     def sequential(self, length: Nat, body: Callable[[Nat], None], *, unroll: bool = False) -> None:
-        """A loop of one work-item: unrolled where its counter indexes registers."""
+        """A loop of one work-item, unrolled if its counter indexes registers."""
         if length == ONE:
             body(ZERO)
         elif unroll:
@@ -213,13 +213,13 @@ class Blocks:
             self.open(length, body, looped=True)
 
     def unrolled(self, length: Nat, body: Callable[[Nat], None]) -> None:
-        """The steps of a loop one after the other."""
+        """The iterations of a loop, one after the other."""
         self.open(length, body, looped=True, unroll=True)
 
     def open(
         self, length: Nat, body: Callable[[Nat], None], *, looped: bool, unroll: bool = False
     ) -> None:
-        """A loop's body, and what becomes of it in the block around."""
+        """Count a loop's body, and add it to the block around the loop."""
         counter = self.fresh("i")
         self.frames.append(Frame(counter if looped else ""))
         body(var(counter, 0, None if length.constant is None else length.constant - 1))
@@ -241,5 +241,5 @@ class Blocks:
 
 
 def is_row(index: Nat, lane: str) -> bool:
-    """Whether the lanes of a vector are one after another."""
+    """Whether the lanes of a vector are adjacent."""
     return index.recombined().parted(lane)[1] == var(lane, 0)

@@ -1,7 +1,7 @@
 """The conditions on a skeleton's sizes, collected from its primitives, its rules and a device.
 
-Who states a condition states it once: primitives in `requires`, rules in `where`, devices by their
-limits. Here they are only gathered, each with who asked.
+Each condition is stated once: by primitives in `requires`, by rules in `where`, by devices as
+limits. This module only gathers the conditions, each with its source.
 """
 
 from __future__ import annotations
@@ -47,34 +47,35 @@ from liftpy.rewrite.strategy import Derivation
 Asked: TypeAlias = tuple[Constraint, str]
 
 UNROLL_LIMIT = 128
-"""Statements of straight-line code that the loops over a kernel's accumulators may unroll to.
+"""The most statements of straight-line code to which loops over a kernel's accumulators unroll.
 
 Loops over private arrays are unrolled by the emitter. Drivers take minutes to compile kernels of
-many thousand statements, and accumulators of more than sixty vectors are spilled. A kernel may have
-as many again for each value that it names and holds in local memory, which has loops of its own.
+many thousand statements, and accumulators of more than sixty vectors are spilled. The limit is
+raised by the same number for each value that a kernel names and holds in local memory, because
+each has loops of its own.
 """
 
 FIXED_UNROLL_LIMIT = 1024
-"""`UNROLL_LIMIT` of a kernel whose statements no tuning size decides.
+"""`UNROLL_LIMIT` for a kernel whose number of statements depends on no tuning size.
 
 No size makes its code shorter, so a slow build is better than a skeleton without points.
 """
 
 CODE_LIMIT = 8192
-"""Statements that the code of a kernel may have, all together (`liftpy.constraints.length`).
+"""The most statements that the code of a kernel may have in total (`liftpy.constraints.length`).
 
-Twice what the largest blocks within `UNROLL_LIMIT` take that are of any use. The emitter stops
-beyond (`liftpy.loops.nest`), which no valid point can reach.
+This is twice what the largest useful blocks within `UNROLL_LIMIT` take. The emitter stops beyond it
+(`liftpy.loops.nest`), which no valid point can reach.
 """
 
 
 @dataclass(frozen=True)
 class Around:
-    """What of a program a stage of it does not see.
+    """The parts of a program that a stage does not see.
 
-    `bytes` are those of the buffers of other stages that are alive while its kernels run. The
-    `temporary` of its parameters and its result live no longer than it uses them. `name` is that of
-    its result.
+    `bytes` is the size of the buffers of other stages that are alive while the stage's kernels run.
+    `temporary` has those of its parameters and its result that live only while it uses them. `name`
+    is the name of its result.
     """
 
     bytes: int = 0
@@ -88,12 +89,12 @@ ALONE = Around()
 def collect(
     skeleton: Skeleton, device: Device, *, memory_limit: int | None = None, around: Around = ALONE
 ) -> ConstraintSystem:
-    """The system of a skeleton on a device.
+    """The constraint system of a skeleton on a device.
 
-    `memory_limit` bounds the bytes of global buffers that are live at any time of a run. What
-    normal forms and ranges show to hold is left out; what they show to be broken stays, so that an
-    empty space can be explained. A condition that several ask for stands once. DeviceRefused if the
-    device does not have a scalar type that the program computes in.
+    `memory_limit` bounds the bytes of global buffers that are live at any time of a run. Conditions
+    that normal forms and ranges show to hold are left out; those shown to be broken stay, so that
+    an empty space can be explained. A condition with several sources occurs once. Raises
+    DeviceRefused if the device lacks a scalar type that the program computes in.
     """
     used = scalars_in(skeleton.program.body)
     needed = [extension for t, extension in EXTENSIONS.items() if t in used]
@@ -125,7 +126,7 @@ def asked_by_primitives(program: Program) -> Iterator[Asked]:
 
 
 def asked_by_rules(derivation: Derivation) -> Iterator[Asked]:
-    """What the rules of a derivation left open; steps count from 1."""
+    """The conditions that the rules of a derivation left open; steps count from 1."""
     for number, step in enumerate(derivation.steps, 1):
         for condition in step.conditions:
             yield condition, f"rule {step.rule} (step {number})"
@@ -134,7 +135,7 @@ def asked_by_rules(derivation: Derivation) -> Iterator[Asked]:
 def asked_by_device(
     cut: Chain, device: Device, ranges: Mapping[str, Nat], around: Around = ALONE
 ) -> Iterator[Asked]:
-    """What a device asks of the kernels' launches and of the buffers."""
+    """What a device requires of the kernels' launches and of the buffers."""
     for kernel in cut.kernels:
         yield from asked_of_launch(kernel, device, ranges)
     for buffer in cut.buffers:
@@ -147,7 +148,7 @@ def asked_by_device(
 
 
 def asked_of_launch(kernel: Kernel, device: Device, ranges: Mapping[str, Nat]) -> Iterator[Asked]:
-    """What a device asks of one kernel."""
+    """What a device requires of one kernel."""
     demand = kernel.demand
     if demand.groups:
         local = demand.local_size()
@@ -170,7 +171,7 @@ def asked_of_launch(kernel: Kernel, device: Device, ranges: Mapping[str, Nat]) -
 
 
 def held_values(body: Expr) -> int:
-    """How many values a kernel names and stores in local memory: each has code of its own."""
+    """How many values a kernel names and stores in local memory; each has code of its own."""
     lets = (e for _, e in top_down(body) if isinstance(e, FunCall) and isinstance(e.fun, Lambda))
     stored = (arg for let in lets for arg in let.args if isinstance(arg, FunCall))
     return sum(isinstance(value.fun, ToLocal) for value in stored)
@@ -179,7 +180,7 @@ def held_values(body: Expr) -> int:
 def asked_by_memory_limit(
     cut: Chain, memory_limit: int | None, around: Around = ALONE
 ) -> Iterator[Asked]:
-    """That the live buffers of each kernel of a run stay within the limit."""
+    """The conditions that the live buffers of each kernel of a run stay within the limit."""
     if memory_limit is not None:
         outer = frozenset(b.param for b in cut.buffers if b.param.name in around.temporary)
         for kernel, live in zip(cut.run, cut.live_bytes(outer), strict=True):
@@ -191,10 +192,10 @@ def asked_by_memory_limit(
 
 
 def follows(every: Nat, unrolled: Nat, limit: int) -> bool:
-    """Whether `every <= CODE_LIMIT` wherever `unrolled <= limit`, in the variables' ranges.
+    """Whether `every <= CODE_LIMIT` whenever `unrolled <= limit`, within the variables' ranges.
 
-    Each product of the one is compared with that of the other which it exceeds by the least factor.
-    Such a condition would tell nothing, and z3 would take seconds to see it.
+    Each product in `every` is compared with the product in `unrolled` that it exceeds by the least
+    factor. A condition that follows tells nothing, and z3 would take seconds to see that.
     """
     sums = all(count > 0 for count in unrolled.terms.values())
     most = Fraction(0)
@@ -211,7 +212,7 @@ def follows(every: Nat, unrolled: Nat, limit: int) -> bool:
 
 
 def largest(over: Monomial, under: Monomial) -> Fraction | None:
-    """The most that the quotient of two products may be; None where that is not known."""
+    """An upper bound on the quotient of two products; None if none is known."""
     exponents: dict[Atom, int] = dict(over)
     for factor, exponent in under:
         exponents[factor] = exponents.get(factor, 0) - exponent
@@ -229,13 +230,14 @@ def largest(over: Monomial, under: Monomial) -> Fraction | None:
 def statements(expr: Expr, *, ends_step: bool = False) -> Nat:
     """An estimate of the statements that update what the loops over private memory hold.
 
-    A reduction initialises its accumulator and updates it in its step; a reduction that ends the
-    step of another is that update. `reduceSeqUnroll` repeats its step. A private copy is a
-    statement for each value. A vector is one value; so are the scalars that a step computes in
-    vectors. `mapSeqUnroll` repeats its function. A scan, or an iteration, begins and updates its
-    accumulator; a window is loaded, and what it shares with the next one is moved. (A step that
-    overwrites what it still reads is known when it is unrolled: it takes up to twice as much. Each
-    loop counts once, though the emitter may make up to three versions of it, `loops/unswitch.py`.)
+    A reduction initializes its accumulator and updates it in its step; a reduction that ends the
+    step of another is that update. `reduceSeqUnroll` repeats its step. A private copy is one
+    statement per value. A vector is one value; so are the scalars that a step computes in vectors.
+    `mapSeqUnroll` repeats its function. A scan or an iteration initializes and updates its
+    accumulator; a window is loaded, and the part that it shares with the next one is moved. (A step
+    that overwrites what it still reads is only detected when it is unrolled: it takes up to twice
+    as many. Each loop counts once, though the emitter may make up to three versions of it,
+    `loops/unswitch.py`.)
     """
     if not isinstance(expr, FunCall):
         return sum_of(statements(child) for child in children(expr))
@@ -272,7 +274,7 @@ def statements(expr: Expr, *, ends_step: bool = False) -> Nat:
 
 
 def ends_in_reduction(expr: Expr) -> bool:
-    """Whether a reduction makes the value of an expression, layouts and maps around it aside."""
+    """Whether a reduction computes the value of an expression, apart from layouts and maps."""
     if not isinstance(expr, FunCall) or isinstance(expr.fun, AnyReduce):
         return isinstance(expr, FunCall)
     function = function_of(expr.fun)
@@ -282,7 +284,7 @@ def ends_in_reduction(expr: Expr) -> bool:
 
 
 def values(t: Type) -> Nat:
-    """The scalars and vectors that a type holds."""
+    """The number of scalars and vectors in a value of a type."""
     match t:
         case ArrayType(element, length):
             return length * values(element)
@@ -293,7 +295,7 @@ def values(t: Type) -> Nat:
 
 
 def lanes(step: Expr) -> Nat:
-    """The width of the vectors that a step takes apart into the scalars it gives; 1 for none."""
+    """The width of the vectors that a step splits into the scalars it returns; 1 if none."""
     widths = {
         t.element.width
         for _, part in top_down(step)

@@ -1,9 +1,9 @@
 """The smallest set of conditions that exclude each other.
 
-By implicit hitting sets (Ignatiev et al., Smallest MUS extraction, CP 2015). Whatever has a point
-leaves some conditions broken, and every set that clashes has one of these. So no clash is smaller
-than the smallest set that has one of each group met so far; and that set is itself a clash, or it
-has a point that shows another group.
+The method is that of implicit hitting sets (Ignatiev et al., Smallest MUS extraction, CP 2015).
+Every point breaks a group of conditions, and every set that clashes has one of these. So no clash
+is smaller than the smallest set that has one condition of each group found so far. That set is
+either a clash itself, or it has a point that yields another group.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import z3
 from liftpy.constraints.system import Assignment, Clause, ConstraintSystem
 from liftpy.deadline import seconds_left
 
-#: A point of a system, or None; and whether that is certain.
+#: Returns a point of a system or None, and whether the answer is certain.
 Search = Callable[[ConstraintSystem], tuple[Assignment | None, bool]]
 
 
@@ -25,8 +25,8 @@ def smallest(
 ) -> tuple[tuple[Clause, ...], bool]:
     """A clash of conditions of the system, and whether it is known that none has fewer.
 
-    `clash` is one whose conditions are all needed; it is the answer where none is smaller, or where
-    that is not known within `seconds`. `search` looks for points.
+    `clash` is a clash whose conditions are all needed. It is the result if none is smaller, or if
+    that cannot be decided within `seconds`. `search` finds points.
     """
     if len(clash) <= 1:
         return tuple(clash), True
@@ -48,7 +48,7 @@ def smallest(
 
 
 def hitting_set(groups: Sequence[frozenset[int]], seconds: float) -> list[int] | None:
-    """As few numbers as have one of each group, ascending; None if z3 does not know in time."""
+    """As few numbers as have one of each group, ascending; None if z3 does not decide in time."""
     if not groups:
         return []
     context = z3.Context()
@@ -66,7 +66,7 @@ def hitting_set(groups: Sequence[frozenset[int]], seconds: float) -> list[int] |
 
 
 def broken_by(system: ConstraintSystem, point: Assignment, search: Search) -> frozenset[int]:
-    """The conditions that a point breaks, and no more of them than some point has to break."""
+    """A minimal group of conditions that some point breaks, among those that `point` breaks."""
     kept = [c for c in system.clauses if c not in system.broken(point)]
     for clause in system.clauses:
         if clause not in kept:

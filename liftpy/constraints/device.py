@@ -14,10 +14,11 @@ from liftpy.ir.types import EXTENSIONS
 Kind = Literal["CPU", "GPU", "ACCELERATOR"]
 
 PRIVATE_LIMIT = 8192
-"""Bytes of private memory that a work-item may hold, where nothing better is known.
+"""Bytes of private memory that a work-item may hold, if no better figure is known.
 
-OpenCL names no limit: what does not fit in registers is spilled, slowly. The largest register files
-hold 1 KiB a work-item (256 registers of 32 bits); eight times that is beyond any use.
+OpenCL defines no limit: what does not fit into registers is spilled, which is slow. The largest
+register files hold 1 KiB per work-item (256 registers of 32 bits); eight times as much is beyond
+any use.
 """
 
 
@@ -26,12 +27,12 @@ class Device:
     """An OpenCL device and the limits that programs for it must keep.
 
     All sizes are in bytes. `opencl_c` is the version of OpenCL C that its driver compiles,
-    `vector_width` the number of f32 lanes of its vectors, `max_work_item_sizes` the
-    largest work-group in each dimension, `extensions` those of OpenCL that it has and some
-    scalar types need, `private_memory` what a work-item may hold before it is taken to spill.
-    `ordinal` tells devices apart that are equal in all else: it is 1 for the second of two cards of
-    one model, and so on. `profile` is the name of the file that the limits are from, if the device
-    is not attached (liftpy/constraints/profile.py).
+    `vector_width` the number of f32 lanes of its vectors, `max_work_item_sizes` the largest
+    work-group in each dimension, `extensions` the OpenCL extensions that it has and that some
+    scalar types need, and `private_memory` what a work-item may hold before it is assumed to spill.
+    `ordinal` distinguishes devices that are equal in all else: it is 1 for the second of two cards
+    of one model, and so on. `profile` is the name of the file with the limits, if the device is not
+    attached (liftpy/constraints/profile.py).
     """
 
     name: str
@@ -54,7 +55,7 @@ class Device:
 
     @property
     def fingerprint(self) -> str:
-        """Twelve hex digits that stand for name, driver and platform, the same on every machine.
+        """Twelve hex digits for name, driver and platform, the same on every machine.
 
         Times of two devices may be compared in one table only if their fingerprints are equal.
         """
@@ -63,7 +64,7 @@ class Device:
 
     @property
     def label(self) -> str:
-        """The device for people: `PLATFORM: NAME`."""
+        """A readable name of the device: `PLATFORM: NAME`."""
         return f"{self.platform}: {self.name}"
 
     def to_json(self) -> dict[str, Any]:
@@ -77,7 +78,7 @@ class Device:
     def from_json(cls, data: Mapping[str, Any]) -> Device:
         """The device that `to_json` wrote; the fingerprint follows from the rest.
 
-        Raises TypeError for a field that is missing or that nobody knows.
+        Raises TypeError for a missing or unknown field.
         """
         fields = {name: value for name, value in data.items() if name != "fingerprint"}
         for name in {"max_work_item_sizes", "extensions"} & fields.keys():
@@ -86,7 +87,7 @@ class Device:
 
 
 PROFILE = "profile:"
-"""How the name of a profile begins where a device is named."""
+"""The prefix of a profile's name where a device is named."""
 
 DEFAULT_DEVICE = Device(
     name="generic",
@@ -103,9 +104,9 @@ DEFAULT_DEVICE = Device(
     global_memory=4 * 1024**3,
     vector_width=4,
 )
-"""Stands in where a program is compiled for no device in particular.
+"""The device for a program that is compiled for no device in particular.
 
-The limits are those that desktop and server devices of the last ten years keep; local memory is
+The limits are those that desktop and server devices of the last ten years satisfy; local memory is
 what the full profile of OpenCL 1.2 guarantees. A small GPU may allow less (a Mali of 2015 has
 work-groups of 256): name the device to get its own limits.
 """
@@ -122,9 +123,9 @@ LIMITS = (
 
 
 def meet(devices: Sequence[Device]) -> Device:
-    """A device of which every program is one for all these: its limits are the least of theirs.
+    """A device whose programs run on all of these devices: its limits are the least of theirs.
 
-    Of devices that are equal in all else it is their like; else its name says that it is several.
+    If the devices are equal in all else, the result is like them; otherwise its name lists them.
     """
     first = devices[0]
     least = {name: min(getattr(d, name) for d in devices) for name in (*LIMITS, "compute_units")}
@@ -148,7 +149,7 @@ def meet(devices: Sequence[Device]) -> Device:
 
 
 def shortfalls(device: Device, needed: Device) -> list[str]:
-    """In which limits a device is below those that candidates were drawn for, with the values."""
+    """The limits in which a device is below the one candidates were drawn for, with the values."""
     found = [
         f"{name.replace('_', ' ')} {has}, candidates may need {asked}"
         for name in LIMITS
@@ -162,7 +163,7 @@ def shortfalls(device: Device, needed: Device) -> list[str]:
 
 
 def check_attached(device: Device) -> None:
-    """Refuses to run anything on a device that is known by its profile only."""
+    """Refuse to run anything on a device that is known only by its profile."""
     if device.profile:
         raise DeviceRefused(
             f"nothing can run on {PROFILE}{device.profile}: a profile holds the limits of a device "
@@ -173,7 +174,7 @@ def check_attached(device: Device) -> None:
 
 
 def check_extensions(what: str, needed: Iterable[str], device: Device) -> None:
-    """Refuses what computes in a scalar type that a device does not have."""
+    """Refuse a computation in a scalar type that the device does not have."""
     types = {extension: t.name for t, extension in EXTENSIONS.items()}
     for extension in needed:
         if extension not in device.extensions:
@@ -183,7 +184,7 @@ def check_extensions(what: str, needed: Iterable[str], device: Device) -> None:
             )
 
 
-# A selector that is one of these words means the runtime, not a processor of that make.
+# A selector that is one of these words names the runtime, not a processor of that vendor.
 _RUNTIMES = {
     "intel": "intel(r) opencl",
     "pocl": "portable computing language",
@@ -192,14 +193,14 @@ _RUNTIMES = {
 
 
 def those_named(selector: str, known: Sequence[Device]) -> Sequence[Device]:
-    """Of some devices those that a selector names: by their number, or a part of their name."""
+    """The devices that a selector names, by their number or a part of their name."""
     if selector.isdecimal():
         return known[int(selector) : int(selector) + 1]
     return tuple(device for device in known if fits(device, selector.casefold().strip()))
 
 
 def fits(device: Device, word: str) -> bool:
-    """Whether a word, in small letters, is part of what a device is called, or its runtime."""
+    """Whether a lowercase word is part of a device's name, or names its runtime."""
     if word in _RUNTIMES:
         return _RUNTIMES[word] in device.platform.casefold()
     return bool(word) and word in f"{device.platform} {device.name} {device.type}".casefold()

@@ -1,9 +1,9 @@
 """Counting the points of a space exactly, and drawing them uniformly.
 
 Parameters are assigned in dependency order. Two partial assignments that no open condition can
-tell apart have the same continuations, which are counted once: the space becomes a graph whose
-paths are the points, with a `Node` for each class of partial assignments. Independent parts of a
-system have a graph each. Point number `k` is found by walking the graph: a draw costs nothing
+tell apart have the same continuations, which are counted once. So the space becomes a graph whose
+paths are the points, with a `Node` for each class of partial assignments. Each independent part of
+a system has its own graph. Point number `k` is found by walking the graph: a draw costs nothing
 beyond the count.
 """
 
@@ -28,8 +28,8 @@ Sampler = Literal["uniform", "incremental"]
 
 Preference: TypeAlias = Callable[[str, Sequence[int]], Sequence[int]]
 
-NODE_LIMIT = 2_000_000  # classes of partial assignments: some gigabytes
-TRIES = 200  # draws of points already drawn, in a row, after which `incremental` gives up
+NODE_LIMIT = 2_000_000  # classes of partial assignments, which take some gigabytes
+TRIES = 200  # repeated points in a row after which `incremental` gives up
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -42,7 +42,7 @@ class Node:
 
     @property
     def count(self) -> int:
-        """The points from here."""
+        """The number of points from here on."""
         return self.totals[-1]
 
 
@@ -60,11 +60,11 @@ class Graph:
 
     @cached_property
     def root(self) -> Node | None:
-        """Where every point begins; None if there are no points."""
+        """The node where every point begins; None if there are no points."""
         return self.node(()) if self.levels.possible else None
 
     def node(self, given: tuple[int, ...]) -> Node | None:
-        """The class of a partial assignment; None where it has no continuation."""
+        """The class of a partial assignment; None if it has no continuation."""
         check()
         k = len(given)
         if k == len(self.order):
@@ -120,10 +120,10 @@ class Graph:
 
 
 class Completer:
-    """Completes partial assignments in one order, and remembers which have no completion.
+    """Completes partial assignments in one order, and remembers those without a completion.
 
-    `effort` is how many values it may try before it gives up; None is no bound. `preference` says
-    in which order a parameter's values are tried, and may leave some out.
+    `effort` is the number of values that it may try before it gives up; None means no limit.
+    `preference` orders the values of a parameter, and may leave some out.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class Completer:
         self.dead: set[tuple[int, Any]] = set()
 
     def complete(self, given: tuple[int, ...]) -> tuple[int, ...] | None:
-        """The first completion of the first values; None where none is found."""
+        """The first completion of the first values; None if none is found."""
         check()
         k = len(given)
         if k == len(self.levels.order):
@@ -160,7 +160,7 @@ class Completer:
 def search(system: ConstraintSystem, effort: int | None = None) -> tuple[Assignment | None, bool]:
     """One point, found without counting, or None; and whether the answer is certain.
 
-    It is, unless more than `effort` values would have to be tried in an independent part.
+    The answer is certain unless more than `effort` values would be tried in an independent part.
     """
     found: Assignment = {}
     certain = True
@@ -177,19 +177,19 @@ def search(system: ConstraintSystem, effort: int | None = None) -> tuple[Assignm
 
 
 def first(system: ConstraintSystem) -> Assignment | None:
-    """One point; None where there is none."""
+    """One point; None if there is none."""
     return search(system)[0]
 
 
 class Space:
-    """The points of a system: how many, which, and in what order they are drawn."""
+    """The points of a system: their number, their values, and the order of drawing them."""
 
     def __init__(self, system: ConstraintSystem) -> None:
         self.system = system
 
     @cached_property
     def graphs(self) -> tuple[Graph, ...]:
-        """The graph of each independent part; none after one that is empty."""
+        """The graph of each independent part, up to the first empty one."""
         graphs: list[Graph] = []
         for part in self.system.components:
             graphs.append(Graph(part))
@@ -220,14 +220,14 @@ class Space:
 
     @cached_property
     def levels(self) -> tuple[Levels, ...]:
-        """In what order the parameters of each independent part are chosen, and from what."""
+        """For each independent part, the order of its parameters and the values they may take."""
         return tuple(Levels(part, cheapest_order(part)) for part in self.system.components)
 
     def completed(self, preference: Preference) -> Assignment | None:
-        """A point whose values come first in `preference`; None if it left all points out.
+        """A point whose values come first in `preference`; None if it leaves all points out.
 
-        Parameters are chosen in the order of `levels`, each the first value that can be completed.
-        Nothing is counted.
+        Parameters are assigned in the order of `levels`, each to its first value that can be
+        completed. Nothing is counted.
         """
         found: Assignment = {}
         for levels in self.levels:
@@ -241,26 +241,26 @@ class Space:
     def draws(
         self, seed: int, sampler: Sampler = "uniform", start: int = 0
     ) -> Iterator[Assignment]:
-        """All points in an order that the seed decides, from place `start` of that order.
+        """All points in an order that the seed determines, from position `start` of that order.
 
         The first n are n uniform draws without replacement: a longer sample begins with a shorter
-        one. So the number of draws that were made is all it takes to go on.
+        one. So the number of draws made is enough to continue.
         """
         if sampler == "incremental":
             return itertools.islice(incremental(self.system, seed), start, None)
         return (self.unrank(k) for k in shuffled(self.count(), seed, start))
 
     def sample(self, n: int, seed: int, sampler: Sampler = "uniform") -> list[Assignment]:
-        """The first `n` draws; all points where there are fewer."""
+        """The first `n` draws; all points if there are fewer."""
         return list(itertools.islice(self.draws(seed, sampler), n))
 
 
 def incremental(system: ConstraintSystem, seed: int) -> Iterator[Assignment]:
     """The published sampler (specs: lift-convolution, section 7), for comparison: not uniform.
 
-    Parameters in topological order, unordered ones in random order; each gets a random one of the
-    values that satisfy the conditions so far; a dead end goes back. Ends after `TRIES` points in a
-    row that were drawn before.
+    Parameters are assigned in topological order, unordered ones in random order. Each gets a random
+    one of the values that satisfy the conditions so far; a dead end backtracks. Ends after `TRIES`
+    repeated points in a row.
     """
     rng = Rng(seed)
     levels = Levels(system, topological_order(system, rng))
@@ -280,7 +280,7 @@ def incremental(system: ConstraintSystem, seed: int) -> Iterator[Assignment]:
 
 
 def _descend(levels: Levels, given: tuple[int, ...], rng: Rng) -> tuple[int, ...] | None:
-    """A random completion of the first values; None where there is none."""
+    """A random completion of the first values; None if there is none."""
     if len(given) == len(levels.order):
         return given
     values = levels.values[len(given)](*given)

@@ -1,4 +1,4 @@
-"""Why an assignment is refused, and what would do instead."""
+"""Why an assignment is refused, and what would be accepted instead."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from liftpy.errors import ConstraintRefused
 
 NEAREST = 3  # values suggested for a parameter
 WIDTH = 120  # characters shown of a condition
-EFFORT = 300_000  # values tried to see whether a condition is missed
-STEPS = 2_000_000  # for z3 to narrow down a clash, before every condition is tried in turn
-SMALLEST_SECONDS = 2.0  # to look for a clash of fewer conditions, or to see that there is none
+EFFORT = 300_000  # values tried to decide whether a condition is needed
+STEPS = 2_000_000  # for z3 to narrow down a clash, before conditions are dropped one by one
+SMALLEST_SECONDS = 2.0  # for the search for a clash of fewer conditions, or a proof of none
 UNKNOWN = f"maybe not the fewest: the search ended after {SMALLEST_SECONDS:g} s"
 
 
@@ -33,13 +33,13 @@ UNKNOWN = f"maybe not the fewest: the search ended after {SMALLEST_SECONDS:g} s"
 class Explanation:
     """What is known of an assignment of some parameters.
 
-    completions: the points that have the given values. clashes: where there are none, the
-    conditions that the values break, or else conditions that exclude each other, all of which it
-    takes. fewest: whether no fewer exclude each other; False where the time ended before that was
+    completions: the number of points with the given values. clashes: if there are none, the
+    conditions that the values break, or else conditions that exclude each other, all of them
+    needed. fewest: whether no fewer exclude each other; False if the time ended before that was
     known. nearest: for each given parameter, values that work with the other given ones. example:
-    where there are none of these, a point that keeps each given value that those before it allow.
-    least_memory: where a memory limit is among the clashes, the least one that can be kept. total:
-    whether every parameter is given. blameless: there is no point whatever the given values are.
+    if there are none of these, a point that keeps each given value that the ones before it allow.
+    least_memory: if a memory limit is among the clashes, the least possible one. total: whether
+    every parameter is given. blameless: there is no point whatever the given values are.
     """
 
     given: Assignment
@@ -59,17 +59,17 @@ class Explanation:
 
     @property
     def blamed(self) -> Assignment:
-        """The given values that the conditions are held against."""
+        """The given values that may break conditions; none if there is no point at all."""
         return {} if self.blameless else self.given
 
     @property
     def gist(self) -> tuple[object, ...]:
-        """What two explanations have in common that differ in who asks only."""
+        """What explanations have in common that differ only in the sources of conditions."""
         conditions = tuple(str(c.constraint) for c in self.clashes)
         return conditions, self.nearest or self.example, self.least_memory
 
     def text(self) -> str:
-        """The explanation in sentences, one a line."""
+        """The explanation in sentences, one per line."""
         shown = show(self.given)
         if not self.given and self.valid:
             return f"The space has {points(self.completions)}."
@@ -118,7 +118,7 @@ class Explanation:
         }
 
     def denial(self, clause: Clause) -> str | None:
-        """The sentence that the given values break a condition; None where they do not alone."""
+        """The sentence that the given values break a condition; None if they alone do not."""
         mine = clause.constraint.substitute(self.blamed)
         return None if mine.names() or mine.holds({}) else mine.denial()
 
@@ -132,7 +132,7 @@ class Explanation:
         return conditions + [f"{' and '.join(e)} ({asker})" for asker, e in ends.items()]
 
     def clash(self, clause: Clause) -> str:
-        """A condition with the given values put in."""
+        """A condition with the given values substituted."""
         mine = {n: v for n, v in self.blamed.items() if n in clause.names}
         text = f"{shorten(str(clause.constraint))} (required by {clause.asked_by_few})"
         if not mine:
@@ -158,7 +158,7 @@ def points(count: int) -> str:
 
 
 def explain(system: ConstraintSystem, given: Mapping[str, int]) -> Explanation:
-    """In how many ways an assignment of some parameters can be completed, or why in none."""
+    """The number of completions of an assignment of some parameters, or why there are none."""
     check(system, given)
     fixed = system.fix(given)
     total = len(given) == len(system.parameters)
@@ -185,7 +185,7 @@ def explain(system: ConstraintSystem, given: Mapping[str, int]) -> Explanation:
 
 
 def check(system: ConstraintSystem, given: Mapping[str, int]) -> None:
-    """Refuse names that are no parameters, and values out of range."""
+    """Refuse names that are not parameters, and values out of range."""
     for name in given:
         if name not in system.by_name:
             names = ", ".join(p.name for p in system.parameters) or "none"
@@ -195,7 +195,7 @@ def check(system: ConstraintSystem, given: Mapping[str, int]) -> None:
 
 
 def out_of_range(system: ConstraintSystem, given: Mapping[str, int]) -> str | None:
-    """That the first value that is out of its parameter's range is; None where all are in it."""
+    """The message that a value is out of its parameter's range; None if all are in range."""
     for name, value in given.items():
         parameter = system.by_name[name]
         if not parameter.low <= value <= parameter.high:
@@ -209,10 +209,10 @@ def out_of_range(system: ConstraintSystem, given: Mapping[str, int]) -> str | No
 def clash(system: ConstraintSystem, given: Mapping[str, int]) -> tuple[tuple[Clause, ...], bool]:
     """Conditions that leave no point with the given values, and whether there are no fewer.
 
-    z3 gives a first set, if it can in time; then what is not missed is left out, many at first, one
-    by one at last, and a smaller set is looked for. (A condition stays where it would take too much
-    effort to see whether it is missed.) Of the ranges, which are not counted, those stay that z3
-    needs.
+    z3 gives a first set if it can in time. Then conditions that are not needed are dropped, many at
+    a time at first and one by one at last, and a smaller set is searched for. (A condition stays if
+    it would take too much effort to see whether it is needed.) Ranges are not counted; those that
+    z3 needs are kept.
     """
     fixed = system.fix(given)
 
@@ -261,7 +261,7 @@ def nearest(
 
 
 def close_by(system: ConstraintSystem, given: Mapping[str, int]) -> Assignment | None:
-    """A point that keeps each given value that those before it allow; None in an empty space."""
+    """A point that keeps each given value that earlier ones allow; None if the space is empty."""
     point = first(system)
     kept: Assignment = {}
     for name, value in given.items():
@@ -276,7 +276,7 @@ def close_by(system: ConstraintSystem, given: Mapping[str, int]) -> Assignment |
 
 
 def is_memory_limit(clause: Clause) -> bool:
-    """Whether a memory limit is among those who ask."""
+    """Whether a memory limit is among the sources of a condition."""
     return any(asker.startswith(MEMORY_LIMIT) for asker in clause.askers)
 
 
@@ -284,7 +284,7 @@ def least_memory(system: ConstraintSystem) -> int | None:
     """The least memory limit under which a system has points.
 
     None if no limit helps, or if it would take too much effort to find out. The parameters that the
-    limited sizes mention are assigned first; only the least of these needs a completion.
+    limited sizes mention are assigned first; only assignments that lower the limit need completion.
     """
     limits = [c for c in system.clauses if is_memory_limit(c)]
     others = [c for c in system.clauses if not all(a.startswith(MEMORY_LIMIT) for a in c.askers)]

@@ -1,10 +1,10 @@
-"""How long the code of a kernel gets: a bound on its statements, over sizes that may be open.
+"""An upper bound on the statements in the code of a kernel, over sizes that may be open.
 
-The emitter is followed step by step (`liftpy.loops.emit`), with the meanings of the primitives
-over variables: what is read, what is held in a variable, what has to be stored first. A loop whose
-counter indexes registers is unrolled; what depends on its counter is there as often as it has
-steps, and a load that does not is there once. What only a guarded value mentions is computed in
-each way in which it is reached through conditions, and where these differ by lane, for each lane.
+It follows the emitter step by step (`liftpy.loops.emit`), with the meanings of the primitives over
+variables: what is read, what is held in a variable, what has to be stored first. A loop whose
+counter indexes registers is unrolled: code that depends on the counter counts once per iteration,
+and a load that does not counts once. A term that only guarded values mention is computed once for
+each path of conditions that leads to it, and if these conditions differ by lane, for each lane.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Env: TypeAlias = dict[Param, Value]
 
 
 class Length(Blocks):
-    """The statements of a kernel, as far as they are followed."""
+    """The statements of a kernel, counted by following the emitter."""
 
     def __init__(self, demanded: Demand) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class Length(Blocks):
         self.used: dict[int, list[tuple[Param, Uses]]] = {}
 
     def statements(self, body: Expr, reads: tuple[Param, ...], writes: Param) -> Nat:
-        """How many a kernel has."""
+        """The number of statements of a kernel."""
         self.begin()
         env: Env = {p: self.memory(p.type, "load", p.name) for p in reads}
         self.generate(body, env, self.memory(writes.type, "global", writes.name))
@@ -68,7 +68,7 @@ class Length(Blocks):
     # --- values ---
 
     def view(self, expr: Expr, env: Env) -> Value:
-        """What an argument means; what must be stored first is stored."""
+        """The value of an argument; parts that must be stored first are stored."""
         match expr:
             case Param():
                 return env[expr]
@@ -108,7 +108,7 @@ class Length(Blocks):
                 raise InternalError(message)
 
     def lanes(self, r: ReduceVec, init: Term, vector: Pull, env: Env) -> Term:
-        """A fold of scalars over lanes; what its steps store is stored in each."""
+        """A fold of scalars over lanes; values that its steps store are stored in each step."""
         lane, width = self.fresh("lane"), nat(vector.length)
         whole = vector[var(lane, 0)]
         step = self.read.one(lane, Term("number", names=frozenset({lane})))
@@ -122,7 +122,7 @@ class Length(Blocks):
         return self.read.one(("lanes", lane), fold)
 
     def given(self, f: Lambda, values: list[Value], name: Callable[[Term], Term]) -> Env:
-        """A function's variables; `name` is done to what is computed and used more than once."""
+        """A function's variables; `name` is applied to computed values used more than once."""
         env = dict(zip(f.params, values, strict=True))
         if id(f) not in self.used:
             every = [(p, Uses(f.body, p)) for p in f.params]
@@ -150,7 +150,7 @@ class Length(Blocks):
     # --- statements ---
 
     def generate(self, expr: Expr, env: Env, dest: Value) -> None:
-        """Code that leaves the value of `expr` in `dest`."""
+        """Count the code that leaves the value of `expr` in `dest`."""
         match expr:
             case FunCall(MapGlb() | MapWrg() | MapLcl() | MapSeq() as fun, (xs,)):
                 source = self.view(xs, env)
@@ -202,7 +202,7 @@ class Length(Blocks):
                 self.copy(expr.type, self.view(expr, env), dest)
 
     def inner(self, f: Lambda, env: Env, *values: Value) -> Env:
-        """The variables of a function that is emitted here."""
+        """The environment of a function that is emitted here."""
         return {**env, **self.given(f, list(values), self.variable)}
 
     def fold(self, f: Lambda, init: Expr, xs: Expr, env: Env, dest: Value, *, unroll: bool) -> None:
@@ -222,7 +222,7 @@ class Length(Blocks):
         )
 
     def step(self, f: Lambda, env: Env, t: Type, held: Value, dest: Value, *more: Value) -> None:
-        """A step of a fold; one that overwrites what it still reads has its result copied."""
+        """A step of a fold; if it overwrites a value that it still reads, its result is copied."""
         self.generate(f.body, self.inner(f, env, held, *more), dest)
         if not isinstance(t, ScalarType) or reads_while_it_folds(f):
             self.copy(t, self.memory(t, "private"), dest)
@@ -265,7 +265,7 @@ class Length(Blocks):
                 self.store(value, dest)
 
     def copy_lanes(self, t: Type, value: Value, dest: Value, lane: str, width: Nat) -> None:
-        """The lanes of a vector."""
+        """Store the lanes of a vector."""
         if isinstance(t, TupleType):
             for k, e in enumerate(t.elements):
                 self.copy_lanes(e, value[k], dest[k], lane, width)
@@ -275,7 +275,7 @@ class Length(Blocks):
     # --- loops ---
 
     def loop(self, fun: Any, length: Nat, body: Callable[[Nat], None], *, unroll: bool) -> None:
-        """A map's loop."""
+        """The loop of a map."""
         match fun:
             case MapGlb() | MapWrg() | MapLcl():
                 lengths = self.demand.extents(type(fun))[fun.dim]
@@ -292,7 +292,7 @@ def space_of(m: MemoryPrimitive) -> str:
 
 
 def is_private(dest: Value) -> bool:
-    """Whether a destination is registers of the work-item."""
+    """Whether a destination is in the work-item's registers."""
     while isinstance(dest, Pull):
         dest = dest[var("any", 0)]
     if isinstance(dest, Parts):
@@ -310,15 +310,15 @@ def reads_while_it_folds(step: Lambda) -> bool:
 
 
 def length(kernel: Kernel) -> Nat:
-    """At least the statements of a kernel, loops before they get versions without guards."""
+    """An upper bound on the statements of a kernel, before loops get versions without guards."""
     return _length(kernel.body, kernel.reads, kernel.writes)
 
 
 @lru_cache(maxsize=1 << 12)
 def _length(body: Expr, reads: tuple[Param, ...], writes: Param) -> Nat:
-    """Skeletons of a program have many kernels in common, and devices all of them."""
+    """`length`, cached: skeletons of a program share many kernels, and devices share all."""
     found = Length(demand(body))
     every = found.statements(body, reads, writes)
-    # What is mentioned more than once later is held in a variable also in earlier statements, which
-    # come after it in the next pass of a loop.
+    # A value that a later statement mentions again is held in a variable in earlier statements too,
+    # because these follow it in the next iteration of a loop.
     return found.statements(body, reads, writes) if found.shared else every

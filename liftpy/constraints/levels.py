@@ -1,7 +1,7 @@
 """The steps of assigning a system's parameters in one order, compiled.
 
-For each step: which values the next parameter may take, and what the open conditions can see of
-the values assigned so far. The second is what makes counting fast: see liftpy/constraints/draw.py.
+Each step has the values that the next parameter may take, and what the open conditions can see of
+the values assigned so far. The latter makes counting fast: see liftpy/constraints/draw.py.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def ratio(*numbers: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=64)
 def source_of(parameters: tuple[Parameter, ...]) -> Source:
-    """The source that all systems over the same parameters share, with what steps call."""
+    """The source shared by all systems over the same parameters, with the functions it calls."""
     source = Source(parameters)
     source.scope |= {"divisors": divisors, "range": range, "ratio": ratio, "checked": checked}
     return source
@@ -57,8 +57,8 @@ def source_of(parameters: tuple[Parameter, ...]) -> Source:
 class Levels:
     """The compiled steps of assigning the parameters of a system in one order.
 
-    `values[k]` gives, for the first k values, those that parameter k may take, of about `tried[k]`.
-    `key[k]` gives what the open conditions can see of the first k values.
+    `values[k]` returns, for the first k values, those that parameter k may take, out of about
+    `tried[k]`. `key[k]` returns what the open conditions can see of the first k values.
     """
 
     def __init__(self, system: ConstraintSystem, order: tuple[Parameter, ...]) -> None:
@@ -106,7 +106,7 @@ def _values(
 ) -> tuple[str, int]:
     """The source of the list of values that a parameter may take, and about how many are tried.
 
-    They satisfy the conditions that end here, and `possible` of those that do not.
+    The values satisfy the conditions that end here, and the tests `possible` of the others.
     """
     x = source.variables[parameter.name]
     domain = f"range({parameter.low}, {parameter.high + 1})"
@@ -128,7 +128,7 @@ def _values(
 
 @lru_cache(maxsize=1 << 12)
 def _seen(source: Source, constraint: Constraint, early: frozenset[str]) -> tuple[str, ...]:
-    """The sources of what a condition can see of the early parameters."""
+    """The sources of what a condition can see of the early parameters, cached."""
     return tuple(_seen_parts(source, constraint, early))
 
 
@@ -144,7 +144,7 @@ def _seen_parts(source: Source, constraint: Constraint, early: frozenset[str]) -
 
 
 def _seen_apart(source: Source, constraint: Constraint, early: frozenset[str]) -> Iterator[str]:
-    """`_seen` of a condition that late parameters can still break."""
+    """`_seen` for a condition that late parameters can still break."""
     if isinstance(constraint, AtMost | Equal | Unequal):
         sides = [constraint.left, constraint.right]
         if all(_undivided(s) for s in sides):
@@ -159,12 +159,12 @@ def _seen_apart(source: Source, constraint: Constraint, early: frozenset[str]) -
 
 
 def _effort(constraint: Constraint) -> int:
-    """How long a condition takes to check, roughly."""
+    """A rank of how long a condition takes to check."""
     return (AtMost, Equal, Divides, type(constraint)).index(type(constraint))
 
 
 def _undivided(size: Nat) -> bool:
-    """Whether no division is in a natural, so that its terms may be moved from side to side."""
+    """Whether a natural has no division, so that its terms may be moved from side to side."""
     return all(isinstance(a, Var) for a in size.atoms()) and all(
         exponent > 0 for monomial in size.terms for _, exponent in monomial
     )
@@ -173,9 +173,9 @@ def _undivided(size: Nat) -> bool:
 def _seen_of(source: Source, size: Nat, early: frozenset[str]) -> Iterator[str]:
     """The sources of numbers that determine a natural as a function of the late parameters.
 
-    What has early factors alone is one number. Of the other terms, those that share their late
+    A part with early factors only is one number. Of the other terms, those with the same late
     factors are added up. Over a divisor with early factors, all these count in lowest terms only:
-    `(a*x + b*y) // (c*z)` is known to who knows the ratio of `a`, `b` and `c`.
+    the ratio of `a`, `b` and `c` determines `(a*x + b*y) // (c*z)`.
     """
     alone = nat(0)
     for over, under in size.fractions:
@@ -202,7 +202,7 @@ def _seen_of(source: Source, size: Nat, early: frozenset[str]) -> Iterator[str]:
 
 
 def _by_late(size: Nat, early: frozenset[str]) -> dict[Monomial, Nat]:
-    """A polynomial in the late factors: the coefficient, in early ones, of each product of them."""
+    """A polynomial in the late factors: for each product of them, its coefficient in early ones."""
     sums: dict[Monomial, Nat] = {}
     for monomial, coefficient in size.terms.items():
         late = tuple(f for f in monomial if not atom(f[0]).names() <= early)
@@ -213,7 +213,7 @@ def _by_late(size: Nat, early: frozenset[str]) -> dict[Monomial, Nat]:
 
 @lru_cache(maxsize=1 << 12)
 def _possible(source: Source, constraint: Constraint, early: frozenset[str]) -> str:
-    """The source of a test that only fails where no late parameters satisfy the condition."""
+    """The source of a test that fails only if no late parameters satisfy the condition."""
     least = (
         _extreme(source, constraint, early, most=False) if isinstance(constraint, AtMost) else ""
     )
@@ -221,9 +221,9 @@ def _possible(source: Source, constraint: Constraint, early: frozenset[str]) -> 
 
 
 def _extreme(source: Source, constraint: AtMost, early: frozenset[str], *, most: bool) -> str:
-    """The source of a bound on `left - right` over the late parameters: from above for `most`.
+    """The source of a bound on `left - right` over the late parameters: an upper one if `most`.
 
-    Empty where there is no evident bound, or where a divisor might be below 1.
+    Empty if there is no evident bound, or if a divisor might be below 1.
     """
     if len(formulas(constraint, source.terms, infix)) > 1:
         return ""
@@ -240,7 +240,7 @@ def _extreme(source: Source, constraint: AtMost, early: frozenset[str], *, most:
 def _bound(source: Source, size: Nat, early: frozenset[str], *, most: bool) -> Nat | None:
     """A bound on a natural as a natural over the early parameters; factors must not be negative.
 
-    What is divided lies between 0 and what it is without the division.
+    A quotient lies between 0 and its numerator.
     """
     total = nat(0)
     for over, under in size.fractions:
@@ -251,7 +251,7 @@ def _bound(source: Source, size: Nat, early: frozenset[str], *, most: bool) -> N
         for monomial, coefficient in over.terms.items():
             late = Nat({tuple(f for f in monomial if not atom(f[0]).names() <= early): 1})
             mine = Nat({tuple(f for f in monomial if atom(f[0]).names() <= early): 1})
-            simple = under == 1 and (late == 1 or mine == 1)  # a bound of one side is all it takes
+            simple = under == 1 and (late == 1 or mine == 1)  # a bound on one side is enough
             if not simple and not all(_natural(source, a) for a, _ in monomial):
                 return None
             low, high = late.substitute(source.sizes).bounds
@@ -269,7 +269,7 @@ def _natural(source: Source, factor: Atom) -> bool:
 
 
 def _guarded(source: Source, text: str, *sizes: Nat, otherwise: str = "None") -> str:
-    """A source over the sources of naturals; `otherwise` where a divisor in them is below 1."""
+    """A source over the sources of naturals; `otherwise` if a divisor in them is below 1."""
     guards: list[Any] = []
     for term in source.terms.values():
         term.guards = guards

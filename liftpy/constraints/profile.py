@@ -1,7 +1,7 @@
 """Devices that are not attached: their limits from readable files, each limit with its source.
 
-profile:mali-g72        a file of the folder `profiles` beside this one
-profile:./board.toml    a file of the user's
+profile:mali-g72        a file of the folder `profiles` next to this module
+profile:./board.toml    a file of the user
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FOLDER = Path(__file__).with_name("profiles")
 SUFFIX = ".toml"
 
 TEXTS = ("name", "vendor", "type", "opencl_c")
-"""What a profile says of a device that is no limit: `key = "text"`."""
+"""The keys of a profile that are not limits: `key = "text"`."""
 
 NUMBERS = (
     "compute_units",
@@ -40,17 +40,17 @@ LIMITS = (*NUMBERS, SIZES, EXTENSIONS)
 """The limits: each is a table with a `value` and its `source`."""
 
 ASSUMED = "assumed"
-"""How the source of a limit begins that nobody is known to have said."""
+"""The beginning of the source of a limit that no document states."""
 
 MOST = MIB
-"""Bytes of a profile that are read; the ones that liftpy brings along have some thousand."""
+"""The most bytes of a profile that are read; those that ship with liftpy have about a thousand."""
 
 Problem: TypeAlias = tuple[Span, str, str]
 
 
 @dataclass(frozen=True)
 class Profile:
-    """The limits of a device, and for each who says so. `name` is what follows `profile:`."""
+    """The limits of a device, each with its source. `name` is what follows `profile:`."""
 
     name: str
     device: Device
@@ -58,7 +58,7 @@ class Profile:
 
     @property
     def assumed(self) -> list[str]:
-        """The limits that nobody is known to have said."""
+        """The limits that no document states."""
         return [key for key, text in self.sources.items() if text.startswith(ASSUMED)]
 
     def to_json(self) -> dict[str, Any]:
@@ -67,15 +67,15 @@ class Profile:
 
 
 def profiles() -> tuple[Profile, ...]:
-    """The profiles that liftpy brings along, by name."""
+    """The profiles that ship with liftpy, sorted by name."""
     return tuple(profile(path.stem) for path in sorted(FOLDER.glob(f"*{SUFFIX}")))
 
 
 def profile(name: str) -> Profile:
     """The profile of a name, or in a file.
 
-    UnknownName where there is none, LiftError for a file that cannot be read, SyntaxRefused with
-    the line for one that is not a profile.
+    Raises UnknownName if there is none, LiftError if the file cannot be read, and SyntaxRefused,
+    with the line, if it is not a profile.
     """
     if name.endswith(SUFFIX) or "/" in name:
         path = Path(name)
@@ -94,7 +94,7 @@ def profile(name: str) -> Profile:
 
 
 def read(text: str, name: str) -> Profile:
-    """The profile that a text is."""
+    """The profile in a text."""
     source = Source(text)
     try:
         data = tomllib.loads(text)
@@ -120,7 +120,7 @@ def read(text: str, name: str) -> Profile:
 
 
 def located(source: Source, message: str) -> tuple[str, Span]:
-    """The reason in a message of the TOML reader, and the place that it names."""
+    """The reason in a message of the TOML reader, and the position that it names."""
     found = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", message, re.DOTALL)
     if found is None:
         return message.removesuffix(" (at end of document)"), end_of(source)
@@ -130,7 +130,7 @@ def located(source: Source, message: str) -> tuple[str, Span]:
 
 
 def problems(source: Source, data: Mapping[str, Any]) -> Iterator[Problem]:
-    """What is wrong with a profile: where, what, and what would do."""
+    """Yield what is wrong with a profile: where, what, and how to fix it."""
     for key in data:
         if key not in TEXTS and key not in LIMITS:
             near = difflib.get_close_matches(key, (*TEXTS, *LIMITS), n=1)
@@ -153,7 +153,7 @@ def problems(source: Source, data: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def problems_of_limit(source: Source, key: str, table: Any) -> Iterator[Problem]:
-    """What is wrong with one limit."""
+    """Yield what is wrong with one limit."""
     shape = f'[{key}]: `value = {example(key)}` and `source = "..."`'
     if not isinstance(table, dict):
         yield place_of(source, key), f"the limit `{key}` has no source", f"write it as {shape}"
@@ -174,7 +174,7 @@ def problems_of_limit(source: Source, key: str, table: Any) -> Iterator[Problem]
 
 
 def fits(key: str, value: Any) -> bool:
-    """Whether a value is one of this limit."""
+    """Whether a value is valid for a limit."""
     if key == EXTENSIONS:
         return isinstance(value, list) and all(type(v) is str for v in cast("list[Any]", value))
     if key == SIZES:
@@ -184,24 +184,24 @@ def fits(key: str, value: Any) -> bool:
 
 
 def positive(value: Any) -> bool:
-    """Whether a value is a whole number above 0 that fits into 63 bits; `true` is none."""
+    """Whether a value is an integer above 0 that fits into 63 bits; `true` is not one."""
     return type(value) is int and 1 <= value < 2**63
 
 
 def wanted(key: str) -> str:
-    """What the value of a limit is, in words."""
+    """A description of the values of a limit."""
     if key == EXTENSIONS:
         return "a list of its extensions"
     return f"{'three whole numbers' if key == SIZES else 'a whole number'} from 1 to 2^63 - 1"
 
 
 def example(key: str) -> str:
-    """A value of a limit."""
+    """An example value of a limit."""
     return {EXTENSIONS: '["cl_khr_fp16"]', SIZES: "[256, 256, 256]"}.get(key, "256")
 
 
 def place_of(source: Source, key: str, part: str | None = None) -> Span:
-    """Where a key stands, or a part of its table; the end of the text if it is written oddly."""
+    """The position of a key, or of a part of its table; the end of the text if not found."""
     quoted = rf"[\"']?{re.escape(key)}[\"']?"
     found = re.search(
         rf"^[ \t]*(\[[ \t]*)?{quoted}(?=[ \t]*[\].=])[^\n#]*", source.text, re.MULTILINE

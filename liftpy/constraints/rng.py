@@ -1,7 +1,7 @@
 """Random numbers that are the same on every platform and in every version of Python.
 
-Of `random.Random` only two things are promised to stay: what an integer seeds, and what `random()`
-then gives. All else (`randrange`, `shuffle`) may change, and is made here.
+`random.Random` guarantees only two things: the effect of an integer seed, and what `random()` then
+returns. Everything else (`randrange`, `shuffle`) may change, and is implemented here.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ class Rng:
                 return number
 
     def choice(self, values: Sequence[T]) -> T:
-        """One of some values, uniformly."""
+        """A uniform choice among values."""
         return values[self.below(len(values))]
 
     def shuffle(self, values: list[T]) -> None:
-        """Puts a list in a uniform random order."""
+        """Put a list in a uniform random order."""
         for i in range(len(values) - 1):
             j = i + self.below(len(values) - i)
             values[i], values[j] = values[j], values[i]
 
 
 def shuffled(count: int, seed: int, start: int = 0) -> Iterator[int]:
-    """The numbers below `count` in a uniform random order, from place `start` of it.
+    """The numbers below `count` in a uniform random order, from position `start` of it.
 
-    Fisher and Yates, with the moved numbers alone in memory, made as far as it is asked for.
+    A lazy Fisher-Yates shuffle: only the moved numbers are in memory.
     """
     rng = Rng(seed)
     moved: dict[int, int] = {}

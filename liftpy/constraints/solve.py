@@ -1,7 +1,7 @@
 """Feasibility by z3: an assignment, or a set of conditions that no assignment satisfies.
 
-z3 is strong where a clash is to be found among many conditions and weak where numbers are
-multiplied, so conditions on one or two parameters with small ranges become tables of values.
+z3 is strong at finding a clash among many conditions and weak at multiplication, so conditions on
+one or two parameters with small ranges become tables of values.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ from liftpy.ir.constraint import AtMost, at_most
 from liftpy.ir.nat import nat, var
 from liftpy.rewrite.skeleton import Parameter
 
-STEPS = 10_000_000  # of z3, for one query: some 2 million are a second, the same on every machine
-A_MONTH = 30 * 86_400  # seconds, where a call has no time limit
-TABLE = 40_000  # assignments of a condition's parameters up to which it becomes a table
-SLOW_TABLE = 1000  # the same where the condition has no formula: checking it takes long
+STEPS = 10_000_000  # of z3, per query: about 2 million take a second; the same on every machine
+A_MONTH = 30 * 86_400  # seconds, the timeout of a call without a time limit
+TABLE = 40_000  # a condition with at most this many assignments becomes a table
+SLOW_TABLE = 1000  # the same for a condition without a formula, which is slow to check
 
 
 @dataclass(frozen=True)
 class Feasible:
-    """There is a point: this one."""
+    """There is a point, this one."""
 
     assignment: Assignment
 
 
 class Infeasible:
-    """There is none: some conditions exclude each other.
+    """There is no point: some conditions exclude each other.
 
-    z3 takes longer to find few that do than to see that there are some: it looks for them when
-    `core` is first read.
+    z3 takes longer to find a small set of them than to see that there is one, so it searches for
+    the set when `core` is first read.
     """
 
     def __init__(self, few: Callable[[], tuple[Clause, ...]]) -> None:
@@ -99,7 +99,7 @@ def feasible(
 ) -> Verdict:
     """Whether the system has a point in which the given parameters have the given values.
 
-    The given values are no conditions: a core does not have them.
+    The given values are not conditions: a core does not contain them.
     """
     return ask(system, given or {}, None, steps)
 
@@ -107,18 +107,18 @@ def feasible(
 def implied(system: ConstraintSystem, clause: Clause, *, steps: int = STEPS) -> Verdict:
     """Whether a condition follows from those of a system: whether no point breaks it.
 
-    `Infeasible` where it does: its core is what it follows from. `Feasible` gives a point that
-    breaks it and no condition of the system.
+    `Infeasible` if it does: its core is what it follows from. `Feasible` gives a point that breaks
+    it and no condition of the system.
     """
     return ask(system, {}, clause, steps)
 
 
 def redundant(system: ConstraintSystem, *, steps: int = STEPS) -> dict[Clause, Verdict]:
-    """The conditions that the others make true, each with what it follows from.
+    """The conditions that the others imply, each with what it follows from.
 
-    One after another, the last asked first; one that follows is taken away before the next is
-    looked at, so that those that are not in the answer are enough. `steps` is for each; where z3
-    gives up, the condition stays and the answer has its `Unknown`.
+    The conditions are checked one after another, the last first. One that follows is removed before
+    the next is checked, so the conditions that are not in the result suffice. `steps` is for each
+    check; if z3 gives up, the condition stays, and the result has its `Unknown`.
     """
     kept = list(system.clauses)
     found: dict[Clause, Verdict] = {}
@@ -143,10 +143,10 @@ class Tightened:
 def tightened(
     system: ConstraintSystem, name: str, *, steps: int = STEPS
 ) -> Tightened | Infeasible | Unknown:
-    """The range that the conditions leave of a parameter's; `Infeasible` where there is no point.
+    """The part of a parameter's range that the conditions leave; `Infeasible` if no point exists.
 
-    Bisected from points: a query asks for a point in the half that is further out. `steps` is for
-    each.
+    Found by bisection: each query asks for a point in the half that is further out. `steps` is for
+    each query.
     """
     parameter = system.by_name[name]
 
@@ -178,11 +178,11 @@ def tightened(
 def ask(
     system: ConstraintSystem, given: Mapping[str, int], denied: Clause | None, steps: int
 ) -> Verdict:
-    """Whether there is a point with the given values that breaks the denied condition.
+    """Whether there is a point with the given values that breaks the denied condition, if any.
 
-    Each query has a context of its own: an answer does not depend on earlier ones. A solver that
-    gives up is `Unknown`: never a yes, never a no. Where the time limit of a call ends meanwhile,
-    there is no answer, but TimeUp.
+    Each query has a context of its own, so an answer does not depend on earlier ones. If the solver
+    gives up, the answer is `Unknown`, never a yes or a no. If the time limit of a call ends
+    meanwhile, TimeUp is raised.
     """
     context = z3.Context()
     solver = z3.Solver(ctx=context)
@@ -224,7 +224,7 @@ def ask(
 
 
 def domains(system: ConstraintSystem) -> dict[str, Sequence[int]]:
-    """The values of each parameter that its range, and conditions on it alone, leave."""
+    """The values of each parameter that its range and the conditions on it alone allow."""
     found: dict[str, Sequence[int]] = {p.name: range(p.low, p.high + 1) for p in system.parameters}
     for clause in system.clauses:
         if len(clause.names) != 1 or not has_formula(clause):
@@ -238,7 +238,7 @@ def domains(system: ConstraintSystem) -> dict[str, Sequence[int]]:
 
 
 def has_formula(clause: Clause) -> bool:
-    """Whether a condition can be written down for z3."""
+    """Whether a condition has a formula for z3."""
     return isinstance(clause.constraint, WITH_FORMULA)
 
 
@@ -249,10 +249,10 @@ def translate(
     variables: Mapping[str, Any],
     context: Any,
 ) -> Any:
-    """A condition for z3; None where it has neither a formula nor a small table.
+    """A condition for z3; None if it has neither a formula nor a small table.
 
-    A table has rows for values in `known` only, as conditions on one parameter exclude the others;
-    what says so of a parameter has rows for its whole range.
+    A table has rows only for values in `known`, because conditions on one parameter exclude the
+    others. The table of such a condition has rows for the parameter's whole range.
     """
     parameters = [system.by_name[n] for n in sorted(clause.names)]
     values = {p.name: known[p.name] for p in parameters}
@@ -279,13 +279,13 @@ def table(
     values: Mapping[str, Sequence[int]],
     variables: Mapping[str, Any],
 ) -> Any:
-    """A condition as the list of what satisfies it; of other values it says nothing."""
+    """A condition as a list of satisfying values; values outside `values` are unrestricted."""
     source = Source(tuple(parameters))
     *outer, last = names = [p.name for p in parameters]
     holds = source.function(names, source.condition(clause.constraint))
     outside = [z3.Not(among(variables[n], values[n])) for n in names]
     rows: list[Any] = []
-    written: dict[tuple[int, ...], Any] = {}  # many rows allow the same
+    written: dict[tuple[int, ...], Any] = {}  # many rows allow the same values
     for row in itertools.product(*(values[n] for n in outer)):
         allowed = tuple(v for v in values[last] if holds(*row, v))
         if allowed:
@@ -297,7 +297,7 @@ def table(
 
 
 def among(variable: Any, values: Sequence[int]) -> Any:
-    """That a variable has one of some ascending values; a run of values is an interval."""
+    """The formula that a variable has one of some ascending values; a run is an interval."""
     if isinstance(values, range):
         return z3.And(variable >= values.start, variable < values.stop)
     if not values:

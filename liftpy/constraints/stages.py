@@ -1,8 +1,9 @@
 """The conditions on the sizes of each stage of a program.
 
-The sizes of one stage are chosen without knowing those of another, so what all stages share, global
-memory, is shared out before: to a stage, the buffers of others have the largest sizes that they can
-have. Few depend on sizes at all (constants in groups that do not divide their length).
+The sizes of one stage are chosen without knowing those of another. So the global memory that all
+stages share is divided in advance: for each stage, the buffers of the others are assumed to have
+their largest possible sizes. Few of them depend on sizes at all (constants in groups that do not
+divide their length).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from liftpy.rewrite.skeleton import Skeleton
 def around_each(
     partition: Partition, made: Sequence[Sequence[Skeleton]]
 ) -> Iterator[tuple[Stage, Around]]:
-    """What each stage of a partition does not see, `made` being the skeletons of each."""
+    """Yield each stage and what it does not see; `made` holds the skeletons of each stage."""
     resident = [max(map(kept, group), default=0) for group in made]
     constants = [is_constant(stage) for stage in partition.stages]
     last = len(partition.stages) - 1
@@ -59,7 +60,7 @@ def is_constant(stage: Stage) -> bool:
 
 
 def last_read(partition: Partition, stage: Stage) -> int:
-    """The place of the last stage that reads the value of one."""
+    """The position of the last stage that reads the value of a stage."""
     return max(
         k
         for k, other in enumerate(partition.stages)

@@ -1,8 +1,8 @@
-"""The conditions on a program's tuning sizes, each with who asked for it.
+"""The conditions on a program's tuning sizes, each with its sources.
 
-A condition holds at an assignment where every divisor in it is at least 1 and its comparison is
-true. Conditions are compiled to Python functions through the one walk that naturals have,
-`Nat.evaluate`: `Term` is what that walk meets in place of numbers.
+A condition holds at an assignment if every divisor in it is at least 1 and its comparison is true.
+Conditions are compiled to Python functions by the walk that evaluates naturals, `Nat.evaluate`,
+with a `SymbolicNumber` in place of each number.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Assignment = dict[str, int]
 Build = Callable[[str, Any, Any], Any]
 
 WITH_FORMULA = (Divides, AtMost, Equal, Unequal, OneOf)
-"""The conditions that `formulas` can write; others are asked whether they hold."""
+"""The conditions that `formulas` can write; for others, `holds` is called."""
 
 MEMORY_LIMIT = "memory limit"
 RANGE = "range of "
@@ -33,7 +33,7 @@ ASKERS_SHOWN = 2
 
 @dataclass(frozen=True)
 class Clause:
-    """A condition and all who ask for it: primitives, rules, the device, a parameter's range."""
+    """A condition and all its sources: primitives, rules, the device, a parameter's range."""
 
     constraint: Constraint
     askers: tuple[str, ...]
@@ -45,12 +45,12 @@ class Clause:
 
     @property
     def asked_by(self) -> str:
-        """Everybody who asks, in the order met."""
+        """All sources, in the order met."""
         return "; ".join(self.askers)
 
     @property
     def asked_by_few(self) -> str:
-        """The first who ask, and how many more there are."""
+        """The first sources, and the number of the others."""
         shown = "; ".join(self.askers[:ASKERS_SHOWN])
         others = len(self.askers) - ASKERS_SHOWN
         more = f" and {others} other place{'s' if others > 1 else ''}" if others > 0 else ""
@@ -58,7 +58,7 @@ class Clause:
 
     @property
     def steps(self) -> dict[int, str]:
-        """The first steps of a derivation that ask, and how they are named."""
+        """The first steps of a derivation among the sources, by number, with their text."""
         found = ((STEP.search(asker), asker) for asker in self.askers)
         named = {int(match[1]): asker for match, asker in found if match is not None}
         return dict(list(named.items())[:ASKERS_SHOWN])
@@ -68,10 +68,10 @@ class Clause:
 
 
 class SymbolicNumber:
-    """An operand of `Nat.evaluate` that is not a number: source text, a solver's term.
+    """An operand of `Nat.evaluate` that is not a number: source text, or a solver's term.
 
-    `build(operator, left, right)` makes a larger value. A division by what may be below 1 is noted
-    in `guards`. `positive` says that the term is at least 1.
+    `build(operator, left, right)` makes a larger value. A division by a value that may be below 1
+    adds to `guards`. `positive` says that the value is at least 1.
     """
 
     __slots__ = ("build", "guards", "positive", "value")
@@ -126,14 +126,14 @@ class SymbolicNumber:
     def divide(
         self, operator: str, left: SymbolicNumber | int, right: SymbolicNumber | int
     ) -> SymbolicNumber:
-        """A quotient or remainder, its divisor guarded."""
+        """A quotient or remainder with a guard on its divisor."""
         if not above_zero(right):
             self.guards.append(self.build("<=", 1, bare(right)))
         return self.make(operator, left, right)
 
 
 def bare(operand: SymbolicNumber | int) -> Any:
-    """What a term stands for; a number stands for itself."""
+    """The value behind a symbolic number; a number stays as it is."""
     return operand.value if isinstance(operand, SymbolicNumber) else operand
 
 
@@ -180,7 +180,7 @@ def formulas(constraint: Constraint, at: Mapping[str, SymbolicNumber], build: Bu
 
 
 class Sum(str):
-    """Source of a sum, which grows without brackets: Python reads no more than 200 nested ones."""
+    """Source of a sum, which grows without parentheses: Python reads at most 200 nested ones."""
 
     __slots__ = ()
 
@@ -195,7 +195,7 @@ def infix(operator: str, left: Any, right: Any) -> str:
 class Source:
     """Conditions of one system as Python source; its parameters are the variables `x0`, `x1`, ...
 
-    `scope` holds what the source calls: the conditions that have no formula.
+    `scope` holds what the source calls: conditions that have no formula.
     """
 
     def __init__(self, parameters: tuple[Parameter, ...]) -> None:
@@ -225,7 +225,7 @@ class Source:
         return str(bare(size.evaluate(self.terms)))
 
     def function(self, names: Iterable[str], body: str) -> Callable[..., Any]:
-        """The function of some parameters whose result is `body`, a text of this class."""
+        """The function of some parameters that returns `body`, a source from this class."""
         head = ", ".join(self.variables[n] for n in names)
         if (head, body) not in self._functions:
             made = eval(f"lambda {head}: {body}", self.scope)  # noqa: S307  sizes, conditions only
@@ -237,7 +237,7 @@ class Source:
 class ConstraintSystem:
     """Tuning parameters and the conditions on them.
 
-    `parameters` have finite ranges, which are conditions as well; `clauses` has the others.
+    `parameters` have finite ranges, which are conditions too; `clauses` holds the others.
     """
 
     parameters: tuple[Parameter, ...]
@@ -260,7 +260,7 @@ class ConstraintSystem:
 
     @cached_property
     def components(self) -> tuple[ConstraintSystem, ...]:
-        """Systems without common parameters whose product this one is.
+        """The systems without common parameters whose product this one is.
 
         Conditions without parameters go to the first; the parameters keep their order.
         """
@@ -304,7 +304,7 @@ class ConstraintSystem:
     def broken(self, assignment: Mapping[str, int]) -> list[Clause]:
         """The conditions that an assignment breaks, ranges included.
 
-        Of a partial assignment, only what it decides is looked at.
+        A partial assignment is checked only against conditions on its own parameters.
         """
         given = [self.by_name[n] for n in assignment if n in self.by_name]
         outside = [c for p in given for c in ranges(p) if not c.constraint.holds(assignment)]
@@ -327,7 +327,7 @@ class ConstraintSystem:
         )
 
     def to_json(self, count: int | None = None) -> dict[str, Any]:
-        """The space as JSON data; `count` is known to who has counted."""
+        """The space as JSON data; `count` is the number of points, if it is known."""
         return {
             "parameters": [
                 {"name": p.name, "low": p.low, "high": p.high, "meaning": p.meaning}
@@ -341,7 +341,7 @@ class ConstraintSystem:
 
 
 def ranges(parameter: Parameter) -> tuple[Clause, Clause]:
-    """A parameter's range as conditions, written so that they do not look evident."""
+    """A parameter's range as conditions, in a form that is not simplified to true."""
     size = var(parameter.name, None, None)
     asker = (f"{RANGE}{parameter.name}",)
     return (
@@ -356,7 +356,7 @@ def is_range(clause: Clause) -> bool:
 
 
 def divided(constraint: Constraint, name: str) -> Nat | None:
-    """The natural that a condition asks parameter `name` to divide; None if it asks nothing so."""
+    """The natural that a condition requires parameter `name` to divide; None if there is none."""
     if not isinstance(constraint, Divides) or name in constraint.right.names():
         return None
     if len(constraint.left.terms) != 1:
@@ -368,23 +368,23 @@ def divided(constraint: Constraint, name: str) -> Nat | None:
 
 
 def after(clauses: Iterable[Clause], name: str) -> Iterator[frozenset[str]]:
-    """Sets of parameters, any of which, once assigned, leaves `name` the divisors of a number."""
+    """Yield sets of parameters; once one is assigned, `name` has to divide a known number."""
     for clause in clauses:
         whole = divided(clause.constraint, name)
         if whole is not None:
             yield whole.names()
 
 
-DIVISORS = 16  # how many divisors a number is taken to have when orders are compared
-BEAM = 256  # sets of parameters that are followed up: all of them, up to ten parameters
+DIVISORS = 16  # how many divisors a number is assumed to have when orders are compared
+BEAM = 256  # sets of parameters that are followed: all of them, up to ten parameters
 
 
 def cheapest_order(system: ConstraintSystem) -> tuple[Parameter, ...]:
     """An order in which counting visits few states.
 
     The cost of a step is the number of values of the parameters that open conditions still mention,
-    times the values tried. Over sets of assigned parameters, least cost is a shortest path; of
-    many sets only the cheapest are followed up.
+    times the number of values tried. Over sets of assigned parameters, the least cost is a shortest
+    path; if there are many sets, only the cheapest are followed.
     """
     names = [p.name for p in system.parameters]
     sizes = {p.name: p.high - p.low + 1 for p in system.parameters}

@@ -1,6 +1,6 @@
 """The scalars that code reads: what they are computed from, and the variables they depend on.
 
-As the terms of `liftpy.views.access`, for sizes that may be open.
+Like the terms of `liftpy.views.access`, but for sizes that may be open.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ NOTHING: Names = frozenset()
 class Term:
     """A scalar: what it is computed from, and the variables that it depends on.
 
-    kind: "load" of memory that is only read, the kind of another memory, "choice", "lanes", "op",
+    kind: "load" for memory that is only read, the kind of another memory, "choice", "lanes", "op",
     "number". `place` is the memory, or the variable of the `width` lanes that are folded. Terms
-    that differ only in their indices have one `shape`.
+    that differ only in their indices have the same `shape`.
     """
 
     kind: str
@@ -38,9 +38,9 @@ class Term:
 
 
 class Guard(NamedTuple):
-    """Behind which side of a choice something is read, and what the choice is otherwise.
+    """The side of a choice behind which a term is read, and the other alternative.
 
-    Choices in each other that have one alternative are one choice of the code.
+    Nested choices with the same alternative are one choice in the code.
     """
 
     condition: tuple[Nat, Nat]
@@ -49,7 +49,7 @@ class Guard(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A term that is read behind guards, in the block of a loop, which its counter names."""
+    """A term that is read behind guards, in the block of the loop with this counter."""
 
     term: Term
     guards: tuple[Guard, ...]
@@ -57,7 +57,7 @@ class Reading(NamedTuple):
 
     @property
     def bare(self) -> Reading:
-        """As if all guards were known to hold."""
+        """The reading as if all guards were known to hold."""
         return self._replace(guards=())
 
     @property
@@ -74,15 +74,15 @@ class TermReader(ByName):
         self.shapes: dict[object, int] = {}
 
     def shape(self, what: str, parts: tuple[Term, ...] = ()) -> int:
-        """That of an operator or a memory with such parts."""
+        """The shape of an operator or a memory with such parts."""
         return self.shapes.setdefault((what, *(p.shape for p in parts)), len(self.shapes) + 1)
 
     def one(self, key: object, term: Term) -> Term:
-        """The term of a key."""
+        """The one term of a key."""
         return self.terms.setdefault(key, term)
 
     def operate(self, op: str, args: tuple[Value, ...]) -> Value:
-        """An operator applied."""
+        """The term of an operator."""
         names = NOTHING.union(*(a.names for a in args))
         stable = all(a.stable for a in args)
         shape = self.shape(op, args)
@@ -133,12 +133,12 @@ class TermReader(ByName):
         return step(var("fold", 0), init)
 
     def scan(self, length: NatLike, init: Value, step: Callable[[Any, Value], Value]) -> Pull:
-        """Scans likewise."""
+        """Scans are stored before they are read."""
         return Pull(length, lambda i: step(i, init))
 
 
 def reached(term: Term) -> Iterator[Term]:
-    """All that a term is computed from."""
+    """Yield all terms that a term is computed from."""
     seen = {term}
     waiting = [term]
     while waiting:
@@ -150,7 +150,7 @@ def reached(term: Term) -> Iterator[Term]:
 
 
 def repeated(term: Term) -> set[Term]:
-    """What is computed inside a term and mentioned more than once."""
+    """The computed terms inside a term that are mentioned more than once."""
     seen: set[Term] = set()
     again: set[Term] = set()
     waiting = [term]
@@ -165,11 +165,11 @@ def repeated(term: Term) -> set[Term]:
 
 
 def readings(term: Term, block: str, block_of: Callable[[Term, str], str]) -> Iterator[Reading]:
-    """A term and what it is computed from, each in every way in which code reads it.
+    """Yield a term and those it is computed from, once for each way in which code reads them.
 
-    What is read behind other guards is computed again (Note [Behind a condition] in
-    `liftpy.loops.reading`). `block_of` says in which block a term is computed that is read in one.
-    What lanes are folded from is not among them: that is read as a vector.
+    A term that is read behind other guards is computed again (Note [Behind a condition] in
+    `liftpy.loops.reading`). `block_of` gives the block in which a term that is read in a block is
+    computed. The lanes of a fold are not included: they are read as a vector.
     """
     waiting = [Reading(term, (), block_of(term, block))]
     seen = set(waiting)

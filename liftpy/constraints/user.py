@@ -1,9 +1,9 @@
 """The user's own conditions on a space: `--where "kappa*sigma <= 64"` and `--set theta=7,9,11`.
 
-A condition is written like the sizes of a `.lift` file, and read by the same grammar, in which a
-name may have dots: those of a stage's sizes do (`score.kappa <= 8`). It is asked of the skeletons
-that have all its parameters: one that lacks a parameter leaves nothing to bound, and keeps all its
-points. (Who wants a family alone says so with `family`.)
+A condition is written like the sizes of a `.lift` file and read by the same grammar. A name may
+have dots, as the sizes of a stage do (`score.kappa <= 8`). A condition applies to the skeletons
+that have all its parameters. A skeleton that lacks one keeps all its points, because it has nothing
+to bound. (`--family` selects a single family.)
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from liftpy.primitives.text import Elaborator
 from liftpy.rewrite.skeleton import Parameter
 
 Listed: TypeAlias = Mapping[str, Sequence[int]]
-"""Sizes and the numbers that each may have."""
+"""Sizes, and the numbers that each may have."""
 
-EFFORT = 300_000  # values tried to see whether a condition can hold at all
+EFFORT = 300_000  # values tried to decide whether a condition can hold at all
 
-#: Comparisons of sizes. What a bound excludes is the next whole number.
+#: Comparisons of sizes. A strict bound is an inclusive one at the next integer.
 COMPARISONS: Mapping[str, Callable[[Nat, Nat], Constraint]] = {
     "<=": at_most,
     "<": lambda left, right: at_most(left + 1, right),
@@ -41,9 +41,9 @@ JOINED = "all conditions must hold: join them by `and`, or repeat --where"
 
 @dataclass(frozen=True)
 class Wish:
-    """A condition of the user's, who asks for it, and where it stands in a text.
+    """A condition of the user, its source, and its place in a text.
 
-    What `--set` lists has no place.
+    A condition from `--set` has no place.
     """
 
     constraint: Constraint
@@ -52,19 +52,19 @@ class Wish:
 
     @property
     def text(self) -> str:
-        """The condition as it is remembered: however it is spaced, the same text."""
+        """The condition as it is stored: the same text however it is spaced."""
         return str(self.constraint)
 
     def on(self, parameters: Sequence[Parameter]) -> Constraint | None:
-        """The condition over the ranges of some parameters; None where one is not among them."""
+        """The condition over the ranges of some parameters; None if it uses another one."""
         sizes = {p.name: p.nat for p in parameters}
         names = self.constraint.names()
         return self.constraint.substitute(sizes) if names <= sizes.keys() else None
 
     def refuse_if_hopeless(self, systems: Iterable[ConstraintSystem]) -> None:
-        """ConstraintRefused where no values in range satisfy the condition, in any system.
+        """Raise ConstraintRefused if no values in range satisfy the condition in any system.
 
-        So where no system has all its parameters: it would bound nothing.
+        This includes that no system has all its parameters: it would bound nothing.
         """
         seen: dict[tuple[Parameter, ...], None] = {}
         for system in systems:
@@ -89,14 +89,14 @@ class Wish:
         raise self.refusal("no sizes satisfy this condition", why)
 
     def refusal(self, what: str, why: str) -> LiftError:
-        """The error that it is refused, with its place."""
+        """The error that refuses the condition, with its place."""
         if self.written is None:
             return ConstraintRefused(f"no value satisfies {self.asker}: {why}")
         source, place = self.written
         return source.refusal(ConstraintRefused, what, place, why)
 
     def can_hold(self, parameters: tuple[Parameter, ...]) -> bool:
-        """Whether some values of these parameters satisfy the condition, or nobody knows."""
+        """Whether some values of these parameters satisfy the condition, or that is unknown."""
         constraint = self.on(parameters)
         clauses = () if constraint is None else (Clause(constraint, (self.asker,)),)
         return search(ConstraintSystem(parameters, clauses), EFFORT) != (None, True)
@@ -112,9 +112,9 @@ def stage_of(name: str) -> str:
 
 
 def wishes(where: Iterable[str], fixed: Listed, names: Iterable[str]) -> tuple[Wish, ...]:
-    """The conditions of texts and of listed values, in an order that the user's does not change.
+    """The conditions of texts and of listed values, in an order that does not depend on theirs.
 
-    `names` has every parameter that there is. SyntaxRefused and UnknownName with the place.
+    `names` has every parameter. Raises SyntaxRefused and UnknownName, with the place.
     """
     known = sorted(names)
     found = [wish for text in where for wish in parsed(text, known)]
@@ -125,7 +125,7 @@ def wishes(where: Iterable[str], fixed: Listed, names: Iterable[str]) -> tuple[W
 
 
 def parsed(text: str, names: Sequence[str]) -> Iterator[Wish]:
-    """The conditions that a text joins by `and`."""
+    """The conditions that a text joins with `and`."""
     source = Source(text)
     elaborator = Elaborator(source, {name: var(name, None) for name in names})
     for node in conjuncts(parse_condition(source)):
@@ -135,7 +135,7 @@ def parsed(text: str, names: Sequence[str]) -> Iterator[Wish]:
 
 
 def conjuncts(node: Syntax) -> Iterator[Syntax]:
-    """What a condition joins by `and`."""
+    """The parts that a condition joins with `and`."""
     match node:
         case Group(items=(item,)):
             yield from conjuncts(item)
@@ -147,7 +147,7 @@ def conjuncts(node: Syntax) -> Iterator[Syntax]:
 
 
 def condition(elaborator: Elaborator, node: Syntax) -> Constraint:
-    """One comparison of sizes. `a % b == 0` is that `b` divides `a`."""
+    """One comparison of sizes; `a % b == 0` means that `b` divides `a`."""
     if not isinstance(node, Infix) or node.op not in COMPARISONS:
         why = (
             JOINED
@@ -173,7 +173,7 @@ def condition(elaborator: Elaborator, node: Syntax) -> Constraint:
 
 
 def exactness(elaborator: Elaborator, node: object) -> Iterator[Constraint]:
-    """That every `a /^ b` in a condition is exact, which is what it means."""
+    """Yield that every `a /^ b` in a condition is exact, which is what it means."""
     match node:
         case Infix(op="/^"):
             yield divides(elaborator.nat(node.right), elaborator.nat(node.left))
@@ -191,7 +191,7 @@ def exactness(elaborator: Elaborator, node: object) -> Iterator[Constraint]:
 
 
 def inside(node: Syntax) -> Syntax:
-    """What stands in parentheses."""
+    """A piece of syntax without the parentheses around it."""
     return inside(node.items[0]) if isinstance(node, Group) and len(node.items) == 1 else node
 
 
@@ -201,7 +201,7 @@ def is_zero(node: Node) -> bool:
 
 
 def asked_too(system: ConstraintSystem, asked: Iterable[Wish]) -> ConstraintSystem:
-    """A system with the user's conditions on its parameters; what it has already gets one asker."""
+    """A system with the user's conditions on its parameters; known ones get another source."""
     clauses = {clause.constraint: clause for clause in system.clauses}
     for wish in asked:
         constraint = wish.on(system.parameters)

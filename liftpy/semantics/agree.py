@@ -1,10 +1,10 @@
-"""Showing that two values are the same: at every index, and through folds.
+"""Show that two values are the same: at every index, and through folds.
 
-Two arrays agree if their lengths do and their elements at an index of which only its range is
-known. Two parts of folds agree by induction over the steps (*lockstep*): both folds take as many
-steps, their initial values agree, and from accumulators that agree one step leads to accumulators
-that agree. Where one side folds once with an array for accumulator and the other folds for each
-element, the accumulator of the second is the element of the first at the index that is looked at.
+Two arrays agree if their lengths agree, and their elements agree at an arbitrary index in range.
+Two components of folds agree by induction over the steps (*lockstep*): both folds take the same
+number of steps, their initial values agree, and one step takes accumulators that agree to
+accumulators that agree. If one side folds once with an array as accumulator and the other folds
+for each element, the accumulator of the second is the element of the first at that index.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Proof:
         self.terms = Terms(z3.Context())
         self.reader = SymbolicReader(self.terms)
         self.hypotheses: list[Bool] = []
-        self.preferred: list[Bool] = []  # what a counterexample should satisfy if it can
+        self.preferred: list[Bool] = []  # a counterexample should satisfy these if possible
         self.assuming = assuming
         self.induction = induction or lockstep
         self.steps = steps
@@ -52,7 +52,7 @@ class Proof:
         self.indices = 0
 
     def index(self, length: NatLike) -> tuple[Nat, Bool]:
-        """An index of which only its range is known, and that range."""
+        """An arbitrary index below a length, and the formula for its range."""
         self.indices += 1
         i = atom(Var(f"i{self.indices}#"))
         term = self.terms.nat(i)
@@ -108,7 +108,7 @@ class Proof:
                 self.same_scalar(left, right, hypotheses, what)
 
     def same_scalar(self, left: Value, right: Value, hypotheses: Hypotheses, what: str) -> None:
-        """Show that two scalars are equal, with what can be shown of the arguments they name."""
+        """Show that two scalars are equal, using what can be shown of the arguments they name."""
         one, two = self.reader.scalar(left), self.reader.scalar(right)
         if one.sort() != two.sort():
             raise Open(what, f"a value of type {one.sort()} against one of type {two.sort()}")
@@ -116,7 +116,7 @@ class Proof:
         self.show(what, goal, (*hypotheses, *self.equal_names(goal, hypotheses)))
 
     def equal_names(self, goal: Bool, hypotheses: Hypotheses) -> list[Bool]:
-        """That named arguments in a goal are the same where the values they name agree."""
+        """The equations of named arguments in a goal whose values can be shown to agree."""
         used = named_in(self.reader, goal)
         equal: list[Bool] = []
         for first, second in itertools.combinations(used, 2):
@@ -139,7 +139,7 @@ class Proof:
 def lockstep(
     proof: Proof, left: FoldComponent, right: FoldComponent, hypotheses: Hypotheses
 ) -> None:
-    """Induction over the steps of two folds that take as many steps; see the module."""
+    """Induction over the steps of two folds of the same length; see the module."""
     one, two = left.fold, right.fold
     same_length = proof.terms.nat(one.length) == proof.terms.nat(two.length)
     proof.show("both sides fold over as many steps", same_length, hypotheses)
@@ -172,7 +172,7 @@ def lockstep(
 
 
 def with_lockstep(proof: Proof) -> Callable[..., None]:
-    """`agree`, where folds inside the steps of a fold agree in lockstep."""
+    """`agree`, with lockstep for folds inside the steps of a fold."""
 
     def agree(left: Value, right: Value, hypotheses: Hypotheses, what: str) -> None:
         chosen, proof.induction = proof.induction, lockstep
@@ -185,7 +185,7 @@ def with_lockstep(proof: Proof) -> Callable[..., None]:
 
 
 def along_indices(left: tuple[Any, ...], right: tuple[Any, ...]) -> list[tuple[Nat, Nat]]:
-    """The pairs of indices of two paths of one form."""
+    """The pairs of indices of two paths of the same form."""
     if len(left) != len(right):
         raise Open("accumulators are read at the same place", "the accumulators differ in form")
     return [(nat(a), nat(b)) for a, b in zip(left, right, strict=True)]

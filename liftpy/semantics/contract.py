@@ -1,14 +1,14 @@
-"""The contract of primitives, judged on one general instance of each, its sizes symbols.
+"""The contract of primitives, judged on one general instance of each, with symbolic sizes.
 
 C1  the lengths of the meaning are those of `type_of`, at every depth, and not negative
-C2  every element that the meaning reads is inside its array; a clipped read, where it is chosen,
-    and then the array has an element to clip to
-C3  `reference` agrees with the meaning on distinct elements, at many sizes (tried, not proved)
-C4  `inverse` after the primitive leaves every element where it was, and so does the primitive after
-    `inverse`: what is written through an inverse fills its destination; a constant that an inverse
-    puts somewhere is no place, and what would be written there leads nowhere
-C5  `requires` can hold for more than 8 elements, and each clause is needed by C1, C2 or C4, or says
-    what the primitive is and has its reason in the class (`by_definition`)
+C2  every element that the meaning reads is inside its array; of a clipped read, only the indices
+    that clipping does not change are checked, and the array must not be empty
+C3  `reference` agrees with the meaning on distinct elements, at many sizes (tested, not proved)
+C4  `inverse` after the primitive returns every element to its position, and so does the primitive
+    after `inverse`: writing through an inverse fills its destination; a constant that an inverse
+    inserts is not a position, and a value that would be written there is discarded
+C5  `requires` can hold for more than 8 elements; each clause is needed by C1, C2 or C4, or is part
+    of the primitive's definition and has its reason in the class (`by_definition`)
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ NEEDED = "C5 each clause of what is required is needed"
 #: The size at which index functions are chosen: neither 1 nor a multiple of 3.
 TRIED = 5
 
-#: What stands in an inverse for the constant that is no place.
+#: Stands for the constants that an inverse inserts, which are not positions.
 NOWHERE = ValueVar("nowhere")
 
 
@@ -87,7 +87,7 @@ def prove_instance(primitive: Primitive, params: tuple[Param, ...], steps: int =
 
 
 def instance_to_try(primitive: Primitive, params: tuple[Param, ...]) -> Instance:
-    """The instance with what is unknown about indices chosen, as its conditions allow."""
+    """The instance, with known index functions that its conditions allow for unknown ones."""
     types = tuple(p.type for p in params)
     length = next((n for t in types for n in t.lengths()), None)
     if length is None or not any(isinstance(a, Applied) for a in unknown_indices(primitive)):
@@ -104,13 +104,13 @@ def instance_to_try(primitive: Primitive, params: tuple[Param, ...]) -> Instance
 
 
 def unknown_indices(primitive: Primitive) -> Iterator[Atom]:
-    """What the index functions of a primitive are made of."""
+    """The atoms of the index functions of a primitive."""
     for name in index_fields(type(primitive)):
         yield from getattr(primitive, name).atoms()
 
 
 def witness(sizes: dict[str, int]) -> str:
-    """Sizes in words; indices that the prover made are named by their number."""
+    """Sizes as text, without z3's fresh constants; the prover's indices are named by number."""
     return ", ".join(
         f"{name.rstrip('#')} = {sizes[name]}" for name in sorted(sizes) if "!" not in name
     )
@@ -132,7 +132,7 @@ def needless(
     clauses: tuple[Constraint, ...],
     steps: int,
 ) -> Iterator[Constraint]:
-    """The clauses without which C1, C2 and C4 still hold, except those that say what it is."""
+    """Yield the clauses without which C1, C2 and C4 still hold, except those in `by_definition`."""
     for position, clause in enumerate(clauses):
         if str(clause) in primitive.by_definition:
             continue
@@ -165,7 +165,7 @@ def keep(proof: Proof, primitive: Primitive, params: tuple[Param, ...]) -> None:
 
 
 def written(proof: Proof, returned: Value, original: Value) -> Value:
-    """What an inverse leads back, and the original where that is no place."""
+    """The result of an inverse, with the original at positions that hold one of its constants."""
     match returned:
         case Pull():
             return Pull(returned.length, lambda i: written(proof, returned[i], original[i]))
@@ -212,7 +212,7 @@ def visit(proof: Proof, value: Value, t: Type, hypotheses: Hypotheses) -> None:
 
 
 def visit_reads(proof: Proof, hypotheses: Hypotheses) -> None:
-    """Show C2 for the elements that were read since this was last asked."""
+    """Show C2 for the elements read since the last call."""
     terms, reads = proof.terms, proof.reader.reads
     proof.reader.reads = []
     for read in reads:

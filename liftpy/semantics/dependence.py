@@ -1,9 +1,9 @@
-"""What a term depends on, and putting one term in the place of another.
+"""What a term depends on, and the replacement of one term by another.
 
-A term may hold constants that stand for values (`SymbolicReader.named`): a fold, or an array, that
-an unknown function is applied to. What such a value depends on, the term depends on, and that is
-not seen in the term itself. Every proof method asks `dependence`, and puts terms into terms by
-`replaced`; neither looks at the term alone.
+A term may contain constants that stand for values (`SymbolicReader.named`): a fold or an array that
+is the argument of an unknown function. The term depends on everything that such a value depends
+on, which the term itself does not show. So every proof method uses `dependence`, and substitutes
+with `replaced`; both look behind the names.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SEEN = "what is replaced can be seen in the term"
 
 
 def named_in(reader: SymbolicReader, term: Any) -> list[Named]:
-    """The values that stand in a term itself by a name; those behind them are not among them."""
+    """The values that a term mentions directly by a name, without those behind these values."""
     inside = constants(term)
     return [named for named in reader.named if named.constant in inside]
 
@@ -43,7 +43,7 @@ def dependence(reader: SymbolicReader, value: Value) -> set[Any]:
 
 
 def parts(reader: SymbolicReader, value: Value) -> list[Value]:
-    """The terms and values that a value is made of, at an index and a state that are any."""
+    """The terms and values that a value consists of, at an arbitrary index and state."""
     match value:
         case Pull():
             i = atom(Var(f"d{reader.anywhere()}#"))
@@ -60,9 +60,9 @@ def parts(reader: SymbolicReader, value: Value) -> list[Value]:
 
 
 def replaced(reader: SymbolicReader, term: Any, old: Any, new: Any) -> Any:
-    """A term with `new` in the place of the constant `old`.
+    """A term with the constant `old` replaced by `new`.
 
-    Open where a name in the term stands for what depends on `old`: that would stay as it is.
+    Raises Open if a name in the term stands for a value that depends on `old`: it would not change.
     """
     for named in named_in(reader, term):
         if not named.constant.eq(old) and old in dependence(reader, named.value):

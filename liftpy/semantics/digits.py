@@ -1,8 +1,9 @@
-"""Addresses as sums of digits: that two work-items do not meet, seen without a solver.
+"""Show without a solver that two work-items never touch one address, from sums of digits.
 
-An address is mostly a constant and a sum of variables, each times its worth. The difference of two
-such addresses is a sum over the differences of their digits, which have ranges. From the largest
-worth downwards few differences leave a rest that the others can make up, so all are tried.
+Most addresses are a constant plus a sum of variables, each times a factor, its worth. The
+difference of two such addresses is a sum over the differences of their digits, which have ranges.
+From the largest worth downwards, few differences leave a rest that the other digits can make up,
+so all of them are tried.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from itertools import accumulate
 from liftpy.ir.nat import Atom, Nat, Remainder
 
 MOST = 400
-"""Differences that are tried before it is left to the solver."""
+"""The most differences that are tried; beyond this, the solver decides."""
 
 
 @dataclass(frozen=True)
 class Digit:
-    """A number in a range, of some worth. `tells`: unless it is 0, an id may differ."""
+    """A number in a range, with its worth. If `tells` and it is not 0, an id may differ."""
 
     worth: int
     low: int
@@ -40,10 +41,11 @@ def never_meet(
     shared: Collection[str] = (),
     later: Collection[str] = (),
 ) -> bool:
-    """Whether two addresses are seen to differ wherever two work-items differ in one of the ids.
+    """Whether two addresses provably differ for any two work-items that differ in one of the ids.
 
-    The variables in `shared` are the same for both, those in `later` larger for the second. False
-    where it is not seen: an address is no sum of digits, or too many differences are to be tried.
+    The variables in `shared` are the same for both; those in `later` are larger for the second.
+    False if this cannot be shown: an address is not a sum of digits, or there are too many
+    differences to try.
     """
     here, there = worths(first), worths(second)
     if here is None or there is None:
@@ -67,7 +69,7 @@ def never_meet(
 
 
 def worths(address: Nat) -> dict[str, tuple[Atom, int]] | None:
-    """The digits of an address by name, each with its worth; None if it is no sum of digits."""
+    """The digits of an address by name, each with its worth; None if it is not a sum of digits."""
     found: dict[str, tuple[Atom, int]] = {}
     for monomial, worth in address.terms.items():
         match monomial:
@@ -81,7 +83,7 @@ def worths(address: Nat) -> dict[str, tuple[Atom, int]] | None:
 
 
 def is_told(name: str, digits: dict[str, Atom]) -> bool:
-    """Whether digits tell which number a variable is: it is one, or its rest and quotient are."""
+    """Whether digits determine a variable: it is a digit, or its remainder and quotient are."""
     return name in digits or any(
         isinstance(digit, Remainder)
         and (digit.denominator.constant or 0) > 0
@@ -92,9 +94,9 @@ def is_told(name: str, digits: dict[str, Atom]) -> bool:
 
 
 def makes(digits: Iterable[Digit], rest: int, *, differs: bool) -> bool:
-    """Whether digits may add up to a number, one that tells not being 0 unless ids differ anyway.
+    """Whether digits can add up to a number and the ids differ: by `differs` or a digit that tells.
 
-    True as well where too many are to be tried.
+    Also True if there are too many combinations to try.
     """
     ordered = sorted(digits, key=lambda d: -d.worth)
     lows = [*accumulate((d.worth * d.low for d in reversed(ordered)), initial=0)][::-1]

@@ -27,10 +27,10 @@ from liftpy.semantics.held import Held, number, steps, width
 from liftpy.semantics.numbers import NumpyReader, Path
 from liftpy.semantics.operations import DTYPES, typed
 
-#: What a user gives for a parameter: an array or a number; a tuple of them for tuples.
+#: An argument given by a user: an array or a number; a tuple of them for tuples.
 Argument: TypeAlias = Any
 
-#: Points for each of their first indices from which on these are read one after the other.
+#: If there are this many points for each first index, the first indices are read one by one.
 ALIKE = 4
 
 
@@ -47,7 +47,7 @@ def leaf(value: Any, t: Type, path: tuple[Any, ...] = ()) -> Value:
 
 
 def shape_of(t: Type) -> tuple[Nat, ...]:
-    """The lengths of an array type, those of vectors last."""
+    """The lengths of an array type; the width of a vector is last."""
     if isinstance(t, ArrayType):
         return (t.length, *shape_of(t.element))
     return (t.width, *shape_of(t.element)) if isinstance(t, VectorType) else ()
@@ -56,7 +56,7 @@ def shape_of(t: Type) -> tuple[Nat, ...]:
 def check_argument(
     name: str, t: Type, value: Argument, outer: tuple[int, ...], reader: NumpyReader
 ) -> Any:
-    """An argument as numpy arrays of the types computed in; ArgumentRefused if it does not fit.
+    """An argument as NumPy arrays of the types computed in; ArgumentRefused if it does not fit.
 
     An array of tuples is given as a tuple of arrays.
     """
@@ -95,10 +95,10 @@ def check_argument(
 
 
 def listed(value: Any, number: Any) -> NDArray[Any]:
-    """An array; one of the wanted type for lists of Python's numbers, if that type has them all.
+    """An array; for lists of Python numbers, of the wanted type if it can represent all of them.
 
-    As with a single number (`typed`), what would change the kind of a number, or does not fit, is
-    left for the caller to refuse.
+    As for a single number (`typed`), a number that would change its kind or does not fit is left
+    for the caller to refuse.
     """
     given = np.asarray(value)
     if not isinstance(value, list | tuple) or given.dtype.kind not in "biuf":
@@ -115,12 +115,12 @@ def listed(value: Any, number: Any) -> NDArray[Any]:
 
 
 def within(given: NDArray[Any], limits: Any) -> bool:
-    """Whether a type has all these whole numbers."""
+    """Whether a type can represent all these integers."""
     return bool(np.all((given >= limits.min) & (given <= limits.max)))
 
 
 def suggestion(name: str, given: NDArray[Any], wanted: np.dtype[Any]) -> str:
-    """What gives numbers the type that is needed, or which of them it lacks."""
+    """How to convert numbers to the needed type, or the range of numbers that the type holds."""
     if given.dtype.kind not in "biuf":
         return "\n  pass numbers"
     if wanted.kind == "i" and given.dtype.kind != "b":
@@ -137,7 +137,7 @@ def suggestion(name: str, given: NDArray[Any], wanted: np.dtype[Any]) -> str:
 def fitting(
     name: str, params: tuple[Param, ...], arguments: tuple[Argument, ...], reader: NumpyReader
 ) -> tuple[Any, ...]:
-    """Arguments as numpy arrays of the parameters' types; ArgumentRefused if one does not fit."""
+    """Arguments as NumPy arrays of the parameters' types; ArgumentRefused if one does not fit."""
     if len(params) != len(arguments):
         names = ", ".join(f"{p.name}: {p.type}" for p in params)
         wanted = plural(len(params), "argument")
@@ -167,7 +167,7 @@ def environment(
 
 
 def read_at(value: Value, t: Type, indices: Path, path: tuple[int, ...] = ()) -> Value:
-    """The scalars of a value at indices; a tuple gives a tuple, or the component at a path."""
+    """The scalars of a value at indices; of a tuple, a tuple or the component at a path."""
     if isinstance(t, TupleType) and path:
         return read_at(value[path[0]], t.elements[path[0]], indices, path[1:])
     if isinstance(t, TupleType):
@@ -180,7 +180,7 @@ def read_at(value: Value, t: Type, indices: Path, path: tuple[int, ...] = ()) ->
 
 
 def empty(t: Type, outer: tuple[int, ...], reader: NumpyReader) -> Any:
-    """Arrays for values of a type, a tuple of them where it has tuples."""
+    """Uninitialized arrays for values of a type, with a tuple of arrays for each tuple."""
     match t:
         case ArrayType(element, length) | VectorType(element, length):
             return empty(element, (*outer, int(length)), reader)
@@ -191,15 +191,15 @@ def empty(t: Type, outer: tuple[int, ...], reader: NumpyReader) -> Any:
 
 
 def rank_of(t: Type) -> int:
-    """How many dimensions the arrays of a type have at most."""
+    """The largest number of dimensions of the arrays of a type."""
     return max(len(part.shape) for part in components(t))
 
 
 def fill(value: Value, t: Type, into: Any, where: tuple[slice, ...], reader: NumpyReader) -> None:
-    """Compute a value block by block, the last dimensions whole.
+    """Compute a value block by block, with its last dimensions whole.
 
-    It stands at `where` of the arrays `into`. They have at most as many dimensions as the reader's
-    indices axes, of which the first is the outermost dimension.
+    The value goes to position `where` of the arrays `into`. They have at most as many dimensions as
+    the reader's indices have axes; the first axis is the outermost dimension.
     """
     rank = reader.rank
     match t:
@@ -224,7 +224,7 @@ def fill(value: Value, t: Type, into: Any, where: tuple[slice, ...], reader: Num
 def body_of(
     program: Program | Lambda | Expr, arrays: tuple[Argument, ...], sizes: sizing.Sizes | None
 ) -> Lambda:
-    """The function that a program is, its open sizes read off the arrays."""
+    """The function of a program, with its open sizes read from the arrays."""
     if isinstance(program, Expr | Lambda):
         if program.free:
             names = ", ".join(sorted(plain_name(p.name) for p in program.free))
@@ -257,9 +257,9 @@ def evaluate(
 
     Open sizes are taken from the arrays; `sizes` gives those that the arrays do not determine.
 
-    Computes in the program's types, with one rounding per operation as written; with `dtype`,
-    every float has that type from the arguments on. An array of tuples is a tuple of arrays.
-    The deadline (`liftpy.deadline`) is checked at every block and step.
+    The computation uses the program's types, with one rounding per operation as written; with
+    `dtype`, every float has that type, including the arguments. An array of tuples is returned as a
+    tuple of arrays. The deadline (`liftpy.deadline`) is checked at every block and step.
     """
     function = body_of(program, arrays, sizes)
     reader = NumpyReader(0, dtype)
@@ -291,8 +291,8 @@ def evaluate_at(
 class Evaluated:
     """A program and its arguments, for repeated requests for elements of the result.
 
-    A value that a `let` outside functions names is stored when it is first read, and kept. So later
-    points only cost what they need beyond these values.
+    A value that a `let` outside functions names is stored when it is first read, and kept. Later
+    points cost only what they need beyond these values.
     """
 
     def __init__(
@@ -343,10 +343,10 @@ def at_points(
     *,
     shared: bool,
 ) -> Any:
-    """The scalars of a value at points, as `read_at` has them.
+    """The scalars of a value at points, as `read_at` returns them.
 
-    Where `shared`, points whose first index is the same are read together: what is stored for it is
-    stored once for all of them.
+    If `shared`, points with the same first index are read together, so that values stored for that
+    index are stored once for all of them.
     """
     if shared and isinstance(t, ArrayType) and points.shape[1]:
         places, which = np.unique(points[:, 0], return_inverse=True)

@@ -1,9 +1,9 @@
 """Rules at given sizes: both sides written out as terms, compared under the declared laws.
 
-Elements are names, unknown functions build terms, and a term stands in the normal form of its laws:
-a word for an associative function, a bag for a commutative one, without neutral elements. Two terms
-are the same exactly when every function with those laws makes them equal. So this finds
-counterexamples, and what it finds can be read: sizes, index, and the two elements there.
+Elements are names, unknown functions build terms, and a term has the normal form of its laws: a
+sequence for an associative function, a bag for a commutative one, without neutral elements. Two
+terms are equal exactly when every function with those laws makes them equal. A counterexample is
+therefore readable: sizes, an index, and the two elements there.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from liftpy.semantics.symbolic import components
 Sizes: TypeAlias = Mapping[str, int]
 
 
-#: Names and functions at most in a term that is written out.
+#: The most names and functions in a term that is written out.
 LONGEST = 20_000
 
 
 class TooLongError(Exception):
-    """A term that nobody would read; `refute` does without it."""
+    """A term is too long to be read; `refute` does without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class FreeReader(ByName):
         self.units = {k["finite"]: k.setdefault("neutral", k["finite"]) for k in finite}
 
     def number(self, value: NatLike) -> int:
-        """A natural as the number it is at the sizes."""
+        """The value of a natural at the sizes."""
         return value if isinstance(value, int) else nat(value).value(self.sizes)
 
     def leaf(self, name: str, t: Type, *prefix: FreeTerm | int) -> Value:
@@ -120,7 +120,7 @@ class FreeReader(ByName):
         return FreeTerm(f, tuple(parts))
 
     def rescaled(self, r: str, m: FreeTerm, n: FreeTerm, s: FreeTerm) -> FreeTerm:
-        """The normal form of `r(m, n, s)` under the laws of `r`: inside of what it rescales."""
+        """The normal form of `r(m, n, s)` under the laws of `r`: moved inside what it rescales."""
         laws = self.laws[r]
         if "keeps" in laws and s == FreeTerm(str(laws["keeps"])):
             return s
@@ -149,7 +149,7 @@ class FreeReader(ByName):
         return self.remembered(value)
 
     def remembered(self, value: Value) -> Value:
-        """A value whose arrays work an element out when it is first read, and once."""
+        """A value whose arrays compute each element once, when it is first read."""
         match value:
             case Pull():
                 found: dict[int, Value] = {}
@@ -174,7 +174,7 @@ class FreeReader(ByName):
         return init
 
     def kept(self, value: Value) -> Value:
-        """A value with the elements of its arrays worked out once."""
+        """A value with the elements of its arrays computed."""
         if isinstance(value, Pull):
             elements = [self.kept(value[i]) for i in range(self.number(value.length))]
             return Pull(len(elements), lambda i: elements[self.number(i)])
@@ -186,7 +186,7 @@ class FreeReader(ByName):
 def differences(
     left: Value, right: Value, read: FreeReader, path: tuple[int, ...] = ()
 ) -> Iterator[str]:
-    """Where two values differ, in words."""
+    """Yield the differences between two values, in words."""
     match left, right:
         case Pull(), Pull():
             one, two = read.number(left.length), read.number(right.length)
@@ -206,12 +206,12 @@ def differences(
 
 
 def shown(path: tuple[int, ...]) -> str:
-    """An index in words."""
+    """An index as text."""
     return "".join(f"[{i}]" for i in path)
 
 
 def assignments(variables: list[Var], most: int = 16, limit: int = 4000) -> Iterator[Sizes]:
-    """Sizes to try, mixed: small and larger ones, the same each time."""
+    """Yield sizes to try, small and larger ones mixed; the same ones on each call."""
     ranges: list[list[int]] = []
     for v in variables:
         low = v.low if v.low is not None else -most // 3

@@ -1,4 +1,4 @@
-"""One general instance of each primitive, its sizes symbols: what its contract is judged on."""
+"""One general instance of each primitive, with symbolic sizes, on which its contract is judged."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ xss = array("xss", T, n, m)
 pairs = array("pairs", TupleType((T, U)), n)
 f = unknown("f", U)
 
-#: What a field of a primitive is in its general instance, by the field's type and name.
+#: The value of a field in the general instance of a primitive, by the field's type and name.
 UNKNOWN: dict[str, Callable[[str], Any]] = {
     "Nat": lambda name: var(name, None),
     "IndexFunction": lambda name: atom(Applied(name, var(INDEX))),
     "float": ValueVar,
 }
 
-#: General instances that do not follow from the fields; a base class's serves its heirs.
+#: General instances that do not follow from the fields; one of a base class serves subclasses.
 GENERAL: dict[type[Primitive], Callable[[Any], Instance]] = {
     AnyMap: lambda p: (p(function(f, x=T)), (xs,)),
     AnyReduce: lambda p: (p(function(f, a=U, x=T)), (z, xs)),
@@ -59,7 +59,7 @@ GENERAL: dict[type[Primitive], Callable[[Any], Instance]] = {
 
 
 def general(cls: type[Primitive]) -> Instance:
-    """One instance of a primitive, as general as its type allows: its sizes symbols."""
+    """One instance of a primitive, as general as its type allows, with symbolic sizes."""
     for base in cls.__mro__:
         if base in GENERAL:
             return GENERAL[base](cls)
@@ -75,7 +75,7 @@ def general(cls: type[Primitive]) -> Instance:
 
 
 def accepts(primitive: Primitive, params: tuple[Param, ...]) -> bool:
-    """Whether parameters of these types may be given to a primitive, their sizes aside."""
+    """Whether a primitive accepts parameters of these types, apart from conditions on sizes."""
     types = tuple(p.type for p in params)
     try:
         primitive.type_of(*types)

@@ -1,7 +1,7 @@
-"""Arrays whose elements are computed: how they are kept, filled, and read by index.
+"""Arrays whose elements are computed: how they are stored, filled, and read by index.
 
-A kept array has an axis for each dimension of its own, in front of the axes of the elements that
-were being computed when it was made, and of those only the ones that it depends on.
+A stored array has an axis for each of its own dimensions, in front of the axes of the elements that
+were being computed when it was made. Of the latter, it has only those that it depends on.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from liftpy.ir.nat import Nat
 from liftpy.ir.pull import Index, Parts, Pull, Value
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType, count
 
-#: What is known of a value's shape: its type, or kept values that are like it; None if nothing is.
+#: What is known of a value's shape: its type, or stored values of that shape; None if nothing is.
 Like: TypeAlias = Any
 
 
@@ -32,7 +32,7 @@ def is_held(value: Value) -> bool:
 
 
 def held(value: Value) -> Value:
-    """A value that moves the elements of what is held, as one that is held."""
+    """A value that only moves held elements, marked as held."""
     match value:
         case Held():
             return value
@@ -48,7 +48,7 @@ def held(value: Value) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """An array whose elements are computed: its dimension is the axis before the last `axis`."""
+    """An array whose elements are computed: `axis` axes follow the one of its dimension."""
 
     length: int
     axis: int
@@ -56,7 +56,7 @@ class Stored:
 
 
 def view(stored: Value, picked: Mapping[int, Any]) -> Value:
-    """A stored value as a meaning reads it; `picked` has the indices chosen so far, by axis."""
+    """A stored value as a meaning reads it; `picked` holds the indices chosen so far, by axis."""
     match stored:
         case Stored(length, axis, element):
             return Held(length, lambda i: view(element, {**picked, axis: number(i)}))
@@ -99,7 +99,7 @@ def number(index: Index) -> Any:
 
 
 def element_of(like: Like) -> Like:
-    """Of an array's shape that of its elements; of a tuple of arrays that of their tuples."""
+    """The shape of an array's elements; for a tuple of arrays, of the tuples of their elements."""
     match like:
         case ArrayType() | VectorType() | Stored():
             return like.element
@@ -112,14 +112,14 @@ def element_of(like: Like) -> Like:
 
 
 def part_of(like: Like, k: int) -> Like:
-    """Of a tuple's shape that of a component."""
+    """The shape of component `k` of a tuple of a shape."""
     if isinstance(like, TupleType):
         return like.elements[k]
     return like[k] if isinstance(like, tuple) else None
 
 
 def width(like: Like) -> int:
-    """How many numbers a value of a shape has."""
+    """How many numbers a value of a shape consists of."""
     match like:
         case Type():
             return int(count(like))
@@ -135,10 +135,10 @@ def width(like: Like) -> int:
 
 
 def filled(into: Value, part: Value, axis: int, length: int, start: int, many: int) -> Value:
-    """Stored values with those of a part: `many` from `start` of the `length` along an axis.
+    """Stored values, with a part filled in: `many` from `start` of the `length` along an axis.
 
-    `into` are those that there are so far, None before the first. What does not depend on the axis
-    is kept once.
+    `into` holds the values stored so far, None before the first part. Values that do not depend on
+    the axis are stored once.
     """
     match part:
         case Stored():
@@ -180,7 +180,7 @@ def filled_numbers(into: Any, part: Any, axis: int, length: int, start: int, man
 
 
 def at_one(stored: Value, axis: int) -> Value:
-    """Stored values that have nothing to do with an axis, as those at one place of it."""
+    """Stored values that do not depend on an axis, with that axis added at length 1."""
     match stored:
         case Stored():
             return Stored(stored.length, stored.axis, at_one(stored.element, axis))
@@ -192,7 +192,7 @@ def at_one(stored: Value, axis: int) -> Value:
 
 
 def extent(values: Any, axis: int) -> int:
-    """How long an array is along an axis."""
+    """The length of an array along an axis."""
     return values.shape[-1 - axis] if values.ndim > axis else 1
 
 

@@ -1,7 +1,8 @@
 """Inductions over folds of folds: blocks and exchange. Each step is a query of its own.
 
-A fold of folds is an outer fold whose step from accumulator `A` is `C(i, A, B)`, `B` the result of
-an inner fold from `init` with steps `step(j, ...)`; both may depend on the outer position `i`.
+A fold of folds is an outer fold whose step from accumulator `A` is `C(i, A, B)`, where `B` is the
+result of an inner fold from `init` with steps `step(j, ...)`; both may depend on the outer
+position `i`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class FoldNest:
 
 
 def whole(part: Value) -> Fold:
-    """The fold of which a part is all."""
+    """The fold that a component is the whole result of."""
     if not isinstance(part, FoldComponent):
         raise Open(SHAPE, "a side is no fold")
     if part.path:
@@ -55,7 +56,7 @@ def nest(proof: Proof, outer: Fold, i: Nat, accumulator: Any) -> FoldNest:
 
 
 def is_folded_twice(proof: Proof, fold: Fold) -> bool:
-    """Whether the steps of a fold are or read folds."""
+    """Whether the steps of a fold are folds or read folds."""
     known = len(proof.reader.named)
     i, _ = proof.index(fold.length)
     value = fold.step(i, proof.reader.state(fold.init))
@@ -63,7 +64,7 @@ def is_folded_twice(proof: Proof, fold: Fold) -> bool:
 
 
 def fresh(proof: Proof, fold: Fold) -> Any:
-    """An accumulator of a fold of which nothing is known."""
+    """An arbitrary accumulator of a fold."""
     return proof.reader.scalar(proof.reader.state(fold.init))
 
 
@@ -75,9 +76,9 @@ def blocks(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> N
 
         L(i*m + j) = C(i, R(i), S(i, j))
 
-    It holds at `j = 0` if it held at the end of the block before, for then `L(i*m) = R(i)`; a step
-    keeps it; at `j = m` it says `L((i+1)*m) = C(i, R(i), S(i, m)) = R(i+1)`, which is how the next
-    block begins. Where the inner fold goes on from the outer accumulator, `C(i, A, B) = B`.
+    It holds at `j = 0` if it held at the end of the previous block, because then `L(i*m) = R(i)`.
+    A step preserves it. At `j = m` it says `L((i+1)*m) = C(i, R(i), S(i, m)) = R(i+1)`, where the
+    next block begins. If the inner fold starts from the outer accumulator, `C(i, A, B) = B`.
     """
     one, two = whole(left), whole(right)
     if is_folded_twice(proof, one):
@@ -104,8 +105,8 @@ def exchange(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) ->
     """Both sides fold rows and columns of the same elements, in exchanged order.
 
     Let `L(i)` be the left accumulator after `i` rows, and `F(i)` the right side's result when its
-    inner folds stop after `i` rows; `T(j)` is the inner state of column `j` after `i` rows. That
-    `L(i) = F(i)` is an induction over `i`:
+    inner folds stop after `i` rows; `T(j)` is the inner state of column `j` after `i` rows. An
+    induction over `i` shows that `L(i) = F(i)`:
 
         i = 0      every right step from an inner result that is still `init` changes nothing
         i -> i+1   with `G(j)`, `H(j)` the partial results of `F(i+1)`, `F(i)` after `j` columns
@@ -146,7 +147,7 @@ def exchange(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) ->
 
 
 def folded(method: Callable[..., None]) -> Callable[..., None]:
-    """A method for the folds of both sides, with lockstep for what is inside."""
+    """A method applied to the folds of both sides, with lockstep for the folds inside."""
 
     def induct(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> None:
         proof.induction = lockstep

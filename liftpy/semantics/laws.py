@@ -1,8 +1,8 @@
 """The assumed laws of unknown functions, instantiated at the terms of one query.
 
-No axiom is quantified. Each law is stated for the applications that stand in the query, and for
-those that these statements make, until nothing new comes: associativity and commutativity keep the
-arguments at the leaves, and rescaling goes inwards, so that this ends.
+No axiom is quantified. Each law is stated for the applications in the query, and for those that
+these statements introduce, until nothing new appears. This ends, because associativity and
+commutativity keep the arguments at the leaves, and rescaling moves inwards.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import z3
 
 from liftpy.rewrite.rule import Assumption
 
-#: Statements after which no more are made.
+#: The number of statements at which no more are added.
 LIMIT = 4000
 #: The laws of a function of three arguments.
 RESCALING = frozenset({"rescales", "keeps"})
@@ -60,7 +60,7 @@ def instances(assuming: tuple[Assumption, ...], terms: Iterable[Any]) -> list[An
 
 
 def equal_units(term: Any, laws: dict[str, dict[str, str | None]]) -> Iterator[Any]:
-    """That a constant which is neutral to a function is the other one: there is only one."""
+    """Yield that the constants known to be neutral to a function are equal: it has only one."""
     for known in laws.values():
         if "finite" in known and z3.is_const(term):
             sort = term.sort()
@@ -69,7 +69,7 @@ def equal_units(term: Any, laws: dict[str, dict[str, str | None]]) -> Iterator[A
 
 
 def is_application(term: Any, laws: dict[str, dict[str, str | None]]) -> bool:
-    """Whether a term applies a function with laws to values of the types that these are about."""
+    """Whether a term applies a function with laws to values of the types that the laws are for."""
     if not z3.is_app(term) or term.decl().name() not in laws:
         return False
     f = term.decl()
@@ -79,13 +79,13 @@ def is_application(term: Any, laws: dict[str, dict[str, str | None]]) -> bool:
 
 
 def rewritten(term: Any, laws: dict[str, str | None]) -> Iterator[Any]:
-    """What a term equals by one use of each law at its root."""
+    """Yield the terms that equal a term by one use of each law at its root."""
     f = term.decl()
     if f.arity() == 3:
         yield from rescaled(term, laws)
         return
     left, right = term.children()
-    if z3.is_app_of(right, z3.Z3_OP_ITE):  # so that the laws meet what is chosen
+    if z3.is_app_of(right, z3.Z3_OP_ITE):  # so that the laws apply to each branch
         condition, then, otherwise = right.children()
         yield z3.If(condition, f(left, then), f(left, otherwise))
     if "neutral" in laws:
@@ -104,7 +104,7 @@ def rewritten(term: Any, laws: dict[str, str | None]) -> Iterator[Any]:
 
 
 def rescaled(term: Any, laws: dict[str, str | None]) -> Iterator[Any]:
-    """What `r(m, n, s)` equals by one use of each law of `r`."""
+    """Yield the terms that equal `r(m, n, s)` by one use of each law of `r`."""
     r = term.decl()
     m, n, s = term.children()
     if "keeps" in laws:

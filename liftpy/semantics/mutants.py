@@ -1,9 +1,9 @@
 """Mutants of rules: a law with one thing changed, which has to be refuted.
 
 The changes are systematic: a condition or an assumption dropped or weakened by one; on the right
-side, a size one more or one less, two sizes exchanged, arguments or components exchanged, an array
-read backwards, from one element on or transposed, a part replaced by another of its type. What is
-refuted is shown false at sizes that are written out; what is not has to be a law itself.
+side, a size one larger or smaller, two sizes exchanged, arguments or components exchanged, an array
+reversed, rotated by one element or transposed, a part replaced by another of its type. A mutant is
+either refuted, which is shown at sizes that are written out, or a law itself.
 """
 
 from __future__ import annotations
@@ -94,12 +94,12 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        """The name that a list of mutants knows it by."""
+        """The name of the mutant in lists."""
         return f"{self.of}: {self.change}"
 
 
 def judge(mutant: Mutant) -> Verdict:
-    """Refuted at sizes that are written out, or else what the prover says by any of its methods."""
+    """Refuted at sizes that are written out, or else the prover's verdict by any of its methods."""
     verdict: Verdict = refutation(mutant.rule) or Unknown(ELEMENTS_AGREE, "no method was tried")
     for method in dict.fromkeys((mutant.rule.proof, "lockstep", "permuted")):
         if isinstance(verdict, Refuted | Proved):
@@ -145,7 +145,7 @@ def with_other_right(rule: Rule) -> Iterator[tuple[str, Rule]]:
 
 
 def changes(part: Expr, rule: Rule) -> Iterator[tuple[str, Callable[[], Expr]]]:
-    """What may stand in the place of a part of the right side."""
+    """Yield the changes of a part of the right side, with a function that makes each."""
     if isinstance(part.type, ArrayType):
         yield "reversed", lambda: FunCall(reversal(part), (part,))
         yield "rotated", lambda: FunCall(rotation(part), (part,))
@@ -196,19 +196,19 @@ def other_primitive(
 
 
 def reversal(part: Expr) -> Reorder:
-    """An array of a part's length read backwards."""
+    """A reorder that reverses an array as long as a part."""
     (length, *_), i = part.type.lengths(), var(INDEX)
     return Reorder(length - 1 - i, length - 1 - i)
 
 
 def rotation(part: Expr) -> Reorder:
-    """An array of a part's length read from one element on."""
+    """A reorder that rotates an array as long as a part by one element."""
     (length, *_), i = part.type.lengths(), var(INDEX)
     return Reorder((i + 1) % length, (i + length - 1) % length)
 
 
 def named(part: Expr) -> str:
-    """A part in a word."""
+    """A short name for a part."""
     match part:
         case FunCall(fun, _):
             return str(getattr(fun, "name", fun))

@@ -1,16 +1,17 @@
-"""Numbers as a reader of meanings: numpy reads what the prover and the views read.
+"""A reader of meanings as numbers: NumPy evaluates what the prover and the views read.
 
-Every index is an integer or an array of integers; the arrays broadcast against each other, so that
-one walk over the expression computes many elements, and what depends on few dimensions is read for
-those alone. Folds are loops in order, one step for all elements of a block. What a long reduction
-reads is computed in blocks too, and a step that is one operation of numpy is its `accumulate`.
+Every index is an integer or an array of integers, and the arrays broadcast against each other. So
+one walk over the expression computes many elements, and a value that depends on few dimensions is
+computed for those only. Folds are sequential loops, with one step for all elements of a block. The
+elements that a long reduction reads are computed in blocks too, and a step that is a single NumPy
+operation uses its `accumulate`.
 
-What has a name is computed once, where it stands: when it is first read, all of it is stored
-(`held.py`), for all elements of the block that is being computed. So are the arrays that a function
-is given and mentions more than once. Values that only move what is held are read where they are.
+A named value is computed once: when it is first read, all of it is stored (`held.py`), for all
+elements of the block in progress. So is an array passed to a function that mentions it more than
+once. Values that only move held elements are read in place.
 
-Blocks bound the memory (`NumpyReader.loop`): what is computed at once has about `BLOCK` elements,
-and where the values stored for a block would take more than `ROOM` bytes, the block is halved.
+Blocks bound the memory (`NumpyReader.loop`): about `BLOCK` elements are computed at a time, and if
+the values stored for a block would take more than `ROOM` bytes, the block is halved.
 """
 
 from __future__ import annotations
@@ -55,25 +56,25 @@ from liftpy.semantics.operations import DTYPES, OPERATIONS, convert
 
 Path: TypeAlias = tuple[Index, ...]
 
-#: Elements computed at once.
+#: The number of elements that are computed at a time.
 BLOCK = 1 << 16
 
-#: A reduction of fewer elements computes each at its step.
+#: A reduction of fewer elements computes each element at its own step.
 LONG = 16
 
-#: Bytes that may be stored for the elements of a block, unless a single element needs more.
+#: The most bytes stored for the elements of a block, unless a single element needs more.
 ROOM = 1 << 27
 
 
 class Elsewhere(Exception):
-    """A step reads its accumulator at another index than it writes; never leaves this module."""
+    """A step reads its accumulator at another index than it writes; caught in this module."""
 
     def __init__(self, fold: Fold) -> None:
         self.fold = fold
 
 
 class TooMuch(Exception):
-    """Too much would be stored for the elements along an axis; the loop over them catches it."""
+    """Too much would be stored for the elements along an axis; the loop over it catches this."""
 
     def __init__(self, axis: int) -> None:
         self.axis = axis
@@ -86,21 +87,21 @@ class NoNumbers(Exception):
 class NumpyReader:
     """Reads meanings as numbers.
 
-    `rank` is how many axes the index arrays may have. Storing an array adds axes in front, so that
-    those of the elements being computed stay the last. A deadline is asked at every block
-    and every step of a fold.
+    `rank` is the number of axes that index arrays may have. Storing an array adds axes in front, so
+    the axes of the elements being computed stay last. The deadline is checked at every block and
+    every step of a fold.
     """
 
     def __init__(self, rank: int, dtype: DTypeLike | None = None) -> None:
         self.rank = rank
         self.dtype = dtype
-        self.extents: dict[int, int] = {}  # of the blocks being computed, by axis
-        self.stored_bytes = 0  # that are stored for the blocks being computed
+        self.extents: dict[int, int] = {}  # sizes of the blocks in progress, by axis
+        self.stored_bytes = 0  # stored for the blocks in progress
         self.often: dict[int, tuple[Lambda, tuple[bool, ...]]] = {}
         self.moving: dict[int, tuple[Primitive, bool]] = {}
 
     def number_type(self, t: Type) -> Any:
-        """The numpy type in which scalars of a type are computed."""
+        """The NumPy type in which scalars of a type are computed."""
         return self.dtype if self.dtype is not None and t in FLOATS else DTYPES[str(t)]
 
     def operate(self, op: str, args: tuple[Value, ...]) -> Value:
@@ -141,9 +142,9 @@ class NumpyReader:
         return init
 
     def reduced(self, f: Callable[[Value, Value], Value], init: Value, xs: Pull) -> Value:
-        """Many elements are computed at once, and the steps are taken one after the other.
+        """The fold of `xs`: many elements are computed at a time, and the steps taken in order.
 
-        Steps that are one operation of numpy are taken by numpy, in the same order.
+        Steps that are a single NumPy operation are taken by NumPy, in the same order.
         """
         many, axis = int(xs.length), self.rank
         at_once = min(many, BLOCK // max(1, math.prod(self.extents.values())))
@@ -156,7 +157,7 @@ class NumpyReader:
             part = xs[steps(start, stop, axis)]
             if not is_number(part):
                 raise NoNumbers
-            count = self.extents.pop(axis)  # a step is of one element
+            count = self.extents.pop(axis)  # a step takes one element
             self.rank = axis
             if operation is None:
                 for k in range(count):
@@ -168,12 +169,12 @@ class NumpyReader:
 
         try:
             self.loop(axis, many, at_once, block)
-        except NoNumbers:  # such as rows, of which none is read before its step
+        except NoNumbers:  # such as rows: none is read before its step
             return self.fold(many, init, lambda k, acc: f(acc, xs[k]))
         return acc
 
     def scan(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Pull:
-        """As a loop over an axis of its own, the first time that an element is asked for."""
+        """All prefixes, computed in a loop over an axis of their own when one is first read."""
         axis, many = self.rank, int(length)
 
         def stored() -> Value:
@@ -216,7 +217,7 @@ class NumpyReader:
         return held(result) if self.moving[id(fun)][1] else result
 
     def kept(self, value: Value, t: Type, needs: tuple[Later, ...] = ()) -> Value:
-        """A value whose arrays are stored when they are first read, after what they need."""
+        """A value whose arrays are stored when they are first read, after the values in `needs`."""
         match value:
             case Held():
                 return value
@@ -235,7 +236,7 @@ class NumpyReader:
     # --- storing ---
 
     def stored(self, value: Value, like: Like) -> Value:
-        """The value with every element computed: arrays and tuples of `Stored` and numbers."""
+        """The value with every element computed, as `Stored` arrays, tuples and numbers."""
         match value:
             case Pull():
                 return self.stored_array(value, element_of(like))
@@ -269,10 +270,10 @@ class NumpyReader:
     def loop(
         self, axis: int, length: int, size: int, block: Callable[[int, int], int | None]
     ) -> None:
-        """Does blocks of a range that is an axis, and halves those that need too much memory.
+        """Run the blocks of a range along an axis, and halve those that need too much memory.
 
-        `block` takes the begin and the end, and gives the size of those that follow, or None for
-        the same.
+        `block` takes the start and the stop, and returns the size of the blocks that follow, or
+        None to keep the size.
         """
         rank, outer = self.rank, self.extents.get(axis)
         start, most = 0, length
@@ -286,7 +287,7 @@ class NumpyReader:
                 except TooMuch as found:
                     if found.axis != axis or many == 1:
                         raise
-                    most = many // 2  # what a block needs is seen only when it is computed
+                    most = many // 2  # the memory of a block is known only after computing it
                 else:
                     start += many
         finally:
@@ -296,7 +297,7 @@ class NumpyReader:
                 self.extents[axis] = outer
 
     def admit(self, part: Value, axis: int, length: int) -> None:
-        """Raise TooMuch where `length` of a part would be too much for a block."""
+        """Raise TooMuch if `length` elements like `part` would be too much for a block."""
         arrays = list(numbers_in(part))
         size = sum(a.nbytes // extent(a, axis) for a in arrays) * length
         around = [max((extent(a, k) for a in arrays), default=1) for k in range(axis)]
@@ -304,26 +305,26 @@ class NumpyReader:
             raise TooMuch(around.index(max(around)))
 
     def hold(self, stored: Value, axis: int) -> None:
-        """Count what is stored for a block, as long as it is there."""
+        """Count the bytes that are stored for a block, until they are freed."""
         for array in numbers_in(stored):
             if any(extent(array, k) > 1 for k in range(axis)):
                 self.stored_bytes += array.nbytes
                 weakref.finalize(array, self.release, array.nbytes)
 
     def release(self, size: int) -> None:
-        """Count that stored values are gone."""
+        """Subtract the bytes of stored values that were freed."""
         self.stored_bytes -= size
 
 
 def is_number(value: Value) -> bool:
-    """Whether a value is a number or a tuple of some, for all elements of a block."""
+    """Whether a value is a number or a tuple of numbers, for all elements of a block."""
     if isinstance(value, tuple):
         return all(map(is_number, value))
     return not isinstance(value, Pull | Parts)
 
 
 def part_at(part: Value, axis: int, k: int) -> Value:
-    """Of numbers along an axis, the last there is, those at one place."""
+    """The numbers at position `k` of an axis, which is the outermost one."""
     if isinstance(part, tuple):
         return tuple(part_at(p, axis, k) for p in part)
     if np.ndim(part) <= axis:  # the same everywhere
@@ -332,7 +333,7 @@ def part_at(part: Value, axis: int, k: int) -> Value:
 
 
 def operation_of(f: Callable[[Value, Value], Value]) -> np.ufunc | None:
-    """The operation of numpy that a function of two numbers is, the first one first."""
+    """The NumPy operation that a function applies to its two parameters in order, if any."""
     function = f.function if isinstance(f, Closure) else None
     while function is not None and isinstance(function.body, FunCall):
         if function.body.args != function.params:
@@ -345,7 +346,7 @@ def operation_of(f: Callable[[Value, Value], Value]) -> np.ufunc | None:
 
 
 def accumulated(operation: np.ufunc, acc: Value, part: Value, axis: int, count: int) -> Value:
-    """What an operation makes of a number and all of some along an axis, one after the other."""
+    """The result of applying an operation to `acc` and the numbers along an axis, in order."""
     many = np.asarray(part)
     inner = many.shape[1:] if many.ndim > axis else many.shape
     shape = np.broadcast_shapes(np.shape(acc), inner)
@@ -356,9 +357,9 @@ def accumulated(operation: np.ufunc, acc: Value, part: Value, axis: int, count: 
 
 
 class Later:
-    """What is stored when it is first read, for the elements being computed where it was made.
+    """A value that is stored when first read, for the elements in progress when it was made.
 
-    What it needs is stored before, one after the other, so that many names are no deep recursion.
+    The values that it needs are stored before it, in a loop: many names cause no deep recursion.
     """
 
     def __init__(
@@ -381,7 +382,7 @@ class Later:
         return self.found
 
     def store(self) -> None:
-        """Store it now."""
+        """Store the value if it is not stored yet."""
         if self.stored is not None:
             rank, self.reader.rank = self.reader.rank, self.rank
             try:
@@ -399,29 +400,29 @@ class Kept(Held):
 
 
 def keep(length: int, later: Later) -> Kept:
-    """The array that is stored later."""
+    """The array that `later` stores."""
     return Kept(length, lambda i: later()[i], later)
 
 
 def keep_part(length: int, later: Later, k: int) -> Kept:
-    """Component `k` of the tuple of arrays that is stored later."""
+    """Component `k` of the tuple of arrays that `later` stores."""
     return Kept(length, lambda i: later()[k][i], later)
 
 
 def laters(value: Value) -> list[Later]:
-    """What is stored when a value is read."""
+    """The values that are stored when a value is read."""
     if isinstance(value, tuple):
         return [later for part in value for later in laters(part)]
     return [value.later] if isinstance(value, Kept) else []
 
 
 def wide(part: Value, axis: int) -> list[int]:
-    """For how many elements each array of stored values has numbers."""
+    """The number of elements in progress that each stored array has values for."""
     return [math.prod(extent(a, k) for k in range(axis)) for a in numbers_in(part)]
 
 
 def moves(fun: Primitive) -> bool:
-    """Whether a primitive only says which elements of its argument stand where, each read once."""
+    """Whether a primitive only moves elements of its argument, and reads each once."""
     if not isinstance(fun, AnyMap):
         return is_layout(fun) and fun.function is None
     return all(
@@ -437,9 +438,10 @@ def moves(fun: Primitive) -> bool:
 
 
 def is_often(expr: Expr, param: Param) -> bool:
-    """Whether a variable is mentioned more than once, or where something is done again and again.
+    """Whether a variable is mentioned more than once, or inside a function that is repeated.
 
-    A map reads it once for all elements of a block.
+    The function of a map does not count as repeated: it reads the variable once for all elements
+    of a block.
     """
     mentions, waiting = 0, [expr]
     while waiting:
@@ -459,10 +461,10 @@ def is_often(expr: Expr, param: Param) -> bool:
 
 
 class Fold:
-    """A fold whose accumulator holds arrays, as an array itself.
+    """A fold whose accumulator holds arrays, as an array.
 
-    Where its steps read the accumulator at the index that they write, an element is a fold of its
-    own. Else all elements of the accumulator are computed after each step.
+    If its steps read the accumulator only at the index that they write, each element is a fold of
+    its own. Otherwise all elements of the accumulator are computed after each step.
     """
 
     def __init__(

@@ -1,8 +1,9 @@
-"""The conditions of a program over open sizes: proved, refuted, or recorded for when numbers come.
+"""The conditions of a program with open sizes: proved, refuted, or recorded until sizes are known.
 
-Conditions are taken in the order of the data, and each is judged where those before it hold: that
-is where it means something. Small numbers are tried first, since they make readable witnesses; z3
-decides for all sizes. What it cannot decide in time is recorded, and so checked with the numbers.
+Conditions are taken in the order of the data, and each is judged under those before it, because it
+may be meaningless where they do not hold. Small numbers are tried first, since they make readable
+witnesses; z3 decides for all sizes. A condition that it cannot decide in time is recorded, and
+checked when numbers are given.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from liftpy.ir.types import Type
 from liftpy.ir.walk import bottom_up
 from liftpy.semantics.smt import FEWER_STEPS, Terms, ask
 
-POINTS = 2000  # small assignments tried for witnesses
+POINTS = 2000  # small assignments that are tried as witnesses
 
 Sizes: TypeAlias = Mapping[str, int]
 
@@ -41,7 +42,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Asked:
-    """A condition, who asks for it, where that is in words, and its place in the text, if any."""
+    """A condition, what requires it, where that is in words, and its place in the text, if any."""
 
     condition: Constraint
     who: str
@@ -50,15 +51,15 @@ class Asked:
 
     @property
     def asker(self) -> str:
-        """Who asks, and where."""
+        """What requires the condition, and where."""
         return f"{self.who}{self.where}"
 
 
 @dataclass(frozen=True)
 class Obligation:
-    """A condition and its outcome; sizes that break it, and sizes with which it holds, where known.
+    """A condition and its outcome; if known, sizes that break it, and sizes that satisfy it.
 
-    Both are sizes at which the conditions before it hold.
+    At both, the conditions before it hold.
     """
 
     condition: Constraint
@@ -84,10 +85,10 @@ def spell(sizes: Sizes) -> str:
 
 
 def conditions(program: Program) -> Iterator[Asked]:
-    """Every condition on a program's sizes, in the order of the data.
+    """Yield every condition on a program's sizes, in the order of the data.
 
-    Lengths of parameters are at least 1; a size that is written as a quotient has a divisor, and an
-    exact one is exact; primitives ask what they require.
+    Lengths of parameters are at least 1; divisors in sizes are positive, and exact quotients exact;
+    primitives have the conditions that they require.
     """
     for p in program.params:
         place = None if program.spans is None else program.spans.params.get(p.name)
@@ -101,7 +102,7 @@ def conditions(program: Program) -> Iterator[Asked]:
 
 
 def of_call(call: FunCall) -> Iterator[Constraint]:
-    """What a call asks of its sizes: a primitive, or a user function with all that is in it."""
+    """Yield what a call requires of its sizes: a primitive, or a user function with its body."""
     types = tuple(a.type for a in call.args)
     match call.fun:
         case Primitive() as fun:
@@ -120,14 +121,14 @@ def of_call(call: FunCall) -> Iterator[Constraint]:
 
 
 def of_type(t: Type) -> Iterator[Constraint]:
-    """What the type of a parameter asks of its sizes."""
+    """Yield what the type of a parameter requires of its sizes."""
     for length in t.lengths():
         yield from defined(length)
         yield at_least(1, length)
 
 
 def defined(size: Nat) -> Iterator[Constraint]:
-    """That a natural has a value: its divisors are positive and its exact quotients exact."""
+    """Yield that a natural has a value: its divisors are positive and exact quotients exact."""
     for atom in size.atoms():
         if isinstance(atom, Quotient | Remainder) and atom.denominator.constant is None:
             yield at_least(1, atom.denominator)
@@ -145,7 +146,7 @@ def holds(condition: Constraint, sizes: Sizes) -> bool:
 
 
 def first_broken(asked: Iterable[Asked], sizes: Sizes) -> Asked | None:
-    """The first condition that numbers for all sizes break; those after it may mean nothing."""
+    """The first condition that numbers for all sizes break; later ones may be meaningless."""
     return next((a for a in asked if not holds(a.condition, sizes)), None)
 
 
@@ -153,7 +154,7 @@ def first_broken(asked: Iterable[Asked], sizes: Sizes) -> Asked | None:
 
 
 def obligations(program: Program) -> tuple[Obligation, ...]:
-    """The conditions of a program with their outcomes; equal ones once, with all who ask."""
+    """The conditions of a program with their outcomes; equal ones are merged, with all sources."""
     askers: dict[Constraint, list[Asked]] = {}
     for one in conditions(program):
         askers.setdefault(one.condition, []).append(one)
@@ -200,7 +201,7 @@ def small(ranges: Ranges) -> Iterator[dict[str, int]]:
 
 
 def witnesses(asked: tuple[Constraint, ...], ranges: Ranges) -> tuple[Found, Found]:
-    """For each condition, small sizes that break it and that satisfy it, those before it kept."""
+    """For each condition, small sizes that break and that satisfy it; earlier ones hold there."""
     breaks: Found = {}
     works: Found = {}
     open_ones = [c for c in asked if c.names()]
@@ -217,9 +218,9 @@ def witnesses(asked: tuple[Constraint, ...], ranges: Ranges) -> tuple[Found, Fou
 def model(
     assumed: Iterable[Constraint], wanted: list[Constraint], ranges: Ranges, *, negated: bool
 ) -> tuple[str, Sizes | None]:
-    """Whether sizes satisfy what is assumed and all that is wanted, or break it; and which do.
+    """Whether sizes satisfy the assumptions and all of `wanted`, or break it; and such sizes.
 
-    The sizes are None where z3 gives none, or gives some that do not bear it out.
+    The sizes are None if z3 gives none, or if they fail a check by evaluation.
     """
     terms = Terms(z3.Context())
     given = [terms.assume(c) for c in assumed]
@@ -254,7 +255,7 @@ def admitted(program: Program) -> Program:
 
 
 def impossible(program: Program, refuted: Obligation, judged: Iterable[Obligation]) -> LiftError:
-    """The refusal of a condition that no sizes satisfy, together with those before it."""
+    """The error for a condition that no sizes satisfy, together with those before it."""
     ranges = size_ranges(program)
     names = refuted.condition.names()
     before = [
@@ -280,7 +281,7 @@ def impossible(program: Program, refuted: Obligation, judged: Iterable[Obligatio
 def refusal(
     program: Program, kind: type[LiftError], what: str, place: Span | None, *why: str
 ) -> LiftError:
-    """An error of a program: with its place, where it has a text."""
+    """An error about a program, with its place if the program has a text."""
     what = f"{program.name}: {what}"
     if program.spans is None or place is None:
         return kind("\n".join([what, *(f"  {reason}" for reason in why)]))

@@ -1,4 +1,4 @@
-"""The scalar operators on numpy's numbers, each of which has the type that it is computed in."""
+"""The scalar operators on NumPy numbers, which carry the type that they are computed in."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ DTYPES: dict[str, type[np.generic]] = {
 
 
 def typed(value: Any, dtype: Any) -> Any:
-    """A number of Python, which has no type of numpy, as one of this type; else it as it is.
+    """A Python number as a NumPy number of a type; any other value unchanged.
 
-    As in numpy, a whole number becomes one of any type that has it, a fraction one of a type of
-    fractions; what would change its kind, or does not fit, is left for the caller to refuse.
+    As in NumPy, an integer converts to any type that can represent it, and a fraction to a
+    floating-point type. A value that would change its kind or does not fit is returned unchanged,
+    for the caller to refuse.
     """
     kind = np.dtype(dtype).kind
     if type(value) is int and kind == "i":
@@ -34,7 +35,7 @@ def typed(value: Any, dtype: Any) -> Any:
 
 
 def quotient(a: Any, b: Any) -> Any:
-    """`a / b`; of integers rounded towards zero, and 0 where `b` is."""
+    """`a / b`; for integers rounded towards zero, and 0 if `b` is 0."""
     t = np.result_type(a, b)
     if not np.issubdtype(t, np.integer):
         return a / b
@@ -45,14 +46,14 @@ def quotient(a: Any, b: Any) -> Any:
 
 
 def rest(a: Any, b: Any) -> Any:
-    """What `a / b`, rounded towards zero, leaves of `a`."""
+    """The remainder of `a / b` rounded towards zero."""
     if np.issubdtype(np.result_type(a, b), np.integer):
         return a - quotient(a, b) * b
     return np.fmod(a, b)
 
 
 def convert(a: Any, t: Any) -> Any:
-    """A number as one of another type."""
+    """A number converted to another type."""
     given, wanted = np.asarray(a), np.dtype(t)
     if given.dtype.kind != "f" or wanted.kind != "i":
         return given.astype(wanted)

@@ -1,4 +1,4 @@
-"""Proving for use: a proved rule is admitted, and the catalogue's proofs ship with liftpy."""
+"""Prove rules so that they may be applied, and record the proofs that ship with liftpy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from liftpy.semantics.verdict import Proved, Verdict
 
 @dataclass(frozen=True)
 class Noted:
-    """A new proof cache: its file, how many proofs it keeps, and the new verdicts by rule."""
+    """A new proof cache: its file, the number of proofs kept, and the new verdicts by rule."""
 
     path: Path
     kept: int
@@ -71,9 +71,9 @@ def noted(rule: Rule, verdict: Proved, seconds: float) -> dict[str, Any]:
 
 
 def record(rules: Iterable[Rule], path: Path | None = None) -> Noted:
-    """Write the proof cache that ships with liftpy: valid proofs are kept, others made anew.
+    """Write the proof cache that ships with liftpy: keep valid proofs, and redo the others.
 
-    A rule that is not proved is left out, and may not be applied any more.
+    A rule that cannot be proved is left out, and may not be applied.
     """
     entries: dict[str, Any] = {}
     verdicts: dict[str, Verdict] = {}

@@ -1,19 +1,19 @@
-"""Proving a rule: both sides are read as z3 terms, at sizes that stay symbols.
+"""Prove a rule: both sides are read as z3 terms, with symbolic sizes.
 
 Obligations, in order:
 
-1.  what is assumed can hold for an array of more than 8 elements (else the rule says nothing);
-2.  what the right side's primitives require follows;
+1.  the assumptions can hold for an array of more than 8 elements (else the rule says nothing);
+2.  the assumptions imply what the right side's primitives require;
 3.  sizes agree at every depth;
-4.  elements agree at every index, folds by the rule's proof method.
+4.  elements agree at every index, and folds by the rule's proof method.
 
-Assumed are what the left side's primitives require, `where`, and the ranges of the size variables:
-a metavariable size is 0 or more unless it is declared otherwise. So an array may be empty; a law
-that needs an element says so in `where`.
+The assumptions are what the left side's primitives require, `where`, and the ranges of the size
+variables: a metavariable size is at least 0 unless it is declared otherwise. So an array may be
+empty; a law that needs an element says so in `where`.
 
-Where an obligation cannot be shown, both sides are written out at many sizes. A difference refutes
-the rule; without one the verdict is `Unknown`, which counts as not proved. A rule of which all are
-shown is tried with numbers: one that these refute is a fault of the prover, an `InternalError`.
+If an obligation cannot be shown, both sides are evaluated at many sizes. A difference refutes the
+rule; without one the verdict is `Unknown`, which counts as not proved. A rule whose obligations are
+all shown is also tried with numbers: a counterexample is a fault of the prover, an `InternalError`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ ASSUMED = "what is assumed can hold for more than 8 elements"
 
 
 def prove(rule: Rule, steps: int = STEPS) -> Verdict:
-    """Whether a rule is true at all sizes; one that is may be applied from now on.
+    """Whether a rule holds at all sizes; a proved rule may be applied from then on.
 
     `steps` limits each solver in each query.
     """
@@ -83,7 +83,7 @@ def prove(rule: Rule, steps: int = STEPS) -> Verdict:
 
 
 def attempt(rule: Rule, steps: int = STEPS) -> Verdict:
-    """`prove`, but an obligation that cannot be shown raises `Open`: no sizes are tried then."""
+    """`prove`, but raises `Open` for an obligation that cannot be shown, and tries no sizes."""
     general, rule = rule, with_ranges(rule)
     proof = Proof(rule.assuming, METHODS.get(rule.proof), steps)
     proof.hypotheses = [proof.terms.assume(c) for c in hypotheses(rule)]
@@ -96,9 +96,9 @@ def attempt(rule: Rule, steps: int = STEPS) -> Verdict:
 
 
 def with_ranges(rule: Rule) -> Rule:
-    """The rule with the least values that it assumes written into the ranges of its sizes.
+    """The rule with the lower bounds that it assumes written into the ranges of its sizes.
 
-    That a size is 1 or more is known then where naturals are normalised: `(k*m) // m` is `k`.
+    Naturals are then normalized with the knowledge that a size is at least 1: `(k*m) // m` is `k`.
     """
     least: dict[str, NatLike] = {}
     for condition in hypotheses(rule):
@@ -114,10 +114,10 @@ def with_ranges(rule: Rule) -> Rule:
 
 
 def emptiness(rule: Rule, proof: Proof) -> Vacuous | Unknown | None:
-    """Whether the assumptions hold for no array of more than 8 elements."""
+    """A verdict if the assumptions hold for no array of more than 8 elements or z3 gives up."""
     long = [proof.terms.nat(length) > 8 for length in lengths(rule)]
     proof.preferred = [z3.Or(long)] if long else []
-    if permutes(rule) and possible(rule):  # a solver does not look for permutations
+    if permutes(rule) and possible(rule):  # the solver does not find permutations
         proof.shown.append(ASSUMED)
         return None
     held = [*proof.terms.facts, *proof.hypotheses, *proof.preferred]

@@ -1,4 +1,4 @@
-"""Laws of real numbers between scalars, and whether they hold where numbers are not real.
+"""Laws of real numbers between scalars, and whether they hold for floating-point numbers.
 
 A law is proved twice. For real numbers, it has to hold wherever no divisor is 0. In z3's theory of
 floating-point arithmetic, both sides have to agree to the bit wherever a divisor is 0, infinite or
@@ -80,7 +80,7 @@ class RealReader(SymbolicReader):
 
 
 class FloatReader(RealReader):
-    """Reads them as floating-point numbers: each operator rounds to the nearest."""
+    """Reads floating-point scalars as such: each operator rounds to the nearest."""
 
     def numbers(self, t: Type) -> Any:
         return z3.FPSort(*FORMATS[str(t)], self.terms.context)

@@ -1,7 +1,7 @@
-"""the reference evaluator: programs on nested Python lists, by each primitive's `reference`.
+"""The reference evaluator: programs on nested Python lists, by each primitive's `reference`.
 
-Slow and plain. It shares no index law with the meanings, so that a wrong meaning shows: the tests
-compare the two on distinct values.
+It is slow and simple. It shares no index law with the meanings, so that a wrong meaning shows: the
+tests compare the two on distinct values.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from liftpy.ir.expr import (
     UserFun,
 )
 
-#: What unknown functions stand for, by name.
+#: The functions that unknown functions stand for, by name.
 Functions = Mapping[str, Callable[..., Any]]
 
 
 def reference(program: Program | Lambda, *arguments: Any) -> Any:
-    """The result of a program as nested lists and tuples; arguments may be numpy arrays."""
+    """The result of a program as nested lists and tuples; arguments may be NumPy arrays."""
     function = program.body if isinstance(program, Program) else program
     if len(function.params) != len(arguments):
         raise ArgumentRefused(
@@ -41,14 +41,14 @@ def reference(program: Program | Lambda, *arguments: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A value with its numpy arrays as nested lists."""
+    """A value with its NumPy arrays as nested lists."""
     if isinstance(value, tuple):
         return tuple(plain(part) for part in value)
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
 def interpret(expr: Expr, env: Mapping[Param, Any], functions: Functions) -> Any:
-    """What an expression is where its free variables are `env`."""
+    """The value of an expression whose free variables have the values in `env`."""
     match expr:
         case Param():
             return env[expr]
@@ -83,5 +83,5 @@ def call_function(
     env: Mapping[Param, Any],
     functions: Functions,
 ) -> Any:
-    """A function's body at values."""
+    """The value of a function's body for given arguments."""
     return interpret(body, {**env, **dict(zip(params, values, strict=True))}, functions)

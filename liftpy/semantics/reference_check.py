@@ -1,7 +1,7 @@
-"""Meaning against reference: a primitive is tried at many sizes, on elements that are names.
+"""Compare meaning and reference: a primitive is tried at many sizes, on symbolic elements.
 
-The elements are all distinct and unknown functions build terms, so that any element out of place
-shows. No array is empty: an empty list does not say what it would hold.
+All elements are distinct and unknown functions build terms, so that any misplaced element shows. No
+array is empty, because an empty list does not show the type of its elements.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from liftpy.semantics.reference import interpret
 from liftpy.semantics.refute import count, grade, hold, spread
 from liftpy.semantics.symbolic import components
 
-#: Elements at most of what is tried.
+#: The most elements of an array that is tried.
 ELEMENTS = 600
 
 
 def disagreement(primitive: Primitive, params: tuple[Param, ...]) -> str | None:
-    """Where `reference` and the meaning differ, sizes first; None if they never did."""
+    """The first difference between `reference` and the meaning, sizes first; None if none shows."""
     types = [p.type for p in params]
     clauses = list(primitive.requires(*types))
     found = variables(primitive, params, clauses)
@@ -46,7 +46,7 @@ def disagreement(primitive: Primitive, params: tuple[Param, ...]) -> str | None:
 def variables(
     primitive: Primitive, params: tuple[Param, ...], clauses: list[Constraint]
 ) -> list[Var]:
-    """The size variables of an instance, by name."""
+    """The size variables of an instance, sorted by name."""
     sizes: list[tuple[Nat, frozenset[str]]] = [
         (length, length.names()) for p in params for length in p.type.lengths()
     ]
@@ -81,7 +81,7 @@ def disagreement_at(primitive: Primitive, params: tuple[Param, ...], at: Sizes) 
 
 
 def caller(read: FreeReader, function: FunVar) -> Any:
-    """An unknown function on terms; an index that the reference counted is one."""
+    """An unknown function on terms; a number that the reference passes is an index."""
 
     def called(*args: Any) -> Any:
         pairs = zip(args, function.params, strict=True)
@@ -107,7 +107,7 @@ def listed(value: Value, read: FreeReader) -> Any:
 
 
 def difference(meant: Any, referred: Any, path: str = "") -> str | None:
-    """Where two nested lists differ, in words."""
+    """The first difference between two nested lists, in words."""
     if isinstance(meant, list | tuple) and type(meant) is type(referred):
         if len(meant) != len(referred):
             return (
@@ -122,5 +122,5 @@ def difference(meant: Any, referred: Any, path: str = "") -> str | None:
 
 
 def at_path(path: str) -> str:
-    """A place in words."""
+    """A position as text."""
     return f" at {path}" if path else ""

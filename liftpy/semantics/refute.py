@@ -1,8 +1,8 @@
-"""Looking for sizes at which a rule is false.
+"""Search for sizes at which a rule is false.
 
-Both sides are computed with numbers (`trial`). Where these differ, they are written out (`free`),
-so that the witness can be read. A rule that was proved is tried as well, at a few small sizes: one
-that numbers refute shows a fault of the prover.
+Both sides are computed with numbers (`trial`). If they differ, they are written out (`free`), so
+that the witness can be read. A rule that was proved is tried as well, at a few small sizes: a
+counterexample to it is a fault of the prover.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from liftpy.semantics.free import FreeReader, Sizes, TooLongError, assignments, 
 from liftpy.semantics.trial import FieldReader, TrialReader
 from liftpy.semantics.verdict import Refuted
 
-#: How many sizes are written out in full; how many elements the arrays may have, and the result.
+#: The most sizes that are tried; the most elements of an array, and of the result.
 TRIALS, ARRAYS, RESULT = 60, 120, 1500
 
 REQUIRES = "what the right side's primitives require holds"
@@ -34,7 +34,7 @@ ELEMENTS_AGREE = "elements agree at every index"
 
 
 def requirements(expr: Expr) -> Iterator[tuple[str, Constraint]]:
-    """The conditions of every primitive in an expression, each with who asks."""
+    """Yield the conditions of every primitive in an expression, with the primitive's name."""
     for _, part in top_down(expr):
         if isinstance(part, FunCall) and isinstance(part.fun, Primitive):
             for condition in part.fun.conditions(*(a.type for a in part.args)):
@@ -42,7 +42,7 @@ def requirements(expr: Expr) -> Iterator[tuple[str, Constraint]]:
 
 
 def hypotheses(rule: Rule) -> tuple[Constraint, ...]:
-    """What may be assumed of the sizes: what the left side requires, and `where`."""
+    """The assumptions about the sizes: what the left side requires, and `where`."""
     return (*(c for _, c in requirements(rule.left)), *rule.where)
 
 
@@ -54,7 +54,7 @@ def sizes_in(exprs: Iterable[Expr]) -> Iterator[Nat]:
 
 
 def variables(rule: Rule) -> list[Var]:
-    """The size metavariables of a rule, by name."""
+    """The size metavariables of a rule, sorted by name."""
     conditions = [*hypotheses(rule), *(c for _, c in requirements(rule.right))]
     sizes = [
         *sizes_in((rule.left, rule.right)),
@@ -95,7 +95,7 @@ def refutation_at(rule: Rule, suggested: Sizes) -> Refuted | None:
 
 
 def _known(rule: Rule, suggested: Sizes) -> Sizes | None:
-    """The sizes of a rule, of those that are suggested; None unless its conditions hold there."""
+    """The suggested values of the sizes of a rule; None unless its conditions hold there."""
     names = [v.name for v in variables(rule)]
     if not all(name in suggested for name in names):
         return None
@@ -104,7 +104,7 @@ def _known(rule: Rule, suggested: Sizes) -> Sizes | None:
 
 
 def _refuted(at: Sizes, indices: list[str], found: tuple[str, str]) -> Refuted:
-    """What is false at sizes, in words."""
+    """The verdict for an obligation that fails at sizes."""
     obligation, words = found
     named = ", ".join([*(f"{name} = {size}" for name, size in at.items()), *indices])
     return Refuted(obligation, f"{named}: {words}" if named else words)
@@ -114,7 +114,7 @@ def _refuted(at: Sizes, indices: list[str], found: tuple[str, str]) -> Refuted:
 def _graded(
     assumed: tuple[Constraint, ...], names: tuple[Var, ...], measured: tuple[Nat, ...]
 ) -> tuple[tuple[Sizes, ...], ...]:
-    """The sizes to try at which conditions hold, by grade; the mutants of a rule have the same."""
+    """The sizes to try at which conditions hold, by grade; shared by the mutants of a rule."""
     grades: tuple[list[Sizes], ...] = [], [], []
     for at in assignments(list(names)):
         if hold(assumed, at):
@@ -123,7 +123,7 @@ def _graded(
 
 
 def possible(rule: Rule) -> bool:
-    """Whether sizes are known at which an array of more than 8 elements keeps what is assumed."""
+    """Whether the assumptions hold at some known sizes with an array of more than 8 elements."""
     rule, _ = with_permutations(rule)
     assumed, measured = hypotheses(rule), lengths(rule)
     return any(
@@ -133,10 +133,10 @@ def possible(rule: Rule) -> bool:
 
 
 def with_permutations(rule: Rule) -> tuple[Rule, list[str]]:
-    """The rule with known permutations for unknown ones, and what they are in words.
+    """The rule with known permutations in place of unknown ones, and these as text.
 
-    The first is rotated by one, the second goes in steps of two around an odd length: the two do
-    not commute, and neither they nor one after the other are their own inverse.
+    The first rotates by one, the second goes in steps of two around an odd length. The two do not
+    commute, and neither they nor their compositions are their own inverse.
     """
     i = var(INDEX)
     functions: dict[str, Nat] = {}
@@ -174,20 +174,20 @@ def only_atom(size: Nat) -> Atom | None:
 
 
 def grade(at: Sizes, measured: Iterable[Nat]) -> int:
-    """How good a witness sizes would make: 0 for more than 8 elements and no size below 2."""
+    """How good a witness sizes make: 0, the best, for over 8 elements and no size below 2."""
     if not any(8 < length.value(at) <= ARRAYS for length in measured):
         return 2
     return 0 if all(value < 0 or value > 1 for value in at.values()) else 1
 
 
 def spread(candidates: list[Sizes]) -> list[Sizes]:
-    """At most `TRIALS` of the candidates, the first one among them."""
+    """At most `TRIALS` of the candidates, including the first."""
     step = max(1, -(-len(candidates) // TRIALS))
     return candidates[::step]
 
 
 def hold(conditions: Iterable[Constraint], at: Sizes) -> bool:
-    """Whether conditions hold at sizes; a division by zero is a condition that does not."""
+    """Whether conditions hold at sizes; a condition that divides by zero does not."""
     try:
         return all(c.holds(at) for c in conditions)
     except ZeroDivisionError:
@@ -195,7 +195,7 @@ def hold(conditions: Iterable[Constraint], at: Sizes) -> bool:
 
 
 def witness(rule: Rule, at: Sizes) -> tuple[str, str] | None:
-    """The first obligation that fails at given sizes, and how, written out if that can be read."""
+    """The first obligation that fails at given sizes, and how; written out if that is readable."""
     found = difference(rule, at, numbers(rule, at))
     if found is None or found[0] != ELEMENTS_AGREE:
         return found
@@ -206,7 +206,7 @@ def witness(rule: Rule, at: Sizes) -> tuple[str, str] | None:
 
 
 def numbers(rule: Rule, at: Sizes) -> TrialReader:
-    """What reads a rule as numbers."""
+    """The reader that computes a rule with numbers."""
     return (FieldReader if rule.proof == "real" else TrialReader)(at, rule.assuming)
 
 
@@ -236,7 +236,7 @@ def difference(rule: Rule, at: Sizes, read: FreeReader) -> tuple[str, str] | Non
 
 
 def count(t: Type, at: Sizes) -> int:
-    """How many elements a value of a type has at given sizes."""
+    """The number of elements of a value of a type at given sizes."""
     total = 1
     for length in t.lengths():
         total *= length.value(at)
@@ -254,12 +254,12 @@ def environment(rule: Rule, read: FreeReader) -> dict[Param, object]:
 
 # --- what was proved ----------------------------------------------------------------------------
 
-#: Sizes at which a proved rule is tried; how large they are and how many are looked at, in turn.
+#: How many sizes a proved rule is tried at; bounds on their values and number, tried in turn.
 POINTS, SMALL = 3, ((4, 600), (9, 600), (16, 4000))
 
 
 def points(rule: Rule) -> Iterator[Sizes]:
-    """Small sizes that keep what a rule assumes; some of two and more that differ come first."""
+    """Small sizes that satisfy a rule's assumptions; different ones of two and more come first."""
     known = variables(rule)
     assumed = hypotheses(rule)
     for most, limit in SMALL:
@@ -271,13 +271,13 @@ def points(rule: Rule) -> Iterator[Sizes]:
 
 
 def unlikely(at: Sizes) -> tuple[int, int, int]:
-    """How little sizes would show, and how large they are."""
+    """A sort key: how little sizes would show, and how large they are."""
     small = sum(value < 2 for value in at.values())
     return small, -len(set(at.values())), sum(map(abs, at.values()))
 
 
 def contradiction(rule: Rule) -> str | None:
-    """Sizes at which a rule gives different numbers, and where; None if it never did."""
+    """Sizes at which a rule gives different numbers, and where; None if there are none."""
     rule, indices = with_permutations(rule)
     for at in points(rule):
         found = difference(rule, at, numbers(rule, at))

@@ -1,6 +1,6 @@
-"""Inductions step by step: in another order, with idle steps, carried, one fold after another.
+"""Inductions step by step: reordered steps, idle steps, carried results, consecutive folds.
 
-They stand beside those of `induction`, which are about folds of folds.
+The inductions over folds of folds are in `induction`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from liftpy.semantics.verdict import Open
 
 
 def read_at(proof: Proof, fold: Fold, k: Nat, accumulator: Any) -> list[Read]:
-    """Where step `k` reads the first array that it reads, an index for each dimension."""
+    """The reads of step `k` from the first array that it reads, an index for each dimension."""
     before = len(proof.reader.reads)
     proof.reader.scalar(fold.step(k, accumulator))
     reads = proof.reader.reads[before:]
@@ -31,11 +31,11 @@ def read_at(proof: Proof, fold: Fold, k: Nat, accumulator: Any) -> list[Read]:
 
 
 def permuted(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> None:
-    """Both sides take the same steps, in another order.
+    """Both sides take the same steps, in a different order.
 
-    On each side different steps read different elements of an array, which has as many elements as
-    there are steps: so each element is read once. Steps that read the same element do the same;
-    and any two steps may change places, so that their order does not matter.
+    On each side, different steps read different elements of an array that has as many elements as
+    there are steps, so each element is read exactly once. Steps that read the same element do the
+    same, and any two steps may be exchanged, so their order does not matter.
     """
     one, two = whole(left), whole(right)
     terms = proof.terms
@@ -66,7 +66,7 @@ def permuted(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) ->
 
 
 def same_place(proof: Proof, here: list[Read], there: list[Read]) -> Bool:
-    """That two reads are of one element of one array."""
+    """The formula that two reads access the same element of the same array."""
     if [r.array for r in here] != [r.array for r in there]:
         raise Open(SHAPE, "the sides read different arrays")
     equal = (
@@ -77,9 +77,9 @@ def same_place(proof: Proof, here: list[Read], there: list[Read]) -> Bool:
 
 
 def idle(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> None:
-    """The longer side takes steps that change nothing, before and after those of the shorter.
+    """The longer side takes steps that change nothing, before and after those of the shorter side.
 
-    How many come before is looked for among the sizes in the difference of the lengths.
+    The number of idle steps before is searched among the sizes in the difference of the lengths.
     """
     one, two = whole(left), whole(right)
     more = nat(one.length) - nat(two.length)
@@ -99,7 +99,7 @@ def idle(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> Non
 
 
 def offsets(more: Nat) -> Iterator[Nat]:
-    """Numbers of steps that may come before: none, all that there are more, or one of two parts."""
+    """Yield possible numbers of idle steps before the others: none, all, or one of two parts."""
     yield nat(0)
     yield more
     for a in sorted({a for a in more.atoms() if isinstance(a, Var)}, key=lambda a: a.name):
@@ -107,7 +107,7 @@ def offsets(more: Nat) -> Iterator[Nat]:
 
 
 def idle_but(proof: Proof, one: Fold, two: Fold, before: Nat, hypotheses: Hypotheses) -> None:
-    """Only the steps of `one` from `before` on, as many as `two` has, do something: what its do."""
+    """Show that `one` takes the steps of `two` from step `before` on, and no others do anything."""
     terms = proof.terms
     k, in_range = proof.index(one.length)
     a = fresh(proof, two)
@@ -123,9 +123,9 @@ def idle_but(proof: Proof, one: Fold, two: Fold, before: Nat, hypotheses: Hypoth
 
 
 def carried(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> None:
-    """One side is `C` of the other's accumulator, before and after every step.
+    """One side is a function `C` of the other side's accumulator, before and after every step.
 
-    `C(init)` is the one side's start, and a step from `C(b)` leads to `C` of a step from `b`.
+    The one side starts at `C(init)`, and a step from `C(b)` leads to `C` of a step from `b`.
     """
     fold, other = (left, right) if isinstance(left, FoldComponent) else (right, left)
     one, term = whole(fold), proof.reader.scalar(other)
@@ -136,7 +136,7 @@ def carried(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> 
 
 
 def carried_by(proof: Proof, one: Fold, term: Any, name: Named, hypotheses: Hypotheses) -> None:
-    """`carried`: a fold is a term, `C` of the fold that a name in it stands for."""
+    """`carried` for one fold: it is a term, `C` of the fold that a name in the term stands for."""
     two = whole(name.value)
 
     def carry(accumulator: Any) -> Any:
@@ -154,9 +154,9 @@ def carried_by(proof: Proof, one: Fold, term: Any, name: Named, hypotheses: Hypo
 
 
 def sequel(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> None:
-    """One side folds once; the other goes on, from where a first fold ended, with a second.
+    """One side folds once; the other continues from the result of a first fold with a second.
 
-    The steps of the one are those of the first fold, then those of the second.
+    The steps of the one side are those of the first fold, followed by those of the second.
     """
     one, two = whole(left), whole(right)
     if isinstance(one.init, FoldComponent):

@@ -1,8 +1,8 @@
-"""Inductions over folds whose steps read the result of another fold, with a law that rescales it.
+"""Inductions over folds whose steps read the result of another fold, by a law that rescales it.
 
-`rescales(r, k)` and `keeps(r, e)` say that what steps `k(m, ..)` accumulate from `e` becomes, by
-`r(m, n, ..)`, what steps `k(n, ..)` accumulate (`rewrite.rule.Assumption`). So a fold need not know
-the result `m` that its steps read before it begins.
+`rescales(r, k)` and `keeps(r, e)` say that `r(m, n, ..)` turns what steps `k(m, ..)` accumulate
+from `e` into what steps `k(n, ..)` accumulate (`rewrite.rule.Assumption`). So a fold can begin
+before the result `m` that its steps read is known.
 """
 
 from __future__ import annotations
@@ -31,25 +31,26 @@ def rescaling(proof: Proof) -> str:
 
 
 def folds_named(proof: Proof, term: Any) -> list[Named]:
-    """The folds that stand in a term by a name."""
+    """The folds that a term mentions by a name."""
     return [name for name in named_in(proof.reader, term) if isinstance(name.value, FoldComponent)]
 
 
 def online(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> None:
     """One side is a fold that reads the result of a fold `K`; the other folds pairs.
 
-    Let `L[u]` be the one side's fold with `u` where its steps read the result of `K`, and `r` what
-    rescales. Of the pairs, one component is `K` in lockstep. That the other is `L[K]` after every
-    step, for what `K` has accumulated so far, is an induction:
+    Let `L[u]` be the one side's fold with `u` in place of the result of `K`, and `r` the function
+    that rescales. One component of the pairs is `K` in lockstep. An induction shows that the other
+    component is `L[K]` after every step, for what `K` has accumulated so far:
 
         lemma      `r(v, w, L[v]) = L[w]` after every step, for any `v` and `w`: it holds at the
-                   start, and a step of `L[w]` from `r(v, w, b)` leads to `r(v, w, b')`, where one
+                   start, and a step of `L[w]` from `r(v, w, b)` leads to `r(v, w, b')` if a step
                    of `L[v]` leads from `b` to `b'`
         start      the component starts as `L` does
-        step       from `a` and `b` it leads to the step of `L[a']` from `r(a, a', b)`, `a'` being
-                   the step of `K` from `a`; by the lemma `r(a, a', b)` is `L[a']` if `b` is `L[a]`
+        step       from `a` and `b` it leads to the step of `L[a']` from `r(a, a', b)`, where `a'`
+                   is the step of `K` from `a`; by the lemma `r(a, a', b)` is `L[a']` if `b` is
+                   `L[a]`
 
-    After the last step `K` has its result, and `L` of that is the one side.
+    After the last step `K` has its result, and `L` of that result is the one side.
     """
     if not isinstance(left, FoldComponent) or not isinstance(right, FoldComponent):
         raise Open(SHAPE, "a side is no fold")
@@ -89,7 +90,7 @@ def online(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> N
 
 
 def read_by(proof: Proof, fold: Fold) -> FoldComponent | None:
-    """The fold of which the steps of another read the result; None if they read no fold."""
+    """The fold whose result the steps of another fold read; None if they read no fold."""
     i, _ = proof.index(fold.length)
     names = folds_named(proof, proof.reader.scalar(fold.step(i, fresh(proof, fold))))
     parts = [name.value for name in names]
@@ -104,7 +105,7 @@ def read_by(proof: Proof, fold: Fold) -> FoldComponent | None:
 def with_result(
     proof: Proof, fold: Fold, inner: FoldComponent, k: Nat, result: Any, accumulator: Any
 ) -> Any:
-    """Step `k` of a fold with another result of the fold that it reads."""
+    """Step `k` of a fold, with `result` in place of the result of the fold that it reads."""
     term = proof.reader.scalar(fold.step(k, accumulator))
     for name in folds_named(proof, term):
         if name.value is inner:
@@ -115,7 +116,7 @@ def with_result(
 def component(
     proof: Proof, inner: FoldComponent, pairs: Fold, other: FoldComponent, hypotheses: Hypotheses
 ) -> tuple[Any, ...]:
-    """The place in a fold of pairs, beside another one, of what is a fold in lockstep."""
+    """The path of the other component in a fold of pairs, shown to be `inner` in lockstep."""
     if not isinstance(pairs.init, tuple) or len(pairs.init) != 2 or len(other.path) != 1:
         raise Open(SHAPE, "the accumulator is no pair")
     path = (1 - other.path[0],)
@@ -126,8 +127,8 @@ def component(
 def rescaled(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> None:
     """Lockstep, where a fold that a step reads on one side is rescaled on the other.
 
-    A fold `L` of the one side's step is the term `r(o, n, M)` of the other's, `M` a fold, if `L` is
-    `r(o, n, M)` before and after each of their steps (`carried`).
+    A fold `L` in the one side's step equals the term `r(o, n, M)` in the other's, where `M` is a
+    fold, if `L` is `r(o, n, M)` before and after each of their steps (`carried`).
     """
     one, two = whole(left), whole(right)
     same_length = proof.terms.nat(one.length) == proof.terms.nat(two.length)
@@ -145,7 +146,7 @@ def rescaled(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) ->
 
 
 def carried_folds(proof: Proof, mine: Any, theirs: Any, hypotheses: Hypotheses) -> list[Bool]:
-    """That folds in a term are those of another, rescaled, as far as that can be shown."""
+    """The equations that can be shown between folds in a term and rescaled folds in another."""
     name = rescaling(proof)
     calls = [t for t in subterms([theirs]) if z3.is_app(t) and t.decl().name() == name]
     facts: list[Bool] = []
@@ -158,7 +159,7 @@ def carried_folds(proof: Proof, mine: Any, theirs: Any, hypotheses: Hypotheses) 
 
 
 def is_carried(proof: Proof, fold: Named, call: Any, of: Named, hypotheses: Hypotheses) -> bool:
-    """Whether a fold can be shown to be a term, a function of the fold that a name stands for."""
+    """Whether a fold can be shown to be a term, a function of the fold behind a name."""
     shown = list(proof.shown)
     try:
         carried_by(proof, whole(fold.value), call, of, hypotheses)

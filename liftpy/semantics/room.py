@@ -1,4 +1,4 @@
-"""How much memory evaluating a program takes, before it is evaluated."""
+"""An upper bound on the memory that evaluating a program takes, computed before evaluation."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from liftpy.primitives import AnyIterate, AnyReduce, AnyScan
 from liftpy.semantics import numbers
 from liftpy.semantics.operations import DTYPES
 
-#: Arrays of a block that are there at one time, at most, for operators on scalars.
+#: The most arrays of a block that operators on scalars hold at one time.
 TEMPORARIES = 64
 
 
 def evaluation_bytes(
     function: Lambda, dtype: DTypeLike | None = None, points: int | None = None
 ) -> int:
-    """At most how many bytes `evaluate` holds at one time, beside the arguments.
+    """An upper bound on the bytes that `evaluate` holds at one time, without its arguments.
 
-    Of `evaluate_at` where there is a number of points. The function has numbers for its sizes.
-    Counted are the result, whatever is stored (values that a `let` names, scans, accumulators that
-    are arrays, rows that a function mentions more than once), each once for all of its elements and
-    once for those being added, and what is stored and computed for a block.
+    With `points`, the bound is for `evaluate_at` with that number of points. All sizes of the
+    function must be numbers. The bound counts the result, everything that is stored (values that a
+    `let` names, scans, accumulators that are arrays, rows that a function mentions more than once),
+    once for all of its elements and once for those being added, and the values that are stored and
+    computed for a block.
     """
     body = function.body
     total = numbers.ROOM + TEMPORARIES * 8 * numbers.BLOCK
@@ -37,7 +38,7 @@ def evaluation_bytes(
 
 
 def stored_by(part: object) -> list[Type]:
-    """The types of what one part of an expression stores."""
+    """The types of the values that one part of an expression stores."""
     match part:
         case FunCall(Lambda() | UserFun(), args):
             return [a.type for a in args]
@@ -52,7 +53,7 @@ def stored_by(part: object) -> list[Type]:
 
 
 def parameters(part: FunCall) -> list[Type]:
-    """The types of the arrays that a primitive's function is given."""
+    """The types of the arrays that are passed to a primitive's function."""
     function = function_of(part.fun)
     given = () if function is None else function.params
     return [p.type for p in given if any(part.shape for part in components(p.type))]
@@ -70,5 +71,5 @@ def bytes_of(t: Type, dtype: DTypeLike | None) -> int:
 
 
 def item_size(t: Type, dtype: DTypeLike | None) -> int:
-    """The bytes of a scalar as it is computed."""
+    """The bytes of a scalar in the type that it is computed in."""
     return numpy_type(dtype if dtype is not None and t in FLOATS else DTYPES[str(t)]).itemsize

@@ -1,4 +1,4 @@
-"""Numbers for the open sizes of a program: given, or read off the arrays it is applied to."""
+"""Numbers for the open sizes of a program: given, or inferred from the arrays it is applied to."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from liftpy.semantics.obligations import (
 )
 
 NEAREST = 3  # numbers suggested for a size
-REACH = 1000  # how far from the given number they are looked for
+REACH = 1000  # how far from the given number they are searched for
 
 #: Numbers for sizes by name.
 Sizes = Mapping[str, int]
@@ -33,9 +33,9 @@ Sizes = Mapping[str, int]
 
 @entry("lp.parse")
 def parse(program: str) -> Program:
-    """The program that a text defines; refused with its place if no sizes satisfy its conditions.
+    """The program that a text defines; refused, with a position, if no sizes satisfy it.
 
-    SyntaxRefused, UnknownName or TypeRefused.
+    Raises SyntaxRefused, UnknownName or TypeRefused.
     """
     return admitted(text.parse(program))
 
@@ -49,7 +49,8 @@ def show(program: Program, sizes: Sizes | None = None) -> str:
 def closed(program: Program, sizes: Sizes | None = None) -> Program:
     """The program with a number for every size.
 
-    ConstraintRefused if one has none, and as in `at_sizes`; TypeRefused for what is not a program.
+    Raises ConstraintRefused if a size has no number, and whatever `at_sizes` raises; TypeRefused
+    if `program` is not a program.
     """
     given = at_sizes(program, sizes or {})
     if left := size_ranges(given):
@@ -70,10 +71,11 @@ def how_to_give(names: Iterable[str]) -> str:
 
 @entry("lp.at_sizes")
 def at_sizes(program: Program, sizes: Sizes) -> Program:
-    """The program with numbers for some of its sizes, its text's places kept.
+    """The program with numbers for some of its sizes; positions in its text are kept.
 
-    UnknownName for a size that it has not; ConstraintRefused for a number out of range;
-    Unsatisfiable for numbers that break a condition, with the closest numbers that do not.
+    Raises UnknownName for a name that is not a size of the program, ConstraintRefused for a number
+    out of range, and Unsatisfiable for numbers that break a condition, with the closest ones that
+    do not.
     """
     if not sizes:
         return program
@@ -93,7 +95,7 @@ def at_sizes(program: Program, sizes: Sizes) -> Program:
 
 
 def check(program: Program, name: str, value: object) -> None:
-    """Refuse a name that is no size, and a number that is none or out of range."""
+    """Refuse a name that is not a size, and a value that is not a whole number or out of range."""
     ranges = size_ranges(program)
     if name not in ranges:
         known = ", ".join(show_range(n, *ends) for n, ends in ranges.items())
@@ -131,7 +133,7 @@ def breaking(program: Program, broken: Asked, given: Sizes, asked: Sequence[Aske
 
 
 def nearest(program: Program, name: str, given: Sizes, asked: Iterable[Asked]) -> list[int]:
-    """The numbers closest to a given one, ascending, with which every condition holds."""
+    """The numbers closest to a given one, in ascending order, for which every condition holds."""
     low, high = size_ranges(program)[name]
     mine = [a for a in asked if a.condition.names() <= given.keys()]
     found: list[int] = []
@@ -149,9 +151,9 @@ def nearest(program: Program, name: str, given: Sizes, asked: Iterable[Asked]) -
 
 
 def at_arrays(program: Program, arrays: Sequence[Any], sizes: Sizes | None = None) -> Program:
-    """The program with the numbers that the shapes of its arrays determine, and those given.
+    """The program with the sizes given and those that the shapes of its arrays determine.
 
-    ArgumentRefused where shapes contradict each other or leave a size open.
+    Raises ArgumentRefused if shapes contradict each other or do not determine a size.
     """
     known = dict(sizes or {})
     for name, value in known.items():
@@ -198,7 +200,7 @@ def at_arrays(program: Program, arrays: Sequence[Any], sizes: Sizes | None = Non
 def equations_of(
     name: str, t: Type, array: Any, outer: tuple[Nat, ...]
 ) -> Iterator[tuple[Nat, int, str]]:
-    """A length of a parameter, the number that its array has there, and where that is.
+    """Yield each open length of a parameter, its number in the array, and its place in words.
 
     An array of tuples is given as a tuple of arrays.
     """
@@ -220,7 +222,7 @@ def equations_of(
 def solutions(
     equations: Iterable[tuple[Nat, int, str]], known: Sizes
 ) -> Iterator[tuple[str, int, str]]:
-    """Sizes that an equation in one unknown says."""
+    """Yield the sizes that an equation with one unknown determines."""
     for length, number, where in equations:
         line = linear(length.substitute(known))
         if line is not None and (number - line[2]) % line[1] == 0:
@@ -228,13 +230,13 @@ def solutions(
 
 
 def no_whole_number(length: Nat, number: int) -> bool:
-    """Whether a length in one unknown is a number for no whole value of it."""
+    """Whether a length with one unknown equals a number for no whole value of the unknown."""
     line = linear(length)
     return line is not None and (number - line[2]) % line[1] != 0
 
 
 def linear(size: Nat) -> tuple[str, int, int] | None:
-    """The variable `x` of a natural `a*x + b`, with `a` and `b`; None where it is none such."""
+    """The variable `x` of a natural `a*x + b`, with `a` and `b`; None if it has another form."""
     variables = [m for m in size.terms if m]
     if len(variables) != 1 or len(variables[0]) != 1:
         return None

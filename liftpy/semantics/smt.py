@@ -1,8 +1,7 @@
-"""z3: naturals and conditions as terms, and the one place that asks the solver.
+"""z3: naturals and conditions as terms, and the only code that calls the solver.
 
-A floor quotient is a fresh integer `q` with `n = d*q + r` and `0 <= r < d` where `d >= 1`; where
-`d` is not positive nothing is known about it. That a length is divided exactly is the fact that `r
-= 0`.
+A floor quotient is a fresh integer `q` with `n = d*q + r` and `0 <= r < d` if `d >= 1`; nothing is
+known about it if `d` is not positive. An exact division adds the fact that `r = 0`.
 """
 
 from __future__ import annotations
@@ -38,24 +37,24 @@ from liftpy.semantics.digits import never_meet
 Bool: TypeAlias = Any  # z3 has no types
 Int: TypeAlias = Any
 
-#: What each solver may take for one query, in z3's own steps, which are the same on every machine;
-#: some 2 million are a second. No query that the catalogue's proofs rest on takes a tenth of it.
+#: The limit of each solver for one query, in z3's own steps, which are the same on every machine;
+#: about 2 million take a second. No query of the catalogue's proofs takes a tenth of the limit.
 STEPS = 5_000_000
-#: The same where there is another answer than the solver's, if it gives up.
+#: The limit where there is a fallback if the solver gives up.
 FEWER_STEPS = 1_000_000
-#: What each may take before the other is asked: nearly all that can be known is known by then.
+#: The limit of each solver in the first round, which answers nearly every query it can answer.
 FIRST_STEPS = 100_000
-#: Seconds, where a call has no time limit.
+#: The timeout in seconds of a call without a time limit.
 A_MONTH = 30 * 86_400
-#: Queries without a solution, by text and steps: a mutant of a rule asks much that the rule asked.
+#: Queries without a solution, by text and steps: a mutant repeats many queries of its rule.
 UNSAT: set[tuple[str, int]] = set()
-#: How many of them are kept.
+#: The most queries that are kept.
 KEPT = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the solver said: `model` where it found one, `reason` where it gave up."""
+    """The solver's answer: `model` if it found one, `reason` if it gave up."""
 
     status: Literal["unsat", "sat", "unknown"]
     model: Any = None
@@ -63,14 +62,14 @@ class Answer:
 
 
 def ask(assertions: Iterable[Bool], steps: int = STEPS) -> Answer:
-    """Whether the assertions can hold together: a fresh solver, in a context of its own.
+    """Whether the assertions can hold together, by a fresh solver in a context of its own.
 
-    So an answer depends neither on the machine nor on what was asked before: z3 orders terms by
-    age. z3's solver without its pre-processing takes a third of the time of the other one, and
-    often decides goals with products of unknowns that the other does not; sometimes it is the
-    reverse. So both are asked, this one first, with few steps first. `steps` limits each. If the
-    time limit of a call ends meanwhile, there is no answer, but TimeUp. That there is no solution
-    is remembered.
+    z3 orders terms by age; with a context of its own, an answer depends neither on the machine nor
+    on earlier queries. z3's solver without preprocessing takes a third of the time of the other
+    one, and often decides goals with products of unknowns that the other does not; sometimes the
+    reverse is true. So both are asked, this one first, and both with few steps first. `steps`
+    limits each. If the time limit of a call ends meanwhile, TimeUp is raised. Queries without a
+    solution are remembered.
     """
     asked, reason = list(assertions), ""
     query = written(asked), steps
@@ -109,9 +108,9 @@ def written(asked: list[Bool]) -> str:
 
 
 class Terms:
-    """Naturals as z3 integers. `facts` are what is known of the terms made so far.
+    """Naturals as z3 integers. `facts` are known facts about the terms made so far.
 
-    In a context of its own, the terms do not depend on what was made before: z3 orders by age.
+    In a context of its own, the terms do not depend on earlier ones: z3 orders terms by age.
     """
 
     def __init__(self, context: z3.Context | None = None) -> None:
@@ -125,7 +124,7 @@ class Terms:
         """A natural as a term."""
         total: Int = z3.IntVal(0, self.context)
         for over, under in nat(value).fractions:
-            if under != ONE and len(over.terms) > 1:  # whole only together
+            if under != ONE and len(over.terms) > 1:  # an integer only as a whole
                 total = total + self.divide(over, under)[0]
                 continue
             for monomial, coefficient in over.exact_div(under).terms.items():
@@ -133,7 +132,7 @@ class Terms:
         return z3.simplify(total)
 
     def monomial(self, monomial: Monomial) -> Int:
-        """A product; factors below are divided out exactly."""
+        """A product; factors with negative exponents are divided out exactly."""
         over = tuple((a, e) for a, e in monomial if e > 0)
         under = tuple((a, -e) for a, e in monomial if e < 0)
         if under:
@@ -145,7 +144,7 @@ class Terms:
         return product
 
     def exact(self, over: Monomial, under: Monomial) -> Int:
-        """An exact quotient; the rest of `over` times one that is assumed exact, if any is."""
+        """An exact quotient: the rest of `over` times one that is assumed exact, if one fits."""
         divisor = Nat({under: 1})
         for numerator, denominator in self.exactly:
             if denominator == divisor and len(numerator.terms) == 1:
@@ -184,7 +183,7 @@ class Terms:
         return self.atoms[a]
 
     def divide(self, numerator: Nat, denominator: Nat) -> tuple[Int, Int]:
-        """Floor quotient and remainder, related where the denominator is positive."""
+        """Floor quotient and remainder; facts relate them if the denominator is positive."""
         pair = numerator, denominator
         if pair not in self.quotients:
             n, d = self.nat(numerator), self.nat(denominator)
@@ -198,7 +197,7 @@ class Terms:
         return self.quotients[pair]
 
     def assume(self, constraint: Constraint) -> Bool:
-        """A condition as a formula to be assumed, before what rests on it is made a term."""
+        """A condition as a formula to assume; called before terms that depend on it are made."""
         if isinstance(constraint, Divides):
             self.exactly.append((constraint.right, constraint.left))
         return self.condition(constraint)
@@ -224,7 +223,7 @@ class Terms:
                 raise InternalError(f"no formula for {constraint}")
 
     def claims(self, constraint: Constraint) -> list[Bool]:
-        """A condition as formulas to be shown one by one; a permutation at an index of its own."""
+        """A condition as formulas to show one by one; one on all indices gets a new index."""
         if not isinstance(constraint, Everywhere):
             return [self.condition(constraint)]
         i = atom(Var(f"i{len(self.atoms)}#", None))
@@ -236,7 +235,7 @@ class Terms:
         return [goal for f, g in functions for goal in self.undone(f, g, constraint.right, i)]
 
     def undone(self, function: Nat, inverse: Nat, length: Nat, i: Nat) -> list[Bool]:
-        """That `function(i)` is in range, and `inverse` leads back, where `i` is in range."""
+        """The formulas that `function(i)` is in range and `inverse` undoes it, for `i` in range."""
         image = function.substitute({"i": i})
         index, result = self.nat(i), self.nat(image)
         back, end = self.nat(inverse.substitute({"i": image})), self.nat(length)
@@ -244,20 +243,20 @@ class Terms:
         return [z3.Implies(in_range, goal) for goal in (result >= 0, result < end, back == index)]
 
     def inside(self, function: Nat, end: Nat, count: Nat, i: Nat) -> list[Bool]:
-        """That `function(i)` is in `0 .. end - 1` where `i` is below `count`."""
+        """The formulas that `function(i)` is in `0 .. end - 1` if `i` is below `count`."""
         index, image = self.nat(i), self.nat(function.substitute({INDEX: i}))
         in_range = z3.And(index >= 0, index < self.nat(count))
         return [z3.Implies(in_range, goal) for goal in (image >= 0, image < self.nat(end))]
 
     def all_stay(self, function: Nat, end: Nat, count: Nat) -> Bool:
-        """`inside` for all indices; nothing is assumed of a function that divides."""
+        """`inside` for all indices; nothing is assumed of a function with a division."""
         if divides_somewhere(function):
             return z3.BoolVal(val=True, ctx=self.context)
         i = atom(Var(f"i{len(self.atoms)}#", None))
         return z3.ForAll([self.nat(i)], z3.And(self.inside(function, end, count, i)))
 
     def all_undone(self, function: Nat, inverse: Nat, length: Nat) -> Bool:
-        """`undone` for all indices; nothing is assumed of functions that divide."""
+        """`undone` for all indices; nothing is assumed of functions with a division."""
         if divides_somewhere(function) or divides_somewhere(inverse):
             return z3.BoolVal(val=True, ctx=self.context)
         i = atom(Var(f"i{len(self.atoms)}#", None))
@@ -265,7 +264,7 @@ class Terms:
 
 
 def divides_somewhere(n: Nat) -> bool:
-    """Whether a natural holds a floor division or a remainder."""
+    """Whether a natural contains a floor division or a remainder."""
     return any(isinstance(a, Quotient | Remainder) for a in n.atoms())
 
 
@@ -297,7 +296,7 @@ class Undecided:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What one access touches: an address over variables with ranges, where conditions hold."""
+    """The addresses that one access touches: an address over variables, under conditions."""
 
     address: Nat
     where: tuple[Constraint, ...] = ()
@@ -315,13 +314,13 @@ def find_collision(
     shared: Collection[str] = (),
     later: Collection[str] = (),
 ) -> Collision | Undecided | None:
-    """Whether two different work-items of a group may touch one address; None: they never do.
+    """Two different work-items of a group that may touch one address; None if there are none.
 
-    The variables in `local` are the ids of a work-item within its group, each with how many there
-    are: the two work-items differ in one of them. Those in `shared` (ids of the group, counters of
-    loops around both accesses) are the same for both; those in `later` are larger for the second.
-    All others are each work-item's own. The answer does not depend on earlier ones, and so the same
-    witness is named in the same kernel. Where digits show that they never do, no solver is asked.
+    The variables in `local` are the ids of a work-item within its group, each with its count: the
+    two work-items differ in one of them. Those in `shared` (ids of the group, counters of loops
+    around both accesses) are the same for both; those in `later` are larger for the second. All
+    others are private to each work-item. The answer does not depend on earlier ones, so the same
+    kernel yields the same witness. If digits show that there is no collision, no solver is asked.
     """
     if never_meet(first.address, second.address, local, shared, later):
         return None
@@ -375,9 +374,9 @@ class Witness:
 def find_point(
     all_of: Collection[Constraint], one_of_each: Collection[Collection[Constraint]] = ()
 ) -> Witness | Undecided | None:
-    """Values of variables, in their ranges, at which conditions hold; None: there are none.
+    """Values of variables, in their ranges, at which conditions hold; None if there are none.
 
-    All of the first hold, and one at least of each of the others.
+    All conditions of `all_of` hold, and at least one of each collection in `one_of_each`.
     """
     terms = Terms(z3.Context())
     goal = [terms.condition(c) for c in all_of]

@@ -1,10 +1,10 @@
-"""z3 as a reader of meanings.
+"""A reader of meanings as z3 terms.
 
 Indices stay naturals; scalars are terms. A metavariable array is an unknown function of its
-indices, a type variable an unknown sort, an unknown function an unknown function. A fold is not
-computed: its parts are `Part`s, which the inductions of `agree` and `induction` open. Where an
-unknown function is applied to a part of a fold, or to a whole array, the argument is *named* by a
-constant; two names are the same where the values that they stand for can be shown to agree.
+indices, a type variable is an unknown sort, and an unknown function stays one. A fold is not
+evaluated: its scalars are `FoldComponent`s, which the inductions of `agree` and `induction` open.
+If an unknown function is applied to a component of a fold or to a whole array, the argument is
+*named* by a constant; two names are equal if the values behind them can be shown to agree.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from liftpy.ir.types import BOOL, SCALARS, ArrayType, TupleType, Type, VectorTyp
 from liftpy.semantics.smt import Terms
 from liftpy.semantics.verdict import Open
 
-#: Operators that z3 knows; the others are unknown functions, each the same everywhere.
+#: Operators that z3 knows; each of the others is one unknown function.
 INTERPRETED: dict[str, Callable[..., Any]] = {
     "select": z3.If,
     "and": z3.And,
@@ -33,7 +33,7 @@ INTERPRETED: dict[str, Callable[..., Any]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fold:
-    """A fold as it was asked for."""
+    """A fold that has not been evaluated."""
 
     length: NatLike
     init: Value
@@ -78,7 +78,7 @@ class SymbolicReader(ByName):
         self.indices = 0
 
     def sort(self, t: Type) -> Any:
-        """The sort of scalars of a type; of arrays, where one is an unknown function's argument."""
+        """The sort of scalars of a type, or of arrays that are arguments of unknown functions."""
         if t == BOOL:
             return z3.BoolSort(self.terms.context)
         if isinstance(t, ArrayType | VectorType):
@@ -109,7 +109,7 @@ class SymbolicReader(ByName):
                 return applied(name, [*prefix, *indices], self.sort(t))
 
     def scalar(self, value: Value) -> Any:
-        """A scalar as a term; a part of a fold is named."""
+        """A scalar as a term; a component of a fold gets a name."""
         if isinstance(value, z3.ExprRef):
             return value
         if isinstance(value, FoldComponent):
@@ -146,7 +146,7 @@ class SymbolicReader(ByName):
         return applied(f"operator {op}", terms, sort)
 
     def constant(self, value: float, sort: Any) -> Any:
-        """A constant of a sort, the same wherever its value is the same."""
+        """A constant of a sort; equal values give the same constant."""
         return z3.Const(f"{value}:{sort}", sort)
 
     def literal(self, value: float, t: Type) -> Value:
@@ -183,17 +183,17 @@ class SymbolicReader(ByName):
         return view(Fold(length, init, step), init, ())
 
     def state(self, shape: Value) -> Value:
-        """An accumulator of a shape of which nothing is known."""
+        """An arbitrary accumulator of a shape."""
         self.states += 1
         return self.unknown_like(shape, f"state {self.states}", ())
 
     def anywhere(self) -> int:
-        """The number of an index of which nothing is known."""
+        """The number of a new arbitrary index."""
         self.indices += 1
         return self.indices
 
     def unknown_like(self, shape: Value, name: str, path: tuple[Any, ...]) -> Value:
-        """A value of a shape, its scalars unknown functions of the indices."""
+        """A value of a shape whose scalars are unknown functions of the indices."""
         match shape:
             case Pull():
                 return Pull(
@@ -212,14 +212,14 @@ class SymbolicReader(ByName):
 
 
 def applied(name: str, args: Any, sort: Any) -> Any:
-    """An unknown function of terms, or an unknown constant."""
+    """An unknown function applied to terms, or an unknown constant."""
     if not args:
         return z3.Const(name, sort)
     return z3.Function(name, *(a.sort() for a in args), sort)(*args)
 
 
 def view(fold: Fold, shape: Value, path: tuple[Index, ...]) -> Value:
-    """The result of a fold, of the shape of its initial value."""
+    """The result of a fold, in the shape of its initial value."""
     match shape:
         case Pull():
             return Pull(shape.length, lambda i: view(fold, shape[i], (*path, i)))
@@ -232,7 +232,7 @@ def view(fold: Fold, shape: Value, path: tuple[Index, ...]) -> Value:
 
 
 def components(value: Value) -> tuple[Value, ...]:
-    """The components of a tuple; of an array of tuples that is read as a tuple of arrays."""
+    """The components of a tuple, or of an array of tuples that is read as a tuple of arrays."""
     if isinstance(value, Parts):
         return tuple(value[k] for k in range(len(value.pairs[nat(0)])))
     return value

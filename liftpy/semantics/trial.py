@@ -1,9 +1,9 @@
 """Rules at given sizes: both sides computed with numbers.
 
-Elements are numbers, and functions keep the assumed laws and no others: any function is a hash of
-its arguments; an associative one composes affine maps, which do not commute, or adds, where it is
-commutative as well; what is rescaled has a factor. So a law that needs more than is assumed gives
-different numbers. What `free` writes out can be read, and grows with what the steps nest; this does
+Elements are numbers, and functions satisfy the assumed laws and no others: an arbitrary function is
+a hash of its arguments; an associative one composes affine maps, which do not commute, or adds if
+it is also commutative; a rescaled one has a factor. So a law that needs more than is assumed gives
+different numbers. The terms of `free` are readable, but grow with the nesting of steps; numbers do
 not grow.
 """
 
@@ -26,7 +26,7 @@ SQUARE = PRIME * PRIME
 
 @lru_cache(maxsize=1024)
 def _number(head: str) -> int:
-    """A number for a word, in every process the same."""
+    """A number for a word, the same in every process."""
     return zlib.crc32(head.encode())
 
 
@@ -34,8 +34,8 @@ class TrialReader(FreeReader):
     """Reads meanings as numbers; `FreeReader` has the sizes, folds and arrays."""
 
     def hashed(self, head: str, args: tuple[Any, ...], t: Type | None = None) -> Any:
-        """The value of a function of which nothing is known; a truth value where `t` is `bool`."""
-        number = hash((_number(head), *args)) % SQUARE  # of numbers: always the same
+        """The value of an arbitrary function; a truth value if `t` is `bool`."""
+        number = hash((_number(head), *args)) % SQUARE  # a hash of numbers: always the same
         return number % 2 == 0 if t == BOOL else number
 
     def leaf(self, name: str, t: Type, *prefix: Any) -> Value:
@@ -65,7 +65,7 @@ class TrialReader(FreeReader):
         return bool(value) if t == BOOL else self.constant(value)
 
     def constant(self, value: object) -> int:
-        """The number that a constant is, the same wherever it stands."""
+        """The number of a constant, the same wherever it occurs."""
         return self.hashed(f"constant {self.units.get(str(value), value)}", ())
 
     def choose(self, condition: Value, then: Value, otherwise: float) -> Value:
@@ -86,7 +86,7 @@ class TrialReader(FreeReader):
         return self.lawful(function.name, laws, *plain)
 
     def lawful(self, name: str, laws: dict[str, str | None], x: int, y: int) -> int:
-        """A function that keeps laws, and none that do not follow."""
+        """A function that satisfies laws, and only those that follow from them."""
         unit = self.constant(laws["neutral"]) if "neutral" in laws else 0
         if "associative" in laws and "commutative" in laws:
             return (x + y - unit) % SQUARE
@@ -99,10 +99,10 @@ class TrialReader(FreeReader):
         return self.hashed(name, tuple(sorted((x, y))) if "commutative" in laws else (x, y))
 
     def rescaling(self, function: Any, first: Any, second: Any, third: Any) -> Value:
-        """A function of three arguments: one that rescales, one that is rescaled, or any.
+        """A function of three arguments: one that rescales, one that is rescaled, or another.
 
         `k(m, s, x)` is `a(x) * s + b(x) * c(m)`, and `r(m, n, s)` is `s * c(n) / c(m)`; numbers are
-        counted from the one that `r` keeps.
+        relative to the one that `r` keeps.
         """
         laws = self.laws.get(function.name, {})
         for r, known in self.laws.items():
@@ -134,7 +134,7 @@ class TrialReader(FreeReader):
 
 
 class FieldReader(TrialReader):
-    """Reads meanings as integers modulo a prime, which are a field, as real numbers are."""
+    """Reads meanings as integers modulo a prime, which form a field, as real numbers do."""
 
     def hashed(self, head: str, args: tuple[Any, ...], t: Type | None = None) -> Any:
         number = super().hashed(head, args, t)

@@ -1,4 +1,4 @@
-"""What a judge says of a rule or of a primitive."""
+"""The verdicts on a rule or a primitive."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Proved:
-    """It holds, at all sizes; one sentence for each obligation that was shown."""
+    """It holds at all sizes; one sentence for each obligation that was shown."""
 
     obligations: tuple[str, ...]
 
@@ -40,7 +40,7 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True)
 class Vacuous:
-    """Its assumptions cannot hold for any array worth the name, so it says nothing."""
+    """Its assumptions hold for no array of more than 8 elements, so it says nothing."""
 
     reason: str
 
@@ -52,7 +52,7 @@ Verdict: TypeAlias = Proved | Refuted | Unknown | Vacuous
 
 
 class Open(Exception):
-    """An obligation that could not be shown; `prove` and `contract` make a verdict of it."""
+    """An obligation that could not be shown; `prove` and `contract` turn it into a verdict."""
 
     def __init__(self, obligation: str, reason: str, sizes: dict[str, int] | None = None) -> None:
         super().__init__(f"{obligation}: {reason}")
