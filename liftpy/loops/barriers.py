@@ -1,18 +1,19 @@
 """Which barriers a kernel needs: decided by z3 on the index maps of its accesses.
 
-A barrier is needed where two work-items of a group may touch one address of local memory, one
-before it and one after it, one of them writes, and no other barrier stands between. The emitter
-puts one wherever it may be needed (after local memory was filled, and at the end of a loop in which
-it is); those that no two accesses need are taken out one after the other. What the solver cannot
-decide counts as needed.
+A barrier is needed if two work-items of a group may touch one address of local memory, one before
+it and one after it, one of them writes, and no other barrier is in between. The emitter inserts a
+barrier wherever it may be needed (after local memory is filled, and at the end of a loop in which
+it is); those that no two accesses need are removed one after the other. A barrier for which the
+solver cannot decide counts as needed.
 
-Note [Between two accesses]. Work-items run through the same text, each at its own speed up to the
-next barrier. From an access to a later one the text in between is passed; from an access in a loop
-to one in a later pass, if anybody makes two, the rest of the body and its beginning. Whoever goes
-past a loop with a barrier meets it, for the loop has a pass at least; only of a loop over groups a
-group may make none, and no memory is touched both inside and outside of such a loop (rule 7,
-kernels/launch.py). Two work-items that were not kept apart are in the same pass of a loop around
-both accesses, but for the one of which the second is in a later pass, and those inside that.
+Note [Between two accesses]. Work-items run through the same code, each at its own speed up to the
+next barrier. From an access to a later one, a work-item passes the code in between. From an access
+in a loop to one in a later iteration, if any work-item makes two, it passes the rest of the body
+and its beginning. A work-item that passes a loop with a barrier meets the barrier, because the loop
+has at least one iteration. Only a loop over groups may have none for a group, and no memory is
+touched both inside and outside of such a loop (rule 7, kernels/launch.py). Two work-items that were
+not kept apart are in the same iteration of each loop around both accesses, except for the loop in
+which the second is in a later iteration, and those inside that loop.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ LOCAL_IDS = ("lid0", "lid1", "lid2")
 
 @dataclass(eq=False, slots=True)
 class Loop:
-    """A loop, and how many barriers come before its beginning and before its end."""
+    """A loop, and how many barriers precede its beginning and its end."""
 
     entered: For
     begin: int
@@ -51,18 +52,18 @@ class Loop:
 
     @property
     def own(self) -> bool:
-        """Whether the passes are shared out among the work-items of a group."""
+        """Whether the iterations are divided among the work-items of a group."""
         return self.entered.first in LOCAL_IDS
 
     @property
     def once(self) -> bool:
-        """Whether nobody makes a second pass: the launch has as many ids as there are passes."""
+        """Whether no work-item makes a second iteration: the launch has an id for each."""
         return self.entered.bound <= self.entered.step
 
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """An access to local memory: how many barriers stand before it, and the loops around it."""
+    """An access to local memory, the number of barriers before it, and the loops around it."""
 
     cell: Cell
     store: bool
@@ -72,9 +73,9 @@ class Touch:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a work-item comes from one access to another, past some barriers.
+    """A path of a work-item from one access to another, past some barriers.
 
-    `again` is the loop of which it begins a new pass, if it does.
+    `again` is the loop of which the work-item begins a new iteration, if any.
     """
 
     barriers: frozenset[int]
@@ -100,7 +101,7 @@ def with_needed_barriers(block: Block, local_size: tuple[int, int, int]) -> Bloc
 def needed_barriers(block: Block, local_size: tuple[int, int, int]) -> dict[int, Barrier]:
     """The barriers that are needed, by their number in the order of the code.
 
-    Each has the memory that needs it, and two work-items that collide in words.
+    Each has the memory that needs it, and a description of two work-items that collide.
     """
     group = {name: size for name, size in zip(LOCAL_IDS, local_size, strict=True) if size > 1}
     if not group:
@@ -128,7 +129,7 @@ def needed_barriers(block: Block, local_size: tuple[int, int, int]) -> dict[int,
 
 
 def touches_of(block: Block) -> tuple[list[Touch], int]:
-    """The accesses to local memory, equal ones in a place once; and the number of barriers."""
+    """The accesses to local memory, without duplicates, and the number of barriers."""
     touches: dict[Touch, None] = {}
     place = 0
 
@@ -157,7 +158,7 @@ def touches_of(block: Block) -> tuple[list[Touch], int]:
 
 
 def ways(one: Touch, two: Touch) -> Iterator[Way]:
-    """How a work-item may come from one access to the other (Note [Between two accesses])."""
+    """The paths of a work-item from one access to the other (Note [Between two accesses])."""
     if one.place < two.place:
         yield Way(frozenset(range(one.place, two.place)))
     for loop in common(one, two):
@@ -178,7 +179,7 @@ def common(one: Touch, two: Touch) -> Iterator[Loop]:
 def collide(
     one: Touch, two: Touch, way: Way, group: Mapping[str, int]
 ) -> Collision | Undecided | None:
-    """Whether two different work-items of a group may touch one address on a way."""
+    """Two different work-items of a group that may touch one address on a path, if any."""
     shared: list[str] = [*GROUP_IDS]
     for loop in common(one, two):
         if loop is way.again:
@@ -190,7 +191,7 @@ def collide(
 
 
 def side(touch: Touch) -> Side:
-    """The addresses of an access, each lane of a vector included, and which work-items make it."""
+    """The addresses of an access, with each lane of a vector, and which work-items make it."""
     cell = touch.cell
     index = cell.index
     if cell.width > 1:

@@ -1,16 +1,16 @@
-"""Each access of a kernel is inside its memory: proved, of the code as it is printed.
+"""Prove for the code as printed that each access of a kernel is inside its memory.
 
-An access is at an index that is a natural over counters and ids, whose ranges are those of the
-loops around it and of the launch. The guards that it stands behind hold there. Three ways, the
-first that shows it is taken:
+The index of an access is a natural over counters and ids, whose ranges are those of the loops
+around it and of the launch. The guards around the access hold there. The first of three ways that
+shows it is used:
 
-- *ranges*: the index lies inside whatever the counters are;
-- *a guard*: what is wanted is a sum of what tests that hold have room for, and of what the ranges
+- *ranges*: the index is inside whatever the counters are;
+- *a guard*: the goal is a sum of the room of tests that hold, and of a part that the ranges
   decide;
-- *the solver*: z3 finds no counters at which the guards hold and the index lies outside.
+- *the solver*: z3 finds no counters at which the guards hold and the index is outside.
 
-So a guard that was left out, by a view or by a pass, was not needed. Nothing of how the code was
-made is asked: neither the views nor the passes have to be trusted.
+So a guard that a view or a pass left out was not needed. The proof does not depend on how the code
+was made: neither the views nor the passes have to be trusted.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Way: TypeAlias = Literal["ranges", "guard", "solver"]
 
 
 def link(loop: For, start: Nat, made: str) -> Constraint:
-    """A loop's counter is its start plus its step times the number of earlier passes.
+    """The equation for a loop's counter: start plus step times the number of earlier iterations.
 
     `made` is the name of the variable for that number.
     """
@@ -54,9 +54,9 @@ def link(loop: For, start: Nat, made: str) -> Constraint:
 
 @dataclass(frozen=True)
 class CodePlace:
-    """Where a piece of code stands: the ranges of counters and ids, and what holds there.
+    """The position of a piece of code: the ranges of counters and ids, and what holds there.
 
-    `links` tie the counter of a loop over ids to the id. Of each of `failing`, some test fails.
+    `links` relate the counter of a loop over ids to the id. Of each of `failing`, some test fails.
     """
 
     ranges: Mapping[str, Nat]
@@ -66,17 +66,17 @@ class CodePlace:
 
     @property
     def key(self) -> object:
-        """What tells places apart."""
+        """A key that distinguishes positions."""
         return tuple(self.ranges.items()), self.holding, self.failing, self.links
 
     def where(self, condition: Condition, *, holds: bool) -> CodePlace:
-        """The place where a condition holds, or fails as well."""
+        """The place where, in addition, a condition holds or fails."""
         match condition:
             case Fails(inner):
                 return self.where(inner, holds=not holds)
             case Both(left, right):
                 if not holds:
-                    return self  # one of two: nothing is known of either
+                    return self  # one of the two fails: it is not known which
                 return self.where(left, holds=True).where(right, holds=True)
             case All(tests) if holds:
                 return CodePlace(self.ranges, (*self.holding, *tests), self.failing, self.links)
@@ -113,7 +113,7 @@ class Bound:
 
 
 def bounds(code: LoopKernel) -> tuple[Bound, ...]:
-    """Every access of a kernel to memory with addresses, each with why it is inside."""
+    """Every access of a kernel to memory with addresses, and why it is inside."""
     known: dict[object, Bound] = {}
     found: list[Bound] = []
     for cell, store, place in accesses(code.block, CodePlace(code.indices)):
@@ -125,7 +125,7 @@ def bounds(code: LoopKernel) -> tuple[Bound, ...]:
 
 
 def accesses(block: Block, place: CodePlace) -> Iterator[tuple[Cell, bool, CodePlace]]:
-    """The accesses of a block in its order, whether each is a store, and where it stands."""
+    """The accesses of a block in order, each with whether it is a store, and its position."""
     for s in block:
         match s:
             case For(body=body):
@@ -182,10 +182,10 @@ def bound_of(cell: Cell, place: CodePlace, *, store: bool) -> Bound:
 
 
 def follows(goal: Nat, rooms: Sequence[Nat]) -> bool:
-    """Whether an index is 0 or more by ranges and what guards have room for.
+    """Whether ranges and the room of guards show that an index is 0 or more.
 
-    From the goal is taken a multiple of each room, such that one of its terms vanishes: what is
-    left has to be 0 or more by ranges alone.
+    A multiple of each room is subtracted from the goal, such that one of the goal's terms vanishes;
+    ranges must show that the rest is 0 or more.
     """
     if is_natural(goal):
         return True

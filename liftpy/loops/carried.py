@@ -1,6 +1,6 @@
 """Loops that carry values from step to step in registers: folds, scans, iterations, windows.
 
-A fold in private memory has its accumulator there. A step stores the new value, and reads the old
+A fold in private memory keeps its accumulator there. A step stores the new value, and reads the old
 one as a snapshot (`liftpy.loops.in_place`).
 """
 
@@ -60,13 +60,13 @@ def anywhere(value: Value) -> Value:
 
 
 def is_private(dest: Value) -> bool:
-    """Whether a destination is registers of the work-item, a place for every scalar."""
+    """Whether a destination is in the work-item's registers, with a place for every scalar."""
     match anywhere(dest):
         case Parts(pairs):
             return is_private(pairs)
         case tuple(parts):
             return all(map(is_private, parts))
-        case place:  # under a condition, not every scalar has one
+        case place:  # behind a condition, not every scalar has one
             return isinstance(place, Load) and place.memory.space == "private"
 
 
@@ -80,7 +80,7 @@ def accumulate(
 ) -> None:
     """The loop of a fold in private memory `dest`, which holds the initial value.
 
-    `step` leaves the accumulator there, given what it was before.
+    `step` receives the previous accumulator, and leaves the new one in `dest`.
     """
     emitter.snapshots += 1
     number = emitter.snapshots
@@ -93,7 +93,7 @@ def accumulate(
 
 
 def as_of(value: Value, snapshot: int) -> Value:
-    """What a snapshot has of a value in memory."""
+    """A value in memory as a snapshot has it."""
     match value:
         case Pull():
             return type(value)(value.length, lambda i: as_of(value[i], snapshot))
@@ -114,7 +114,7 @@ def fold(
     *,
     unroll: bool = False,
 ) -> None:
-    """A fold in registers, and what is done after each step."""
+    """A fold in registers; `after` is called after each step."""
     emitter.generate(init, env, dest)
     source = emitter.view(xs, env)
 

@@ -1,11 +1,12 @@
-"""Common subexpression elimination: what a variable holds is not computed again.
+"""Common subexpression elimination: a value that a variable holds is not computed again.
 
-Where a value is computed that a variable holds, the variable is read; one that would hold what
-another one does is not declared. That keeps the meaning: a variable is read in its block and after
-its declaration, and its value is still the same. If it reads what the kernel writes, that is so
-up to the next statement that is no declaration. Any other has one value wherever it is computed.
+Where such a value is computed, the variable is read instead, and a variable that would hold the
+same value as another one is not declared. This keeps the meaning: a variable is read in its block,
+after its declaration, and while its value is still the same. A value that reads memory that the
+kernel writes is the same up to the next statement that is not a declaration. Any other value is the
+same wherever it is computed.
 
-Variables are numbered anew, in the order of their declarations.
+Variables are renumbered in the order of their declarations.
 """
 
 from __future__ import annotations
@@ -34,16 +35,16 @@ from liftpy.loops.tree import (
 
 
 def without_common(block: Block) -> Block:
-    """A block in which no variable holds what another one does, and none is computed again."""
+    """A block in which no two variables hold the same value, and none is computed again."""
     return Sharing().block(block)
 
 
 @dataclass
 class Sharing:
-    """The variables that are known where code is made now, by what they hold.
+    """The variables known at the current point of the code, by the value that they hold.
 
-    Those of `passing` hold what may be another value after the next store. `names` has, for each
-    variable of the old code, that of the new one.
+    The values in `passing` may change with the next store. `names` maps each variable of the old
+    code to that of the new one.
     """
 
     held: dict[Value, Name] = field(default_factory=dict)
@@ -52,7 +53,7 @@ class Sharing:
     declared: int = 0
 
     def block(self, block: Block) -> Block:
-        """A block; what is declared in it is not known outside."""
+        """A block; variables declared in it are not known outside."""
         self.forget()
         outside, self.held = self.held, dict(self.held)
         made = block.each(self.statement)
@@ -60,13 +61,13 @@ class Sharing:
         return made
 
     def forget(self) -> None:
-        """Something is stored."""
+        """Forget the values that a store may change."""
         for value in self.passing:
             del self.held[value]
         self.passing = []
 
     def statement(self, s: Statement) -> Iterator[Statement]:
-        """What stands for a statement."""
+        """The replacement of a statement."""
         match s:
             case Let(name, value):
                 value = self.value(value)
@@ -91,7 +92,7 @@ class Sharing:
                 self.forget()
 
     def value(self, value: Value) -> Value:
-        """An expression that reads variables for what they hold."""
+        """An expression that reads variables in place of the values they hold."""
         match value:
             case Name(name):
                 return self.names[name]

@@ -1,8 +1,8 @@
-"""From a kernel of a lowered program to its loop nest.
+"""Lower the expression of a kernel to its loop nest.
 
-The expression is walked with a destination. Loops come from the lowered maps and reductions,
-indices from views: what is read is the meaning of the argument applied to memory, what is written
-the inverse of the layouts at the end applied to the destination. Each loop is read once.
+The expression is walked with a destination. Loops come from the lowered maps and reductions, and
+indices from views: a read is the meaning of the argument applied to memory, a write is the inverse
+of the final layouts applied to the destination. Each loop is visited once.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Emitter(Viewing):
     snapshots: int = field(init=False, default=0)
 
     def generate(self, expr: Expr, env: Env, dest: Value) -> None:
-        """Code that leaves the value of `expr` in `dest`."""
+        """Emit code that leaves the value of `expr` in `dest`."""
         match expr:
             case FunCall(MapGlb() | MapWrg() | MapLcl() | MapSeq() as fun, (xs,)):
                 source = self.view(xs, env)
@@ -96,7 +96,7 @@ class Emitter(Viewing):
                     self.copy(vectors(expr.type, value), dest)
 
     def keeps(self, value: Value, dest: Value) -> bool:
-        """Whether a value is what its memory holds, or held; then it need not be copied."""
+        """Whether a value is what its memory holds, or held, so that it need not be copied."""
         if isinstance(value, tuple) and isinstance(dest, tuple):
             return all(self.keeps(v, d) for v, d in zip(value, dest, strict=True))
         if not (is_known(value) and is_known(dest)):
@@ -130,7 +130,7 @@ class Emitter(Viewing):
                 self.put(Assign(dest, value))
 
     def store_vector(self, value: Vector, dest: Pull) -> None:
-        """All lanes of a vector at once."""
+        """Store all lanes of a vector together."""
         width = int(dest.length)
         if width == 1:
             self.put(Assign(dest[ZERO], value[ZERO]))
@@ -147,7 +147,7 @@ class Emitter(Viewing):
         *,
         unroll: bool,
     ) -> None:
-        """A map's loop: over ids where it is parallel."""
+        """The loop of a map, over ids if it is parallel."""
         match fun:
             case MapGlb():
                 self.parallel(f"gid{fun.dim}", self.global_size[fun.dim], length, body)
@@ -165,7 +165,7 @@ class Emitter(Viewing):
                 self.sequential(length, body, unroll=unroll, ahead=isinstance(fun, MapSeqAhead))
 
     def parallel(self, name: str, launched: int, length: int, body: Callable[[Nat], None]) -> None:
-        """The loop over ids; none where the launch covers the extent."""
+        """The loop over ids; none if the launch covers the extent."""
         self.ids.add(name)
         if launched == length:
             body(var(name, 0, length - 1) if length > 1 else ZERO)
@@ -184,7 +184,7 @@ class Emitter(Viewing):
         if length == 1:
             body(ZERO)
         else:
-            counter = self.fresh("u" if unroll else "i")  # those that stay are numbered in a row
+            counter = self.fresh("u" if unroll else "i")  # loops that stay are numbered in a row
             self.read_once(counter, 0, length, 1, body, asked=unroll, ahead=ahead)
 
     def read_once(
@@ -198,7 +198,7 @@ class Emitter(Viewing):
         asked: bool = False,
         ahead: bool = False,
     ) -> None:
-        """A loop; one that fills local memory waits for its readers."""
+        """A loop; one that fills local memory ends with a barrier for its readers."""
         self.blocks.append([])
         body(var(counter, 0, length - 1))
         made = self.blocks.pop()
@@ -209,7 +209,7 @@ class Emitter(Viewing):
 
 
 def by_component(value: Vector, dest: Pull) -> Iterator[tuple[Vector, Pull]]:
-    """A vector of tuples as vectors of its components, each with where it goes."""
+    """A vector of tuples as vectors of its components, each with its destination."""
     first = dest[ZERO]
     if not isinstance(first, tuple):
         yield value, dest

@@ -1,9 +1,9 @@
-"""Prefetch hints for what the next pass of a loop reads, where it asks for them (`mapSeqAhead`).
+"""Prefetch hints for what the next iteration of a loop reads, if requested (`mapSeqAhead`).
 
 Processors prefetch along an array, but not past the end of a page or a row. The last inner loop
-that reads a memory has a hint for each vector that it loads, with the address in the next pass:
-late enough to find memory idle, and early enough for the data to arrive in time. A hint changes no
-value, whatever its address is: in the last pass the address may be past the end.
+that reads a memory gets a hint for each vector that it loads, with the address in the next
+iteration: late enough to find memory idle, and early enough for the data to arrive in time. A hint
+changes no value, whatever its address is: in the last iteration the address may be past the end.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from liftpy.views.access import Memory
 
 
 def fetched_ahead(block: Block) -> Block:
-    """A block whose loops have the hints that they ask for."""
+    """A block with the hints that its loops ask for."""
     asked = any(isinstance(s, For) and s.ahead for s in statements_in(block))
     return block.each(_with_hints) if asked else block
 
@@ -41,7 +41,7 @@ def _with_hints(s: Statement) -> Iterator[Statement]:
 
 
 class Hints:
-    """The hints for the next pass of a loop; `done` are the memories that have them."""
+    """The hints for the next iteration of a loop; `done` are the memories that have hints."""
 
     def __init__(self, loop: For) -> None:
         self.loop = loop
@@ -61,12 +61,12 @@ class Hints:
         return replace(s, body=Block((*s.body, *map(self.hint, cells))))
 
     def is_apart(self, cell: Cell, inner: For) -> bool:
-        """Whether a vector differs in each pass of both loops, and its array has no hints yet."""
+        """Whether a vector differs in each iteration of both loops, and its array has no hints."""
         both = {self.loop.counter, inner.counter} <= cell.index.names()
         return both and cell.width > 1 and cell.memory not in self.done
 
     def hint(self, cell: Cell) -> Fetch:
-        """The hint for the next pass."""
+        """The hint for the next iteration."""
         counter = var(self.loop.counter, 0, self.loop.bound - 1)
         later = cell.index.substitute({self.loop.counter: counter + self.loop.step})
         return Fetch(replace(cell, index=later))

@@ -1,12 +1,13 @@
-"""Loop-invariant code motion: what has one value in all passes of a loop is computed before it.
+"""Loop-invariant code motion: what is the same in all iterations is computed before the loop.
 
-A variable is declared in the outermost block that knows what its value mentions. That keeps the
-meaning where the value may be computed at any time and wherever the code comes by: it reads nothing
-that the kernel writes, and, but for what stands behind a condition in it, it is inside of memory
+A variable is declared in the outermost block that knows what its value mentions. This keeps the
+meaning if the value can be computed at any time, even where control does not reach it: it reads
+nothing that the kernel writes, and, except for parts behind a condition in it, it is inside memory
 whatever the counters and ids are, as their ranges show. So it may leave a branch too.
 
-What an operator makes is moved, and what is read for that. What is read and nothing else stays
-where it is read: it would take a register in all passes, to save a load that a cache serves.
+Results of operators are moved, together with what is read for them. Values that are only read stay
+where they are: moving them would take a register in all iterations, to save a load that a cache
+serves.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def hoisted(block: Block) -> Block:
 
 
 def _inside(block: Block) -> list[Statement]:
-    """The statements of a block, those in front of loops and branches that have left them."""
+    """The statements of a block; what leaves a loop or a branch comes in front of it."""
     made: list[Statement] = []
     for s in block:
         match s:
@@ -41,7 +42,7 @@ def _inside(block: Block) -> list[Statement]:
 
 
 def _parted(statements: Iterable[Statement], *own: str) -> tuple[list[Let], Block]:
-    """The declarations that leave a block, and what stays; `own` is known in the block alone."""
+    """The declarations that leave a block, and what stays; `own` is known only in the block."""
     here, free = set(own), dict[str, Let]()
     statements = list(statements)
     for s in statements:
@@ -63,7 +64,7 @@ def _parted(statements: Iterable[Statement], *own: str) -> tuple[list[Let], Bloc
 
 
 def is_invariant(value: Value) -> bool:
-    """Whether a value may be computed at any time, wherever what it mentions is known."""
+    """Whether a value can be computed at any time, wherever the names in it are known."""
     if isinstance(value, Cell):
         last = value.memory.length - value.width
         inside = is_natural(value.index) and is_natural(last - value.index)

@@ -1,11 +1,12 @@
-"""Accumulators are updated in place: a snapshot is taken only of what is overwritten and then read.
+"""Accumulators are updated in place: only what is overwritten and then read is copied.
 
-A step of a fold writes its accumulator, and reads what that was before the step: a snapshot. Where
-nothing is stored to a place between the snapshot and a reading of it, the place itself is read.
-This keeps the meaning: it still holds what it held. What is read later is copied to a memory of its
-own where the snapshot is taken.
+A step of a fold writes its accumulator, and reads its value before the step: a snapshot. If nothing
+is stored to a place between the snapshot and a read of it, the place itself is read. This keeps the
+meaning, because the place still holds its old value. Places that are read later are copied to a
+memory of their own where the snapshot is taken.
 
-What an index may be is decided by its range. In a loop, the stores of its passes before come first.
+The range of an index decides which places it may mean. In a loop, the stores of earlier iterations
+come first.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from liftpy.loops.substitute import rebuilt
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.views.access import AccessReader, Load, Memory, Term
 
-#: Places in a row: the first, and how many there are.
+#: Adjacent places: the first, and their number.
 Run: TypeAlias = tuple[int, int]
-#: What is read late of a memory as a snapshot has it.
+#: The places of a memory that are read late from a snapshot.
 Late: TypeAlias = dict[tuple[int, Memory], set[Run]]
 
 
 def in_place(nest: Nest) -> Nest:
-    """A nest without snapshots: what is read of one is what is there when it is read."""
+    """A nest without snapshots: each read returns what is there when it is executed."""
     hazards = Hazards()
     hazards.block(nest.body)
     noted = set(nest.noted)
@@ -37,7 +38,7 @@ def in_place(nest: Nest) -> Nest:
 
 @dataclass
 class Hazards:
-    """What of snapshots is read late, when something was stored there. Times are counted."""
+    """Finds the parts of snapshots that are read late, after a store to them. Times are counted."""
 
     late: Late = field(default_factory=dict)
     now: int = 0
@@ -68,7 +69,7 @@ class Hazards:
                     pass
 
     def assign(self, s: Assign) -> None:
-        """A value is read, then stored; not if it stays where it is."""
+        """A value is read, then stored, unless it stays where it is."""
         place, loads = s.target, s.term.snapshots
         if not isinstance(place, Load) or place.memory.space != "private":
             self.read(loads)
@@ -81,7 +82,7 @@ class Hazards:
             self.store(place.memory, first, length)
 
     def restore(self, number: int, memory: Memory) -> None:
-        """All of a memory is read and stored, if something was stored since."""
+        """All of a memory is read and stored, if something was stored to it since the snapshot."""
         if any(time >= self.taken[number] for time in self.stored.get(memory, {}).values()):
             self.late.setdefault((number, memory), set()).update(
                 (k, 1) for k in range(memory.length)
@@ -89,7 +90,7 @@ class Hazards:
             self.store(memory, 0, memory.length)
 
     def read(self, loads: Iterable[Load]) -> bool:
-        """Snapshots are read. Whether one is late."""
+        """Read snapshots; return whether one is read late."""
         found = False
         for load in loads:
             stored = self.stored.get(load.memory)
@@ -103,13 +104,13 @@ class Hazards:
         return found
 
     def store(self, memory: Memory, first: int, length: int) -> None:
-        """Something is stored."""
+        """Note a store."""
         self.stored.setdefault(memory, {}).update(
             dict.fromkeys(range(first, first + length), self.now)
         )
 
     def store_all(self, statements: Iterable[Statement]) -> None:
-        """What a loop stores is there in its later passes."""
+        """Note that what a loop stores is there in its later iterations."""
         for s in statements:
             match s:
                 case Assign(Load() as place) if place.memory.space == "private" and not stays(s):
@@ -123,7 +124,7 @@ class Hazards:
 
 
 def run_of(load: Load) -> Run:
-    """The places that a load may be of, whatever its lanes and counters are."""
+    """The places that a load may read, whatever its lanes and counters are."""
     index = load.index.constant
     if index is not None:
         return index, 1
@@ -145,7 +146,7 @@ def stays(s: Assign) -> bool:
 
 @dataclass
 class Saving:
-    """Statements with memories of their own for what is read late."""
+    """Statements with copies of the places that are read late."""
 
     read: AccessReader
     noted: set[Term]
@@ -157,7 +158,7 @@ class Saving:
         return tuple(made for s in statements for made in self.statement(s))
 
     def statement(self, s: Statement) -> Iterator[Statement]:
-        """What stands for a statement."""
+        """The replacement of a statement."""
         match s:
             case Snapshot(number, memories):
                 for memory in memories:
@@ -175,7 +176,7 @@ class Saving:
                 yield s
 
     def term(self, term: Term) -> Term:
-        """A term that reads the memories of what is read late."""
+        """A term that reads the copies of places that are read late."""
         if not term.snapshots:
             return term
         if isinstance(term, Load):
@@ -192,7 +193,7 @@ class Saving:
 
 
 def copies(source: Memory, target: Memory, first: int, length: int) -> Iterator[Assign]:
-    """The copies of places in a row: one of a vector, or one of each."""
+    """The copies of adjacent places: one of a vector, or one for each place."""
     if length > 1 and MAX_LANES % length == 0:
         lane = f"store{length}"
         index = first + var(lane, 0, length - 1)

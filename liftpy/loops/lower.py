@@ -1,4 +1,4 @@
-"""From a kernel of a lowered program to its loop nest, and the memories and ids around it."""
+"""Lower a kernel of a lowered program to its loop nest, with its memories and ids."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Sizes = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class LoopKernel:
-    """A kernel in the loop IR: its statements, and what is around them.
+    """A kernel in the loop IR: its statements, memories and ids.
 
     `buffers` are its memories in global memory: those that it reads, the one that it writes, and
-    its scratch; `locals` those of a work-group. `ids` are the names of the ids that it uses: `gid0`
-    is the global id in dimension 0, `wid0` the work-group's, `lid0` that in the work-group. If it
-    is `rolled`, counters of loops may index private memory.
+    its scratch. `locals` are the memories of a work-group. `ids` are the names of the ids that it
+    uses: `gid0` is the global id in dimension 0, `wid0` the id of the work-group, `lid0` the id in
+    the work-group. If the kernel is `rolled`, counters of loops may index private memory.
     """
 
     kernel: Kernel
@@ -41,7 +41,7 @@ class LoopKernel:
 
     @property
     def ranges(self) -> dict[str, int]:
-        """How many there are of each id."""
+        """The number of values of each id."""
         groups = tuple(g // s for g, s in zip(self.global_size, self.local_size, strict=True))
         sizes = {"gid": self.global_size, "wid": groups, "lid": self.local_size}
         return {name: sizes[name[:-1]][int(name[-1])] for name in self.ids}
@@ -53,9 +53,9 @@ class LoopKernel:
 
 
 def lowered(kernel: Kernel, names: dict[str, str]) -> tuple[LoopKernel, Nest]:
-    """A kernel without statements, and its nest, through the views of its expression.
+    """A kernel without statements, and its nest, from the views of its expression.
 
-    `names` has those of the buffers.
+    `names` has the names of the buffers.
     """
     demand = kernel.demand
     global_size, local_size = numbers(demand.global_size()), numbers(demand.local_size())
@@ -77,7 +77,7 @@ def lowered(kernel: Kernel, names: dict[str, str]) -> tuple[LoopKernel, Nest]:
         own = memory_view(names[param.name], param.type, place(writable=True))
         emitter.scratch.setdefault(expr, []).append(own)
     emitter.generate(kernel.body, env, dest)
-    emitter.views.clear()  # they know the emitter, and would be kept with it
+    emitter.views.clear()  # they refer to the emitter, and would keep it alive
     (body,) = emitter.blocks
     code = LoopKernel(
         kernel,

@@ -1,4 +1,4 @@
-"""Stores in a row, each behind tests, are made at once where all of these hold.
+"""Consecutive stores behind tests become one branch where all the tests hold.
 
 if (all tests hold) { the stores } else { each behind its own }
 """
@@ -14,7 +14,7 @@ from liftpy.loops.tree import All, Block, For, If, RangeTest, Statement
 
 
 def merge_stores(block: Block) -> Block:
-    """A block whose stores are made together; see the module."""
+    """A block with its stores merged; see the module."""
     made: list[Statement] = []
     for tested, run in itertools.groupby(block, lambda s: bool(decided_by(s))):
         statements = list(run)
@@ -30,12 +30,12 @@ def merge_stores(block: Block) -> Block:
 
 
 def decided_by(s: Statement) -> tuple[RangeTest, ...]:
-    """The tests that a statement is behind."""
+    """The tests that decide whether a statement runs."""
     return s.condition.tests if isinstance(s, If) and isinstance(s.condition, All) else ()
 
 
 def _where_all_hold(statements: Iterable[Statement]) -> tuple[list[Statement], list[RangeTest]]:
-    """What is done where all tests hold that statements are behind, and these tests."""
+    """The statements that run where all tests around them hold, and these tests."""
     done: list[Statement] = []
     tests: list[RangeTest] = []
     for s in statements:

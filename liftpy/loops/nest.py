@@ -1,12 +1,12 @@
 """The loop nest of a kernel as it is lowered: loops, variables and stores of terms.
 
-What is computed is a term of the views (`liftpy.views.access`): a graph, whose parts may be
+A computed value is a term of the views (`liftpy.views.access`): a graph, whose parts may be
 mentioned often. A nest has every loop of the expression, each once. Private memory is indexed by
 their counters; `liftpy.loops.unroll` changes that. What a step of a fold reads of its accumulator
-is a snapshot; `liftpy.loops.in_place` does without it. What a term mentions more than once becomes
-a variable of the code afterwards (`liftpy.loops.storing`).
+is a snapshot; `liftpy.loops.in_place` removes snapshots. A part that a term mentions more than once
+becomes a variable of the code later (`liftpy.loops.storing`).
 
-A nest is never changed: a pass gives a new one.
+A nest is immutable: a pass returns a new one.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from liftpy.loops.tree import Barrier
 from liftpy.views.access import AccessReader, Memory, Term
 
 MOST_STATEMENTS = 10_000
-"""Statements of a kernel, beyond which no code is made: drivers take minutes for fewer."""
+"""The most statements of a kernel that become code: drivers take minutes for fewer."""
 
 
 class Assign(NamedTuple):
-    """A value and its place; of `width` lanes, which both depend on by the variable `lane`.
+    """A value and its place, of `width` lanes; both depend on the lane by the variable `lane`.
 
-    All of it is read before any of it is stored. A `nontemporal` one passes the caches by, where it
-    is a whole vector at a multiple of its length.
+    All of the value is read before any of it is stored. A `nontemporal` store bypasses the caches
+    if it is a whole vector at a multiple of its length.
 
-    The place may stand behind conditions, with a constant where they fail: there nothing is stored
-    (a result that is written through `coverOnce`).
+    The place may be behind conditions, with a constant where they fail: nothing is stored there (a
+    result that is written through `coverOnce`).
     """
 
     target: Term
@@ -50,25 +50,25 @@ class Bind(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """From here on, what is read of memories as this snapshot is what they hold now."""
+    """From here on, reads of memories in this snapshot return what the memories hold now."""
 
     number: int
     memories: tuple[Memory, ...]
 
 
 class Restore(NamedTuple):
-    """A memory holds again what it held when a snapshot was taken: a step keeps its accumulator."""
+    """A memory gets back what it held when a snapshot was taken: a step keeps its accumulator."""
 
     number: int
     memory: Memory
 
 
 class Loop(NamedTuple):
-    """The passes of a counter from `first` to below `bound` in steps of `step`.
+    """Iterates a counter from `first` to below `bound` in steps of `step`.
 
-    `first` is an id where the loop is over ids, else 0. One that is `asked` to be is unrolled: the
-    program says so, or it fills registers. A loop prefetches (`ahead`) what its next pass reads, if
-    the program says so. No two loops have the same counter.
+    `first` is an id if the loop is over ids, else 0. A loop is unrolled if it is `asked` to be: the
+    program says so, or it fills registers. A loop prefetches (`ahead`) what its next iteration
+    reads if the program says so. No two loops have the same counter.
     """
 
     counter: str
@@ -85,7 +85,7 @@ Statement: TypeAlias = Assign | Bind | Snapshot | Restore | Loop | Barrier
 
 @dataclass(frozen=True)
 class Nest:
-    """What a kernel does. `noted` are terms that are held in variables where they are read."""
+    """The body of a kernel. `noted` are terms that are held in variables where they are read."""
 
     kernel: str
     body: tuple[Statement, ...]
@@ -96,7 +96,7 @@ class Nest:
 def too_long(
     kernel: str, why: str = "its loops over registers are unrolled to more statements"
 ) -> TypeRefused:
-    """The refusal of code that no driver compiles in good time."""
+    """The error for code that no driver compiles in reasonable time."""
     return TypeRefused(
         f"the code of kernel {kernel} is too long: {why}; the limit is {MOST_STATEMENTS} "
         "statements. Choose smaller blocks or tiles, or store with toGlobal what its loops hold in "
@@ -105,12 +105,12 @@ def too_long(
 
 
 def old(number: int, memory: Memory) -> Memory:
-    """The memory for what a snapshot has of another one."""
+    """The memory for the copy of another one that a snapshot has."""
     return Memory(f"old{number}_{memory.name}", "private", memory.scalar, memory.length)
 
 
 def terms_in(statements: tuple[Statement, ...]) -> Iterator[Term]:
-    """The terms of statements, places among them."""
+    """The terms of statements, including places."""
     for s in statements:
         match s:
             case Assign(target, term):

@@ -1,8 +1,8 @@
 """Runs the passes over a kernel: those on its loop nest, and those in the loop IR.
 
-Each is a function from tree to tree in a file of its own, which states when it keeps the meaning;
-`liftpy.compile` lists them in their order. What each makes of a tree in the loop IR is verified, if
-it is another one.
+Each pass is a function from tree to tree in a file of its own, which states when it keeps the
+meaning; `liftpy.compile` lists the passes in order. If a pass changes a tree of the loop IR, the
+result is verified.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from liftpy.loops.storing import stored
 from liftpy.loops.tree import Block, statements_in
 from liftpy.loops.verify import verify
 
-#: Passes by their names, in their order.
+#: Passes by name, in order.
 OnNests: TypeAlias = Mapping[str, Callable[[Nest], Nest]]
 Passes: TypeAlias = Mapping[str, Callable[[LoopKernel], Block]]
 
@@ -28,8 +28,8 @@ def nests(
 ) -> Iterator[tuple[str, LoopKernel]]:
     """The loop IR of a kernel's nest as it is lowered, and after each pass, with the pass's name.
 
-    `names` has those of the buffers. TypeRefused for code that would be too long, and for private
-    memory that work-items would share.
+    `names` has the names of the buffers. Raises TypeRefused for code that would be too long, and
+    for private memory that work-items would share.
     """
     code, nest = lowered(kernel, names)
     yield "nest", replace(code, block=stored(nest), rolled=True)
@@ -39,7 +39,7 @@ def nests(
 
 
 def in_loop_ir(kernel: Kernel, names: dict[str, str], passes: OnNests) -> LoopKernel:
-    """A kernel in the loop IR, of its nest after all passes on it."""
+    """A kernel in the loop IR, from its nest after all passes on nests."""
     code, nest = lowered(kernel, names)
     for change in passes.values():
         nest = change(nest)
@@ -47,7 +47,7 @@ def in_loop_ir(kernel: Kernel, names: dict[str, str], passes: OnNests) -> LoopKe
 
 
 def after_each_pass(code: LoopKernel, passes: Passes) -> Iterator[tuple[str, LoopKernel]]:
-    """The kernel after each pass, with the pass's name. InternalError if one breaks it."""
+    """The kernel after each pass, with the pass's name. Raises InternalError if one breaks it."""
     verify(code, "lowering")
     for name, change in passes.items():
         block = change(code)
@@ -65,7 +65,7 @@ def within_length(code: LoopKernel) -> Block:
 
 
 def length_of(code: LoopKernel) -> int:
-    """How many statements a kernel has."""
+    """The number of statements of a kernel."""
     return sum(1 for _ in statements_in(code.block))
 
 

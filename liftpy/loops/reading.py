@@ -1,13 +1,13 @@
-"""Terms of views as values of the loop IR: from which memory, behind which conditions, in lanes.
+"""Terms of views as values of the loop IR: memory cells, conditions, and lanes.
 
-A term is a graph, a value a tree: what a term mentions more than once is a variable, which is
-declared where the term is stored. So is each element that it reads of what the kernel only reads.
-Which of them are one, and which leave their loops, is decided by passes (`liftpy.loops.common`,
-`liftpy.loops.hoisting`).
+A term is a graph, a value is a tree: a part that a term mentions more than once becomes a variable,
+which is declared where the term is stored. So does each element that it reads from memory that the
+kernel only reads. Passes decide which of these are merged, and which leave their loops
+(`liftpy.loops.common`, `liftpy.loops.hoisting`).
 
-Note [Behind a condition]. What only a guarded value mentions may read out of bounds where the guard
-does not hold. It is held in a variable that is computed under the same conditions, and is zero
-where they fail: `const float v1 = (i >= 1) ? a[i - 1] * 2.0f : 0.0f;`.
+Note [Behind a condition]. A part that only a guarded value mentions may read out of bounds where
+the guard does not hold. It is held in a variable that is computed under the same conditions, and is
+zero where they fail: `const float v1 = (i >= 1) ? a[i - 1] * 2.0f : 0.0f;`.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ from liftpy.views.access import (
 
 @dataclass
 class Reading:
-    """The terms of a nest as values, and the statements that declare variables for them.
+    """Translates the terms of a nest to values, and declares variables for them.
 
-    `bound` has the variable of the code for each of the nest, `taken` the snapshots of which there
-    are copies. Of the statement that is made now, `repeated` has the terms that it mentions more
-    than once, and `held` its variables.
+    `bound` maps variables of the nest to those of the code; `taken` has the snapshots that are
+    copied. For the statement in progress, `repeated` has the terms that it mentions more than once,
+    and `held` its variables.
     """
 
     read: AccessReader
@@ -115,12 +115,12 @@ class Reading:
         return self.named((term, width), compute) if self.is_shared(term) else compute()
 
     def bind(self, s: Bind) -> None:
-        """A variable of the nest, in one of the code."""
+        """Declare a variable of the nest in the code."""
         self.begin(s.term)
         self.bound[s.name] = self.whole(s.term, s.lane, s.width)
 
     def held_behind(self, term: Term, compute: Callable[[], Code]) -> Code:
-        """A scalar where the conditions of now hold (Note [Behind a condition])."""
+        """A scalar where the current conditions hold (Note [Behind a condition])."""
         if not self.is_shared(term) or not self.guard:
             return compute()
         condition = functools.reduce(Both, self.guard)
@@ -161,7 +161,7 @@ class Reading:
                 return held if lane is None else VectorSlice(held, lane)
 
     def unconditional(self, term: Term) -> Code:
-        """A term behind a condition: nothing of it may be moved in front."""
+        """A term behind a condition: no part of it may be moved in front of the condition."""
         if isinstance(term, Load):
             return self.cell(term, 1)
         match term:
@@ -178,7 +178,7 @@ class Reading:
                 return self.scalar(term)
 
     def chosen(self, term: Choice, part: Callable[[Term], Code]) -> Code:
-        """One of two terms, each as what `part` makes of it behind the conditions."""
+        """A choice between two terms, each translated by `part` behind the conditions."""
         conditions, then, otherwise = guards(term)
         around, condition = self.guard, condition_of(conditions)
         self.guard = (*around, condition)
@@ -189,7 +189,7 @@ class Reading:
         return Select(condition, inner, other)
 
     def loaded(self, start: Load, width: int) -> Code:
-        """Elements in a row: in a variable if they are of memory that the kernel only reads."""
+        """Adjacent elements, in a variable if the kernel only reads their memory."""
         cell = self.cell(start, width)
         return self.named((start, width), lambda: cell) if start.stable else cell
 
@@ -237,9 +237,9 @@ class Reading:
     def row(
         self, term: Term, conditions: Sequence[Inside], lane: str, width: int
     ) -> tuple[Condition, Code] | None:
-        """A load of all lanes behind conditions as one, and the tests for that, if it can be one.
+        """A load of all lanes behind conditions as one, with its tests; None if impossible.
 
-        The tests are those of the lanes at the ends: where they fail, lanes are read one by one.
+        The tests are those of the lanes at the ends: if they fail, lanes are read one by one.
         """
         if not isinstance(term, Load) or term.memory.space == "private":
             return None
@@ -252,7 +252,7 @@ class Reading:
         return needed, self.cell(Load(term.memory, first), width)
 
     def vector_unconditional(self, term: Term, lane: str, width: int) -> Code:
-        """A vector behind a condition: one choice where all lanes share it, else lane by lane."""
+        """A vector behind a condition: one choice if all lanes share it, else lane by lane."""
         if lane not in term.names:
             return self.unconditional(term)
         if isinstance(term, Choice):
@@ -271,7 +271,7 @@ class Reading:
         return self.lanes_behind(term, lane, width)
 
     def lanes_behind(self, term: Term, lane: str, width: int) -> Pack:
-        """Lanes behind a condition, each by itself."""
+        """Lanes behind a condition, each read separately."""
         lanes: list[Code] = []
         for k in range(width):
             one = self.substitution.term(term, lane, k)
@@ -304,7 +304,7 @@ class Reading:
         for k in range(term.width):
             lane = Variable(vector.name, vector.type, vector.width, k)
             result = self.step_of(term, result, lane)
-            if repeated(result):  # nested, the steps would be deeper than Python goes
+            if repeated(result):  # nested steps would exceed Python's recursion limit
                 self.repeated |= repeated(result)
                 result = Variable(self.whole(result, "", 1).name, term.type)
         return self.scalar(result)

@@ -1,4 +1,4 @@
-"""The text of a kernel in the loop IR, for people: `liftpy show --stage loops`."""
+"""The readable text of a kernel in the loop IR: `liftpy show --stage loops`."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_text(test: RangeTest) -> str:
 
 
 def show(value: Value, *, inside: bool = False) -> str:
-    """An expression; `inside` another one it gets parentheses where it needs them."""
+    """An expression; `inside` another one it gets parentheses if it needs them."""
     match value:
         case Const(number):
             return str(number)

@@ -1,10 +1,10 @@
-"""Which tests, where they fail, make a store silent: what it stores is there already.
+"""The tests that make a store silent if they fail: what it stores is there already.
 
-A fold over a padded array takes in, for each place outside, what stands there: a sum of products
-adds 0 times something. Such a step changes nothing, by the laws of its operators: 0 is neutral to
-`+` and absorbing to `*`, and -inf neutral to `max`. (Floats count as real numbers here, as in the
-rules: 0 times NaN is left out as well, and -inf beside NaN.) A store knows the tests of which each,
-where it fails, makes it silent; `liftpy.loops.silent_stores` leaves it out.
+A fold over a padded array includes the padding for each place outside: a sum of products adds 0
+times something. Such a step changes nothing, by the laws of its operators: 0 is neutral to `+` and
+absorbing to `*`, and -inf is neutral to `max`. (Floats count as real numbers here, as in the rules:
+0 times NaN is left out as well, and so is -inf next to NaN.) A store has a list of tests, each of
+which makes it silent if it fails; `liftpy.loops.silent_stores` leaves it out.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from liftpy.loops.tree import RangeTest
 from liftpy.views.access import Apply, Choice, Constant, Load, Term
 
 NEUTRAL: dict[str, float] = {"+": 0, "-": 0, "*": 1, "max": -math.inf, "min": math.inf}
-"""What an operator has no effect with, as its right operand."""
+"""The right operand with which an operator has no effect."""
 
 COMMUTATIVE = frozenset({"+", "*", "max", "min"})
 KEEPS_ZERO = frozenset({"neg", "abs", "sqrt", "floor", "ceil", *SCALARS})
-"""Operators that give 0 for 0."""
+"""Operators that return 0 for 0."""
 
 
 def neutral(op: str, t: ScalarType) -> float | None:
@@ -37,19 +37,19 @@ def neutral(op: str, t: ScalarType) -> float | None:
     return low if value < 0 else high
 
 
-#: A set in the order of its making.
+#: A set in insertion order.
 Tests: TypeAlias = dict[RangeTest, None]
 
 
 @dataclass
 class Silent:
-    """Where terms change nothing. A term may be a part of many: what was found is kept."""
+    """Finds where terms change nothing. A term may be a part of many, so results are cached."""
 
     equals: dict[tuple[Term, float], Tests] = field(default_factory=dict)
     changes: dict[tuple[Load, Term], Tests | None] = field(default_factory=dict)
 
     def unchanged(self, place: Load, value: Term) -> Tests | None:
-        """Tests such that a place already holds the value wherever any of them fails.
+        """Tests such that a place already holds the value wherever one of them fails.
 
         None if it always does.
         """
@@ -79,7 +79,7 @@ class Silent:
                 return {}
 
     def equal(self, term: Term, number: float) -> Tests:
-        """The tests of which each, where it fails, makes a term this number."""
+        """The tests each of which makes a term equal to this number if it fails."""
         if not term.parts:
             return {}
         key = term, number

@@ -1,13 +1,13 @@
 """Silent stores, which store what is there already, are left out.
 
-A store knows the tests of which each, where it fails, makes it change nothing
-(`liftpy.loops.silent`). So in front of a loop
+A store has a list of tests, each of which makes it change nothing if it fails
+(`liftpy.loops.silent`). So a loop becomes
 
     if (tests) { the loop, where they hold }
 
-where its other passes would do nothing. And where a loop has a version for when one or two tests
-hold, those for when one fails leave out the stores that it makes silent: at a border that goes
-through a block of accumulators, those outside.
+because its other iterations would do nothing. If a loop has a version for when one or two tests
+hold, the versions for when one fails leave out the stores that it makes silent: at a border that
+goes through a block of accumulators, those outside.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from liftpy.loops.unswitch import Given, counters_of
 
 
 def without_silent_stores(block: Block) -> Block:
-    """A block without what changes nothing, as far as tests in front of loops tell."""
+    """A block without stores that change nothing, as far as tests in front of loops can tell."""
     return block.each(_without)
 
 
@@ -58,7 +58,7 @@ def _without(s: Statement) -> list[Statement]:
 
 
 def _where_some_fail(tests: tuple[RangeTest, ...], then: Block, otherwise: Block) -> If:
-    """A branch, with what is otherwise for each way in which one or two tests fail."""
+    """A branch, with a version of `otherwise` for each way in which one or two tests fail."""
 
     def failing(*some: RangeTest) -> Block:
         holding = frozenset(tests) - set(some)
@@ -73,7 +73,7 @@ def _where_some_fail(tests: tuple[RangeTest, ...], then: Block, otherwise: Block
     match tests:
         case (only,):
             otherwise = failing(only)
-        case (first, second):  # more tests fail in too many ways, each of which makes code longer
+        case (first, second):  # more tests fail in too many ways, each of which adds code
             not_first = failing(first)
             if _may_both_fail(first, second):
                 not_first = Block((If(All((second,)), not_first, failing(first, second)),))
@@ -84,13 +84,13 @@ def _where_some_fail(tests: tuple[RangeTest, ...], then: Block, otherwise: Block
 
 
 def _may_both_fail(first: RangeTest, second: RangeTest) -> bool:
-    """Whether two tests may fail together: what they have room for is below 0 then, twice."""
+    """Whether two tests may fail together: the room of each is below 0 then."""
     least = (first.room + second.room).bounds[0]
     return least is None or least <= -2
 
 
 def _doing(block: Block) -> Block:
-    """A block without variables that nobody reads, and without loops and branches of nothing."""
+    """A block without variables that are never read, and without empty loops and branches."""
     kept: list[Statement] = []
     read: set[str] = set()
     for s in reversed(block.statements):
@@ -118,7 +118,7 @@ def names_in(s: Statement) -> Iterator[str]:
 
 
 def _silent(block: Block) -> Tests | None:
-    """The tests of which each, where it fails, makes a block change nothing; None: it never does.
+    """The tests each of which makes a block change nothing if it fails; None: it never does.
 
     Declarations and hints have no visible effect.
     """

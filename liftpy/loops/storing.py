@@ -29,12 +29,12 @@ def stored(nest: Nest) -> Block:
 
 @dataclass
 class Storing(Reading):
-    """The statements of a nest as those of the loop IR."""
+    """Translates the statements of a nest to those of the loop IR."""
 
     silent: Silent = field(init=False, default_factory=Silent)
 
     def block(self, fill: Callable[[], None]) -> Block:
-        """The block of what is made meanwhile."""
+        """The block of the statements that `fill` makes."""
         before, self.made = self.made, []
         fill()
         block, self.made = Block(tuple(self.made)), before
@@ -62,14 +62,14 @@ class Storing(Reading):
                     self.copy(old(number, memory), memory)
 
     def copy(self, source: Memory, target: Memory) -> None:
-        """All of a memory in another one."""
+        """Copy all of a memory to another one."""
         counter, length = f"copy of {source.name}", source.length
         i = var(counter, 0, length - 1) if length > 1 else ZERO
         made = Assign(Load(target, i), Load(source, i))
         self.statements([Loop(counter, 0, length, 1, (made,)) if length > 1 else made])
 
     def put_store(self, store: Assign) -> None:
-        """The statement of a store; none where there is no place for it."""
+        """Emit a store; nothing if there is no place for it."""
         match store.target:
             case Choice() as place:
                 self.put_where_placed(place, store)
@@ -82,9 +82,9 @@ class Storing(Reading):
                 raise InternalError(message)
 
     def put_where_placed(self, target: Choice, store: Assign) -> None:
-        """A store behind conditions; a vector whole where all its lanes have places, else by lane.
+        """A store behind conditions: a whole vector if all its lanes have places, else by lane.
 
-        Conditions that are the same for all lanes stand around the others.
+        Conditions that are the same for all lanes go around the others.
         """
         lane, width = store.lane, store.width
         conditions, place, otherwise = guards(target)
@@ -105,7 +105,7 @@ class Storing(Reading):
         self.made.append(If(All(tuple(tests)), whole, each))
 
     def put_at(self, dest: Load, store: Assign) -> None:
-        """The statement of a store that has its place: none where a value stays where it is."""
+        """Emit a store that has its place; nothing if the value stays where it is."""
         value, lane, width = store.term, store.lane, store.width
         if isinstance(value, Load) and stays(store) and value.snapshot not in self.taken:
             return
@@ -116,7 +116,7 @@ class Storing(Reading):
         self.begin(value)
         whole = widened(self.vector(value, lane, width), width)
         silent: tuple[RangeTest, ...] = ()
-        if dest.memory.space == "private" and not self.taken:  # what it holds, not what it held
+        if dest.memory.space == "private" and not self.taken:  # its present value, no snapshot
             tests = self.silent.unchanged(dest, value) or ()
             silent = tuple(t for t in tests if lane not in t.index.names())
         nontemporal = (
@@ -127,7 +127,7 @@ class Storing(Reading):
         )
 
     def put_lanes(self, store: Assign, known: dict[str, Nat]) -> None:
-        """Each lane at its own place, where so much more is known of variables' ranges."""
+        """Store each lane at its own place; `known` are narrower ranges of variables there."""
         for k in range(store.width):
             target = self.substitution.term(store.target, store.lane, k)
             if known and isinstance(target, Choice):
@@ -144,5 +144,5 @@ class Storing(Reading):
 
 
 def is_aligned(index: Nat, width: int) -> bool:
-    """Whether a vector at an index is aligned as its type is, as its memory begins."""
+    """Whether a vector at an index is aligned to its size, given that its memory is."""
     return width & (width - 1) == 0 and index % width == ZERO

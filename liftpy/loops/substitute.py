@@ -1,4 +1,4 @@
-"""Terms where a counter is a number, or a variable another term."""
+"""Substitution in terms: a number for a counter, or a term for a variable."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import TypeAlias
 from liftpy.ir.nat import Nat
 from liftpy.views.access import AccessReader, Apply, Choice, FromIndex, Lanes, Load, Term, Variable
 
-#: What stands for a name: a number for a counter, a term for a variable.
+#: The replacement of a name: a number for a counter, a term for a variable.
 By: TypeAlias = int | Term
 
 
 def rebuilt(read: AccessReader, term: Term, change: Callable[[Term], Term]) -> Term:
-    """A term whose parts are changed."""
+    """A term with its parts changed."""
     match term:
         case Apply(op, args, _):
             return read.operate(op, tuple(map(change, args)))
@@ -28,9 +28,9 @@ def rebuilt(read: AccessReader, term: Term, change: Callable[[Term], Term]) -> T
 
 @dataclass
 class Substitution:
-    """Terms with something in place of a name. A term may be a part of many: each is made once.
+    """Terms with a name replaced. A term may be a part of many: each is made once.
 
-    What is made of a term of `noted` is noted too.
+    The replacement of a term in `noted` is noted too.
     """
 
     read: AccessReader
@@ -39,7 +39,7 @@ class Substitution:
     parted: dict[tuple[Nat, str], tuple[Nat, Nat]] = field(default_factory=dict)
 
     def term(self, term: Term, name: str, by: By) -> Term:
-        """A term with something in place of a name."""
+        """A term with a name replaced."""
         if name not in term.names:
             return term
         key = (id(term), name, by)
@@ -70,7 +70,7 @@ class Substitution:
                 return rebuilt(self.read, term, lambda part: self.term(part, name, by))
 
     def index(self, index: Nat, name: str, number: int) -> Nat:
-        """An index where a counter is a number, in the form that it has when built at once."""
+        """An index with a number for a counter, in the form that it has when built directly."""
         if name not in index.names():
             return index
         key = index, name
@@ -79,5 +79,5 @@ class Substitution:
             still, moving = index.parted(name)
             found = self.parted[key] = still.recombined(), moving
         still, moved = found[0], found[1].substitute({name: number})
-        offset = moved.constant  # with a number more, `still` is recombined as it was
+        offset = moved.constant  # adding a number keeps `still` recombined
         return (still + moved).recombined() if offset is None else still + offset

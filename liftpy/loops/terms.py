@@ -1,4 +1,4 @@
-"""Scalar terms of views: what they mention more than once, their conditions and lanes."""
+"""Scalar terms of views: repeated parts, conditions, and lanes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from liftpy.views.access import Choice, Inside, Term
 
 
 def repeated(term: Term) -> set[Term]:
-    """What is computed inside a term and mentioned more than once."""
+    """The computed terms inside a term that are mentioned more than once."""
     seen: set[Term] = set()
     again: set[Term] = set()
     waiting = [term]
@@ -28,7 +28,7 @@ def repeated(term: Term) -> set[Term]:
 
 
 def guards(term: Choice) -> tuple[list[Inside], Term, Term]:
-    """A nest of guards with one alternative as a list of conditions."""
+    """A nest of guards with the same alternative as a list of conditions."""
     conditions = [term.condition]
     then = term.then
     while isinstance(then, Choice) and then.otherwise == term.otherwise:
@@ -44,13 +44,13 @@ def condition_of(conditions: Iterable[Inside]) -> All:
 
 @lru_cache(maxsize=1 << 12)
 def tests_of(inside: Inside) -> tuple[RangeTest, ...]:
-    """The range tests of a condition that are needed."""
+    """The range tests that a condition needs."""
     low = (RangeTest(inside.index),) if inside.test_low else ()
     return (*low, RangeTest(inside.index, int(inside.length))) if inside.test_high else low
 
 
 def at_all(test: RangeTest, name: str, low: int, high: int) -> RangeTest | None:
-    """The test that holds if this one does for all values of a variable; None if no end decides."""
+    """The test that this one holds for all values of a variable; None if no end decides that."""
     first, last = (test.index.substitute({name: k}) for k in (low, high))
     rise = test.index.substitute({name: low + 1}) - first
     if rise.constant is None or test.index != first + rise * (var(name, low, high) - low):
@@ -59,7 +59,7 @@ def at_all(test: RangeTest, name: str, low: int, high: int) -> RangeTest | None:
 
 
 def in_all_lanes(tests: Iterable[RangeTest], lane: str, width: int) -> dict[RangeTest, None] | None:
-    """The tests that hold where `tests` hold in all lanes; None if one has no decisive lane."""
+    """The tests that hold if `tests` hold in all lanes; None if one has no decisive lane."""
     found: dict[RangeTest, None] = {}
     for test in tests:
         end = at_all(test, lane, 0, width - 1)
@@ -72,7 +72,7 @@ def in_all_lanes(tests: Iterable[RangeTest], lane: str, width: int) -> dict[Rang
 def turning_point(test: RangeTest, name: str) -> tuple[int, bool] | None:
     """The value of a variable from which on (`True`) or below which (`False`) a test holds.
 
-    None if the test is not of this variable alone, or its index is not linear.
+    None if the test does not depend on this variable only, or its index is not linear.
     """
     first = each = 0
     for monomial, coefficient in test.room.terms.items():
@@ -80,7 +80,7 @@ def turning_point(test: RangeTest, name: str) -> tuple[int, bool] | None:
             case ():
                 first = coefficient
             case ((Var(name=found), 1),) if found == name:
-                each += coefficient  # twice if one knows more of the variable's range
+                each += coefficient  # twice if one occurrence has a narrower range
             case _:
                 return None
     if each > 0:
@@ -89,7 +89,7 @@ def turning_point(test: RangeTest, name: str) -> tuple[int, bool] | None:
 
 
 def where_fails(test: RangeTest) -> dict[str, Nat]:
-    """The one variable of an index in the range that it has where the test does not hold."""
+    """The only variable of an index, with the range that it has where the test fails."""
     match [*test.index.atoms()]:
         case [Var(name=name, low=int(low), high=int(high))]:
             turn = turning_point(test, name)
@@ -103,9 +103,9 @@ def where_fails(test: RangeTest) -> dict[str, Nat]:
 
 
 def in_a_row(index: Nat, lane: str, width: int) -> tuple[Nat, tuple[RangeTest, ...]] | None:
-    """Where lane 0 is, if lane `k` is `k` after it, and what has to be tested for that.
+    """The index of lane 0, if lane `k` is `k` after it, and the tests that this requires.
 
-    An index that is held at an end, or goes round, runs with its lanes where none is at the end:
+    An index that is clamped or wraps around runs with its lanes if none of them is at an end:
     `max(0, i + lane - 1)` does where `i - 1 >= 0`. None if it never does.
     """
     tests: dict[RangeTest, None] = {}
@@ -118,11 +118,11 @@ def in_a_row(index: Nat, lane: str, width: int) -> tuple[Nat, tuple[RangeTest, .
 
 
 class _BentError(Exception):
-    """An index has no straight form; never leaves `in_a_row`."""
+    """An index has no straight form; caught in `in_a_row`."""
 
 
 def _straight(index: Nat, lane: str, width: int, tests: dict[RangeTest, None]) -> Nat:
-    """An index without the bends that depend on the lane; adds the tests for that."""
+    """An index without the bends that depend on the lane; adds the tests that this requires."""
     if lane not in index.names():
         return index
     total = nat(0)
@@ -133,7 +133,7 @@ def _straight(index: Nat, lane: str, width: int, tests: dict[RangeTest, None]) -
 
 
 def _unbent(a: Atom, lane: str, width: int, tests: dict[RangeTest, None]) -> Nat:
-    """What an atom is where it does not bend."""
+    """The value of an atom where it does not bend."""
     if lane not in a.names or isinstance(a, Var):
         return atom(a)
     parts = [_straight(part, lane, width, tests) for part in a.parts()]

@@ -1,10 +1,10 @@
 """The loop IR: the typed tree of a kernel's loops, variables, loads and stores.
 
-An expression has a scalar type and a width: 1, or the lanes of a vector. An index is a natural over
-the counters of loops and the ids of the launch, each of which knows its range. Nothing of OpenCL C
-is in it: `liftpy.opencl.printer` writes it as C.
+An expression has a scalar type and a width: 1, or the number of lanes of a vector. An index is a
+natural over the counters of loops and the ids of the launch, each with its range. The tree contains
+nothing of OpenCL C: `liftpy.opencl.printer` prints it as C.
 
-A node is never changed: a pass gives a new tree, which shares what it leaves as it was.
+Nodes are immutable: a pass returns a new tree, which shares the unchanged parts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from liftpy.views.access import Memory
 
 @dataclass(frozen=True, slots=True)
 class Const:
-    """A literal. 0 and -0 are two, though they are equal."""
+    """A literal. 0 and -0 are different literals, although the numbers are equal."""
 
     value: float | bool
     type: ScalarType
@@ -74,9 +74,9 @@ class VectorSlice:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """`width` scalars of a memory in a row: what is loaded, or where something is stored.
+    """`width` adjacent scalars of a memory: what is loaded, or where something is stored.
 
-    The index of a private memory is a number: it has no addresses.
+    The index of a private memory is a number, because private memory has no addresses.
     """
 
     memory: Memory
@@ -94,7 +94,7 @@ class Cell:
 class Operate:
     """A scalar operator applied to `parts`, lane by lane.
 
-    An operand of one lane beside others is the same for all. `type` is that of the result.
+    An operand of one lane among wider ones applies to all lanes. `type` is that of the result.
     """
 
     op: str
@@ -149,7 +149,7 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """`then` where a condition holds, else `otherwise`: only the one of them is computed."""
+    """`then` where a condition holds, else `otherwise`; only one of them is computed."""
 
     condition: Condition
     then: Value
@@ -186,7 +186,7 @@ class RangeTest:
 
     @property
     def room(self) -> Nat:
-        """What is 0 or more where the test holds."""
+        """A natural that is 0 or more where the test holds."""
         return self.index if self.bound is None else self.bound - 1 - self.index
 
 
@@ -199,7 +199,7 @@ class All:
 
 @dataclass(frozen=True, slots=True)
 class Fails:
-    """Where one of some range tests does not hold."""
+    """Holds where at least one of some range tests fails."""
 
     inner: All
 
@@ -211,7 +211,7 @@ class Fails:
 
 @dataclass(frozen=True, slots=True)
 class Both:
-    """Where two conditions hold."""
+    """Holds where two conditions hold."""
 
     left: Condition
     right: Condition
@@ -223,7 +223,7 @@ class Both:
 
 
 Condition: TypeAlias = All | Fails | Both
-"""What decides a guard; its parts are range tests."""
+"""The condition of a guard, made of range tests."""
 
 
 def values_in(value: Value) -> Iterator[Value]:
@@ -237,7 +237,7 @@ def values_in(value: Value) -> Iterator[Value]:
 
 
 def rebuilt(value: Value, change: Callable[[Value], Value]) -> Value:
-    """An expression whose parts are changed."""
+    """An expression with its parts changed."""
     match value:
         case Operate(op, args, t, width):
             return Operate(op, tuple(map(change, args)), t, width)
@@ -281,7 +281,7 @@ class Simple:
 
     @lazy
     def tests(self) -> tuple[RangeTest, ...]:
-        """The tests of its guarded values that all tests decide."""
+        """The tests of its guarded values whose condition is an `All`."""
         guarded = (v.condition for v in values_in(self.value) if isinstance(v, Select))
         return tuple(test for c in guarded if isinstance(c, All) for test in c.tests)
 
@@ -298,7 +298,7 @@ class Let(Simple):
 class Store(Simple):
     """A store, which changes nothing where one of the tests `silent` fails.
 
-    A nontemporal one passes the caches by.
+    A nontemporal store bypasses the caches.
     """
 
     cell: Cell
@@ -327,7 +327,7 @@ class Fetch:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Barrier:
-    """All work-items of the group meet; `memory` is the local one that makes it necessary."""
+    """All work-items of the group wait for each other; local `memory` makes it necessary."""
 
     memory: str = ""
     witness: str = ""
@@ -352,10 +352,10 @@ class Block:
 
 @dataclass(frozen=True)
 class For:
-    """The passes of a counter from `first` to below `bound` in steps of `step`.
+    """Iterates a counter from `first` to below `bound` in steps of `step`.
 
-    `first` is an id where the loop is over ids, else a number. `ahead` asks for prefetch hints for
-    what the next pass reads (`liftpy.loops.fetching`).
+    `first` is an id if the loop is over ids, else a number. `ahead` asks for prefetch hints for
+    what the next iteration reads (`liftpy.loops.fetching`).
     """
 
     counter: str
@@ -379,7 +379,7 @@ Statement: TypeAlias = Let | Store | Fetch | Barrier | For | If
 
 
 def statements_in(block: Block) -> Iterator[Statement]:
-    """The statements of a block, each in front of those inside of it."""
+    """The statements of a block, each before those inside it."""
     for s in block:
         yield s
         if isinstance(s, For):

@@ -1,8 +1,8 @@
 """Loops over registers are unrolled: private memory has no addresses.
 
-A loop whose counter indexes private memory, or that is asked to be unrolled, becomes its passes one
-after the other, each with a number for the counter. This keeps the meaning: a sequential loop is
-its passes in their order. A variable of the body has another name in each.
+A loop whose counter indexes private memory, or that is marked for unrolling, becomes its iterations
+one after the other, each with a number for the counter. This keeps the meaning, because a
+sequential loop is its iterations in order. A variable of the body has another name in each.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from liftpy.views.access import Lanes, Load, Term, Variable
 
 
 def unrolled(nest: Nest) -> Nest:
-    """A nest whose loops over registers are unrolled.
+    """A nest with its loops over registers unrolled.
 
-    TypeRefused for more statements than a kernel may have, and for private memory that work-items
-    would share.
+    Raises TypeRefused for more statements than a kernel may have, and for private memory that
+    work-items would share.
     """
     noted = set(nest.noted)
     unroller = Unroller(nest.kernel, Substitution(nest.read, noted), indexing(terms_in(nest.body)))
@@ -76,7 +76,7 @@ class Unroller:
         return tuple(made for s in statements for made in self.statement(s))
 
     def statement(self, s: Statement) -> Iterator[Statement]:
-        """What stands for a statement."""
+        """The replacement of a statement."""
         if isinstance(s, Loop) and (s.asked or s.counter in self.over_registers) and s.first == 0:
             self.counters.add(s.counter)
             if s.bound > MOST_STATEMENTS:
@@ -96,7 +96,7 @@ class Unroller:
     def placed(
         self, s: Statement, counter: str, k: int, renamed: dict[str, Term]
     ) -> Iterator[Statement]:
-        """A statement of an unrolled loop at one of its passes; none for what needs no variable."""
+        """A statement of an unrolled loop in one iteration; none for a value without variable."""
 
         def at(term: Term) -> Term:
             made = self.at.term(term, counter, k)

@@ -1,8 +1,8 @@
-"""Loops are made again without the guards that hold in most of their passes.
+"""Loops get versions without the guards that hold in most of their iterations.
 
-A padded array that is read where it is needed is guarded at every reading, although nearly all
-readings lie inside. So a loop whose body has guards is made anew without them, for when they hold;
-both versions compute the same values in the same order. Three ways, the first that fits is taken:
+A padded array that is read where it is needed is guarded at every read, although nearly all reads
+are inside. So a loop whose body has guards gets a version without them, for when they hold; both
+versions compute the same values in the same order. The first of three ways that fits is used:
 
 - *In front of the loop* (loop unswitching: F. E. Allen and J. Cocke, A Catalogue of Optimizing
   Transformations, 1971). No guard depends on the loop's counters: one test decides, in front of
@@ -10,13 +10,14 @@ both versions compute the same values in the same order. Three ways, the first t
 
       if (all tests hold) { the loop, nothing guarded } else { the loop as it was }
 
-- *Passes apart* (index set splitting: U. Banerjee, 1979). What a guard needs depends on the counter
-  alone, so that it holds from one number to another: three loops, the middle one without it.
-- *For all passes*. What a guard needs in every pass is tested in front of the outermost loop, as
-  above: the guard at the pass where its index is least, or largest. Where loops inside are made
-  anew, this is done as well if it leaves no guard: most blocks lie in the middle of their array.
+- *Iterations apart* (index set splitting: U. Banerjee, 1979). What a guard needs depends only on
+  the counter, so it holds from one number to another: three loops, the middle one without it.
+- *For all iterations*. What a guard needs in every iteration is tested in front of the outermost
+  loop, as above: the guard at the iteration where its index is least, or largest. If loops inside
+  get versions, this is done as well if it leaves no guard: most blocks lie in the middle of their
+  array.
 
-A loop with a barrier stays as it is: not all work-items might take the same way.
+A loop with a barrier stays as it is, because work-items might take different branches.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def unswitched(block: Block) -> Block:
 
 
 def _versions(s: Statement, *, outermost: bool) -> list[Statement]:
-    """What stands for a statement."""
+    """The replacement of a statement."""
     if not isinstance(s, For) or any(isinstance(t, Barrier) for t in statements_in(s.body)):
         return [s]
     tests = dict.fromkeys(_tests(s.body))
@@ -75,28 +76,28 @@ def _versions(s: Statement, *, outermost: bool) -> list[Statement]:
 
 
 def _splits(s: For) -> bool:
-    """Whether a loop, or one in it, can be split at guards that depend on its counter at most."""
+    """Whether a loop, or one in it, can be split at guards that depend at most on its counter."""
     tests = dict.fromkeys(_tests(s.body))
     return bool(_known(s, tests) or _passes(s, tests)) or any(map(_splits, _loops(s.body)))
 
 
 def _known(s: For, tests: Collection[RangeTest]) -> tuple[RangeTest, ...]:
-    """The tests that are decided in front of a loop: all, or some if there is no loop in it."""
+    """The tests that are decided in front of a loop: all, or some if it contains no loop."""
     counters = counters_of(s)
     known = tuple(t for t in tests if counters.keys().isdisjoint(t.index.names()))
     return known if len(known) == len(tests) or len(counters) == 1 else ()
 
 
 def _free(s: For, holding: Iterable[RangeTest]) -> For:
-    """A loop where some tests hold."""
+    """A loop in which some tests hold."""
     return replace(s, body=Given(frozenset(holding)).block(s.body))
 
 
 def _passes(s: For, tests: Iterable[RangeTest]) -> tuple[int, int, list[RangeTest]] | None:
-    """The passes, from and to, in which what the tests need of the counter alone holds.
+    """The range of iterations in which the needs of the tests that involve only the counter hold.
 
-    With the tests that hold then: a test that depends on counters of inner loops as well holds if
-    it does in all their passes.
+    Also returns the tests that hold then: a test that depends on counters of inner loops as well
+    holds if it does in all their iterations.
     """
     if s.first != 0 or s.step != 1:
         return None
@@ -118,14 +119,14 @@ def _passes(s: For, tests: Iterable[RangeTest]) -> tuple[int, int, list[RangeTes
 
 
 def _apart(s: For, low: int, high: int, own: list[RangeTest]) -> list[Statement]:
-    """A loop in up to three: before, while, and after the tests of its counter hold."""
+    """A loop split into up to three: before, while, and after the tests of its counter hold."""
     free = _free(s, own)
     parts = ((s, 0, low), (free, low, high), (s, high, s.bound))
     return [replace(loop, first=a, bound=b) for loop, a, b in parts if a < b]
 
 
 def _always(test: RangeTest, counters: Mapping[str, int]) -> RangeTest | None:
-    """The test that this one holds in all passes; None if it has no such form, or never holds."""
+    """The test that this one holds in all iterations; None if it has no form, or never holds."""
     found: RangeTest | None = test
     for name in sorted(test.index.names() & counters.keys()):
         if found is not None:
@@ -139,7 +140,7 @@ def _loops(block: Block) -> Iterator[For]:
 
 
 def counters_of(s: For) -> dict[str, int]:
-    """The counters of a loop and of all in it, each with its bound."""
+    """The counters of a loop and of all loops in it, each with its bound."""
     return {t.counter: t.bound for t in statements_in(Block((s,))) if isinstance(t, For)}
 
 
@@ -187,7 +188,7 @@ class Given:
                 return rebuilt(value, self.value)
 
     def decided(self, tests: tuple[RangeTest, ...]) -> bool | None:
-        """Whether all of some tests hold, if that is known."""
+        """Whether all of some tests hold; None if that is not known."""
         if not self.failing.isdisjoint(tests):
             return False
         return True if self.holding.issuperset(tests) else None

@@ -1,15 +1,15 @@
-"""What every tree of the loop IR keeps, before and after each pass.
+"""The invariants of every tree of the loop IR, checked before and after each pass.
 
-- *Scopes.* A variable is declared in front of what reads it, in that block or one around it, and
-  under a name that nothing has there. An index is over counters of the loops around it and ids of
-  the kernel, each of which may have no other values than the index takes it to have.
-- *Types.* Operands have the types that their operator takes, and are of as many lanes or of one for
-  all; what is stored has the type and the lanes of its place.
-- *Memory spaces.* Only what is writable is stored to. Global memory is the kernel's buffers, local
-  memory the work-group's; private memory is indexed by numbers, and within its length (but for a
-  kernel of which loops are still `rolled`).
-- *Barriers* stand where every work-item of a group comes by: in no branch, and in no loop whose
-  passes the work-items share out unevenly.
+- *Scopes.* A variable is declared before it is read, in the same block or one around it, under a
+  name that is not in use there. An index is over counters of the loops around it and ids of the
+  kernel; the range that it assumes for each includes all values that the counter or id may have.
+- *Types.* Operands have the types that their operator takes, and all have the same number of lanes,
+  or one lane that applies to all; a stored value has the type and the lanes of its place.
+- *Memory spaces.* Only writable memory is stored to. Global memory is the kernel's buffers, local
+  memory the work-group's; private memory is indexed by numbers within its length (except in a
+  kernel with loops that are still `rolled`).
+- *Barriers* are where every work-item of a group comes by: in no branch, and in no loop whose
+  iterations are divided unevenly among the work-items.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ MOST_LANES_OF_A_DOT = 4
 
 @dataclass(frozen=True)
 class Scope:
-    """A place in a kernel: counters and ids with their ranges, variables, who reaches it."""
+    """A point in a kernel: ranges of counters and ids, variables; `uniform` if all reach it."""
 
     code: LoopKernel
     indices: Mapping[str, tuple[int, int]]
@@ -61,7 +61,7 @@ class Scope:
 
 
 def verify(code: LoopKernel, after: str = "lowering") -> None:
-    """InternalError if a kernel breaks what holds of all trees; `after` says what made it."""
+    """Raise InternalError if a kernel breaks an invariant; `after` names what made the kernel."""
     for fault in _faults(code):
         message = f"after {after}, kernel {code.name} of the loop IR is not well-formed: {fault}"
         raise InternalError(message)
@@ -133,13 +133,13 @@ def _of_loop(s: For, scope: Scope) -> Iterator[str]:
         low = 0
     if s.bound < 0 or s.step < 1:
         yield f"the loop over {s.counter} goes to {s.bound} in steps of {s.step}"
-    elif s.bound > low:  # what an empty loop has inside is never reached
+    elif s.bound > low:  # the body of an empty loop is never reached
         indices = {**scope.indices, s.counter: (low, s.bound - 1)}
         yield from _of_block(s.body, replace(scope, indices=indices, uniform=uniform))
 
 
 def _is_even(s: For, first: str, code: LoopKernel) -> bool:
-    """Whether the work-items of a group make as many passes of a loop over ids."""
+    """Whether the work-items of a group make equally many iterations of a loop over ids."""
     if first.startswith("wid"):
         return True
     size = code.local_size[int(first[-1])]
@@ -156,7 +156,7 @@ def _of_condition(condition: Condition, scope: Scope) -> Iterator[str]:
 
 
 def _of_index(index: Nat, scope: Scope) -> Iterator[str]:
-    """What is wrong with an index: each variable in it knows all values that it may have."""
+    """What is wrong with an index: the range of each variable must include all its values."""
     for a in index.atoms():
         if not isinstance(a, Var):
             continue

@@ -1,14 +1,14 @@
-"""Views of a kernel's expressions, and what of them has to be stored first.
+"""Views of a kernel's expressions, and the storing of what they need first.
 
-Statements are appended to the nest that is being made (`liftpy.loops.nest`).
+Statements are appended to the nest under construction (`liftpy.loops.nest`).
 
-Note [Known views]. Unrolled code asks for the same views again and again. A view that stores
-nothing is a function of its variables' views, so it is kept by the identity of these, and its
-elements by their index.
+Note [Known views]. Unrolled code needs the same views again and again. A view that stores nothing
+is a function of its variables' views, so it is cached by the identity of these, and its elements
+by their index.
 
 Note [Values with a name]. A function's body is emitted where its arguments are known, so a scalar
 that it uses more than once is computed there, and the body sees a variable. In a view nothing can
-be computed before it is read, perhaps behind a condition: there the term is noted, and held in a
+be computed before it is read, perhaps behind a condition. So the term is noted, and held in a
 variable where it is read (`liftpy.loops.reading`).
 """
 
@@ -67,10 +67,10 @@ Env = dict[Param, Value]
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What the emitter knows of an expression.
+    """What the emitter knows about an expression.
 
-    pure: reading it emits no statement, as it has no memory and no accumulator. at_once: a scalar
-    that is made of its parts in one step: equal ones are one term anyway (`AccessReader`).
+    pure: reading it emits no statement, because it has no memory and no accumulator. at_once: a
+    scalar that is made of its parts in one step; equal ones are one term anyway (`AccessReader`).
     """
 
     expr: Expr
@@ -81,7 +81,7 @@ class Traits:
 
 @dataclass
 class Viewing:
-    """The nest that is made of one kernel so far, and what is known of its views."""
+    """The nest of a kernel under construction, and what is known about its views."""
 
     kernel: Kernel
     global_size: tuple[int, int, int]
@@ -125,9 +125,9 @@ class Viewing:
     # --- values ---
 
     def view(self, expr: Expr, env: Env) -> Value:
-        """What an argument means; what must be stored first is stored, in the current block.
+        """The value of an argument; parts to be stored first are stored in the current block.
 
-        A view that stores nothing is worked out once for the same variables (Note [Known views]).
+        A view that stores nothing is computed once for the same variables (Note [Known views]).
         """
         if type(expr) is Param:
             return env[expr]
@@ -146,7 +146,7 @@ class Viewing:
         return value
 
     def traits_of(self, expr: Expr) -> Traits:
-        """What there is to know of an expression whenever it is read."""
+        """The traits of an expression, which hold wherever it is read."""
         fun = expr.fun if isinstance(expr, FunCall) else None
         stores = isinstance(fun, MemoryPrimitive | AnyReduce | AnyIterate | AnyScan)
         parts = (self.traits.get(id(e)) or self.traits_of(e) for e in children(expr))
@@ -156,7 +156,7 @@ class Viewing:
         return found
 
     def fresh_view(self, expr: Expr, env: Env) -> Value:
-        """`view`, worked out."""
+        """`view` without the cache."""
         match expr:
             case Literal(value, t):
                 return self.read.literal(value, t)
@@ -214,20 +214,20 @@ class Viewing:
         return value
 
     def variable(self, term: Term, lane: str = "", width: int = 1) -> Variable:
-        """A term in a variable, from now on."""
+        """Hold a term in a variable, and return the variable."""
         variable = Variable(self.fresh("#"), term.type, width)
         self.put(Bind(variable.name, term, lane, width))
         return variable
 
     def given(self, f: Lambda, values: Sequence[Value], name: Callable[[Term], Term]) -> Env:
-        """A function's variables; `name` is done to what is computed and used more than once."""
+        """A function's variables; `name` is applied to computed values used more than once."""
         env = dict(zip(f.params, values, strict=True))
         for param, used in self.uses_of(f):
             env[param] = self.often(env[param], param.type, used, (), name)
         return env
 
     def uses_of(self, f: Lambda) -> list[tuple[Param, Uses]]:
-        """The variables of a function that are used more than once, themselves or components."""
+        """The variables of a function that are used more than once, whole or by component."""
         found = self.used.get(id(f))
         if found is None:
             every = [(p, Uses(f.body, p)) for p in f.params if is_computed(p.type)]
@@ -252,7 +252,7 @@ class Viewing:
                 return value
 
     def lanes(self, r: ReduceVec, init: Value, vector: Pull, t: Type, env: Env) -> Term:
-        """A fold over lanes as a term; now, if its step has to store something."""
+        """A fold over lanes as a term; emitted now if its step has to store something."""
         if not isinstance(t, ScalarType):
             message = f"reduceVec folds to a scalar, not to {t}: fold each component separately"
             raise TypeRefused(message)
@@ -274,7 +274,7 @@ class Viewing:
         return Lanes(init, whole, lane, width, total, element, step(total, element), t)
 
     def materialise(self, m: MemoryPrimitive, arg: Expr, env: Env) -> Value:
-        """Store a value in the memory asked for, and read it from there."""
+        """Store a value in the requested memory, and read it from there."""
         if not isinstance(m, ToLocal):
             value = self.own(m, arg) if isinstance(m, ToGlobal) else self.registers("p", arg.type)
             self.generate(arg, env, value)
@@ -291,7 +291,7 @@ class Viewing:
         return value
 
     def own(self, m: ToGlobal, arg: Expr) -> Value:
-        """Where the work-item holds a value in global memory: in its element of a buffer."""
+        """The place where the work-item holds a value in global memory: its buffer element."""
         left = self.scratch.get(call(m, arg))
         if not left:
             message = (
@@ -312,7 +312,7 @@ class Viewing:
         return left.pop(0)[item]
 
     def generate(self, expr: Expr, env: Env, dest: Value) -> None:
-        """Code that leaves the value of `expr` in `dest`."""
+        """Emit code that leaves the value of `expr` in `dest`."""
         raise NotImplementedError
 
 

@@ -1,8 +1,8 @@
-"""No element of a buffer is stored by two work-items: proved, of the code as it is printed.
+"""Prove for the code as printed that no two work-items store to one element of a buffer.
 
-For each two stores to a buffer, two different work-items that store to one address are looked for:
-by the digits of addresses, or by z3. Stores of unrolled code count as one where their addresses are
-rows of as many, as far apart.
+For any two stores to a buffer, two different work-items that store to one address are searched for,
+by the digits of addresses or by z3. Stores of unrolled code count as one if their addresses form
+rows of equal length at equal distances.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from liftpy.views.access import Memory
 
 @dataclass(frozen=True)
 class Shared:
-    """Two stores of which it is not shown that no two work-items store to one address."""
+    """Two stores for which it is not shown that no two work-items store to one address."""
 
     memory: Memory
     first: Nat
@@ -35,7 +35,7 @@ class Shared:
 
 @dataclass(frozen=True)
 class StoreRun:
-    """Stores to `rows` rows of `length` addresses, `stride` apart, in one place of the code."""
+    """Stores to `rows` rows of `length` addresses, `stride` apart, at one point of the code."""
 
     memory: Memory
     first: Nat
@@ -45,7 +45,7 @@ class StoreRun:
     place: CodePlace
 
     def side(self) -> Side:
-        """The addresses and what holds where they are stored to."""
+        """The addresses, and the conditions under which they are stored to."""
         address = self.first.substitute(self.place.ranges)
         if self.length > 1:
             address = address + var("lane", 0, self.length - 1)
@@ -81,7 +81,7 @@ def shared_stores(code: LoopKernel) -> tuple[Shared, ...]:
 
 
 def is_told_apart(code: LoopKernel, dim: int) -> bool:
-    """Whether ids that a kernel uses tell its work-items in a dimension apart."""
+    """Whether the ids that a kernel uses distinguish its work-items in a dimension."""
     group = code.local_size[dim]
     whole = code.global_size[dim] == 1 or f"gid{dim}" in code.ids
     within = group == 1 or f"lid{dim}" in code.ids
@@ -89,7 +89,7 @@ def is_told_apart(code: LoopKernel, dim: int) -> bool:
 
 
 def id_links(code: LoopKernel) -> Iterator[Constraint]:
-    """How the ids of a dimension hang together, where a kernel uses the global one and others."""
+    """How the ids of a dimension are related, if a kernel uses the global one and others."""
     known = code.indices
     for dim, group in enumerate(code.local_size):
         gid, wid, lid = (f"{kind}{dim}" for kind in ("gid", "wid", "lid"))
@@ -100,7 +100,7 @@ def id_links(code: LoopKernel) -> Iterator[Constraint]:
 
 
 def runs_of(code: LoopKernel) -> Iterator[StoreRun]:
-    """The stores to buffers, those in a row as one."""
+    """The stores to buffers, with stores to adjacent elements as one."""
     start = CodePlace(code.indices, links=tuple(id_links(code)))
     groups: dict[object, tuple[Memory, Nat, CodePlace, set[int]]] = {}
     for cell, store, place in accesses(code.block, start):
@@ -123,7 +123,7 @@ def runs_of(code: LoopKernel) -> Iterator[StoreRun]:
 
 
 def in_a_row(numbers: list[int]) -> Iterator[tuple[int, int]]:
-    """The first and the length of each run of numbers that follow one another."""
+    """The first number and the length of each run of consecutive numbers."""
     for _, run in itertools.groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
         members = [number for _, number in run]
         yield members[0], len(members)
