@@ -1,7 +1,7 @@
-"""The device memory of a loaded module: a buffer for each slot, alone or in a room that is kept.
+"""The device memory of a loaded module: a buffer for each slot, separate or in a room.
 
-In checked runs each lies between guard zones (liftpy/opencl/guards.py). Which buffers share a slot,
-the compiler has said (liftpy/opencl/memory.py).
+In checked runs each buffer lies between guard zones (liftpy/opencl/guards.py). The compiler decides
+which buffers share a slot (liftpy/opencl/memory.py).
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from liftpy.opencl.driver import OpenDevice, cl, refusal
 from liftpy.opencl.kernel import Buffer, Module
 
 PAGE = 4096
-"""Buffers in a room begin at multiples of so many bytes, as large ones do that are alone."""
+"""Buffers in a room begin at multiples of this number of bytes, as large separate ones do."""
 
 KEPT = 4
-"""A room keeps what a module left if that is at most this part of the device's memory."""
+"""A room keeps the memory of a module if it is at most this part of the device's memory."""
 
 
 class Room:
-    """Memory that modules are given one after another: one at a time is in it.
+    """Memory that modules use one after another, one at a time.
 
     A processor's memory is the system's, which finds a page for each first touch. That takes longer
-    than most kernels work on it. So pages that were touched are kept for the next module, and what
-    they hold is unspecified as it always was: checked runs fill it.
+    than most kernels work on it. So touched pages are kept for the next module. Their contents are
+    unspecified, as in any allocation; checked runs fill them.
     """
 
     def __init__(self, on: OpenDevice) -> None:
@@ -37,13 +37,13 @@ class Room:
 
     @property
     def held(self) -> int:
-        """Bytes that it has now."""
+        """The bytes that the room holds now."""
         return 0 if self._held is None else int(self._held.size)
 
     def take(self, size: int) -> cl.Buffer | None:
-        """So many bytes or more, for the next module; None if the device has no such buffer.
+        """At least this many bytes for the next module; None if the device has no such buffer.
 
-        Nothing is held beside what is given. Who asks for the same again has the same again.
+        Nothing else is held. Repeating a request returns the same memory.
         """
         if self._held is not None and self.held != size and not size < self.held <= self._most:
             self._held.release()
@@ -51,16 +51,16 @@ class Room:
         if self._held is None and size <= self._largest:
             try:
                 self._held = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size=size)
-            except cl.MemoryError:  # its pieces, of which not all live at a time, may fit
+            except cl.MemoryError:  # its pieces may fit, because not all live at the same time
                 return None
         return self._held
 
 
 class Allocations:
-    """The allocations of a module, one a slot, made when first needed; from a room, if given.
+    """The allocations of a module, one per slot, made when first needed; from a room, if given.
 
     `created` lists every (slot, bytes) that was ever allocated, in order. While `guarded` is set,
-    what is allocated has guard zones; these are not the module's, and count nowhere.
+    allocations have guard zones, which do not belong to the module and are not counted.
     """
 
     def __init__(self, on: OpenDevice, module: Module, room: Room | None) -> None:
@@ -73,21 +73,21 @@ class Allocations:
         self._module = module
         self._sizes = module.slots()
         self._live: dict[str, cl.Buffer] = {}
-        self._zones: dict[str, tuple[cl.Buffer, int, int]] = {}  # the whole, where, bytes of a zone
+        self._zones: dict[str, tuple[cl.Buffer, int, int]] = {}  # buffer, start, bytes of a zone
         self._room = room
-        self._asked = False  # the room, which gives all at once or nothing
-        self._given: cl.Buffer | None = None  # by it
-        self._used = 0  # bytes of it
+        self._asked = False  # whether the room was asked: it gives everything or nothing
+        self._given: cl.Buffer | None = None  # by the room
+        self._used = 0  # bytes of what it gave
 
     @property
     def bytes(self) -> int:
-        """Bytes of the allocations that live now."""
+        """Bytes of the live allocations."""
         return sum(int(buffer.size) for buffer in self._live.values())
 
     def of(self, buffer: Buffer) -> cl.Buffer:
-        """The allocation that a buffer lives in, created when first needed.
+        """The allocation that holds a buffer, created when first needed.
 
-        The only place where device memory is asked for.
+        Device memory is requested only here.
         """
         if buffer.slot not in self._live:
             size = self._sizes[buffer.slot]
@@ -97,7 +97,7 @@ class Allocations:
         return self._live[buffer.slot]
 
     def keep(self, slots: Container[str]) -> None:
-        """Releases all others."""
+        """Release all other allocations."""
         for slot in [slot for slot in self._live if slot not in slots]:
             self._live.pop(slot).release()
             whole = self._zones.pop(slot)[0] if slot in self._zones else None
@@ -105,12 +105,12 @@ class Allocations:
                 whole.release()
 
     def close(self) -> None:
-        """Releases all; what a room gave is the room's again."""
+        """Release everything; memory from a room goes back to it."""
         self.keep(())
         self._asked, self._given, self._used = False, None, 0
 
     def strays(self, kernel: str) -> Iterator[guards.Stray]:
-        """Where guard zones are not as they were; `kernel` is what ran last."""
+        """Yield where guard zones have changed; `kernel` is the one that ran last."""
         for slot, (whole, start, zone) in self._zones.items():
             size = self._sizes[slot]
             names = "/".join(b.name for b in self._module.buffers if b.slot == slot)
@@ -123,7 +123,7 @@ class Allocations:
                     yield guards.Stray(kernel, names, first, last, size)
 
     def _allocate(self, slot: str, size: int) -> cl.Buffer:
-        """Device memory; where it is guarded the middle of a larger piece, with zones around it."""
+        """Allocate device memory; if guarded, the middle of a larger piece, with zones around."""
         zone = self._zone(size) if self.guarded else 0
         whole, start = self._piece(size + 2 * zone)
         if zone:
@@ -138,7 +138,7 @@ class Allocations:
         return guards.zone(size, self._device.largest_buffer, self._alignment)
 
     def _piece(self, size: int) -> tuple[cl.Buffer, int]:
-        """A buffer, and from which byte on so many are free in it."""
+        """A buffer, and the offset from which `size` bytes are free in it."""
         if self._room is not None and not self._asked:
             self._asked = True
             whole = sum(self._stride(n + 2 * self._zone(n)) for n in self._sizes.values())
@@ -149,6 +149,6 @@ class Allocations:
         return self._given, start
 
     def _stride(self, size: int) -> int:
-        """Bytes from the beginning of a piece to that of the next."""
+        """Bytes from the beginning of a piece to the beginning of the next one."""
         unit = max(self._alignment, PAGE)
         return -(-size // unit) * unit

@@ -1,4 +1,4 @@
-"""What a module asks of its caller and of a device, checked before OpenCL is asked."""
+"""What a module requires of its caller and of a device, checked before OpenCL is called."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from liftpy.opencl.kernel import Buffer, Launch, Module, Names, Phase, Role, fla
 from liftpy.semantics import operations
 
 DTYPES: dict[str, np.dtype[Any]] = {name: np.dtype(t) for name, t in operations.DTYPES.items()}
-"""How an element of each scalar type lies in a numpy array and in device memory (bool: a byte)."""
+"""The NumPy type of each scalar type, in arrays and in device memory (bool: a byte)."""
 
 POISON: dict[str, np.ndarray] = {
     name: np.array(np.nan, t)
@@ -29,13 +29,13 @@ POISON: dict[str, np.ndarray] = {
     else np.frombuffer(b"\x7f" * t.itemsize, np.uint8 if t.kind == "b" else t).reshape(())
     for name, t in DTYPES.items()
 }
-"""What memory is filled with before it is written: NaN, and integers of 0x7f bytes."""
+"""The fill of memory that has not been written: NaN, and integers of 0x7f bytes."""
 
 
 def touched_buffers(module: Module, phase: Phase) -> frozenset[str]:
     """The buffers that must exist in a phase: its launches' arguments; in a run, inputs and result.
 
-    The sum of their slots' bytes is what `Loaded.allocated_bytes` becomes in that phase.
+    The sum of their slots' bytes is the value of `Loaded.allocated_bytes` in that phase.
     """
     names = {a for launch in module.launches if launch.phase == phase for a in launch.arguments}
     if phase == "run":
@@ -44,18 +44,18 @@ def touched_buffers(module: Module, phase: Phase) -> frozenset[str]:
 
 
 def overwritten(module: Module) -> frozenset[str]:
-    """The inputs whose slot another buffer of the run shares: a run may destroy them."""
+    """The inputs that share their slot with another buffer of the run, which may overwrite them."""
     users = Counter(module.buffer(name).slot for name in touched_buffers(module, "run"))
     return frozenset(b.name for b in parameters(module, "input") if users[b.slot] > 1)
 
 
 def parameters(module: Module, role: Role) -> list[Buffer]:
-    """The buffers of that role that the caller supplies, in the program's order."""
+    """The buffers of a role that the caller supplies, in the program's order."""
     return [b for b in map(module.buffer, flat(module.parameters)) if b.role == role]
 
 
 def by_buffer(module: Module, values: Sequence[Any]) -> dict[str, Any]:
-    """The arrays of a program's parameters by buffer; a tuple's components have a buffer each."""
+    """The arrays of a program's parameters by buffer; each component of a tuple has a buffer."""
     found: dict[str, Any] = {}
     for names, value in zip(module.parameters, values, strict=True):
         _spread(names, value, found)
@@ -71,7 +71,7 @@ def _spread(names: Names, value: Any, found: dict[str, Any]) -> None:
 
 
 def check_module(module: Module) -> None:
-    """Refuses a module whose figures contradict each other: that is the compiler's defect."""
+    """Refuse a module whose figures contradict each other, which is a bug of the compiler."""
     for buffer in module.buffers:
         size = DTYPES[buffer.scalar].itemsize
         if buffer.bytes < math.prod(buffer.shape) * size or buffer.bytes % size:
@@ -82,7 +82,7 @@ def check_module(module: Module) -> None:
 
 
 def check_memory(module: Module, device: Device) -> None:
-    """Refuses a module whose buffers the device cannot hold, before anything is allocated."""
+    """Refuse a module whose buffers the device cannot hold, before anything is allocated."""
     sizes = module.slots()
     where = f"{device.name} ({device.platform})"
     for slot, size in sizes.items():
@@ -106,10 +106,10 @@ def check_memory(module: Module, device: Device) -> None:
 
 
 def check_launch(module: Module, launch: Launch, device: Device, *, group: int, local: int) -> None:
-    """Refuses a launch that the device cannot hold.
+    """Refuse a launch that the device cannot run.
 
-    The driver says of the built kernel: `group` is the largest work-group it runs in, in
-    work-items, and `local` the local memory it needs, in bytes.
+    The driver reports both figures for the built kernel: `group` is the largest work-group that it
+    runs in, in work-items, and `local` the local memory that it needs, in bytes.
     """
     where = f"{device.name} ({device.platform})"
     if launch.local_size is not None and math.prod(launch.local_size) > group:
@@ -140,13 +140,13 @@ def check_launch(module: Module, launch: Launch, device: Device, *, group: int, 
 
 
 CLOCK_SLACK = 2.0
-"""How many times longer than on the host's clock a launch may take on the device's."""
+"""A launch may take at most this many times longer by the device's clock than by the host's."""
 
 
 def check_times(
     module: Module, device: Device, launches: Sequence[Launch], times: Sequence[int], host_ns: int
 ) -> None:
-    """Refuses impossible times of launches, in ns; all took `host_ns` by the host's clock."""
+    """Refuse impossible times of launches, in ns; `host_ns` is the host's time for all of them."""
     where = f"the clock of {device.name} ({device.platform})"
     for launch, time in zip(launches, times, strict=True):
         if time < 0:
@@ -173,7 +173,7 @@ def spell(launch: Launch) -> str:
 
 
 def checked(module: Module, role: Role, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays as the buffers want them, contiguous; exactly the parameters of that role."""
+    """The arrays, contiguous and as the buffers require; exactly the parameters of that role."""
     wanted = parameters(module, role)
     takes = ", ".join(_signature(b) for b in wanted) or "none"
     for name in arrays:

@@ -34,7 +34,7 @@ class Infix:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """`-a`."""
+    """`op arg`, such as `-a`."""
 
     op: str
     arg: C

@@ -1,4 +1,4 @@
-"""The OpenCL devices of this machine: which there are, in order, and which one a name means."""
+"""The OpenCL devices of this machine, in a fixed order, and the device that a name selects."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ HOW_TO_GET_A_DEVICE = (
 
 @entry("lp.devices")
 def devices() -> tuple[Device, ...]:
-    """The OpenCL devices of this machine, in an order that does not change.
+    """The OpenCL devices of this machine, in a fixed order.
 
-    GPUs first, then accelerators, then processors (Intel's runtime before the others), simulators
-    (Oclgrind) last. Empty if there is none; `find_device` then says what to install.
+    GPUs come first, then accelerators, then processors (Intel's runtime before the others), and
+    simulators (Oclgrind) last. Empty if there is none; `find_device` then says what to install.
     """
     return tuple(device for device, _ in _found()[0])
 
 
 def device_notes() -> tuple[str, ...]:
-    """Sentences about runtimes that are installed and cannot be used."""
+    """Sentences about installed runtimes that cannot be used."""
     return _found()[1]
 
 
@@ -60,13 +60,13 @@ def find_device(selector: str | None = None) -> Device:
         word = selector.casefold().strip()
         named = bool(word) and not word.isdecimal()
         found = [f"{PROFILE}{p.name}" for p in profiles() if named and word in p.name]
-        hint = [f"or, for its limits alone, {' or '.join(found)}"] if found else []
+        hint = [f"or, for its limits only, {' or '.join(found)}"] if found else []
         raise UnknownName("\n".join((refused, *listing, *hint, *notes)))
     return fitting[0]
 
 
 def handle_of(device: Device) -> cl.Device:
-    """What pyopencl has of a device. Raises DeviceRefused if this machine does not have it."""
+    """The pyopencl handle of a device. Raises DeviceRefused if this machine does not have it."""
     wanted = (device.fingerprint, device.ordinal)
     handle = next((h for d, h in _found()[0] if (d.fingerprint, d.ordinal) == wanted), None)
     if handle is None:
@@ -80,7 +80,7 @@ def handle_of(device: Device) -> cl.Device:
 
 @functools.cache
 def _found() -> tuple[tuple[tuple[Device, cl.Device], ...], tuple[str, ...]]:
-    """Devices with their handles, in order, and notes on what cannot be used."""
+    """Devices with their handles, in order, and notes on runtimes that cannot be used."""
     module, said = opened()
     if module is None:
         return (), said
@@ -116,7 +116,7 @@ def _describe(platform: cl.Platform, handle: cl.Device) -> Device:
         local_memory=handle.local_mem_size,
         largest_buffer=handle.max_mem_alloc_size,
         global_memory=handle.global_mem_size,
-        vector_width=handle.native_vector_width_float,  # preferred is 1 where it vectorises itself
+        vector_width=handle.native_vector_width_float,  # preferred is 1 if the driver vectorizes
         extensions=tuple(e for e in EXTENSIONS.values() if e in handle.extensions.split()),
     )
 
@@ -129,7 +129,7 @@ def _kind(bits: int) -> Kind:
 
 
 def _rank(device: Device) -> tuple[int, bool, str, str, str]:
-    """Where a device stands in the order; the loader's own order is that of a directory."""
+    """The sort key of a device; the loader's own order is that of a directory."""
     kind = {"GPU": 0, "ACCELERATOR": 1, "CPU": 2}[device.type]
     rank = 3 if fits(device, "oclgrind") else kind
     return rank, not fits(device, "intel"), device.platform, device.name, device.driver_version
@@ -138,7 +138,7 @@ def _rank(device: Device) -> tuple[int, bool, str, str, str]:
 def _numbered(
     handles: Iterable[tuple[Device, cl.Device]],
 ) -> Iterator[tuple[Device, cl.Device]]:
-    """Gives equal devices their ordinals."""
+    """Yield the devices, with ordinals for equal ones."""
     seen: Counter[str] = Counter()
     for device, handle in handles:
         yield replace(device, ordinal=seen[device.fingerprint]), handle

@@ -1,4 +1,4 @@
-"""The door to pyopencl: its one import, a device that is open, and how its errors are told."""
+"""Access to pyopencl: its only import, open devices, and the translation of its errors."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from liftpy.opencl import runtimes
 
 @functools.cache
 def opened() -> tuple[ModuleType | None, tuple[str, ...]]:
-    """Pyopencl and notes on what cannot be used; None if it cannot be imported.
+    """Pyopencl, and notes on what cannot be used; None if it cannot be imported.
 
-    It takes longer to import than most commands that need no device do altogether.
+    Importing it takes longer than most commands that need no device take in total.
     """
     notes = runtimes.register()  # before the ICD loader is used, see liftpy/opencl/runtimes.py
     try:
@@ -29,11 +29,11 @@ def opened() -> tuple[ModuleType | None, tuple[str, ...]]:
 
 
 class Door:
-    """pyopencl, imported when something of it is first used; `opened` has to have been asked."""
+    """pyopencl, imported at its first use; `opened` must have been called before."""
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(opened()[0], name)
-        setattr(self, name, found)  # the next look does not come here: launches are timed
+        setattr(self, name, found)  # later accesses bypass this method: launches are timed
         return found
 
 
@@ -54,7 +54,7 @@ _REMEDIES = {
 
 @dataclass(frozen=True)
 class OpenDevice:
-    """A device of this machine, with its context and an in-order queue that notes times."""
+    """A device of this machine, with its context and an in-order queue with profiling."""
 
     device: Device
     handle: cl.Device
@@ -63,7 +63,7 @@ class OpenDevice:
 
     @classmethod
     def of(cls, device: Device, handle: cl.Device) -> OpenDevice:
-        """Opens a device. Raises DeviceRefused if its driver gives no context."""
+        """Open a device. Raises DeviceRefused if its driver gives no context."""
         with refusal(device, "a context"):
             context = cl.Context([handle])
             profiling = cl.command_queue_properties.PROFILING_ENABLE
@@ -71,17 +71,17 @@ class OpenDevice:
 
     @property
     def alignment(self) -> int:
-        """What the place of a sub-buffer is a multiple of, in bytes."""
+        """The bytes of which the offset of a sub-buffer is a multiple."""
         return self.handle.mem_base_addr_align // 8  # OpenCL gives it in bits
 
 
 def reason(error: cl.Error) -> str:
-    """Which OpenCL function failed, and its code."""
+    """The OpenCL function that failed, and its error code."""
     return f"{error.routine} returned {cl.status_code.to_string(error.code)}"
 
 
 def refused(device: Device, of: str, error: cl.Error) -> DeviceRefused:
-    """An OpenCL error as the sentence that the device refused something."""
+    """An OpenCL error as the message that the device refused something."""
     suggestion = _REMEDIES.get(cl.status_code.to_string(error.code), "")
     return DeviceRefused(
         f"{device.name} ({device.platform}) refused {of}: {reason(error)}. {suggestion}".rstrip()
@@ -90,7 +90,7 @@ def refused(device: Device, of: str, error: cl.Error) -> DeviceRefused:
 
 @contextmanager
 def refusal(device: Device, of: str) -> Generator[None]:
-    """Turns an OpenCL error into DeviceRefused."""
+    """Turn an OpenCL error into DeviceRefused."""
     try:
         yield
     except cl.Error as error:

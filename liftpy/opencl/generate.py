@@ -1,4 +1,4 @@
-"""From a lowered program whose sizes are numbers to a module: kernels, buffers, launches."""
+"""From a lowered program with numbers for its sizes to a module: kernels, buffers, launches."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ image2d_t image3d_t sampler_t event_t size_t ptrdiff_t uchar ushort uint ulong g
 get_local_id get_group_id barrier dot select fma mad min max fmin fmax fmod exp sqrt fabs abs log
 sin cos tanh pow floor ceil
 """
-#: What no buffer may be called: keywords, types and functions of OpenCL C.
-#: Names that the emitter makes, and families of OpenCL's own.
+#: Names that no buffer may have: those that the emitter makes, and families of OpenCL's own.
 TAKEN = re.compile(
     r"(v|i|acc|p|l|old|gid|wid|lid|k)\d+\w*|lanes"
     r"|(u?(char|short|int|long)|float|double|half|bool)\d*|(vload|vstore|convert_|as_|floor_|quotient_|rest_|native_|stream_|fetch_)\w*"
 )
+#: Other names that no buffer may have: keywords, types and functions of OpenCL C.
 RESERVED = frozenset(WORDS.split())
 UNROLLED = (MapSeqUnroll, ReduceSeqUnroll)
 
 
 @dataclass(frozen=True)
 class EmittedKernel:
-    """A kernel's text and what it uses."""
+    """The text of a kernel, and what the kernel uses."""
 
     source: str
     local: int
@@ -107,7 +107,7 @@ def assemble(
 
 
 def check_unrolled(program: LoweredProgram) -> None:
-    """Refuses what would be unrolled to more steps than a kernel may have statements."""
+    """Refuse what would be unrolled to more steps than a kernel may have statements."""
     for path, part in top_down(program.body.body):
         if not (isinstance(part, FunCall) and isinstance(part.fun, UNROLLED)):
             continue
@@ -123,7 +123,7 @@ def check_unrolled(program: LoweredProgram) -> None:
 
 
 def c_names(params: list[Param]) -> dict[str, str]:
-    """A C identifier for each buffer; those of its components begin with it."""
+    """A C identifier for each buffer; the names of its components begin with it."""
     taken: set[str] = set()
     result: dict[str, str] = {}
     for param in params:
@@ -141,12 +141,12 @@ def c_names(params: list[Param]) -> dict[str, str]:
 
 
 def stored_names(param: Param, names: dict[str, str]) -> Names:
-    """The buffers of a parameter or of what a kernel writes."""
+    """The names of the buffers of a parameter or of a kernel's result."""
     return names_of(names[param.name], param.type)
 
 
 def names_of(name: str, t: Type) -> Names:
-    """The names of the buffers of a value, tuples as its type has them."""
+    """The names of the buffers of a value, with tuples as in its type."""
     if isinstance(t, ArrayType | VectorType):
         return names_of(name, t.element)
     if isinstance(t, TupleType):
@@ -155,14 +155,14 @@ def names_of(name: str, t: Type) -> Names:
 
 
 def result_names(result: Result, names: dict[str, str]) -> Names:
-    """The buffers of a program's result."""
+    """The names of the buffers of a program's result."""
     if isinstance(result, Param):
         return stored_names(result, names)
     return tuple(result_names(part, names) for part in result)
 
 
 def describe(p: GlobalArray, names: dict[str, str], slot: str) -> Buffer:
-    """A buffer for the runtime."""
+    """The description of a buffer for the runtime."""
     name = part_name(names[p.buffer.param.name], p.component.path)
     shape = tuple(map(int, p.component.shape))
     return Buffer(name, p.buffer.role, p.component.scalar.name, shape, p.bytes, slot)

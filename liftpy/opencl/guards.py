@@ -1,7 +1,7 @@
 """Guard zones: memory on both sides of a buffer that no kernel may write.
 
-A checked run allocates them around every device allocation, fills them, and looks after every
-launch whether they are as they were. Timed runs have none.
+A checked run allocates them around every device allocation, fills them, and checks after every
+launch that they are unchanged. Timed runs have none.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 ZONE = 1 << 16
-"""Bytes of a zone, at most: a write that goes astray by less is seen."""
+"""The most bytes of a zone: a write that strays by less is detected."""
 
 FILL = np.array(0xFF, np.uint8)
-"""What zones are filled with: bytes that are a NaN in every float type, and -1 in integers.
+"""The fill of zones: bytes that are a NaN in every float type, and -1 in integers.
 
-So what is read from there by mistake shows in the result as well. It is not the NaN that
-arithmetic makes: a stray write of one is seen.
+A value that is read from a zone by mistake shows in the result as well. Arithmetic makes another
+NaN, so a stray write of one is detected.
 """
 
 
@@ -28,8 +28,8 @@ class Stray:
     """Bytes that a kernel wrote where it must not.
 
     `first` and `last` are offsets in bytes from the beginning of `buffer`, which has `size` bytes;
-    those of a zone are negative, or `size` and more. With others it wrote into a buffer that
-    it may only read.
+    those in a zone are negative, or at least `size`. Other offsets mean that the kernel wrote into
+    a buffer that it may only read.
     """
 
     kernel: str
@@ -40,7 +40,7 @@ class Stray:
 
     @property
     def sentence(self) -> str:
-        """What was written where."""
+        """The sentence that reports the write."""
         end = self.size - 1
         where = f"from byte {self.first} to byte {self.last} of buffer {self.buffer}"
         if 0 <= self.first < self.size:
@@ -51,14 +51,14 @@ class Stray:
 def zone(size: int, largest: int, alignment: int) -> int:
     """Bytes of each zone of an allocation of `size`.
 
-    `largest` is what the device allows in one buffer: where two zones do not fit, there are none.
-    A buffer begins behind its first zone, so that is a multiple of the device's `alignment`.
+    `largest` is the device's limit for one buffer: if two zones do not fit, there are none. A
+    buffer begins after its first zone, whose size is a multiple of the device's `alignment`.
     """
     room = min(ZONE, (largest - size) // 2)
     return max(0, room - room % max(alignment, 1))
 
 
 def changed(before: NDArray[Any], after: NDArray[Any]) -> tuple[int, int] | None:
-    """The first and last byte in which memory differs from what it was."""
+    """The first and last byte in which memory has changed; None if none has."""
     different = np.flatnonzero(after != before)
     return (int(different[0]), int(different[-1])) if len(different) else None

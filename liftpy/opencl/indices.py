@@ -12,7 +12,7 @@ UNBOUNDED = 2**63
 
 
 def index_c(n: Nat, *, wide: bool = False) -> str:
-    """An index as C, in 64 bits where `wide`. `/` is printed only for dividends of 0 and above."""
+    """An index as C, in 64 bits if `wide`. `/` is printed only for dividends of 0 or more."""
     if not n.terms:
         return "0"
     parts: list[str] = []
@@ -36,7 +36,7 @@ def index_c(n: Nat, *, wide: bool = False) -> str:
 
 @lru_cache(maxsize=1 << 12)
 def atom_c(a: Atom, *, wide: bool) -> str:
-    """A factor of an index as C. The indices of one kernel share theirs."""
+    """A factor of an index as C, cached because the indices of a kernel share factors."""
     match a:
         case Var():
             return f"(long){a.name}" if wide else a.name
@@ -58,7 +58,7 @@ def atom_c(a: Atom, *, wide: bool) -> str:
 
 
 def magnitude(n: Nat) -> int:
-    """A bound on every partial result of an index as it is printed; 2^63 where there is none."""
+    """A bound on every partial result of an index as it is printed; 2^63 if there is none."""
     total = 0
     for monomial, coefficient in n.terms.items():
         term = abs(coefficient)

@@ -1,6 +1,6 @@
-"""What the compiler hands to the runtime: kernels, buffers between them, launch order and sizes.
+"""What the compiler passes to the runtime: kernels, buffers between them, launch order and sizes.
 
-Everything here is plain frozen data: a board that only measures needs this module, numpy and an
+Everything here is plain immutable data: a board that only measures needs this module, NumPy and an
 OpenCL driver.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 Role = Literal["input", "constant", "packed", "temporary", "output"]
 Phase = Literal["prepare", "run"]
-#: The name of a buffer, or those of a tuple's components.
+#: The name of a buffer, or the names for a tuple's components.
 Names: TypeAlias = "str | tuple[Names, ...]"
 
 
@@ -44,7 +44,7 @@ class Buffer:
 class Launch:
     """One kernel launch: the function, its buffer arguments in order, and its NDRange.
 
-    `local_size` is None where the kernel leaves the work-group size to the driver.
+    `local_size` is None if the kernel leaves the work-group size to the driver.
     """
 
     function: str
@@ -79,8 +79,8 @@ class Module:
 
     `parameters` are the buffers the caller supplies, in the program's order (roles `input` and
     `constant`); `result` names the output buffer. For a tuple, or an array of tuples, these are
-    tuples of names, a buffer for each component. `extensions` are those of OpenCL that the device
-    has to have.
+    tuples of names, a buffer for each component. `extensions` are the OpenCL extensions that the
+    device must have.
     """
 
     name: str
@@ -104,7 +104,7 @@ class Module:
         return sizes
 
     def manifest(self) -> dict[str, Any]:
-        """The module as JSON data, source apart: arguments, NDRanges, buffers, memory figures."""
+        """The module as JSON data without its source: arguments, NDRanges, buffers, figures."""
         data = asdict(self)
         del data["source"]
         return data
@@ -116,9 +116,9 @@ class Module:
 
 @dataclass(frozen=True)
 class Binary:
-    """What a driver made of a module's source, in so many seconds, and what it wrote then.
+    """The driver's binary of a module's source, its build time in seconds, and the build log.
 
-    `code` is for the same device and driver, and empty where a driver gives none.
+    `code` is for the same device and driver; it is empty if the driver returns none.
     """
 
     code: bytes

@@ -1,6 +1,6 @@
-"""Launches on a device's queue, one after another, and what both clocks say of them.
+"""Launches on a device's queue, one after another, and their times by both clocks.
 
-A launch is stated once, whether it is timed, checked, or prepares constants.
+The code is the same whether a launch is timed, checked, or prepares constants.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ class Launcher:
         self._module = module
         self._kernels = kernels
         self._memory = memory
-        self._armed: set[Launch] = set()  # whose kernels have their arguments
+        self._armed: set[Launch] = set()  # whose kernels have their arguments set
 
     def disarm(self) -> None:
-        """Forgets the kernels' arguments: some of these buffers have been released."""
+        """Forget the kernels' arguments, because some of these buffers have been released."""
         self._armed.clear()
 
     def run(self, launches: Sequence[Launch]) -> tuple[list[int], int]:
-        """Runs launches to the end: device nanoseconds of each, and the host's of all.
+        """Run launches to the end: device nanoseconds of each, and the host's in total.
 
-        The latter are from before the first launch until the last one is over.
-        Raises DeviceRefused, of the launch that failed, or of what was under way before.
+        The total is from before the first launch until the last one is over.
+        Raises DeviceRefused for the launch that failed, or for work that was queued before.
         """
         armed = [(self._kernel(x), x.global_size, x.local_size) for x in launches]
         queue = self._queue
         events: list[cl.Event] = []
         with refusal(self._device, f"what came before the launches of {self._module.name}"):
             queue.finish()
-        # After a kernel the caches hold nothing of the host's code, so each line of it here takes
-        # microseconds: the clock stands around no more than there has to be.
+        # After a kernel the caches hold none of the host's code, so each line of it here takes
+        # microseconds: the clock spans as little code as possible.
         try:
             start = time.perf_counter_ns()
             for kernel, size, group in armed:
@@ -60,11 +60,11 @@ class Launcher:
             raise self._refused(launches, events, error) from error
 
     def check(self, launches: Sequence[Launch], times: Sequence[int], host_ns: int) -> None:
-        """Refuses times that `run` gave and that cannot be, with ClockRefused."""
+        """Refuse impossible times from `run`, with ClockRefused."""
         check_times(self._module, self._device, launches, times, host_ns)
 
     def _kernel(self, launch: Launch) -> cl.Kernel:
-        """The kernel of a launch, with its arguments."""
+        """The kernel of a launch, with its arguments set."""
         kernel = self._kernels[launch]
         if launch not in self._armed:
             buffers = [self._memory.of(self._module.buffer(name)) for name in launch.arguments]
@@ -76,7 +76,7 @@ class Launcher:
     def _refused(
         self, launches: Sequence[Launch], events: Sequence[cl.Event], error: cl.Error
     ) -> DeviceRefused:
-        """The error of the launch that failed: the first whose event says so, or that has none."""
+        """The error of the launch that failed: the first whose event reports it or is missing."""
         for launch, event in zip(launches, events, strict=False):
             try:
                 _nanoseconds(event)
@@ -91,9 +91,10 @@ class Launcher:
 
 
 def _nanoseconds(event: cl.Event) -> int:
-    """How long a launch took, by the device's clock, when it is over.
+    """The duration of a launch by the device's clock, once it is over.
 
-    Of a failed one Intel's `finish` says nothing and its profile is wrong: only `wait` tells.
+    For a failed launch, Intel's `finish` reports nothing and the profile is wrong; only `wait`
+    reports the failure.
     """
     event.wait()
     return int(event.profile.end - event.profile.start)

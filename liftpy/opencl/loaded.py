@@ -1,4 +1,4 @@
-"""A module that is built for a device: given constants, run on arrays, checked and timed."""
+"""A module built for a device: it is given constants, run on arrays, checked and timed."""
 
 from __future__ import annotations
 
@@ -26,19 +26,20 @@ from liftpy.opencl.launching import Launcher
 
 
 class Loaded:
-    """A module built for a device, with its device memory. `Session.load` makes it.
+    """A module built for a device, with its device memory; made by `Session.load`.
 
-    `prepare_ns` is the device time of the last prepare phase; `build_seconds` is the
-    time that the driver took to build the program (a driver may put work off to the first launch),
-    and `build_log` what it wrote.
+    `prepare_ns` is the device time of the last prepare phase. `build_seconds` is the time that the
+    driver took to build the program (a driver may postpone work to the first launch), and
+    `build_log` is its output.
 
-    A run is *checked* with `poison=True` in `set_constants`: everything that it should write is
-    filled with NaN before, every allocation has guard zones, and these and the buffers that kernels
-    may only read are looked at after every launch (liftpy/opencl/guards.py). `profile` goes over to
+    `poison=True` in `set_constants` makes runs *checked*: everything that a run should write is
+    filled with NaN first, every allocation has guard zones, and these and the buffers that kernels
+    may only read are inspected after every launch (liftpy/opencl/guards.py). `profile` switches to
     allocations without zones.
 
     `watched` has, for each kernel, the buffers to fetch after its launch in a checked run; their
-    arrays are in `seen`. Later a buffer may have other contents, or its memory another buffer.
+    arrays are in `seen`. Later a buffer may have other contents, or its memory may belong to
+    another buffer.
     """
 
     def __init__(
@@ -78,16 +79,16 @@ class Loaded:
 
     @property
     def allocated_bytes(self) -> int:
-        """Bytes of the device allocations that live now; after `run`, those that a run needs.
+        """Bytes of the live device allocations; after `run`, those that a run needs.
 
-        Guard zones are not the module's and do not count.
+        Guard zones do not belong to the module and do not count.
         """
         return self.memory.bytes
 
     def set_constants(self, arrays: Mapping[str, np.ndarray], *, poison: bool = False) -> None:
-        """Uploads the constants and runs the prepare phase; what no run reads is then released.
+        """Upload the constants and run the prepare phase; then release what no run reads.
 
-        With `poison` this and the runs that follow are checked.
+        With `poison` this and the following runs are checked.
         Raises ArgumentRefused for arrays that do not fit, DeviceRefused if the device fails,
         StrayWrite if a checked kernel wrote where it must not.
         """
@@ -105,13 +106,13 @@ class Loaded:
         self._prepared = True
 
     def run(self, arrays: Mapping[str, np.ndarray], *, poison: bool = False) -> Any:
-        """Uploads the inputs, runs the launches of the run phase and returns the result.
+        """Upload the inputs, run the launches of the run phase and return the result.
 
-        That is an array, or a tuple of them as the program's type has tuples.
+        The result is an array, or a tuple of arrays as the program's type has tuples.
 
         With `poison` the temporaries and the output are filled with NaN (integers with 0x7f
-        bytes) before, so that an element nobody writes shows; without it they keep what they had,
-        which under Oclgrind is "uninitialised" in the first run.
+        bytes) first, so that an element that no kernel writes shows. Without it they keep their
+        contents, which under Oclgrind are "uninitialised" in the first run.
 
         Raises ArgumentRefused for arrays that do not fit or constants that were not set,
         DeviceRefused if the device fails, StrayWrite if a checked kernel wrote where it must not.
@@ -129,26 +130,26 @@ class Loaded:
     def run_ns(self) -> tuple[int, ...]:
         """Device nanoseconds of each run-phase launch of the last `run`.
 
-        Raises ClockRefused for times that cannot be.
+        Raises ClockRefused for impossible times.
         """
         self._launcher.check(self._launches("run"), *self._ran)
         return tuple(self._ran[0])
 
     def profile(self, repeats: int, warmup: int) -> list[list[int]]:
-        """Device nanoseconds of each run-phase launch: `repeats` rows, one column a launch.
+        """Device nanoseconds of each run-phase launch: `repeats` rows, one column per launch.
 
-        As `timed`, without the time on the host.
+        Like `timed`, without the host's times.
         """
         return [row for row, _ in self.timed(repeats, warmup)]
 
     def timed(self, repeats: int, warmup: int) -> list[tuple[list[int], int]]:
-        """For each of `repeats` runs: device nanoseconds of each launch, and nanoseconds in all.
+        """For each of `repeats` runs: device nanoseconds of each launch, and nanoseconds in total.
 
-        The latter are the host's, from before the first launch until the last one is over. Runs on
-        the inputs of the last `run`, after `warmup` runs that are not counted. Uploads are
-        no part of the times. After a checked run the memory is allocated anew, without zones, and
-        prepared again. Raises ArgumentRefused if there was no `run`, DeviceRefused if the device
-        fails, ClockRefused for times that cannot be.
+        The total is the host's, from before the first launch until the last one is over. The runs
+        use the inputs of the last `run`, after `warmup` runs that are not counted. Uploads are not
+        timed. After a checked run the memory is reallocated without zones, and prepared again.
+        Raises ArgumentRefused if there was no `run`, DeviceRefused if the device fails,
+        ClockRefused for impossible times.
         """
         if self._inputs is None:
             raise ArgumentRefused(
@@ -169,7 +170,7 @@ class Loaded:
         return rows[warmup:]
 
     def close(self) -> None:
-        """Releases the device memory; the constants have to be set again."""
+        """Release the device memory; the constants have to be set again."""
         self.memory.close()
         self._launcher.disarm()
         self._inputs = None
@@ -194,7 +195,7 @@ class Loaded:
                 cl.enqueue_copy(self._queue, self.memory.of(self.module.buffer(name)), array)
 
     def _fetch(self, names: Names) -> Any:
-        """A result on the host."""
+        """Fetch a result to the host."""
         if not isinstance(names, str):
             return tuple(self._fetch(part) for part in names)
         result = self.module.buffer(names)
@@ -217,7 +218,7 @@ class Loaded:
         return [launch for launch in self.module.launches if launch.phase == phase]
 
     def _execute(self, phase: Phase) -> tuple[list[int], int]:
-        """Runs a phase to the end: device nanoseconds of each launch, and the host's of all."""
+        """Run a phase to the end: device nanoseconds of each launch, and the host's in total."""
         launches = self._launches(phase)
         if not self.memory.guarded:
             return self._launcher.run(launches)
@@ -232,9 +233,9 @@ class Loaded:
         return times, taken
 
     def _look(self, launch: Launch) -> None:
-        """Refuses a launch that wrote into a guard zone, or into a buffer that is only read.
+        """Refuse a launch that wrote into a guard zone, or into a buffer that is only read.
 
-        Buffers that share their allocation with others are not looked into: they may be over.
+        Buffers that share their allocation with others are not checked: their lifetime may be over.
         """
         stray = next(self._strays(launch), None)
         if stray is not None:

@@ -24,14 +24,14 @@ class GlobalArray:
 
 
 def parts_of(buffers: Iterable[GlobalBuffer]) -> list[GlobalArray]:
-    """All buffers by their components."""
+    """The arrays of all buffers, one per component."""
     return [GlobalArray(b, component) for b in buffers for component in components(b.type)]
 
 
 def slots(
     parts: Sequence[GlobalArray], name: Callable[[GlobalArray], str]
 ) -> dict[GlobalArray, str]:
-    """The allocation of each array. Temporaries that do not meet share one, larger first."""
+    """The allocation of each array. Temporaries with disjoint lifetimes share one, larger first."""
     placed: dict[GlobalArray, str] = {}
     shared: list[tuple[str, list[tuple[int, int]]]] = []
     temporaries = [

@@ -1,8 +1,8 @@
-"""The text of a loop tree.
+"""Print a loop tree as OpenCL C.
 
 Private memories do not exist in the printed code: their cells name scalars, and the printer chooses
-registers once it has seen all uses. Where every use is an aligned vector of one width, the
-registers are vectors; elsewhere they are scalars.
+registers once it has seen all uses. If every use is an aligned vector of one width, the registers
+are vectors; otherwise they are scalars.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Printer:
         return lines
 
     def splatted(self, statements: Sequence[Statement]) -> Iterator[Statement]:
-        """Statements; one for all lanes of a register that get the same constant one by one."""
+        """Statements; equal constants for each lane of a vector register become one statement."""
         k = 0
         while k < len(statements):
             s = statements[k]
@@ -141,7 +141,7 @@ class Printer:
             k += 1
 
     def store(self, s: Store) -> list[str]:
-        """A store; a vector over scalar registers goes lane by lane."""
+        """A store; a vector in scalar registers is stored lane by lane."""
         memory, width = s.cell.memory, s.cell.width
         if memory.space != "private" and width > 1:
             value, pointer = self.c(s.value), Text(f"&{element(memory, s.cell.index)}")
@@ -198,7 +198,7 @@ class Printer:
         return tuple(map(self.c, values))
 
     def cell(self, cell: Cell) -> C:
-        """What is in memory."""
+        """The contents of a memory cell."""
         memory, width = cell.memory, cell.width
         if memory.space != "private":
             place = element(memory, cell.index)
@@ -220,14 +220,14 @@ class Printer:
         return CallC(f"({vector_type(value.type.name, width)})", (self.c(value),))
 
     def operator(self, value: Operate) -> C:
-        """An operator; where its operands are vectors, scalars are put into all lanes."""
+        """An operator; if its operands are vectors, scalars are put into all lanes."""
         op, args, width = value.op, value.parts, value.width
         if width == 1:
             return operator_c(op, list(self.each(args)), args)
         if op == "select" and args[0].width == 1:  # a condition that all lanes share
             then, otherwise = (self.widened(a, width) for a in args[1:])
             return Ternary(self.c(args[0]), then, otherwise)
-        narrow = op in INFIX and args[-1].type in FLOATS  # C makes vectors of these itself
+        narrow = op in INFIX and args[-1].type in FLOATS  # C widens these itself
         widened = [self.c(a) if narrow else self.widened(a, width) for a in args]
         return operator_c(op, widened, args, width)
 
@@ -237,19 +237,19 @@ class Printer:
 
 
 def whole_type(most: int) -> str:
-    """The C type of an id or a counter that reaches a number."""
+    """The C type of an id or a counter that may reach a number."""
     return "int" if most <= MAX_INT else "long"
 
 
 def is_atom(value: Value) -> bool:
-    """Whether the C of a value is one word, or one place in memory."""
+    """Whether a value is printed as one word, or as one element of memory."""
     if isinstance(value, Cell):
         return value.memory.space != "private" and value.width == 1
     return isinstance(value, Const | Name | VectorSlice)
 
 
 def wide_index(index: Nat) -> str:
-    """An index as C, in 64 bits where it may pass 2^31."""
+    """An index as C, in 64 bits if it may pass 2^31."""
     return index_c(index, wide=magnitude(index) > MAX_INT)
 
 

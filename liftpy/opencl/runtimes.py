@@ -1,22 +1,22 @@
-"""Makes OpenCL runtimes known to the ICD loader before anything asks it for platforms.
+"""Register OpenCL runtimes with the ICD loader before anything asks it for platforms.
 
-Only here does liftpy read or write the environment for OpenCL.
+No other module of liftpy reads or writes the environment for OpenCL.
 
 Note [Intel's runtime from PyPI]
-The wheel `intel-opencl-rt` installs a good runtime that nothing finds: its own ICD file names the
+The wheel `intel-opencl-rt` installs a good runtime that no loader finds: its own ICD file names the
 path of the machine that built it, in a folder where no loader looks; and it does not depend on
-`intel-cmplr-lib-rt`, without which it cannot be loaded. The loader is silent about both. So
-liftpy looks the library up among the installed distributions, loads what it needs and then the
-library itself (the dynamic linker knows a loaded library by its soname, so this works wherever
-the distributions are installed), and writes an ICD file of its own beside copies of the system's.
-The libraries are loaded with RTLD_LOCAL: Intel's `libimf` defines `exp` and its like, and must not
-replace those of the C library in PoCL or numpy.
+`intel-cmplr-lib-rt`, without which it cannot be loaded. The loader reports neither. So liftpy looks
+the library up among the installed distributions, loads its dependencies and then the library itself
+(the dynamic linker knows a loaded library by its soname, so this works wherever the distributions
+are installed), and writes an ICD file of its own next to copies of the system's. The libraries are
+loaded with RTLD_LOCAL: Intel's `libimf` defines `exp` and similar functions, which must not replace
+those of the C library in PoCL or NumPy.
 
 Note [The loader's folders]
 pyopencl's wheels bundle ocl-icd. It reads `*.icd` in the folder OCL_ICD_VENDORS (which may also be
 one `.icd` file or one library), else in OPENCL_VENDOR_PATH, else in /etc/OpenCL/vendors, in
-the order of the directory; Khronos' loader takes the same OCL_ICD_VENDORS. Both read it at the
-first OpenCL call of the process, not when they are loaded.
+directory order; Khronos' loader uses the same OCL_ICD_VENDORS. Both read it at the first OpenCL
+call of the process, not when they are loaded.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from pathlib import Path
 VENDORS = "OCL_ICD_VENDORS"
 INTEL = "libintelocl.so"
 
-# What Intel's library needs, those without needs of their own first, and who brings it. A name
-# that ends in `.so.` stands for the one with a version.
+# The dependencies of Intel's library, those without dependencies of their own first, each with the
+# distribution that provides it. A name that ends in `.so.` stands for the one with a version.
 NEEDED = (
     ("libintlc.so.", "intel-cmplr-lib-rt"),
     ("libimf.so", "intel-cmplr-lib-rt"),
@@ -48,11 +48,11 @@ NEEDED = (
 
 @functools.cache
 def register() -> tuple[str, ...]:
-    """Registers Intel's CPU runtime next to the system's, once in a process; what went wrong.
+    """Register Intel's CPU runtime next to the system's, once per process; return what failed.
 
-    Nothing happens where the runtime is not installed as a Python distribution, or not on Linux.
-    If OCL_ICD_VENDORS is set it stays as it is, and Intel's libraries are loaded only if it names
-    them. Never raises: the message that there is no device has the result.
+    Nothing happens if the runtime is not installed as a Python distribution, or not on Linux. If
+    OCL_ICD_VENDORS is set it stays as it is, and Intel's libraries are loaded only if it names
+    them. Never raises: the message that there is no device includes the result.
     """
     if sys.platform != "linux":
         return ()
@@ -74,14 +74,14 @@ def register() -> tuple[str, ...]:
 
 
 def libraries() -> list[str]:
-    """What a program of C has to load for the devices that liftpy finds here, a line each.
+    """What a C program has to load for the devices that liftpy finds here, one item per line.
 
-    `needs PATH`: libraries that a runtime needs, in their order; `vendors FOLDER`: the ICD files;
-    `library PATH`: the ICD loader that Intel's runtime brings. (That of pyopencl's wheel crashes in
-    programs whose heap lies above 4 GiB, as that of a position-independent one does.)
+    `needs PATH`: libraries that a runtime needs, in order; `vendors FOLDER`: the ICD files;
+    `library PATH`: the ICD loader that Intel's runtime provides. (The one in pyopencl's wheel
+    crashes in programs whose heap is above 4 GiB, as in a position-independent one.)
     """
     register()
-    vendors = os.environ.get(VENDORS)  # of `register`, or named by the user or a parent process
+    vendors = os.environ.get(VENDORS)  # set by `register`, the user or a parent process
     needed: list[Path | None] = []
     if vendors and _names_intel(Path(vendors)):
         needed = [installed(distribution, name) for name, distribution in NEEDED]
@@ -94,9 +94,9 @@ def libraries() -> list[str]:
 
 
 def installed(distribution: str, name: str) -> Path | None:
-    """The file of that name that an installed distribution brought, or None.
+    """The file of that name that an installed distribution provides, or None.
 
-    A name that ends in a dot is a prefix; the shortest file that it begins is taken.
+    A name that ends in a dot is a prefix; the shortest matching file is taken.
     """
     try:
         files = metadata.distribution(distribution).files or ()
@@ -108,7 +108,7 @@ def installed(distribution: str, name: str) -> Path | None:
 
 
 def load(library: Path) -> str | None:
-    """Loads Intel's runtime and what it needs; None, or the sentence that says why it cannot be."""
+    """Load Intel's runtime and its dependencies; None, or a sentence that says why this failed."""
     needed = [installed(distribution, name) for name, distribution in NEEDED]
     try:
         for path in (*needed, library):
@@ -127,16 +127,16 @@ def load(library: Path) -> str | None:
 
 
 def system_folders() -> tuple[Path, ...]:
-    """Where the loader would look if OCL_ICD_VENDORS is not set, and conda's folder."""
+    """Where the loader looks if OCL_ICD_VENDORS is not set, and conda's folder."""
     system = os.environ.get("OPENCL_VENDOR_PATH") or "/etc/OpenCL/vendors"
     return Path(system), Path(sys.prefix) / "etc" / "OpenCL" / "vendors"
 
 
 def icd_files(intel: Path, folders: tuple[Path, ...]) -> dict[str, str]:
-    """Names and texts of the ICD files: Intel's own, and those of the folders that can be true.
+    """Names and texts of the ICD files: Intel's own, and those of the folders that may be valid.
 
-    An ICD file holds the path of a library, or its name if the dynamic linker is to find it. One
-    with a path where nothing is, or with the path of the library that `intel` is, is left out.
+    An ICD file holds the path of a library, or its name if the dynamic linker is to find it. A file
+    is left out if its path does not exist, or is that of the library `intel`.
     """
     files = {"liftpy-intel.icd": f"{intel}\n"}
     for folder in folders:
@@ -152,14 +152,14 @@ def icd_files(intel: Path, folders: tuple[Path, ...]) -> dict[str, str]:
 def write(files: dict[str, str]) -> Path:
     """A folder that holds these files: in the user's cache, else a temporary one of this process.
 
-    The name follows from the content, and each file appears whole, so processes that start at
-    once agree; a damaged file is written again.
+    The name follows from the content, and each file appears whole, so processes that start at the
+    same time agree; a damaged file is rewritten.
     """
     digest = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()[:16]
     try:
         cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         return _fill(Path(cache) / "liftpy" / f"opencl-{digest}", files)
-    except (OSError, RuntimeError):  # no home, or one that cannot be written
+    except (OSError, RuntimeError):  # no home, or one that is not writable
         folder = Path(tempfile.mkdtemp(prefix="liftpy-opencl-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         return _fill(folder, files)
@@ -178,7 +178,7 @@ def _fill(folder: Path, files: dict[str, str]) -> Path:
 
 
 def _names_intel(vendors: Path) -> bool:
-    """True if a value of OCL_ICD_VENDORS (folder, ICD file or library) leads to Intel's runtime."""
+    """Whether a value of OCL_ICD_VENDORS (folder, ICD file or library) leads to Intel's runtime."""
     icds = sorted(vendors.glob("*.icd")) if vendors.is_dir() else [vendors]
     texts = (
         icd.read_text(encoding="utf-8", errors="replace") if icd.suffix == ".icd" else str(icd)

@@ -1,8 +1,8 @@
 """Scalar operators as C, on scalars and on vectors.
 
-A truth value is 0 or 1: in a scalar expression an `int`, stored and in a vector a `uchar`. What C
-leaves open is decided in `ir.expr.ScalarOp`: integers are added and multiplied as unsigned numbers,
-which wrap around, and divided by a helper unless the divisor is written there and harmless.
+A truth value is 0 or 1: an `int` in a scalar expression, a `uchar` in memory and in vectors.
+`ir.expr.ScalarOp` decides what C leaves open: integers are added and multiplied as unsigned
+numbers, which wrap around, and divided by a helper unless the divisor is a harmless constant.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from liftpy.loops.tree import Const, Operate, Value
 from liftpy.opencl.c import C, CallC, Infix, Prefix, Ternary, Text, vector_type
 
 INFIX = {"+", "-", "*", "/", *COMPARISONS}
-#: The C of an operator by itself, where it is a call: for floats, and for integers.
+#: The C functions for operators that are printed as calls: for floats, and for integers.
 CALLS = {"min": ("fmin", "min"), "max": ("fmax", "max"), "abs": ("fabs", "")}
 WRAPPING = {"+", "-", "*", "neg"}
 MASKS = {1: "char", 2: "short", 4: "int", 8: "long"}
@@ -37,12 +37,12 @@ def literal_c(value: float, t: ScalarType) -> C:
 
 
 def constant_of(name: str, t: ScalarType) -> C:
-    """One of C's float constants, which are f32, in a type."""
+    """One of C's float constants, which are f32, in a given type."""
     return Text(name if t.name == "f32" else f"({vector_type(t.name, 1)}){name}")
 
 
 def whole_c(value: int, t: ScalarType) -> str:
-    """A whole number of a type; C has no negative ones, and none of a byte."""
+    """An integer literal of a type; C has no negative ones, and none of a byte."""
     suffix = "L" if t.name == "i64" else ""
     lowest = value == -(1 << (8 * SCALAR_BYTES[t.name] - 1))
     text = f"{value + lowest}{suffix}" + (" - 1" if lowest else "")
@@ -51,7 +51,7 @@ def whole_c(value: int, t: ScalarType) -> str:
 
 
 def operator_c(op: str, args: list[C], values: tuple[Value, ...], width: int = 1) -> C:
-    """An operator applied to operands whose C is given; `width` lanes at once."""
+    """An operator applied to operands that are given as C, on `width` lanes."""
     t = values[-1].type
     if op in SCALARS:
         return convert(args[0], t, SCALARS[op], width)
@@ -65,7 +65,7 @@ def operator_c(op: str, args: list[C], values: tuple[Value, ...], width: int = 1
         return wrapped(op, args, t, width)
     if op in {"/", "%"} and t in INTEGERS:
         return divided(op, args, values[1], vector_type(t.name, width))
-    if op == "abs" and t in INTEGERS:  # OpenCL's abs gives an unsigned
+    if op == "abs" and t in INTEGERS:  # OpenCL's abs returns an unsigned integer
         args, op = [args[0], wrapped("neg", args, t, width)], "max"
     if op in INFIX:
         return Infix(op, *args)
@@ -97,7 +97,7 @@ def wrapped(op: str, args: list[C], t: ScalarType, width: int) -> C:
 
 
 def divided(op: str, args: list[C], divisor: Value, kind: str) -> C:
-    """A quotient or a rest of integers."""
+    """A quotient or a remainder of integers."""
     if isinstance(divisor, Const) and divisor.value not in {0, -1}:
         plain = Infix(op, *args)
         return CallC("(char)", (plain,)) if kind == "char" else plain
@@ -105,7 +105,7 @@ def divided(op: str, args: list[C], divisor: Value, kind: str) -> C:
 
 
 def truth(comparison: C, width: int) -> C:
-    """A comparison as truth values: of vectors it is a mask of 0 and -1."""
+    """A comparison as truth values; a comparison of vectors is a mask of 0 and -1."""
     if width == 1:
         return comparison
     kind = vector_type(BOOL.name, width)
@@ -124,7 +124,7 @@ def logical(op: str, args: list[C], width: int) -> C:
 def condition(c: C, value: Value, t: ScalarType, width: int) -> C:
     """A truth value as the condition of a choice between values of type `t`.
 
-    Lanes want a mask of lanes as wide as the values'. A comparison of such lanes is one.
+    Vectors need a mask with lanes as wide as the values'. A comparison of such lanes is one.
     """
     is_vector = not (isinstance(value, Const) or width == 1)
     if not is_vector:
@@ -172,8 +172,8 @@ inline {t} rest_{t}({t} a, {t} b) {{
 
 
 def division_helpers(text: str) -> list[str]:
-    """The definitions of the divisions that a text calls."""
-    if "quotient_" not in text and "rest_" not in text:  # quicker to find
+    """The definitions of the division helpers that a text calls."""
+    if "quotient_" not in text and "rest_" not in text:  # a quick test
         return []
     return [HELPER.format(t=t) for t in sorted(set(DIVISIONS.findall(text)))]
 

@@ -1,7 +1,7 @@
-"""A session on a device: what is built there, and what is refused before and after it is built.
+"""A session on a device: it builds modules, and refuses those that the device cannot run.
 
-A `Session` has the device's context and queue; `Session.load` builds a `Module` and gives what runs
-it (liftpy/opencl/loaded.py).
+A `Session` has the device's context and queue; `Session.load` builds a `Module` and returns the
+object that runs it (liftpy/opencl/loaded.py).
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from liftpy.opencl.launching import Launcher
 from liftpy.opencl.loaded import Loaded
 
 BUILD_OPTIONS = ("-cl-std=CL1.2", "-cl-mad-enable", "-cl-no-signed-zeros")
-"""How a kernel is built, on every device, where nothing else is asked for.
+"""The build options of a kernel, on every device, unless others are given.
 
 Contraction to fused multiply-adds is allowed and zeros lose their sign; sums are not reassociated,
-and NaN and infinity stay what they are (so that poison shows). A result differs from another
-device's by rounding only.
+and NaN and infinity are preserved (so that poison shows). Results of different devices differ by
+rounding only.
 """
 
 
 class Session:
     """The context and the in-order, profiling queue of one device; use it in a `with`.
 
-    `options` are given to the driver's compiler with each source.
+    `options` are passed to the driver's compiler with each source.
 
     Raises DeviceRefused if this machine does not have the device, or its driver gives no context.
     """
@@ -58,24 +58,24 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Releases the device memory of everything that was loaded."""
+        """Release the device memory of everything that was loaded."""
         for loaded in tuple(self._loaded):
             loaded.close()
 
     def room(self) -> Room | None:
-        """Memory for modules that are loaded one after another; None where nothing is gained."""
+        """Memory for modules that are loaded one after another; None if it gains nothing."""
         return Room(self._open) if self.device.type == "CPU" else None
 
     def load(
         self, module: Module, *, binary: Binary | None = None, room: Room | None = None
     ) -> Loaded:
-        """Builds a module, or takes what was built of it.
+        """Build a module, or load its binary.
 
-        No device memory is taken yet; then it is taken from `room`, if given.
+        No device memory is allocated yet; later it is taken from `room`, if given.
 
-        A binary that the driver does not take is built anew, and the log says so. Raises
-        BuildFailed if the driver refuses the source, DeviceRefused if the module asks for more
-        memory or larger work-groups than the device has.
+        If the driver rejects a binary, the module is rebuilt, and the log says so. Raises
+        BuildFailed if the driver refuses the source, DeviceRefused if the module needs more memory
+        or larger work-groups than the device has.
         """
         self._check(module)
         program, seconds, log = self._program(module, binary)
@@ -84,26 +84,26 @@ class Session:
         return loaded
 
     def binary(self, module: Module) -> Binary:
-        """What the driver makes of a module, for another session of the same device to load.
+        """The driver's binary of a module, for another session of the same device to load.
 
-        Raises what `load` raises, except for what is known of built kernels only.
+        Raises what `load` raises, except for errors that depend on built kernels.
         """
         self._check(module)
         program, seconds, log = self._program(module, None)
         try:
             (code,) = program.get_info(cl.program_info.BINARIES)
-        except cl.Error:  # it keeps it to itself: `load` builds anew, and says so
+        except cl.Error:  # the driver does not return it: `load` rebuilds, and says so
             code = b""
         return Binary(bytes(code), seconds, log)
 
     def _check(self, module: Module) -> None:
-        """Refuses what can be known to fail before it is built."""
+        """Refuse a module that is known to fail before it is built."""
         check_module(module)
         check_extensions(module.name, module.extensions, self.device)
         check_memory(module, self.device)
 
     def _program(self, module: Module, binary: Binary | None) -> tuple[Any, float, str]:
-        """A module's program, the seconds that its source took the driver, and what it wrote."""
+        """A module's program, the seconds that the driver took for its source, and the log."""
         note = ""
         if binary is not None:
             program = self._taken(binary)
@@ -116,11 +116,11 @@ class Session:
         log = self._log(program)
         return program, seconds, f"{note}{log}".strip()
 
-    # `cl.Program` would keep binaries in a cache on disk, add options from the environment, and
-    # leave a file behind for each failure; the class below it, `cl._Program`, does none of that.
+    # `cl.Program` would cache binaries on disk, add options from the environment, and leave a file
+    # behind for each failure; the class below it, `cl._Program`, does none of that.
 
     def _taken(self, binary: Binary) -> Any:
-        """The program of a binary; None if the driver does not take it."""
+        """The program of a binary; None if the driver rejects it."""
         if not binary.code:
             return None
         try:
@@ -148,19 +148,19 @@ class Session:
         return program
 
     def _finish(self, program: Any) -> None:
-        """Has the driver build a program; its warnings are in the log."""
+        """Have the driver build a program; its warnings are in the log."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", cl.CompilerWarning)
             program.build(" ".join(self.options).encode(), [self._open.handle])
 
     def _log(self, program: Any) -> str:
-        """What the driver wrote when it built a program."""
+        """The driver's output when it built a program."""
         return str(program.get_build_info(self._open.handle, cl.program_build_info.LOG))
 
     def _made(
         self, module: Module, program: Any, seconds: float, log: str, room: Room | None = None
     ) -> Loaded:
-        """A module whose kernels a built program has; refused where the device cannot run one."""
+        """A module with the kernels of a built program; refused if the device cannot run one."""
         kernels = {launch: _kernel(program, launch.function) for launch in module.launches}
         for launch, kernel in kernels.items():
             self._check_launch(module, launch, kernel)
@@ -169,7 +169,7 @@ class Session:
         return Loaded(self._open, module, memory, launcher, seconds, log)
 
     def _check_launch(self, module: Module, launch: Launch, kernel: cl.Kernel) -> None:
-        """Refuses a launch that the device cannot hold, by what the driver says of the kernel."""
+        """Refuse a launch that the device cannot run, by the driver's figures for the kernel."""
         with refusal(self.device, f"to describe kernel {launch.function} of {module.name}"):
             info = cl.kernel_work_group_info
             most = kernel.get_work_group_info(info.WORK_GROUP_SIZE, self._open.handle)
