@@ -85,7 +85,7 @@ FORMS: dict[type[Primitive], Asks | Silent] = {
 }
 """What each lowered form requires of the device it runs on."""
 
-IDENTITY = Silent("it says which device this is")
+IDENTITY = Silent("it only identifies the device")
 
 DEVICE: dict[str, Asks | Silent] = {
     "name": IDENTITY,
@@ -93,13 +93,13 @@ DEVICE: dict[str, Asks | Silent] = {
     "platform": IDENTITY,
     "driver_version": IDENTITY,
     "ordinal": IDENTITY,
-    "type": Silent("the limits hold the differences between processors and GPUs"),
+    "type": Silent("the limits express the differences between processors and GPUs"),
     "opencl_c": Silent("all kernels are OpenCL C 1.2, which every device compiles"),
     "compute_units": Silent(
         "more groups than units wait, fewer leave units idle: only speed depends on it"
     ),
     "vector_width": Silent("the driver splits wider vectors: only speed depends on it"),
-    "extensions": Silent("a program either has a scalar type or not: it is refused as a whole"),
+    "extensions": Silent("a program that needs a missing extension is refused as a whole"),
     "profile": IDENTITY,
     "private_memory": Asks((PRIVATE,)),
     "max_work_group_size": Asks((WORK_GROUP,)),

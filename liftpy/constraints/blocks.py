@@ -93,7 +93,7 @@ class Blocks:
         """The one term for equal cells."""
         return self.read.one((term.kind, term.place, term.index), term)
 
-    # --- what is read ---
+    # --- reads ---
 
     def emit(self, term: Term, lane: str = "", width: Nat = ONE, *, apart: bool = False) -> None:
         """Count the variables through which a term is read; `apart` reads each lane separately."""

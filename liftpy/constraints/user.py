@@ -167,7 +167,7 @@ def condition(elaborator: Elaborator, node: Syntax) -> Constraint:
     for one, other in ((node.left, node.right), (node.right, node.left)):
         whole = inside(one)
         if node.op == "==" and isinstance(whole, Infix) and whole.op == "%" and is_zero(other):
-            elaborator.nat(whole)  # refuses what is no size
+            elaborator.nat(whole)  # refuses what is not a size
             return divides(elaborator.nat(whole.right), elaborator.nat(whole.left))
     return COMPARISONS[node.op](elaborator.nat(node.left), elaborator.nat(node.right))
 

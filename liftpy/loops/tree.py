@@ -149,7 +149,7 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """`then` where a condition holds, else `otherwise`; only one of them is computed."""
+    """`then` if a condition holds, else `otherwise`; only one of them is computed."""
 
     condition: Condition
     then: Value

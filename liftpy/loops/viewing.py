@@ -177,7 +177,7 @@ class Viewing:
                 return value
             case FunCall(AnyScan() | MapGlb() | MapWrg() | MapLcl() as fun, _):
                 memories = "toPrivate, toLocal or toGlobal"
-                if not isinstance(fun, AnyScan):  # what other work-items have computed
+                if not isinstance(fun, AnyScan):  # other work-items computed the values
                     memories = "toGlobal or toLocal"
                 message = (
                     f"the result of {fun.name} is read in the kernel that computes it: "

@@ -167,7 +167,7 @@ def check_times(
 
 
 def spell(launch: Launch) -> str:
-    """A launch in words, with its sizes."""
+    """A description of a launch, with its sizes."""
     sizes = "the driver's choice" if launch.local_size is None else str(list(launch.local_size))
     return f"the launch of {launch.function} (global {list(launch.global_size)}, local {sizes})"
 

@@ -71,7 +71,7 @@ class OpenDevice:
 
     @property
     def alignment(self) -> int:
-        """The bytes of which the offset of a sub-buffer is a multiple."""
+        """The alignment of sub-buffers in bytes."""
         return self.handle.mem_base_addr_align // 8  # OpenCL gives it in bits
 
 

@@ -30,7 +30,7 @@ Induction: TypeAlias = Callable[["Proof", Any, Any, Hypotheses], None]
 
 
 class Proof:
-    """One proof attempt: what is assumed, and the obligations that were shown, in order.
+    """One proof attempt: its assumptions, and the obligations that were shown, in order.
 
     An obligation that cannot be shown raises `Open`.
     """

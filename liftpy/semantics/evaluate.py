@@ -237,8 +237,8 @@ def body_of(
         if left := size_ranges(Program("expression", function)):
             raise refusal(
                 f"the open size {', '.join(left)} has no number",
-                "an expression is evaluated for numbers",
-                "make it a program, whose sizes are read off its arrays or given: sizes={...}",
+                "an evaluated expression needs a number for each size",
+                "make it a program, whose sizes are read from its arrays or given: sizes={...}",
             )
         return function
     return sizing.at_arrays(program, arrays, sizes).body
@@ -375,7 +375,7 @@ def reordered(value: Any, order: NDArray[np.integer[Any]]) -> Any:
 
 
 def spread(value: Value, count: int) -> Any:
-    """The values at `count` points, also where they do not depend on the point."""
+    """The values at `count` points, even if they do not depend on the point."""
     if isinstance(value, tuple):
         return tuple(spread(part, count) for part in value)
     return np.broadcast_to(value, (count,))

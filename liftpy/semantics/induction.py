@@ -34,7 +34,7 @@ class FoldNest:
 def whole(part: Value) -> Fold:
     """The fold that a component is the whole result of."""
     if not isinstance(part, FoldComponent):
-        raise Open(SHAPE, "a side is no fold")
+        raise Open(SHAPE, "a side is not a fold")
     if part.path:
         raise Open(SHAPE, "the accumulator is an array")
     return part.fold
@@ -136,7 +136,7 @@ def exchange(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) ->
         start = proof.reader.scalar(nested.inner.init)
         proof.agree(nested.combine(start), h, (*hypotheses, in_range), nothing)
         if h in dependence(proof.reader, start):
-            raise Open(SHAPE, "an inner fold goes on from the outer accumulator")
+            raise Open(SHAPE, "an inner fold starts from the outer accumulator")
     next_b = proof.reader.scalar(row.inner.step(j, b))
     next_t = proof.reader.scalar(column.inner.step(i, t))
     if any(h in dependence(proof.reader, stepped) for stepped in (next_b, next_t)):

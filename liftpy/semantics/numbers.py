@@ -191,7 +191,7 @@ class NumpyReader:
 
         return keep(many, Later(self, stored))
 
-    # --- what has a name ---
+    # --- named values ---
 
     def bound(self, value: Value, meant: Expr, env: Mapping[Param, Value]) -> Value:
         needs = [env[p] for p in meant.free if isinstance(env[p], Kept | tuple)]

@@ -81,7 +81,7 @@ def spell(sizes: Sizes) -> str:
     return ", ".join(f"{name} = {value}" for name, value in sizes.items())
 
 
-# --- what is asked ------------------------------------------------------------------------------
+# --- conditions ---------------------------------------------------------------------------------
 
 
 def conditions(program: Program) -> Iterator[Asked]:
@@ -150,7 +150,7 @@ def first_broken(asked: Iterable[Asked], sizes: Sizes) -> Asked | None:
     return next((a for a in asked if not holds(a.condition, sizes)), None)
 
 
-# --- what is known ------------------------------------------------------------------------------
+# --- outcomes -----------------------------------------------------------------------------------
 
 
 def obligations(program: Program) -> tuple[Obligation, ...]:
@@ -239,7 +239,7 @@ def model(
     return ("sat", sizes) if borne_out else ("unknown", None)
 
 
-# --- what is refused ----------------------------------------------------------------------------
+# --- refusals -----------------------------------------------------------------------------------
 
 
 def admitted(program: Program) -> Program:

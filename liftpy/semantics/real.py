@@ -98,13 +98,13 @@ class FloatReader(RealReader):
 def show_real(rule: Rule, proof: Proof) -> None:
     """Show a law of real numbers; raises `Open`."""
     if rule.left.type not in FLOATS:
-        raise Open(REAL, f"the left side is {rule.left.type}, no floating-point scalar")
+        raise Open(REAL, f"the left side is {rule.left.type}, not a floating-point scalar")
     reals, floats = RealReader(proof.terms), FloatReader(proof.terms)
     one, two = read(rule, reals)
     proof.show(REAL, one == two, [divisor != 0 for divisor in reals.divisors])
     one, two = read(rule, floats)
     if reals.named or floats.named:
-        raise Open(REAL, "a fold, or an array, stands in it by a name")
+        raise Open(REAL, "a side mentions a fold or an array by a name")
     for divisor in floats.divisors:
         for special in specials(divisor):
             proof.show(BEYOND, z3.substitute(one == two, (divisor, special)))

@@ -252,7 +252,7 @@ def environment(rule: Rule, read: FreeReader) -> dict[Param, object]:
     return {p: read.leaf(p.name, p.type) for p in rule.left.free}
 
 
-# --- what was proved ----------------------------------------------------------------------------
+# --- proved rules -------------------------------------------------------------------------------
 
 #: How many sizes a proved rule is tried at; bounds on their values and number, tried in turn.
 POINTS, SMALL = 3, ((4, 600), (9, 600), (16, 4000))

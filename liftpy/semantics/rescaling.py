@@ -53,7 +53,7 @@ def online(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> N
     After the last step `K` has its result, and `L` of that result is the one side.
     """
     if not isinstance(left, FoldComponent) or not isinstance(right, FoldComponent):
-        raise Open(SHAPE, "a side is no fold")
+        raise Open(SHAPE, "a side is not a fold")
     if left.path:
         left, right = right, left
     one, two = whole(left), right.fold
@@ -118,7 +118,7 @@ def component(
 ) -> tuple[Any, ...]:
     """The path of the other component in a fold of pairs, shown to be `inner` in lockstep."""
     if not isinstance(pairs.init, tuple) or len(pairs.init) != 2 or len(other.path) != 1:
-        raise Open(SHAPE, "the accumulator is no pair")
+        raise Open(SHAPE, "the accumulator is not a pair")
     path = (1 - other.path[0],)
     lockstep(proof, inner, FoldComponent(pairs, path, inner.sort), hypotheses)
     return path

@@ -63,7 +63,7 @@ def closed(program: Program, sizes: Sizes | None = None) -> Program:
 
 
 def how_to_give(names: Iterable[str]) -> str:
-    """The sentence that says how sizes are given."""
+    """The sentence that tells how to give sizes."""
     options = " ".join(f"--size {name}=..." for name in names)
     keywords = ", ".join(f'"{name}": ...' for name in names)
     return f"give numbers with {options}, or from Python with sizes={{{keywords}}}"
@@ -174,7 +174,7 @@ def at_arrays(program: Program, arrays: Sequence[Any], sizes: Sizes | None = Non
             mine = {n: known[n] for n in sorted(length.names() & known.keys())}
             left = " and ".join(sorted(length.names() - known.keys()))
             raise ArgumentRefused(
-                f"no whole {left} fits the arrays of {program.name}\n"
+                f"no whole number for {left} fits the arrays of {program.name}\n"
                 f"  {where} has {number} elements, and its length is {length}"
                 f"{f' with {spell(mine)}' if mine else ''}\n"
                 "  pass arrays whose shapes agree"
