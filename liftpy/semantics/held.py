@@ -112,14 +112,14 @@ def element_of(like: Like) -> Like:
 
 
 def part_of(like: Like, k: int) -> Like:
-    """The shape of component `k` of a tuple of a shape."""
+    """The shape of component `k` of a tuple, given the tuple's shape."""
     if isinstance(like, TupleType):
         return like.elements[k]
     return like[k] if isinstance(like, tuple) else None
 
 
 def width(like: Like) -> int:
-    """How many numbers a value of a shape consists of."""
+    """The number of scalars in a value of a shape."""
     match like:
         case Type():
             return int(count(like))
