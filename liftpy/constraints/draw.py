@@ -292,7 +292,7 @@ def _descend(levels: Levels, given: tuple[int, ...], rng: Rng) -> tuple[int, ...
 
 
 def topological_order(system: ConstraintSystem, rng: Rng) -> tuple[Parameter, ...]:
-    """Parameters after those whose values they divide; ties broken at random."""
+    """The parameters, each after those whose values it divides; ties are broken at random."""
     left = list(system.parameters)
     rng.shuffle(left)
     order: list[Parameter] = []

@@ -246,7 +246,7 @@ class Length(Blocks):
         self.sequential(nat(windows.length), body)
 
     def copy(self, t: Type, value: Value, dest: Value) -> None:
-        """Store a value that needs no further computation than its terms."""
+        """Store a value whose terms are all that has to be computed."""
         match t:
             case ArrayType(element, length):
                 self.sequential(

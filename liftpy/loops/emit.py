@@ -111,7 +111,7 @@ class Emitter(Viewing):
         return True
 
     def copy(self, value: Value, dest: Value) -> None:
-        """Store a value that needs no further computation than its terms."""
+        """Store a value whose terms are all that has to be computed."""
         match dest:
             case Pull():
                 if isinstance(value, Vector):

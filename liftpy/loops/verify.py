@@ -208,7 +208,7 @@ def _of_value(value: Value, scope: Scope) -> Iterator[str]:
 
 
 def _of_cell(cell: Cell, scope: Scope) -> Iterator[str]:
-    """What is wrong with a place in memory."""
+    """What is wrong with a memory cell."""
     memory, code = cell.memory, scope.code
     yield from _of_index(cell.index, scope)
     if cell.width not in WIDTHS:

@@ -1,1 +1,1 @@
-"""The judges: NumPy, a reference evaluator, and z3 for rules, primitives and index maps."""
+"""Semantics: evaluation by NumPy, a reference evaluator, and proofs by z3."""

@@ -312,7 +312,7 @@ class Evaluated:
         self._reader.rank = 1
 
     def at(self, points: NDArray[np.integer[Any]], component: tuple[int, ...] = ()) -> Any:
-        """The elements at `points`, as `evaluate_at` gives them."""
+        """The elements at `points`, as `evaluate_at` returns them."""
         places = np.asarray(points, np.int64)
         check_points(part_of(self._type, component), tuple(places.T))
         with np.errstate(all="ignore"):

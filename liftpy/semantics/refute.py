@@ -168,7 +168,7 @@ def sides(rule: Rule) -> tuple[Expr, Expr]:
 
 
 def only_atom(size: Nat) -> Atom | None:
-    """The atom that a size is, if it is one."""
+    """The atom that a size consists of; None if it is not a single atom."""
     atoms = [m[0][0] for m, c in size.terms.items() if c == 1 and len(m) == 1 and m[0][1] == 1]
     return atoms[0] if len(size.terms) == len(atoms) == 1 else None
 

@@ -42,7 +42,7 @@ Int: TypeAlias = Any
 STEPS = 5_000_000
 #: The limit where there is a fallback if the solver gives up.
 FEWER_STEPS = 1_000_000
-#: The limit of each solver in the first round, which answers nearly every query it can answer.
+#: The limit of each solver in the first round; more steps rarely help.
 FIRST_STEPS = 100_000
 #: The timeout in seconds of a call without a time limit.
 A_MONTH = 30 * 86_400
