@@ -43,7 +43,9 @@ def test_a_size_that_the_arrays_leave_open_is_given():
     assert lp.evaluate(SUMS, floats(6), sizes={"m": 2}).tolist() == [3, 7, 11]
     with pytest.raises(ArgumentRefused, match="do not determine m and n"):
         lp.evaluate(SUMS, floats(6))
-    with pytest.raises(ArgumentRefused, match=r"(?s)no whole number for n fits .* 7 elements, .* m = 3"):
+    with pytest.raises(
+        ArgumentRefused, match=r"(?s)no whole number for n fits .* 7 elements, .* m = 3"
+    ):
         lp.evaluate(SUMS, floats(7), sizes={"m": 3})
 
 
