@@ -36,13 +36,13 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 ON_NESTS: OnNests = MappingProxyType({"unroll": unrolled, "update in place": in_place})
-"""The passes on the loop nest that views give."""
+"""The passes on the loop nest that views produce."""
 
 PASSES: Passes = MappingProxyType(
     {
         "hoisting": lambda code: hoisted(code.block),
         "common subexpressions": lambda code: without_common(code.block),
-        "length": within_length,  # here a kernel is shortest: later passes make versions of loops
+        "length": within_length,  # a kernel is shortest here: later passes make versions of loops
         "barriers": lambda code: with_needed_barriers(code.block, code.local_size),
         "merge stores": lambda code: merge_stores(code.block),
         "unswitch": lambda code: unswitched(code.block),
@@ -50,18 +50,18 @@ PASSES: Passes = MappingProxyType(
         "fetch ahead": lambda code: fetched_ahead(code.block),
     }
 )
-"""The passes in the loop IR."""
+"""The passes on the loop IR."""
 
 FRAME = 1 << 14
-"""Operands of a frame, 8 bytes each: 128 KiB and some, for which CPython takes a chunk of 256 KiB.
+"""Operands of a frame, 8 bytes each: just over 128 KiB, for which CPython allocates 256 KiB.
 
-What it leaves of the chunk is for the frames above: several times what the compiler's need.
+The rest of the chunk is for the frames called from it: several times what the compiler needs.
 """
 
 
 @dataclass(frozen=True)
 class Compilation:
-    """The result of every stage (`liftpy show --stage`)."""
+    """The results of all steps of the compiler (`liftpy show --stage`)."""
 
     lowered: LoweredProgram
     chain: Chain
@@ -73,9 +73,9 @@ class Compilation:
 
 @contextmanager
 def collection_paused() -> Generator[None]:
-    """No garbage collection: code generation makes many small objects and no cycles to free.
+    """Disable garbage collection: code generation makes many small objects and no cycles.
 
-    The collector would go through all of them, and through all of z3, again and again: a third of
+    The collector would traverse all of them, and all of z3, again and again, which takes a third of
     the time (benchmarks/candidate_cost.py).
     """
     enabled = gc.isenabled()
@@ -88,12 +88,12 @@ def collection_paused() -> Generator[None]:
 
 
 def in_one_chunk(function: Callable[P, T]) -> Callable[P, T]:
-    """A function that has the frames of what it calls in one chunk of memory.
+    """Wrap a function so that the frames of what it calls lie in one chunk of memory.
 
-    CPython keeps frames in chunks of 16 KiB, and returns a chunk to the system with its first
-    frame. A loop whose calls cross into the next chunk asks the system for memory in every pass: a
-    quarter of the time of some candidates. A frame with many operands gets a chunk that is large
-    enough for it, and those above it have the rest.
+    CPython keeps frames in chunks of 16 KiB, and returns a chunk to the system together with its
+    first frame. A loop whose calls cross into the next chunk allocates memory in every iteration,
+    which takes a quarter of the time of some candidates. A frame with many operands gets a chunk
+    that is large enough for it, and the frames above it use the rest.
     """
 
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -107,10 +107,10 @@ def in_one_chunk(function: Callable[P, T]) -> Callable[P, T]:
 def compile_program(lowered: LoweredProgram) -> Compilation:
     """Compile a lowered program whose sizes are numbers.
 
-    Types and size conditions were checked when the program was built, and that everything has a
-    level when it became a lowered one. It is cut into kernels (address spaces, launches,
-    lifetimes); each kernel becomes loops through views, its barriers decided on the index maps;
-    passes over the loops; C is printed, and buffers are allocated.
+    Types and size conditions were checked when the program was built, and its levels when it became
+    a lowered program. The program is cut into kernels (address spaces, launches, lifetimes). Each
+    kernel becomes loops through views, with barriers decided on the index maps. Then the passes
+    run, C is printed, and buffers are allocated.
     """
     with collection_paused():
         check_unrolled(lowered)
@@ -126,8 +126,8 @@ def compile_program(lowered: LoweredProgram) -> Compilation:
 def compile_candidate(skeleton: Skeleton, assignment: Mapping[str, str | int]) -> Module:
     """The kernels of one point of a space.
 
-    `assignment` has a number for each size of the skeleton, and may name its structural choices
-    too. ConstraintRefused if it lacks a size, or makes another choice than the skeleton does.
+    `assignment` has a number for each size of the skeleton, and may also name its structural
+    choices. ConstraintRefused if it lacks a size, or if a choice differs from the skeleton's.
     """
     chosen = skeleton.words
     other = [n for n, word in assignment.items() if n in chosen and str(word) != chosen[n]]

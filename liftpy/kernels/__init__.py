@@ -1,1 +1,1 @@
-"""The chain of kernels that a lowered program is cut into, and what each demands of its launch."""
+"""The chain of kernels that a lowered program is cut into, and what each requires of its launch."""

@@ -1,9 +1,9 @@
 """A lowered program as a chain of kernels, and the buffers between them.
 
 Each `toGlobal` outside every parallel map ends a kernel, and so does the result. If its value
-depends on a variable of a function inside a kernel, each work-item has a value of its own, in a
-buffer with room for all of them. What depends on constant parameters alone belongs to the prepare
-phase. All sizes are symbolic.
+depends on a variable of a function inside a kernel, each work-item has its own value, in a buffer
+with room for the values of all work-items. Kernels that depend only on constant parameters belong
+to the prepare phase. All sizes are symbolic.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ Result: TypeAlias = "Param | tuple[Result, ...]"
 class Kernel:
     """One kernel: the buffer it writes, the expression it computes, the buffers it reads.
 
-    `scratch` has, for each value that a work-item holds in global memory, the buffer with these
-    values: an element for each work-item, with dimension 0 running fastest.
+    `scratch` lists the values that a work-item holds in global memory, each with its buffer. The
+    buffer has an element for each work-item; dimension 0 varies fastest.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Kernel:
 
     @property
     def buffers(self) -> tuple[Param, ...]:
-        """The kernel's arguments: what it reads, what it writes, its scratch."""
+        """The kernel's arguments: the buffers it reads, the one it writes, its scratch."""
         return (*self.reads, self.writes, *(param for _, param in self.scratch))
 
 
@@ -63,8 +63,8 @@ class Kernel:
 class GlobalBuffer:
     """A buffer and the span of run-phase kernels in which it is live, first and last included.
 
-    What is live through the whole run (inputs, outputs, weights) has the whole span; a buffer that
-    only the prepare phase needs has none.
+    A buffer that is live during the whole run (inputs, outputs, weights) has the whole span; one
+    that only the prepare phase needs has none.
     """
 
     param: Param
@@ -73,7 +73,7 @@ class GlobalBuffer:
 
     @property
     def type(self) -> Type:
-        """The type stored."""
+        """The type of the stored value."""
         return self.param.type
 
     @property
@@ -103,8 +103,8 @@ class Chain:
     def live_bytes(self, temporary: frozenset[Param] = frozenset()) -> list[Nat]:
         """For each run-phase kernel, the bytes of the buffers that are live while it runs.
 
-        Of the inputs and results, the `temporary` ones live from their first use to their last: in
-        a program of several stages nobody else needs them.
+        Inputs and results in `temporary` are live only from their first use to their last: in a
+        program of several stages, nothing else needs them.
         """
         totals: list[Nat] = []
         spans = [self._used(b) if b.param in temporary else b.span for b in self.buffers]
@@ -117,7 +117,7 @@ class Chain:
         return totals
 
     def _used(self, buffer: GlobalBuffer) -> tuple[int, int] | None:
-        """The span in which kernels write or read a buffer that others wrote or will read."""
+        """The span of an input up to its last read, or of an output from its first write."""
         last = len(self.run) - 1
         if buffer.role == "output":
             wrote = [k for k, kernel in enumerate(self.run) if kernel.writes == buffer.param]
@@ -127,7 +127,7 @@ class Chain:
 
 
 def chain(program: LoweredProgram, result: str = "output") -> Chain:
-    """Cut a lowered program into kernels; the last one's name ends in that of the result."""
+    """Cut a lowered program into kernels; `result` is the stem of the result buffer's name."""
     body = unstored(program.body.body)
     cutter = _Cutter({p.name for p in program.params} | bound_names(body))
     tail = cutter.tail(body)
@@ -154,11 +154,11 @@ def chain(program: LoweredProgram, result: str = "output") -> Chain:
 
 
 MOST_STEPS = 1000
-"""Kernels that an iteration may be written out to."""
+"""The most kernels into which an iteration may be expanded."""
 
 
 def is_iteration(expr: Expr) -> bool:
-    """Whether an expression is an iteration of kernels: its function has parallel maps."""
+    """Whether an expression iterates kernels: the iterated function has parallel maps."""
     return (
         isinstance(expr, FunCall)
         and isinstance(expr.fun, IterateSeq)
@@ -172,7 +172,7 @@ def is_iteration(expr: Expr) -> bool:
 def unstored(expr: Expr) -> Expr:
     """A result without the `toGlobal`s around it: it goes to global memory anyway.
 
-    One `toStreamed` stays: it says how.
+    One `toStreamed` is kept, because it determines how the result is stored.
     """
     streamed = False
     while isinstance(expr, FunCall) and isinstance(expr.fun, ToGlobal):
@@ -185,7 +185,7 @@ def unstored(expr: Expr) -> Expr:
 
 
 def _results(tail: Expr, name: str, cutter: _Cutter) -> tuple[Result, list[tuple[Param, Expr]]]:
-    """The buffers of a result, and what each holds."""
+    """The buffers of a result, and the expression that each holds."""
     if not isinstance(tail, Tuple):
         out = Param(cutter.fresh(name), tail.type)
         return out, [(out, tail)]
@@ -225,7 +225,7 @@ def _buffers(
 
 
 def is_stored(param: Param, function: Lambda) -> bool:
-    """Whether something that a kernel of its own stores depends on a parameter."""
+    """Whether a value that its own kernel stores depends on a parameter."""
     parts = (part for _, part in top_down(function.body))
     return any(
         isinstance(p, FunCall) and isinstance(p.fun, ToGlobal) and param in p.free for p in parts
@@ -233,7 +233,7 @@ def is_stored(param: Param, function: Lambda) -> bool:
 
 
 class _Cutter:
-    """Replaces each host-level `toGlobal` by a variable for its buffer."""
+    """Replaces each host-level `toGlobal` by the variable of its buffer."""
 
     def __init__(self, names: set[str]) -> None:
         self.names = names
@@ -242,7 +242,7 @@ class _Cutter:
         self.lets: dict[Param, Param] = {}
 
     def fresh(self, stem: str) -> str:
-        """A buffer name not used yet."""
+        """An unused buffer name."""
         name, number = stem, 1
         while name in self.names:
             name, number = f"{stem}{number}", number + 1
@@ -254,7 +254,7 @@ class _Cutter:
         return Param(self.fresh("scratch"), ArrayType(t, items))
 
     def tail(self, expr: Expr) -> Expr:
-        """`cut`, for what a result buffer will hold."""
+        """`cut` for an expression that a result buffer will hold."""
         if isinstance(expr, Tuple):
             return Tuple(tuple(map(self.tail, expr.elements)))
         if isinstance(expr, FunCall) and isinstance(expr.fun, ToStreamed):
@@ -266,7 +266,7 @@ class _Cutter:
         return self.cut(expr)
 
     def steps(self, expr: Expr, *, stored: bool) -> Expr:
-        """An iteration of kernels, a kernel or more for each time; `stored`: the last one's too."""
+        """Expand an iteration into kernels; `stored` says whether the last one ends in a buffer."""
         if not isinstance(expr, FunCall) or not isinstance(expr.fun, IterateSeq):
             message = "no iteration"
             raise InternalError(message)
@@ -288,7 +288,7 @@ class _Cutter:
         return value
 
     def cut(self, expr: Expr) -> Expr:
-        """The expression over buffers; the kernels that fill them are noted in order."""
+        """The expression over buffers; the kernels that fill them are recorded in order."""
         if is_iteration(expr):
             return self.steps(expr, stored=True)
         if isinstance(expr, FunCall) and isinstance(expr.fun, Lambda):
@@ -305,7 +305,7 @@ class _Cutter:
         return expr
 
     def let(self, expr: FunCall, rest: Callable[[Expr], Expr]) -> Expr:
-        """A let with what it names over buffers, and `rest` of its body."""
+        """A let whose values are over buffers, with `rest` applied to its body."""
         if not isinstance(expr.fun, Lambda):
             message = "no let"
             raise InternalError(message)
@@ -313,7 +313,7 @@ class _Cutter:
         named = [self.named(p.name, b) for p, b in zip(expr.fun.params, bound, strict=True)]
         values = dict(zip(expr.fun.params, named, strict=True))
         self.lets |= {p: v for p, v in values.items() if isinstance(v, Param)}
-        # What is computed stays bound, and is computed once, unless another kernel reads it.
+        # A computed value stays bound, and is computed once, unless another kernel reads it.
         kept = {p: v for p, v in values.items() if computes(v) and not is_stored(p, expr.fun)}
         others: dict[Param, Expr] = {p: v for p, v in values.items() if p not in kept}
         inner = substitute_lambda(Lambda(tuple(kept), expr.fun.body), others)
@@ -321,13 +321,13 @@ class _Cutter:
         return call(Lambda(inner.params, body), *kept.values()) if kept else body
 
     def cut_inside(self, expr: FunCall, body: Expr) -> Expr:
-        """Cut what is materialised inside a function but does not depend on its parameters."""
+        """Cut values that are stored inside a function but do not depend on its parameters."""
         bound = frozenset(lambda_of(expr.fun).params)
         changed = self.hoist(body, bound)
         return expr if changed is body else with_child(expr, len(expr.args), changed)
 
     def hoist(self, expr: Expr, bound: frozenset[Param]) -> Expr:
-        """Cut `toGlobal`s that no bound variable reaches; the others stay in their kernel."""
+        """Cut `toGlobal`s that depend on no bound variable; the others stay in their kernel."""
         if (
             isinstance(expr, FunCall)
             and isinstance(expr.fun, ToGlobal)
@@ -348,7 +348,7 @@ class _Cutter:
         return expr
 
     def named(self, stem: str, expr: Expr) -> Expr:
-        """The buffer that holds a materialised expression; a view stays an expression."""
+        """The buffer that holds a stored expression; a view stays an expression."""
         if not (isinstance(expr, FunCall) and isinstance(expr.fun, ToGlobal)):
             return expr
         body = expr if isinstance(expr.fun, ToStreamed) else expr.args[0]

@@ -1,7 +1,7 @@
-"""What a lowered expression demands of its launch: extents, private and local bytes, scratch.
+"""What a lowered expression requires of its launch: extents, private and local bytes, scratch.
 
-All sizes are symbolic, so that `constraints` can ask a device about them before any parameter has a
-value.
+All sizes are symbolic, so that `constraints` can compare them with a device's limits before any
+parameter has a value.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from liftpy.primitives.work import computes, is_layout, writable
 
 @dataclass
 class Demand:
-    """Extents by level and dimension, in the order met; bytes per work-group and per work-item."""
+    """Extents by level and dimension, in order of occurrence; bytes per group and per work-item."""
 
     glb: dict[int, list[Nat]] = field(default_factory=dict)
     wrg: dict[int, list[Nat]] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Demand:
     local: Nat = ZERO
     private: Nat = ZERO
     scratch: tuple[FunCall, ...] = ()
-    """The `toGlobal`s whose values belong to one work-item each."""
+    """The `toGlobal`s whose values belong to a single work-item."""
 
     def extents(self, level: type) -> dict[int, list[Nat]]:
         """The extents of one parallel level."""
@@ -55,16 +55,16 @@ class Demand:
 
     @property
     def groups(self) -> bool:
-        """Whether the kernel is written with work-groups."""
+        """Whether the kernel uses work-groups explicitly."""
         return bool(self.wrg or self.lcl)
 
     def local_size(self) -> tuple[Nat, Nat, Nat]:
-        """Work-items of a group in each dimension: the first extent met."""
+        """Work-items per work-group in each dimension: the first extent found."""
         x, y, z = (self.lcl[d][0] if d in self.lcl else ONE for d in range(3))
         return x, y, z
 
     def global_size(self) -> tuple[Nat, Nat, Nat]:
-        """Work-items in each dimension."""
+        """Work-items in each dimension of the launch."""
         outer = self.wrg if self.groups else self.glb
         local = self.local_size()
         x, y, z = ((outer[d][0] if d in outer else ONE) * local[d] for d in range(3))
@@ -72,14 +72,14 @@ class Demand:
 
     @property
     def items(self) -> Nat:
-        """All work-items of the launch."""
+        """The number of work-items in the launch."""
         x, y, z = self.global_size()
         return x * y * z
 
 
-@lru_cache(maxsize=1 << 12)  # skeletons of a program have many kernels in common
+@lru_cache(maxsize=1 << 12)  # skeletons of a program share many kernels
 def demand(body: Expr) -> Demand:
-    """What the kernel that computes `body` demands; TypeRefused where a level may not stand."""
+    """The demand of the kernel that computes `body`; TypeRefused if a level is misplaced."""
     found = Demand(private=private_bytes(body), scratch=tuple(own_values(body, is_stored=True)))
     _walk(body, found, ())
     for value in found.scratch:
@@ -133,9 +133,9 @@ def _walk(expr: Expr, found: Demand, above: tuple[Level, ...]) -> None:
 
 
 def _check_writers(body: Expr) -> None:
-    """All that a kernel stores is stored over the same levels (rule 7).
+    """Check that everything a kernel stores is stored over the same levels (rule 7).
 
-    Where a level is missing, every work-item along it would store the same elements: a race.
+    If a level is missing, every work-item along it would store the same elements: a data race.
     """
     first, *others = dict.fromkeys(writers(body, ()))
     for other in others:
@@ -149,7 +149,7 @@ def _check_writers(body: Expr) -> None:
 
 
 def writers(expr: Expr, above: tuple[Level, ...]) -> Iterator[frozenset[Level]]:
-    """The levels around each part of a kernel that stores what work-items share."""
+    """The levels around each part of a kernel that stores memory shared by work-items."""
     match expr:
         case Tuple(elements):
             for e in elements:
@@ -173,7 +173,7 @@ def writers(expr: Expr, above: tuple[Level, ...]) -> Iterator[frozenset[Level]]:
 
 
 def staged(expr: Expr, above: tuple[Level, ...]) -> Iterator[frozenset[Level]]:
-    """`writers` of what an expression stages in local memory."""
+    """`writers` of the parts that an expression stages in local memory."""
     if isinstance(expr, FunCall) and isinstance(expr.fun, ToLocal):
         yield from writers(expr, above)
         return
@@ -184,7 +184,7 @@ def staged(expr: Expr, above: tuple[Level, ...]) -> Iterator[frozenset[Level]]:
 def own_values(expr: Expr, *, is_stored: bool) -> Iterator[FunCall]:
     """The `toGlobal`s whose values the kernel itself reads.
 
-    One around what is stored in shared memory anyway (`is_stored`) adds nothing.
+    A `toGlobal` around a value that is stored in shared memory anyway (`is_stored`) does not count.
     """
     match expr:
         case Tuple(elements):
@@ -214,9 +214,9 @@ def own_values(expr: Expr, *, is_stored: bool) -> Iterator[FunCall]:
 
 
 def private_bytes(expr: Expr, *, ends_step: bool = False) -> Nat:
-    """Bytes of accumulators, windows and private copies that one work-item holds, none reused.
+    """Bytes of accumulators, windows and private copies of one work-item, without reuse.
 
-    A reduction or an iteration that ends the step of another (`ends_step`) works in the other's
+    A reduction or an iteration that ends the step of another (`ends_step`) uses the other's
     accumulator.
     """
     total = ZERO
@@ -255,7 +255,7 @@ def private_bytes(expr: Expr, *, ends_step: bool = False) -> Nat:
 
 
 def _check_storage(expr: Expr, levels: tuple[type[Primitive], ...], who: str) -> None:
-    """Memory of a level may only be written by what that level shares."""
+    """Check that memory of a level is written only by work-items that share it."""
     for child in children(expr):
         if isinstance(child, FunCall) and isinstance(child.fun, levels):
             message = (

@@ -1,9 +1,9 @@
 """Matching a rule's left side, and building its right side.
 
-Patterns are higher-order: `f(x)` matches any expression that mentions, of the variables bound by
-the rule, only `x`; `f(get(0, t))` any that mentions `t` only as `t.0`. What the matcher needs
-beyond that is given by *hints*: `map(f . g)` says nothing about where `g` ends, so `hints["g"]` is
-its path.
+Patterns are higher-order: `f(x)` matches any expression whose only variable bound by the rule is
+`x`; `f(get(0, t))` matches any that mentions `t` only as `t.0`. What the matcher cannot infer is
+given as *hints*: `map(f . g)` does not determine where `g` ends, so `hints["g"]` is the path of
+`g`.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ from liftpy.rewrite.rule import (
 
 
 class MismatchError(Exception):
-    """The pattern does not match; internal to this module, it never leaves `match`."""
+    """The pattern does not match; internal to this module and never raised by `match`."""
 
 
 @dataclass
 class Bindings:
-    """What the metavariables of a rule stand for."""
+    """The values of the metavariables of a rule."""
 
     exprs: dict[str, Expr] = field(default_factory=dict)
     functions: dict[str, Lambda] = field(default_factory=dict)
@@ -82,7 +82,7 @@ Scope = dict[Param, Param]  # variables bound by the rule -> the target's
 
 
 def match(rule: Rule, expr: Expr, sizes: dict[str, Nat], hints: dict[str, Path]) -> Bindings | str:
-    """The bindings under which the rule's left side is `expr`, or why there are none."""
+    """The bindings that make the rule's left side equal `expr`, or why there are none."""
     found = Bindings(sizes=dict(sizes.items()), hints=hints)
     try:
         match_expr(rule.left, expr, found, {})
@@ -101,7 +101,7 @@ def match(rule: Rule, expr: Expr, sizes: dict[str, Nat], hints: dict[str, Path])
 
 
 def calls(expr: Expr, primitive: Primitive, args: tuple[Expr, ...]) -> TypeGuard[FunCall]:
-    """Whether an expression is a call of this kind of primitive with as many arguments."""
+    """Whether an expression calls this kind of primitive with the same number of arguments."""
     return (
         isinstance(expr, FunCall)
         and type(expr.fun) is type(primitive)
@@ -110,13 +110,13 @@ def calls(expr: Expr, primitive: Primitive, args: tuple[Expr, ...]) -> TypeGuard
 
 
 def missing(primitive: Primitive) -> str:
-    """Why an expression that does not call a primitive is no match."""
+    """The reason for a mismatch with an expression that does not call the primitive."""
     return f"no {primitive.name} here"
 
 
 @cache
 def mentions_index(rule: Rule) -> bool:
-    """Whether the right side has index functions, in which a size of that name would be caught."""
+    """Whether the right side has index functions, which would capture a size of that name."""
     return any(
         isinstance(part, FunCall)
         and isinstance(part.fun, Primitive)
@@ -126,13 +126,13 @@ def mentions_index(rule: Rule) -> bool:
 
 
 def require(condition: bool, why: Callable[[], str]) -> None:  # noqa: FBT001  it is a check
-    """Go on only if the condition holds; the reason is written only where it does not."""
+    """Raise MismatchError if the condition is false; the reason is built only then."""
     if not condition:
         raise MismatchError(why())
 
 
 def match_expr(pattern: Expr, expr: Expr, found: Bindings, scope: Scope) -> None:
-    """Bind the metavariables of `pattern` so that it is `expr`."""
+    """Bind the metavariables of `pattern` so that it equals `expr`."""
     match pattern:
         case Param():
             match_variable(pattern, expr, found, scope)
@@ -178,7 +178,7 @@ def match_expr(pattern: Expr, expr: Expr, found: Bindings, scope: Scope) -> None
 
 
 def match_variable(pattern: Param, expr: Expr, found: Bindings, scope: Scope) -> None:
-    """Bind an expression metavariable, or meet a variable that the rule binds."""
+    """Bind an expression metavariable, or compare a variable that the rule binds."""
     if pattern in scope:
         require(expr == scope[pattern], lambda: f"expected {pattern.name} here")
         return
@@ -217,7 +217,7 @@ def match_size(pattern: Nat, size: Nat, found: Bindings) -> None:
 
 
 def metavariable(pattern: Nat) -> Atom | None:
-    """What a size that is a metavariable alone is; an index is none."""
+    """The metavariable that a size consists of; None for a compound size or an index."""
     if len(pattern.terms) != 1:
         return None
     ((monomial, coefficient),) = pattern.terms.items()
@@ -227,9 +227,9 @@ def metavariable(pattern: Nat) -> Atom | None:
 
 
 def match_deferred(found: Bindings) -> None:
-    """Check the compound sizes, now that everything is bound.
+    """Check the compound sizes once everything else is bound.
 
-    Of a product with one factor unbound, that factor is the exact quotient by the others.
+    If one factor of a product is unbound, it becomes the exact quotient of the size by the others.
     """
     for pattern, size in found.deferred:
         unbound = pattern.names() - set(found.sizes) - {INDEX}
@@ -247,7 +247,7 @@ def match_deferred(found: Bindings) -> None:
 
 
 def size_of(pattern: Nat, found: Bindings) -> Nat:
-    """A size of the rule with everything bound put in."""
+    """A size of the rule with its bindings substituted."""
     return with_indices(pattern.substitute(found.sizes), found.indices)
 
 
@@ -272,14 +272,14 @@ def match_type(pattern: Type, t: Type, found: Bindings) -> None:
 
 
 def is_scalar(t: Type) -> bool:
-    """Whether a type is a scalar or a tuple of scalars."""
+    """Whether a type is a scalar other than bool, or a tuple of such scalars."""
     return (isinstance(t, ScalarType) and t != BOOL) or (
         isinstance(t, TupleType) and all(is_scalar(e) for e in t.elements)
     )
 
 
 def match_function(pattern: Lambda, function: Lambda, found: Bindings, scope: Scope) -> None:
-    """Match under a binder; target variables that would be confused are renamed."""
+    """Match under a binder; target variables whose names would clash are renamed."""
     taken = {p.name for p in scope.values()}
     params = function.params
     if any(p.name in taken for p in params):
@@ -302,8 +302,8 @@ def match_function(pattern: Lambda, function: Lambda, found: Bindings, scope: Sc
 def match_unknown(
     f: FunVar, args: tuple[Expr, ...], expr: Expr, found: Bindings, scope: Scope
 ) -> None:
-    """Bind a function metavariable: abstract its arguments from `expr`."""
-    # a hinted part as it stands: put together again, its binders might have other names
+    """Bind a function metavariable by abstracting its arguments from `expr`."""
+    # Keep a hinted part as it is: if it were rebuilt, its binders might get other names.
     parts = [bind_hinted(a, expr, found, scope) for a in args]
     actual = [
         instantiate_in(a, found, scope) if part is None else part
@@ -346,7 +346,7 @@ def show_argument(arg: Expr) -> str:
 
 
 def bind_hinted(arg: Expr, target: Expr, found: Bindings, scope: Scope) -> Expr | None:
-    """Bind `g` of an argument `g(x)`, or `e`, to the part of `target` that the hint names: it."""
+    """Bind `g` in an argument `g(x)`, or `e`, to the part of `target` at its hint; return it."""
     match arg:
         case FunCall(FunVar(name)) if name not in found.functions:
             pass
@@ -401,7 +401,7 @@ def abstract(expr: Expr, part: Expr, param: Param) -> Expr:
 
 
 def assume(assumption: Assumption, found: Bindings) -> None:
-    """Check a law of a bound function; `neutral` binds a value, `rescales` a function."""
+    """Check a law of a bound function; some laws also bind a value or a function."""
     if assumption.law in {"rescales", "keeps"}:
         assume_rescaling(assumption, found)
         return
@@ -428,7 +428,7 @@ def assume(assumption: Assumption, found: Bindings) -> None:
 
 
 def assume_rescaling(assumption: Assumption, found: Bindings) -> None:
-    """Find what rescales, or check that it keeps a value, by the laws of real numbers."""
+    """Find the function that rescales, or check that it keeps a value, by laws of real numbers."""
     name = assumption.function
     if assumption.law == "rescales":
         k = found.functions[str(assumption.value)]
@@ -446,7 +446,7 @@ def assume_rescaling(assumption: Assumption, found: Bindings) -> None:
 
 
 def user_function(function: Lambda) -> UserFun | None:
-    """The user function that a lambda is, eta-reduced."""
+    """The user function that a lambda eta-reduces to; None if there is none."""
     body = function.body
     if isinstance(body, FunCall) and isinstance(body.fun, UserFun) and body.args == function.params:
         return body.fun
@@ -457,12 +457,12 @@ def user_function(function: Lambda) -> UserFun | None:
 
 
 def instantiate(template: Expr, found: Bindings) -> Expr:
-    """The right side with everything bound put in; TypeRefused where the sizes do not fit."""
+    """The right side with its bindings substituted; TypeRefused if the sizes do not fit."""
     return TemplateBuilder(found).build(template, {})
 
 
 class TemplateBuilder:
-    """Builds templates; names of new variables avoid those of what is put in."""
+    """Builds templates; new variables get names that do not occur in what is substituted."""
 
     def __init__(self, found: Bindings) -> None:
         self.found = found
@@ -471,7 +471,7 @@ class TemplateBuilder:
         }
 
     def build(self, template: Expr, scope: dict[Param, Param]) -> Expr:
-        """A template as an expression; `scope` has the new variables for the template's."""
+        """Build an expression; `scope` maps the template's variables to the new ones."""
         match template:
             case Param():
                 return scope[template] if template in scope else self.found.exprs[template.name]
@@ -497,7 +497,7 @@ class TemplateBuilder:
     def primitive(
         self, p: Primitive, args: tuple[Type, ...], scope: dict[Param, Param]
     ) -> Function:
-        """A template's primitive with sizes, values and function put in."""
+        """A template's primitive with its sizes, values and function substituted."""
         changes: dict[str, Any] = {
             name: size_of(getattr(p, name), self.found) for name in nat_fields(type(p))
         }
@@ -511,7 +511,7 @@ class TemplateBuilder:
         return with_function(replace(p, **changes) if changes else p, new)
 
     def function(self, f: Lambda, types: tuple[Type, ...], scope: dict[Param, Param]) -> Lambda:
-        """A template's function, of parameters of these types."""
+        """A template's function with parameters of these types."""
         names = [self.name(q, f.body) for q in f.params]
         taken = set(self.avoid)
         params: list[Param] = []
@@ -526,7 +526,7 @@ class TemplateBuilder:
         return Lambda(tuple(params), body)
 
     def name(self, param: Param, body: Expr) -> str:
-        """The name the user gave to what `param` stands for, where there is one."""
+        """The name that the user gave to what `param` stands for; else the name of `param`."""
         if isinstance(body, FunCall):
             if isinstance(body.fun, FunVar):
                 for q, a in zip(self.found.functions[body.fun.name].params, body.args, strict=True):
@@ -538,7 +538,7 @@ class TemplateBuilder:
         return param.name
 
     def type(self, t: Type) -> Type:
-        """A template's type with everything bound put in."""
+        """A template's type with its bindings substituted."""
         match t:
             case TypeVar(name):
                 return self.found.types[name]
@@ -553,14 +553,14 @@ class TemplateBuilder:
 
 
 def apply_fitted(function: Lambda, args: list[Expr]) -> Expr:
-    """The body with arguments whose sizes may be written otherwise."""
+    """The body with arguments substituted; their sizes may be written differently."""
     return substitute(function.body, dict(zip(function.params, args, strict=True)))
 
 
 def conditions(rule: Rule, found: Bindings) -> tuple[Constraint, ...]:
-    """The rule's `where` at the bound sizes, and what finding these asked for.
+    """The rule's `where` at the bound sizes, and the conditions that matching added.
 
-    A size that the caller chose is in the range that the proof assumed; lengths always are.
+    A size that the caller chose must be in the range that the proof assumed; lengths always are.
     """
     ranges = [
         limit

@@ -1,8 +1,8 @@
-"""Where in a program's text a step of its derivation works.
+"""Finds where in a program's text a step of its derivation applies.
 
-What a rule rewrites was made by the rules before it, but it still holds parts of the program as it
-was written. The step works on the innermost call of the text that is around these parts; where
-nothing is left, on the calls of the same primitive.
+A rule rewrites an expression that earlier rules made, but that still contains parts of the program
+as it was written. The step belongs to the innermost call of the text around these parts; if no
+part is left, to the calls of the same primitive.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Written: TypeAlias = dict[FunCall, Path]
 def origins(
     program: Program, derivation: Derivation, steps: Collection[int]
 ) -> dict[int, tuple[Span, ...]]:
-    """The places of some steps, which count from 1; a step without one is not in the answer."""
+    """The places of the given steps, which count from 1; steps without a place are left out."""
     spans = program.spans
     if spans is None or not steps:
         return {}
@@ -48,10 +48,10 @@ def origins(
 
 
 def surrounding(rewritten: Expr, body: Expr, written: Written) -> Path | None:
-    """The path of the innermost call of the program around what is left of it in an expression.
+    """The path of the innermost call of the program around its parts left in an expression.
 
-    A function tells more than the array it is applied to: a map is where its function stands, which
-    its variables say, or what is left in it.
+    A function locates a call better than the array it is applied to: a map is placed by the
+    variables of its function, or by the parts of the program left in that function.
     """
     if not isinstance(rewritten, FunCall):
         return None
@@ -69,7 +69,7 @@ def surrounding(rewritten: Expr, body: Expr, written: Written) -> Path | None:
 
 
 def owner(function: Lambda, written: Written) -> Path | None:
-    """The path of the one call of the program whose function has these variables."""
+    """The path of the call whose function has these variables; None unless there is exactly one."""
     mine = [
         path
         for part, path in written.items()
@@ -79,7 +79,7 @@ def owner(function: Lambda, written: Written) -> Path | None:
 
 
 def around_function(body: Expr, path: Path) -> Path | None:
-    """The innermost call in whose function a part of the program is."""
+    """The path of the innermost call whose function contains the part at a path."""
     for depth in range(len(path) - 1, -1, -1):
         call = at(body, path[:depth])
         if isinstance(call, FunCall) and path[depth] == len(call.args):
@@ -88,7 +88,7 @@ def around_function(body: Expr, path: Path) -> Path | None:
 
 
 def alike(rewritten: Expr, written: Written) -> list[Path]:
-    """The paths of the calls of the same primitive with the same numbers."""
+    """The paths of the calls of the same primitive with the same sizes."""
     fun = rewritten.fun if isinstance(rewritten, FunCall) else None
     if not isinstance(fun, Primitive) or fun.function is not None or not fun.numbers():
         return []
@@ -96,7 +96,7 @@ def alike(rewritten: Expr, written: Written) -> list[Path]:
 
 
 def common(expr: Expr, written: Written) -> Path | None:
-    """The common beginning of the paths of all that is left of the program in an expression."""
+    """The common prefix of the paths of all parts of the program left in an expression."""
     paths = list(left(expr, written))
     if not paths:
         return None
@@ -108,7 +108,7 @@ def common(expr: Expr, written: Written) -> Path | None:
 
 
 def left(expr: Expr, written: Written) -> Iterator[Path]:
-    """The paths of the largest parts that are as they were written."""
+    """The paths of the largest parts that are unchanged from the program."""
     if isinstance(expr, Param):
         return
     if isinstance(expr, FunCall) and expr in written:

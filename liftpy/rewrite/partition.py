@@ -1,9 +1,9 @@
-"""The stages of a program, and the ways to cut it into them.
+"""The stages of a program, and the ways to cut it into stages.
 
 A *cut* is a value that may be stored in global memory: what a `let` names, or a map of folds that
 another part reads. A stage is what lies between cuts, as a program of its own, whose parameters are
-those of the program and the values of stages before. A partition says which cuts are stored. Each
-stage is derived alone; `composed` puts their skeletons together to one of the whole program.
+those of the program and the values of earlier stages. A partition says which cuts are stored. Each
+stage is derived separately; `composed` joins their skeletons into one of the whole program.
 """
 
 from __future__ import annotations
@@ -85,31 +85,31 @@ STORED, FUSED, HELD = "stored", "fused", "held"
 COMPONENTS = choose(rule("first_of_pair"), rule("second_of_pair"))
 
 APART = choose(rule("let_of_two"), rule("let_of_three"), rule("let_of_four"))
-"""A `let` of several variables without the first."""
+"""Splits the first variable off a `let` of several variables."""
 
 MOST_INLINED = 32
-"""Operators and operands of a scalar that its readers compute; a longer one is stored.
+"""The largest scalar, in operators and operands, that its readers compute; larger ones are stored.
 
-Otherwise a chain of scalars, each of which uses the one before twice, would double at each.
+Otherwise a chain of scalars, each of which uses the previous one twice, would double at each step.
 """
 
 MOST_OPTIONAL = 6
-"""Cuts of a program of which all combinations of fused and stored ones are offered.
+"""The most optional cuts for which all combinations of fused and stored ones are offered.
 
-Where there are more, a partition differs from the default (stored where the reader does not read
-element by element) in at most one cut.
+With more, a partition differs from the default in at most one cut. The default stores a cut unless
+its reader reads it element by element.
 """
 
 MOST_HELD = 3
-"""Cuts of a program of which all sets of held ones are offered; of more, one or all."""
+"""The most cuts for which every set of held ones is offered; with more, one cut or all of them."""
 
 
 @dataclass(frozen=True)
 class Cut:
-    """A value of a program that may be stored: the variable that names it, and what it is.
+    """A value of a program that may be stored: its name, variable and expression.
 
-    An optional one has one reader, which may compute it itself (`fused`), or have it made in its
-    kernel, a block at a time (`held`).
+    An optional cut has one reader, which may compute it (`fused`), or whose kernel may make it a
+    block at a time (`held`).
     """
 
     name: str
@@ -120,11 +120,11 @@ class Cut:
 
 @dataclass(frozen=True)
 class Stage:
-    """What lies between cuts, as a program.
+    """The part of a program between cuts, as a program.
 
-    `param` is the variable for its value; None for the stage that makes the result. `within` has
-    the optional cuts in it that are not stored, each with its word; held ones are the lets that the
-    program begins with. `cut` tells it from the only stage of a program.
+    `param` is the variable for its value; None for the stage that makes the result. `within` lists
+    the optional cuts in it that are not stored, each with its word; held cuts are the lets at the
+    beginning of the program. `cut` is False for the only stage of a program.
     """
 
     name: str
@@ -135,19 +135,19 @@ class Stage:
 
     @property
     def holds(self) -> bool:
-        """Whether values are held in it."""
+        """Whether the stage holds values."""
         return any(word == HELD for _, word in self.within)
 
     def is_for(self, family: str) -> bool:
-        """Whether a family may make it: one alone holds values, and makes nothing else."""
+        """Whether a family may make the stage: `blocked` if it holds values, any other if not."""
         return self.holds == (family == BLOCKED.name)
 
     @cached_property
     def canonical(self) -> Program:
-        """The stage with other names for its parameters: equal for stages that differ in these.
+        """The stage with canonical parameter names: equal for stages that differ only in names.
 
-        It is what is derived, so that stages that are equal are derived once. The only stage of a
-        program keeps its names.
+        This form is derived, so that equal stages are derived once. The only stage of a program
+        keeps its names.
         """
         if self.param is None and not self.cut:
             return self.program
@@ -164,7 +164,7 @@ class Stage:
         return show(self.canonical, canonical=True)
 
     def is_constant(self, param: Param) -> bool:
-        """Whether a parameter stays the same from run to run."""
+        """Whether a parameter does not change between runs."""
         return param.name in self.program.constants
 
 
@@ -172,8 +172,8 @@ class Stage:
 class Partition:
     """A program cut into stages, in the order in which they run, and the steps to that form.
 
-    `words` has a word for each optional cut. `cut_form` is the program as nested lets, one for each
-    stage but the last.
+    `words` has a word for each optional cut. `cut_form` is the program as nested lets, one per
+    stage except the last.
     """
 
     program: Program
@@ -189,7 +189,7 @@ class Partition:
 
 
 def nameless(program: Program) -> str:
-    """The text of a program without its names and the order of its parameters.
+    """The text of a program, independent of its names and of the order of its parameters.
 
     Two programs with the same text are the same expression up to names.
     """
@@ -224,7 +224,7 @@ def nameless(program: Program) -> str:
 
 
 def unshadowed(expr: Expr, taken: frozenset[str]) -> Expr:
-    """An expression whose first lets have names of their own, other than those taken."""
+    """Rename the variables of an expression's first lets: all differ, and none is in `taken`."""
     if not isinstance(expr, FunCall) or not isinstance(expr.fun, Lambda) or len(expr.args) != 1:
         return expr
     (param,), body = expr.fun.params, expr.fun.body
@@ -236,7 +236,7 @@ def unshadowed(expr: Expr, taken: frozenset[str]) -> Expr:
 
 
 def all_cut(expr: Expr) -> Success:
-    """An expression with every cut in a `let` at its beginning."""
+    """Move every cut of an expression into a `let` at its beginning."""
     form, depth = Success(expr), 0
     while True:
         here = at(form.expr, (1,) * depth)
@@ -251,7 +251,7 @@ def all_cut(expr: Expr) -> Success:
 
 
 def taken_further(form: Success, path: Path, strategy: Strategy) -> Success:
-    """A form after a strategy that applies at a path, with the steps to both."""
+    """Apply a strategy, which must succeed, to the part of a form at a path."""
     result = at_path(path, strategy)(form.expr)
     if isinstance(result, Failure):
         raise InternalError(str(result))
@@ -259,7 +259,7 @@ def taken_further(form: Success, path: Path, strategy: Strategy) -> Success:
 
 
 def without_unused(form: Success) -> Success:
-    """A form without those of its first lets that nothing reads."""
+    """Remove those of a form's first lets whose variable is never read."""
     depth = sum(1 for _ in lets(form.expr))
     for k in reversed(range(depth)):
         let = next(itertools.islice(lets(form.expr), k, None))
@@ -269,7 +269,7 @@ def without_unused(form: Success) -> Success:
 
 
 def moved_out(let: Expr) -> Success | None:
-    """A let whose value is a let, cheap, or has a cut, one step further; None if it has none."""
+    """Move a let, a cheap value or a cut out of a let's value, one step; None if it has none."""
     value = at(let, (0,))
     apart = succeeded(choose(rule("let_of_let"), at_path((0,), APART)), let)
     if apart is not None:
@@ -282,7 +282,7 @@ def moved_out(let: Expr) -> Success | None:
 
 
 def is_cheap(value: Expr) -> bool:
-    """Whether no kernel is worth a value: a view, a few operators on scalars, a tuple of these."""
+    """Whether a value is not worth a kernel: a view, a few scalar operators, a tuple of these."""
     if not computes(value):
         return True
     if isinstance(value, Tuple):
@@ -292,7 +292,7 @@ def is_cheap(value: Expr) -> bool:
 
 
 def components(value: Expr, path: Path) -> Iterator[Path]:
-    """The parts of a tuple that compute, so that each is stored by itself."""
+    """The paths of the components of a tuple that compute, so that each is stored separately."""
     for k, part in enumerate(value.elements if isinstance(value, Tuple) else ()):
         if isinstance(part, Tuple):
             yield from components(part, (*path, k))
@@ -301,7 +301,7 @@ def components(value: Expr, path: Path) -> Iterator[Path]:
 
 
 def introduced(expr: Expr, path: Path) -> Success | None:
-    """A `let` for the first cut in the part at a path: what a `let` in it names, or a stage."""
+    """Introduce a `let` for the first cut in the part at a path: a value of a `let`, or a stage."""
     whole = at(expr, path)
     named = (
         (*inner, k)
@@ -314,14 +314,14 @@ def introduced(expr: Expr, path: Path) -> Success | None:
         place = (*path, *inner)
         if at(expr, place).free <= expr.free:
             found = succeeded(rule("let_introduction", {"v": place}), expr)
-            # a variable bound around the part may have the name of one that is free
+            # a variable bound around the part may have the same name as a free one
             if found is not None and isinstance(at(found.expr, (1, *place)), Param):
                 return found
     return None
 
 
 def succeeded(strategy: Strategy, expr: Expr) -> Success | None:
-    """What a strategy gives, if it applies."""
+    """The result of a strategy; None if it fails."""
     result = strategy(expr)
     return None if isinstance(result, Failure) else result
 
@@ -329,7 +329,7 @@ def succeeded(strategy: Strategy, expr: Expr) -> Success | None:
 def uses(
     expr: Expr, param: Param, path: Path = (), *, repeated: bool = False
 ) -> Iterator[tuple[Path, bool]]:
-    """Where a variable is used, and for each place whether a map or a fold repeats it."""
+    """The paths at which a variable is used, each with whether a map or a fold repeats the use."""
     if param not in expr.free:
         return
     if expr == param:
@@ -339,19 +339,19 @@ def uses(
     inside = len(expr.args) if isinstance(expr, FunCall) else len(parts)
     again = isinstance(expr, FunCall) and isinstance(expr.fun, Primitive)
     function = function_of(expr.fun) if isinstance(expr, FunCall) else None
-    if function is not None and param in function.params:  # another variable of this name
+    if function is not None and param in function.params:  # another variable of the same name
         parts = parts[:inside]
     for k, part in enumerate(parts):
         yield from uses(part, param, (*path, k), repeated=repeated or (again and k >= inside))
 
 
 def is_unambiguous(name: str) -> bool:
-    """Whether a cut may be called so: a word that means nothing else in keys and settings."""
+    """Whether a name can serve for a cut: it means nothing else in keys and settings."""
     return name.isidentifier() and name != RESULT and name not in SETTINGS
 
 
 def cuts_of(form: Expr, given: Iterable[str], own: set[str]) -> list[Cut]:
-    """The cuts of a form that `all_cut` gives. `own` has the names that the user chose."""
+    """The cuts of a form made by `all_cut`; `own` has the names that the user chose."""
     taken = {*given, *own, RESULT, *(parameter(let).name for let in lets(form))}
     found: list[Cut] = []
     for let in lets(form):
@@ -375,8 +375,8 @@ def cuts_of(form: Expr, given: Iterable[str], own: set[str]) -> list[Cut]:
 def partitions(program: Program) -> tuple[Partition, ...]:
     """Every way to cut a program into stages, the one with the fewest stages first.
 
-    A stage has at most one cut fused in whose elements its reader computes more than once.
-    ConstraintRefused for a program with open sizes: the choices depend on their numbers.
+    At most one of the cuts fused into a stage may have elements that its reader computes more than
+    once. ConstraintRefused for a program with open sizes: the choices depend on their numbers.
     """
     if opened := size_ranges(program):
         names = ", ".join(show_range(name, *ends) for name, ends in opened.items())
@@ -409,7 +409,7 @@ def partitions(program: Program) -> tuple[Partition, ...]:
 
 
 def held_sets(params: Sequence[Param]) -> Iterator[frozenset[Param]]:
-    """The sets of cuts that are held: none, one, some and all of few, one or all of many."""
+    """The sets of cuts to hold: none, then every set of a few cuts, or one or all of many."""
     yield frozenset()
     sizes = range(1, len(params) + 1)
     for size in sizes if len(params) <= MOST_HELD else {1, len(params)}:
@@ -417,10 +417,10 @@ def held_sets(params: Sequence[Param]) -> Iterator[frozenset[Param]]:
 
 
 def may_be_held(param: Param, values: Mapping[Param, Expr], stages: Sequence[Expr]) -> bool:
-    """Whether the map that reads a value can have it made a block at a time, not to fold again.
+    """Whether the map that reads a value can make it a block at a time instead of folding again.
 
-    `values` has those of cuts, and `stages` these and the result, with what is fused into them.
-    What its reader reads element by element is better fused.
+    `values` has the expressions of cuts, and `stages` these and the result, with what is fused into
+    them. A value that its reader reads element by element is better fused.
     """
     value = values[param]
     reader = next(e for e in stages if param in e.free)
@@ -431,7 +431,7 @@ def may_be_held(param: Param, values: Mapping[Param, Expr], stages: Sequence[Exp
 
 
 def choices(optional: Sequence[Cut], regions: Regions) -> Iterator[frozenset[Param]]:
-    """The sets of cuts that are fused, the largest first."""
+    """The sets of cuts to fuse: every set, the largest first, or the default and its neighbours."""
     params = [cut.param for cut in optional]
     if len(params) <= MOST_OPTIONAL:
         for count in reversed(range(len(params) + 1)):
@@ -447,7 +447,7 @@ def choices(optional: Sequence[Cut], regions: Regions) -> Iterator[frozenset[Par
 
 
 def recomputes(stage: Expr) -> int:
-    """How many arrays of folds in a stage are computed again at each reading."""
+    """The number of arrays of folds in a stage that are recomputed at each reading."""
     inward = fused_inward(stage)
     if isinstance(inward, Failure):
         return sum(1 for _ in stages(stage)) + sum(1 for _ in invariant(stage))
@@ -455,19 +455,19 @@ def recomputes(stage: Expr) -> int:
 
 
 def has_vectors(expr: Expr) -> bool:
-    """Whether vectors of lanes are made in an expression."""
+    """Whether an expression makes arrays of vectors."""
     types = (e.type for _, e in top_down(expr))
     return any(isinstance(t, ArrayType) and isinstance(t.element, VectorType) for t in types)
 
 
 def makes_folds(expr: Expr) -> bool:
-    """Whether a map in an expression folds: lanes can only read that where it is stored."""
+    """Whether a map in an expression folds; lanes can read its result only if it is stored."""
     maps = (e for _, e in top_down(expr) if isinstance(e, FunCall) and isinstance(e.fun, Map))
     return any(map(has_fold, maps))
 
 
 class Regions:
-    """The expressions of stages, by what is fused into them."""
+    """The expressions of stages, for a given set of fused cuts."""
 
     def __init__(self, cuts: Sequence[Cut], result: Expr) -> None:
         self.cuts = cuts
@@ -475,7 +475,7 @@ class Regions:
         self.allowed: dict[Expr, bool] = {}
 
     def of(self, fused: frozenset[Param]) -> list[Expr] | None:
-        """The expression of each stage; None if one computes too much again, or lanes fold."""
+        """The expressions of the stages; None if one recomputes too much or lanes would fold."""
         by: dict[Param, Expr] = {}
         found: list[Expr] = []
         for cut in (*self.cuts, None):
@@ -487,7 +487,7 @@ class Regions:
             if cut is not None and cut.param in fused:
                 by[cut.param] = whole
                 continue
-            if whole not in self.allowed:  # what the user wrote as one stage may be one
+            if whole not in self.allowed:  # a stage that the user wrote as one is always allowed
                 self.allowed[whole] = not inside or recomputes(whole) <= 1 + recomputes(value)
             if not self.allowed[whole]:
                 return None
@@ -501,7 +501,7 @@ def partition(
     cuts: Sequence[Cut],
     inside: tuple[frozenset[Param], frozenset[Param]],
 ) -> Partition | None:
-    """The partition in which some cuts are fused and some held; None if these cannot be held."""
+    """The partition with the fused and the held cuts in `inside`; None if these cannot be held."""
     fused, held = inside
     moved = fused | held
     words = {c.param: HELD if c.param in held else FUSED for c in cuts if c.param in moved}
@@ -552,9 +552,9 @@ def partition(
 def held_places(
     value: Expr, inside: Mapping[Param, Expr], moved: AbstractSet[Param], held: AbstractSet[Param]
 ) -> Iterator[tuple[Param, Path]]:
-    """The held values and where they stand in a stage, the last first.
+    """The held values and their paths in a stage, the last first.
 
-    Each has its place when those before are in lets, which take along what is in them.
+    Each path holds after the values before it have been moved into lets, along with their parts.
     """
     places = [*places_within(value, (), inside, moved)]
     while places:
@@ -565,7 +565,7 @@ def held_places(
 
 
 def renamed(expr: Expr, path: Path, name: str) -> Expr:
-    """An expression with another name for the variable of the `let` at a path."""
+    """Rename the variable of the `let` at a path."""
     let = next(lets(at(expr, path)))
     param = parameter(let)
     own = Param(name, param.type)
@@ -574,7 +574,7 @@ def renamed(expr: Expr, path: Path, name: str) -> Expr:
 
 
 def moved_along(path: Path, named: Path) -> Path:
-    """A path after what stands at another one was put into a `let` around all."""
+    """A path after the part at path `named` was moved into a `let` around the whole expression."""
     if path[: len(named)] == named:
         return (0, *path[len(named) :])
     return (1, *path)
@@ -583,7 +583,7 @@ def moved_along(path: Path, named: Path) -> Path:
 def places_within(
     value: Expr, path: Path, inside: Mapping[Param, Expr], moved: AbstractSet[Param]
 ) -> Iterator[tuple[Param, Path]]:
-    """The cuts that stand in a value instead of their names, those that others read first."""
+    """The cuts that replace their names in a value, those that others read first."""
     for param in inside:
         for place, _ in uses(value, param) if param in moved else ():
             yield from places_within(inside[param], (*path, *place), inside, moved)
@@ -602,17 +602,17 @@ def words_within(
     return found
 
 
-# --- the skeletons of stages, and these together --------------------------------------------------
+# --- skeletons of stages, and their composition ---------------------------------------------------
 
 
 def prefixed(stage: str, name: str) -> str:
-    """The name that a setting of a stage has in a program of several."""
+    """The name of a stage's setting in a program of several stages."""
     return f"{stage}.{name}"
 
 
 @lru_cache(maxsize=512)
 def derived_once(stage: str, family: str, program: Derived) -> tuple[Skeleton, ...]:
-    """The skeletons of a family of a stage with this text."""
+    """The skeletons that a family has for a stage with this text."""
     del stage
     made = skeletons_of(FAMILIES[family], program.program)
     return () if isinstance(made, str) else tuple(made)
@@ -620,7 +620,7 @@ def derived_once(stage: str, family: str, program: Derived) -> tuple[Skeleton, .
 
 @dataclass(frozen=True)
 class Derived:
-    """A stage's program, in a key in which only the text counts."""
+    """A stage's program as a cache key that compares equal to any other; only the text counts."""
 
     program: Program = field(compare=False, hash=False)
 
@@ -629,7 +629,7 @@ class Derived:
 def form_once(stage: str, family: str, program: Derived) -> tuple[Form, Program] | None:
     """The form that a family finds in a stage with this text, and the program with its variables.
 
-    None if it finds none.
+    None if the family does not apply.
     """
     del stage
     found = FAMILIES[family].match(shape_of(program.program)) if family in FAMILIES else ""
@@ -638,7 +638,7 @@ def form_once(stage: str, family: str, program: Derived) -> tuple[Form, Program]
 
 @lru_cache(maxsize=512)
 def derived_alone(stage: str, family: str, key: str, program: Derived) -> Skeleton | None:
-    """The skeleton of a family with this key, for a stage with this text."""
+    """The skeleton of a family with this key, for a stage with this text; None if there is none."""
     found = form_once(stage, family, program)
     return None if found is None else skeleton_of_key(family, *found, key)
 
@@ -646,7 +646,7 @@ def derived_alone(stage: str, family: str, key: str, program: Derived) -> Skelet
 def stage_skeletons(
     partition: Partition, stage: Stage, families: Iterable[str] | None = None
 ) -> Iterator[Skeleton]:
-    """The skeletons of a stage, derived once for all stages that differ in names only."""
+    """The skeletons of a stage, derived once for all stages that differ only in names."""
     for family in families or FAMILIES:
         if not stage.is_for(family):
             continue
@@ -655,7 +655,7 @@ def stage_skeletons(
 
 
 def skeletons(program: Program, families: Iterable[str] | None = None) -> tuple[Skeleton, ...]:
-    """The skeletons of a program as one stage; none for one that has to be cut."""
+    """The skeletons of a program as one stage; none if the program has to be cut."""
     return tuple(
         skeleton
         for partition in partitions(program)
@@ -665,9 +665,9 @@ def skeletons(program: Program, families: Iterable[str] | None = None) -> tuple[
 
 
 def examples(program: Program) -> Iterator[Skeleton]:
-    """Skeletons of a program, among which are all of its stages.
+    """Skeletons of a program that together contain every skeleton of each stage.
 
-    Those of each partition into several stages are as many as its stage with the most has.
+    A partition into several stages has as many as its stage with the most skeletons.
     """
     for partition in partitions(program):
         made = [[*stage_skeletons(partition, stage)] for stage in partition.stages]
@@ -676,7 +676,7 @@ def examples(program: Program) -> Iterator[Skeleton]:
 
 
 def skeleton(program: Program, key: str) -> Skeleton | None:
-    """The skeleton of a program with this key, derived alone; None if there is none such."""
+    """The skeleton of a program with this key, derived separately; None if there is none."""
     keys = keys_of_stages(key)
     for partition in partitions(program):
         if [stage.name for stage in partition.stages] == [*keys]:
@@ -688,7 +688,7 @@ def skeleton(program: Program, key: str) -> Skeleton | None:
 
 
 def of_key(partition: Partition, stage: Stage, key: str) -> Skeleton | None:
-    """The skeleton of a stage with a key."""
+    """The skeleton of a stage with this key; None if there is none."""
     family, _, words = key.partition("(")
     within = ", ".join(f"{name}={word}" for name, word in stage.within)
     if not words.startswith(within):
@@ -699,7 +699,7 @@ def of_key(partition: Partition, stage: Stage, key: str) -> Skeleton | None:
 
 
 def key_of_stages(keys: Iterable[tuple[str, str]]) -> str:
-    """The key of the skeleton that stages' skeletons make together.
+    """The key of the skeleton composed of the skeletons of stages.
 
     >>> key_of_stages([("scores", "plain(map=glb0)"), ("result", "plain(map=glb0)")])
     'scores=plain(map=glb0); result=plain(map=glb0)'
@@ -708,7 +708,7 @@ def key_of_stages(keys: Iterable[tuple[str, str]]) -> str:
 
 
 def keys_of_stages(key: str) -> dict[str, str]:
-    """The keys of the stages' skeletons.
+    """The key of each stage's skeleton, by the stage's name.
 
     >>> keys_of_stages("scores=plain(map=glb0); result=plain(map=glb0)")
     {'scores': 'plain(map=glb0)', 'result': 'plain(map=glb0)'}
@@ -723,9 +723,9 @@ def keys_of_stages(key: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Composition:
-    """The lowering of a program that those of its stages make together, in their order.
+    """The lowering of a program, composed of the lowerings of its stages in order.
 
-    It is made when it is first read: a draw needs only choices and sizes.
+    It is computed on first use: a draw needs only choices and sizes.
     """
 
     partition: Partition
@@ -733,17 +733,17 @@ class Composition:
 
     @property
     def program(self) -> LoweredProgram:
-        """The stages' programs in lets."""
+        """The programs of the stages in nested lets."""
         return self.whole.program
 
     @property
     def derivation(self) -> Derivation:
-        """The steps that cut the program, then those of each stage where it stands."""
+        """The steps that cut the program, then those of each stage at its place."""
         return self.whole.derivation
 
     @cached_property
     def whole(self) -> Lowered:
-        """The program and the steps to it."""
+        """The lowered program and the steps that lead to it."""
         steps = list(self.partition.steps)
         lowered = [own.program.body.body for own in self.made]
         for depth, own in enumerate(self.made):
@@ -764,7 +764,7 @@ class Composition:
 
 @dataclass(frozen=True)
 class StagedSkeleton(Skeleton):
-    """A skeleton that is made of the skeletons of stages, by the stages' names."""
+    """A skeleton composed of the skeletons of stages, by the names of the stages."""
 
     stages: tuple[tuple[str, Skeleton], ...] = ()
 
@@ -775,7 +775,7 @@ class StagedSkeleton(Skeleton):
 
     @property
     def words(self) -> dict[str, str]:
-        """The partition's choices, and those of each stage under its name."""
+        """The choices of the partition, and those of each stage with its name as a prefix."""
         words = super().words
         for name, own in self.stages:
             words |= stage_words(name, own)
@@ -783,23 +783,23 @@ class StagedSkeleton(Skeleton):
 
     @property
     def stored(self) -> tuple[Param, ...]:
-        """The variables of the stages' values in its program, the result's apart.
+        """The variables of the stages' values in its program, except that of the result.
 
-        Their types are those of the values, in which lengths may be written otherwise than in the
-        stages' own.
+        Their types are those of the values. Lengths in them may be written differently than in the
+        stages.
         """
         first = itertools.islice(lets(self.program.body.body), len(self.stages) - 1)
         return tuple(map(parameter, first))
 
 
 def stage_words(stage: str, skeleton: Skeleton) -> dict[str, str]:
-    """The choices of a stage under its name, less the cuts, which are the partition's."""
+    """The choices of a stage with its name as a prefix; cuts are choices of the partition."""
     words = {FAMILY: skeleton.family, **dict(skeleton.choices[skeleton.cuts :])}
     return {prefixed(stage, name): word for name, word in words.items()}
 
 
 def composed(partition: Partition, made: Sequence[Skeleton]) -> Skeleton:
-    """The skeleton of a program from those of its stages, one for each, in their order."""
+    """The skeleton of a program from those of its stages, one per stage, in order."""
     if partition.is_whole:
         return made[0]
     return StagedSkeleton(
@@ -812,16 +812,16 @@ def composed(partition: Partition, made: Sequence[Skeleton]) -> Skeleton:
 
 
 def in_global(expr: Expr) -> bool:
-    """Whether a value is said to be in global memory."""
+    """Whether an expression is a `toGlobal`."""
     return isinstance(expr, FunCall) and isinstance(expr.fun, ToGlobal)
 
 
 @lru_cache(maxsize=4096)
 def of_stage(made: Skeleton, partition: Partition, stage: Stage) -> Skeleton:
-    """A skeleton of a stage like this one, as a skeleton of this.
+    """Transfer a skeleton of the canonical stage to this stage.
 
-    In a partition of several stages, its sizes have the stage's name before theirs. That of a
-    program of one stage is a skeleton of the program.
+    In a partition of several stages, the stage's name becomes a prefix of the names of its sizes.
+    In a partition of one stage, the result is a skeleton of the program.
     """
     choices = (*stage.within, *made.choices)
     own = made.program

@@ -1,13 +1,13 @@
-"""The proof cache: a rule may be applied when its law, as it stands, has been proved.
+"""The proof cache: a rule may be applied only if its current law has been proved.
 
 `proofs.json` holds two hashes for each proved rule: of the *law*, with its conditions and the
-ranges of its sizes; and of what its proof *rests on*: the source of the meanings of the primitives
-in it, of the prover and of the matcher, with all helpers (`sources`). Change either, and the proof
-is void until `liftpy prove --record` has run again. Proving a rule (`semantics/prove.py`) admits it
-for the session.
+ranges of its sizes; and of what its proof *rests on*: the source of the meanings of its primitives,
+of the prover and of the matcher, with all helpers (`sources`). A change to either voids the proof
+until `liftpy prove --record` has run again. Proving a rule (`semantics/prove.py`) admits it for the
+session.
 
-It also holds a hash of each file that was read to know what proofs rest on. Where all files are
-as they were, nothing has to be read again; else the hash of what a proof rests on is made anew.
+The file also holds a hash of each source file that proofs rest on. If all of them are unchanged,
+no source is parsed; otherwise the hash of what a proof rests on is recomputed.
 """
 
 from __future__ import annotations
@@ -29,37 +29,37 @@ from liftpy.rewrite.sources import Closure, Item, Sources, Texts
 PROOFS = "proofs.json"
 PACKAGE = "liftpy"
 
-#: Where all proofs begin: the prover, what applies a rule, and what puts its result in place.
+#: The roots of every proof: the prover, rule application, and insertion of the result.
 ROOTS: tuple[Item, ...] = (
     ("liftpy.semantics.prove", "prove"),
     ("liftpy.rewrite.strategy.apply", "rule"),
     ("liftpy.ir.walk", "replace_at"),
 )
 
-#: What proofs do not rest on although these mention it, each with the reason.
+#: What the roots mention but proofs do not rest on, each with the reason.
 BEYOND: dict[str, str] = {
-    "liftpy.deadline": "can only end",
-    "liftpy.errors": "says what is refused",
-    "liftpy.ir.caller": "says where a user's function asks",
-    "liftpy.ir.indexing": "builds programs as they are written",
-    "liftpy.ir.operand": "builds programs as they are written",
+    "liftpy.deadline": "can only stop a computation",
+    "liftpy.errors": "formats refusals",
+    "liftpy.ir.caller": "locates calls in a user's function",
+    "liftpy.ir.indexing": "builds users' programs; rules are values",
+    "liftpy.ir.operand": "builds users' programs; rules are values",
     "liftpy.ir.show": "prints",
     "liftpy.ir.source": "prints",
     "liftpy.ir.place": "prints",
-    "liftpy.primitives.suggestions": "says what would be accepted",
-    "liftpy.rewrite.rules": "each rule is hashed as the value that it is",
-    "liftpy.rewrite.proof_cache": "compares what the proofs rest on; it is no part of them",
-    "liftpy.rewrite.strategy.result": "carries what was applied, for derivations",
+    "liftpy.primitives.suggestions": "formats suggestions",
+    "liftpy.rewrite.rules": "each rule is hashed as a value",
+    "liftpy.rewrite.proof_cache": "compares hashes; no proof rests on it",
+    "liftpy.rewrite.strategy.result": "records applied rules for derivations",
     "liftpy.semantics.refute.refutation": "can only refuse",
     "liftpy.semantics.refute.tried": "can only refuse",
-    "liftpy.ir.expr.Expr.__*": "builds programs as they are written; rules are values",
-    "liftpy.ir.expr.UserFun.__call__": "builds programs as they are written",
+    "liftpy.ir.expr.Expr.__*": "builds users' programs; rules are values",
+    "liftpy.ir.expr.UserFun.__call__": "builds users' programs; rules are values",
 }
 
-#: What says on which definitions a proof rests: where these change, all is read again.
+#: Modules that determine what a proof rests on: after a change, all sources are parsed again.
 READING = ("liftpy.rewrite.proof_cache", "liftpy.rewrite.sources")
 
-#: Modules in which what is printed has a meaning: names of sorts and of constants in z3.
+#: Modules in which printed forms have a meaning: names of sorts and constants in z3.
 PRINTED = ("liftpy.ir.types", "liftpy.rewrite.rule")
 
 _session: set[tuple[str, frozenset[type]]] = set()
@@ -84,13 +84,13 @@ def recorded() -> dict[str, Any]:
 
 @cache
 def is_unchanged() -> bool:
-    """Whether all files that proofs rest on are as they were when the proof cache was written."""
+    """Whether every file that proofs rest on has the hash stored in the proof cache."""
     files: dict[str, str] = proof_cache()["files"]
     return bool(files) and all(hash_of_file(name) == known for name, known in files.items())
 
 
 def hash_of_file(module: str) -> str | None:
-    """A hash of the file of a module; None if there is none."""
+    """A hash of a module's file; None if there is no file."""
     text = text_of(module)
     return None if text is None else hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -102,7 +102,7 @@ def package_folder() -> Path:
 
 
 def text_of(module: str, folder: Path | None = None) -> str | None:
-    """The text of a module of the package; None for any other."""
+    """The text of a module of the package; None for any other module."""
     first, *rest = module.split(".")
     if first != PACKAGE:
         return None
@@ -117,7 +117,7 @@ def text_of(module: str, folder: Path | None = None) -> str | None:
 
 
 class Grounds:
-    """What the proofs of rules rest on, in the sources that `texts` gives."""
+    """What the proofs of rules rest on, according to the sources that `texts` returns."""
 
     def __init__(self, texts: Texts = text_of) -> None:
         self.sources = Sources(texts, tuple(BEYOND), PRINTED)
@@ -125,7 +125,7 @@ class Grounds:
         self.of_classes: dict[frozenset[type], Closure] = {}
 
     def of(self, rule: Rule) -> Closure:
-        """What the proof of a rule rests on: that of all rules, and the classes in its law."""
+        """What the proof of a rule rests on: the common roots and the classes in its law."""
         classes = classes_in(rule)
         if classes not in self.of_classes:
             if self.common is None:
@@ -139,7 +139,7 @@ class Grounds:
         return self.of_classes[classes]
 
     def files(self) -> dict[str, str]:
-        """The modules that were read, and those that say what is, each with a hash of its file."""
+        """The modules that were read and those in `READING`, each with a hash of its file."""
         read = [name for name, module in self.sources.modules.items() if module]
         names = [*READING, *(name for name in read if name not in BEYOND)]
         hashes = {name: hash_of_file(name) for name in names}
@@ -148,17 +148,17 @@ class Grounds:
 
 @cache
 def grounds() -> Grounds:
-    """What proofs rest on in the package as it is installed."""
+    """What proofs rest on in the installed package."""
     return Grounds()
 
 
 def is_ours(cls: type) -> bool:
-    """Whether a class is one of the package."""
+    """Whether a class belongs to the package."""
     return cls.__module__.partition(".")[0] == PACKAGE
 
 
 def source_of(cls: type) -> str:
-    """The text of a class of somebody else's; one without a text is like no other."""
+    """The text of a class outside the package; if it has none, a text that matches no other."""
     try:
         return inspect.getsource(cls)
     except (OSError, TypeError):
@@ -170,14 +170,14 @@ def source_of(cls: type) -> str:
 
 @cache
 def law_of(rule: Rule) -> str:
-    """A hash of a rule's law: both sides, conditions, assumptions, ranges, and how it is proved."""
+    """A hash of a rule's law: both sides, conditions, assumptions, ranges, and kind of proof."""
     sizes = [(v.name, v.low, v.high) for v in sizes_of(rule)]
     text = repr((structure(rule), sizes))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def structure(value: Any) -> Any:
-    """A value as nested tuples of names and numbers, whatever it is printed as."""
+    """A value as nested tuples of names and numbers, independent of how it prints."""
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     match value:
         case ValueVar():
@@ -201,7 +201,7 @@ def structure(value: Any) -> Any:
 
 
 def given(value: Any) -> Iterator[tuple[str, Any]]:
-    """The fields that make a value what it is; others follow from these."""
+    """The fields that determine a value; the others follow from them."""
     for f in dataclasses.fields(value):
         if f.compare:
             yield f.name, getattr(value, f.name)
@@ -209,12 +209,12 @@ def given(value: Any) -> Iterator[tuple[str, Any]]:
 
 @cache
 def classes_in(rule: Rule) -> frozenset[type]:
-    """The classes of all values that a rule is made of."""
+    """The classes of all values in a rule."""
     return frozenset(kinds(rule))
 
 
 def kinds(value: Any) -> Iterator[type]:
-    """The classes of a value and of what it is made of."""
+    """The classes of a value and of its parts."""
     match value:
         case None | bool() | int() | str():
             return
@@ -243,17 +243,17 @@ def kinds(value: Any) -> Iterator[type]:
 
 
 def admit(rule: Rule) -> None:
-    """Note that the rule has been proved in this process."""
+    """Record that the rule has been proved in this process."""
     _session.add((law_of(rule), classes_in(rule)))
 
 
 def is_proved(rule: Rule) -> bool:
-    """Whether the rule, exactly as it stands, has a proof."""
+    """Whether the rule, exactly as it is, has a proof."""
     return (law_of(rule), classes_in(rule)) in _session or is_recorded(rule)
 
 
 def is_recorded(rule: Rule) -> bool:
-    """Whether the proof cache has a proof of the rule, resting on what is there now."""
+    """Whether the proof cache has a proof of the rule that rests on the current sources."""
     entry = recorded().get(rule.name)
     if entry is None or entry["law"] != law_of(rule):
         return False

@@ -1,10 +1,10 @@
-"""Laws of real numbers: which expressions are equal, and what rescales what is accumulated.
+"""Laws of real numbers: which expressions are equal, and what rescales an accumulated value.
 
-An expression of floating-point numbers is read as one of real numbers and brought to a sum of
+An expression on floating-point numbers is read as one on real numbers and normalised to a sum of
 products of atoms, each with a power of e: `exp(a) * exp(b)` is `exp(a + b)`, and `+`, `-` and `*`
-are those of a commutative ring. What has another operator is an atom. Expressions of one such form
-are equal for all real numbers. No infinity and no NaN is one: an infinite number from which a fold
-begins is tried as a number.
+are those of a commutative ring. An expression with any other operator is an atom. Two expressions
+with the same normal form are equal for all real numbers. Infinity and NaN are not real numbers: an
+infinite number from which a fold starts is checked by evaluation.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from liftpy.ir.walk import top_down
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """Atoms with their exponents, and a power of e: a sum of products with their coefficients."""
+    """Atoms with exponents, and a power of e; its exponent is products with coefficients."""
 
     atoms: frozenset[tuple[Expr, int]] = frozenset()
     power: frozenset[tuple[Product, Fraction]] = frozenset()
@@ -47,7 +47,7 @@ ONE = Product()
 
 
 def are_equal(one: Expr, two: Expr) -> bool:
-    """Whether two expressions are of one form, and so equal for all real numbers."""
+    """Whether two expressions have one normal form and are therefore equal for all real numbers."""
     return is_real(one) and is_real(two) and summed(one) == summed(two)
 
 
@@ -79,22 +79,22 @@ def summed(expr: Expr) -> Sum:
 
 
 def inside(function: Lambda | UserFun, args: tuple[Expr, ...]) -> Expr:
-    """The body of a function with arguments."""
+    """The body of a function with its arguments substituted."""
     return substitute(function.body, dict(zip(function.params, args, strict=True)))
 
 
 def atom(expr: Expr) -> Sum:
-    """An expression of which nothing is known."""
+    """An expression about which nothing is known, as a sum."""
     return {Product(frozenset({(expr, 1)})): Fraction(1)}
 
 
 def without_zeros(terms: Sum) -> Sum:
-    """A sum without the products that it has 0 times."""
+    """A sum without the products whose coefficient is 0."""
     return {product: number for product, number in terms.items() if number}
 
 
 def operated(op: str, args: list[Sum]) -> Sum | None:
-    """An operator applied to sums; None where it is not one of those that have laws here."""
+    """An operator applied to sums; None if the operator has no laws here."""
     match op, args:
         case "+", [a, b]:
             return added(a, b, 1)
@@ -135,7 +135,7 @@ def multiplied(one: Sum, two: Sum) -> Sum:
 
 
 def inverted(divisor: Sum) -> Sum | None:
-    """One by a number other than 0 or a power of e; None for other sums, which might be 0."""
+    """The inverse of a nonzero number or a power of e; None for other sums, which might be 0."""
     if len(divisor) != 1:
         return None
     ((product, number),) = divisor.items()
@@ -145,13 +145,13 @@ def inverted(divisor: Sum) -> Sum | None:
     return {Product(power=frozenset(power.items())): 1 / number}
 
 
-# --- what is accumulated for one parameter and for another --------------------------------------
+# --- values accumulated for one parameter and for another ---------------------------------------
 
 
 def rescaling(k: Lambda) -> Lambda | None:
     """A function `r` for which `r(m, n, k(m, s, x)) = k(n, r(m, n, s), x)`; None if none is found.
 
-    It is `s * exp(a(n, m))` where an `exp(a(m, x))` is accumulated and `a(m, m)` is 0.
+    It is `s * exp(a(n, m))` if `k` accumulates an `exp(a(m, x))` and `a(m, m)` is 0.
     """
     m, s, x = k.params
     if m.type != x.type or s.type not in FLOATS:
@@ -169,7 +169,7 @@ def rescaling(k: Lambda) -> Lambda | None:
 
 
 def exponents(expr: Expr) -> Iterator[Expr]:
-    """What e is raised to in an expression."""
+    """The arguments of all `exp` in an expression."""
     for _, part in top_down(expr):
         match part:
             case FunCall(ScalarOp("exp"), (exponent,)):
@@ -181,7 +181,7 @@ def exponents(expr: Expr) -> Iterator[Expr]:
 
 
 def keeps(r: Lambda, kept: Expr, starts: Iterable[Literal]) -> bool:
-    """Whether `r(m, n, kept) = kept`, for real numbers and for `m` that a fold begins with."""
+    """Whether `r(m, n, kept) = kept`, for real numbers and for each `m` that a fold starts from."""
     m, n, _ = r.params
     if not are_equal(apply(r, m, n, kept), kept):
         return False
@@ -194,7 +194,7 @@ def keeps(r: Lambda, kept: Expr, starts: Iterable[Literal]) -> bool:
 
 
 def value(expr: Expr) -> float | None:
-    """The value of a scalar expression; None where it has a variable, or is too large a number."""
+    """The value of a scalar expression; None if it has a variable or cannot be computed."""
     match expr:
         case Literal(number):
             return number
@@ -216,7 +216,7 @@ EXTREMES = {"max": -1, "min": 1}
 
 
 def finite_neutral(f: UserFun) -> float | None:
-    """The finite number that is neutral to a function among finite numbers, if it is an extreme."""
+    """The finite number that is neutral to a maximum or minimum; None for other functions."""
     match f.body:
         case FunCall(ScalarOp(op), args) if op in EXTREMES and set(args) == set(f.params):
             t = f.body.type

@@ -1,14 +1,14 @@
 """Rules: laws between programs, as data.
 
-A rule is two expressions with metavariables and the conditions under which they mean the same. The
-same value is matched, proved by z3 (liftpy/semantics), printed in the documentation, and adds its
-conditions to the constraint system. A rule that is not proved cannot be applied.
+A rule consists of two expressions with metavariables and the conditions under which they are equal.
+The same value is matched, proved by z3 (liftpy/semantics), printed in the documentation, and adds
+its conditions to the constraint system. A rule without a proof cannot be applied.
 
 Metavariables: `Param` stands for any expression, `FunVar` for any function, `TypeVar` for any type,
 and the sizes in `sizes` for any naturals. `FunVar("f")` applied to bound variables stands for any
-expression that mentions those variables and no other bound variable of the rule: that is how "the
-operator does not depend on the outer element" is said. An index function of `reorder` is any one
-where it is written `index("phi")`.
+expression that mentions those variables and no other bound variable of the rule. This expresses
+conditions such as "the operator does not depend on the outer element". `index("phi")` stands for
+any index function of `reorder`.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ Proof = Literal[
 class Assumption:
     """A law of the function that metavariable `function` stands for.
 
-    The first three are declared of user functions. For `neutral`, `value` names the literal
+    The first three laws are declared of user functions. For `neutral`, `value` names the literal
     metavariable that is bound to the declared element. `finite(d, f)` says that `d` is neutral to
-    `f` among finite numbers, as the least of them is to `maximum`.
+    `f` among finite numbers, as the least finite number is to `maximum`.
 
-    The others are of a function `r` that the left side does not mention: of what was accumulated
-    from `e` for one parameter of `k` it makes what is accumulated for another (`equation`). They
-    are decided by the laws of real numbers (rewrite/reals.py), which find `r` as well.
+    The others are laws of a function `r` that the left side does not mention: from what `k`
+    accumulated from `e` for one parameter, `r` makes what it accumulates for another (`equation`).
+    They are decided by the laws of real numbers (rewrite/reals.py), which also find `r`.
     """
 
     law: LawName
@@ -60,7 +60,7 @@ class Assumption:
 
     @property
     def equation(self) -> str:
-        """The law as an equation, for those whose name does not say it."""
+        """The law as an equation; empty for a law whose name says it."""
         f, value = self.function, self.value
         match self.law:
             case "finite":
@@ -84,23 +84,23 @@ class Assumption:
 class Rule:
     """A law, directed from `left` to `right`.
 
-    where: conditions on the sizes, beyond what the primitives of `left` require anyway.
+    where: conditions on the sizes, beyond those that the primitives of `left` already require.
     assuming: laws of user functions.
-    tunes: sizes that only the right side mentions; each application makes a fresh parameter of it.
+    tunes: sizes that only the right side mentions; an application makes a fresh parameter for each.
     proof: how semantics/prove.py proves it:
         pointwise   sizes and elements agree at every index
-        lockstep    both sides fold over as many steps, and the steps keep the accumulators equal
-        definition  the right side's primitive means what the left side's does
+        lockstep    both sides fold in equally many steps, which keep the accumulators equal
+        definition  the primitive on the right has the same meaning as that on the left
         blocks      a fold over blocks: induction over and within the blocks, by associativity
         nested      a fold over a join: induction over rows and within a row
         exchange    two folds exchanged: induction over the rows, by associativity and commutativity
-        permuted    the same steps in another order, each once, and any two steps may change places
-        idle        one side takes more steps; those change nothing
-        sequel      one side goes on with a second fold where its first one ended
-        carried     one side is a function of the other's fold, kept through its steps
-        online      a fold that reads the result of another, as one fold of both: induction over the
-                    steps, what is accumulated for one result being rescaled to the next
-        rescaled    lockstep, where folds inside a step are those of the other side, rescaled
+        permuted    the same steps in another order, each once, and any two steps commute
+        idle        one side takes more steps; the additional ones change nothing
+        sequel      one side continues with a second fold where its first one ended
+        carried     one side is a function of the other's fold; each step preserves this
+        online      a fold and one that reads its result, as a single fold of both: induction over
+                    the steps; what is accumulated for one result is rescaled to the next
+        rescaled    lockstep; folds inside a step are those of the other side, rescaled
         real        a law of real numbers between floating-point scalars: it holds up to rounding
     """
 
@@ -124,7 +124,7 @@ class Rule:
 
 
 class ValueVar(float):
-    """An unknown constant in a rule: a float in form, a name in fact."""
+    """A metavariable for a constant: a float by type, identified by its name."""
 
     name: str
 
@@ -147,7 +147,7 @@ class ValueVar(float):
 
 @cache
 def hints_of(rule: Rule) -> tuple[str, ...]:
-    """What the matcher cannot find alone: where the parts given to an unknown function end."""
+    """The names for which the matcher needs a hint, because it cannot see where a part ends."""
     given = list(_given(rule.left, frozenset()))
     functions = {a.fun.name for a in given if isinstance(a, FunCall) and isinstance(a.fun, FunVar)}
     values = {a.name for a in given if isinstance(a, Param) and a in rule.left.free}
@@ -155,7 +155,7 @@ def hints_of(rule: Rule) -> tuple[str, ...]:
 
 
 def _given(expr: Expr, bound: frozenset[Param]) -> Iterator[Expr]:
-    """What unknown functions are given, but for the variables that are bound there."""
+    """The arguments of unknown functions, except variables bound around them."""
     if isinstance(expr, FunCall):
         if isinstance(expr.fun, FunVar):
             yield from (a for a in expr.args if a not in bound)
@@ -182,12 +182,12 @@ def sizes_of(rule: Rule) -> tuple[Var, ...]:
 
 
 def index(function: str, argument: NatLike | None = None) -> Nat:
-    """An index function's metavariable at an index, `i` if no other is given."""
+    """The metavariable of an index function applied to an index, by default `i`."""
     return atom(Applied(function, var(INDEX) if argument is None else nat(argument)))
 
 
 def with_indices(size: Nat, functions: Mapping[str, Nat]) -> Nat:
-    """A size or index with index functions, terms over `i`, in the place of their metavariables."""
+    """A size or index with terms over `i` substituted for metavariables of index functions."""
     if not any(isinstance(a, Applied) for a in size.atoms()):
         return size
     total = ZERO

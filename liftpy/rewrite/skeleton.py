@@ -1,6 +1,6 @@
 """A skeleton: a program lowered by a derivation whose sizes are still open.
 
-A space is skeletons (structural choices) times the sizes that satisfy each skeleton's conditions.
+A space is its skeletons (structural choices) times the sizes that satisfy each one's conditions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FAMILY = "family"
 
 @dataclass(frozen=True)
 class Parameter:
-    """A tuning size: its name, inclusive range, and what it is in words."""
+    """A tuning size: its name, inclusive range, and meaning in words."""
 
     name: str
     low: int
@@ -35,21 +35,21 @@ class Parameter:
 
 
 def key_of(family: str, choices: tuple[tuple[str, str], ...]) -> str:
-    """The key of the skeleton that a family makes with some choices."""
+    """The key of the skeleton that a family makes with these choices."""
     return f"{family}({', '.join(f'{n}={w}' for n, w in choices)})"
 
 
 class Lowering(Protocol):
-    """A lowered program, and how it came from the source."""
+    """A lowered program and its derivation from the source."""
 
     @property
     def program(self) -> LoweredProgram:
-        """The program."""
+        """The lowered program."""
         ...
 
     @property
     def derivation(self) -> Derivation:
-        """The steps to it."""
+        """The steps that lead to the program."""
         ...
 
 
@@ -65,8 +65,8 @@ class Lowered:
 class Skeleton:
     """One derivation of one program, with the sizes it leaves open.
 
-    family: the strategy's name, such as `direct`. choices: the structural choices it was
-    made with, name to word, the first `cuts` of which say what is not stored (`partition.py`).
+    family: the strategy's name, such as `direct`. choices: the structural choices, name to word;
+    the first `cuts` of them are the cuts that are not stored (`partition.py`).
     """
 
     family: str
@@ -82,7 +82,7 @@ class Skeleton:
 
     @property
     def derivation(self) -> Derivation:
-        """How the program came from the source."""
+        """The steps from the source to the program."""
         return self.lowering.derivation
 
     @property
@@ -92,25 +92,25 @@ class Skeleton:
 
     @property
     def words(self) -> dict[str, str]:
-        """Its structural choices, the family first."""
+        """The structural choices, the family first."""
         return {FAMILY: self.family, **dict(self.choices)}
 
     def at(self, assignment: dict[str, int]) -> LoweredProgram:
-        """The program with numbers for sizes; TypeRefused where a condition breaks."""
+        """The program with numbers for its sizes; TypeRefused if a condition does not hold."""
         body = substitute_sizes(self.program.body.body, assignment)
         function = Lambda(self.program.params, body)
         return LoweredProgram(self.program.name, function, self.program.constants)
 
 
-OWN = "own"  # the family of a skeleton that a user's strategy made
+OWN = "own"  # the family of a skeleton made by a user's strategy
 
 
 def skeleton_of(program: Program, strategy: Strategy) -> Skeleton:
-    """The skeleton that a user's strategy makes of a program.
+    """The skeleton that a user's strategy makes from a program.
 
-    Its parameters are the sizes that the strategy gave to rules as variables. RuleRefused where the
-    strategy fails, or where such a size has no range to be chosen from; TypeRefused where it lowers
-    the program only in part.
+    Its parameters are the sizes that the strategy gave to rules as variables. RuleRefused if the
+    strategy fails, or if such a size has no range; TypeRefused if it lowers only part of the
+    program.
     """
     derivation = derive(program.body.body, strategy)
     known = {name for p in program.params for n in p.type.lengths() for name in n.names()}
@@ -129,7 +129,7 @@ def skeleton_of(program: Program, strategy: Strategy) -> Skeleton:
 
 
 def parameter(v: Var, meaning: str) -> Parameter:
-    """A variable as a tuning size."""
+    """A variable as a tuning size; RuleRefused if it has no range."""
     if v.low is None or v.high is None:
         message = (
             f"the size {v.name} ({meaning}) has no range to choose from: "

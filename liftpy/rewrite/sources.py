@@ -1,12 +1,12 @@
-"""What a definition of the package rests on: its own text, and that of all that it mentions.
+"""Finds what a definition of the package rests on: its own text, and that of all that it mentions.
 
-Modules are read, not run. From a definition follow the names in it: functions, classes and
-constants of the package, through imports. Of a class follow its bases, its fields and what Python
-itself calls (`__add__`); a method follows once something that is reached mentions an attribute of
-its name, since nothing says of which class a value will be.
+Modules are parsed, not run. The search follows each name in a definition, through imports, to the
+function, class or constant of the package that it denotes. For a class it follows the bases, the
+fields and the methods that Python itself calls (`__add__`). Any other method is followed once a
+reached definition mentions an attribute of that name, since the class of a value is unknown.
 
-Not part of a text are comments, docstrings, the annotations of functions, what an exception says,
-and how values are printed. Names outside the package end the search.
+Comments, docstrings, annotations of functions, messages of exceptions and printing methods are not
+part of a text. Names outside the package are not followed.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any, TypeAlias
 
 from liftpy.errors import InternalError
 
-#: The text of a module, by its name; None for what is no module of the package.
+#: Maps the name of a module to its text, or to None if it is not a module of the package.
 Texts: TypeAlias = Callable[[str], str | None]
-#: A definition: its module, and its name there, `Class.member` for a part of a class.
+#: A definition: its module and its name there, which is `Class.member` for a part of a class.
 Item: TypeAlias = tuple[str, str]
 
 PRINTING = frozenset({"__str__", "__repr__", "__format__", "__doc__"})
@@ -54,7 +54,7 @@ class Module:
 
     @classmethod
     def read(cls, name: str, text: str, *, package: bool) -> Module:
-        """The module of a text."""
+        """Return the module with this text."""
         module = cls()
         module._take(ast.parse(text).body, name if package else name.rpartition(".")[0])
         return module
@@ -93,7 +93,7 @@ class Module:
 
 
 def assigned(node: ast.Assign | ast.AnnAssign) -> list[str] | None:
-    """The names that a statement assigns to; None if it assigns to anything else too."""
+    """The names that a statement assigns to; None if it also assigns to something else."""
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
     flat = [e for t in targets for e in (t.elts if isinstance(t, ast.Tuple) else [t])]
     names = [t.id for t in flat if isinstance(t, ast.Name)]
@@ -104,7 +104,7 @@ def assigned(node: ast.Assign | ast.AnnAssign) -> list[str] | None:
 
 
 class Normaliser:
-    """Writes a definition as normalised text, and notes what it mentions."""
+    """Writes a definition as normalised text and records what it mentions."""
 
     def __init__(self) -> None:
         self.out: list[str] = []
@@ -113,7 +113,7 @@ class Normaliser:
         self.dotted: set[tuple[str, str]] = set()
 
     def mentions(self) -> Mentions:
-        """What was seen."""
+        """The text and the mentions recorded so far."""
         return Mentions(
             "".join(self.out),
             frozenset(self.names),
@@ -122,7 +122,7 @@ class Normaliser:
         )
 
     def visit(self, node: Any, bound: frozenset[str] = frozenset()) -> None:
-        """Take in a node; `bound` are the names that the functions around it bind."""
+        """Write a node; `bound` are the names bound by the enclosing functions."""
         match node:
             case list():
                 self.out.append("[")
@@ -151,7 +151,7 @@ class Normaliser:
         self.out.append(")")
 
     def note(self, node: ast.AST, bound: frozenset[str]) -> None:
-        """Note what a node mentions by itself."""
+        """Record what a node itself mentions."""
         match node:
             case ast.Name(id=name):
                 if name not in bound:
@@ -170,7 +170,7 @@ class Normaliser:
 
 
 def fields_of(node: ast.AST) -> Iterator[tuple[str, Any]]:
-    """The fields of a node, without docstrings, annotations and what an exception says."""
+    """The fields of a node, without docstrings, annotations and messages of exceptions."""
     match node:
         case ast.Raise(exc=ast.Call(func=kind)):
             yield "exc", kind
@@ -186,7 +186,7 @@ def fields_of(node: ast.AST) -> Iterator[tuple[str, Any]]:
 
 
 def undocumented(body: list[ast.stmt]) -> list[ast.stmt]:
-    """The statements of a body but for its docstring."""
+    """The statements of a body without its docstring."""
     match body:
         case [ast.Expr(value=ast.Constant(value=str())), *rest]:
             return rest
@@ -195,7 +195,7 @@ def undocumented(body: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def binds(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> frozenset[str]:
-    """The names that are local to a function: parameters, and what its own body assigns to."""
+    """The names local to a function: its parameters and what its own body assigns to."""
     a = function.args
     given = [*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg]
     found = {p.arg for p in given if p is not None}
@@ -238,7 +238,7 @@ def targets_of(generators: Iterable[ast.comprehension]) -> frozenset[str]:
 
 @dataclass
 class Closure:
-    """What some definitions rest on."""
+    """The definitions that some roots rest on."""
 
     items: dict[Item, str] = field(default_factory=dict[Item, str])
     attributes: set[str] = field(default_factory=set[str])
@@ -246,13 +246,13 @@ class Closure:
     waiting: dict[str, set[Item]] = field(default_factory=dict[str, set[Item]])
 
     def copy(self) -> Closure:
-        """The same, to be extended."""
+        """Return a copy to extend."""
         waiting = {name: set(items) for name, items in self.waiting.items()}
         return Closure(dict(self.items), set(self.attributes), waiting)
 
     @cached_property
     def digest(self) -> str:
-        """A hash of all texts."""
+        """A hash of the texts of all definitions."""
         lines = (f"{module}.{name} {text}" for (module, name), text in sorted(self.items.items()))
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
@@ -260,8 +260,8 @@ class Closure:
 class Sources:
     """The definitions of a package.
 
-    `beyond` are modules and definitions that are not followed, `*` standing for any end; in the
-    modules of `printed`, how a value is printed has a meaning.
+    `beyond` are modules and definitions that are not followed; `*` matches any ending. In the
+    modules of `printed`, the printing methods count too.
     """
 
     def __init__(
@@ -275,7 +275,7 @@ class Sources:
         self.members: dict[Item, Mapping[str, list[ast.stmt]]] = {}
 
     def module(self, name: str) -> Module | None:
-        """A module of the package."""
+        """A module of the package by name; None if there is none."""
         if name not in self.modules:
             text = self.texts(name)
             package = text is not None and self.texts(f"{name}.__init__") is not None
@@ -283,7 +283,7 @@ class Sources:
         return self.modules[name]
 
     def closure(self, roots: Iterable[Item], base: Closure | None = None) -> Closure:
-        """What the roots rest on, and what `base` does."""
+        """What the roots rest on, added to what is in `base`."""
         found = Closure() if base is None else base.copy()
         queue: list[Item] = list(roots)
         while queue:
@@ -291,7 +291,7 @@ class Sources:
         return found
 
     def step(self, item: Item, found: Closure) -> Iterator[Item]:
-        """Take in one definition, and say which follow from it."""
+        """Add one definition and return those that follow from it."""
         module, name = item
         if item in found.items or module in self.beyond or self.is_beyond(f"{module}.{name}"):
             return
@@ -313,19 +313,19 @@ class Sources:
                 found.waiting.setdefault(member, set()).add(part)
 
     def is_beyond(self, name: str) -> bool:
-        """Whether a definition is not followed; `*` stands for any end."""
+        """Whether a definition is not followed; `*` matches any ending."""
         return name in self.beyond or any(
             end and name.startswith(start)
             for start, end, _ in (entry.partition("*") for entry in self.beyond)
         )
 
     def is_called(self, member: str, module: str) -> bool:
-        """Whether a member is called by Python itself, and not to print."""
+        """Whether Python itself calls a member, other than to print."""
         special = member.startswith("__") and member.endswith("__")
         return special and (member not in PRINTING or module in self.printed)
 
     def followed(self, one: Mentions, module: str, here: Module, found: Closure) -> Iterator[Item]:
-        """What follows from a text of a module."""
+        """The definitions that follow from a text of a module."""
         dotted = {name for name, _ in one.dotted}
         for name in one.names:
             target = self.as_module(here, name)
@@ -341,7 +341,7 @@ class Sources:
             yield from found.waiting.pop(attribute, ())
 
     def as_module(self, here: Module, name: str) -> str | None:
-        """The module of the package that a name of a module stands for, if it is one."""
+        """The module of the package that a name denotes; None if it is not one."""
         if name in here.definitions or name not in here.imports:
             return None
         source, attribute = here.imports[name]
@@ -358,12 +358,12 @@ class Sources:
             yield from self.all_of(f"{module}.{name}")
 
     def all_of(self, name: str) -> Iterator[Item]:
-        """Every definition of a module, if it is one of the package."""
+        """Every definition of a module, if it is in the package."""
         if (module := self.module(name)) is not None:
             yield from ((name, definition) for definition in module.definitions)
 
     def mentions(self, item: Item) -> list[Mentions]:
-        """What a definition mentions; of a class, its bases and fields."""
+        """What a definition mentions; for a class, only its bases and fields."""
         if item not in self.known:
             module, name = item
             here = self.module(module)
@@ -376,7 +376,7 @@ class Sources:
         return self.known[item]
 
     def normalised(self, item: Item, node: ast.stmt) -> Mentions:
-        """A statement as text; a class without its members, which are noted."""
+        """Normalise a statement; the members of a class are left out and recorded separately."""
         write = Normaliser()
         if not isinstance(node, ast.ClassDef):
             write.visit(node)
@@ -404,7 +404,7 @@ class Sources:
 
 
 def is_shared(annotation: ast.expr) -> bool:
-    """Whether an annotation says that an attribute is the class's, and no field."""
+    """Whether an annotation declares a class attribute, not a field."""
     return "ClassVar" in ast.unparse(annotation)
 
 

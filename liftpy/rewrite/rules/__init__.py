@@ -1,4 +1,4 @@
-"""The catalogue of rules, one module a family."""
+"""The catalogue of rules, one module per family."""
 
 from liftpy.rewrite.rule import Rule
 from liftpy.rewrite.rules import (

@@ -1,4 +1,4 @@
-"""Laws of padClamp, padMirror and padWrap. Only clamped paddings add up."""
+"""Laws of padClamp, padMirror and padWrap. Only successive clamped paddings can be merged."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ LET_OF_LET = Rule(
     let(v, lambda x: let(g(x), f, "y")),
 )
 
-# The values of one `let` do not see its variables, so those that follow may see the first.
+# The values of a `let` do not see its variables; once it is split, later values may see the first.
 LET_OF_TWO = Rule(
     "let_of_two",
     "fusion",

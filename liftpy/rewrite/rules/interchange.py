@@ -1,4 +1,4 @@
-"""Maps and reductions that change places."""
+"""Interchange of maps and reductions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lowering: which loop or parallel level does the work. Sound by definition."""
+"""Lowering: the loop or parallel level that runs a primitive. Sound by definition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which memory a value is stored in, and copies. Sound because storing changes no value."""
+"""Copies, and the memory in which a value is stored. Sound because storing changes no value."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GLOBAL_DROPPED, STREAMED_DROPPED, LOCAL_DROPPED, PRIVATE_DROPPED = (
     for space, store in SPACES.items()
 )
 
-#: Storing an array is storing its elements one by one.
+#: An array is stored by storing its elements one by one.
 GLOBAL_OF_MAP, STREAMED_OF_MAP, LOCAL_OF_MAP, PRIVATE_OF_MAP = (
     Rule(
         f"{space}_of_map",

@@ -1,4 +1,4 @@
-"""The words rules are written in: metavariables and the primitives of the text form."""
+"""Notation for writing rules: metavariables and the primitives of the text form."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def reorder(forth: NatLike, back: NatLike, xs: Expr) -> Expr:
 
 
 def permuted(xs: Expr) -> Expr:
-    """`xs` in any other order."""
+    """`xs` in an arbitrary order."""
     return reorder(index("phi"), index("psi"), xs)
 
 

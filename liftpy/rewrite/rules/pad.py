@@ -1,4 +1,4 @@
-"""Laws of pad; a pad by negative amounts crops."""
+"""Laws of pad; padding by a negative amount crops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of concat, take, drop and splitAt; of arrays that are made, and of windows put back."""
+"""Laws of concat, take, drop, splitAt, repeat, generate, slideStrict and unslide."""
 
 from __future__ import annotations
 

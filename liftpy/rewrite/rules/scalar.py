@@ -1,4 +1,4 @@
-"""Laws of scalars: of floating-point numbers, as far as these are real numbers."""
+"""Laws of scalars: laws of real numbers, which hold for floating-point numbers up to rounding."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ def divided(x: Expr, y: Expr) -> Expr:
 
 
 def reciprocal(t: ScalarType) -> Rule:
-    """A quotient as a product with the divisor's reciprocal, which may serve many quotients.
+    """A quotient as a product with the divisor's reciprocal, which several quotients can share.
 
-    Of integers it is none. The reciprocal of a number next to 0 is infinite, where the quotient of
-    two such numbers is not.
+    It does not hold for integers. The reciprocal of a number close to 0 is infinite, even if the
+    quotient of two such numbers is not.
     """
     x, y = Param("x", t), Param("y", t)
     product = FunCall(ScalarOp("*"), (x, divided(Literal(1.0, t), y)))

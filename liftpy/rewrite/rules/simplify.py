@@ -1,4 +1,4 @@
-"""Simplifications: what does nothing goes away."""
+"""Simplifications: expressions that do nothing are removed."""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ SLIDE_TILING = Rule(
     slide(size, step, xs),
     join(fmap(lambda t: slide(size, step, t), slide(tile, tile - (size - step), xs), "t")),
     where=(
-        divides(step, tile - size),  # the windows of a tile end where the next tile's begin
-        divides(tile - (size - step), n - tile),  # tiles end where the array ends
+        divides(step, tile - size),  # the last window of a tile ends where the tile ends
+        divides(tile - (size - step), n - tile),  # the last tile ends where the array ends
     ),
     tunes=("tile",),
 )

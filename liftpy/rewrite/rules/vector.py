@@ -47,7 +47,7 @@ def lanes(vector: Expr) -> Expr:
 
 
 def fold_lanes(init: Expr, vector: Expr) -> Expr:
-    """`reduceVec(f, init)` of a vector, `f` from any accumulator."""
+    """`reduceVec(f, init)` of a vector, for `f` with any type of accumulator."""
     return call(ReduceVec(function(onto, a=U, x=element_of(vector))), init, vector)
 
 

@@ -1,1 +1,1 @@
-"""Strategies made of rules. None knows what the program computes: they look at its shape."""
+"""Strategies made of rules. They depend on a program's shape only, not on what it computes."""

@@ -1,13 +1,13 @@
-"""Register blocking: a block of results per work-item, each input read once for the whole block.
+"""Register blocking: a block of results per work-item; each input is read once per block.
 
-The shape it looks for is a map, over elements, of a map of reductions:
+The expected shape is a map, over elements, of a map of reductions:
 
     map(x -> map(y -> reduce(f(x, y))))
 
-The inner map is cut into groups of kappa, the outer of sigma; a work-item computes the sigma x
-kappa block of a group pair by one reduction whose accumulator is the block (docs/design.md,
-Rewriting).
-A convolution over windows and kernels has it, and so has a matrix product over rows and columns.
+The inner map is cut into groups of kappa, the outer into groups of sigma. A work-item computes the
+sigma x kappa block of a pair of groups by one reduction whose accumulator is the block
+(docs/design.md, Rewriting). A convolution over windows and kernels has this shape, and so has a
+matrix product over rows and columns.
 """
 
 from __future__ import annotations
@@ -63,36 +63,36 @@ from liftpy.rewrite.strategy import (
     where,
 )
 
-BLOCK = (var("kappa", 1), var("sigma", 1))  # the sizes of a block, whatever they are
+BLOCK = (var("kappa", 1), var("sigma", 1))  # block sizes for a test of applicability
 
 
-#: How a map is cut into groups, and how what it reads is: of a size that divides its length, or of
-#: any size, the last group then beginning early.
+#: The rules that cut a map into groups, and what it reads. With `split`, the size divides the
+#: length; with `cover`, it need not, and the last group begins early.
 CUTS = {
     "split": ("split_join", "split_of_zip"),
     "cover": ("cover_join", "cover_of_zip"),
 }
 SPLITS = ("split", "split")
-BLOCKS = range(4, 17)  # how many results of a map a work-item has in registers, most often
+BLOCKS = range(4, 17)  # usual numbers of results of a map that a work-item has in registers
 
 
 def is_indivisible(length: int) -> bool:
-    """Whether a length has no divisor that is good for a block: none of `BLOCKS`."""
+    """Whether a length has no divisor that suits a block: none of `BLOCKS`."""
     return length > BLOCKS[-1] and not any(length % size == 0 for size in BLOCKS)
 
 
 def cut_of(length: int, tail: str) -> str:
-    """How a map over a length is cut, by the choice of what the last block is."""
+    """How a map over a length is cut (`CUTS`), for a value of the choice `tail`."""
     return "cover" if tail == "overlap" and is_indivisible(length) else "split"
 
 
 def group_maps(
     inner: Predicate, kappa: NatLike, sigma: NatLike, cuts: tuple[str, str] = SPLITS
 ) -> Strategy:
-    """`map(x -> map(y -> e))` as groups of sigma by kappa, group pairs outside; `e` is `inner`.
+    """Cut `map(x -> map(y -> e))` into groups of sigma by kappa, with pairs of groups outermost.
 
-    The result is `join(map(xs -> map(join)(transpose(map(ys -> block)))))`, with `uncover` for
-    `join` where groups cover. `cuts` says how the inner and the outer map are cut (`CUTS`).
+    `inner` recognises `e`. The result is `join(map(xs -> map(join)(transpose(map(ys -> block)))))`,
+    with `uncover` for `join` if groups cover. `cuts` says how the inner and the outer map are cut.
     """
     (cut_inner, inner_zip), (cut_outer, _) = (CUTS[cut] for cut in cuts)
     return seq(
@@ -101,7 +101,7 @@ def group_maps(
                 maps_over(inner),
                 seq(
                     rule(cut_inner, m=kappa),
-                    # groups of tuples become tuples of groups: their parts can be used apart
+                    # groups of tuples become tuples of groups, whose parts can be used separately
                     attempt(at_path((0,), cut_parts(inner_zip))),
                 ),
                 "inner map",
@@ -113,7 +113,7 @@ def group_maps(
                 seq(
                     rule(cut_outer, m=sigma),
                     # join(map(group -> map(x -> join(groups))(group))):
-                    # the join goes outside the inner map
+                    # move the join outside the inner map
                     at_path(
                         (0, 1),
                         seq(
@@ -131,7 +131,7 @@ def group_maps(
 
 
 def is_joined_groups(expr: Expr) -> bool:
-    """What cutting leaves: `join(map(group -> map(...)))`, or `uncover` of that."""
+    """Whether an expression is a cut map: `join(map(group -> map(...)))`, or `uncover` of it."""
     return (
         isinstance(expr, FunCall)
         and isinstance(expr.fun, Join | Uncover)
@@ -142,9 +142,9 @@ def is_joined_groups(expr: Expr) -> bool:
 
 
 def accumulate_blocks() -> Strategy:
-    """Maps of reductions as reductions of maps, inside each block, all the way.
+    """Turn maps of reductions into reductions of maps, inside each block and at every depth.
 
-    What is done to the results is done to the accumulators when they are finished.
+    What is applied to the results is applied to the finished accumulators.
     """
     return outermost(
         where(
@@ -156,12 +156,12 @@ def accumulate_blocks() -> Strategy:
 
 
 def reduce_of_maps() -> Strategy:
-    """A map of reductions as a reduction of maps, all the way in."""
+    """Turn a map of reductions into a reduction of maps, at every depth."""
     return seq(repeat(innermost(rule("map_reduce_interchange"))), clean())
 
 
 def vectorize_blocks(width: NatLike) -> Strategy:
-    """`in_vector_accumulators` inside each block of accumulators."""
+    """Apply `in_vector_accumulators` inside each block of accumulators."""
     return outermost(
         where(
             lambda e: accumulators(e) is not None,
@@ -172,7 +172,7 @@ def vectorize_blocks(width: NatLike) -> Strategy:
 
 
 def accumulators(expr: Expr) -> Path | None:
-    """Where the reduction to a block is: here, or in what maps and zips read here."""
+    """The path of the reduction to a block: the expression, or what its maps and zips read."""
     if is_reduce(expr):
         return () if rank(expr.type) > 1 else None
     if isinstance(expr, FunCall) and (working_map(expr) or isinstance(expr.fun, Zip)):
@@ -183,7 +183,7 @@ def accumulators(expr: Expr) -> Path | None:
 
 
 def in_vector_accumulators(width: NatLike) -> Strategy:
-    """A reduction to arrays, and the maps that read it: the innermost maps in vectors.
+    """Vectorize the innermost maps of a reduction to arrays, and of the maps that read it.
 
     A result that no map reads is copied out in vectors.
     """
@@ -201,7 +201,7 @@ def in_vector_accumulators(width: NatLike) -> Strategy:
 
 
 def inward(depth: int) -> tuple[Strategy, Path]:
-    """The outermost dimension moved `depth` places inward and back; where what is moved stands."""
+    """Move the outermost dimension `depth` places inwards and back; with the moved array's path."""
     if depth == 1:
         return rule("transpose_introduction"), (0,)
     inner, forward = inward(depth - 1)
@@ -214,9 +214,9 @@ def inward(depth: int) -> tuple[Strategy, Path]:
 
 
 def pack(cut: Expr) -> Result:
-    """An array that is cut into groups, stored with the places in a group innermost.
+    """Store an array that is cut into groups with the index within a group innermost.
 
-    `[M][a]...[z]` becomes `[M/size][a]...[z][size]`; the layouts that undo it remain as a view.
+    `[M][a]...[z]` becomes `[M/size][a]...[z][size]`; the layouts that undo this remain as a view.
     """
     moved, forward = inward(rank(cut.type) - 2)
     groups = seq(
@@ -233,7 +233,7 @@ def pack(cut: Expr) -> Result:
 
 
 def pack_constants(constants: frozenset[str], size: NatLike) -> Strategy:
-    """Every array of constants that is cut into groups of `size`, packed where it is cut."""
+    """Pack every array of constants that is cut into groups of `size`, at the cut."""
 
     def is_cut(expr: Expr) -> bool:
         if not (
@@ -254,16 +254,17 @@ def pack_constants(constants: frozenset[str], size: NatLike) -> Strategy:
 
 
 def columns_first() -> Strategy:
-    """`map(pad)(pad(x))` as `pad(map(pad)(x))`, whatever stands beyond the border."""
+    """`map(pad)(pad(x))` as `pad(map(pad)(x))`, for any kind of border."""
     return choose(rule("pad_exchange_back"), past)
 
 
 def store_padding(part: str) -> Strategy:
-    """What is stored of the padded array before it is used: all, its padded columns, or nothing.
+    """Store the padded array before it is used: all of it, its padded columns, or nothing.
 
-    `copy` makes every later access plain; `columns` leaves the rows' bounds to be tested; `fused`
-    all bounds. `windows` stores the windows of the padded array, each element as often as it is in
-    one: for a convolution that is im2col, and what remains is a product of matrices.
+    `copy` makes every later access plain; `columns` leaves the tests of row bounds; `fused` leaves
+    all tests of bounds. `windows` stores the windows of the padded array, with an element repeated
+    in each window that contains it: for a convolution this is im2col, and what remains is a matrix
+    product.
     """
 
     def run(expr: Expr) -> Result:
@@ -291,7 +292,7 @@ def register_blocks(
     level: str,
     cuts: tuple[str, str] = SPLITS,
 ) -> Strategy:
-    """The register-blocked form (docs/design.md, Rewriting); see the module."""
+    """The register-blocked form (docs/design.md, Rewriting), described at the top of the module."""
     return remembered(
         seq(
             nest_reductions(),
@@ -306,9 +307,9 @@ def register_blocks(
 
 
 def block_of(expr: Expr) -> Path | None:
-    """Where the map of a map of reductions is that makes the result, or its elements, in blocks.
+    """The path of the map of a map of reductions that makes the result, or its elements, in blocks.
 
-    None where there is none, or where it is only read, and so accumulated at each reading.
+    None if there is none, or if it is only read and would be recomputed at each reading.
     """
     path = next(blockable(expr), None)
     if path is None or path not in paths_of(nests(expr)) or not shares(at(expr, path)):
@@ -318,15 +319,15 @@ def block_of(expr: Expr) -> Path | None:
 
 
 def blockable(expr: Expr) -> Iterator[Path]:
-    """Where maps of maps of reductions are."""
+    """The paths of maps of maps of reductions."""
     is_block = maps_over(maps_over(is_folded))
     return (path for path, part in top_down(expr) if is_block(part))
 
 
 def shares(expr: Expr) -> bool:
-    """Whether in `map(x -> map(y -> f(reduce(...)))(ys))` reductions read the same ys for each x.
+    """Whether reductions of `map(x -> map(y -> f(reduce(...)))(ys))` read the same ys for each x.
 
-    Of ys that zips what depends on x with what does not, they may read the latter only.
+    If ys zips arrays that depend on x with others, reductions may read only the others.
     """
     inner = body_of(expr)
     x, y = parameter(expr), parameter(inner)
@@ -336,7 +337,7 @@ def shares(expr: Expr) -> bool:
 
 
 def parts_read(expr: Expr, y: Param, ys: Expr) -> Iterator[Expr]:
-    """The arrays that an expression reads elements of by y, an element of (nested zips) ys."""
+    """The arrays that an expression reads elements of through y, an element of (nested zips) ys."""
     part = part_of(expr, y, ys)
     if part is not None:
         yield part
@@ -346,7 +347,7 @@ def parts_read(expr: Expr, y: Param, ys: Expr) -> Iterator[Expr]:
 
 
 def part_of(expr: Expr, y: Param, ys: Expr) -> Expr | None:
-    """The array of which an expression is an element (or a component of one), if it is one by y."""
+    """The array of which an expression is an element (or component of one) through y, or None."""
     if expr == y:
         return ys
     if not isinstance(expr, FunCall) or not isinstance(expr.fun, Get):

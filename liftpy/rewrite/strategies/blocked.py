@@ -1,16 +1,16 @@
-"""Values held while a block of what reads them is made.
+"""Values held while a block of their reader's result is computed.
 
-The shape it looks for is values in succession, each made by a map and read by the next:
+The expected shape is a sequence of values, each made by a map and read by the next:
 
     let s = map(f)(xs) in let w = map(g)(s) in map(h)(w)
 
-One map takes over what all of them are mapped over, and its function has the values of one element,
-or of a block of elements:
+One map replaces all of them. Its function has the values for one element, or for a block of
+elements:
 
     map(x -> let s = f(x) in let w = g(s) in h(w))(xs)
     join(map(block -> let s = map(f)(block) in let w = map(g)(s) in map(h)(w))(split(xs)))
 
-So a value is never whole, and what is alive of it at one time has room in fast memory.
+A value then never exists as a whole, and the part that is live at one time fits in fast memory.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ from liftpy.rewrite.strategy import (
     seq,
 )
 
-MARK = rule("let_introduction", {"v": ()})  # `let s = e in s`: where `e` is to be held
+MARK = rule("let_introduction", {"v": ()})  # `let s = e in s` marks that `e` will be held
 
 
 def is_mark(expr: Expr) -> bool:
-    """`let s = e in s`."""
+    """Whether an expression is a mark: `let s = e in s`."""
     if not (isinstance(expr, FunCall) and isinstance(expr.fun, Lambda)):
         return False
     return (expr.fun.body,) == expr.fun.params
 
 
 def marks(expr: Expr) -> list[Path]:
-    """Where marks stand."""
+    """The paths of all marks."""
     return [path for path, part in top_down(expr) if is_mark(part)]
 
 
 def into_map(expr: Expr) -> Result:
-    """A value in the function of the map that reads it: `map(x -> let s = f(x) in h(s))(xs)`.
+    """Move a value into the function of its reader: `map(x -> let s = f(x) in h(s))(xs)`.
 
-    From `let s = map(f)(xs) in map(h)(s)`, where `h` may read other arrays along with s, and s in
-    groups or windows. A value of which the function reads nothing else is held for its element.
+    It comes from `let s = map(f)(xs) in map(h)(s)`, where `h` may also read other arrays, and s in
+    groups or windows. If `h` reads only one element of s, just that element is held.
     """
     if not is_let(expr):
         return Failure("into_map", "nothing is named")
@@ -73,16 +73,16 @@ def into_map(expr: Expr) -> Result:
 
 
 def outward(expr: Expr) -> Result:
-    """What a map reads as a map of a view: `map(f)(view)`, with a mark where the value is."""
+    """Turn what a map reads into a map of a view, `map(f)(view)`, with a mark at the value."""
     if not computes(expr):
-        return Failure("into_map", "what is held is not read by the map that makes the result")
+        return Failure("into_map", "the map that makes the result does not read the held value")
     match expr:
         case FunCall(Map(), (array,)) if not computes(array):
             return at_path((1,), MARK)(expr)
         case FunCall(Map() as fun, _):
             if has_fold_in(fun.f.body):
-                return Failure("into_map", "something is folded between a value and its reader")
-            if computes(fun.f.body):  # element by element: its result is held instead of the value
+                return Failure("into_map", "there is a fold between a value and its reader")
+            if computes(fun.f.body):  # element by element: hold its result instead of the value
                 return seq(choose(met, rule("map_fusion")), outward)(expr)
             return seq(at_path((0,), outward), rule("map_fusion"))(expr)
         case FunCall(Zip(), args) if len(args) == 2:
@@ -93,16 +93,16 @@ def outward(expr: Expr) -> Result:
         case FunCall(Slide(), _):
             law = "slide_of_map"
         case _:
-            return Failure("into_map", "the elements of a value do not reach its reader whole")
+            return Failure("into_map", "a layout before the reader does not keep elements whole")
     return seq(at_path((0,), outward), rule(law), at_path((1,), whole))(expr)
 
 
 def whole(expr: Expr) -> Result:
-    """A map of values of single elements as one value: the mark around the map."""
+    """Turn a map of values of single elements into one value, with the mark around the map."""
     found = marks(body_of(expr))
     if found == [()]:
         return seq(at_path((1,), rule("let_inline")), MARK)(expr)
-    # a value that is read more than once is named before; its name is inlined when it is apart
+    # Name a value that is read more than once before the fission; inline its name afterwards.
     place = (0,) if len(found) > 1 else found[0]
     bare = at_path((1,), held) if len(found) > 1 else at_path((1, *place), rule("let_inline"))
     names = at_path((1,), attempt(rule("let_inline"))) if len(found) > 1 else identity
@@ -116,7 +116,7 @@ def whole(expr: Expr) -> Result:
 
 
 def held(expr: Expr) -> Result:
-    """A function's result with its marked value in a `let` around it."""
+    """Put the marked value of a function's result into a `let` around it."""
     found = marks(expr)
     if not found:
         return Failure("into_map", "the value is not read")
@@ -130,9 +130,9 @@ def held(expr: Expr) -> Result:
 
 
 def into_blocks(size: NatLike, depth: int = 0) -> Strategy:
-    """`into_map`, of a block of so many elements of the map that makes the result.
+    """Apply `into_map` to a block of `size` elements of the map that makes the result.
 
-    That is the map inside `depth` others, each of which takes the values into its function.
+    This is the map inside `depth` others, each of which takes the values into its function.
     """
 
     def here(expr: Expr) -> Result:
@@ -150,7 +150,7 @@ def into_blocks(size: NatLike, depth: int = 0) -> Strategy:
 
 
 def outer_maps(expr: Expr, count: int) -> list[Path]:
-    """Where so many maps are that make the result, the outermost first."""
+    """The paths of the outermost `count` maps that make the result."""
     found: list[Path] = []
     path = maker(expr)
     for _ in range(count):
@@ -160,7 +160,7 @@ def outer_maps(expr: Expr, count: int) -> list[Path]:
 
 
 def parts(expr: Expr, depth: int) -> list[Path]:
-    """Where the values of a block are, in the form that `into_blocks` gives, the result's last."""
+    """The paths of the values of a block after `into_blocks`, the result's last."""
     (*_, path) = outer_maps(expr, depth + 1)
     block = (*path, 1)
     count = sum(1 for _ in lets(at(expr, block)))

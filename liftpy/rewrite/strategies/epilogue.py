@@ -1,14 +1,14 @@
-"""What is done to each result of a stage, done where the result is computed.
+"""Computes operations on the results of a stage where the results are computed.
 
-The shape it looks for is maps that read a stage element by element, with layouts between:
+The expected shape is a map that reads a stage element by element, with layouts between them:
 
     map(map(f))(transpose(map(x -> map(y -> reduce(...)))))
 
-`map(f)` goes inwards through layouts that keep every element (`map(f) . join = join .
-map(map(f))`), and through `zip`, whose other arrays are laid out by the inverse; where it meets
-the map that computes the elements the two are fused, so that the element is `f(reduce(...))`. In a
-block of results they are taken apart again: the reductions accumulate the block, and `f` is
-applied to the finished accumulators.
+`map(f)` moves inwards through layouts that keep every element (`map(f) . join = join .
+map(map(f))`), and through `zip`, whose other arrays get the inverse layout. When it reaches the map
+that computes the elements, the two are fused, so that an element is `f(reduce(...))`. In a block of
+results they are separated again: the reductions accumulate the block, and `f` is applied to the
+finished accumulators.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ ZIP_OF_MAP = ("zip_of_map_first", "zip_of_map_second")
 
 
 def fused_inward(expr: Expr) -> Result:
-    """Every map that reads a stage element by element fused with the map that computes it.
+    """Fuse every map that reads a stage element by element with the map that computes the stage.
 
-    The same is done in the function of the map that makes the result, if everything fuses there.
+    This is also done in the function of the map that makes the result, if everything fuses there.
     """
     if next(stages(expr), None) is None:
         inner = fused_within(expr)
@@ -63,7 +63,7 @@ def fused_inward(expr: Expr) -> Result:
 
 
 def fused_within(expr: Expr) -> Result:
-    """`fused_inward` in the function of the map that makes the result."""
+    """Apply `fused_inward` in the function of the map that makes the result."""
     path = maker(expr)
     if not working_map(at(expr, path)):
         return Failure("fused_inward", "the result is not made by a map")
@@ -71,7 +71,7 @@ def fused_within(expr: Expr) -> Result:
 
 
 def met(expr: Expr) -> Result:
-    """`map(f)` fused with the map that computes what it reads, under the layouts between."""
+    """Fuse `map(f)` with the map that computes what it reads, below the layouts between them."""
     if not working_map(expr):
         return Failure("fused_inward", "the result is not made by a map")
     source = children(expr)[0]
@@ -84,22 +84,22 @@ def met(expr: Expr) -> Result:
     if isinstance(source, FunCall) and keeps_each(source):
         return seq(past, at_path((0,), met))(expr)
     return Failure(
-        "fused_inward", "no map makes what is read, under layouts that keep each element"
+        "fused_inward", "no map makes the value read, below layouts that keep each element"
     )
 
 
 def keeps_each(source: FunCall) -> bool:
-    """Whether a layout keeps each element once, and a map can be moved past it."""
+    """Whether a layout keeps each element exactly once, and a map can be moved past it."""
     fun = source.fun
     return isinstance(fun, Layout) and writable(fun, source.args) and type(fun) in LAWS
 
 
 def zip_inward(source: FunCall) -> Strategy:
-    """`map(f)` of a zip, past what makes the part of it that is computed."""
+    """Move `map(f)` of a zip past the part of the zip that is computed."""
     here = computed(source)
     part, other = source.args[here], (0, 1 - here)
     if not isinstance(part, FunCall) or len(source.args) > 2:
-        return fail("a zip of more than two arrays, or of one that is not made by a map")
+        return fail("a zip of more than two arrays, or of an array that is not made by a map")
     if isinstance(part.fun, Map):
         return zip_fused(here)
     if isinstance(part.fun, Zip):
@@ -120,27 +120,27 @@ def zip_inward(source: FunCall) -> Strategy:
             rule("map_map_of_transpose"),
             at_path((0,), rule("map_fusion")),
         )
-    return fail("a layout in a zip that is neither join nor transpose")
+    return fail("a zip of a layout other than join or transpose")
 
 
 def computed(source: FunCall) -> int:
-    """Which part of a zip is computed: the first such."""
+    """The index of the first part of a zip that is computed."""
     return next(k for k, part in enumerate(source.args) if computes(part))
 
 
 def zip_fused(part: int) -> Strategy:
-    """`map(f)` of a zip with the map fused that makes a part of it."""
+    """Fuse `map(f)` of a zip with the map that makes a part of it."""
     return seq(at_path((0,), rule(ZIP_OF_MAP[part])), tuples_fused())
 
 
 def tuples_fused() -> Strategy:
-    """`map(f)` fused with a map that makes tuples, of which f reads components."""
+    """Fuse `map(f)` with a map that makes tuples, of which f reads components."""
     components = choose(rule("first_of_pair"), rule("second_of_pair"))
     return seq(rule("map_fusion"), at_path((1,), normalize(components)))
 
 
 def again(expr: Expr) -> Result:
-    """`met` inside of what a fusion made, and with what is still read."""
+    """Apply `met` inside the result of a fusion, and to what is still read."""
     if isinstance(expr, FunCall) and is_view(expr.fun):
         return at_path((0,), again)(expr)
     body = body_of(expr)
@@ -149,7 +149,7 @@ def again(expr: Expr) -> Result:
     inside = at_path((1, *maker(body)), met)(expr)
     if isinstance(inside, Failure):
         return inside
-    # map(x -> layout(map(f)(x))): the layout goes outside
+    # map(x -> layout(map(f)(x))): move the layout outside
     view = maker(body_of(inside.expr))
     outward = seq(rule("map_fission", {"g": view}), at_path((0,), met)) if view else met
     return seq(lambda _: inside, outward)(expr)
@@ -158,13 +158,13 @@ def again(expr: Expr) -> Result:
 def reductions_apart(expr: Expr) -> Result:
     """`map(x -> map(y -> f(reduce(...))))` as `f` of the elements of `map(x -> map(reduce))`.
 
-    What else `f` reads of x and y comes to it by `zip`.
+    Other parts of x and y that `f` reads are passed to it by `zip`.
     """
     return seq(at_path((1,), inner_apart), outer_apart)(expr)
 
 
 def inner_apart(expr: Expr) -> Result:
-    """`map(f . reduce)` as `map(f)` of `map(reduce)`; lanes can read what else `f` reads."""
+    """`map(f . reduce)` as `map(f)` of `map(reduce)`; lanes can read what else `f` needs."""
     path = next(iter(outer_reductions(body_of(expr))), ())
     if not path:
         return Success(expr)
@@ -189,15 +189,15 @@ def outer_apart(expr: Expr) -> Result:
 
 
 def cut_parts(law: str) -> Strategy:
-    """`map(f)(cut(zip))` as a map over a zip of cuts: its parts can be used apart.
+    """`map(f)(cut(zip))` as a map over a zip of cuts, whose parts can be used separately.
 
-    law: how the cut of a zip is a zip of cuts, `split_of_zip` or `cover_of_zip`.
+    law: the rule that turns a cut of a zip into a zip of cuts, `split_of_zip` or `cover_of_zip`.
     """
     return seq(at_path((0,), parts_cut(law)), rule("map_fusion"))
 
 
 def parts_cut(law: str) -> Strategy:
-    """A cut of nested zips as a map over nested zips of cuts."""
+    """Turn a cut of nested zips into a map over nested zips of cuts."""
 
     def apply(expr: Expr) -> Result:
         return seq(

@@ -1,4 +1,4 @@
-"""A map moved inwards past the layout that it reads, by whatever law of the catalogue says so."""
+"""Moves a map inwards past the layout that it reads, by any law of the catalogue that allows it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def past(expr: Expr) -> Result:
     """`map(f)(layout(xs))` as `layout(map(f)(xs))`, with as many maps as each side needs."""
     source = expr.args[0] if isinstance(expr, FunCall) and isinstance(expr.fun, Map) else None
     names = LAWS.get(type(source.fun), ()) if isinstance(source, FunCall) else ()
-    return choose(*map(rule, names))(expr) if names else Failure("past", "no law says so")
+    return choose(*map(rule, names))(expr) if names else Failure("past", "no law permits it")
 
 
 def passed(law: Rule) -> type[Layout] | None:
-    """The layout past which a law moves a map of any function; None if it is no such law."""
+    """The layout past which a law moves a map of any function; None for other laws."""
     left, made = mapped(law.left), law.right
     if left is None or not isinstance(made, FunCall) or len(made.args) != 1:
         return None
@@ -31,7 +31,7 @@ def passed(law: Rule) -> type[Layout] | None:
 
 
 def mapped(expr: Expr) -> tuple[FunVar, Expr] | None:
-    """Of `map(f)(xs)`, or `map(x => map(f)(x))(xs)` and so on, the unknown f and xs."""
+    """f and xs of `map(f)(xs)`, `map(x => map(f)(x))(xs)` and so on; None for other expressions."""
     if not isinstance(expr, FunCall) or not isinstance(expr.fun, Map):
         return None
     (param,), body = expr.fun.f.params, expr.fun.f.body
@@ -42,7 +42,7 @@ def mapped(expr: Expr) -> tuple[FunVar, Expr] | None:
 
 
 def laws() -> Mapping[type[Function], tuple[str, ...]]:
-    """For each layout past which a map can be moved, the laws that say so."""
+    """For each layout past which a map can be moved, the names of the laws that permit it."""
     found: dict[type[Function], tuple[str, ...]] = {}
     for law in RULES.values():
         layout = passed(law)

@@ -49,14 +49,14 @@ from liftpy.rewrite.strategy import (
 
 
 def nest_reductions() -> Strategy:
-    """Reductions over joined arrays as nested reductions, with the maps before them fused in."""
+    """Turn reductions over joined arrays into nested reductions, with preceding maps fused in."""
     return normalize(
         choose(rule("reduce_map_fusion"), rule("reduce_of_join"), rule("zip_of_joins"))
     )
 
 
 def sequential(*, unroll: bool = False) -> Strategy:
-    """What has no level yet becomes loops; innermost reductions straight-line code if asked for."""
+    """Turn everything without a level into loops; `unroll` unrolls the innermost reductions."""
     innermost_first = attempt(unroll_innermost()) if unroll else identity
     return seq(
         store_inner_scans(),
@@ -67,7 +67,7 @@ def sequential(*, unroll: bool = False) -> Strategy:
 
 
 def store_inner_scans() -> Strategy:
-    """Scans that another stage reads are stored in registers of the work-item."""
+    """Store scans that another stage reads in registers of the work-item."""
 
     def run(expr: Expr) -> Result:
         for path, part in top_down(expr):
@@ -82,7 +82,7 @@ def store_inner_scans() -> Strategy:
 
 
 def store_sequences() -> Strategy:
-    """Kernels for the scans and iterations that something else reads, outside of all maps."""
+    """Make kernels for scans and iterations that something else reads, outside all maps."""
 
     def run(expr: Expr) -> Result:
         path = first_sequence(expr)
@@ -92,9 +92,10 @@ def store_sequences() -> Strategy:
 
 
 def gives(expr: Expr, made: Callable[[Expr], bool], *, inside: bool = False) -> bool:
-    """Whether reading a value, or an element of it, reads what is `made` so.
+    """Whether reading a value, or an element of it, reads a part that satisfies `made`.
 
-    `inside` a map's function what a view reads counts, which elsewhere can be stored by itself.
+    The arguments of views, maps and lets count only `inside` a map's function; elsewhere they can
+    be stored separately.
     """
     if made(expr):
         return True
@@ -112,12 +113,12 @@ def gives(expr: Expr, made: Callable[[Expr], bool], *, inside: bool = False) -> 
 
 
 def is_scan(expr: Expr) -> bool:
-    """A `scan` that has no loop yet."""
+    """Whether an expression is a `scan` that has no loop yet."""
     return isinstance(expr, FunCall) and isinstance(expr.fun, Scan)
 
 
 def unroll_innermost() -> Strategy:
-    """Reductions whose step has no other reduction become straight-line code."""
+    """Unroll the reductions whose step contains no other reduction."""
 
     def innermost_reduce(expr: Expr) -> bool:
         if not (isinstance(expr, FunCall) and isinstance(expr.fun, Reduce)):
@@ -129,21 +130,22 @@ def unroll_innermost() -> Strategy:
 
 
 def chain(trees: tuple[MapNest, ...]) -> Iterator[Path]:
-    """The paths of maps inside one another, outermost first."""
+    """The paths of nested maps, outermost first."""
     while trees:
         yield trees[0].path
         trees = trees[0].inner
 
 
 def over_ids(level: str) -> Strategy:
-    """The maps that make the result over ids of a level.
+    """Assign ids of a level to the maps that make the result.
 
-    `glb` leaves the work-groups to the driver; the innermost map is along dimension 0, so that
-    neighbours read and write neighbours. `wrg` makes each work-item a group of its own, for devices
-    that run a group after the other; the outermost map is along dimension 0, so that groups in
-    succession read the same elements of what the innermost is over, which stay in the cache. Maps
-    side by side are over the same ids; the components of a tuple are kernels, each over its own.
-    Inside a group, `lcl` has the outermost map over its work-items, and `seq` none.
+    `glb` leaves the choice of work-groups to the driver. The innermost map is along dimension 0, so
+    that adjacent work-items access adjacent elements. `wrg` makes each work-item a group, for
+    devices that run groups one after another. The outermost map is along dimension 0, so that
+    successive groups read the same elements of what the innermost map is over, which stay in the
+    cache. Maps at the same depth use the same ids; the components of a tuple are separate kernels,
+    each with its own ids. Inside a group, `lcl` assigns work-items to the outermost map; `seq`
+    leaves all maps sequential.
     """
     if level in INNER:
         return INNER[level]
@@ -167,7 +169,7 @@ def over_ids(level: str) -> Strategy:
 
 
 def over_items(expr: Expr) -> Result:
-    """The outermost maps that make the result over the work-items of a group."""
+    """Assign the work-items of a group to the outermost maps that make the result."""
     outer = next(layers(nests(expr)), ())
     return seq(*(at_path(path, rule("map_to_lcl_0")) for path in outer))(expr)
 
@@ -177,12 +179,12 @@ INNER: dict[str, Strategy] = {"seq": identity, "lcl": over_items}
 
 @cache
 def exposed() -> Strategy:
-    """Reductions nested, and maps that make the result, which `mapping` gives levels.
+    """Nest reductions, and expose the maps that make the result, to which `mapping` assigns levels.
 
-    A view is copied element by element; so is a result that is only read, of a concat say. The
-    components of a tuple have a kernel each, and outside of all maps what a `let` names, scans,
-    iterations of maps, what these read, what work-items share (`store_shared`), and what takes too
-    many readings (`store_repeated`).
+    A view is copied element by element; so is a result that no map makes, such as a concat. Each
+    component of a tuple gets a kernel. Outside all maps, so do values of a `let`, scans, iterations
+    of maps and what these read, values that work-items share (`store_shared`), and values that take
+    too many readings (`store_repeated`).
     """
 
     def run(expr: Expr) -> Result:
@@ -207,9 +209,10 @@ def exposed() -> Strategy:
 
 
 def kernels_of(expr: Expr, path: Path) -> Iterator[Path]:
-    """What of a value that a `let` names has a kernel.
+    """The paths of the kernels for the value of a `let`.
 
-    That is all of it; of a tuple each component that computes, where not all are over as many ids.
+    The whole value is one kernel. A tuple whose components are over different numbers of ids has a
+    kernel for each component that computes.
     """
     if isinstance(expr, Tuple):
         depths = {len(tuple(layers(nests(e)))) for e in expr.elements}
@@ -222,24 +225,24 @@ def kernels_of(expr: Expr, path: Path) -> Iterator[Path]:
 
 
 def plain() -> Strategy:
-    """A work-item for each result of the outer maps, loops inside; see `exposed`."""
+    """A work-item for each result of the outer maps, with loops inside; see `exposed`."""
     return seq(exposed(), over_ids("glb"), sequential())
 
 
 def is_unmapped(expr: Expr) -> bool:
-    """An array that no map makes, nor a fold or a scan."""
+    """Whether an expression is an array that no map, fold or scan makes."""
     last = at(expr, maker(expr))
     made = isinstance(last, FunCall) and isinstance(last.fun, AnyReduce | AnyScan | AnyIterate)
     return isinstance(expr.type, ArrayType) and not made and not nests(expr)
 
 
 def copied_out(expr: Expr) -> Result:
-    """An array as maps that copy it, down to its scalars."""
+    """Copy an array by maps, down to its scalars."""
     return elementwise(rank(expr.type))(expr)
 
 
 def stored_plain() -> Strategy:
-    """A kernel of its own, and its result in global memory."""
+    """Make a kernel for a value, with its result in global memory."""
     return seq(rule("to_global"), at_path((0,), plain()))
 
 
@@ -251,13 +254,13 @@ def is_kernel_iteration(expr: Expr) -> bool:
 
 
 def is_sequence(expr: Expr) -> bool:
-    """A scan, or an iteration of a function of arrays: work-items have to share its result."""
+    """Whether work-items must share the result: a scan, or an iteration of a function of arrays."""
     iterates = isinstance(expr, FunCall) and isinstance(expr.fun, Iterate)
     return is_scan(expr) or (iterates and any(True for _ in expr.type.lengths()))
 
 
 def first_sequence(expr: Expr, path: Path = ()) -> Path | None:
-    """What has to be in memory before a scan or an iteration, or before what reads one."""
+    """The path of the first value that must be in memory before a sequence or its reader runs."""
     if not isinstance(expr, FunCall) or isinstance(expr.fun, ToGlobal):
         return None
     sequence = isinstance(expr.fun, Scan) or is_kernel_iteration(expr)
@@ -277,7 +280,7 @@ def first_sequence(expr: Expr, path: Path = ()) -> Path | None:
 
 
 def elementwise(depth: int) -> Strategy:
-    """An array of `depth` dimensions as nested maps down to its scalars; where none is, a copy."""
+    """Turn an array into `depth` nested maps down to its scalars, adding copies where needed."""
 
     def run(expr: Expr) -> Result:
         if depth == 0:
@@ -293,7 +296,7 @@ def elementwise(depth: int) -> Strategy:
 
 
 def copied() -> Strategy:
-    """A view copied by elements: three outer dimensions over global ids, the others in loops."""
+    """Copy a view by elements: three outer dimensions over global ids, the others in loops."""
 
     def run(expr: Expr) -> Result:
         depth = rank(expr.type)
@@ -308,10 +311,10 @@ def copied() -> Strategy:
 
 
 def copy_kernel() -> Strategy:
-    """A view copied into global memory by a kernel of its own."""
+    """Copy a view into global memory by a separate kernel."""
     return seq(rule("to_global"), at_path((0,), copied()))
 
 
 def clean() -> Strategy:
-    """Drop maps that do nothing, and zips of which one part is used."""
+    """Remove identity maps, and zips of which only one part is used."""
     return normalize(choose(rule("map_identity"), rule("map_zip_first"), rule("map_zip_second")))

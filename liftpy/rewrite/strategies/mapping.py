@@ -1,13 +1,13 @@
 """Parallel mapping: which loop or parallel level runs each map that makes a program's result.
 
 A mapping is a choice of a skeleton, so it is counted, drawn and explained together with the sizes:
-what a device refuses of one (its local size, its extents) leaves no points of it. The mappings of
-an expression are all those that keep the rules of `primitives.levels` with
+a mapping that a device refuses (for its local size or its extents) has no points. The mappings of
+an expression are all those that satisfy the rules of `primitives.levels`, with
 
     (7) the same levels around everything that is stored,
     (4, 5) work-groups and work-items in the same dimensions,
 
-and whose dimensions count from 0 (Mogers et al. 2022, section 5).
+and whose dimensions are numbered from 0 (Mogers et al. 2022, section 5).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ INSIDE = {"loops": "seq", "items": "lcl"}
 
 
 def wanted() -> Iterator[frozenset[Level]]:
-    """The sets of levels that a kernel may be stored over: global ids, or groups of work-items."""
+    """The sets of levels that a kernel may be stored over: global ids, or groups and work-items."""
     for kinds in ((MapGlb,), (MapWrg, MapLcl)):
         for dims in range(len(DIMENSIONS), 0, -1):
             yield frozenset((kind, d) for kind in kinds for d in DIMENSIONS[:dims])
@@ -39,8 +39,8 @@ def wanted() -> Iterator[frozenset[Level]]:
 def mappings(expr: Expr, *, ordered: bool = False) -> list[Mapping]:
     """The legal mappings of an expression, those with the most levels first.
 
-    `ordered` keeps those whose dimensions fall inwards, so that the innermost is dimension 0. An
-    expression that no map makes has one mapping, of no levels.
+    `ordered` keeps only those whose dimensions decrease inwards, so that the innermost is dimension
+    0. An expression that no map makes has one mapping, without levels.
     """
     trees = nests(expr)
     if not trees:
@@ -51,7 +51,7 @@ def mappings(expr: Expr, *, ordered: bool = False) -> list[Mapping]:
 def _forest(
     trees: tuple[MapNest, ...], todo: frozenset[Level], above: tuple[Level, ...], *, ordered: bool
 ) -> Iterator[Mapping]:
-    """The mappings of nests side by side, each over all of `todo`."""
+    """The mappings of nests at the same depth, each over all of `todo`."""
     each = [list(_tree(t, todo, above, ordered=ordered)) for t in trees]
     for parts in itertools.product(*each):
         yield tuple(level for part in parts for level in part)
@@ -76,28 +76,28 @@ def _tree(
 
 
 def _falls(level: Level, above: tuple[Level, ...]) -> bool:
-    """Whether a level's dimension is below those of its kind around it."""
+    """Whether a level's dimension is lower than those of its kind around it."""
     return all(level[1] < dim for kind, dim in above if kind is level[0])
 
 
 def show_mapping(mapping: Mapping) -> str:
-    """A mapping as the word of a choice: `glb1.seq.glb0`; that of no maps is `none`."""
+    """A mapping as the word of a choice: `glb1.seq.glb0`; without maps it is `none`."""
     words = (SEQUENTIAL if m is None else f"{SHORT[m[0]]}{m[1]}" for m in mapping)
     return ".".join(words) or NO_MAPS
 
 
 def read_mapping(text: str) -> Mapping:
-    """The mapping that `show_mapping` shows so."""
+    """The mapping that `show_mapping` prints as `text`."""
     kinds = {short: kind for kind, short in SHORT.items()}
     words = text.split(".") if text != NO_MAPS else []
     return tuple(None if w == SEQUENTIAL else (kinds[w[:-1]], int(w[-1])) for w in words)
 
 
 def mapped(word: str) -> Strategy:
-    """The maps that make the result at the levels of a mapping; all else becomes loops.
+    """Assign the levels of a mapping to the maps that make the result; all else becomes loops.
 
-    `word` is what `show_mapping` shows; inside a group, `items` has the outermost map over its
-    work-items, and `loops` none.
+    `word` is a result of `show_mapping`. Inside a group, `items` assigns work-items to the
+    outermost map, and `loops` assigns no level.
     """
     if word in INSIDE:
         return seq(INNER[INSIDE[word]], sequential())

@@ -1,9 +1,9 @@
 """The input that the inner map of a block reads, stored with that map's elements innermost.
 
-Lanes of a block run over the inner map. Where its elements are rows of an input, neighbouring lanes
-read far apart: `ks |> map(k => ...)` of `ks: [n][d]` reads d elements apart. Then a copy of the
-input with the two dimensions exchanged lets lanes read neighbours; for a block of many results the
-copy is little work.
+The lanes of a block run over the inner map. If its elements are rows of an input, adjacent lanes
+read distant elements: in `ks |> map(k => ...)` with `ks: [n][d]` they are d elements apart. A copy
+of the input with these two dimensions exchanged makes the reads adjacent; for a block of many
+results, the copy takes little time.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from liftpy.rewrite.strategies.lower import copy_kernel
 from liftpy.rewrite.strategies.shapes import rank
 from liftpy.rewrite.strategy import Strategy, at_path, rule, seq
 
-Place = tuple[Path, int]  # where an array stands, and of how many maps around it is an element read
+Place = tuple[Path, int]  # the path of an array, and how many maps around it select the element
 
 
 def input_of(expr: Expr, block: Path) -> Place | None:
-    """Where the input stands whose rows the inner map of a block reads; None if it reads others."""
+    """The place of the input whose rows the inner map of a block reads; None if it reads others."""
     scope: dict[Param, Place] = {}
     inner = (*block, 1)
     for depth in range(len(inner) + 1):
@@ -34,7 +34,7 @@ def input_of(expr: Expr, block: Path) -> Place | None:
 
 
 def source(expr: Expr, part: Expr, path: Path, scope: dict[Param, Place]) -> Place | None:
-    """The array outside of functions of which a part is, or is an element of."""
+    """The place of the array outside all functions that a part is, or is an element of."""
     if isinstance(part, Param):
         return scope.get(part, (path, 0) if part in expr.free else None)
     if isinstance(part, FunCall) and isinstance(part.fun, Zip):
@@ -52,25 +52,25 @@ def source(expr: Expr, part: Expr, path: Path, scope: dict[Param, Place]) -> Pla
 
 
 def is_rows(expr: Expr, place: Place) -> bool:
-    """Whether an input stands there, whose elements inside so many maps are arrays of arrays."""
+    """Whether the array at a place is an input with two dimensions left inside its maps."""
     array = at(expr, place[0])
     return isinstance(array, Param) and rank(array.type) == place[1] + 2
 
 
 def exchanged(place: Place) -> Strategy:
-    """The input at a place stored with its two innermost dimensions exchanged."""
+    """Store the input at a place with its two innermost dimensions exchanged."""
     path, depth = place
     return at_path(path, columns_stored(depth))
 
 
 def columns_stored(depth: int) -> Strategy:
-    """An array inside `depth` maps as the transposition of its stored transposition."""
+    """An array inside `depth` maps as the transpose of its stored transpose."""
     moved, inner = apart(depth)
     return seq(moved, at_path(inner, copy_kernel()))
 
 
 def apart(depth: int) -> tuple[Strategy, Path]:
-    """`x` as what transposes the transposed `x`, inside `depth` maps; where the latter stands."""
+    """`x` as the transpose of its transpose, inside `depth` maps; and the path of the latter."""
     if depth == 0:
         return rule("transpose_introduction"), (0,)
     inner, place = apart(depth - 1)

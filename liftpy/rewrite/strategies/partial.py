@@ -2,8 +2,8 @@
 
     reduce(f, z)(map(g)(xs))  ->  reduce(f, z)(toGlobal(map(chunk -> reduce(f . g, e))(chunks)))
 
-by the laws of the operator: it is associative with the neutral element `e`, and for strided chunks
-commutative.
+The laws of the operator permit this: it is associative with the neutral element `e`, and, for
+strided chunks, commutative.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from liftpy.rewrite.strategy import (
 
 
 def results_reduced(expr: Expr) -> list[Path]:
-    """The paths of the reductions that make a result: the whole of it, or components of a tuple."""
+    """The paths of the reductions that make a result, or components of it."""
     if isinstance(expr, Tuple):
         return [(k, *path) for k, e in enumerate(expr.elements) for path in results_reduced(e)]
     return [()] if is_reduce(expr) else []
@@ -52,10 +52,10 @@ def reduced(expr: Expr) -> ArrayType:
 
 
 def partial_results(chunk: Nat, *, strided: bool) -> Strategy:
-    """A reduction whose partial results are stored; a work-item reduces `chunk` elements.
+    """Store the partial results of a reduction; a work-item reduces `chunk` elements.
 
-    A chunk is neighbours, or (strided) every n/chunk-th element, so that neighbouring work-items
-    read neighbouring elements.
+    A chunk is adjacent elements or, if `strided`, every n/chunk-th element, so that adjacent
+    work-items read adjacent elements.
     """
     fuse = seq(at_path((0,), rule("split_of_map")), rule("map_fusion"))
     fuse_strided = seq(

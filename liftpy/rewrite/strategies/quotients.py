@@ -1,6 +1,6 @@
-"""Quotients by the same number as products with its reciprocal, which is computed once.
+"""Replaces divisions by the same number with multiplications by its reciprocal, computed once.
 
-A division takes several times as long as a product, also in vectors.
+A division takes several times as long as a multiplication, also in vectors.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from liftpy.rewrite.strategy import Result, Success, at_path, rule, seq
 
 
 def reciprocals(expr: Expr) -> Result:
-    """In a map that divides all elements by the same number, multiply by its reciprocal instead.
+    """Multiply by the reciprocal in a map that divides all elements by the same number.
 
     A `let` around the map names the reciprocal.
     """
@@ -32,7 +32,7 @@ def reciprocals(expr: Expr) -> Result:
 
 
 def quotients(call: FunCall) -> Iterator[tuple[Path, Expr]]:
-    """The places where the function of a map divides by the same number for each element."""
+    """The paths of quotients whose divisor is the same for every element, with the divisor."""
     for path, part in top_down(call):
         match part:
             case FunCall(ScalarOp("/"), (dividend, divisor)) if part.type in FLOATS:

@@ -1,4 +1,4 @@
-"""What the skeletons of a family have in common is derived once."""
+"""A one-entry cache: the common beginning of a family's skeletons is derived once."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from liftpy.rewrite.strategy import Result, Strategy
 
 
 def remembered(strategy: Strategy) -> Strategy:
-    """The strategy; the same expression again, right after, gets the result that it had.
+    """Cache the last result of a strategy, and return it if the next expression is the same.
 
-    The same object, not an equal one: `0.0` and `-0.0` are equal, and not the same.
+    It must be the same object, not an equal one: `0.0` and `-0.0` are equal, but not the same.
     """
     last: tuple[Expr, Result] | None = None
 

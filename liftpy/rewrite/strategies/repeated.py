@@ -1,8 +1,8 @@
-"""What would be read or computed over and over, stored once.
+"""Stores values that would otherwise be read or computed again and again.
 
-A view is read where it is used, and a map that another part reads is worked out there. Where each
-of a chain of them uses the one before more than once, that doubles at every link. Past a number of
-readings the value is put into global memory, and those behind it read that.
+A view is read where it is used, and a map that another part reads is computed there. In a chain of
+such values, each of which uses the previous one more than once, the number of readings doubles at
+every step. Above a limit, the value is stored in global memory, and later values read that.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from liftpy.rewrite.strategies.share import is_storable
 from liftpy.rewrite.strategy import Result, Strategy, Success, at_path, rule, seq
 
 MOST = 32
-"""Readings of stored arrays for an element of a value that is not stored."""
+"""The most readings of stored arrays per element of a value that is not stored."""
 
 
 @dataclass(frozen=True)
 class Readings:
-    """How many readings of stored arrays an element of a value takes.
+    """The number of readings of stored arrays per element of a value.
 
-    `once` for all its components together; `parts` has what each component takes beside them.
+    `once` counts readings for all components together, `parts` those that each component adds.
     """
 
     once: int = 0
@@ -35,15 +35,15 @@ class Readings:
 
     @property
     def total(self) -> int:
-        """Those of all components."""
+        """The readings of all components."""
         return self.once + sum(part.total for part in self.parts)
 
     def part(self, index: int) -> Readings:
-        """Those of a component."""
+        """The readings of one component."""
         return self.parts[index].and_once(self.once) if self.parts else self
 
     def and_once(self, more: int) -> Readings:
-        """These, and some that are done once for all components."""
+        """These readings, and `more` that are done once for all components."""
         return replace(self, once=self.once + more)
 
 
@@ -52,9 +52,9 @@ Scope = Mapping[Param, Readings]
 
 
 def store_repeated(lower: Strategy) -> Strategy:
-    """Kernels for names and maps whose elements take more than `MOST` readings of arrays.
+    """Make kernels for named values and maps whose elements take more than `MOST` readings.
 
-    Only those outside of functions, each after those that it reads; `lower` makes a kernel.
+    Only values outside functions are stored, each after those it reads; `lower` makes a kernel.
     """
     stored = seq(rule("to_global"), at_path((0,), lower))
 
@@ -67,9 +67,9 @@ def store_repeated(lower: Strategy) -> Strategy:
 
 
 def outside(expr: Expr, scope: Scope, path: Path, found: list[Path]) -> Readings:
-    """The readings of a part outside of functions.
+    """The readings of a part outside functions.
 
-    Adds to `found` the paths of what is named or a map, can be stored, and takes too many.
+    Adds to `found` the paths of storable maps and named values that take too many readings.
     """
     if isinstance(expr, Tuple):
         parts = (outside(e, scope, (*path, k), found) for k, e in enumerate(expr.elements))
@@ -90,7 +90,7 @@ def outside(expr: Expr, scope: Scope, path: Path, found: list[Path]) -> Readings
 
 
 def readings(expr: Expr, scope: Scope) -> Readings:
-    """The readings of arrays that an element of a value takes."""
+    """The readings of arrays per element of a value."""
     match expr:
         case Param():
             return scope.get(expr, STORED)
@@ -110,7 +110,7 @@ def readings(expr: Expr, scope: Scope) -> Readings:
 
 
 def of_call(expr: FunCall, args: list[Readings], scope: Scope) -> Readings:
-    """The readings of a call that is no let, given those of its arguments."""
+    """The readings of a call other than a let, given those of its arguments."""
     if isinstance(expr.fun, Get):
         return args[0].part(expr.fun.index)
     if isinstance(expr.fun, Zip):
@@ -120,7 +120,7 @@ def of_call(expr: FunCall, args: list[Readings], scope: Scope) -> Readings:
         if len(args) == 1:
             return moved(args[0], expr.args[0].type, expr.type)
         return Readings(sum(a.total for a in args))
-    # The last parameter is an element of the last argument, one before it an accumulator.
+    # The last parameter is an element of the last argument; one before it is an accumulator.
     given = [Readings() for _ in function.params]
     if args:
         given[-1] = args[-1]
@@ -130,7 +130,7 @@ def of_call(expr: FunCall, args: list[Readings], scope: Scope) -> Readings:
 
 
 def moved(given: Readings, before: Type, after: Type) -> Readings:
-    """Those of what moves an array's elements: of tuples of arrays each may have all components."""
+    """The readings after a layout; if it makes a tuple, each part may have all components."""
     inner = tuples_in(before)
     if tuples_in(after) == inner:
         return given
@@ -143,21 +143,21 @@ Tuples: TypeAlias = "tuple[Tuples, ...] | None"
 
 
 def tuples_in(t: Type) -> Tuples:
-    """The tuples of a type, and those in them; None for what is no tuple, whatever it is."""
+    """The nested tuples of a type; None for a type without tuples."""
     while isinstance(t, ArrayType | VectorType):
         t = t.element
     return tuple(map(tuples_in, t.elements)) if isinstance(t, TupleType) else None
 
 
 def bound(f: Lambda, args: list[Readings], scope: Scope) -> tuple[Scope, int]:
-    """What each use of a function's variables reads, and what is read once for its scalars."""
+    """The readings per use of a function's variables, and those done once for its scalars."""
     given = [of_uses(p.type, a) for p, a in zip(f.params, args, strict=True)]
     uses = dict(zip(f.params, (uses for uses, _ in given), strict=True))
     return {**scope, **uses}, sum(once for _, once in given)
 
 
 def of_uses(t: Type, given: Readings) -> tuple[Readings, int]:
-    """What each use of a variable reads, and what is read once: scalars are in variables."""
+    """The readings per use of a variable, and those done once: scalars are kept in variables."""
     if not has_arrays(t):
         return Readings(), given.total
     if not isinstance(t, TupleType):
@@ -167,7 +167,7 @@ def of_uses(t: Type, given: Readings) -> tuple[Readings, int]:
 
 
 def has_arrays(t: Type) -> bool:
-    """Whether a value has elements that are read one by one."""
+    """Whether a type contains arrays or vectors, whose elements are read one by one."""
     if isinstance(t, TupleType):
         return any(map(has_arrays, t.elements))
     return isinstance(t, ArrayType | VectorType)

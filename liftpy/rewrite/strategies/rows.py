@@ -1,13 +1,13 @@
 """Rows that are folded and mapped: softmax, normalisation.
 
-The shape it looks for is a map, over rows, of folds of the row and a map that reads them:
+The expected shape is a map over rows that computes folds of the row and a map that reads them:
 
     map(row -> let s = reduce(f)(map(g)(row)) in map(x -> h(x, s))(row))
 
-Each fold becomes one in vectors, by the laws of its operator: `strip` partial results, each of
-every `strip`-th element, and then their fold. The map that makes the row is in vectors too. An
-array that a `let` names is computed again where it is read, or held in memory of the work-item or
-of its group. Two folds, of which one reads the other's result, may be one fold of pairs.
+Each fold is vectorized by the laws of its operator: `strip` partial results, each over every
+`strip`-th element, are accumulated and then folded. The map that makes the row is vectorized too.
+An array named by a `let` is either recomputed where it is read, or held in memory of the work-item
+or of its group. Two folds of which one reads the other's result may become one fold of pairs.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from liftpy.rewrite.strategy import (
 
 
 def row_of(expr: Expr) -> Path | None:
-    """Where the map over rows is: the last but one of the maps that make the result."""
+    """The path of the map over rows: the last but one of the maps that make the result."""
     paths = [*chain(nests(expr))]
     if len(paths) < 2:
         return None
@@ -57,7 +57,7 @@ def row_of(expr: Expr) -> Path | None:
 
 
 def folds_of(row: Expr, path: Path = ()) -> list[Path]:
-    """Where the folds to scalars are that a row's function makes once."""
+    """The paths of the folds to scalars that a row's function computes once."""
     if is_reduce(row):
         return [path] if rank(row.type) == 0 else []
     if not isinstance(row, FunCall):
@@ -67,7 +67,7 @@ def folds_of(row: Expr, path: Path = ()) -> list[Path]:
 
 
 def reduced_lengths(expr: Expr) -> list[int]:
-    """The (greatest) lengths of the arrays that a row's folds reduce."""
+    """The (greatest) lengths of the arrays that the folds of a row reduce."""
     row = row_of(expr)
     if row is None:
         return []
@@ -77,7 +77,7 @@ def reduced_lengths(expr: Expr) -> list[int]:
 
 
 def recomputed(row: Expr) -> Result:
-    """The arrays that lets of a row's function name, computed where they are read."""
+    """Recompute the arrays named by lets of a row's function where they are read."""
     for path, value in named_values(row):
         if isinstance(value.type, ArrayType):
             return seq(at_path(path, rule("let_inline")), recomputed)(row)
@@ -85,7 +85,7 @@ def recomputed(row: Expr) -> Result:
 
 
 def held(memory: str, width: NatLike) -> Strategy:
-    """The arrays that lets of a row's function name, made in vectors and held in a memory."""
+    """Vectorize the arrays named by lets of a row's function, and hold them in a memory."""
 
     def run(row: Expr) -> Result:
         arrays = [
@@ -105,9 +105,9 @@ def names_arrays(expr: Expr) -> bool:
 
 
 def in_vectors(width: NatLike) -> Strategy:
-    """The outermost map that makes an array of scalars, in vectors.
+    """Vectorize the outermost map that makes an array of scalars.
 
-    Where it divides all elements by the same number, the reciprocal is computed once.
+    If it divides all elements by the same number, the reciprocal is computed once.
     """
 
     def innermost(expr: Expr) -> Result:
@@ -126,25 +126,25 @@ def in_vectors(width: NatLike) -> Strategy:
 
 
 def named_values(expr: Expr) -> Iterator[tuple[Path, Expr]]:
-    """The lets that an expression begins with, and what they name."""
+    """The lets at the beginning of an expression: their paths and values."""
     for depth, let in enumerate(lets(expr)):
         yield (1,) * depth, let.args[0]
 
 
 def fold_in_vectors(strip: NatLike, width: NatLike) -> Strategy:
-    """A fold as that of the lanes of a vector, to which `strip` partial results are folded."""
+    """Turn a fold into one of the lanes of a vector, into which `strip` results are folded."""
     lanes = at_path((1,), partial_results(width, width))
     named = seq(rule("let_introduction", {"v": (1,)}), at_path((0,), rule("to_private")))
     return seq(partial_results(strip, width), named, lanes)
 
 
 def partial_results(strip: NatLike, width: NatLike) -> Strategy:
-    """A fold as that of `strip` partial results, which are accumulated in vectors."""
+    """Turn a fold into one of `strip` partial results, which are accumulated in vectors."""
     return seq(fold_of_columns(strip), at_path((1,), accumulated(width)))
 
 
 def fold_of_columns(strip: NatLike) -> Strategy:
-    """A fold as that of `strip` partial results, each of a column: every `strip`-th element."""
+    """Turn a fold into one of `strip` partial results, each over every `strip`-th element."""
     views = normalize(choose(rule("split_of_map"), rule("transpose_of_map_map")))
     columns = seq(
         attempt(at_path((0,), views)),
@@ -161,16 +161,16 @@ def fold_of_columns(strip: NatLike) -> Strategy:
 
 
 def accumulated(width: NatLike) -> Strategy:
-    """A map of folds of columns as one reduction to vectors."""
+    """Turn a map of folds of columns into one reduction to vectors."""
     vectors = where(is_reduce, in_vector_accumulators(width), "reduction to an array")
     return seq(reduce_of_maps(), vectors)
 
 
 def in_one_pass(strip: NatLike, width: NatLike) -> Strategy:
-    """A fold of a row and one that reads its result, such as a sum of powers, as folds of pairs.
+    """Turn a fold of a row and one that reads its result, such as a sum of powers, into one pass.
 
-    Each column has a pair of partial results, and these are accumulated in vectors; a column's sum
-    is then rescaled to the result of the whole row.
+    This is a fold of pairs: each column has a pair of partial results, accumulated in vectors. The
+    sum of a column is then rescaled to the result of the whole row.
     """
     column = seq(
         attempt(at_path((0,), rule("reduce_from_finite"))),
@@ -192,7 +192,7 @@ def in_one_pass(strip: NatLike, width: NatLike) -> Strategy:
     def run(row: Expr) -> Result:
         named = [path for path, value in named_values(row) if is_reduce(value)]
         if len(folds_of(row)) != 2 or len(named) != 2 or named[1] != (*named[0], 1):
-            return Failure("in_one_pass", "a row's function does not name two folds in a row")
+            return Failure("in_one_pass", "a row's function does not name two successive folds")
         return at_path(named[0], both)(row)
 
     return run
@@ -206,11 +206,11 @@ def in_rows(
     passes: str = "two",
     turns: NatLike = 1,
 ) -> Strategy:
-    """Rows over ids of a level, their folds and their elements in vectors.
+    """Assign ids of a level to rows, and vectorize their folds and elements.
 
-    `arrays` is the memory that holds the arrays that a row's function names, or `again`. `passes`
-    says whether two folds, of which one reads the other's result, are made in `one` pass. `turns`
-    rows are computed one after another, each while the next one is prefetched.
+    `arrays` is the memory that holds the arrays named by a row's function, or `again` to recompute
+    them. `passes` is `one` if two folds, of which one reads the other's result, take one pass. A
+    work-item computes `turns` rows one after another, each while the next one is prefetched.
     """
 
     def folded(row: Expr) -> Result:
@@ -228,7 +228,7 @@ def in_rows(
 
 
 def in_turn(path: Path, turns: NatLike) -> Strategy:
-    """The map over rows at a path, in chunks of `turns` rows that are computed one by one."""
+    """Cut the map over rows at a path into chunks of `turns` rows, each computed sequentially."""
     if turns == 1:
         return identity
     ahead = at_path((*path, 0, 1), rule("map_to_seq_ahead"))
@@ -236,7 +236,7 @@ def in_turn(path: Path, turns: NatLike) -> Strategy:
 
 
 def over_rows(level: str, depth: int) -> Strategy:
-    """The outermost `depth` maps over ids of a level."""
+    """Assign ids of a level to the outermost `depth` maps."""
     if level in INNER:
         return INNER[level]
 

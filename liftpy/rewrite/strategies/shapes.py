@@ -1,4 +1,4 @@
-"""What strategies look for: predicates on expressions, and where to look."""
+"""Predicates on expressions that strategies use, and the paths at which strategies apply."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from liftpy.rewrite.strategy import Predicate, Strategy, outermost, rule, where
 
 
 def working_map(expr: Expr) -> bool:
-    """A `map` that computes something and has no loop or level yet."""
+    """Whether an expression is a `map` that computes something and has no loop or level yet."""
     return isinstance(expr, FunCall) and isinstance(expr.fun, Map) and not is_layout(expr.fun)
 
 
@@ -39,19 +39,19 @@ def parameter(expr: Expr) -> Param:
 
 
 def is_let(expr: Expr) -> bool:
-    """A `let` of one variable."""
+    """Whether an expression is a `let` of one variable."""
     return isinstance(expr, FunCall) and isinstance(expr.fun, Lambda) and len(expr.args) == 1
 
 
 def lets(expr: Expr) -> Iterator[FunCall]:
-    """The lets of one variable that an expression begins with, the outermost first."""
+    """The lets of one variable at the beginning of an expression, outermost first."""
     while isinstance(expr, FunCall) and is_let(expr):
         yield expr
         expr = body_of(expr)
 
 
 def array_type(expr: Expr) -> ArrayType:
-    """The type of an expression that is an array."""
+    """The type of an array expression; InternalError for another type."""
     if not isinstance(expr.type, ArrayType):
         message = f"an array is needed here, this is {expr.type}"
         raise InternalError(message)
@@ -59,7 +59,7 @@ def array_type(expr: Expr) -> ArrayType:
 
 
 def longest(t: ArrayType) -> int:
-    """The length of arrays of a type, or, where it is open, the most that it can be."""
+    """The length of arrays of a type; if it is open, its upper bound."""
     _, most = t.length.bounds
     if most is None:
         message = f"{t} has no largest length"
@@ -68,19 +68,19 @@ def longest(t: ArrayType) -> int:
 
 
 def maps_over(inner: Predicate) -> Predicate:
-    """A `map` whose function's result satisfies a predicate."""
+    """A predicate for a `map` whose function's result satisfies `inner`."""
     return lambda expr: (
         isinstance(expr, FunCall) and isinstance(expr.fun, Map) and inner(body_of(expr))
     )
 
 
 def is_reduce(expr: Expr) -> bool:
-    """A `reduce` that has no loop yet."""
+    """Whether an expression is a `reduce` that has no loop yet."""
     return isinstance(expr, FunCall) and isinstance(expr.fun, Reduce)
 
 
 def is_folded(expr: Expr) -> bool:
-    """A reduction, or a number that is made of one reduction."""
+    """Whether an expression is a reduction, or a scalar computed from exactly one reduction."""
     if is_reduce(expr):
         return True
     reductions = {at(expr, path) for path in outer_reductions(expr)}
@@ -88,7 +88,7 @@ def is_folded(expr: Expr) -> bool:
 
 
 def outer_reductions(expr: Expr, path: Path = ()) -> list[Path]:
-    """Where reductions stand that are in no other."""
+    """The paths of reductions that are not inside another reduction."""
     if is_reduce(expr):
         return [path]
     inner = (outer_reductions(e, (*path, k)) for k, e in enumerate(children(expr)))
@@ -96,7 +96,7 @@ def outer_reductions(expr: Expr, path: Path = ()) -> list[Path]:
 
 
 def is_padding(expr: Expr) -> bool:
-    """A padded input: `pads`, or `map` of it, of an input or of another padded input."""
+    """Whether an expression is a padded input: `pads`, or a `map` of it, possibly nested."""
     if not isinstance(expr, FunCall) or len(expr.args) != 1:
         return False
     if isinstance(expr.fun, Map):
@@ -107,10 +107,10 @@ def is_padding(expr: Expr) -> bool:
 
 
 def pads(call: FunCall) -> bool:
-    """Whether a layout gives an array of its elements that is cheaper to read when it is stored.
+    """Whether a layout gives an array whose elements are cheaper to read if it is stored.
 
-    Such are `pad` and its like, which have a condition or a minimum in each index. What is written
-    through its inverse is stored already.
+    These are `pad` and similar layouts, which have a condition or a minimum in each index. An array
+    written through the inverse of its layout is already stored.
     """
     if not isinstance(call.fun, Layout) or writable(call.fun, call.args):
         return False
@@ -119,7 +119,7 @@ def pads(call: FunCall) -> bool:
 
 
 def is_input(expr: Expr) -> bool:
-    """A variable, under layouts that keep each of its elements once."""
+    """Whether an expression is a variable, under layouts that keep each element exactly once."""
     match expr:
         case Param():
             return True
@@ -132,7 +132,7 @@ def is_input(expr: Expr) -> bool:
 
 
 def is_windows(expr: Expr) -> bool:
-    """A view that takes windows of a variable."""
+    """Whether an expression is a view that contains a `slide`."""
     return (
         isinstance(expr, FunCall)
         and not computes(expr)
@@ -141,7 +141,7 @@ def is_windows(expr: Expr) -> bool:
 
 
 def is_window_map(expr: Expr) -> bool:
-    """A map over the windows of a `slide` that computes."""
+    """Whether an expression is a map over the windows of a `slide`."""
     return (
         isinstance(expr, FunCall)
         and isinstance(expr.fun, Map)
@@ -151,18 +151,18 @@ def is_window_map(expr: Expr) -> bool:
 
 
 def rank(t: Type) -> int:
-    """The number of dimensions of an array."""
+    """The number of dimensions of an array; 0 for another type."""
     return 1 + rank(t.element) if isinstance(t, ArrayType) else 0
 
 
 def working(name: str) -> Strategy:
-    """A lowering rule at the outermost map that computes."""
+    """Apply a lowering rule to the outermost map that computes."""
     return outermost(where(working_map, rule(name), "working map"))
 
 
 @dataclass(frozen=True, slots=True)
 class MapNest:
-    """A map that makes (part of) the result, and those that make its function's result."""
+    """A map that makes (part of) the result, and the maps that make its function's result."""
 
     path: Path
     inner: tuple[MapNest, ...]
@@ -171,10 +171,10 @@ class MapNest:
 def nests(expr: Expr, path: Path = (), *, inside: bool = False) -> tuple[MapNest, ...]:
     """The maps that make the result of an expression.
 
-    A map that is only read, by a zip say, is none of them: it is worked out where it is read. Nor
-    is, inside another, a map that reads what is folded to an array, scanned or iterated: one
-    work-item has that array; or one beside something that no map makes, which every work-item
-    would store.
+    A map that is only read, for example by a zip, does not count: it is computed where it is read.
+    Two more kinds do not count inside another map: a map that reads the array of a fold, scan or
+    iteration, since one work-item has that array; and a map next to a value that no map makes,
+    since every work-item would store that value.
     """
 
     def of(part: Expr, *steps: int, inside: bool = inside) -> tuple[MapNest, ...]:
@@ -198,25 +198,25 @@ def nests(expr: Expr, path: Path = (), *, inside: bool = False) -> tuple[MapNest
 
 
 def is_one_kernel(expr: Expr) -> bool:
-    """An array that one kernel can make: no scan, iteration or let, and no fold to an array."""
+    """Whether one kernel can make an array: no scan, iteration or let, and no fold to an array."""
     lets = any(isinstance(e, FunCall) and isinstance(e.fun, Lambda) for _, e in top_down(expr))
     return makes_array(expr) and not lets and not folds_arrays(expr)
 
 
 def makes_array(expr: Expr) -> bool:
-    """An array, and no scan or iteration on the way to it."""
+    """Whether an expression is an array, computed without a scan or an iteration."""
     calls = [e.fun for _, e in top_down(expr) if isinstance(e, FunCall)]
     sequences = any(isinstance(fun, AnyScan | AnyIterate) for fun in calls)
     return isinstance(expr.type, ArrayType) and not sequences
 
 
 def is_view(fun: Function) -> bool:
-    """Whether a call only moves what its arguments hold."""
+    """Whether a call only moves elements of its arguments."""
     return isinstance(fun, Primitive) and is_layout(fun)
 
 
 def maker(expr: Expr, path: Path = ()) -> Path:
-    """Where the part is that makes the result: what is left without lets and layouts at the end."""
+    """The path of the part that makes the result, below the lets and layouts at the end."""
     match expr:
         case FunCall(Lambda() as f, args):
             return maker(f.body, (*path, len(args)))
@@ -227,7 +227,7 @@ def maker(expr: Expr, path: Path = ()) -> Path:
 
 
 def folds_arrays(expr: Expr) -> bool:
-    """Whether something is folded to an array, other than in a kernel of its own."""
+    """Whether anything is folded to an array, other than in a kernel of its own."""
     if isinstance(expr, FunCall) and isinstance(expr.fun, ToGlobal):
         return False
     return (is_reduce(expr) and isinstance(expr.type, ArrayType)) or any(
@@ -236,7 +236,7 @@ def folds_arrays(expr: Expr) -> bool:
 
 
 def in_registers(expr: Expr) -> bool:
-    """Whether something makes an array that one work-item has to itself."""
+    """Whether anything makes an array that is private to a work-item."""
     if isinstance(expr, FunCall) and isinstance(expr.fun, ToGlobal):
         return False
     sequence = isinstance(expr, FunCall) and isinstance(expr.fun, AnyScan | AnyIterate)
@@ -248,7 +248,7 @@ def in_registers(expr: Expr) -> bool:
 
 
 def layers(trees: tuple[MapNest, ...]) -> Iterator[tuple[Path, ...]]:
-    """The paths of nests side by side, outermost first, as deep as all of them are."""
+    """The paths of nests at the same depth, outermost first, down to the depth that all have."""
     while trees:
         yield tuple(nest.path for nest in trees)
         deeper = all(nest.inner for nest in trees)

@@ -1,10 +1,10 @@
-"""What the work-items of a result share, stored by kernels before.
+"""Values that the work-items of a result share, stored by earlier kernels.
 
-An array that a fold makes lies in the registers of one work-item. Where the result's maps read one,
-or a layout at the end reads what is computed, that is put into global memory first.
+An array that a fold makes lies in the registers of one work-item. If the maps that make the result
+read it, or if a layout at the end reads a computed array, it is stored in global memory first.
 
-An array whose elements are folds is a stage of the program: what another map reads of it is folded
-again at each reading, or, stored, once.
+An array whose elements are folds is a stage of the program. If it is not stored, a map that reads
+it repeats the folds at each reading.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from liftpy.rewrite.strategy import Result, Strategy, Success, at_path, rule, se
 
 
 def store_shared(lower: Strategy) -> Strategy:
-    """Store what the work-items of a result share; `lower` makes kernels.
+    """Store the values that the work-items of a result share; `lower` makes kernels.
 
-    A result that one fold makes needs nothing: its work-item reads its own registers.
+    A result that a single fold makes needs no store: its work-item reads its own registers.
     """
 
     def run(expr: Expr) -> Result:
@@ -46,12 +46,12 @@ def store_shared(lower: Strategy) -> Strategy:
 
 
 def at_paths(paths: tuple[Path, ...], lower: Strategy) -> Strategy:
-    """Kernels for the parts at these paths, none of which lies in another."""
+    """Make kernels for the parts at these paths, none of which contains another."""
     return seq(*(at_path(p, seq(rule("to_global"), at_path((0,), lower))) for p in paths))
 
 
 def stages(expr: Expr) -> Iterator[Path]:
-    """The maps of folds that do not make the result but are read for it, the last stage first."""
+    """The paths of maps of folds that the result reads but is not made by, the last stage first."""
     makers = {maker(expr), *(nest.path for nest in nests(expr))}
     for path, part in outside_functions(expr):
         if path not in makers and working_map(part) and is_storable(part.type) and has_fold(part):
@@ -59,14 +59,14 @@ def stages(expr: Expr) -> Iterator[Path]:
 
 
 def has_fold(expr: Expr) -> bool:
-    """Whether the function of a map folds."""
+    """Whether the function of a map contains a fold."""
     return any(is_reduce(part) for _, part in top_down(body_of(expr)))
 
 
 def invariant(expr: Expr, around: tuple[frozenset[Param], ...] = ()) -> Iterator[Expr]:
-    """The arrays of folds that a map around them computes again for each of its elements.
+    """The arrays of folds that an enclosing map recomputes for each of its elements.
 
-    `around` has for each map the variables that depend on its element.
+    `around` has, for each enclosing map, the variables that depend on its element.
     """
     folded = isinstance(expr.type, ArrayType) and computes(expr) and has_fold_in(expr)
     if folded and any(expr.free.isdisjoint(dependent) for dependent in around):
@@ -86,12 +86,12 @@ def invariant(expr: Expr, around: tuple[frozenset[Param], ...] = ()) -> Iterator
 
 
 def has_fold_in(expr: Expr) -> bool:
-    """Whether a reduction is part of an expression."""
+    """Whether an expression contains a reduction."""
     return any(is_reduce(part) for _, part in top_down(expr))
 
 
 def store_folds(result: Path, lower: Strategy) -> Strategy:
-    """Kernels for what folds to arrays, wherever it stands outside of functions."""
+    """Make kernels for everything outside functions that is folded to an array."""
 
     def run(expr: Expr) -> Result:
         for path, part in outside_functions(expr):
@@ -104,7 +104,7 @@ def store_folds(result: Path, lower: Strategy) -> Strategy:
 
 
 def read_by(expr: Expr, path: Path) -> Iterator[Path]:
-    """The computed arrays that a view at a path reads, perhaps more than once."""
+    """The paths of the computed arrays that a view reads, possibly more than once."""
     if isinstance(expr, FunCall) and isinstance(expr.fun, Zip):
         return
     for k, arg in enumerate(expr.args if isinstance(expr, FunCall) else ()):
@@ -115,7 +115,7 @@ def read_by(expr: Expr, path: Path) -> Iterator[Path]:
 
 
 def outside_functions(expr: Expr, path: Path = ()) -> Iterator[tuple[Path, Expr]]:
-    """The parts that no map or fold repeats, other than those of kernels of their own."""
+    """The parts that no map or fold repeats, except those inside kernels of their own."""
     yield path, expr
     if isinstance(expr, FunCall) and isinstance(expr.fun, ToGlobal):
         return
@@ -126,7 +126,7 @@ def outside_functions(expr: Expr, path: Path = ()) -> Iterator[tuple[Path, Expr]
 
 
 def is_storable(t: Type) -> bool:
-    """Whether a value has buffers of its own: an array of scalars or of tuples of them does."""
+    """Whether a value can have buffers: an array of scalars or of tuples of scalars can."""
     if not isinstance(t, ArrayType):
         return False
     return is_storable(t.element) or not isinstance(t.element, ArrayType | VectorType)

@@ -1,14 +1,14 @@
 """The published four-stage form (Mogers et al. 2020, section 5): pad, partial results, sum, crop.
 
-The shape it looks for is a two-dimensional map over the windows of a padded array, each window
-reduced, with `f(window) = map(y -> reduce(...))`:
+The expected shape is a two-dimensional map over the windows of a padded array, in which each window
+is reduced, with `f(window) = map(y -> reduce(...))`:
 
     map(rows -> map(f)(transpose(map(slide)(rows))))(slide(padded))
 
-Windows are taken tile by tile (theta); the array is padded further (rho) so that tiles fit; each
-reduction is cut into chunks (omega) whose partial results a first kernel stores and a second one
-sums; results beyond the original ones are cropped. A work-group has a tile and a group of kappa
-reductions, a work-item one chunk of sigma windows.
+Windows are taken tile by tile (theta). The array is padded further (rho) so that tiles fit. Each
+reduction is cut into chunks (omega), whose partial results are stored by a first kernel and summed
+by a second one. Results beyond the original ones are cropped. A work-group computes a tile for a
+group of kappa reductions, a work-item one chunk of sigma windows.
 """
 
 from __future__ import annotations
@@ -57,35 +57,35 @@ class Sizes:
 
 
 def split_off(*path: int) -> Strategy:
-    """`map(x -> f(g(x)))` as two maps, `g` being the part at a path of the body."""
+    """`map(x -> f(g(x)))` as two maps, where `g` is the part at a path of the body."""
     return rule("map_fission", {"g": path})
 
 
 def body(strategy: Strategy) -> Strategy:
-    """The strategy on a map's body."""
+    """Apply the strategy to a map's body."""
     return at_path((1,), strategy)
 
 
 def source(strategy: Strategy) -> Strategy:
-    """The strategy on a map's (or layout's) argument."""
+    """Apply the strategy to the argument of a map or layout."""
     return at_path((0,), strategy)
 
 
 def extend(extra: Nat) -> Strategy:
-    """Pad further after the last row and column, and crop the windows that this adds.
+    """Pad further after the last row and column, and crop the additional windows.
 
     From `map(rows -> map(f)(transpose(map(slide)(rows))))(slide(p))`
     to `map(crop)(crop(map(rows -> map(f)(transpose(map(slide)(rows))))(slide(p'))))`.
     """
     columns = seq(
-        # map(slide)(rows): extend each row; bring the crop out of the map, the transpose and map(f)
+        # map(slide)(rows): extend each row; move the crop out of the map, the transpose and map(f)
         at_path((0, 0), seq(body(rule("slide_extension", extra=extra)), split_off(0))),
         source(rule("transpose_of_map_pad")),
         rule("map_of_crop"),
     )
     rows = seq(source(rule("slide_extension", extra=extra)), rule("map_of_crop"))
     pull = seq(
-        # map(r -> slide(pad(r)))(rows): the padding goes out to the array under the windows
+        # map(r -> slide(pad(r)))(rows): move the padding out to the array under the windows
         body(at_path((0, 0), split_off(0))),
         split_off(0, 0, 0),
         source(rule("map_map_of_slide")),
@@ -106,7 +106,7 @@ def merge_columns() -> Strategy:
 
 
 def tile_columns(tile: Nat) -> Strategy:
-    """One row of tiles, `map(rows -> map(f)(transpose(map(slide)(rows))))(slide(tr))`, in tiles."""
+    """Cut the columns of `map(rows -> map(f)(transpose(map(slide)(rows))))(slide(tr))` in tiles."""
     return seq(
         split_off(0, 0),
         source(rule("map_map_of_slide")),
@@ -138,7 +138,7 @@ def tile_columns(tile: Nat) -> Strategy:
 
 
 def tile_windows(tile: Nat) -> Strategy:
-    """Windows taken tile by tile in both dimensions.
+    """Take windows tile by tile in both dimensions.
 
     From `map(rows -> map(f)(transpose(map(slide)(rows))))(slide(p))` to
     `join(map(ys -> map(join)(transpose(ys)))(split(map(tile -> split(map(f)(windows)))(tiles))))`.
@@ -162,8 +162,8 @@ def tile_windows(tile: Nat) -> Strategy:
 def chunk_reduction(sizes: Sizes, *, coalesced: bool) -> Strategy:
     """`reduce(f, z)(map(g)(xs))` as a fold over chunks, each reduced in vectors.
 
-    A chunk is omega neighbours, or (coalesced) every n/omega-th vector, so that neighbouring chunks
-    read neighbouring vectors (specs: lift-convolution, section 5.2).
+    A chunk is omega adjacent elements or, if `coalesced`, every n/omega-th vector, so that adjacent
+    chunks read adjacent vectors (specs: lift-convolution, section 5.2).
     """
     vectors = seq(
         rule("vectorize_reduce", v=sizes.width),
@@ -194,13 +194,13 @@ def chunk_reduction(sizes: Sizes, *, coalesced: bool) -> Strategy:
 
 
 def store_partials(sizes: Sizes, *, coalesced: bool, unroll: bool) -> Strategy:
-    """Partial results of every window stored by one kernel and summed by the next.
+    """Store the partial results of every window in one kernel, and sum them in the next.
 
-    On `map(tile -> split(map(window -> map(y -> reduce(...)))(windows)))(tiles)`.
+    Applies to `map(tile -> split(map(window -> map(y -> reduce(...)))(windows)))(tiles)`.
     """
 
     def chunked(expr: Expr) -> Result:
-        # map(y -> f(reduce(...))): the partial results, and f of their sum
+        # map(y -> f(reduce(...))): separate the partial results from f of their sum
         paths = outer_reductions(body_of(expr))
         chunks = (at_path(path, chunk_reduction(sizes, coalesced=coalesced)) for path in paths)
         return seq(body(seq(*chunks)), rule("map_fission_zip", {"g": (*paths[0], 1)}))(expr)
@@ -244,12 +244,12 @@ def partial_kernel(sizes: Sizes, *, unroll: bool) -> Strategy:
     )
 
 
-CROPPED = (0, 0)  # what stands under map(crop)(crop(...))
+CROPPED = (0, 0)  # the path of the part under map(crop)(crop(...))
 
 
 @lru_cache(maxsize=8)
 def tiles(sizes: Sizes) -> Strategy:
-    """The array padded further, and its windows tile by tile under the crop."""
+    """Pad the array further, and take its windows tile by tile under the crop."""
     return remembered(
         seq(
             attempt(fused_inward),
@@ -261,7 +261,7 @@ def tiles(sizes: Sizes) -> Strategy:
 
 
 def four_stages(sizes: Sizes, *, coalesced: bool, unroll: bool) -> Strategy:
-    """Pad, partial results, sum, crop: four kernels."""
+    """The form with four kernels: pad, partial results, sum, crop."""
     return seq(
         tiles(sizes),
         outermost(
@@ -280,5 +280,5 @@ def four_stages(sizes: Sizes, *, coalesced: bool, unroll: bool) -> Strategy:
 
 
 def is_tile_map(expr: Expr) -> bool:
-    """`map(tile -> split(map(window -> ...)))`."""
+    """Whether an expression is `map(tile -> split(map(window -> ...)))`."""
     return maps_over(lambda e: isinstance(e, FunCall) and isinstance(e.fun, Split))(expr)

@@ -1,4 +1,4 @@
-"""Tiles: the maps that make a result cut into tiles, and windows staged in local memory."""
+"""Tiles: the maps that make a result are cut into tiles, and windows staged in local memory."""
 
 from __future__ import annotations
 
@@ -47,25 +47,25 @@ from liftpy.rewrite.strategy import (
     where,
 )
 
-MOST_TILED = 2  # maps that are cut: more have too many mappings to be worth their turns
+MOST_TILED = 2  # maps that are cut: with more, too many mappings would have to be tried
 
 
 def tiled_maps(expr: Expr) -> tuple[Path, ...]:
-    """The maps that `tile` cuts, innermost first: the last two of the first three."""
+    """The paths of the maps that `tile` cuts, innermost first: the last two of the first three."""
     return tuple(reversed(tuple(chain(nests(expr)))[: len(DIMENSIONS)]))[:MOST_TILED]
 
 
 def tiled_lengths(expr: Expr) -> Iterator[int]:
-    """The (greatest) lengths of these maps' arrays, innermost first."""
+    """The (greatest) lengths of the arrays of `tiled_maps`, innermost first."""
     for path in tiled_maps(expr):
         yield longest(array_type(children(at(expr, path))[0]))
 
 
 def tile(sizes: tuple[Nat, ...], tail: str = "none") -> Strategy:
-    """The maps that make the result in tiles, a size each, innermost first.
+    """Cut the maps that make the result into tiles, with one size per map, innermost first.
 
-    `map(f)` becomes `join(map(map(f))(split))`: both maps can have levels. `tail` says what the
-    last tile is (`block.cut_of`).
+    `map(f)` becomes `join(map(map(f))(split))`, in which both maps can have levels. `tail` chooses
+    the form of the last tile (`block.cut_of`).
     """
 
     def run(expr: Expr) -> Result:
@@ -77,7 +77,7 @@ def tile(sizes: tuple[Nat, ...], tail: str = "none") -> Strategy:
 
 
 def fused() -> Strategy:
-    """The maps that make the result, each with the maps that it reads."""
+    """Fuse the maps that make the result with the maps that they read."""
 
     def reads_map(expr: Expr) -> bool:
         return working_map(expr) and working_map(children(expr)[0])
@@ -90,10 +90,10 @@ def fused() -> Strategy:
 
 
 def flat() -> Strategy:
-    """The two innermost maps that make the result as one, over all that they run over.
+    """Flatten the two innermost maps that make the result into one over all their elements.
 
-    A map of few elements, the channels of an image say, then makes part of a long one, which can be
-    cut and be in vectors.
+    A map of few elements, such as the channels of an image, then becomes part of a long map, which
+    can be cut and vectorized.
     """
 
     def run(expr: Expr) -> Result:
@@ -107,10 +107,10 @@ def flat() -> Strategy:
 
 
 def element_by_element(expr: Expr, row: Param | None = None) -> bool:
-    """Whether each element of a result is made of elements at its own place in variables.
+    """Whether each element of a result depends only on elements at the same place in variables.
 
-    Maps over variables and their rows make it, and scalars; `row` is the variable of the map
-    around. Then no two results read one element of an array.
+    The result is made by maps over variables and their rows, and by scalar operators. Then no two
+    results read the same element of an array. `row` is the variable of the enclosing map.
     """
     if not working_map(expr):
         arrays = any(isinstance(part.type, ArrayType) for _, part in top_down(expr))
@@ -124,17 +124,17 @@ def element_by_element(expr: Expr, row: Param | None = None) -> bool:
 
 
 def is_part(expr: Expr) -> bool:
-    """A variable, or a component of one."""
+    """Whether an expression is a variable, or a component of one."""
     while isinstance(expr, FunCall) and isinstance(expr.fun, Get):
         (expr,) = expr.args
     return isinstance(expr, Param)
 
 
 def in_vectors(width: Nat) -> Strategy:
-    """The innermost map that makes the result in vectors.
+    """Vectorize the innermost map that makes the result.
 
-    One that gives scalars works on vectors. One of reductions becomes a reduction to vectors; what
-    is done to its results is done to these.
+    A map to scalars is applied to vectors. A map of reductions becomes a reduction to vectors; what
+    is applied to its results is applied to these.
     """
 
     def run(expr: Expr) -> Result:
@@ -163,14 +163,14 @@ def in_vectors(width: Nat) -> Strategy:
 
 
 def folds(expr: Expr) -> int:
-    """How many reductions stand in an expression."""
+    """The number of reductions in an expression."""
     return sum(is_reduce(part) for _, part in top_down(expr))
 
 
 def windows_in_local(size: Nat) -> Strategy:
-    """Windows taken tile by tile; a work-group copies its tile to local memory and reads it there.
+    """Take windows tile by tile; a work-group copies its tile to local memory and reads it there.
 
-    For windows of one or of two dimensions; `size` is the side of a tile.
+    Windows have one or two dimensions; `size` is the side of a tile.
     """
     row = seq(
         at_path((0,), rule("slide_tiling", tile=size)),
@@ -193,12 +193,12 @@ def windows_in_local(size: Nat) -> Strategy:
 
 
 def is_map_of_tiles(expr: Expr) -> bool:
-    """A map whose function's result is made by a map over parts of its argument."""
+    """Whether a map's function makes its result by a map over parts of its argument."""
     return working_map(expr) and working_map(at(body_of(expr), maker(body_of(expr))))
 
 
 def stage_tile(expr: Expr) -> Result:
-    """`map(tile -> map(f)(view(tile)))` over work-groups, the tile in local memory."""
+    """`map(tile -> map(f)(view(tile)))` over work-groups, with the tile in local memory."""
     if not isinstance(expr, FunCall):
         return Failure("stage_tile", "no map here")
     body = body_of(expr)

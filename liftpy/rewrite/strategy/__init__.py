@@ -1,7 +1,8 @@
 """Strategies: ELEVATE's combinators over rules, with derivations as results.
 
 A strategy is a function from an expression to a `Success`, which holds the new expression and the
-steps that led to it, or a `Failure`, which says why. A failure is a value; nothing is caught.
+steps that led to it, or a `Failure`, which holds the reason. A failure is a value, not an
+exception.
 """
 
 from liftpy.rewrite.strategy.apply import check_type, exactness, rule

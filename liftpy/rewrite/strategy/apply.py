@@ -17,7 +17,7 @@ from liftpy.rewrite.strategy.result import Failure, Result, Step, Strategy, Succ
 
 
 def rule(law: Rule | str, hints: Mapping[str, Path] | None = None, **sizes: NatLike) -> Strategy:
-    """Apply a rule at the root. `sizes` names what it tunes; `hints` says where parts end."""
+    """Apply a rule at the root; `sizes` are those that it tunes, `hints` the paths of parts."""
     if isinstance(law, str) and law not in RULES:
         message = f"no rule is named {law}; `liftpy rules` lists them"
         raise RuleRefused(message)
@@ -42,7 +42,7 @@ def rule(law: Rule | str, hints: Mapping[str, Path] | None = None, **sizes: NatL
     elsewhere = Failure(known.name, "" if word is None else matching.missing(word))
 
     def run(expr: Expr) -> Result:
-        # Every rule is tried at every part, and nearly all fail of their first word.
+        # Every rule is tried at every part, and nearly all fail on the outermost primitive.
         if word is not None and not matching.calls(expr, word, arguments):
             return elsewhere
         found = matching.match(known, expr, dict(given), paths)
@@ -70,7 +70,7 @@ def rule(law: Rule | str, hints: Mapping[str, Path] | None = None, **sizes: NatL
 
 
 def exactness(sizes: Iterable[Nat]) -> Iterator[Constraint]:
-    """A size that is given as an exact quotient requires that the quotient is exact."""
+    """The conditions that each size given as an exact quotient is exact."""
     for size in sizes:
         for over, under in size.fractions:
             if under != ONE:
@@ -78,7 +78,7 @@ def exactness(sizes: Iterable[Nat]) -> Iterator[Constraint]:
 
 
 def check_type(law: Rule, old: Expr, new: Expr) -> None:
-    """A rule keeps the type of what it rewrites."""
+    """Raise TypeRefused if a rule changed the type of the expression."""
     for agreement in sizes_agree(new.type, old.type):
         if agreement.known() is False:
             message = f"rule {law.name} changed the type {old.type} to {new.type}: {agreement}"

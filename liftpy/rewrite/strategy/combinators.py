@@ -1,4 +1,4 @@
-"""Strategies made of strategies, all on one expression: ELEVATE's basic combinators."""
+"""Strategies built from strategies that work on the same expression: ELEVATE's combinators."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from liftpy.rewrite.strategy.result import (
     Success,
 )
 
-FUEL = 2000  # steps after which a strategy is taken to loop; a derivation here has some hundred
-SHOWN = 10  # rules that are named where it does
+FUEL = 2000  # a strategy with more steps is taken to loop; derivations here have a few hundred
+SHOWN = 10  # rules named when a strategy loops
 
 
 def identity(expr: Expr) -> Result:
@@ -30,12 +30,12 @@ def identity(expr: Expr) -> Result:
 
 
 def fail(reason: str = "it always fails") -> Strategy:
-    """Never apply."""
+    """Always fail."""
     return lambda _: Failure("fail", reason)
 
 
 def seq(*strategies: Strategy) -> Strategy:
-    """One after another; fails where one fails."""
+    """Apply strategies in order; fails if one fails."""
 
     def run(expr: Expr) -> Result:
         check()
@@ -51,7 +51,7 @@ def seq(*strategies: Strategy) -> Strategy:
 
 
 def choose(*strategies: Strategy) -> Strategy:
-    """ELEVATE's left choice: the first that applies."""
+    """ELEVATE's left choice: apply the first strategy that succeeds."""
     last: tuple[tuple[Failure, ...], Failure] | None = None
 
     def run(expr: Expr) -> Result:
@@ -63,7 +63,7 @@ def choose(*strategies: Strategy) -> Strategy:
             if isinstance(result, Success):
                 return result
             failures.append(result)
-        if last is None or not all(map(is_, failures, last[0])):  # else they fail as before
+        if last is None or not all(map(is_, failures, last[0])):  # else the failures are the same
             last = tuple(failures), Failure("choose", "; ".join(map(str, failures)))
         return last[1]
 
@@ -71,15 +71,15 @@ def choose(*strategies: Strategy) -> Strategy:
 
 
 def attempt(strategy: Strategy) -> Strategy:
-    """ELEVATE's `try`: the strategy where it applies, else nothing."""
+    """ELEVATE's `try`: apply the strategy if it succeeds, else change nothing."""
     return choose(strategy, identity)
 
 
 def repeat(strategy: Strategy, fuel: int = FUEL) -> Strategy:
-    """Again and again until it fails.
+    """Apply the strategy until it fails.
 
-    One that comes back to an expression it has been at, or takes more than `fuel` steps, never
-    ends: RuleRefused names the rules that go round. That is no failure, which `attempt` would hide.
+    If it returns to an earlier expression or takes more than `fuel` steps, it never ends:
+    RuleRefused names the rules that repeat. This is not a failure, which `attempt` would hide.
     """
 
     def run(expr: Expr) -> Result:
@@ -105,7 +105,7 @@ def repeat(strategy: Strategy, fuel: int = FUEL) -> Strategy:
 
 
 def round_trip(cycle: Sequence[Step]) -> str:
-    """The refusal of a strategy that returns to an earlier expression."""
+    """The message that refuses a strategy which returns to an earlier expression."""
     if not cycle:
         return "a repeated strategy succeeds without a change, as `attempt` does, and never ends"
     names = " > ".join(step.rule for step in cycle[:SHOWN])
@@ -114,7 +114,7 @@ def round_trip(cycle: Sequence[Step]) -> str:
 
 
 def repeat_n(times: int, strategy: Strategy) -> Strategy:
-    """So many times; fails where it fails before."""
+    """Apply the strategy `times` times; fails if one application fails."""
     return seq(*[strategy] * times)
 
 
@@ -122,7 +122,7 @@ def repeat_n(times: int, strategy: Strategy) -> Strategy:
 
 
 def where(predicate: Predicate, strategy: Strategy, name: str = "where") -> Strategy:
-    """The strategy on expressions that satisfy the predicate."""
+    """Apply the strategy to expressions that satisfy the predicate; fails on others."""
     elsewhere = Failure(name, ELSEWHERE)
 
     def run(expr: Expr) -> Result:
@@ -132,12 +132,12 @@ def where(predicate: Predicate, strategy: Strategy, name: str = "where") -> Stra
 
 
 def satisfies(predicate: Predicate, name: str = "satisfies") -> Strategy:
-    """Change nothing where the predicate holds, fail elsewhere: a predicate as a strategy."""
+    """A predicate as a strategy: change nothing if it holds, else fail."""
     return where(predicate, identity, name)
 
 
 def not_(strategy: Strategy) -> Strategy:
-    """Change nothing where the strategy fails, fail where it applies."""
+    """Change nothing if the strategy fails; fail if it applies."""
 
     def run(expr: Expr) -> Result:
         if isinstance(strategy(expr), Failure):
@@ -148,7 +148,7 @@ def not_(strategy: Strategy) -> Strategy:
 
 
 def if_then_else(test: Strategy, then: Strategy, otherwise: Strategy = identity) -> Strategy:
-    """`then` where the test applies, else `otherwise`; what the test makes is thrown away."""
+    """`then` if the test applies, else `otherwise`; the result of the test is discarded."""
 
     def run(expr: Expr) -> Result:
         return (then if isinstance(test(expr), Success) else otherwise)(expr)
@@ -157,12 +157,12 @@ def if_then_else(test: Strategy, then: Strategy, otherwise: Strategy = identity)
 
 
 def is_equal_to(other: Expr) -> Strategy:
-    """Succeed on this very expression, names of variables included."""
+    """Succeed on exactly this expression, including the names of its variables."""
     return satisfies(lambda expr: expr == other, "is_equal_to")
 
 
 def contains(predicate: Predicate) -> Strategy:
-    """Succeed where some part satisfies the predicate."""
+    """Succeed if some part satisfies the predicate."""
 
     def run(expr: Expr) -> Result:
         if any(predicate(part) for _, part in parts_top_down(expr)):
@@ -172,11 +172,11 @@ def contains(predicate: Predicate) -> Strategy:
     return run
 
 
-# --- looking on ----------------------------------------------------------------------------------
+# --- inspection ----------------------------------------------------------------------------------
 
 
 def peek(look: Callable[[Expr], object]) -> Strategy:
-    """Show the expression to a function, and change nothing."""
+    """Pass the expression to a function; change nothing."""
 
     def run(expr: Expr) -> Result:
         look(expr)
@@ -188,7 +188,7 @@ def peek(look: Callable[[Expr], object]) -> Strategy:
 def debug(
     label: str, strategy: Strategy, write: Callable[[str], object] = sys.stderr.write
 ) -> Strategy:
-    """The strategy; what came of it is written in a line, by default to stderr."""
+    """Apply the strategy and write one line on its outcome, by default to stderr."""
 
     def run(expr: Expr) -> Result:
         result = strategy(expr)

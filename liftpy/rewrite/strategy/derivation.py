@@ -1,4 +1,4 @@
-"""Derivations: what a strategy did, as a value that prints, is stored, and replays."""
+"""Derivations: the steps of a strategy as a value that can be printed, stored and replayed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from liftpy.rewrite.strategy.traversals import at_path
 
 @dataclass(frozen=True)
 class Derivation:
-    """An expression, the steps, and what they made of it. It replays to the same expression."""
+    """An expression, the steps, and their result; replaying the steps gives the same result."""
 
     start: Expr
     steps: tuple[Step, ...]
@@ -31,11 +31,11 @@ class Derivation:
 
     @property
     def conditions(self) -> list[tuple[Constraint, Step]]:
-        """The conditions that the rules left open, each with the step that asks."""
+        """The conditions that rules left open, each with the step that requires it."""
         return [(c, step) for step in self.steps for c in step.conditions]
 
     def reassociates(self) -> bool:
-        """Whether a step changes the order of float operations."""
+        """Whether a step changes the order of floating-point operations."""
         return any(RULES[s.rule].reassociates for s in self.steps if s.rule in RULES)
 
     def __str__(self) -> str:
@@ -43,7 +43,7 @@ class Derivation:
 
 
 def derive(start: Expr, strategy: Strategy) -> Derivation:
-    """Apply a strategy; RuleRefused with its reason where it fails."""
+    """Apply a strategy; RuleRefused with the reason if it fails."""
     result = strategy(start)
     if isinstance(result, Failure):
         message = f"the derivation stopped: {result}"
@@ -52,7 +52,7 @@ def derive(start: Expr, strategy: Strategy) -> Derivation:
 
 
 def replay(start: Expr, steps: Iterable[Step]) -> Iterator[tuple[Step, Expr]]:
-    """Each step of a derivation with the expression after it."""
+    """Each step of a derivation with the expression after it; RuleRefused if one does not apply."""
     expr = start
     for step in steps:
         result = at_path(step.path, rule(step.rule, dict(step.hints), **dict(step.sizes)))(expr)
@@ -63,11 +63,11 @@ def replay(start: Expr, steps: Iterable[Step]) -> Iterator[tuple[Step, Expr]]:
         yield step, expr
 
 
-# --- in words ------------------------------------------------------------------------------------
+# --- printed -------------------------------------------------------------------------------------
 
 
 def step_text(step: Step) -> str:
-    """A step in a line: the rule, where, with what, and what it leaves open."""
+    """A step in one line: the rule, its place, its sizes, and the conditions it leaves open."""
     place = ".".join(map(str, step.path)) or "top"
     parts = [f"{step.rule} at {place}"]
     if step.sizes:
@@ -78,7 +78,7 @@ def step_text(step: Step) -> str:
 
 
 def lines(derivation: Derivation, width: int = 100) -> Iterator[str]:
-    """A derivation for reading: the expression, then each step and what it made."""
+    """A derivation as text: the expression, then each step and its result."""
     yield f"  {indented(derivation.start, width)}"
     for number, (step, after) in enumerate(replay(derivation.start, derivation.steps), 1):
         yield f"{number}. {step_text(step)}"
@@ -86,7 +86,7 @@ def lines(derivation: Derivation, width: int = 100) -> Iterator[str]:
 
 
 def indented(expr: Expr, width: int) -> str:
-    """An expression in lines, indented."""
+    """An expression printed on indented lines."""
     return show_expr(expr, width).replace("\n", "\n  ")
 
 
@@ -106,7 +106,7 @@ def to_json(program: Program, derivation: Derivation) -> str:
 
 
 def step_json(step: Step) -> dict[str, Any]:
-    """A step as JSON data: rule, place, and what the rule was given."""
+    """A step as JSON data: the rule, its path, sizes and hints."""
     return {
         "rule": step.rule,
         "path": list(step.path),
@@ -116,7 +116,7 @@ def step_json(step: Step) -> dict[str, Any]:
 
 
 def from_json(text: str) -> tuple[Program, Derivation]:
-    """A stored program and its derivation, replayed; RuleRefused if its result is another now."""
+    """A stored program and its derivation, replayed; RuleRefused if the result differs."""
     data = json.loads(text)
     program = parse(data["program"])
     steps = [read_step(step, data["sizes"]) for step in data["steps"]]
@@ -147,7 +147,7 @@ def read_step(data: dict[str, Any], ranges: dict[str, list[int | None]]) -> Step
 
 
 def read_size(text: str, ranges: dict[str, list[int | None]]) -> Nat:
-    """A size from its text, with the ranges of its variables: it is read as part of a program."""
+    """Parse a size, with the ranges of its variables, as part of a program."""
     if text.removeprefix("-").isdecimal():
         return nat(int(text))
     declared = "".join(
@@ -167,5 +167,5 @@ def variables(size: Nat) -> Iterator[Var]:
 
 
 def derived(program: Program, derivation: Derivation) -> Program:
-    """A program with the result of a derivation for its body."""
+    """The program whose body is the result of a derivation."""
     return Program(program.name, Lambda(program.params, derivation.result), program.constants)

@@ -1,4 +1,4 @@
-"""What a strategy gives: a new expression with the steps to it, or why it did not apply."""
+"""Results of strategies: a new expression with the steps to it, or a reason for failure."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from liftpy.ir.walk import Path
 from liftpy.primitives.text import show_expr
 
 ELSEWHERE = (
-    "the predicate is false"  # why `where` fails: not worth reporting when other parts are tried
+    "the predicate is false"  # why `where` fails: not reported when other parts are tried
 )
 
 
 @dataclass(frozen=True)
 class Step:
-    """One rule applied: where, with which sizes and hints, and the conditions it left open."""
+    """One applied rule: its path, sizes and hints, and the conditions it left open."""
 
     rule: str
     path: Path
@@ -28,11 +28,11 @@ class Step:
     conditions: tuple[Constraint, ...] = ()
 
     def moved(self, prefix: Path) -> Step:
-        """The step seen from further out."""
+        """The step in an enclosing expression, in which this one is at `prefix`."""
         return Step(self.rule, (*prefix, *self.path), self.sizes, self.hints, self.conditions)
 
     def renamed(self, sizes: Mapping[str, NatLike]) -> Step:
-        """The step with other sizes for variables."""
+        """The step with sizes substituted for variables."""
         given = tuple((name, size.substitute(sizes)) for name, size in self.sizes)
         conditions = tuple(c.substitute(sizes) for c in self.conditions)
         return Step(self.rule, self.path, given, self.hints, conditions)

@@ -1,6 +1,6 @@
-"""Strategies at parts of an expression: ELEVATE's traversals.
+"""Strategies that apply at parts of an expression: ELEVATE's traversals.
 
-Whoever goes to parts tells a failure's reason: that of the first part which came close.
+If a traversal applies to no part, it reports the reason of the first relevant failure.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from liftpy.rewrite.strategy.result import (
     Success,
 )
 
-DEEPEST = 200  # levels of an expression below which a strategy is taken to nest without end
+DEEPEST = 200  # an expression with more levels is taken to grow without end
 
 Parts = Iterable[tuple[Path, Expr]]
 
 
 def at_path(path: Path, strategy: Strategy) -> Strategy:
-    """The strategy on the part at a path."""
+    """Apply the strategy to the part at a path."""
 
     def run(expr: Expr) -> Result:
         if not exists(expr, path):
@@ -45,7 +45,7 @@ def at_path(path: Path, strategy: Strategy) -> Strategy:
 
 
 def argument(strategy: Strategy, position: int = 0) -> Strategy:
-    """The strategy on an argument of a call."""
+    """Apply the strategy to an argument of a call."""
 
     def run(expr: Expr) -> Result:
         if not isinstance(expr, FunCall) or position >= len(expr.args):
@@ -56,7 +56,7 @@ def argument(strategy: Strategy, position: int = 0) -> Strategy:
 
 
 def body(strategy: Strategy) -> Strategy:
-    """The strategy on the body of the function that a call runs: a primitive's or a let's."""
+    """Apply the strategy to the body of the function that a call runs: a primitive's or a let's."""
 
     def run(expr: Expr) -> Result:
         if not isinstance(expr, FunCall) or function_of(expr.fun) is None:
@@ -67,7 +67,7 @@ def body(strategy: Strategy) -> Strategy:
 
 
 def function(strategy: Strategy) -> Strategy:
-    """The strategy on the body of the function that a primitive applies; a let has none."""
+    """Apply the strategy to the body of a primitive's function; fails on a let."""
     return where(
         lambda expr: isinstance(expr, FunCall) and isinstance(expr.fun, Primitive),
         body(strategy),
@@ -81,7 +81,7 @@ def function(strategy: Strategy) -> Strategy:
 def at_children(
     strategy: Strategy, name: str, *, every: bool = False, most: int | None = None
 ) -> Strategy:
-    """The strategy on direct parts, left to right: on every one, or where it applies."""
+    """Apply the strategy to the direct parts, left to right: to every one, or where it succeeds."""
 
     def run(expr: Expr) -> Result:
         check()
@@ -109,17 +109,17 @@ def at_children(
 
 
 def all_(strategy: Strategy) -> Strategy:
-    """ELEVATE's `all`: to every direct part; fails where it fails on one."""
+    """ELEVATE's `all`: apply to every direct part; fails if it fails on one."""
     return at_children(strategy, "all", every=True)
 
 
 def one(strategy: Strategy) -> Strategy:
-    """To the first direct part where it applies; fails if there is none."""
+    """Apply to the first direct part on which it succeeds; fails if there is none."""
     return at_children(strategy, "one", most=1)
 
 
 def some(strategy: Strategy) -> Strategy:
-    """To every direct part where it applies; fails if there is none."""
+    """Apply to every direct part on which it succeeds; fails if there is none."""
     return at_children(strategy, "some")
 
 
@@ -127,7 +127,7 @@ def some(strategy: Strategy) -> Strategy:
 
 
 def once(strategy: Strategy, parts: Callable[[Expr], Parts], name: str) -> Strategy:
-    """The strategy on the first of the parts where it applies."""
+    """Apply the strategy to the first of the parts on which it succeeds."""
 
     def run(expr: Expr) -> Result:
         check()
@@ -145,27 +145,27 @@ def once(strategy: Strategy, parts: Callable[[Expr], Parts], name: str) -> Strat
 
 
 def outermost(strategy: Strategy, such: Predicate | None = None) -> Strategy:
-    """At the first part, outermost first, where it applies; of parts that are `such` only."""
+    """Apply to the outermost part on which it succeeds, of those that satisfy `such`."""
     return once(strategy if such is None else where(such, strategy), walk.top_down, "outermost")
 
 
 def innermost(strategy: Strategy, such: Predicate | None = None) -> Strategy:
-    """At the first part, innermost first, where it applies; of parts that are `such` only."""
+    """Apply to the innermost part on which it succeeds, of those that satisfy `such`."""
     return once(strategy if such is None else where(such, strategy), walk.bottom_up, "innermost")
 
 
 def top_down(strategy: Strategy) -> Strategy:
-    """ELEVATE's `topDown`: here, or else in the first direct part that has a place for it."""
+    """ELEVATE's `topDown`: apply here, else in the first direct part in which it succeeds."""
     return outermost(strategy)
 
 
 def bottom_up(strategy: Strategy) -> Strategy:
-    """ELEVATE's `bottomUp`: in the first direct part that has a place for it, or else here."""
+    """ELEVATE's `bottomUp`: apply in the first direct part in which it succeeds, else here."""
     return innermost(strategy)
 
 
 def position(number: int, strategy: Strategy) -> Strategy:
-    """At the part of this number, from 0, outermost first; fails if it does not apply there."""
+    """Apply to part `number`, counted from 0, outermost first; fails if it does not succeed."""
 
     def run(expr: Expr) -> Result:
         for k, (path, _) in enumerate(walk.top_down(expr)):
@@ -177,7 +177,7 @@ def position(number: int, strategy: Strategy) -> Strategy:
 
 
 def skip(number: int, strategy: Strategy) -> Strategy:
-    """At the first part after so many where it would apply, outermost first."""
+    """Skip the first `number` parts on which it succeeds, outermost first; apply to the next."""
 
     def run(expr: Expr) -> Result:
         left = number
@@ -199,7 +199,7 @@ def skip(number: int, strategy: Strategy) -> Strategy:
 
 
 def deep(make: Callable[[Strategy], Strategy]) -> Strategy:
-    """A strategy that is given itself: `deep(lambda again: seq(s, all_(again)))`."""
+    """A recursive strategy: `deep(lambda again: seq(s, all_(again)))`."""
 
     def again(expr: Expr) -> Result:
         return made(expr)
@@ -209,45 +209,48 @@ def deep(make: Callable[[Strategy], Strategy]) -> Strategy:
 
 
 def all_top_down(strategy: Strategy) -> Strategy:
-    """To every part, from the outside inwards; fails where it fails on one."""
+    """Apply to every part, outermost first; fails if it fails on one."""
     return deep(lambda again: seq(strategy, all_(again)))
 
 
 def all_bottom_up(strategy: Strategy) -> Strategy:
-    """To every part, from the inside outwards; fails where it fails on one."""
+    """Apply to every part, innermost first; fails if it fails on one."""
     return deep(lambda again: seq(all_(again), strategy))
 
 
 def try_all(strategy: Strategy) -> Strategy:
-    """To every part where it applies, from the inside outwards; never fails."""
+    """Apply to every part on which it succeeds, innermost first; never fails."""
     return all_bottom_up(attempt(strategy))
 
 
 def down_up(down: Strategy, up: Strategy | None = None) -> Strategy:
-    """To every part on the way in, and `up` (or the same) on the way out; both have to apply."""
+    """Apply `down` to every part on the way in and `up` (default `down`) on the way out.
+
+    Fails if either fails on a part.
+    """
     return deep(lambda again: seq(down, all_(again), down if up is None else up))
 
 
 def all_td(strategy: Strategy) -> Strategy:
-    """On every branch to the outermost part where it applies, not inside these; never fails."""
+    """On every branch, apply to the outermost part on which it succeeds; never fails."""
     return deep(lambda again: choose(strategy, all_(again)))
 
 
 def some_td(strategy: Strategy) -> Strategy:
-    """To the outermost parts where it applies, one at least; not inside these."""
+    """Apply to the outermost parts on which it succeeds; fails if there is none."""
     return deep(lambda again: choose(strategy, some(again)))
 
 
 def some_bu(strategy: Strategy) -> Strategy:
-    """To the innermost parts where it applies, one at least; not around these."""
+    """Apply to the innermost parts on which it succeeds; fails if there is none."""
     return deep(lambda again: choose(some(again), strategy))
 
 
 def everywhere(strategy: Strategy) -> Strategy:
-    """To every part where it applies, from the outside inwards and in what it makes; once each.
+    """Apply once to every part on which it succeeds, outermost first, then inside the result.
 
-    Fails if it applies nowhere. In what a rule makes there may be a place for it again, and again:
-    that is refused, as in `repeat`.
+    Fails if it applies to no part. A strategy that keeps applying to its own results is refused,
+    as in `repeat`.
     """
 
     def run(expr: Expr) -> Result:
@@ -283,5 +286,5 @@ def paths_below(expr: Expr, path: Path) -> Iterator[Path]:
 
 
 def normalize(strategy: Strategy, fuel: int = FUEL) -> Strategy:
-    """Wherever it applies, until it applies nowhere."""
+    """Apply the strategy to the outermost part on which it succeeds, until it applies to none."""
     return repeat(outermost(strategy), fuel)

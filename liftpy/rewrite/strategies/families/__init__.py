@@ -1,7 +1,8 @@
-"""The families of derivations that a campaign explores, with the sizes and choices of each.
+"""The families of derivations that a campaign explores, each with its sizes and choices.
 
-A family looks at one stage (`liftpy.rewrite.partition`), and applies where it finds the shape that
-it looks for; `skeletons_of` says of one that does not apply why not. A family is a file here.
+A family looks at one stage (`liftpy.rewrite.partition`), and applies if the stage has the shape
+that it looks for; otherwise `skeletons_of` returns the reason. Each family is a file in this
+folder.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ CHOICES = (
 )
 SIZES = "kappa sigma v chunk strip tile0 tile1 theta rho omega block turns"
 SETTINGS = frozenset(f"{CHOICES} {SIZES}".split())
-"""The names of all choices and sizes of families; a cut is called otherwise."""
+"""The names of all choices and sizes of families; a cut may not have one of them."""
 
 
 def skeletons_of(family: Family, program: Program) -> list[Skeleton] | str:
-    """The skeletons of one family of a stage, or why it does not apply."""
+    """The skeletons of a family for a stage, or why it does not apply."""
     form = family.match(shape_of(program))
     if isinstance(form, str):
         return f"{family.name}: {form}"
@@ -52,9 +53,9 @@ def skeletons_of(family: Family, program: Program) -> list[Skeleton] | str:
 
 
 def skeleton_of_key(family: str, form: Form, program: Program, key: str) -> Skeleton | None:
-    """The skeleton of a stage with this key, derived alone; None if there is none such.
+    """The skeleton of a stage with this key, derived separately; None if there is none.
 
-    `form` is what the family has found in the stage.
+    `form` is the form that the family found in the stage.
     """
     for choices in form.choices():
         if key_of(family, choices) == key:
@@ -67,9 +68,9 @@ _START = remembered(store_repeated(plain()))
 
 
 def shape_of(program: Program) -> Program:
-    """What the families look at: the stage with kernels for what is read over and over.
+    """The program that families look at: the stage with kernels for values read again and again.
 
-    Most have nothing such, and are given back.
+    Most stages have no such values and are returned unchanged.
     """
     result = _START(program.body.body)
     if isinstance(result, Failure) or not result.steps:
@@ -78,7 +79,7 @@ def shape_of(program: Program) -> Program:
 
 
 def derived(family: str, form: Form, program: Program, choices: Choices) -> Skeleton | Failure:
-    """The skeleton of some choices; the sizes that its derivation uses are open."""
+    """The skeleton for these choices; the sizes that its derivation uses are open."""
     parameters = form.parameters(dict(choices))
     for name in (*(n for n, _ in choices), *(p.name for p in parameters)):
         if name.rpartition(".")[2] not in SETTINGS:

@@ -1,4 +1,4 @@
-"""`blocked`: values held while a block of what reads them is made."""
+"""`blocked`: values held while a block of their reader's result is computed."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ from liftpy.rewrite.strategy import (
     where,
 )
 
-FORM = "form"  # the choice that names the family of a part
+FORM = "form"  # the choice of the family of a part
 WIDTH = "v"  # the size of vectors
-COLUMNS = "rows"  # the choice of an input in columns, which is stored before all blocks
+COLUMNS = "rows"  # the choice to store an input in columns before all blocks
 LEVELS = {"local": "wrg", "private": "glb", "global": "wrg"}
-"""Of each memory that may hold values, the level of blocks: a group's, or a work-item's own."""
+"""For each memory that may hold values, the level of blocks: groups, or single work-items."""
 ITEMS = {"local": ("one", "many"), "private": ("one",), "global": ("one",)}
-"""Of each memory, how many work-items may make a block."""
+"""For each memory, how many work-items may make a block."""
 ROW = {"local": "local", "private": "private", "global": "local"}
 """For each memory of a block, where a work-item may hold a row that it needs for an element."""
 MOST = {"local": 2**20, "private": 2**11, "global": 2**24}
-"""Bytes of values of the smallest block for which a memory is offered."""
-TURNS = "turns"  # the number of blocks in a chunk, of which a work-item holds one at a time
+"""For each memory, the most bytes of values in the smallest block for which it is offered."""
+TURNS = "turns"  # the number of blocks in a chunk; a work-item holds one of them at a time
 
 
 @dataclass(frozen=True)
 class BlockValue:
-    """A value of a block, as a program, and the forms that it may have, by their families.
+    """A value of a block, as a program, and its possible forms, by family.
 
-    `name` goes before the names of its choices and sizes. `path` is where it stands in the program;
-    `rows` is where the input stands, if any, that is better read in columns.
+    `name` is the prefix of the names of its choices and sizes. `path` is its path in the program;
+    `rows` is the place of the input, if any, that is better read in columns.
     """
 
     name: str
@@ -66,11 +66,11 @@ class BlockValue:
     lowered: dict[Choices, Result] = field(default_factory=dict[Choices, Result], compare=False)
 
     def named(self, choice: str) -> str:
-        """The name that a choice or a size of it has."""
+        """The full name of one of its choices or sizes."""
         return f"{self.name}.{choice}"
 
     def choices(self, memory: str) -> Iterator[Choices]:
-        """How the work-items of a block make it, the family first."""
+        """How the work-items of a block make the value, the family first."""
         for family, form in self.forms:
             for made in form.inside(memory):
                 words = (*((self.named(n), w) for n, w in ((FORM, family), *made)),)
@@ -79,7 +79,7 @@ class BlockValue:
                     yield (*words, (self.named(COLUMNS), "columns"))
 
     def own(self, choices: dict[str, str]) -> tuple[Form, dict[str, str]]:
-        """The form that is chosen, and its choices."""
+        """The chosen form, and its choices."""
         before = self.named("")
         mine = {n.removeprefix(before): w for n, w in choices.items() if n.startswith(before)}
         form = dict(self.forms)[mine.pop(FORM)]
@@ -87,16 +87,16 @@ class BlockValue:
         return form, (OF_GROUP if choices["items"] == "many" else OF_ONE) | mine
 
     def parameters(self, choices: dict[str, str]) -> Iterator[Parameter]:
-        """The sizes that are open."""
+        """The open sizes."""
         form, mine = self.own(choices)
         yield from (replace(p, name=self.named(p.name)) for p in form.parameters(mine))
 
     def outside(self, choices: dict[str, str]) -> Strategy:
-        """The input that it reads stored in columns, where that stands around the blocks."""
+        """Store the input in columns if it lies outside the blocks."""
         return self.columns(choices, within=False)
 
     def columns(self, choices: dict[str, str], *, within: bool) -> Strategy:
-        """The input that it reads stored in columns, if that is chosen and stands in the value."""
+        """Store the input in columns, if chosen, inside (`within`) or outside the value."""
         if self.rows is None or self.named(COLUMNS) not in choices:
             return identity
         path, depth = self.rows
@@ -105,7 +105,7 @@ class BlockValue:
         return exchanged((path[len(self.path) if within else 0 :], depth))
 
     def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
-        """What lowers it, derived once for all that is chosen of other parts."""
+        """The strategy that lowers the value, derived once for all choices of other parts."""
         form, mine = self.own(choices)
         known = (*mine.items(), (COLUMNS, choices.get(self.named(COLUMNS), "")))
         if known not in self.lowered:
@@ -117,7 +117,7 @@ class BlockValue:
 
 @dataclass(frozen=True)
 class Depth:
-    """The form in blocks of the map inside so many others, its parts, and what may hold them."""
+    """The form in blocks of the map inside `depth` others, its parts, and memories to hold them."""
 
     depth: int
     block: Parameter
@@ -129,18 +129,18 @@ class Depth:
 
 @dataclass(frozen=True)
 class Blocked:
-    """Values that are read in succession, each by the map that makes the next."""
+    """Values read in succession, each by the map that makes the next."""
 
     program: Program
     depths: tuple[Depth, ...]
 
     @cached_property
     def at(self) -> dict[str, Depth]:
-        """The forms by the word that chooses one."""
+        """The forms by the word of the choice `inside`."""
         return {str(form.depth): form for form in self.depths}
 
     def choices(self) -> Iterator[Choices]:
-        """The map that is cut into blocks, what holds values, and the form of each."""
+        """The map that is cut into blocks, the memory that holds values, and the form of each."""
         for word, form in self.at.items():
             around = {"pad": paddings(self.program), **stores(self.program)}
             for hold in form.memories:
@@ -153,11 +153,11 @@ class Blocked:
                             yield (*mine, *itertools.chain(*others))
 
     def inside(self, _memory: str) -> Iterator[Choices]:
-        """None: blocks inside blocks are not made."""
+        """None: blocks inside blocks are not supported."""
         yield from ()
 
     def parameters(self, choices: dict[str, str]) -> tuple[Parameter, ...]:
-        """The size of a block, and those of its values."""
+        """The size of a block, and the sizes of its values."""
         form = self.at[choices["inside"]]
         *held, result = form.parts
         sizes = (p for part in held for p in part.parameters(choices))
@@ -169,7 +169,7 @@ class Blocked:
         return (form.block, *turns, *sizes, *own)
 
     def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
-        """`into_blocks`, each value of a block as its form has it, in memory that holds it.
+        """`into_blocks`, with each value of a block lowered by its form, and held in memory.
 
         In global memory a work-item computes one block after another (`in_turn`), so that fewer
         buffers than blocks are needed.
@@ -196,7 +196,7 @@ def has_vectors(words: dict[str, str]) -> bool:
 
 
 def in_turn(size: NatLike, count: int) -> Strategy:
-    """The innermost of the `count` maps around a block, in chunks of `size` blocks."""
+    """Cut the innermost of the `count` maps around a block into chunks of `size` blocks."""
 
     def run(expr: Expr) -> Result:
         *_, path = outer_maps(expr, count)
@@ -206,7 +206,7 @@ def in_turn(size: NatLike, count: int) -> Strategy:
 
 
 def over_blocks(level: str, count: int) -> Strategy:
-    """The maps around the values of a block over ids of a level."""
+    """Assign ids of a level to the maps around the values of a block."""
 
     def run(expr: Expr) -> Result:
         maps = outer_maps(expr, count)
@@ -218,7 +218,7 @@ def over_blocks(level: str, count: int) -> Strategy:
 
 
 def forms_of(value: Program) -> Iterator[tuple[str, Form]]:
-    """The forms of a value inside a group: blocks and rows before tiles before loops."""
+    """The forms of a value inside a group: blocks and rows, else tiles, else loops."""
     for families in ((DIRECT, ROWS), (TILED,), (PLAIN,)):
         found = False
         for family in families:
@@ -231,15 +231,15 @@ def forms_of(value: Program) -> Iterator[tuple[str, Form]]:
 
 
 def depth_of(program: Program, depth: int) -> Depth | str:
-    """The form in blocks of the map inside so many others, or why there is none."""
+    """The form in blocks of the map inside `depth` others, or why there is none."""
     body = program.body.body
     single = into_blocks(1, depth)(body)
     if isinstance(single, Failure):
         return str(single)
     *_, path = outer_maps(single.expr, depth + 1)
     length = longest(array_type(at(single.expr, (*path, 0))))
-    block = Parameter("block", 1, length, "elements of the result that are made together")
-    turns = Parameter(TURNS, 1, length, "blocks that a work-item makes one after the other")
+    block = Parameter("block", 1, length, "elements of the result that are computed together")
+    turns = Parameter(TURNS, 1, length, "blocks that a work-item makes one after another")
     result = into_blocks(block.nat, depth)(body)
     if isinstance(result, Failure):
         return str(result)
@@ -276,4 +276,4 @@ def match(program: Program) -> Blocked | str:
     return Blocked(program, found) if found else str(made[0])
 
 
-BLOCKED = Family("blocked", "values held while a block of what reads them is made", match)
+BLOCKED = Family("blocked", "values held while a block of their reader's result is computed", match)

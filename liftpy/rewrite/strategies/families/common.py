@@ -1,4 +1,4 @@
-"""Choices that several families have: stored padding, the last block, streamed stores."""
+"""Choices that several families share: stored padding, the last block, streamed stores."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from liftpy.rewrite.strategies.lower import exposed
 from liftpy.rewrite.strategies.shapes import array_type, is_padding, is_windows, longest
 from liftpy.rewrite.strategy import Failure, Strategy, identity, rule
 
-STREAMED_BYTES = 2**18  # a smaller result may stay in a core's caches until somebody reads it
+STREAMED_BYTES = 2**18  # a smaller result may stay in a core's caches until it is read
 
 
 def paddings(program: Program) -> tuple[str, ...]:
-    """What may be stored of the padded input."""
+    """The words of the choice `pad`: the part of the padded input that is stored."""
     body = program.body.body
     padded = [e for _, e in top_down(body) if is_padding(e) and e.free <= body.free]
     if not padded:
@@ -30,68 +30,68 @@ def paddings(program: Program) -> tuple[str, ...]:
 
 
 def stored_views(program: Program) -> tuple[str, ...]:
-    """`paddings`, and the windows where there are some."""
+    """`paddings`, and `windows` if the program has any."""
     body = program.body.body
     windows = any(is_windows(e) and e.free <= body.free for _, e in top_down(body))
     return (*paddings(program), "windows") if windows else paddings(program)
 
 
 def stores(program: Program) -> dict[str, tuple[str, ...]]:
-    """The choice of how a large result is stored, in vectors; none for a small one.
+    """The choice of how a large result is stored in vectors; no choice for a small result.
 
-    `cached` reads a line before it is overwritten, and leaves it in the caches; `streamed` does
-    neither.
+    `cached` reads a cache line before it is overwritten, and leaves it in the caches; `streamed`
+    does neither.
     """
     t = program.body.body.type
     if not isinstance(t, ArrayType) or int(size_bytes(t)) < STREAMED_BYTES:
         return {}
-    if int(t.shape[-1]) % 2:  # no vector would be at a multiple of its length
+    if int(t.shape[-1]) % 2:  # no vector would be aligned to a multiple of its length
         return {}
     return {"stores": ("cached", "streamed")}
 
 
 def stored_so(choices: dict[str, str]) -> Strategy:
-    """The result as chosen of `stores`."""
+    """Apply the choice `stores` to the result."""
     return rule("to_streamed") if choices.get("stores") == "streamed" else identity
 
 
 def least_width(choices: dict[str, str]) -> int:
-    """The shortest vectors: what is streamed is in vectors."""
+    """The shortest vectors allowed: a streamed result is stored in vectors."""
     return 2 if choices.get("stores") == "streamed" else 1
 
 
 def tails(lengths: Iterable[int]) -> dict[str, tuple[str, ...]]:
-    """The choice of the last block where a length is `is_indivisible`; none where none is.
+    """The choice of the last block if a length is `is_indivisible`; otherwise no choice.
 
-    With `none` all blocks are of a size that divides the length, with `overlap` the last one begins
+    With `none`, all blocks have a size that divides the length; with `overlap`, the last one begins
     early.
     """
     return {"tail": ("none", "overlap")} if any(map(is_indivisible, lengths)) else {}
 
 
 def outer_length(expr: Expr) -> int:
-    """The length of an array, or the most that it can be."""
+    """The length of an array; if it is open, its upper bound."""
     return longest(array_type(expr))
 
 
 def slides(program: Program) -> list[FunCall]:
-    """The slides of a program, the outermost first."""
+    """The slides of a program, outermost first."""
     parts = (e for _, e in top_down(program.body.body))
     return [e for e in parts if isinstance(e, FunCall) and isinstance(e.fun, Slide)]
 
 
 def window_and_length(slide: FunCall) -> tuple[int, int]:
-    """The size of windows, and the length of what they are of."""
+    """The size of windows, and the length of the array that they are taken from."""
     return int(getattr(slide.fun, "size")), outer_length(slide.args[0])  # noqa: B009
 
 
 def with_epilogues(expr: Expr) -> Expr:
-    """`fused_inward` where it applies."""
+    """The result of `fused_inward`; the expression itself if that fails."""
     result = fused_inward(expr)
     return expr if isinstance(result, Failure) else result.expr
 
 
 def exposed_body(program: Program) -> Expr:
-    """The program's body with the maps in sight that make its result."""
+    """The program's body after `exposed`, which reveals the maps that make its result."""
     result = exposed()(program.body.body)
     return program.body.body if isinstance(result, Failure) else result.expr

@@ -1,4 +1,4 @@
-"""`direct`: register blocks, and what is done to their results with them."""
+"""`direct`: register blocks, with epilogues fused in."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from liftpy.rewrite.strategy import Strategy, identity, seq
 
 @dataclass(frozen=True)
 class Direct:
-    """A map of a map of reductions: the lengths of the inner and of the outer one.
+    """A map of a map of reductions, with the lengths of the inner and of the outer map.
 
-    `rows` is where the input stands whose rows the inner map reads, if it is no constant: it may be
-    stored in columns. (Constants are packed in any case.)
+    `rows` is the place of the input whose rows the inner map reads, unless it is constant; this
+    input may be stored in columns. (Constants are always packed.)
     """
 
     program: Program
@@ -43,11 +43,11 @@ class Direct:
 
     @property
     def lengths(self) -> tuple[int, int]:
-        """The lengths that blocks are cut from, the inner first."""
+        """The lengths that are cut into blocks, the inner one first."""
         return self.inner, self.outer
 
     def choices(self) -> Iterator[Choices]:
-        """What of the padding is stored, the level, the last block, and how results are stored."""
+        """The stored part of the padding, the level, the last block, and how results are stored."""
         words = {"pad": stored_views(self.program), "level": ("glb", "wrg")}
         for choices in product(**words, **tails(self.lengths), **stores(self.program)):
             yield choices
@@ -55,7 +55,7 @@ class Direct:
                 yield (*choices, ("rows", "columns"))
 
     def inside(self, _memory: str) -> Iterator[Choices]:
-        """What the last block is."""
+        """The choice of the last block."""
         yield from product(**tails(self.lengths))
 
     def parameters(self, choices: dict[str, str]) -> tuple[Parameter, ...]:
@@ -69,7 +69,7 @@ class Direct:
         )
 
     def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
-        """`register_blocks`, with the padded input stored, in part, or not."""
+        """`register_blocks`, with the padded input stored in full, in part, or not at all."""
         kappa, sigma, width = (sizes[n].nat for n in ("kappa", "sigma", "v"))
         inner, outer = (cut_of(n, choices.get("tail", "none")) for n in self.lengths)
         blocks = register_blocks(
@@ -86,15 +86,15 @@ class Direct:
 
 
 def match(program: Program) -> Direct | str:
-    """The map of a map of reductions that makes the result, what is done to them fused in."""
+    """The map of a map of reductions that makes the result, with its epilogue fused in."""
     body = with_epilogues(program.body.body)
     if next(stages(body), None) is not None:
-        return "a map of folds is read other than element by element"
+        return "a map of folds is not read element by element"
     if next(invariant(body), None) is not None:
-        return "a map of folds is computed again for each result"
+        return "a map of folds is recomputed for each result"
     path = block_of(body)
     if path is None:
-        return "no map of a map of reductions that read the same for each element makes the result"
+        return "the result is not a map of maps of reductions that read the same for each element"
     block = at(body, path)
     rows = input_of(body, path)
     constant = rows is not None and {p.name for p in at(body, rows[0]).free} <= program.constants

@@ -1,4 +1,4 @@
-"""What a family finds in a stage: choices, sizes, and a strategy for each."""
+"""A family and the form it finds in a stage: choices, sizes, and a strategy for each."""
 
 from __future__ import annotations
 
@@ -12,31 +12,32 @@ from liftpy.rewrite.strategy import Strategy
 
 Choices: TypeAlias = tuple[tuple[str, str], ...]
 OF_ONE = {"pad": "fused", "level": "seq", "map": "loops"}
-"""What one work-item that makes all of a stage chooses of what forms have in common."""
+"""The choices common to all forms if one work-item makes a whole stage."""
 OF_GROUP = {"pad": "fused", "level": "lcl", "map": "items"}
-"""Likewise the work-items of a group, which share the outermost map."""
+"""The choices common to all forms if the work-items of a group share the outermost map."""
 
 
 class Form(Protocol):
-    """The shape that a family found in a stage: what there is to choose reads it."""
+    """The shape that a family found in a stage, from which its choices and sizes follow."""
 
     def choices(self) -> Iterator[Choices]:
-        """The structural choices, each a skeleton."""
+        """The structural choices; each combination is a skeleton."""
         ...
 
     def inside(self, memory: str, /) -> Iterator[Choices]:
-        """The choices beside `OF_ONE` or `OF_GROUP` with which a group makes it; none if it cannot.
+        """The choices, in addition to `OF_ONE` or `OF_GROUP`, for a stage made within a group.
 
-        `memory` is where it may hold what it names, `local` or `private`.
+        None if a group cannot make the stage. `memory` is where it may hold named values, `local`
+        or `private`.
         """
         ...
 
     def parameters(self, choices: dict[str, str], /) -> tuple[Parameter, ...]:
-        """The sizes that are open with some choices."""
+        """The sizes that are open with these choices."""
         ...
 
     def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter], /) -> Strategy:
-        """What lowers the stage with some choices, its sizes open."""
+        """The strategy that lowers the stage with these choices, its sizes open."""
         ...
 
 
@@ -44,7 +45,7 @@ class Form(Protocol):
 class Family:
     """A named set of skeletons of a stage.
 
-    `match` gives the shape that the family looks for, or why a stage does not have it.
+    `match` returns the form of a stage, or why the family does not apply to it.
     """
 
     name: str

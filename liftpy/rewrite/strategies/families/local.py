@@ -1,4 +1,4 @@
-"""`local`: windows tile by tile, which a work-group copies to local memory."""
+"""`local`: windows are taken tile by tile; a work-group copies each tile to local memory."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from liftpy.rewrite.strategy import Strategy
 
 @dataclass(frozen=True)
 class Local:
-    """A map over windows of a size, of an array of a length."""
+    """A map over windows of a size, taken from an array of a length."""
 
     size: int
     length: int
 
     def choices(self) -> Iterator[Choices]:
-        """That tiles are copied."""
+        """One combination: tiles are copied."""
         yield from product(stage=("tile",))
 
     def inside(self, _memory: str) -> Iterator[Choices]:
-        """None: it takes several work-items."""
+        """None: this form takes several work-items."""
         yield from ()
 
     def parameters(self, _choices: dict[str, str]) -> tuple[Parameter, ...]:

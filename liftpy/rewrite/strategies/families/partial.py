@@ -14,20 +14,20 @@ from liftpy.rewrite.strategy import Strategy
 
 @dataclass(frozen=True)
 class Partial:
-    """Reductions that make the result: the length of the shortest."""
+    """Reductions that make the result; `shortest` is the length of the shortest one."""
 
     shortest: int
 
     def choices(self) -> Iterator[Choices]:
-        """Whether a work-item reduces neighbours, or every so many elements."""
+        """Whether a work-item reduces adjacent or strided elements."""
         yield from product(strided=("no", "yes"))
 
     def inside(self, _memory: str) -> Iterator[Choices]:
-        """None: it takes several work-items."""
+        """None: this form takes several work-items."""
         yield from ()
 
     def parameters(self, _choices: dict[str, str]) -> tuple[Parameter, ...]:
-        """The chunk of a partial result."""
+        """The number of elements per partial result."""
         return (Parameter("chunk", 1, self.shortest, "elements that a work-item reduces"),)
 
     def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
@@ -36,7 +36,7 @@ class Partial:
 
 
 def match(program: Program) -> Partial | str:
-    """The reductions, if one makes the result, or each of its components."""
+    """The reductions, if one makes the result, or one makes each of its components."""
     body = program.body.body
     parts = body.elements if isinstance(body, Tuple) else (body,)
     if len(results_reduced(body)) != len(parts):

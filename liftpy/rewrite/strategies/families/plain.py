@@ -1,4 +1,4 @@
-"""`plain`: the maps that make the result over ids, by every legal mapping."""
+"""`plain`: ids are assigned to the maps that make the result, by every legal mapping."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Plain:
     program: Program
 
     def choices(self) -> Iterator[Choices]:
-        """What of the padding is stored, and every legal mapping."""
+        """The part of the padding that is stored, and every legal mapping."""
         result = exposed()(self.program.body.body)
         if not isinstance(result, Failure):
             maps = tuple(map(show_mapping, mappings(result.expr)))
             yield from product(pad=paddings(self.program), map=maps)
 
     def inside(self, _memory: str) -> Iterator[Choices]:
-        """Nothing else."""
+        """One combination: no additional choices."""
         yield ()
 
     def parameters(self, _choices: dict[str, str]) -> tuple[Parameter, ...]:
@@ -37,8 +37,8 @@ class Plain:
         return ()
 
     def strategy(self, choices: dict[str, str], _sizes: dict[str, Parameter]) -> Strategy:
-        """`exposed` maps at the levels of a mapping."""
+        """Assign the levels of a mapping to the `exposed` maps."""
         return seq(exposed(), mapped(choices["map"]), store_padding(choices["pad"]))
 
 
-PLAIN = Family("plain", "the maps that make the result over ids, by every legal mapping", Plain)
+PLAIN = Family("plain", "ids for the maps that make the result, by every legal mapping", Plain)

@@ -24,16 +24,16 @@ from liftpy.rewrite.strategies.shapes import nests
 from liftpy.rewrite.strategies.share import stages
 from liftpy.rewrite.strategy import Failure, Strategy, seq
 
-MOST_TURNS = 64  # rows of a work-item: with more, the others would wait for the last work-items
-LONGEST = 256  # partial results of a fold, of which each is a register or a lane of one
+MOST_TURNS = 64  # rows per work-item: with more, the last work-items would keep others waiting
+LONGEST = 256  # partial results of a fold, each of which is a register or a lane of one
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A map over rows of folds and a map: the length of the shortest fold, and how many rows.
+    """A map over rows of folds and a map, with the length of the shortest fold and the row count.
 
-    `arrays` says whether a row's function names arrays, which may be held, and `passes` whether its
-    folds may be made in one pass.
+    `arrays` says whether a row's function names arrays, which may be held; `passes` says whether
+    its folds may take one pass.
     """
 
     program: Program
@@ -43,9 +43,9 @@ class Rows:
     passes: bool = False
 
     def choices(self) -> Iterator[Choices]:
-        """The level of the rows, how their folds are made, and how results are stored.
+        """The level of the rows, how their folds are computed, and how results are stored.
 
-        In one pass nothing is held: the arrays that a row names read the result of the first fold.
+        With one pass nothing is held: the arrays that a row names read the first fold's result.
         """
         passes = {"passes": ("two", "one")} if self.passes else {}
         for level, memory in (("glb", "private"), ("wrg", "local")):
@@ -56,15 +56,15 @@ class Rows:
                     yield made
 
     def inside(self, memory: str, /) -> Iterator[Choices]:
-        """What holds the arrays of a row."""
+        """The memory that holds the arrays of a row."""
         yield from product(**self.held(memory))
 
     def held(self, memory: str) -> dict[str, tuple[str, ...]]:
-        """The choice of what holds the arrays that a row's function names."""
+        """The choice of the memory that holds the arrays named by a row's function."""
         return {"arrays": ("again", memory)} if self.arrays else {}
 
     def parameters(self, choices: dict[str, str]) -> tuple[Parameter, ...]:
-        """The partial results of a fold, v, and the rows of a work-item."""
+        """The partial results of a fold, the vector width, and the rows of a work-item."""
         most = min(self.shortest, LONGEST)
         of_row = (
             Parameter("strip", 1, most, "partial results of a fold of a row"),
@@ -72,7 +72,7 @@ class Rows:
         )
         if choices.get("level") in INNER:
             return of_row
-        turns = Parameter("turns", 1, min(self.rows, MOST_TURNS), "rows of a work-item, in turn")
+        turns = Parameter("turns", 1, min(self.rows, MOST_TURNS), "rows per work-item, in sequence")
         return (*of_row, turns)
 
     def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
@@ -85,11 +85,11 @@ class Rows:
 
 
 def match(program: Program) -> Rows | str:
-    """The rows, if folds of each row and a map that reads them make the result."""
+    """The rows, if the result consists of folds of each row and a map that reads them."""
     body = program.body.body
     lengths = reduced_lengths(body)
     if not lengths or next(stages(body), None) is not None:
-        return "no map over rows makes the result, of folds of a row and a map"
+        return "the result is not a map over rows that folds and maps each row"
     if len([*chain(nests(body))]) - 1 > len(DIMENSIONS):
         return f"rows in more than {len(DIMENSIONS)} dimensions"
     rows = row_of(body) or ()

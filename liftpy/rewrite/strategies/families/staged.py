@@ -27,10 +27,10 @@ MAX_EXTRA = 32  # rows and columns of optimisational padding (specs: lift-convol
 
 @dataclass(frozen=True)
 class Staged:
-    """A map over kernels of reductions of the windows of a padded parameter.
+    """A map, over kernels, of reductions of the windows of a padded parameter.
 
-    size, padded: of a window, and of the padded side. kernels, elements: how many there are, and
-    how many a reduction has.
+    size, padded: the sides of a window and of the padded array. kernels: their number. elements:
+    the number of elements that a reduction folds.
     """
 
     size: int
@@ -39,11 +39,11 @@ class Staged:
     elements: int
 
     def choices(self) -> Iterator[Choices]:
-        """Whether reads are coalesced, and innermost reductions unrolled."""
+        """Whether reads are coalesced, and whether innermost reductions are unrolled."""
         yield from product(coalesce=("no", "yes"), unroll=("no", "yes"))
 
     def inside(self, _memory: str) -> Iterator[Choices]:
-        """None: it takes several work-items."""
+        """None: this form takes several work-items."""
         yield from ()
 
     def parameters(self, _choices: dict[str, str]) -> tuple[Parameter, ...]:

@@ -1,4 +1,4 @@
-"""`tiled`: the last two of the maps that make the result in tiles."""
+"""`tiled`: the last two of the maps that make the result, cut into tiles."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ from liftpy.rewrite.strategy import Failure, Strategy, Success, identity, seq
 
 @dataclass(frozen=True)
 class Tiled:
-    """A stage whose result maps make, and no register blocks."""
+    """A stage whose result is made by maps, without register blocks."""
 
     program: Program
 
     def tilings(self) -> Iterator[Choices]:
-        """How tiles are made: of one map of two, in vectors, and what the last tile is."""
+        """The choices of tiles: whether two maps become one, vectors, and the last tile."""
         flats = ("yes",) if self.is_long_row() else ("no", "yes")
         for made in product(flat=flats, vector=("no", "yes")):
             lengths = [p.high for p in self.parameters(dict(made)) if p.name != "v"]
             yield from ((*made, *rest) for rest in product(**tails(lengths)))
 
     def is_long_row(self) -> bool:
-        """Whether the last two maps are one over elements that share nothing.
+        """Whether the last two maps can become one, over elements that share nothing.
 
-        A tile of both then is a piece of that, or takes the same elements in another order.
+        A tile of two maps is then a piece of that one, or takes the same elements in another order.
         """
         body = self.program.body.body
         result = tiled_maps("no")(body)
@@ -60,7 +60,7 @@ class Tiled:
         return own and isinstance(tiled_maps("yes")(body), Success)
 
     def choices(self) -> Iterator[Choices]:
-        """One map of two and vectors where they can be; each legal mapping with inner ids last."""
+        """The tilings that apply, with each legal mapping whose innermost dimension is 0."""
         for made in self.tilings():
             choices = dict(made)
             result = tiles_of(choices, self.sizes(choices))(self.program.body.body)
@@ -71,7 +71,7 @@ class Tiled:
                 yield from ((*made, *more) for more in rest)
 
     def inside(self, _memory: str) -> Iterator[Choices]:
-        """Loops over tiles: one map of two, and vectors, where they can be."""
+        """Sequential loops over tiles: the tilings that apply."""
         for made in self.tilings():
             choices = dict(made)
             result = tiles_of(choices, self.sizes(choices))(self.program.body.body)
@@ -79,7 +79,7 @@ class Tiled:
                 yield made
 
     def parameters(self, choices: dict[str, str]) -> tuple[Parameter, ...]:
-        """A tile for each map that is cut, and the width of vectors."""
+        """A tile size for each map that is cut, and the vector width."""
         result = tiled_maps(choices["flat"])(self.program.body.body)
         maps = () if isinstance(result, Failure) else tiled_lengths(result.expr)
         words = ("the innermost", "the next")
@@ -92,11 +92,11 @@ class Tiled:
         return (*tiles, width) if choices["vector"] == "yes" else tiles
 
     def sizes(self, choices: dict[str, str]) -> dict[str, Parameter]:
-        """The parameters by their names."""
+        """The parameters by name."""
         return {p.name: p for p in self.parameters(choices)}
 
     def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
-        """`tile`, at the levels of a mapping, with the padded input stored, in part, or not."""
+        """`tile` with the levels of a mapping; the padded input is stored, in part, or not."""
         tiles = tiles_of(choices, sizes)
         padding = store_padding(choices["pad"])
         return seq(tiles, mapped(choices["map"]), padding, stored_so(choices))
@@ -104,7 +104,7 @@ class Tiled:
 
 @lru_cache(maxsize=8)
 def tiled_maps(flattened: str) -> Strategy:
-    """The maps that are cut: those that make the result, and the last two `flat` where chosen."""
+    """Expose the maps that make the result; `flat` is applied to the last two if chosen."""
     one_of_two = flat() if flattened == "yes" else identity
     return remembered(seq(exposed(), fused(), one_of_two))
 
@@ -113,26 +113,26 @@ def tiled_maps(flattened: str) -> Strategy:
 def tile_steps(
     flattened: str, vector: str, tail: str, sizes: tuple[tuple[str, Nat], ...]
 ) -> Strategy:
-    """`tile`, of one map where two are made one, and in vectors where these are chosen."""
+    """Cut the maps into tiles, flattened and vectorized as chosen."""
     tiles = tuple(size for name, size in sizes if name != "v")
     vectors = [in_vectors(size) for name, size in sizes if name == "v" and vector == "yes"]
     return remembered(seq(tiled_maps(flattened), tile(tiles, tail), *vectors))
 
 
 def tiles_of(choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
-    """`tile_steps` as chosen."""
+    """`tile_steps` for these choices."""
     nats = tuple((name, p.nat) for name, p in sizes.items())
     return tile_steps(choices["flat"], choices["vector"], choices.get("tail", "none"), nats)
 
 
 def match(program: Program) -> Tiled | str:
-    """The stage, if maps make its result and no form with register blocks does it better."""
+    """The stage, if its result is made by maps and `direct` does not apply."""
     body = exposed_body(program)
     if not makes_array(body) or not any(True for _ in tiled_lengths(body)):
         return "no maps make the result"
     if not isinstance(direct.match(program), str):
-        return "register blocks do it better"
+        return "`direct` applies, which is better"
     return Tiled(program)
 
 
-TILED = Family("tiled", "the maps that make the result in tiles, by every legal mapping", match)
+TILED = Family("tiled", "the maps that make the result, in tiles, by every legal mapping", match)
