@@ -382,7 +382,7 @@ def partitions(program: Program) -> tuple[Partition, ...]:
         names = ", ".join(show_range(name, *ends) for name, ends in opened.items())
         given = ", ".join(f'"{name}": ...' for name in opened)
         raise ConstraintRefused(
-            f"{program.name} has open sizes, and is lowered for numbers only: {names}\n"
+            f"{program.name} has open sizes, but lowering needs numbers: {names}\n"
             f"  give numbers with lp.at_sizes(program, {{{given}}})"
         )
     body = program.body.body

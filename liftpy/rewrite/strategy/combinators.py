@@ -96,7 +96,7 @@ def repeat(strategy: Strategy, fuel: int = FUEL) -> Strategy:
                 last = ", ".join(s.rule for s in steps[-SHOWN:])
                 message = (
                     f"a strategy still applies after {fuel} steps; "
-                    f"the last rules were {last}; `repeat_n` bounds them"
+                    f"the last rules were {last}; `repeat_n` limits the number of steps"
                 )
                 raise RuleRefused(message)
         return Success(expr, tuple(steps))

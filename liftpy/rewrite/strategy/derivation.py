@@ -129,7 +129,7 @@ def from_json(text: str) -> tuple[Program, Derivation]:
         expr, taken = result.expr, [*taken, *result.steps]
     if show_expr(expr) != data["result"]:
         message = (
-            f"the stored derivation of {program.name} now has another result:\n"
+            f"replaying the stored derivation of {program.name} gives a different result:\n"
             f"{show_expr(expr)}\nthe stored result is\n{data['result']}"
         )
         raise RuleRefused(message)
