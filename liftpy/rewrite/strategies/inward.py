@@ -31,7 +31,7 @@ def passed(law: Rule) -> type[Layout] | None:
 
 
 def mapped(expr: Expr) -> tuple[FunVar, Expr] | None:
-    """f and xs of `map(f)(xs)`, `map(x => map(f)(x))(xs)` and so on; None for other expressions."""
+    """The unknown f and xs of `map(f)(xs)`, `map(x => map(f)(x))(xs)` and so on; else None."""
     if not isinstance(expr, FunCall) or not isinstance(expr.fun, Map):
         return None
     (param,), body = expr.fun.f.params, expr.fun.f.body

@@ -12,9 +12,7 @@ from liftpy.ir.nat import Nat, NatLike
 from liftpy.ir.walk import Path
 from liftpy.primitives.text import show_expr
 
-ELSEWHERE = (
-    "the predicate is false"  # why `where` fails: not reported when other parts are tried
-)
+ELSEWHERE = "the predicate is false"  # why `where` fails: not reported when other parts are tried
 
 
 @dataclass(frozen=True)
