@@ -1,11 +1,12 @@
 """The gallery: campaigns on examples, their fronts, and the page that shows them.
 
-    python benchmarks/gallery.py [NAME ...]    explores the examples named (all, if none is),
+    python benchmarks/gallery.py [NAME ...]    explores the named examples (by default all),
                                                records their fronts, and writes the page
-    python benchmarks/gallery.py --page        writes the page from what is recorded
+    python benchmarks/gallery.py --page        writes the page from the recorded results
 
-What is recorded of an example is results/gallery/NAME.json; its picture is docs/gallery/NAME.svg,
-and the page is docs/gallery.md. The databases of the campaigns go to `gallery/`.
+The results of an example are recorded in results/gallery/NAME.json; its picture is
+docs/gallery/NAME.svg, and the page is docs/gallery.md. The databases of the campaigns go to
+`gallery/`.
 """
 
 from __future__ import annotations
@@ -31,34 +32,34 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "gallery"
 PAGE = ROOT / "docs" / "gallery.md"
 PICTURES = ROOT / "docs" / "gallery"
-MANY = 10  # settings, beyond which not all are shown
-ROWS = 6  # of a front that the page shows: its fastest ones, and the smallest
+MANY = 10  # a candidate with more settings is shown with its main ones only
+ROWS = 6  # the page shows at most this many of a front: the fastest ones, and the smallest
 
 HEAD = """# Gallery
 
-Each example was explored by the command under its name, at the commit and on the device that the
-lines below the command give; the same command on another device gives another front. The tables
-show the [front](glossary.md#front) of time and one memory figure: `peak`, the most global memory
-that is in use at one time, or `private`, the bytes of private memory (registers, as far as they
-suffice) of a work-item. In the pictures, grey marks are measured candidates, a shape for each
-family, and blue ones are on the front; both axes are logarithmic. The column `95 %` has the
-distances of the ends of the 95 % interval from the median. For a candidate with many settings, the
-tables show the families of its stages, and what is stored, fused or held.
+Each example was explored with the command below its heading, at the commit and on the device given
+below the command; the same command on another device gives another front. The tables show the
+[front](glossary.md#front) of time and one memory figure: `peak`, the most global memory that is in
+use at one time, or `private`, the bytes of private memory of a work-item (registers, unless they
+spill). In the pictures, grey marks are measured candidates, with a shape for each family, and blue
+marks are on the front; both axes are logarithmic. The column `95 %` gives the distances of the ends
+of the 95 % interval from the median. For a candidate with many settings, the tables show only the
+families of its stages and which values are stored, fused or held.
 
-The machine was shared with other work. `disturbed` says how many candidates were measured while
-it was slower than usual: their times are upper bounds, and their intervals are wide. So the
-fronts show what a space offers rather than how fast liftpy is. [performance.md](performance.md)
-compares it with other libraries, in alternating runs.
+The machine was shared with other work. `disturbed` counts the candidates that were measured while
+the machine was slower than usual: their times are upper bounds, and their intervals are wide. The
+fronts therefore show the range of a space rather than the speed of liftpy.
+[performance.md](performance.md) compares liftpy with other libraries, in alternating runs.
 
 Run the commands in the root of the repository, after `mkdir -p gallery`.
 `benchmarks/gallery.py` runs all of them and writes this page. The [tutorial](tutorial.md)
-walks through one campaign.
+explains one campaign step by step.
 """
 
 
 @dataclass(frozen=True)
 class Example:
-    """A program, how it is explored, and over which memory figure its front is shown."""
+    """A program, the options of its campaign, and the memory figure of its front."""
 
     name: str
     title: str
@@ -96,8 +97,8 @@ EXAMPLES = (
     Example(
         "matmul",
         "A matrix product",
-        "Two matrices of 512 rows and columns. No family is written for products: `direct` finds "
-        "the same shape in it as in a convolution, two nested maps around a reduction.",
+        "Two matrices of 512 rows and columns. No family is specific to products: `direct` finds "
+        "the same structure as in a convolution, two nested maps around a reduction.",
         "matmul/512x512x512",
         axis="private",
     ),
@@ -105,8 +106,8 @@ EXAMPLES = (
         "separable",
         "A separable filter",
         "A 5x5 window whose weights are a product, applied along the rows and then along the "
-        "columns. A choice decides whether the image between the two is stored, or recomputed "
-        "where it is read (`stage1=stored` or `fused`): memory against time.",
+        "columns. A choice decides whether the intermediate image is stored, or recomputed where "
+        "it is read (`stage1=stored` or `fused`): memory against time.",
         "examples/separable.lift",
         ("--size", "h=512", "--size", "w=512"),
     ),
@@ -120,8 +121,8 @@ EXAMPLES = (
         "softmax",
         "Softmax",
         "The softmax of each of 4096 rows of 1024 numbers. `passes=one` computes the largest "
-        "element and the sum in one pass over the row; `arrays` says where the exponentials are "
-        "held.",
+        "element and the sum in one pass over the row; `arrays` decides where the exponentials "
+        "are held.",
         "benchmarks/programs/softmax.lift",
         axis="private",
     ),
@@ -129,8 +130,8 @@ EXAMPLES = (
         "perceptron",
         "A perceptron with two hidden layers",
         "64 inputs of 256 numbers, two hidden layers of 256, 16 outputs. A hidden layer may be "
-        "stored, or held: computed and read a block at a time. Each stage has a family and sizes "
-        "of its own.",
+        "stored, or held: computed and read a block at a time. Each stage has its own family and "
+        "sizes.",
         "examples/perceptron.lift",
         tuple(
             part
@@ -142,8 +143,8 @@ EXAMPLES = (
         "attention",
         "Attention",
         "Four heads, 256 positions, 64 features. 40 candidates are few for a program of "
-        "several stages: none of the faster forms in [performance.md](performance.md) is among "
-        "them.",
+        "several stages: they include none of the faster forms in "
+        "[performance.md](performance.md).",
         "examples/attention.lift",
         tuple(part for size in ("heads=4", "n=256", "d=64") for part in ("--size", size)),
     ),
@@ -151,7 +152,7 @@ EXAMPLES = (
 
 
 def explored(example: Example) -> Campaign:
-    """The example's campaign: a new one, or the one that is there, continued."""
+    """Runs or resumes the campaign of an example."""
     database = ROOT / example.command[-1]
     database.parent.mkdir(exist_ok=True)
     subprocess.run([sys.executable, "-m", "liftpy", *example.command], cwd=ROOT, check=True)
@@ -159,7 +160,7 @@ def explored(example: Example) -> Campaign:
 
 
 def recorded(example: Example, campaign: Campaign) -> dict[str, Any]:
-    """What the page shows of a campaign, as JSON data."""
+    """The results of a campaign that the page shows, as JSON data."""
     call = campaign.calls[-1]
     return {
         "program": campaign.identity.program,
@@ -192,12 +193,12 @@ def row_json(row: Row, axis: str) -> dict[str, Any]:
 
 
 def page() -> str:
-    """The page of what is recorded."""
+    """The page, made from the recorded results."""
     return "\n".join([HEAD, *("\n".join(section(e)) for e in EXAMPLES if file_of(e).exists())])
 
 
 def section(example: Example) -> list[str]:
-    """The lines of an example."""
+    """The lines of the page for an example."""
     data = json.loads(file_of(example).read_text(encoding="utf-8"))
     said = ", ".join(f"{n} {outcome}" for outcome, n in data["outcomes"].items())
     figures = dict.fromkeys(("peak", data["axis"]))
@@ -231,7 +232,7 @@ def section(example: Example) -> list[str]:
 
 
 def cells(row: dict[str, Any], figures: list[str]) -> str:
-    """A row of a table."""
+    """The row of a candidate in a table."""
     time = row["time_ns"]
     low, high = (round(100 * (end / time - 1)) for end in row["interval_ns"])
     memory = " | ".join(in_bytes(row[figure]) for figure in figures)
@@ -243,17 +244,17 @@ def cells(row: dict[str, Any], figures: list[str]) -> str:
 
 
 def is_main(name: str, value: str) -> bool:
-    """Whether a setting is among those that are shown of many."""
+    """Whether a setting is shown for a candidate with many settings."""
     return name.rpartition(".")[2] in {"family", "form"} or value in {"stored", "fused", "held"}
 
 
 def file_of(example: Example) -> Path:
-    """Where an example's results are recorded."""
+    """The file with the recorded results of an example."""
     return RESULTS / f"{example.name}.json"
 
 
 def main() -> None:
-    """Explores what is named, and writes the page."""
+    """Explores the named examples, and writes the page."""
     reader = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     reader.add_argument("names", nargs="*", help=", ".join(e.name for e in EXAMPLES))
     reader.add_argument("--page", action="store_true", help="explore nothing")
