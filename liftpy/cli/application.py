@@ -1,4 +1,4 @@
-"""The commands, and what an error becomes."""
+"""The table of commands, and the handling of errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["COMMANDS", "StoppedAndSaid", "application", "run"]
 
 INTERNAL = InternalError.exit_code
 
-#: Every command, in the order of the help: the module of this package that has it, and a summary.
+#: Every command, in the order of the help: the module of this package with it, and a summary.
 COMMANDS = {
     "devices": ("points", "OpenCL devices, with the limits that enter the constraint system."),
     "space": (
@@ -41,12 +41,12 @@ COMMANDS = {
     ),
     "primitives": (
         "primitives",
-        "Every primitive: law, conditions, how it is written. In Markdown.",
+        "Every primitive: law, conditions, syntax. In Markdown.",
     ),
     "rules": ("rules", "Every rule: law, conditions, verdict of its recorded proof."),
     "prove": (
         "proofs",
-        "Proves primitives' contracts and rules now. Exit code 1 unless every verdict is proved.",
+        "Proves rules and the contracts of primitives. Exit code 1 unless every verdict is proved.",
     ),
     "compile": (
         "running",
@@ -86,17 +86,17 @@ def options(
 ) -> None:
     """Write a computation once; get a space of proved, measured OpenCL programs."""
     if version:
-        from liftpy.explore.space.version import VERSION  # noqa: PLC0415  it looks at what is installed
+        from liftpy.explore.space.version import VERSION  # noqa: PLC0415  it reads installed files
 
         typer.echo(f"liftpy {VERSION}")
         raise typer.Exit
 
 
 def application(command: str | None = None) -> typer.Typer:
-    """The command line: the commands of the module that has the given one.
+    """The command line, with the commands of the module that implements the given one.
 
-    A module is imported for its commands alone, so that a command waits for nothing of the others.
-    Of no command all are named, which takes no module; none of them can be called then.
+    Only that module is imported, so that a command does not wait for the imports of others. Without
+    a command, all names are listed without importing a module; none of them can then be called.
     """
     app = typer.Typer(
         name="liftpy",
@@ -117,14 +117,14 @@ def application(command: str | None = None) -> typer.Typer:
 
 
 def unloaded() -> None:
-    """Stands for a command that is only named."""
+    """A placeholder for a command whose module is not loaded."""
     raise InternalError("a command was called whose module is not there")
 
 
 def run(given: list[str]) -> None:
     """Runs a command and exits."""
     sys.excepthook = report_defect
-    gc.disable()  # what is imported stays: there is nothing to collect, nor to look at again
+    gc.disable()  # imported objects stay alive: there is nothing to collect or to scan again
     app = application(next((word for word in given if not word.startswith("-")), None))
     gc.freeze()
     gc.enable()
@@ -138,8 +138,8 @@ def run(given: list[str]) -> None:
 def report_defect(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    """Says whose an exception is that nobody foresaw, and exits: the user's file's, or ours."""
-    from liftpy.cli.arguments import user_code  # noqa: PLC0415  as late as the commands
+    """Reports an unexpected exception, from the user's file or from liftpy itself, and exits."""
+    from liftpy.cli.arguments import user_code  # noqa: PLC0415  slow to import
 
     traceback.print_exception(kind, error, trace)
     if user_code.path is not None:

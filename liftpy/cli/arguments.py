@@ -1,4 +1,4 @@
-"""What the user names: programs and arrays."""
+"""The programs and arrays that the user names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from liftpy.workloads import workload
 
 
 class UserCode:
-    """The user's Python file that is being executed, if any: its exceptions are not ours."""
+    """The user's Python file that is being executed, if any: its exceptions are the user's."""
 
     path: str | None = None
 
@@ -43,7 +43,7 @@ def load_program(name: str, given: Sequence[str] | None = None) -> Program:
 
 
 def named_program(name: str) -> Program:
-    """The program that PROGRAM names, its sizes as they are written."""
+    """The program that PROGRAM names, with its sizes as declared."""
     if name.endswith(".lift"):
         return parse(read_text(Path(name), TEXT_MOST))
     if name.endswith(".py"):
@@ -75,10 +75,10 @@ def from_python(path: Path, name: str) -> Program:
 
 
 BROKEN = (ValueError, EOFError, SyntaxError, TypeError, RecursionError, MemoryError, TokenError)
-"""What numpy raises for a header that is none: it is read as a Python literal."""
+"""The exceptions of NumPy for an invalid header, which it reads as a Python literal."""
 
 TEXT_MOST = 4 * MIB
-"""Bytes of a text that are read: comments count, as they are read as well."""
+"""The largest size of a program's text in bytes, including comments."""
 
 NO_PROGRAM = "none; decorate a function with @lp.program"
 
@@ -89,7 +89,7 @@ def programs_of(module: ModuleType) -> list[str]:
 
 
 def python_module(path: Path) -> ModuleType:
-    """A Python file as a module, executed."""
+    """Executes a Python file, and returns its module."""
     if not path.is_file():
         raise LiftError(f"{path} cannot be read: no such file")
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -104,7 +104,7 @@ def python_module(path: Path) -> ModuleType:
 
 
 def arrays(given: Sequence[str] | None) -> dict[str, NDArray[Any]]:
-    """The arrays of `--input` options. ArgumentRefused if a file holds none."""
+    """The arrays of `--input` options. ArgumentRefused if a file is not an array."""
     found: dict[str, NDArray[Any]] = {}
     for text in given or ():
         name, equals, file = text.partition("=")
@@ -115,7 +115,7 @@ def arrays(given: Sequence[str] | None) -> dict[str, NDArray[Any]]:
 
 
 def read_array(name: str, path: Path) -> NDArray[Any]:
-    """The array in a file, for a parameter. ArgumentRefused if it holds none, or not all of it."""
+    """The array in a file, for a parameter. ArgumentRefused if it is no array or incomplete."""
     most = psutil.virtual_memory().available
     with opened(path, most, ArgumentRefused, f"the array for '{name}' ({path})") as file:
         try:
@@ -136,7 +136,7 @@ def read_array(name: str, path: Path) -> NDArray[Any]:
 
 
 def no_array(name: str, path: Path, why: str) -> ArgumentRefused:
-    """The refusal of a file for an array."""
+    """The error for a file that cannot be read as an array."""
     return ArgumentRefused(
         f"the array for '{name}' ({path}) cannot be read: {why}; write it with np.save"
     )

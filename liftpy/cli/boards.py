@@ -1,4 +1,4 @@
-"""export, import: candidates for a machine without Python, and what came back from it."""
+"""export, import: candidates for a machine without Python, and the results from it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def register(app: typer.Typer) -> None:
     app.command("import")(import_)
 
 
-def export(  # noqa: PLR0913  as many options as there are to choose candidates
+def export(  # noqa: PLR0913  one parameter per option
     what: Annotated[
         str,
         typer.Argument(
@@ -68,7 +68,7 @@ def export(  # noqa: PLR0913  as many options as there are to choose candidates
 ) -> None:
     """A bundle that runs without Python: kernels, a C program, a Makefile, a manifest.
 
-    `liftpy import` reads its output. Needs no device: the limits of --device hold.
+    `liftpy import` reads its output. Needs no device; the limits of --device apply.
     """
     if candidates:
         chosen = {"--size": size, "--set": set_, "--where": where, "--device": device}
@@ -109,7 +109,7 @@ def of_program(
     batch: int | None,
     seed: int,
 ) -> Bundle:
-    """One candidate of a program, as `compile` would choose it, or what a campaign would draw."""
+    """A bundle of the candidate that `compile` chooses, or of the draws of a campaign."""
     single, listed = settings_and_lists(set_)
     fixed: Fixed = listed if batch is None else {**single, **listed}
     numbers = sizes(size)
@@ -144,8 +144,9 @@ def import_(
 ) -> None:
     """Imports the output of a board into a campaign: all rows of it, or none.
 
-    FILE is created if it does not exist; else it must be a campaign of this program on that device.
-    It is not the file that candidates were exported from: there they have their outcomes.
+    FILE is created if it does not exist; otherwise it must be a campaign of the same program on the
+    same device. The file that the candidates were exported from already has their outcomes, so it
+    is refused.
     """
     found = import_results(file, read_results(results, partial=partial))
     if json:

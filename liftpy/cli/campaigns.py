@@ -1,4 +1,4 @@
-"""explore, replay: campaigns, and their candidates again."""
+"""explore, replay: running campaigns, and deriving their candidates again."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def register(app: typer.Typer) -> None:
     app.command("replay")(replay_candidate)
 
 
-def explore(  # noqa: PLR0913  as many options as a campaign has
+def explore(  # noqa: PLR0913  one parameter per option
     program: ProgramName,
     *,
     size: SizeOption = None,
@@ -94,7 +94,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
     ] = exploring.CANDIDATE_LIMIT,
     build_limit: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", min=0, help="Part of it for the driver's compiler."),
+        typer.Option(metavar="SECONDS", min=0, help="Part of --candidate-limit for the build."),
     ] = None,
     tolerance: Annotated[
         float, typer.Option(metavar="E", min=0, help="Largest relative error of a result.")
@@ -109,7 +109,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
         ),
     ] = DEFAULT,
     again: Annotated[
-        bool, typer.Option(help="Measure candidates again whose place on the front may be noise.")
+        bool, typer.Option(help="Remeasure candidates on the front whose intervals overlap.")
     ] = True,
     replayed: Annotated[
         Path | None,
@@ -124,7 +124,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
         typer.Option(
             "--workers",
             metavar="tcp://HOST:PORT",
-            help="Measures on a dask cluster (docs/cluster.md).",
+            help="Measure on a dask cluster (docs/cluster.md).",
         ),
     ] = None,
     expect: Annotated[
@@ -135,7 +135,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
         typer.Option(
             "--times",
             metavar="FILE",
-            help="Begins with times of stages that another campaign measured; may be repeated.",
+            help="Start with stage times that another campaign measured; may be repeated.",
         ),
     ] = None,
     mixed: Annotated[
@@ -213,7 +213,7 @@ def explore(  # noqa: PLR0913  as many options as a campaign has
 
 
 def show_offline(found: OfflineSearch, search: str, seed: int, *, json: bool) -> None:
-    """Prints how the best time and the hypervolume went."""
+    """Prints the best time and the hypervolume over the trials of an offline search."""
     if json:
         best, reference = found.box.ideal, found.box.reference
         show_json(
@@ -240,7 +240,7 @@ def show_offline(found: OfflineSearch, search: str, seed: int, *, json: bool) ->
 
 
 def progress_text(found: Campaign, samples: int) -> str:
-    """How many candidates a campaign has, of those asked for or of all there are."""
+    """The number of candidates of a campaign, out of the requested ones or of the whole space."""
     done = len(found.rows)
     if found.exhausted:
         return f"{report.candidates_text(done)}, all that the space has"

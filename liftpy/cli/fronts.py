@@ -1,4 +1,4 @@
-"""pareto, candidates, report: what a campaign found."""
+"""pareto, candidates, report: the results of a campaign."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from liftpy.explore.report import tables as report
 
 
 class Format(StrEnum):
-    """How a front is printed."""
+    """The output formats of a front."""
 
     TABLE = "table"
     JSON = "json"
@@ -112,7 +112,7 @@ def report_page(
 
 
 def show_fronts(found: Campaign, rows: list[Row], heading: str | None = None) -> None:
-    """The front of a campaign; of several devices, that of each under its name."""
+    """Prints the front of a campaign; with several devices, one front for each device."""
     if len(found.devices) == 1:
         show(report.front_table(rows, console().width, heading))
         return

@@ -1,4 +1,4 @@
-"""derive, and the stages of show that need the compiler."""
+"""derive, and the stages of `show` that need the compiler."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ def show_stage(
     *,
     json: bool,
 ) -> None:
-    """A later stage of a program, for the candidate that has the given settings.
+    """Shows a later stage of a program, for the candidate with the given settings.
 
-    bounds: of its space, as `space_of` takes them. `tell` prints JSON data, or lines.
+    `bounds` restrict its space, as arguments of `space_of`. `tell` prints JSON data, or lines.
     """
 
     def tell_text(data: dict[str, Any], text: str) -> None:
@@ -128,7 +128,7 @@ def show_stage(
 
 
 def loop_stages(kernel: Kernel, names: dict[str, str]) -> dict[str, str]:
-    """A kernel in the loop IR: its nest as it is lowered, and after each pass that changes it."""
+    """A kernel in the loop IR: as lowered, and after each pass that changes it."""
     stages, last = dict[str, str](), ""
     before = in_loop_ir(kernel, names, ON_NESTS)
     every = (*nests(kernel, names, ON_NESTS), *after_each_pass(before, PASSES))
@@ -140,14 +140,14 @@ def loop_stages(kernel: Kernel, names: dict[str, str]) -> dict[str, str]:
 
 
 def stage_lines(stages: dict[str, str]) -> Iterator[str]:
-    """The stages of a kernel, each with what made it."""
+    """Yields the stages of a kernel, each below the name of its pass."""
     for name, text in stages.items():
         yield f"# {name}"
         yield text
 
 
 def kernel_bounds(code: LoopKernel) -> dict[str, Any]:
-    """What is proved of a kernel: its accesses are inside, and no element has two writers."""
+    """The proofs about a kernel: accesses are in bounds, and no element has two writers."""
     accesses = dict.fromkeys(map(str, bounds_of(code)))
     return {
         "kernel": code.name,
@@ -157,7 +157,7 @@ def kernel_bounds(code: LoopKernel) -> dict[str, Any]:
 
 
 def bound_lines(proved: dict[str, Any]) -> Iterator[str]:
-    """The same as lines."""
+    """Yields the proofs about a kernel as lines."""
     yield f"{proved['kernel']}:"
     for line in proved["accesses"]:
         yield f"  {line}"
@@ -180,7 +180,7 @@ def constraints_json(member: Member) -> dict[str, Any]:
 
 
 def constraint_lines(space: Space) -> Iterator[str]:
-    """The conditions of each skeleton, with who asked."""
+    """Yields the sizes and conditions of each skeleton, with the sources of the conditions."""
     for member in space.every:
         yield f"{member.key}:"
         for p in member.system.parameters:
@@ -190,7 +190,7 @@ def constraint_lines(space: Space) -> Iterator[str]:
 
 
 def show_memory(module: Module) -> None:
-    """The buffers, where they live, and the figures."""
+    """Prints the buffers with their slots, and the memory figures."""
     table = Table(box=None, pad_edge=False)
     for name in ("buffer", "role", "type", "slot"):
         table.add_column(name, no_wrap=True)
@@ -208,7 +208,7 @@ def show_memory(module: Module) -> None:
 
 @dataclass(frozen=True)
 class KernelView:
-    """The accesses of a kernel, a line each: what is read or written where, at which index."""
+    """The accesses of a kernel, one per line: load or store, memory, index."""
 
     kernel: str
     phase: str
@@ -221,7 +221,7 @@ class KernelView:
 
 
 def kernel_views(compilation: Compilation) -> Iterator[KernelView]:
-    """Each kernel with each access that it has, equal ones once."""
+    """Yields the distinct accesses of each kernel."""
     for code in compilation.loops:
         simple = (s for s in statements_in(code.block) if isinstance(s, Simple))
         accesses = dict.fromkeys(
@@ -232,7 +232,7 @@ def kernel_views(compilation: Compilation) -> Iterator[KernelView]:
 
 
 def access_line(cell: Cell, *, store: bool) -> str:
-    """What is read or written, in how many lanes, at which index."""
+    """An access as text: load or store, number of lanes, memory, index."""
     lanes = f" x{cell.width}" if cell.width > 1 else ""
     what = f"{'store' if store else 'load '}{lanes}"
     return f"{what} {cell.memory.space} {cell.memory.name}[{cell.index}]"
@@ -264,9 +264,9 @@ def derive(
 ) -> None:
     """A derivation of each family: the rules applied, where, and the result.
 
-    Choices name the others of a family, as in `--set pad=copy`; --json lists all.
-    A derivation does not depend on a device or on sizes; --device and --where select those that
-    have a candidate there.
+    --set selects another derivation of a family, as in `--set pad=copy`; --json lists all.
+    A derivation does not depend on a device or on sizes; --device and --where select the
+    derivations that have a candidate.
     """
     given = settings(set_)
     if strategy is not None:
@@ -303,7 +303,7 @@ def derive(
 
 
 def fitting(program: Program, given: Settings) -> list[Skeleton]:
-    """The skeletons that make these structural choices; UnknownName if there are none."""
+    """The skeletons with the given structural choices; UnknownName if there are none."""
     made = [*examples(program)]
     words = [s.words for s in made]
     found = [
@@ -323,7 +323,7 @@ def fitting(program: Program, given: Settings) -> list[Skeleton]:
 
 
 def skeleton_json(skeleton: Skeleton, *, steps: bool) -> dict[str, Any]:
-    """A derivation as JSON data, with the expression after each step if asked for."""
+    """A derivation as JSON data; `steps` adds the expression after each step."""
     derivation = skeleton.derivation
     followed = replay(derivation.start, derivation.steps) if steps else ()
     after = [{"after": show_expr(expr)} for _, expr in followed]

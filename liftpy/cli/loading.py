@@ -1,4 +1,4 @@
-"""Modules of commands are imported when they are asked for: the only place that does so."""
+"""Imports modules of commands on demand: the only place that does so."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from types import ModuleType
 
 
 def load(name: str) -> ModuleType:
-    """A module of this package."""
+    """Imports a module of this package."""
     return importlib.import_module(f"liftpy.cli.{name}")

@@ -1,6 +1,6 @@
-"""The command `liftpy`: it can be stopped from its first moment to its last.
+"""The command `liftpy`, which handles Ctrl-C and SIGTERM from its start to its end.
 
-Nothing else is imported here before signals have their handlers: what a command needs comes after.
+This module imports little, so that the signal handlers are installed before the slow imports.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from types import FrameType
 from liftpy.cli.loading import load
 
 PATIENCE = 5.0
-"""Seconds that a command has to tidy up; what is native does not see a signal before it returns."""
+"""Seconds that a command has to clean up; native code does not see a signal until it returns."""
 
 SENTENCES = {signal.SIGINT: "stopped", signal.SIGTERM: "stopped by SIGTERM"}
 
 
 class Stop:
-    """What Ctrl-C and SIGTERM do to a command.
+    """Handles Ctrl-C and SIGTERM.
 
-    While it is at work, the first of them is a KeyboardInterrupt, so that it can tidy up and say
-    what is kept. Before and after that, at the second one, and where nobody heeds the first one for
-    `PATIENCE` seconds, the process ends at once.
+    While the command is running (`at_work`), the first signal raises KeyboardInterrupt, so that the
+    command can clean up and report what is stored. The process exits immediately on a signal before
+    or after that, on a second signal, and if the first one has no effect for `PATIENCE` seconds.
     """
 
     def __init__(self) -> None:
@@ -34,26 +34,26 @@ class Stop:
         self.said = False
 
     def install(self) -> None:
-        """Takes over both signals."""
+        """Installs the handlers of both signals."""
         for number in SENTENCES:
             signal.signal(number, self.heed)
         sys.unraisablehook = self._unraisable
-        # Python calls `heed` between two instructions of the main thread, which may be far inside a
-        # library; what the system writes here tells another thread at once.
+        # Python calls `heed` between two bytecode instructions of the main thread, which may be
+        # executing library code for long; the wakeup descriptor notifies another thread directly.
         reading, writing = os.pipe()
         os.set_blocking(writing, False)
         signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
         threading.Thread(target=self._watch, args=(reading,), daemon=True).start()
 
     def heed(self, number: int, _frame: FrameType | None) -> None:
-        """Called by Python for a signal."""
+        """Handles a signal."""
         first, self.came = self.came is None, signal.Signals(number)
         if first and self.at_work:
             raise KeyboardInterrupt
         self.leave()
 
     def leave(self) -> None:
-        """Ends the process, with a sentence if there was none. Its workers end when it does."""
+        """Exits, with a message if none was printed. Worker processes end with this process."""
         came = self.came or signal.SIGINT
         if not self.said:
             self.said = True
@@ -61,7 +61,7 @@ class Stop:
         os._exit(128 + came)
 
     def _watch(self, reading: int) -> None:
-        """Ends a command that does not heed a signal."""
+        """Ends a command that does not react to a signal."""
         while (number := os.read(reading, 1)[0]) not in SENTENCES:
             continue
         threading.Event().wait(PATIENCE)
@@ -69,7 +69,7 @@ class Stop:
         self.leave()
 
     def _unraisable(self, what: sys.UnraisableHookArgs) -> None:
-        """A KeyboardInterrupt in a destructor goes nowhere else."""
+        """Handles a KeyboardInterrupt raised in a destructor, which Python does not propagate."""
         if self.came is not None and issubclass(what.exc_type, KeyboardInterrupt):
             self.leave()
         sys.__unraisablehook__(what)
@@ -78,15 +78,15 @@ class Stop:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs a command and exits: 0 done, 1 refused, 2 usage, 3 nothing measured, 70 a defect.
 
-    130 after Ctrl-C, 143 after SIGTERM; of commands that are given as `arguments`, from Python,
-    signals are the caller's.
+    130 after Ctrl-C, 143 after SIGTERM. With `arguments`, for calls from Python, signals are left
+    to the caller.
     """
     if arguments is not None:
         load("application").run(list(arguments))
         return
     stop = Stop()
     stop.install()
-    if sys.argv[1:2] == ["explore"]:  # it takes long, its imports too: it says so at once
+    if sys.argv[1:2] == ["explore"]:  # it and its imports take long: report progress from the start
         with load("pulse").of_this_process():
             work(stop)
     else:

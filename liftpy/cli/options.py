@@ -1,4 +1,4 @@
-"""The options that commands share, and what is written in them: settings, numbers for sizes."""
+"""The options that commands share, and parsers of their values: settings, sizes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Word = TypeVar("Word", bound=str)
 
 
 def one_of(known: Iterable[Word], what: str) -> Callable[[str], Word]:
-    """The parser of an option that takes one of some words.
+    """A parser for an option whose value is one of the known words.
 
-    A usage error says what was refused, what there is, and what is near it.
+    A usage error names the unknown word, the known ones, and the most similar one.
     """
     words = {str(word): word for word in known}
 
@@ -34,7 +34,7 @@ def one_of(known: Iterable[Word], what: str) -> Callable[[str], Word]:
 
 
 class SamplerName(StrEnum):
-    """How sizes are drawn: `constraints.draw.Sampler` as words of the command line."""
+    """The samplers: `constraints.draw.Sampler` as words of the command line."""
 
     UNIFORM = "uniform"
     INCREMENTAL = "incremental"
@@ -85,7 +85,7 @@ WhereOption = Annotated[
     ),
 ]
 MemoryLimit = Annotated[
-    int | None, typer.Option("--memory-limit", metavar="BYTES", min=1, help="Limit of the peak.")
+    int | None, typer.Option("--memory-limit", metavar="BYTES", min=1, help="Limit on `peak`.")
 ]
 SizeOption = Annotated[
     list[str] | None,
@@ -94,7 +94,7 @@ SizeOption = Annotated[
     ),
 ]
 SeedOption = Annotated[
-    int, typer.Option("--seed", metavar="S", help="Seed of the order of drawing.")
+    int, typer.Option("--seed", metavar="S", help="Seed of the random draws.")
 ]
 SamplerOption = Annotated[
     SamplerName,
@@ -103,7 +103,7 @@ SamplerOption = Annotated[
         metavar="HOW",
         parser=one_of(SamplerName, "sampler"),
         help="uniform: all valid points are equally likely. incremental: draws one size after "
-        "another and counts nothing.",
+        "another, without counting points.",
     ),
 ]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -143,7 +143,7 @@ def settings(given: Sequence[str] | None) -> Settings:
 def settings_and_lists(
     given: Sequence[str] | None,
 ) -> tuple[Settings, dict[str, tuple[str | int, ...]]]:
-    """The settings of `--set` options: those with one value, and those with a list of them.
+    """The settings of `--set` options: those with one value, and those with a list of values.
 
     A usage error if one is not NAME=VALUE or NAME=VALUE,VALUE,...
     """
@@ -168,5 +168,5 @@ def settings_and_lists(
 
 
 def number_or_word(text: str) -> str | int:
-    """A value of a setting."""
+    """The value of a setting: a number if it looks like one, otherwise a word."""
     return int(text) if text.removeprefix("-").isdecimal() else text

@@ -1,4 +1,4 @@
-"""devices, space, explain: where a program can run, and what can be chosen."""
+"""devices, space, explain: the devices that a program can run on, and its valid choices."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from liftpy.explore.space.space import Space
 from liftpy.ir.types import EXTENSIONS
 from liftpy.opencl.devices import device_notes, devices, find_device
 
-VALUES_SHOWN = 12  # of a size, where they are named one by one
+VALUES_SHOWN = 12  # the most values of a size that are listed individually
 
 DrawOption = Annotated[
     int, typer.Option("--draw", metavar="N", min=0, help="Draw N candidates instead.")
@@ -106,7 +106,7 @@ def show_devices(
 
 
 def show_profiles(*, json: bool) -> None:
-    """The profiles that liftpy brings along; as JSON with the source of each limit."""
+    """Prints the profiles that liftpy contains; as JSON with the source of each limit."""
     known = all_profiles()
     if json:
         show_json([profile.to_json() for profile in known])
@@ -134,7 +134,7 @@ def show_profiles(*, json: bool) -> None:
     say("the source of each limit: liftpy devices --profiles --json")
 
 
-def show_space(  # noqa: PLR0913  as many options as there are to narrow and to draw
+def show_space(  # noqa: PLR0913  one parameter per option
     program: ProgramName,
     *,
     size: SizeOption = None,
@@ -153,7 +153,7 @@ def show_space(  # noqa: PLR0913  as many options as there are to narrow and to 
 ) -> None:
     """Parameters, constraints with their sources, and the exact number of valid points.
 
-    With --draw, candidates are drawn instead: as `explore --search random` of the same seed would.
+    With --draw, prints candidates instead, as `explore --search random` draws them for this seed.
     """
     begun = time.perf_counter()
     whole, chosen = asked_space(program, size, device, set_, where, memory_limit)
@@ -209,7 +209,7 @@ def as_json(left: dict[str, survey.Left]) -> dict[str, Any]:
 
 
 def show_choices(space: Space, left: dict[str, survey.Left] | None) -> None:
-    """Choices and sizes; of each size what is valid, or the range that z3 leaves."""
+    """Prints choices and sizes, with the valid values of each size, or the range that z3 leaves."""
     table = Table(title="parameters", title_justify="left", box=None, pad_edge=False)
     for name in ("name", "values", "meaning", "families"):
         table.add_column(name, overflow="fold")
@@ -223,7 +223,7 @@ def show_choices(space: Space, left: dict[str, survey.Left] | None) -> None:
 
 
 def show_conditions(space: Space, follows: dict[str, list[str]] | None) -> None:
-    """Every condition, who asks, in how many skeletons, and in how many it follows from others."""
+    """Prints each condition, its source, and the numbers of skeletons that have or imply it."""
     table = Table(title="constraints", title_justify="left", box=None, pad_edge=False)
     also = [] if follows is None else ["follows in"]
     for name in ("condition", "required by", "skeletons", *also):
@@ -237,7 +237,7 @@ def show_conditions(space: Space, follows: dict[str, list[str]] | None) -> None:
 
 
 def show_audit(asking: list[survey.Counted]) -> None:
-    """Who asks for how many conditions, and who for none."""
+    """Prints the number of conditions of each source, or the reason why it has none."""
     table = Table(title="audit", title_justify="left", box=None, pad_edge=False)
     for name in ("source", "", "conditions", "why none"):
         table.add_column(name, overflow="fold")
@@ -249,7 +249,7 @@ def show_audit(asking: list[survey.Counted]) -> None:
 
 
 def spell_range(parameter: dict[str, Any], reached: dict[str, list[int]]) -> str:
-    """A size's range, and what of it the conditions leave."""
+    """The range of a size, and the valid values in it."""
     text = f"{parameter['low']} .. {parameter['high']}"
     values = reached[parameter["name"]]
     if not values:
@@ -262,7 +262,7 @@ def spell_range(parameter: dict[str, Any], reached: dict[str, list[int]]) -> str
 
 
 def spell_left(parameter: dict[str, Any], left: survey.Left) -> str:
-    """A size's range, and what z3 leaves of it."""
+    """The range of a size, and the part of it that z3 does not exclude."""
     text = f"{parameter['low']} .. {parameter['high']}"
     if left.low is None:
         return f"{text}: none valid"
@@ -276,7 +276,7 @@ def spell_left(parameter: dict[str, Any], left: survey.Left) -> str:
 
 
 def show_draws(drawn: list[Candidate], *, more: bool, json: bool) -> None:
-    """Drawn candidates, one a line, and where the next draw goes on."""
+    """Prints drawn candidates, one per line, and the start of the next draw."""
     if json:
         show_json(
             [{"ordinal": c.ordinal, "id": c.key, "assignment": c.assignment} for c in drawn],
@@ -312,7 +312,7 @@ def explain(
 
 
 def spell(device: Device) -> str:
-    """A device in words."""
+    """The name of a device, with its platform."""
     if device == DEFAULT_DEVICE:
         return "no device in particular (generic limits)"
     return f"{device.platform}: {device.name}"

@@ -1,4 +1,4 @@
-"""How far a campaign is, live in a terminal."""
+"""The live view of a campaign's progress on a terminal."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from liftpy.cli.screen import console
 from liftpy.explore.campaign.run import Progress
 from liftpy.explore.report.tables import COLOURS, in_time, short
 
-BAR = 24  # letters
-REASONS = 3  # why candidates were not measured, the most frequent ones
+BAR = 24  # characters
+REASONS = 3  # the number of reasons shown, the most frequent ones
 
 
 class CampaignView:
-    """Done and left, the best time, the size of the front, outcomes with reasons; on a terminal.
+    """Shows progress, the best time, the size of the front, and outcomes with reasons.
 
-    In a pipe or with NO_COLOR the same in a line, every few seconds (liftpy/cli/pulse.py). On a
-    terminal it is drawn between measurements, never during one: on a processor it would take time
-    from what is being timed. Before them the clock runs, beside the name of the phase.
+    In a pipe or with NO_COLOR, it is a line every few seconds (liftpy/cli/pulse.py). On a terminal,
+    it is drawn between measurements, never during one: on a CPU, drawing would slow down the timed
+    kernels. Before the first measurement it shows the elapsed time and the name of the phase.
     """
 
     def __init__(
@@ -66,18 +66,18 @@ class CampaignView:
         self._live.stop()
 
     def phase(self, doing: str) -> None:
-        """Takes note of what is done before and between measurements, and draws it."""
+        """Sets the name of the current phase, before or between measurements, and draws it."""
         self._phase = doing
         if self._shown and not self._tried:
             self._tick()
 
     def _tick(self) -> None:
-        """Draws the clock of a phase; nothing while candidates are measured."""
+        """Updates the elapsed time of a phase; does nothing while candidates are measured."""
         if self._phase and self._shown:
             self._live.update(self.drawn(self._now), refresh=True)
 
     def line(self) -> str:
-        """Where the campaign stands, in a line."""
+        """The progress of the campaign, as one line."""
         now = self._now
         doing = self._phase or (now.under_way[0].label if now.under_way else "")
         best = [f"best {in_time(one.best_ns)}" for one in now.standings]
@@ -86,7 +86,7 @@ class CampaignView:
         return f"{stands}: {doing}" if doing else stands
 
     def __call__(self, now: Progress) -> None:
-        """Draws it anew."""
+        """Updates the view."""
         self._now = now
         if now.under_way or now.outcome is not None:
             self._phase = ""
@@ -98,7 +98,7 @@ class CampaignView:
             self._live.update(self.drawn(now), refresh=True)
 
     def drawn(self, now: Progress) -> RenderableType:
-        """What is shown."""
+        """The content of the view."""
         seconds = time.monotonic() - self._start
         head = Table.grid(padding=(0, 2))
         head.add_row(
@@ -126,7 +126,7 @@ class CampaignView:
         )
 
     def _pace(self, now: Progress, seconds: float) -> str:
-        """Candidates a minute, and how long the others will take at this pace."""
+        """The candidates per minute, and the time left at this rate."""
         if not self._tried or seconds <= 0:
             return ""
         rate = self._tried / seconds

@@ -1,4 +1,4 @@
-"""prove: whether the laws hold."""
+"""prove: proofs of rules and primitives."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from liftpy.semantics.verdict import Proved, Refuted, Verdict
 
 @dataclass(frozen=True)
 class Result:
-    """A verdict on a rule or a primitive, and how long it took."""
+    """The verdict on a rule or a primitive, and the time that it took."""
 
     name: str
     kind: str
@@ -58,9 +58,9 @@ def prove_rules(
     ] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Proves primitives' contracts and rules now. Exit code 1 unless every verdict is proved.
+    """Proves rules and the contracts of primitives. Exit code 1 unless every verdict is proved.
 
-    With --record, only the rules without a valid recorded proof are proved; those that fail are not
+    With --record, only the rules without a valid recorded proof are proved; failures are not
     recorded.
     """
     if mutants:
@@ -111,7 +111,7 @@ def prove_rules(
 
 @dataclass
 class Score:
-    """What became of the mutants of a rule."""
+    """The verdicts on the mutants of a rule."""
 
     mutants: int = 0
     refuted: int = 0
@@ -120,7 +120,7 @@ class Score:
 
 
 def score_mutants(names: Sequence[str] | None, *, json: bool) -> None:
-    """Judges every mutant of rules; exit code 1 where one is neither refuted nor known."""
+    """Judges every mutant of rules; exit code 1 if one is neither refuted nor known."""
     rules = [RULES[name] for name in chosen(names) if name in RULES]
     scores: dict[str, Score] = {}
     for rule in rules:
@@ -167,7 +167,7 @@ def score_mutants(names: Sequence[str] | None, *, json: bool) -> None:
 
 
 def chosen(names: Sequence[str] | None) -> list[str]:
-    """The names asked for, or all; UnknownName for one that is neither rule nor primitive."""
+    """The given names, or all; UnknownName for one that is neither a rule nor a primitive."""
     known = [*PRIMITIVES, *RULES]
     for name in names or ():
         if name not in known:

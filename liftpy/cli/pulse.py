@@ -1,7 +1,7 @@
-"""What a long command is doing, said on stderr while it does it.
+"""Progress messages of a long command, on stderr.
 
-In a pipe a line every few seconds; on a terminal the phase, until something draws more. It is told
-by a thread of its own, and imports nothing heavy: it speaks before the rest of liftpy is there.
+In a pipe, it is a line every few seconds; on a terminal the phase, until the live view starts. A
+separate thread prints it, and the module imports little, so that it works during slow imports.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ LINES = 5.0
 """Seconds between two lines in a pipe."""
 
 FRAMES = 0.5
-"""Seconds between two looks at a terminal."""
+"""Seconds between two updates of a terminal."""
 
 ERASE = "\r\x1b[K"
 MINUTE = 60
 
 
 class Pulse:
-    """Says what is being done: `doing`, a text, or what makes one each time.
+    """Prints the current activity `doing`: a text, or a function that returns one.
 
-    `began` is when the command began, of the clock `time.monotonic`; None where none does. On a
-    terminal `draw` is called instead, where it is given.
+    `began` is the `time.monotonic` of the command's start; None if no command runs. On a terminal,
+    `draw` is called instead if it is set.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Pulse:
 
     @contextmanager
     def beating(self, began: float) -> Generator[None]:
-        """Says it from now on until the end."""
+        """Prints progress until the context ends."""
         self.began, self.doing, self.draw, self._drawn = began, "starting", None, False
         live = sys.stderr.isatty() and "NO_COLOR" not in os.environ
         beat = self.frame if live else self.line
@@ -63,16 +63,16 @@ class Pulse:
             self.began = None
 
     def text(self) -> str:
-        """How long it has run, and what it does."""
+        """The elapsed time and the current activity."""
         doing = self.doing if isinstance(self.doing, str) else self.doing()
         return f"{clock(time.monotonic() - (self.began or 0.0))} {doing}"
 
     def line(self) -> None:
-        """A line of a pipe."""
-        print(f"liftpy: {self.text()}", file=sys.stderr, flush=True)  # noqa: T201  typer is not there
+        """Prints a line, for a pipe."""
+        print(f"liftpy: {self.text()}", file=sys.stderr, flush=True)  # noqa: T201  typer is not loaded yet
 
     def frame(self) -> None:
-        """What a terminal shows now."""
+        """Updates the terminal."""
         if self.draw is not None:
             self.draw()
             return
@@ -81,7 +81,7 @@ class Pulse:
         sys.stderr.flush()
 
     def erase(self) -> None:
-        """Takes its line from the terminal: somebody else draws there now."""
+        """Erases its line from the terminal, before other output."""
         if self._drawn:
             sys.stderr.write(ERASE)
             sys.stderr.flush()
@@ -92,12 +92,12 @@ pulse = Pulse()
 
 
 def of_this_process() -> AbstractContextManager[None]:
-    """Says what the command of this process does, from now on until the end."""
+    """Prints the progress of this process's command until the context ends."""
     return pulse.beating(process_began())
 
 
 def process_began() -> float:
-    """When this process was started, of the clock `time.monotonic`."""
+    """The start of this process, as a value of `time.monotonic`."""
     return time.monotonic() - max(0.0, time.time() - psutil.Process().create_time())
 
 

@@ -69,14 +69,14 @@ def compile_program(
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", metavar="DIR", help=f"Writes {SOURCE_FILE} and {MANIFEST_FILE} there."
+            "-o", "--output", metavar="DIR", help=f"A folder for {SOURCE_FILE} and {MANIFEST_FILE}."
         ),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
     """The kernels and a manifest: arguments, NDRanges, buffers, memory figures.
 
-    Needs no device: without one the generic limits hold.
+    Needs no device; without one, generic limits apply.
     """
     space, chosen = asked_space(program, size, device, set_, where, memory_limit)
     candidate = space.candidate(chosen)
@@ -104,7 +104,7 @@ def write(folder: Path, module: Module) -> None:
     write_files(folder, {name: text.encode() for name, text in files.items()})
 
 
-def run(  # noqa: PLR0913  as many options as a run has
+def run(  # noqa: PLR0913  one parameter per option
     program: ProgramName,
     *,
     size: SizeOption = None,
@@ -170,9 +170,9 @@ def run(  # noqa: PLR0913  as many options as a run has
 def best_of(
     db: Path, program: Program, memory_limit: int | None, device: Device
 ) -> tuple[Candidate, Row]:
-    """The best candidate of a campaign, as stored. StoreRefused if it is one of another program.
+    """The best candidate of a campaign, and its row. StoreRefused if the program is another one.
 
-    Of a campaign of several devices, the best on this one.
+    In a campaign on several devices, the best on this device.
     """
     found = Campaign.read(db)
     row = found.best(memory_limit, device if len(found.devices) > 1 else None)
@@ -193,7 +193,7 @@ def best_of(
 
 
 def at_inputs(program: Program, given: Mapping[str, NDArray[Any]]) -> Program:
-    """The program with the sizes that the arrays given for its parameters say."""
+    """The program with the sizes that the shapes of the given arrays determine."""
     shaped = [given.get(p.name, NO_ARRAY) for p in program.params]
     return at_arrays(program, shaped) if size_ranges(program) and given else program
 
@@ -202,7 +202,7 @@ NO_ARRAY = np.empty(())
 
 
 def check_names(program: Program, given: Mapping[str, NDArray[Any]]) -> None:
-    """ArgumentRefused for an array that is given for no parameter; tuples go by their parts."""
+    """Raises ArgumentRefused if an array names no parameter, or no component of a tuple."""
     names = [
         ".".join([p.name, *map(str, part.path)])
         for p in program.params
@@ -216,19 +216,19 @@ def check_names(program: Program, given: Mapping[str, NDArray[Any]]) -> None:
 
 
 def fill(program: Program, given: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    """An array for each parameter: those given, noise for the others; tuples by their parts."""
+    """The arguments of a run: the given arrays, and random numbers for the other parameters."""
     return {name: replaced(name, noise, given) for name, noise in inputs(program).items()}
 
 
 def replaced(name: str, noise: Any, given: Mapping[str, NDArray[Any]]) -> Any:
-    """An array, or a tuple of them, with what is given for it."""
+    """The noise of a parameter, with the given arrays in place of its components."""
     if isinstance(noise, tuple):
         return tuple(replaced(f"{name}.{k}", part, given) for k, part in enumerate(noise))
     return given.get(name, noise)
 
 
 def save(path: Path, result: Any) -> None:
-    """Writes an array; those of a tuple to files with their numbers."""
+    """Writes an array to a file; the components of a tuple to numbered files."""
     if isinstance(result, tuple):
         for k, part in enumerate(result):
             save(path.with_name(f"{path.stem}.{k}{path.suffix}"), part)
@@ -239,7 +239,7 @@ def save(path: Path, result: Any) -> None:
 
 
 def shape(result: Any) -> list[Any]:
-    """The lengths of a result; of a tuple, those of each part."""
+    """The shape of a result; for a tuple, the list of the components' shapes."""
     return list(map(shape, result)) if isinstance(result, tuple) else list(result.shape)
 
 
@@ -252,7 +252,7 @@ def tell(
     *,
     json: bool,
 ) -> None:
-    """Prints what a run found, beside what is stored of its candidate."""
+    """Prints the results of a run, and the stored time of its candidate."""
     memory = module.memory
     if json:
         show_json(
@@ -294,6 +294,6 @@ def tell(
 
 
 def beside(time_ns: int, stored: Row) -> str:
-    """How a time compares with the stored one of the same candidate."""
+    """The comparison of a time with the stored time of the same candidate."""
     how = f"this run took {time_ns / (stored.time_ns or 1):.2f} times as long"
     return f"disturbed when measured; {how}" if stored.disturbed else how

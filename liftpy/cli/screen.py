@@ -1,4 +1,4 @@
-"""What commands print: tables, JSON, and texts (texts.py). Colours and bars on a terminal only."""
+"""Output of commands: tables, JSON, and texts (texts.py). Colours and bars on a terminal only."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from liftpy.cli.texts import StoppedAndSaid, note, printable, say
 __all__ = ["Screen", "StoppedAndSaid", "console", "note", "say", "show", "show_json"]
 
 PIPE_WIDTH = 160
-"""Columns of a table where there is no terminal and COLUMNS does not say."""
+"""Width of a table in columns if there is no terminal and COLUMNS is not set."""
 
 
 class Screen(Console):
-    """A console that prints only what is printable, and its own colours."""
+    """A console that escapes control characters, except those of its own colours."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """The pieces of what is printed."""
+        """Yields the segments of the output."""
         for piece in super().render(renderable, options):
             shown = piece.text if piece.control else printable(piece.text)
             yield Segment(shown, piece.style, piece.control)

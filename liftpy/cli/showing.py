@@ -1,4 +1,4 @@
-"""show: a program at a stage of the compiler. Its text and its types need no compiler."""
+"""show: a program at a stage of the compiler. The source and types need no compiler."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def register(app: typer.Typer) -> None:
 
 
 class ShownStage(StrEnum):
-    """The stages that `show` knows."""
+    """The stages that `show` can print."""
 
     SOURCE = "source"
     TYPES = "types"
@@ -93,7 +93,7 @@ def show(
 
 @dataclass(frozen=True)
 class TypedPart:
-    """A parameter or a primitive, the type of its value, and how deep it stands in functions."""
+    """A parameter or a primitive, the type of its value, and its nesting depth in functions."""
 
     what: str
     type: str
@@ -104,7 +104,7 @@ class TypedPart:
 
 
 def typed_parts(program: Program) -> Iterator[TypedPart]:
-    """Each parameter, then each primitive in the order of the data, with the type of its result."""
+    """Yields each parameter, then each primitive in data-flow order, with the type of its value."""
     for p in program.params:
         const = "const " if p.name in program.constants else ""
         yield TypedPart(p.name, f"{const}{show_type(p.type)}")

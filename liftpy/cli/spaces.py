@@ -1,4 +1,4 @@
-"""The device and the space that options ask for."""
+"""The device and the space that the options of a command select."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from liftpy.opencl.devices import devices, find_device
 
 
 def device_or_default(name: str | None) -> Device:
-    """The device named; without a name the first one, or the generic one where there is none."""
+    """The named device; by default the first one, or the generic one if no device is attached."""
     return DEFAULT_DEVICE if name is None and not devices() else find_device(name)
 
 
@@ -27,7 +27,7 @@ def asked_space(
     where: Sequence[str] | None,
     memory_limit: int | None,
 ) -> tuple[Space, Settings]:
-    """The space that options ask for, and their settings of one value, which are left to apply."""
+    """The space that the options select, and the single-valued settings, not yet applied to it."""
     chosen, listed = settings_and_lists(set_)
     space = space_of(
         load_program(program, size),
@@ -41,7 +41,7 @@ def asked_space(
 
 
 def note_unbound(space: Space) -> None:
-    """Says which of the user's conditions leave skeletons as they are."""
+    """Reports the user's conditions that do not restrict some skeletons."""
     for text, count in space.unbound.items():
         note(
             f"note: {text} does not restrict {count} of {len(space.every)} skeletons, which lack "
