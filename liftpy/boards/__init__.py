@@ -1,1 +1,1 @@
-"""Devices whose machine has no Python: what goes there, and what comes back."""
+"""Devices on machines without Python: exporting candidates and importing results."""

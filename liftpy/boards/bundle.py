@@ -1,11 +1,11 @@
 """A bundle: a folder that builds and runs candidates with a C compiler and an OpenCL driver only.
 
-kernels/ID.cl      the text of each candidate's kernels
-inputs/N-NAME.bin  the inputs, as they lie in memory, low bytes first (liftpy.files.naming)
+kernels/ID.cl      the source of each candidate's kernels
+inputs/N-NAME.bin  the inputs in their memory layout, little-endian (liftpy.files.naming)
 expected/N.bin     points of each component of the result: an index (u64), and the value there (f64,
-                   of whole numbers i64)
-plan.txt           what `board` reads (liftpy/boards/plan.py)
-library.txt        where the machine that made the bundle has its OpenCL library
+                   or i64 for integers)
+plan.txt           the input of `board` (liftpy/boards/plan.py)
+library.txt        the path of the OpenCL library on the machine that made the bundle
 manifest.json      the same for people and programs, with the SHA-256 of every file
 *.c *.h Makefile   the program `board`
 """
@@ -48,9 +48,9 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Bundle:
-    """Candidates of one program, to be run elsewhere.
+    """Candidates of one program, to be run on another machine.
 
-    `identity` is the campaign that they belong to; its device is the one whose limits they keep.
+    `identity` is the campaign that they belong to; they respect the limits of its device.
     """
 
     identity: Identity
@@ -58,16 +58,16 @@ class Bundle:
 
     @property
     def campaign(self) -> dict[str, Any]:
-        """What the results must say of the campaign, so that they can be taken back."""
+        """The description of the campaign that results must contain to be imported."""
         whole = asdict(self.identity)
         del whole["device"]
         return whole
 
     @classmethod
     def stored(cls, path: Path, ids: Sequence[str]) -> Bundle:
-        """Candidates of a campaign, by their ids.
+        """A bundle of stored candidates, by their ids.
 
-        StoreRefused if this liftpy no longer makes their stored kernels.
+        StoreRefused if this version of liftpy generates kernels other than the stored ones.
         """
         with CampaignReader.read(path) as store:
             rows = [store.row(id_) for id_ in dict.fromkeys(ids)]
@@ -86,7 +86,7 @@ class Bundle:
 def write(bundle: Bundle, folder: Path) -> None:
     """Writes a bundle into a new folder: all of it, or nothing.
 
-    LiftError if the folder has something, or cannot be written.
+    LiftError if the folder is not empty, or cannot be written.
     """
     try:
         used = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
@@ -101,7 +101,7 @@ def write(bundle: Bundle, folder: Path) -> None:
 
 
 def _files(bundle: Bundle) -> Iterator[tuple[str, bytes]]:
-    """The files of a bundle but for the program, the manifest last."""
+    """Yields the files of a bundle without the program `board`, with the manifest last."""
     program = parse(bundle.identity.text)
     settings = bundle.identity.settings
     device = Device.from_json(bundle.identity.device)
@@ -139,7 +139,7 @@ def _files(bundle: Bundle) -> Iterator[tuple[str, bytes]]:
 
 
 def _manifest(bundle: Bundle, parts: Sequence[BundledCandidate], sums: Mapping[str, str]) -> str:
-    """The manifest: the campaign, each candidate's own manifest, the hash of each file."""
+    """The manifest: the campaign, the manifest of each candidate, the hash of each file."""
     data = {
         "format": FORMAT,
         "campaign": bundle.campaign,
@@ -160,7 +160,7 @@ def _manifest(bundle: Bundle, parts: Sequence[BundledCandidate], sums: Mapping[s
 
 
 def _arrays(values: Mapping[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
-    """Arrays by name, those of a tuple one by one."""
+    """Yields arrays with their names; the components of a tuple separately."""
     for name, value in values.items():
         if isinstance(value, tuple):
             yield from _arrays({f"{name}_{k}": part for k, part in enumerate(value)})
@@ -169,7 +169,7 @@ def _arrays(values: Mapping[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _points(mean: Expected, shape: tuple[int, ...]) -> bytes:
-    """The points of a component with their values."""
+    """The bytes of a component's points: pairs of an index and a value."""
     index = np.ravel_multi_index(tuple(mean.points.T), shape) if shape else np.zeros(1, np.int64)
     kind = "<f8" if mean.values.dtype.kind == "f" else "<i8"
     table = np.empty(len(mean.points), np.dtype([("index", "<u8"), ("value", kind)]))
@@ -178,5 +178,5 @@ def _points(mean: Expected, shape: tuple[int, ...]) -> bytes:
 
 
 def little(array: np.ndarray) -> np.ndarray:
-    """An array whose numbers have their low bytes first."""
+    """The array in little-endian byte order."""
     return np.ascontiguousarray(array, array.dtype.newbyteorder("<"))

@@ -1,7 +1,7 @@
-"""Taking what a board printed into a campaign: all of it is checked, then all of it is kept.
+"""Importing the output of a board into a campaign: all rows are checked, then all are stored.
 
-A row counts for the kernels that this liftpy makes of its program, skeleton and sizes: the hash of
-the text that the board built must be the hash of theirs.
+A row is valid only if this version of liftpy generates the same kernels for its program, skeleton
+and sizes: the SHA-256 of the source that the board built must match.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from liftpy.primitives.text import parse
 from liftpy.rewrite.skeleton import Skeleton
 
 JUDGED_BY = ("input_seed", "points", "tolerance")
-"""The settings that decide how a result is judged."""
+"""The settings that determine how a result is judged."""
 
 
 @dataclass(frozen=True)
 class Taken:
-    """A row that is to be kept."""
+    """A row to be stored."""
 
     candidate: Candidate
     module: Module
@@ -45,10 +45,11 @@ class Taken:
 
 
 def import_results(path: Path, results: Results) -> dict[str, int]:
-    """Keeps results in a campaign, made if there is no file: how many there were of each outcome.
+    """Stores results in a campaign, and returns the number of each outcome.
 
-    ResultsRefused for a row that is not of this campaign, program, device or liftpy, or whose
-    candidate has its outcome; then nothing is kept.
+    The file is created if it does not exist. ResultsRefused if a row belongs to another campaign,
+    program, device or version of liftpy, or if its candidate already has an outcome; then nothing
+    is stored.
     """
     there = _campaign(path, results)
     identity = _identity(results)
@@ -70,7 +71,7 @@ def import_results(path: Path, results: Results) -> dict[str, int]:
 
 
 def _campaign(path: Path, results: Results) -> Identity | None:
-    """The campaign in a file; None if there is no file."""
+    """The campaign in a file; None if the file does not exist."""
     if not results.rows:
         what = "the file has no rows to import"
         raise refusal(results.path, results.lines["device"], what)
@@ -81,9 +82,9 @@ def _campaign(path: Path, results: Results) -> Identity | None:
 
 
 def _identity(results: Results) -> Identity:
-    """The campaign that results are of, on the device that they are from."""
+    """The campaign that the results belong to, with the device that they were measured on."""
     line, data = results.lines["campaign"], results.campaign
-    if data.get("version", VERSION) != VERSION:  # whose campaigns may have other fields
+    if data.get("version", VERSION) != VERSION:  # its campaigns may have other fields
         raise refusal(
             results.path,
             line,
@@ -106,7 +107,7 @@ def _identity(results: Results) -> Identity:
 
 
 def _program(results: Results, identity: Identity) -> Program:
-    """The program of a campaign, which has a number for every size."""
+    """The program of a campaign, with a number for every size."""
     line = results.lines["campaign"]
     try:
         program = parse(identity.text)
@@ -123,13 +124,13 @@ def _program(results: Results, identity: Identity) -> Program:
 
 
 def _check_same(path: Path, results: Results, there: Identity, here: Identity) -> None:
-    """Refuses results of another program or another device than a campaign's."""
+    """Raises ResultsRefused if results are of another program, device or version."""
     if there.text != here.text:
         raise refusal(
             results.path,
             results.lines["campaign"],
             f"the program is {here.program}, {path} is a campaign of "
-            f"{there.program if there.program != here.program else 'another text of it'}. "
+            f"{there.program if there.program != here.program else 'another program of that name'}. "
             "Name another FILE; it is created if it does not exist",
         )
     if (there.device["fingerprint"], there.device["ordinal"]) != (
@@ -144,13 +145,13 @@ def _check_same(path: Path, results: Results, there: Identity, here: Identity) -
             "created if it does not exist",
         )
     for name in JUDGED_BY:
-        old = there.settings.get(name)  # a file that was migrated may lack it
+        old = there.settings.get(name)  # a migrated file may lack it
         if old != here.settings[name]:
             raise refusal(
                 results.path,
                 results.lines["campaign"],
                 f"the {name} is {here.settings[name]}, that of {path} is {old}: "
-                "all results of a campaign are judged alike. Name another FILE",
+                "all results of a campaign are judged by the same settings. Name another FILE",
             )
     if there.version != here.version:
         raise refusal(
@@ -167,7 +168,7 @@ def _spell(device: Mapping[str, Any]) -> str:
 
 
 def _taken(results: Results, row: Result, known: Mapping[str, Skeleton], judge: Judgement) -> Taken:
-    """A row with the kernels that it is about, made again."""
+    """Validates a row against its kernels, which are generated again."""
     skeleton = known.get(row.skeleton)
     if skeleton is None:
         near = a_few(alike(row.skeleton, (s.key for s in skeletons(judge.program))))
@@ -225,10 +226,10 @@ def _taken(results: Results, row: Result, known: Mapping[str, Skeleton], judge: 
 
 
 def _placed(store: Store, results: Results, taken: list[Taken]) -> Iterator[Taken]:
-    """Rows with a place in the campaign's order, as they come.
+    """Yields the rows in order, each with an ordinal in the campaign.
 
-    A candidate that the campaign knows keeps its own. Another stands before the first: a place from
-    0 belongs to what the campaign's own search draws there, which may give it to this one later.
+    A candidate that the campaign already has keeps its ordinal. Others get negative ordinals:
+    those from 0 are reserved for the campaign's own search, which may draw the candidate later.
     """
     there = {row.id: row for row in store.rows()}
     before = min((0, *(row.ordinal for row in there.values()))) - len(taken)

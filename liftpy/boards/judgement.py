@@ -1,4 +1,4 @@
-"""The outcome that a row of a board says, and the meaning where the board did not know it."""
+"""The outcome of a board's row, with the meaning at elements that the board could not judge."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from liftpy.opencl.kernel import Module
 
 
 class Judgement:
-    """What a program means, where a board could not tell."""
+    """Judges the rows of a board, evaluating the meaning where the board could not."""
 
     def __init__(self, program: Program, settings: Mapping[str, Any]) -> None:
         self.program = program
@@ -40,7 +40,7 @@ class Judgement:
 
     @cached_property
     def meaning(self) -> Meaning:
-        """The meaning on them."""
+        """The meaning of the program on these inputs."""
         return Meaning(self.program, self.arrays)
 
     @cached_property
@@ -50,7 +50,7 @@ class Judgement:
         return expected(self.program, self.arrays, points=points, tolerance=tolerance)
 
     def outcome(self, row: Result, module: Module) -> Outcome:
-        """The outcome that a row says. KeyError or ValueError if its detail does not fit."""
+        """The outcome of a row. KeyError or ValueError if its detail is invalid."""
         said = dict(row.detail)
         match row.outcome:
             case "measured":
@@ -68,7 +68,7 @@ class Judgement:
                 return Crashed(row.reason)
 
     def measured(self, row: Result, module: Module) -> Measured | WrongResult:
-        """A right result, unless it is wrong where it differs from the first one of the board."""
+        """A measured result, or a wrong one if a suspect element differs from the meaning."""
         error = row.error
         for name, value in row.detail:
             part, element, got = value.split(":")
@@ -85,7 +85,7 @@ class Judgement:
         )
 
     def meant(self, part: str, element: str) -> tuple[tuple[int, ...], Any, tuple[int, ...]]:
-        """Of an element of a component its index, its meaning, and the path of the component."""
+        """The index of an element of a component, its meaning, and the path of the component."""
         component = components(self.program.type)[natural(part)]
         shape = tuple(map(int, component.shape))
         where = tuple(int(i) for i in np.unravel_index(natural(element), shape or (1,)))[
@@ -97,7 +97,7 @@ class Judgement:
 
 
 def limit_of(said: Mapping[str, str], module: Module) -> KernelLimit:
-    """What a driver said of a kernel. ValueError for a kernel or a figure that there is not."""
+    """The limit that a driver reported for a kernel. ValueError for an unknown kernel or figure."""
     if said["kernel"] not in {launch.function for launch in module.launches}:
         raise ValueError(f"no kernel is named {said['kernel']}")
     if said["figure"] not in {"group", "local"}:

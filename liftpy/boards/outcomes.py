@@ -1,4 +1,4 @@
-"""The outcomes that a board can tell."""
+"""The outcomes that a board can report."""
 
 from typing import Literal, TypeAlias, get_args
 

@@ -1,8 +1,8 @@
-"""The table that the C program of a bundle reads: what the manifests say, a line for each thing.
+"""The plan that the C program of a bundle reads: the manifests as lines of text.
 
-Every law that both hosts keep is stated in Python and written here as numbers: which buffers a
-phase touches, what is uploaded again, what unwritten memory is filled with, how often a candidate
-is timed. `host/plan.c` reads it.
+Every rule that both hosts follow is stated in Python, and written to the plan as data: the buffers
+that a phase uses, the inputs that are uploaded again, the fill patterns of unwritten memory, the
+number of timed runs. `host/plan.c` reads the plan.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ KINDS = {"f": "float", "i": "int", "b": "bool"}
 
 @dataclass(frozen=True)
 class BundledCandidate:
-    """A candidate of a bundle: its kernels, and the file with their text."""
+    """A candidate of a bundle: its kernels, and the file with their source."""
 
     candidate: Candidate
     module: Module
@@ -44,7 +44,7 @@ class BundledCandidate:
 
 @dataclass(frozen=True)
 class Wanted:
-    """The expected values of a component: how many elements it has, and a file of points."""
+    """The expected values of a component: its number of elements, and a file of points."""
 
     scalar: str
     elements: int
@@ -55,10 +55,10 @@ class Wanted:
 
 
 def second_poison(scalar: str) -> np.ndarray:
-    """What memory is filled with before another run: the results of both must be the same.
+    """The fill value of memory before a second run, whose result must equal that of the first.
 
-    Other than `POISON` in every type, and a number: a minimum with a NaN is the other number, and
-    hides the NaN.
+    It differs from `POISON` in every type, and is not NaN: the minimum of a number and NaN is the
+    number, which would hide the NaN.
     """
     t = DTYPES[scalar]
     if t.kind == "f":
@@ -73,9 +73,10 @@ def plan_text(
     wanted: Sequence[Wanted],
     parts: Sequence[BundledCandidate],
 ) -> str:
-    """The table. `inputs` are files with their hashes, in the order of the parameters.
+    """The plan as text. `inputs` are files with their hashes, in the order of the parameters.
 
-    `device` is the one that the candidates are for: its platform is known if it was attached.
+    `device` is the device that the candidates were made for; its platform is known only if it was
+    attached.
     """
     named = device != DEFAULT_DEVICE
     lines = [

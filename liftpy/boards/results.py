@@ -1,8 +1,8 @@
-"""What a board printed: the rows of the program `board`, read back line by line.
+"""The output of a board: the rows that the program `board` prints, read line by line.
 
-A row for each candidate, on one line. Other lines begin with `#`: the bundle, its campaign and the
-device, before the rows; `begin ID` before each row; `end N` after the last of N rows. The columns
-are those of docs/boards.md.
+Each candidate has one row, on one line. Other lines begin with `#`: the bundle, its campaign and
+the device before the rows; `begin ID` before each row; `end N` after the last of N rows.
+docs/boards.md describes the columns.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ COLUMNS: tuple[str, ...] = (
     "detail",
 )
 MOST = 64 * MIB
-"""Bytes of a file of results that are read: a row of a hundred runs takes some thousand."""
+"""The largest file of results in bytes: a row of a hundred runs takes some thousand bytes."""
 
 AGAIN = "Copy the file again"
 
@@ -51,7 +51,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Result:
-    """A row: what became of a candidate. Times in nanoseconds, a tuple for each run."""
+    """A row: the outcome of a candidate. Times are in nanoseconds, with a tuple for each run."""
 
     line: int
     candidate: str
@@ -72,9 +72,11 @@ class Result:
 
 @dataclass(frozen=True)
 class Results:
-    """A whole file. `bundle` is the hash of the plan that was run, `started` the board's clock.
+    """The content of a file of results.
 
-    `campaign` is what the bundle said of its campaign; `lines` where that and the device stand.
+    `bundle` is the hash of the plan, `started` the start by the board's clock, and `campaign` the
+    bundle's description of its campaign. `lines` has the line numbers of the campaign and the
+    device.
     """
 
     path: Path
@@ -87,7 +89,7 @@ class Results:
 
 
 def refusal(path: Path, line: int, what: str) -> ResultsRefused:
-    """The error that a line of a file is refused."""
+    """The error for a refused line of a file."""
     return ResultsRefused(f"{path}, line {line}: {what}")
 
 
@@ -95,13 +97,13 @@ def read_results(path: Path, *, partial: bool = False) -> Results:
     """The results in a file.
 
     `partial` reads the complete rows of a truncated file. ResultsRefused, with the line, for a file
-    that is not the output of `board`, or not all of it.
+    that is not the output of `board`, or is truncated.
     """
     return ResultsReader(path, read_text(path, MOST, ResultsRefused), partial=partial).read()
 
 
 class ResultsReader:
-    """Reads one file."""
+    """Reads one file of results."""
 
     def __init__(self, path: Path, text: str, *, partial: bool) -> None:
         self.path = path
@@ -112,7 +114,7 @@ class ResultsReader:
         self.ended = 0
 
     def read(self) -> Results:
-        """The whole file."""
+        """Reads the whole file."""
         self._first()
         for line, text in self._whole():
             if text.startswith("#"):
@@ -140,7 +142,7 @@ class ResultsReader:
         )
 
     def the(self, key: str) -> tuple[int, str]:
-        """What stands in the line `# key ...`, and where."""
+        """The number and the rest of the line `# key ...`."""
         if key not in self.said:
             raise refusal(
                 self.path, 1, f"the file has no line `# {key} ...`. {AGAIN}, from its beginning"
@@ -156,7 +158,7 @@ class ResultsReader:
             )
 
     def _whole(self) -> Iterator[tuple[int, str]]:
-        """The lines that are whole, by number; one before `# torn` was cut off by a crash."""
+        """Yields the complete lines with their numbers; a line before `# torn` was truncated."""
         *lines, last = self.lines
         if last and not self.partial:
             raise refusal(
@@ -280,7 +282,7 @@ class ResultsReader:
 
 
 def sizes(text: str) -> dict[str, int]:
-    """The sizes `kappa=2 sigma=3`."""
+    """Parses sizes, such as `kappa=2 sigma=3`."""
     pairs = detail(text)
     found = {name: natural(value) for name, value in pairs}
     if len(found) < len(pairs):
@@ -289,19 +291,19 @@ def sizes(text: str) -> dict[str, int]:
 
 
 def natural(text: str) -> int:
-    """A whole number from 0."""
+    """Parses a non-negative integer."""
     if not re.fullmatch("[0-9]{1,19}", text):
         raise ValueError("it is not a whole number of at most 19 digits")
     return int(text)
 
 
 def whole(text: str) -> int:
-    """A whole number with its sign."""
+    """Parses an integer."""
     return -natural(text[1:]) if text.startswith("-") else natural(text)
 
 
 def detail(text: str) -> tuple[tuple[str, str], ...]:
-    """Words NAME=VALUE."""
+    """Parses words NAME=VALUE."""
     pairs = [word.partition("=") for word in text.split()]
     for name, equals, _ in pairs:
         if not equals:
@@ -310,12 +312,12 @@ def detail(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def times(text: str) -> tuple[tuple[int, ...], ...]:
-    """Nanoseconds: runs by `;`, in each the launches by blanks."""
+    """Parses times in nanoseconds: runs separated by `;`, launches of a run by blanks."""
     return tuple(tuple(map(natural, run.split())) for run in text.split(";"))
 
 
 def finite(text: str) -> float:
-    """A number that is one."""
+    """Parses a finite number."""
     if not re.fullmatch(r"-?[0-9]{1,30}(\.[0-9]{1,30})?(e[+-]?[0-9]{1,3})?", text):
         raise ValueError("it is not a finite number")
     number = float(text)
@@ -325,5 +327,5 @@ def finite(text: str) -> float:
 
 
 def unescaped(text: str) -> str:
-    """A text with its line breaks."""
+    """The text with escaped line breaks and backslashes restored."""
     return text.replace("\\\\", "\0").replace("\\n", "\n").replace("\0", "\\")

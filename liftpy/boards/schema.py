@@ -1,6 +1,6 @@
-"""What a board's file may say, field by field: kinds, ranges, lengths, no key that nobody knows.
+"""The schema of a board's results: types, ranges and lengths of all fields, and no unknown keys.
 
-A number has to fit where it goes: into a column of the database, into the arithmetic of a front.
+The ranges ensure that numbers fit into the columns of the database and the arithmetic of a front.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Strict(BaseModel):
 
 
 class DeviceFields(_Strict):
-    """A device, as `Device.to_json` writes it and `board` prints it. A profile is none."""
+    """A device, as `Device.to_json` writes it and `board` prints it. Profiles are refused."""
 
     name: Text
     vendor: Text
@@ -56,7 +56,7 @@ class DeviceFields(_Strict):
 
 
 class Settings(_Strict):
-    """The settings of a campaign, as `identity_of` makes them."""
+    """The settings of a campaign, as `identity_of` returns them."""
 
     input_seed: Natural
     points: Annotated[int, Field(ge=1, le=1 << 20)]
@@ -74,7 +74,7 @@ class Settings(_Strict):
 
 
 class CampaignFields(_Strict):
-    """A campaign, as a bundle says it."""
+    """A campaign, as a bundle describes it."""
 
     program: Word
     text: LongText
@@ -84,7 +84,7 @@ class CampaignFields(_Strict):
 
 
 class RowFields(_Strict):
-    """A row, its cells taken apart."""
+    """A row with parsed cells."""
 
     candidate: Id
     ordinal: Whole
@@ -106,7 +106,7 @@ class RowFields(_Strict):
 
 
 def checked(model: type[M], data: dict[str, Any]) -> M:
-    """The data, if they are what the model says. ValueError with the field and the reason."""
+    """The data, validated by the model. ValueError with the invalid field and the reason."""
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -116,18 +116,18 @@ def checked(model: type[M], data: dict[str, Any]) -> M:
 
 
 def table(text: str) -> dict[str, Any]:
-    """JSON data with names, each once, and numbers that are some. ValueError if it is none."""
+    """Parses a JSON object. ValueError for other data, a repeated key, or NaN and infinity."""
     try:
         data = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     if not isinstance(data, dict):
-        raise ValueError("it is not a JSON object")  # noqa: TRY004  all that a text is refused for
+        raise ValueError("it is not a JSON object")  # noqa: TRY004  one error type for all refusals
     return cast("dict[str, Any]", data)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The names of an object with their values; ValueError where one is there twice."""
+    """The object with these keys and values; ValueError if a key is repeated."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("it has a key twice")

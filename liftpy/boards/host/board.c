@@ -1,4 +1,4 @@
-/* Runs the candidates of a bundle on an OpenCL device and prints what became of each, as CSV. */
+/* Runs the candidates of a bundle on an OpenCL device and prints their outcomes as CSV. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ struct options {
     int list;
 };
 
-/* What an earlier output of this program has. */
+/* An earlier output of this program. */
 struct earlier {
     char *bytes;
     int exists, is_torn;
@@ -101,9 +101,9 @@ static struct options read_options(int count, char **words)
     return options;
 }
 
-static const char *output; /* a file to print to, made when there is something to print */
+static const char *output; /* a file to print to, created on the first output */
 
-/* Prints a text at once and passes it on, so that a crash loses nothing; empties it. */
+/* Prints a text and flushes the output, so that a crash loses nothing; empties the text. */
 static void say(struct text *text)
 {
     if (output && !freopen(output, "ab", stdout))
@@ -119,7 +119,7 @@ static int begins(const char *line, const char *with)
     return !strncmp(line, with, strlen(with));
 }
 
-/* How many lines of an earlier output begin so. */
+/* The number of lines of an earlier output with this beginning. */
 static size_t lines(const struct earlier *earlier, const char *with)
 {
     size_t found = 0;
@@ -130,7 +130,7 @@ static size_t lines(const struct earlier *earlier, const char *with)
     return found;
 }
 
-/* Ends the program unless a line of the earlier output begins so. */
+/* Exits unless a line of the earlier output has this beginning. */
 static void expect(const struct earlier *earlier, const struct options *options, const char *with)
 {
     if (!lines(earlier, with))
@@ -139,7 +139,7 @@ static void expect(const struct earlier *earlier, const struct options *options,
                 options->resume, (int)strcspn(with, "\n"), with);
 }
 
-/* The earlier output that --resume names, if there is any: its whole lines. */
+/* Reads the complete lines of the earlier output that --resume names, if there is one. */
 static struct earlier read_earlier(const struct options *options)
 {
     size_t size = 0;
@@ -253,7 +253,7 @@ static void try_all(const struct plan *plan, const struct device *device,
     drop_first(&first, plan);
 }
 
-/* Ends the program if an id of --only is none of the bundle. */
+/* Exits if an id of --only is not in the bundle. */
 static void check_wanted(const struct options *options, const struct plan *plan)
 {
     for (size_t i = 0; i < options->wanted; i++) {

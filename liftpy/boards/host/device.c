@@ -69,7 +69,7 @@ static void check(cl_int code, const char *call)
         give_up("%s returned %s", call, error_name(code));
 }
 
-/* A text without the blanks around it. */
+/* The text without leading and trailing white space; frees the argument. */
 static char *stripped(char *text)
 {
     char *start = text + strspn(text, " \t\n"), *end = start + strlen(start);
@@ -169,7 +169,7 @@ struct device *find_devices(size_t *count)
 static const char *kind(const struct device *device)
 {
     if (device->type & CL_DEVICE_TYPE_CPU)
-        return "CPU"; /* a simulator, which claims every type, counts as a processor */
+        return "CPU"; /* a simulator that claims every type counts as a CPU */
     return device->type & CL_DEVICE_TYPE_GPU ? "GPU" : "ACCELERATOR";
 }
 
@@ -199,8 +199,8 @@ void list(struct text *text, const struct device *devices, size_t count)
             devices[i].driver);
 }
 
-/* The device that a bundle was made for: of its platform and name; one that was not attached then
-   is known by its name alone, which may be a part of what the driver says. */
+/* The device that a bundle was made for, by its platform and name. A device that was not attached
+   when the bundle was made is found by its name only, which may be a part of the full name. */
 static const struct device *wanted(const struct device *devices, size_t count,
                                    const struct plan *plan)
 {

@@ -41,7 +41,7 @@ double element(const struct scalar *scalar, const unsigned char *bytes, size_t i
     }
 }
 
-/* The point number `k`: its index, and the value there as a number. */
+/* Point `k`: returns its index; `value` and `exactly` get the expected value. */
 static size_t point(const struct expected *expected, size_t k, double *value, int64_t *exactly)
 {
     const unsigned char *at = expected->data.bytes + 16 * k;
@@ -57,7 +57,7 @@ static size_t point(const struct expected *expected, size_t k, double *value, in
     return (size_t)index;
 }
 
-/* The largest finite value that the meaning has at the points, or 1. */
+/* The largest finite magnitude of the expected values, or 1. */
 static double scale(const struct expected *expected)
 {
     double largest = 0, value;
@@ -70,8 +70,7 @@ static double scale(const struct expected *expected)
     return largest > 0 ? largest : 1;
 }
 
-/* How far two numbers are apart that are not equal; whole ones at least 1, as i64 are rounded here.
- */
+/* The difference of two unequal numbers; for integers at least 1, because i64 are rounded here. */
 static double apart(const struct scalar *scalar, double one, double other)
 {
     if (scalar->kind == FLOATING) {

@@ -1,14 +1,14 @@
-/* Whether a result is what the program means. The rule is that of liftpy/explore/measure/check.py. */
+/* Judges whether a result is correct, by the rule of liftpy/explore/measure/check.py. */
 #ifndef JUDGE_H
 #define JUDGE_H
 
 #include "plan.h"
 
-/* How far a component of a result is from what it must be. */
+/* The differences of a component from its expected values. */
 struct verdict {
     double error;   /* the largest difference, relative to the largest value; infinity for NaN */
-    int wrong;      /* whether that is beyond the tolerance */
-    size_t element; /* where it is */
+    int wrong;      /* whether that exceeds the tolerance */
+    size_t element; /* its position */
     double wanted, got;
     double squares; /* the sum of the squares of all differences */
 };
@@ -16,9 +16,9 @@ struct verdict {
 /* Compares a component with its expected values, at their points. */
 struct verdict judged(const struct expected *expected, const unsigned char *result);
 
-/* Compares two results of one component element by element: where they differ most. Two runs that
-   began with different contents of the memory that they write differ only where they read, or left
-   as it was, what nobody wrote. */
+/* Compares two results of one component element by element, and reports the largest difference. The
+   memory that the two runs write had different contents before, so their results differ only if
+   they read unwritten memory or left elements unwritten. */
 struct verdict compared(const struct expected *expected, const unsigned char *one,
                         const unsigned char *other);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Notes the error of a call, if it is one. */
+/* Returns whether a call succeeded; if not, records the error in the outcome. */
 static int succeeded(struct loaded *loaded, cl_int code, const char *call, const char *of)
 {
     if (code == CL_SUCCESS)
@@ -16,7 +16,7 @@ static int succeeded(struct loaded *loaded, cl_int code, const char *call, const
     return 0;
 }
 
-/* --- what the device allows --- */
+/* --- limits of the device --- */
 
 static size_t held(const struct candidate *candidate, int phase)
 {
@@ -61,7 +61,8 @@ static int fits(struct loaded *loaded)
     return 1;
 }
 
-/* Whether the device can hold a launch, by what the driver says of the built kernel. */
+/* Whether a launch respects the limits of the device, and those that the driver reports for the
+   built kernel. */
 static int launch_fits(struct loaded *loaded, const struct launch *launch, cl_kernel kernel)
 {
     const struct device *device = loaded->device;
@@ -168,7 +169,7 @@ static int allocated(struct loaded *loaded, const struct buffer *buffer)
     return succeeded(loaded, code, "clCreateBuffer", buffer->name);
 }
 
-/* Releases the slots that no buffer of these phases lives in. */
+/* Releases the slots without a buffer of these phases. */
 static void release_beyond(struct loaded *loaded, int phases)
 {
     const struct candidate *candidate = loaded->candidate;
@@ -201,7 +202,7 @@ static int uploaded(struct loaded *loaded, int role, int overwritten_only)
     return 1;
 }
 
-/* Fills what a phase must write, so that an element nobody writes shows. */
+/* Poisons the buffers that a phase must write, to detect elements that it does not write. */
 static int poisoned(struct loaded *loaded, int phase, int which)
 {
     for (size_t b = 0; b < loaded->candidate->buffers; b++) {
@@ -269,7 +270,7 @@ static int waited(struct loaded *loaded, const char *function, cl_event event,
     return succeeded(loaded, code, "clGetEventProfilingInfo", function);
 }
 
-/* Runs the launches of a phase to the end; `ns` gets the nanoseconds of each. */
+/* Runs the launches of a phase and waits for them; `ns` gets the nanoseconds of each. */
 static int executed(struct loaded *loaded, int phase, unsigned long long *ns)
 {
     const struct candidate *candidate = loaded->candidate;
@@ -313,7 +314,7 @@ int ran_again(struct loaded *loaded, unsigned long long *ns)
     return uploaded(loaded, INPUT, 1) && executed(loaded, RUN, ns);
 }
 
-/* --- from the beginning to the end --- */
+/* --- loading and unloading --- */
 
 static int opened(struct loaded *loaded)
 {

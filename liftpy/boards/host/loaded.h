@@ -1,4 +1,4 @@
-/* A candidate on a device: its kernels built, its memory, its launches. */
+/* A candidate on a device: its built kernels, its memory, its launches. */
 #ifndef LOADED_H
 #define LOADED_H
 
@@ -6,23 +6,23 @@
 #include "outcome.h"
 #include "plan.h"
 
-/* Each function that can fail returns whether it did not; if it did, `outcome` says why. */
+/* Functions that can fail return 1 on success; otherwise 0, and `outcome` has the reason. */
 struct loaded {
     const struct plan *plan;
     const struct candidate *candidate;
     const struct device *device;
     struct outcome *outcome;
-    cl_context context; /* of its own: some drivers cannot use one again after an error */
+    cl_context context; /* not shared: some drivers cannot reuse a context after an error */
     cl_command_queue queue;
     cl_program program;
-    cl_kernel *kernel; /* of each launch */
+    cl_kernel *kernel; /* one per launch */
     cl_mem *slot;      /* allocated when first needed */
 };
 
 /* Builds the kernels, if the device has what they need. */
 int load(struct loaded *loaded);
 
-/* Prepares and runs from the beginning, on memory filled with the first or the second poison. */
+/* Runs both phases on memory filled with the first or the second poison. */
 int ran(struct loaded *loaded, int poison, unsigned char **result);
 
 /* Runs once more; `ns` gets the nanoseconds of each launch. */

@@ -1,4 +1,4 @@
-/* Looks OpenCL's functions up in a library that is loaded when the program runs. */
+/* Loads the OpenCL library at run time, and looks up its functions. */
 
 #define _POSIX_C_SOURCE 200112L
 
@@ -24,15 +24,15 @@ static const char *const USUAL[] = {
     "/System/Library/Frameworks/OpenCL.framework/OpenCL",
 };
 
-/* What follows a word at the beginning of a line; NULL where the line begins otherwise. */
+/* The rest of a line that begins with a word; NULL if the line begins with something else. */
 static const char *after(const char *line, const char *word)
 {
     size_t length = strlen(word);
     return strncmp(line, word, length) || line[length] != ' ' ? NULL : line + length + 1;
 }
 
-/* The library that library.txt names, with what it needs loaded before it; NULL unless all that the
-   file names is there, which is so on the machine that made the bundle. To be freed. */
+/* The library that library.txt names, after loading its dependencies. NULL unless all files that
+   library.txt names exist, as they do on the machine that made the bundle. To be freed. */
 static char *library_of(const char *bundle)
 {
     size_t size;
@@ -67,7 +67,7 @@ void load_opencl(const char *bundle, const char *named)
 {
     struct text tried = {0};
     void *library = NULL;
-    char *own = library_of(bundle); /* what it needs may be what a named one needs */
+    char *own = library_of(bundle); /* also loads dependencies that a named library may need */
     if (named) {
         free(own);
         own = copied(named);

@@ -1,6 +1,6 @@
-/* The part of OpenCL 1.2 that this program uses, as the specification states it: its types, numbers
-   and functions. The functions are looked up in a library that is loaded when the program runs, so
-   that building it takes neither headers nor a library. */
+/* The part of OpenCL 1.2 that this program uses, as in the specification: types, constants and
+   functions. The functions are looked up in a library that is loaded at run time, so that building
+   the program needs neither headers nor a library. */
 #ifndef OPENCL_H
 #define OPENCL_H
 
@@ -97,7 +97,7 @@ typedef struct _cl_event *cl_event;
 #define CL_QUEUE_PROFILING_ENABLE (1 << 1)
 #define CL_TRUE 1
 
-/* Every function: its name and the types of its parameters. X gets what it returns first. */
+/* Every function: X gets its return type, its name, and the types of its parameters. */
 #define OPENCL_FUNCTIONS(X) \
     X(cl_int, clBuildProgram, (cl_program, cl_uint, const cl_device_id *, const char *, void \
       (*)(cl_program, void *), void *)) \
@@ -172,8 +172,8 @@ extern struct opencl {
 #define clSetKernelArg opencl.clSetKernelArg_
 #define clWaitForEvents opencl.clWaitForEvents_
 
-/* Loads the library: the one named, else that of library.txt in the bundle, on the machine that
-   made it, else one from where libraries usually are. Ends the program if there is none. */
+/* Loads the library: the named one; otherwise the one of library.txt, on the machine that made the
+   bundle; otherwise one in the usual places. Exits if there is none. */
 void load_opencl(const char *bundle, const char *named);
 
 #endif

@@ -1,12 +1,12 @@
-/* What became of a candidate. */
+/* The outcome of a candidate. */
 #ifndef OUTCOME_H
 #define OUTCOME_H
 
 #include "text.h"
 
-/* `kind` is one of liftpy/explore/measure/outcome.py; `detail` has what liftpy reads, as NAME=VALUE.
-   `times` has a row for each run, a column for each launch of the run phase, in nanoseconds.
-   `allocated` is what was asked of clCreateBuffer and lives at the end of a run. */
+/* `kind` is one of liftpy/explore/measure/outcome.py; `detail` has data for liftpy, as NAME=VALUE.
+   `times` has a row for each run and a column for each launch of the run phase, in nanoseconds.
+   `allocated` is the number of bytes that are allocated by clCreateBuffer at the end of a run. */
 struct outcome {
     const char *kind;
     struct text reason, detail;

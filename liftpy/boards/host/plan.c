@@ -10,7 +10,7 @@
 
 static const char *const BLANK = " \t\r";
 
-/* One line as it is read: its number for messages, and what is left of it. */
+/* A line that is being parsed: its number, for messages, and the unread rest. */
 struct line {
     size_t number;
     char *rest;
@@ -52,7 +52,7 @@ static double fraction(struct line *line, const char *what)
     return found;
 }
 
-/* The place of a word in a list that ends with NULL. */
+/* Reads a word, and returns its position in a list that ends with NULL. */
 static int one_of(struct line *line, const char *what, const char *const *words)
 {
     char *text = word(line, what);
@@ -182,8 +182,8 @@ static void read_buffer(struct plan *plan, struct candidate *candidate, struct l
     }
 }
 
-/* Reads `launch PHASE KERNEL DIMENSIONS GLOBAL... LOCAL... BUFFER...`, local 0 for the driver's
- * choice. */
+/* Reads `launch PHASE KERNEL DIMENSIONS GLOBAL... LOCAL... BUFFER...`; with local 0 the driver
+ * chooses the work-group size. */
 static void read_launch(struct candidate *candidate, struct line *line)
 {
     static const char *const PHASES[] = {"", "prepare", "run", NULL};
@@ -204,7 +204,7 @@ static void read_launch(struct candidate *candidate, struct line *line)
     }
 }
 
-/* Reads a line within `candidate ID FILE SHA256` and `end`. */
+/* Reads a line between `candidate ID FILE SHA256` and `end`. */
 static void read_part(struct plan *plan, const char *key, struct line *line)
 {
     struct candidate *candidate = &plan->candidate[plan->candidates - 1];
@@ -242,7 +242,7 @@ static void read_part(struct plan *plan, const char *key, struct line *line)
     }
 }
 
-/* Reads a line outside candidates. */
+/* Reads a line that does not belong to a candidate. */
 static void read_whole(struct plan *plan, const char *key, struct line *line)
 {
     if (!strcmp(key, "campaign")) {

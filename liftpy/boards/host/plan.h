@@ -1,13 +1,12 @@
-/* What is to be run: the table plan.txt, which liftpy writes from the manifests of the candidates.
- */
+/* The plan of a bundle, plan.txt, which liftpy writes from the manifests of the candidates. */
 #ifndef PLAN_H
 #define PLAN_H
 
 #include <stddef.h>
 
-enum { PREPARE = 1, RUN = 2 }; /* the phases; a buffer may be needed in both */
+enum { PREPARE = 1, RUN = 2 }; /* the phases, as bits: a buffer may be needed in both */
 
-/* A type of numbers: how an element lies in memory, and what unwritten memory is filled with. */
+/* A scalar type: the size of an element in memory, and the fill values of unwritten memory. */
 struct scalar {
     char *name;
     size_t size;
@@ -15,14 +14,14 @@ struct scalar {
     unsigned char poison[2][8];
 };
 
-/* A file of the bundle, read, and found to be the one that was sent. */
+/* The content of a file of the bundle, verified by its hash. */
 struct data {
     char *file;
     unsigned char *bytes;
     size_t size;
 };
 
-/* What one component of the result must be: `points` pairs of an index and a value. */
+/* The expected values of one component of the result: `points` pairs of an index and a value. */
 struct expected {
     const struct scalar *scalar;
     size_t count, points;
@@ -35,7 +34,7 @@ struct slot {
     size_t bytes;
 };
 
-/* An array on the device. `input` is the file that it is filled from, or -1. */
+/* An array on the device. `input` is the number of the input that it is filled from, or -1. */
 struct buffer {
     char *name;
     enum { INPUT, CONSTANT, PACKED, TEMPORARY, OUTPUT } role;
@@ -47,11 +46,11 @@ struct buffer {
 struct launch {
     int phase;
     char *function;
-    size_t global[3], local[3];              /* local[0] is 0 where the driver chooses */
+    size_t global[3], local[3];              /* local[0] is 0 if the driver chooses */
     size_t dimensions, arguments, *argument; /* arguments are buffers */
 };
 
-/* A candidate; `row` is what the results say of it first, as CSV. */
+/* A candidate; `row` has the first columns of its row in the results, as CSV. */
 struct candidate {
     char *id, *row, *file, *sha256;
     size_t allocated;
@@ -67,22 +66,21 @@ struct plan {
     const char *folder;
     char sha256[65];
     char *campaign, *options;
-    char *device, *platform; /* that it was made for; NULL where it was made for none */
+    char *device, *platform; /* of the device that it was made for; NULL if there is none */
     size_t warmup, least, most, attempts;
     double enough_ns;
     size_t known, scalars, inputs, components, candidates;
-    char **extension; /* the `known` ones: those that some type of numbers needs */
+    char **extension; /* the `known` extensions: those that some scalar type needs */
     struct scalar **scalar;
     struct data *input;
     struct expected *expected;
     struct candidate *candidate;
 };
 
-/* Reads the plan in a folder, with its inputs and expected values. Ends the program if it is
- * broken. */
+/* Reads the plan in a folder, with its inputs and expected values. Exits if it is invalid. */
 struct plan *read_plan(const char *folder);
 
-/* Reads the file of that hash in the folder of a plan. Ends the program if it is another. */
+/* Reads a file in the folder of a plan. Exits if its hash is not the wanted one. */
 struct data read_data(const struct plan *plan, const char *file, const char *wanted);
 
 void free_plan(struct plan *plan);

@@ -1,10 +1,10 @@
-/* SHA-256 (FIPS 180-4), so that a file says whether it arrived as it was sent. */
+/* SHA-256 (FIPS 180-4), which verifies that files were copied correctly. */
 #ifndef SHA256_H
 #define SHA256_H
 
 #include <stddef.h>
 
-/* Writes the hash of some bytes as 64 hex digits. */
+/* Writes the hash of the bytes as 64 hex digits and a terminating 0. */
 void sha256(const unsigned char *bytes, size_t size, char digits[65]);
 
 #endif

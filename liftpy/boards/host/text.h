@@ -1,4 +1,4 @@
-/* Memory that is there or ends the program, texts that grow, and whole files. */
+/* Allocation that exits on failure, growing texts, and reading files. */
 #ifndef TEXT_H
 #define TEXT_H
 
@@ -10,19 +10,19 @@
 #define PRINTS(text, first)
 #endif
 
-/* A text of `length` bytes, with a 0 after them. {0} is the empty one. */
+/* A text of `length` bytes, followed by a 0. {0} is the empty text. */
 struct text {
     char *bytes;
     size_t length, room;
 };
 
-/* Says why nothing more can be done, and ends the program with exit code 1. */
+/* Prints an error message, and exits with code 1. */
 void give_up(const char *format, ...) PRINTS(1, 2);
 
-/* `count` zeroed things. */
+/* Allocates `count` zeroed elements. */
 void *room_for(size_t count, size_t size);
 
-/* An array with room for one more than `count`; the new place is zeroed. */
+/* Grows an array of `count` elements by one zeroed element. */
 void *one_more(void *array, size_t count, size_t size);
 
 /* A copy of a text. */
@@ -40,7 +40,7 @@ void add_json(struct text *text, const char *value);
 /* Empties a text and frees it. */
 void drop(struct text *text);
 
-/* The bytes of a file with a 0 after them, to be freed; NULL if it cannot be read. */
+/* The bytes of a file, followed by a 0; to be freed. NULL if it cannot be read. */
 unsigned char *read_file(const char *path, size_t *size);
 
 /* "FOLDER/NAME", to be freed. */

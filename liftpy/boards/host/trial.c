@@ -7,7 +7,7 @@
 #include "judge.h"
 #include "loaded.h"
 
-/* One more run, timed. */
+/* Runs once more; stores the times if `counts`. */
 static int timed(struct loaded *loaded, int counts)
 {
     struct outcome *outcome = loaded->outcome;
@@ -23,7 +23,7 @@ static int timed(struct loaded *loaded, int counts)
     return fine;
 }
 
-/* Timed runs after a warm-up: `least` of them, more of a fast candidate. */
+/* Timed runs after a warm-up: at least `least`, and more for a fast candidate. */
 static int measured(struct loaded *loaded, size_t repeats)
 {
     const struct plan *plan = loaded->plan;
@@ -56,7 +56,7 @@ static int measured(struct loaded *loaded, size_t repeats)
 
 /* --- judgement --- */
 
-/* Whether two runs on different poison gave the same, and that is what the program means. */
+/* Whether two runs with different poison gave the same result, and it is the expected one. */
 static int right(struct loaded *loaded, unsigned char **result, unsigned char **again)
 {
     struct outcome *outcome = loaded->outcome;
@@ -92,8 +92,8 @@ static int right(struct loaded *loaded, unsigned char **result, unsigned char **
     return 1;
 }
 
-/* Notes where a right result differs most from the first one: liftpy looks at it when it reads the
- * row. */
+/* Records where a correct result differs most from the first one; liftpy judges this element when
+ * it imports the row. */
 static void note_suspects(struct loaded *loaded, unsigned char **result, struct first *first)
 {
     const struct plan *plan = loaded->plan;

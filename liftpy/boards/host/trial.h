@@ -1,4 +1,4 @@
-/* One candidate on one device: built, run, judged, timed. */
+/* Building, running, judging and timing one candidate on one device. */
 #ifndef TRIAL_H
 #define TRIAL_H
 
@@ -6,7 +6,7 @@
 #include "outcome.h"
 #include "plan.h"
 
-/* The result of the first right candidate, by component; NULL before there is one. */
+/* The result of the first correct candidate, by component; NULL before there is one. */
 struct first {
     unsigned char **component;
 };
