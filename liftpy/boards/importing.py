@@ -130,7 +130,7 @@ def _check_same(path: Path, results: Results, there: Identity, here: Identity) -
             results.path,
             results.lines["campaign"],
             f"the program is {here.program}, {path} is a campaign of "
-            f"{there.program if there.program != here.program else 'another program of that name'}. "
+            f"{there.program if there.program != here.program else 'another one of that name'}. "
             "Name another FILE; it is created if it does not exist",
         )
     if (there.device["fingerprint"], there.device["ordinal"]) != (
