@@ -243,7 +243,7 @@ def progress_text(found: Campaign, samples: int) -> str:
     """The number of candidates of a campaign, out of the requested ones or of the whole space."""
     done = len(found.rows)
     if found.exhausted:
-        return f"{report.candidates_text(done)}, all that the space has"
+        return f"{report.candidates_text(done)}, the whole space"
     if done > samples:  # an earlier call drew more
         return report.candidates_text(done)
     return f"{done} of {report.candidates_text(samples)}"

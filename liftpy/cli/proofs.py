@@ -159,7 +159,7 @@ def score_mutants(names: Sequence[str] | None, *, json: bool) -> None:
         show(table)
         for title, found, reasons in (("law", laws, LAWS), ("undecided", undecided, UNDECIDED)):
             for name in found:
-                say(f"{title}: {name} ({reasons.get(name, 'not known before')})")
+                say(f"{title}: {name} ({reasons.get(name, 'new')})")
         share = 100 * refuted / false if false else 100.0
         say(f"{refuted} of {false} false mutants refuted, {share:.1f} %; {len(laws)} are laws")
     if not (set(laws) <= set(LAWS) and set(undecided) <= set(UNDECIDED)):

@@ -139,7 +139,7 @@ def test_explain_gives_clashes_as_data(liftpy):
 def test_one_candidate_is_singular_and_an_exhausted_space_is_named(liftpy):
     Path("sum.lift").write_text("def sum(xs: [8]f32) = xs |> reduce((a, x) => a * 2 + x, 0)")
     said = liftpy("explore", "sum.lift", "-n", "5", "--family", "plain")
-    assert "\n1 candidate, all that the space has: 1 measured" in said.out
+    assert "\n1 candidate, the whole space: 1 measured" in said.out
     for command in ("candidates", "pareto"):  # a busy machine adds how many were disturbed
         assert "\n1 candidate: 1 measured" in liftpy(command, "liftpy.db").out
 
