@@ -93,9 +93,7 @@ SizeOption = Annotated[
         "--size", metavar="NAME=NUMBER", help="A number for an open size; may be repeated."
     ),
 ]
-SeedOption = Annotated[
-    int, typer.Option("--seed", metavar="S", help="Seed of the random draws.")
-]
+SeedOption = Annotated[int, typer.Option("--seed", metavar="S", help="Seed of the random draws.")]
 SamplerOption = Annotated[
     SamplerName,
     typer.Option(
