@@ -211,7 +211,7 @@ def test_a_trial_without_the_times_of_its_launches_says_nothing_of_stages(two):
 
 
 def test_the_fastest_of_each_stage_are_tried_together(six):
-    trials = run(by_stages(local_search.search), six, 0, BEGIN)
+    trials = run(by_stages(local_search.search), six, 0, 3 * BEGIN)
     best: dict[str, int] = {}
     met = 0
     for trial in trials:

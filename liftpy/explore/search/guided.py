@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from liftpy.constraints.rng import Rng
 from liftpy.explore.search.cost_model import Trend
-from liftpy.explore.search.local import distance, neighbour, parent, parents
+from liftpy.explore.search.local import distance, neighbour, parent, parents, with_sizes
 from liftpy.explore.search.trial import Trial
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Allows, subseed
@@ -32,6 +32,7 @@ from liftpy.explore.space.space import Space
 
 BEGIN = 8  # candidates in the order of the trend, before the model is used
 NEIGHBOURS = 16  # neighbours of good candidates that the model may choose
+FORMS = 8  # other skeletons of the fastest candidate's family, tried with its sizes
 DRAWS = 24  # draws that it may choose; they are kept until they are chosen
 FRESH = 6  # every `FRESH`th candidate is the next draw, whatever the model expects
 RIVAL = 3.0  # a family's fastest has neighbours if at most this many times slower than the best
@@ -60,7 +61,8 @@ def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> 
         pool = {c.key: c for c in (waiting if ordinal % FRESH else waiting[:1])}
         if ordinal >= BEGIN and ordinal % FRESH:
             near = neighbours(space, trials, allows, rng)
-            pool |= {c.key: c for c in near if c.key not in seen}
+            others = other_forms(space, trials, allows, rng)
+            pool |= {c.key: c for c in (*near, *others) if c.key not in seen}
         if not pool:
             return
         found = chosen(list(pool.values()), trials, trend)
@@ -77,6 +79,24 @@ def neighbours(
         near = neighbour(space, parent(best, rng), allows, rng)
         if near is not None:
             yield near
+
+
+def other_forms(
+    space: Space, trials: Sequence[Trial], allows: Allows, rng: Rng
+) -> Iterator[Candidate]:
+    """Other skeletons of the fastest candidate's family, with its sizes.
+
+    A neighbour differs in one structural choice; a faster skeleton may differ in several.
+    """
+    for fastest in parents(trials)[:1]:
+        skeleton = fastest.skeleton
+        family = [m for m in space.members if m.family == skeleton.family]
+        others = [m for m in family if m.skeleton.key != skeleton.key]
+        rng.shuffle(others)
+        for member in others[:FORMS]:
+            found = with_sizes(space, member, fastest, 0, allows, rng)
+            if found is not None:
+                yield found
 
 
 def rivals(trials: Sequence[Trial]) -> list[Candidate]:

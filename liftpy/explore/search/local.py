@@ -80,6 +80,16 @@ def neighbour(space: Space, parent: Candidate, allows: Allows, rng: Rng) -> Cand
         changed = 0
     else:
         changed = 2 if rng.random() < TWO else 1
+    return with_sizes(space, member, parent, changed, allows, rng)
+
+
+def with_sizes(
+    space: Space, member: Member, parent: Candidate, changed: int, allows: Allows, rng: Rng
+) -> Candidate | None:
+    """A candidate of a skeleton with its parent's sizes; at least `changed` of them are drawn anew.
+
+    More are drawn where no candidate has the others. None if no candidate is allowed.
+    """
     sizes = {n: v for n, v in parent.sizes if n in member.system.by_name}
     order = sorted(sizes)
     rng.shuffle(order)

@@ -2,10 +2,10 @@
 
 Each stage has its own search, whose trials are the times of its kernels. A candidate of the program
 combines the next candidate of each stage, so a program of many stages needs about as many samples
-as its hardest stage. Every few candidates, the fastest of each stage are tried together, and the
-best settings for a stored value are tried in a partition that holds it. Stages that differ only in
-names share a search. Partitions take turns: each is begun, then the one that is expected to be
-fastest is preferred.
+as its hardest stage. The fastest of each stage are tried together whenever that promises the
+fastest candidate so far; every few candidates, the best settings for a stored value are tried in a
+partition that holds it. Stages that differ only in names share a search. Partitions take turns:
+each is begun, then the one that is expected to be fastest is preferred.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ PATIENCE = 3  # turns of a partition without a time for each stage, after which 
 OTHERS = 5  # every `OTHERS`th candidate is of the partition with the fewest turns
 BEHIND = 8.0  # a turn of a partition that is k times slower counts as min(k, BEHIND) turns
 AGAIN = 3  # how many of the fastest earlier trials are measured again
-TOGETHER = 4  # every `TOGETHER`th turn of a partition tries the fastest of each of its stages
+GAIN = 0.99  # the fastest stages are combined if expected to take this part of the least time
+TOGETHER = 4  # with earlier trials, so does every `TOGETHER`th turn of a partition
 HOLDING = 3  # every `HOLDING`th candidate holds values
 EXPECTED = 3  # every `EXPECTED`th of these is of the partition that is expected to be fastest
 
@@ -317,11 +318,33 @@ class StageSearches:
             found = next((c for c in self.holding(ordinal) if c.key not in seen), None)
             if found is not None and self.allows(found.skeleton, found.point):
                 return found
+        if ordinal >= BEGIN and (found := self.together(seen)) is not None:
+            return found
         while arms := [arm for arm in self.arms if not arm.ended]:
             arm = self.chosen(arms, ordinal)
             found = self.next_of(arm, seen)
             if found is not None:
                 arm.turns += 1
+                return found
+        return None
+
+    def together(self, seen: set[str]) -> Candidate | None:
+        """The fastest of each stage of a partition, if that is expected to be the fastest of all.
+
+        Stages are tried with others that are slow, so the fastest of each may not have met yet.
+        """
+        least = min((t.time_ns for t in self.trials if t.time_ns is not None), default=0)
+        known = [arm for arm in self.arms if arm.product is not None and arm.expected() > 0]
+        for arm in sorted(known, key=Arm.expected):
+            if arm.expected() > GAIN * least:
+                return None
+            best = [place.search.best and place.search.best.candidate for place in arm.places]
+            found = self.made(arm, best)
+            if (
+                found is not None
+                and found.key not in seen
+                and self.allows(found.skeleton, found.point)
+            ):
                 return found
         return None
 
@@ -366,7 +389,7 @@ class StageSearches:
             stages = [
                 new[place.stage.name]
                 if place.stage.name in new
-                else place.search.best and place.drawn(place.search.best.candidate)
+                else (other := place.search.next()) and place.drawn(other)
                 for place in arm.places
             ]
             drawn = [one for one in stages if one is not None]
