@@ -16,6 +16,7 @@
       ClusterRefused             a dask cluster out of reach, or without a worker that fits
       StoreRefused               a database of another program, version or device
       ResultsRefused             what a board printed is not whole, or of something else
+      TransformRefused           points, sizes or matrices that make no Winograd transform
       Unsatisfiable              conditions that no choice satisfies; `explore` exits with 3
       MemoryRefused              arrays that this machine cannot hold
       TimeUp                     a time limit ended in the middle of something
@@ -112,6 +113,10 @@ class StoreRefused(LiftError):
 
 class ResultsRefused(LiftError):
     """The output of a board cannot be imported; the message has the line."""
+
+
+class TransformRefused(LiftError):
+    """Points, sizes or matrices make no Winograd transform, or one whose error is too large."""
 
 
 class Unsatisfiable(TypeRefused, ConstraintRefused):

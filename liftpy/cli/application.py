@@ -48,6 +48,10 @@ COMMANDS = {
         "proofs",
         "Proves rules and the contracts of primitives. Exit code 1 unless every verdict is proved.",
     ),
+    "winograd": (
+        "winograd",
+        "A Winograd transform of a filter, exactly: operations and error constants.",
+    ),
     "compile": (
         "running",
         "The kernels and a manifest: arguments, NDRanges, buffers, memory figures.",

@@ -1,0 +1,219 @@
+"""winograd: the transforms of a short filter."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from liftpy.cli.screen import say, show, show_json
+from liftpy.winograd.error import FORMS, best_known, bound_of, check_error, gamma
+from liftpy.winograd.linear import Counts, Form, Sharing
+from liftpy.winograd.matrices import Matrix
+from liftpy.winograd.points import STANDARD
+from liftpy.winograd.sharing import applied
+from liftpy.winograd.triple import LARGEST, Triple, cook_toom, integral
+
+USUAL, BEST, INTEGERS = "usual", "best", "integers"
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("winograd")(show_winograd)
+
+
+def error_limit(text: str) -> Fraction:
+    """The parser of `--max-error`."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value >= 0):
+        raise typer.BadParameter(f"'{text}' is not a number such as 1e-5")
+    return Fraction(str(value))  # as it is written: 1e-5, not the nearest float
+
+
+def show_winograd(  # noqa: PLR0913  one parameter for each option
+    *,
+    m: Annotated[int, typer.Option("--m", metavar="M", help="Results at a time.")] = 4,
+    r: Annotated[int, typer.Option("--r", metavar="R", help="Taps of the filter, 2 to 7.")] = 3,
+    points: Annotated[
+        str,
+        typer.Option(
+            "--points",
+            metavar="P,...",
+            help="The m + r - 2 finite points, such as 0,1,-1,1/2,-2; 'usual': the first of the "
+            "usual order; 'best': known points with the smallest error constant.",
+        ),
+    ] = USUAL,
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            "--scale",
+            metavar="S,...",
+            help="Factors of the rows of B^T; 'integers' makes A^T and B^T integral.",
+        ),
+    ] = None,
+    scale_output: Annotated[
+        str | None,
+        typer.Option("--scale-output", metavar="S,...", help="Factors of the columns of A^T."),
+    ] = None,
+    channels: Annotated[
+        int, typer.Option("--channels", metavar="C", help="Channels that are summed.")
+    ] = 1,
+    dimensions: Annotated[
+        int,
+        typer.Option("--dims", metavar="D", min=1, max=2, help="Dimensions --max-error is for."),
+    ] = 2,
+    max_error: Annotated[
+        Fraction | None,
+        typer.Option(
+            "--max-error",
+            metavar="E",
+            parser=error_limit,
+            help="Refuse a transform whose error bound in f32, relative to the largest possible "
+            "result, is larger.",
+        ),
+    ] = None,
+    largest: Annotated[
+        int,
+        typer.Option(
+            "--largest",
+            metavar="N",
+            min=2,
+            max=len(STANDARD) + 1,
+            help="The most products m + r - 1 that are allowed.",
+        ),
+    ] = LARGEST,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """A Winograd transform of a filter, exactly: operations and error constants.
+
+    F(m, r) computes m results of a filter of r taps as A^T ((G w) * (B^T d)).
+    """
+    triple = chosen(m, r, points, scale, scale_output, largest)
+    if max_error is not None:
+        check_error(triple, max_error, dimensions, channels)
+    data = triple_json(triple, channels)
+    if json:
+        show_json(data)
+        return
+    last = ", ".join([*map(str, triple.points), "infinity"]) if triple.points else "none: direct"
+    say(f"{triple}: {m} results of {r} taps from {triple.n} inputs; points {last}")
+    for title, name in (("A^T", "at"), ("G", "g"), ("B^T", "bt")):
+        say(f"\n{title}")
+        show(table_of(data[name]))
+    say("\nproducts")
+    show(table_of(data["products"], "dimensions", "products", "direct", "fewer"))
+    say("\nadditions + multiplications of the transforms, by what is shared")
+    show(operations_table(data["operations"]))
+    say(
+        f"\nerror in f32, {channels} channel{'' if channels == 1 else 's'}: the bound is relative "
+        "to the largest possible result"
+    )
+    show(table_of(data["error"], "dimensions", "gamma", "roundings", "bound"))
+
+
+def chosen(
+    m: int, r: int, points: str, scale: str | None, scale_output: str | None, largest: int
+) -> Triple:
+    """The triple that the options name."""
+    if points == BEST:
+        best = best_known(m, r, largest).points
+        given: Sequence[str | Fraction] | None = best or None
+    else:
+        given = None if points == USUAL else points.split(",")
+    if scale == INTEGERS:
+        if scale_output is not None:
+            raise typer.BadParameter(
+                f"--scale {INTEGERS} scales the columns of A^T too", param_hint="--scale-output"
+            )
+        return integral(cook_toom(m, r, given, largest=largest))
+    inputs, outputs = (s.split(",") if s is not None else None for s in (scale, scale_output))
+    return cook_toom(m, r, given, scale=inputs, scale_output=outputs, largest=largest)
+
+
+def triple_json(triple: Triple, channels: int) -> dict[str, Any]:
+    """A triple as JSON data; fractions are texts."""
+    return {
+        "m": triple.m,
+        "r": triple.r,
+        "n": triple.n,
+        "points": [*map(str, triple.points), *(["infinity"] if triple.points else [])],
+        "at": texts(triple.at),
+        "g": texts(triple.g),
+        "bt": texts(triple.bt),
+        "products": [
+            {
+                "dimensions": d,
+                "products": triple.n**d,
+                "direct": (triple.m * triple.r) ** d,
+                "fewer": round((triple.m * triple.r / triple.n) ** d, 4),
+            }
+            for d in FORMS
+        ],
+        "operations": [
+            operations_json(name, a, form, sharing)
+            for name, a in (("kernel", triple.g), ("input", triple.bt), ("output", triple.at))
+            for form in Form
+            for sharing in Sharing
+        ],
+        "error": [error_json(triple, d, channels) for d in FORMS],
+    }
+
+
+def texts(a: Matrix) -> list[list[str]]:
+    """A matrix as texts."""
+    return [[str(x) for x in row] for row in a]
+
+
+def operations_json(name: str, a: Matrix, form: Form, sharing: Sharing) -> dict[str, Any]:
+    """The operations of one transform."""
+    counts: Counts = applied(a, form, sharing).counts
+    return {
+        "transform": name,
+        "form": str(form),
+        "sharing": str(sharing),
+        "additions": counts.additions,
+        "multiplications": counts.multiplications,
+        "negations": counts.negations,
+    }
+
+
+def error_json(triple: Triple, dimensions: int, channels: int) -> dict[str, Any]:
+    """The error constants of a triple."""
+    bound = bound_of(triple, dimensions, channels)
+    return {
+        "dimensions": dimensions,
+        "gamma": float(f"{float(gamma(triple, dimensions)):.4g}"),
+        "roundings": bound.roundings,
+        "bound": float(f"{float(bound.relative):.3g}"),
+    }
+
+
+def table_of(rows: Sequence[Sequence[str] | dict[str, Any]], *names: str) -> Table:
+    """A table of numbers: of a matrix without a heading, of records with their names."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=bool(names))
+    for name in names or ("",) * len(rows[0]):
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(*(map(str, (row[n] for n in names) if isinstance(row, dict) else row)))
+    return table
+
+
+def operations_table(rows: Sequence[dict[str, Any]]) -> Table:
+    """The operations, with a column for each way of sharing."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in ("transform", "form"):
+        table.add_column(name)
+    for sharing in Sharing:
+        table.add_column(str(sharing), justify="right")
+    for start in range(0, len(rows), len(Sharing)):
+        several = rows[start : start + len(Sharing)]
+        cells = [f"{row['additions']} + {row['multiplications']}" for row in several]
+        table.add_row(several[0]["transform"], several[0]["form"], *cells)
+    return table

@@ -1,0 +1,1 @@
+"""Winograd's minimal filtering algorithms: exact triples, transforms as code, error bounds."""

@@ -1,0 +1,264 @@
+"""Triples of matrices that compute a short correlation with few products.
+
+F(m, r) gives m results of a filter of r taps from n = m + r - 1 inputs with n products
+(S. Winograd, "Arithmetic Complexity of Computations", 1980). The construction from points is
+Toom and Cook's, as in R. Blahut, "Fast Algorithms for Signal Processing": both factors of a
+polynomial product are evaluated at n - 1 points and at infinity, multiplied there, and the product
+is interpolated. Correlation is the transpose of that product. Everything here is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from liftpy.errors import TransformRefused
+from liftpy.winograd.matrices import Exact, Matrix, columns, exact, identity, matrix, times
+from liftpy.winograd.points import Points, standard_points
+
+TAPS = range(2, 8)
+"""The numbers of taps that are supported."""
+
+LARGEST = 8
+"""Products of a triple unless more are asked for: at 9, the error in f32 grows tenfold."""
+
+
+@dataclass(frozen=True)
+class Triple:
+    """F(m, r): `at ((g w) * (bt d))` is the correlation of n inputs d with r taps w.
+
+    `at` has m rows of n, `g` n rows of r, `bt` n rows of n; `points` are the finite points that
+    they were made from, empty for the direct algorithm. Result i is the sum of `w[k] d[i + k]`.
+    Raises TransformRefused if the matrices have other shapes, or compute something else.
+
+    >>> f = cook_toom(2, 3)
+    >>> print(*f.correlate(matrix([[1, 10, 100]])[0], matrix([[1, 2, 3, 4]])[0]))
+    321 432
+    """
+
+    m: int
+    r: int
+    points: Points
+    at: Matrix
+    g: Matrix
+    bt: Matrix
+
+    def __post_init__(self) -> None:
+        shapes = {"at": (self.m, self.n), "g": (self.n, self.r), "bt": (self.n, self.n)}
+        for name, (rows, width) in shapes.items():
+            found: Matrix = getattr(self, name)
+            if len(found) != rows or any(len(row) != width for row in found):
+                raise TransformRefused(
+                    f"the triple of {self} is refused: {name} has {len(found)} rows of "
+                    f"{columns(found)}, and F(m, r) needs {rows} rows of {width} there. Make it "
+                    f"with cook_toom({self.m}, {self.r})"
+                )
+        self._check()
+
+    def __str__(self) -> str:
+        return f"F({self.m}, {self.r})"
+
+    @property
+    def n(self) -> int:
+        """The inputs, and the products."""
+        return self.m + self.r - 1
+
+    def _check(self) -> None:
+        """Compares the bilinear form with that of the correlation, coefficient by coefficient.
+
+        The sum over j of `at[i][j] g[j][k] bt[j][l]` is what `w[k] d[l]` contributes to result i:
+        1 if l = i + k, otherwise 0. That is an identity of rationals, so it holds for all data.
+        """
+        for i, row in enumerate(self.at):
+            for k in range(self.r):
+                weights = [a * g[k] for a, g in zip(row, self.g, strict=True)]
+                for l in range(self.n):  # noqa: E741  the index of the literature
+                    found = sum(
+                        (w * b[l] for w, b in zip(weights, self.bt, strict=True)), Fraction(0)
+                    )
+                    if found != int(l == i + k):
+                        raise TransformRefused(
+                            f"the triple of {self} is refused: in result {i}, the product of tap "
+                            f"{k} and input {l} has the coefficient {found}, and a correlation has "
+                            f"{int(l == i + k)} there. Make the triple with "
+                            f"cook_toom({self.m}, {self.r}), or correct its matrices"
+                        )
+
+    def correlate(self, w: Sequence[Fraction], d: Sequence[Fraction]) -> tuple[Fraction, ...]:
+        """The m results for r taps and n inputs, by the triple, exactly."""
+        products = [x * y for x, y in zip(times(self.g, w), times(self.bt, d), strict=True)]
+        return times(self.at, products)
+
+
+def cook_toom(
+    m: int,
+    r: int,
+    points: Sequence[Exact] | None = None,
+    *,
+    scale: Sequence[Exact] | None = None,
+    scale_output: Sequence[Exact] | None = None,
+    largest: int = LARGEST,
+) -> Triple:
+    """F(m, r) from n - 1 distinct points and infinity, with n = m + r - 1.
+
+    `points` are by default those of the usual order; for m = 1 the default is the direct
+    algorithm. Row j of `bt` is multiplied by `scale[j]`, column j of `at` by `scale_output[j]`, and
+    row j of `g` is divided by both: that moves fractions and signs to the transform of the kernel.
+    `largest` bounds n. TransformRefused if there is no such triple.
+
+    >>> f = cook_toom(2, 3, scale=(-1, 1, 1, -1), scale_output=(1, 1, 1, -1))
+    >>> for row in f.bt: print(*row)
+    1 0 -1 0
+    0 1 1 0
+    0 -1 1 0
+    0 1 0 -1
+    >>> for row in f.g: print(*row)
+    1 0 0
+    1/2 1/2 1/2
+    1/2 -1/2 1/2
+    0 0 1
+    """
+    check_sizes(m, r, largest)
+    n = m + r - 1
+    if m == 1 and points is None:
+        direct = matrix([[1] * n]), identity(n), identity(n)
+        return scaled(Triple(m, r, (), *direct), scale, scale_output)
+    chosen = check_points(m, r, standard_points(n) if points is None else points)
+    at = [[*(p**i for p in chosen), Fraction(int(i == m - 1))] for i in range(m)]
+    g: list[list[Fraction]] = []
+    bt: list[list[Fraction]] = []
+    for j, p in enumerate(chosen):
+        others = chosen[:j] + chosen[j + 1 :]
+        g.append([p**k / math.prod((p - q for q in others), start=Fraction(1)) for k in range(r)])
+        bt.append([*with_roots(others), Fraction(0)])
+    g.append([Fraction(int(k == r - 1)) for k in range(r)])
+    bt.append(with_roots(chosen))
+    return scaled(Triple(m, r, chosen, matrix(at), matrix(g), matrix(bt)), scale, scale_output)
+
+
+def integral(triple: Triple) -> Triple:
+    """The triple scaled so that `at` and `bt` are integral, without common factors in a line.
+
+    All fractions are then in `g`, which is applied to constants.
+
+    >>> f = integral(cook_toom(4, 3, ("0", "1", "-1", "1/2", "-2")))
+    >>> print(*f.bt[3], *(row[3] for row in f.at))
+    0 -2 -1 2 1 0 8 4 2 1
+    """
+    rows = [primitive(row) for row in triple.bt]
+    return scaled(triple, rows, [primitive(column) for column in zip(*triple.at, strict=True)])
+
+
+def primitive(values: Sequence[Fraction]) -> Fraction:
+    """What to multiply by so that values become integers without a common factor."""
+    denominators = math.lcm(*(v.denominator for v in values))
+    return Fraction(denominators, math.gcd(*(int(v * denominators) for v in values)) or 1)
+
+
+def scaled(
+    triple: Triple, scale: Sequence[Exact] | None, scale_output: Sequence[Exact] | None
+) -> Triple:
+    """A triple with scaled rows, as `cook_toom` says. TransformRefused if a factor is 0."""
+    if scale is None and scale_output is None:
+        return triple
+    inputs = factors(triple, scale, "rows of B^T")
+    outputs = factors(triple, scale_output, "columns of A^T")
+    return Triple(
+        triple.m,
+        triple.r,
+        triple.points,
+        matrix([a * t for a, t in zip(row, outputs, strict=True)] for row in triple.at),
+        matrix(
+            [x / (s * t) for x in row] for row, s, t in zip(triple.g, inputs, outputs, strict=True)
+        ),
+        matrix([x * s for x in row] for row, s in zip(triple.bt, inputs, strict=True)),
+    )
+
+
+def factors(triple: Triple, given: Sequence[Exact] | None, what: str) -> list[Fraction]:
+    """The n factors of a scaling, by default 1."""
+    if given is None:
+        return [Fraction(1)] * triple.n
+    found = [exact(s, f"factor {j} of the {what} of {triple}") for j, s in enumerate(given)]
+    if len(found) != triple.n or 0 in found:
+        why = (
+            f"there are {len(found)} factors"
+            if len(found) != triple.n
+            else f"factor {found.index(Fraction(0))} is 0, by which G cannot be divided"
+        )
+        raise TransformRefused(
+            f"the scaling of the {what} of {triple} is refused: {why}. Give {triple.n} factors "
+            "that are not 0"
+        )
+    return found
+
+
+def check_sizes(m: int, r: int, largest: int) -> None:
+    """Refuses sizes that have no triple, or none that is wanted."""
+    if m < 1:
+        raise TransformRefused(
+            f"F({m}, {r}) is refused: {m} results at a time are none. Ask for m = 1, which is the "
+            "direct algorithm, or more"
+        )
+    if r not in TAPS:
+        raise TransformRefused(
+            f"F({m}, {r}) is refused: a filter has {TAPS[0]} to {TAPS[-1]} taps here, not {r}. "
+            "Compute it directly, or split it into filters of such lengths, whose results are added"
+        )
+    if m + r - 1 > largest:
+        fits = largest - r + 1
+        instead = f"Ask for m = {fits}" if fits >= 1 else "Compute it directly"
+        raise TransformRefused(
+            f"F({m}, {r}) is refused: it has m + r - 1 = {m + r - 1} products in a row, more than "
+            f"{largest}, and its error in f32 grows with them. {instead}, or allow "
+            f"{m + r - 1} (`largest`, --largest)"
+        )
+
+
+def check_points(m: int, r: int, given: Sequence[Exact]) -> Points:
+    """The points of F(m, r) as fractions. TransformRefused unless they are n - 1 distinct ones."""
+    found = tuple(exact(p, f"point {j} of F({m}, {r})") for j, p in enumerate(given))
+    needed = m + r - 2
+    if len(found) != needed:
+        raise TransformRefused(
+            f"the points {', '.join(map(str, found)) or '(none)'} of F({m}, {r}) are refused: they "
+            f"are too {'few' if len(found) < needed else 'many'}, {len(found)} where "
+            f"m + r - 2 = {needed} are needed beside infinity. "
+            f"{remedy(found, needed)}"
+        )
+    for j, p in enumerate(found):
+        if p in found[:j]:
+            raise TransformRefused(
+                f"the points {', '.join(map(str, found))} of F({m}, {r}) are refused: points "
+                f"{found.index(p)} and {j} are both {p}, and equal points make one equation twice. "
+                f"Replace one, for instance by {unused(found, 1)[0]}"
+            )
+    return found
+
+
+def remedy(found: Points, needed: int) -> str:
+    """How to come from some points to the number that is needed."""
+    if len(found) > needed:
+        return f"Give {', '.join(map(str, found[:needed])) or 'none'}"
+    return f"Add {', '.join(map(str, unused(found, needed - len(found))))}"
+
+
+def unused(found: Points, count: int) -> Points:
+    """Points of the usual order, continued by integers, that are not among some."""
+    more = (*standard_points(2 * LARGEST), *map(Fraction, range(5, 5 + len(found) + count)))
+    return tuple(p for p in more if p not in found)[:count]
+
+
+def with_roots(roots: Sequence[Fraction]) -> list[Fraction]:
+    """The coefficients, the constant first, of the product of `x - root`.
+
+    >>> print(*with_roots(matrix([[1, -1]])[0]))
+    -1 0 1
+    """
+    found = [Fraction(1)]
+    for root in roots:
+        shifted, kept = [Fraction(0), *found], [*found, Fraction(0)]
+        found = [s - root * k for s, k in zip(shifted, kept, strict=True)]
+    return found
