@@ -18,6 +18,9 @@ from liftpy.winograd.points import STANDARD
 from liftpy.winograd.sharing import applied
 from liftpy.winograd.triple import LARGEST, Triple, cook_toom, integral
 
+FLAT_MOST = 10
+"""Products in a row up to which flat forms are counted: that of 10 takes seconds."""
+
 USUAL, BEST, INTEGERS = "usual", "best", "integers"
 
 
@@ -103,7 +106,10 @@ def show_winograd(  # noqa: PLR0913  one parameter for each option
         show_json(data)
         return
     last = ", ".join([*map(str, triple.points), "infinity"]) if triple.points else "none: direct"
-    say(f"{triple}: {m} results of {r} taps from {triple.n} inputs; points {last}")
+    say(
+        f"{triple}: {m} result{'' if m == 1 else 's'} of {r} taps from {triple.n} inputs; "
+        f"points {last}"
+    )
     for title, name in (("A^T", "at"), ("G", "g"), ("B^T", "bt")):
         say(f"\n{title}")
         show(table_of(data[name]))
@@ -160,6 +166,7 @@ def triple_json(triple: Triple, channels: int) -> dict[str, Any]:
             operations_json(name, a, form, sharing)
             for name, a in (("kernel", triple.g), ("input", triple.bt), ("output", triple.at))
             for form in Form
+            if form is not Form.FLAT or triple.n <= FLAT_MOST
             for sharing in Sharing
         ],
         "error": [error_json(triple, d, channels) for d in FORMS],

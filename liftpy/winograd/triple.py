@@ -239,10 +239,9 @@ def check_points(m: int, r: int, given: Sequence[Exact]) -> Points:
 
 
 def remedy(found: Points, needed: int) -> str:
-    """How to come from some points to the number that is needed."""
-    if len(found) > needed:
-        return f"Give {', '.join(map(str, found[:needed])) or 'none'}"
-    return f"Add {', '.join(map(str, unused(found, needed - len(found))))}"
+    """Points in the number that is needed: the given ones without repetition, then usual ones."""
+    kept = tuple(dict.fromkeys(found))[:needed]
+    return f"Give {', '.join(map(str, kept + unused(kept, needed - len(kept)))) or 'none'}"
 
 
 def unused(found: Points, count: int) -> Points:

@@ -36,6 +36,7 @@ COMMANDS = [
     "primitives",
     "prove",
     "derive",
+    "winograd",
     "space",
     "explain",
     "compile",

@@ -75,7 +75,7 @@ from tests.cli.test_cli import FILES
 from tests.cli.test_cli import REFUSALS as COMMANDS
 from tests.constraints.examples import four_stages
 from tests.constraints.skeletons import doubling
-from tests.errors import boards, embedded, mistakes
+from tests.errors import boards, embedded, mistakes, transforms
 from tests.explore.clusters import cluster
 from tests.explore.spaces import small_space
 from tests.explore.test_store import IDENTITY, filled
@@ -83,7 +83,7 @@ from tests.opencl.modules import COPY, SOURCE, W, X, Y, saxpy, single
 from tests.refuted.test_false_twins import FALSE
 
 Case = Callable[[Path], object]
-CASES: dict[str, Case] = boards.CASES | embedded.CASES | mistakes.CASES
+CASES: dict[str, Case] = boards.CASES | embedded.CASES | mistakes.CASES | transforms.CASES
 
 TWELVE = lp.array(lp.f32, 12)
 DOUBLE = lp.parse("def double(xs: [12]f32) = xs |> map(x => x + x)")
@@ -772,6 +772,8 @@ MORE_COMMANDS = {
     "command_derive_other": ["derive", "tiny.lift", "--set", "pad=fast"],
     "command_primitives_other": ["primitives", "spilt"],
     "command_prove_other": ["prove", "map_fussion"],
+    "command_winograd_of_decimals": ["winograd", "--m", "2", "--points", "0,1,0.5"],
+    "command_winograd_above_the_error": ["winograd", "--max-error", "1e-5"],
     "command_compile_into_a_file": ["compile", "tiny.lift", "-o", "tiny.lift"],
     "command_run_into_nothing": ["run", "tiny.lift", "--output", "none/y.npy"],
     "command_run_of_another_campaign": ["run", "sums.lift", "--db", "tiny.db"],
