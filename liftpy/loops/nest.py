@@ -29,8 +29,8 @@ class Assign(NamedTuple):
     All of the value is read before any of it is stored. A `nontemporal` store bypasses the caches
     if it is a whole vector at a multiple of its length.
 
-    The place may be behind conditions, with a constant where they fail: nothing is stored there (a
-    result that is written through `coverOnce`).
+    The place may be behind conditions, with a constant where they fail: nothing is stored there, as
+    for a result that is written through `coverOnce`.
     """
 
     target: Term
@@ -105,7 +105,7 @@ def too_long(
 
 
 def old(number: int, memory: Memory) -> Memory:
-    """The memory for the copy of another one that a snapshot has."""
+    """The memory that holds a snapshot's copy of another memory."""
     return Memory(f"old{number}_{memory.name}", "private", memory.scalar, memory.length)
 
 

@@ -79,7 +79,7 @@ class Silent:
                 return {}
 
     def equal(self, term: Term, number: float) -> Tests:
-        """The tests each of which makes a term equal to this number if it fails."""
+        """The tests whose failure makes a term equal to this number."""
         if not term.parts:
             return {}
         key = term, number

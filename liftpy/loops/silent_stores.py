@@ -118,7 +118,7 @@ def names_in(s: Statement) -> Iterator[str]:
 
 
 def _silent(block: Block) -> Tests | None:
-    """The tests each of which makes a block change nothing if it fails; None: it never does.
+    """The tests whose failure makes a block change nothing; None if it never changes anything.
 
     Declarations and hints have no visible effect.
     """

@@ -94,10 +94,9 @@ def _free(s: For, holding: Iterable[RangeTest]) -> For:
 
 
 def _passes(s: For, tests: Iterable[RangeTest]) -> tuple[int, int, list[RangeTest]] | None:
-    """The range of iterations in which the needs of the tests that involve only the counter hold.
+    """The range of iterations in which the tests on a loop's counter hold, and these tests.
 
-    Also returns the tests that hold then: a test that depends on counters of inner loops as well
-    holds if it does in all their iterations.
+    A test that depends on counters of inner loops as well has to hold in all their iterations.
     """
     if s.first != 0 or s.step != 1:
         return None
@@ -126,7 +125,7 @@ def _apart(s: For, low: int, high: int, own: list[RangeTest]) -> list[Statement]
 
 
 def _always(test: RangeTest, counters: Mapping[str, int]) -> RangeTest | None:
-    """The test that this one holds in all iterations; None if it has no form, or never holds."""
+    """The test that this one holds in all iterations; None if there is none, or it never holds."""
     found: RangeTest | None = test
     for name in sorted(test.index.names() & counters.keys()):
         if found is not None:

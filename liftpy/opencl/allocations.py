@@ -18,7 +18,7 @@ PAGE = 4096
 """Buffers in a room begin at multiples of this number of bytes, as large separate ones do."""
 
 KEPT = 4
-"""A room keeps the memory of a module if it is at most this part of the device's memory."""
+"""A room keeps the memory of a module if it is at most the device's memory divided by this."""
 
 
 class Room:

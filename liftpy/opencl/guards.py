@@ -18,8 +18,8 @@ ZONE = 1 << 16
 FILL = np.array(0xFF, np.uint8)
 """The fill of zones: bytes that are a NaN in every float type, and -1 in integers.
 
-A value that is read from a zone by mistake shows in the result as well. Arithmetic makes another
-NaN, so a stray write of one is detected.
+A value that is read from a zone by mistake shows in the result as well. This NaN differs from the
+one that arithmetic produces, so a stray write of the latter is detected.
 """
 
 
