@@ -6,7 +6,7 @@ program = lp.workload("vgg16/7")
 kernel = lp.compile(program)
 campaign = lp.explore(program, samples=100, seed=0, db="vgg7.db")
 
-Names are imported at first use (PEP 562): a board that only measures can import liftpy without z3
+Names are imported at first use (PEP 562): a program that only measures can import liftpy without z3
 and lark, and a command imports only what it needs.
 """
 
@@ -18,7 +18,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # what each name is, for those who read the types; _HOMES says it at run time
+if TYPE_CHECKING:  # the definitions for type checkers; at run time, _HOMES has them
     from liftpy.errors import LiftError
     from liftpy.explore.campaign.campaign import Campaign
     from liftpy.explore.exploring import explore
@@ -313,14 +313,14 @@ _HOMES = {
     "workload": "liftpy.workloads:workload",
     "workloads": "liftpy.workloads:workloads",
 }
-"""Where a name is at home; every other one is a word of the language, and is in `_WORDS`.
+"""The definitions of names; every other name is a word of the language, defined in `_WORDS`.
 
-(A test holds this against the imports above.)
+(A test compares this with the imports above.)
 """
 
 
 def __getattr__(name: str) -> Any:
-    """A name of the facade, or a word that needs no more than its class: `take`, `concat`."""
+    """A name of the package, imported at first use, or a word made from its class (`take`)."""
     home = _HOMES.get(name, f"{_WORDS}:{name}")
     module, _, attribute = home.partition(":")
     known = name in _HOMES or name in __all__
@@ -336,7 +336,7 @@ def __getattr__(name: str) -> Any:
             message = f"{message}\n  {suggestion}"
         raise AttributeError(message)
     value = getattr(_module(module), attribute) if attribute else _module(module)
-    globals()[name] = value  # asked once
+    globals()[name] = value  # so that `__getattr__` is called only once for a name
     return value
 
 
@@ -349,7 +349,7 @@ def _module(name: str) -> Any:
 
 
 class _Facade(ModuleType):
-    """Keeps `explore` and `compile` functions: importing a room would give its name to the room."""
+    """Keeps `lp.explore` and `lp.compile` functions when the modules of that name are imported."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         room = isinstance(value, ModuleType) and value.__name__ == f"{__name__}.{name}"

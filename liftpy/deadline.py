@@ -1,8 +1,8 @@
-"""Until when a call may work: one value, which every phase asks.
+"""The deadline of a call: one value that every phase checks.
 
-A phase that is Python asks by itself: while it runs in `Deadline.phase`, `check` stands in its
-loops, and costs a fraction of a microsecond. What cannot ask, such as a driver, runs in a worker
-process, which is waited for no longer than `left` (liftpy/explore/measure/process.py).
+A phase in Python checks it itself: inside `Deadline.phase`, the loops of the phase call `check`,
+which takes a fraction of a microsecond. Code that cannot check, such as a driver, runs in a worker
+process with the timeout `left` (liftpy/explore/measure/process.py).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from liftpy.errors import TimeUp
 
 MANY = 1 << 12
-"""Passes of a loop with short bodies between two looks at the clock."""
+"""The number of iterations of a loop with a short body between two checks of the clock."""
 
 
 @dataclass(frozen=True)
 class Deadline:
-    """A moment of the clock `time.monotonic`, `seconds` after its beginning; without them never.
+    """A deadline on the clock `time.monotonic`, after a time limit of `seconds`; by default never.
 
-    `told` is called with the name of each phase when it begins.
+    `told` is called with the name of each phase when the phase begins.
 
     >>> with Deadline.after(3600).phase("counting"):
     ...     check()
@@ -46,29 +46,29 @@ class Deadline:
         began: float | None = None,
         told: Callable[[str], None] = lambda _: None,
     ) -> Deadline:
-        """So many seconds after a moment of the clock, or after now; None is never."""
+        """The deadline `seconds` after `began`, or after now; None means never."""
         if seconds is None:
             return cls(told=told)
         return cls((time.monotonic() if began is None else began) + seconds, seconds, told)
 
     @property
     def left(self) -> float:
-        """Seconds until then; 0 where it has passed."""
+        """Seconds until the deadline; 0 if it has passed."""
         return max(0.0, self.at - time.monotonic())
 
     @property
     def over(self) -> bool:
-        """Whether it has passed."""
+        """Whether the deadline has passed."""
         return time.monotonic() >= self.at
 
     def refuse_if_over(self, doing: str) -> None:
-        """Raises TimeUp if it has passed: what was done then is said."""
+        """Raises TimeUp if the deadline has passed; the message names the phase `doing`."""
         if self.over:
             raise TimeUp(f"the time limit of {self.seconds:g} s (--time-limit) ended while {doing}")
 
     @contextmanager
     def phase(self, doing: str) -> Generator[None]:
-        """While it lasts, `check` in this thread asks this deadline."""
+        """A context in which `check` in this thread checks this deadline."""
         self.told(doing)
         before = _IN_FORCE.set((self, doing))
         try:
@@ -82,7 +82,7 @@ _IN_FORCE: ContextVar[tuple[Deadline, str] | None] = ContextVar("deadline", defa
 
 
 def check() -> None:
-    """Raises TimeUp if the deadline of the phase that this is in has passed."""
+    """Raises TimeUp if the deadline of the current phase has passed."""
     now = _IN_FORCE.get()
     if now is not None and time.monotonic() >= now[0].at:
         deadline, doing = now
@@ -90,7 +90,7 @@ def check() -> None:
 
 
 def checked(numbers: range) -> Iterable[int]:
-    """The numbers of a loop; in a long one `check` is called once in a while."""
+    """The numbers of a loop; a long loop calls `check` periodically."""
     return numbers if len(numbers) <= MANY else _checked(numbers)
 
 
@@ -101,6 +101,6 @@ def _checked(numbers: range) -> Iterator[int]:
 
 
 def seconds_left(most: float) -> float:
-    """So many seconds, or those that the phase has left if they are fewer: a solver's limit."""
+    """The timeout for a solver: `most` seconds, or what the current phase has left if less."""
     now = _IN_FORCE.get()
     return most if now is None else min(most, now[0].left)

@@ -1,30 +1,30 @@
 """The exceptions of liftpy.
 
-    LiftError                    the user's: exit code 1
+    LiftError                    an error of the user: exit code 1
       SyntaxRefused              a text that is not a program, with a caret
       TypeRefused                an expression whose types or sizes do not fit
         NoSuchAttribute          an attribute that an expression does not have, such as `xs.shape`
-      RuleRefused                a rule that is not proved, or does not apply where it was asked to
-      ConstraintRefused          an assignment that breaks conditions, or a space without points
+      RuleRefused                a rule that is not proved, or does not apply where it was requested
+      ConstraintRefused          an assignment that violates conditions, or a space without points
       UnknownName                an unknown workload, primitive, rule, device or candidate
       ArgumentRefused            an array of the wrong shape or type
       DeviceRefused              no OpenCL device, or one that cannot run the program
-        KernelRefused            a built kernel cannot be launched; carries its driver's figure
-        ClockRefused             its clock gave impossible times
-      BuildFailed                the driver refused the kernel; carries source and log
+        KernelRefused            a built kernel cannot be launched; has the driver's limit
+        ClockRefused             the device's clock reported impossible times
+      BuildFailed                the driver refused the kernel; has its source and the log
       WorkerRefused              a process that measures or compiles cannot be started
-      ClusterRefused             a dask cluster out of reach, or without a worker that fits
+      ClusterRefused             a dask cluster that is unreachable or has no suitable worker
       StoreRefused               a database of another program, version or device
-      ResultsRefused             what a board printed is not whole, or of something else
-      TransformRefused           points, sizes or matrices that make no Winograd transform
+      ResultsRefused             output of a board that is incomplete or of another bundle
+      TransformRefused           points, sizes or matrices that do not make a Winograd transform
       Unsatisfiable              conditions that no choice satisfies; `explore` exits with 3
-      MemoryRefused              arrays that this machine cannot hold
-      TimeUp                     a time limit ended in the middle of something
-    NothingMeasured              a campaign in which nothing valid was measured: exit code 3
-    InternalError                ours: exit code 70
-      StrayWrite                 a kernel wrote outside of a buffer, or into one it may only read
+      MemoryRefused              arrays that do not fit in this machine's memory
+      TimeUp                     a time limit ended during a phase
+    NothingMeasured              a campaign without a valid measurement: exit code 3
+    InternalError                a defect of liftpy: exit code 70
+      StrayWrite                 a kernel wrote outside a buffer, or into a read-only one
 
-A message says what was refused, where, why with the values, and what would satisfy it.
+A message states what was refused, where, why (with the values), and what would satisfy it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LiftError(Exception):
     """An error of the user's program, text, choice or machine."""
 
     exit_code = 1
-    #: Whether the message says where in a Python function the refusal is.
+    #: Whether the message has a place in a Python function.
     located = False
 
 
@@ -49,19 +49,19 @@ class TypeRefused(LiftError):
 
 
 class NoSuchAttribute(TypeRefused, AttributeError):
-    """An attribute that an expression does not have, such as `xs.shape`; `hasattr` is False."""
+    """An expression does not have this attribute, such as `xs.shape`; `hasattr` returns False."""
 
 
 class RuleRefused(LiftError):
-    """A rule is unproved, or a strategy could not apply it where it was asked to."""
+    """A rule is not proved, or a strategy could not apply it where it was requested."""
 
 
 class ConstraintRefused(LiftError):
-    """An assignment breaks conditions, or a space has no points."""
+    """An assignment violates conditions, or a space has no points."""
 
 
 class UnknownName(LiftError):
-    """A name that does not exist; the message lists those that do."""
+    """A name does not exist; the message lists names that do."""
 
 
 class ArgumentRefused(LiftError):
@@ -69,18 +69,22 @@ class ArgumentRefused(LiftError):
 
 
 class DeviceRefused(LiftError):
-    """No OpenCL device, or not this one; the message says what to install."""
+    """There is no OpenCL device, or not the requested one; the message states what to install."""
 
 
 class ClusterRefused(LiftError):
-    """A dask scheduler cannot be reached, or has no worker that can measure; says what to start."""
+    """A dask scheduler is unreachable or has no worker that can measure.
+
+    The message states what to start.
+    """
 
 
 class KernelRefused(DeviceRefused):
-    """A driver allows a built kernel less than its device allows kernels in general.
+    """A driver's limit for a built kernel is below the device's general limit.
 
-    `kernel` is its name, `figure` what is too small ("group" or "local"), and `number` what the
-    driver said: the largest work-group in work-items, or the local memory needed in bytes.
+    `kernel` is the kernel's name and `figure` the limit that is exceeded: "group" or "local".
+    `number` is the driver's figure: the largest work-group in work-items, or the local memory that
+    the kernel needs in bytes.
     """
 
     def __init__(self, message: str, kernel: str, figure: str, number: int) -> None:
@@ -91,11 +95,11 @@ class KernelRefused(DeviceRefused):
 
 
 class ClockRefused(DeviceRefused):
-    """The device's clock gave impossible times."""
+    """The device's clock reported impossible times."""
 
 
 class BuildFailed(LiftError):
-    """The driver refused the kernel. `source` is the text with line numbers, `log` the driver's."""
+    """The driver refused a kernel. `source` is its text with line numbers, `log` the build log."""
 
     def __init__(self, message: str, source: str, log: str) -> None:
         super().__init__(f"{message}\n{log}")
@@ -104,7 +108,7 @@ class BuildFailed(LiftError):
 
 
 class WorkerRefused(LiftError):
-    """A process of a campaign cannot start: its device is gone, or it dies when it starts."""
+    """A worker process cannot start: its device is gone, or it dies at startup."""
 
 
 class StoreRefused(LiftError):
@@ -116,32 +120,32 @@ class ResultsRefused(LiftError):
 
 
 class TransformRefused(LiftError):
-    """Points, sizes or matrices make no Winograd transform, or one whose error is too large."""
+    """Points, sizes or matrices do not make a Winograd transform of acceptable error."""
 
 
 class Unsatisfiable(TypeRefused, ConstraintRefused):
-    """Conditions that no choice satisfies: sizes that break one, a space without points.
+    """No choice satisfies the conditions: sizes that violate one, or a space without points.
 
-    Other commands exit with 1. A campaign of it has nothing to measure: `explore` exits with 3.
+    A campaign then has nothing to measure, and `explore` exits with 3; other commands exit with 1.
     """
 
 
 def unsatisfiable(error: BaseException) -> bool:
-    """Whether an error says that no choice satisfies the conditions, or is raised from one."""
+    """Whether an error is `Unsatisfiable`, or was raised from one."""
     cause = error.__cause__
     return isinstance(error, Unsatisfiable) or (cause is not None and unsatisfiable(cause))
 
 
 class MemoryRefused(LiftError):
-    """Arrays are larger than the memory that is free; the message has their size."""
+    """Arrays are larger than the free memory; the message has their size."""
 
 
 class TimeUp(LiftError):
-    """A time limit ended; the message says in the middle of what."""
+    """A time limit ended; the message names the phase that it interrupted."""
 
 
 class NothingMeasured(LiftError):
-    """A campaign ended without one valid measurement."""
+    """A campaign ended without a valid measurement."""
 
     exit_code = 3
 
@@ -159,7 +163,7 @@ class InternalError(Exception):
 
 
 class StrayWrite(InternalError):
-    """A kernel wrote where it must not: at `offset`, in bytes from the beginning of `buffer`."""
+    """A kernel wrote outside the memory that it may write, at byte `offset` of `buffer`."""
 
     def __init__(self, message: str, buffer: str, offset: int) -> None:
         super().__init__(message)
@@ -173,7 +177,7 @@ def plural(number: int, noun: str) -> str:
 
 
 def a_few(names: Iterable[str], most: int = 4) -> str:
-    """Names for a message: the first ones, and how many more there are."""
+    """Names for a message: the first `most`, and the number of the others."""
     known = list(names)
     more = len(known) - most
     return ", ".join(known[:most]) + (f" and {more} more" if more > 0 else "")

@@ -1,6 +1,7 @@
-"""What cannot be held is refused with its size, before it is asked for.
+"""Refusal of allocations that exceed the free memory, before they are made.
 
-A system promises memory that it does not have, and ends a process, or all of them, when it is used.
+Operating systems overcommit memory: an allocation succeeds, and processes are killed when the
+memory is used.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from liftpy.errors import MemoryRefused
 
 
 def require(number: int, what: str, instead: str) -> None:
-    """MemoryRefused where so many bytes are more than this machine has free.
+    """Raises MemoryRefused if `number` bytes are more than this machine has free.
 
-    `what` takes them; `instead` says what would be accepted.
+    For the message, `what` names the allocation, and `instead` suggests what would be accepted.
     """
     free = psutil.virtual_memory().available
     if number > free:
@@ -24,7 +25,7 @@ def require(number: int, what: str, instead: str) -> None:
 
 
 def in_units(number: int) -> str:
-    """A number of bytes for a message, in the unit that it reaches."""
+    """A number of bytes for a message, in the largest unit that it reaches."""
     for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if number >= size:
             return f"{number / size:.1f} {unit}"

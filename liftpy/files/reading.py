@@ -1,4 +1,4 @@
-"""Reading a file that somebody else made: a file it must be, and no larger than is said."""
+"""Reading of untrusted files: each must be a regular file within a size limit."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MIB = 1 << 20
 def opened(
     path: Path, most: int, kind: type[LiftError] = LiftError, what: str = ""
 ) -> Generator[BinaryIO]:
-    """A file of at most `most` bytes, to be read from its beginning; `what` it is, in messages.
+    """Opens a file of at most `most` bytes for reading; messages call it `what`.
 
-    Raises `kind` for what is no file, is larger or cannot be read. A pipe or a device would never
-    answer, or never end: neither is waited for.
+    Raises `kind` if it is not a regular file, is larger or cannot be read. It never waits for a
+    pipe or a device, which might not answer or might not end.
     """
     what = what or str(path)
     try:
@@ -41,7 +41,7 @@ def opened(
 
 
 def check(what: Path | str, found: os.stat_result, most: int, kind: type[LiftError]) -> None:
-    """Refuses what is no regular file, or a larger one."""
+    """Raises `kind` for anything but a regular file of at most `most` bytes."""
     if not stat.S_ISREG(found.st_mode):
         raise kind(f"{what} cannot be read: it is {spelled(found)}, not a file")
     if found.st_size > most:
@@ -52,7 +52,7 @@ def check(what: Path | str, found: os.stat_result, most: int, kind: type[LiftErr
 
 
 def spelled(found: os.stat_result) -> str:
-    """What something is."""
+    """The kind of a file system entry, for messages."""
     kinds = {
         stat.S_IFREG: "a file",
         stat.S_IFDIR: "a folder",
@@ -65,10 +65,10 @@ def spelled(found: os.stat_result) -> str:
 
 
 def read_text(path: Path, most: int, kind: type[LiftError] = LiftError, what: str = "") -> str:
-    """The text of a file of at most `most` bytes of UTF-8. Raises `kind` if it is none."""
+    """The text of a UTF-8 file of at most `most` bytes. Raises `kind` if it cannot be read."""
     what = what or str(path)
     with opened(path, most, kind, what) as file:
-        data = file.read(most + 1)  # it may have grown
+        data = file.read(most + 1)  # the file may have grown
     if len(data) > most:
         raise kind(f"{what} cannot be read: it continues past {most} bytes ({most / MIB:g} MiB)")
     try:

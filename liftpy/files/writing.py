@@ -1,4 +1,4 @@
-"""Writing files: all of them, or none; what stood there before stays until then."""
+"""Atomic writing of files: all or none are written, and existing files stay until then."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from liftpy.files.reading import spelled
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Writes files into a folder, which is made if there is none; names may have folders.
+    """Writes files into a folder, which is created if needed; names may contain folders.
 
-    All are written beside their places first. LiftError if one cannot be: then the folder has what
-    it had. What has the name of a file is replaced.
+    All files are first written to a temporary folder. LiftError if one cannot be written: the
+    target is then unchanged. Existing entries of the same names are replaced.
     """
     try:
         target = folder.resolve()
@@ -24,7 +24,7 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
             raise LiftError(
                 f"{folder} cannot be written: it is {spelled(target.stat())}, not a folder"
             )
-        inside = target.is_dir()  # it may be another file system than the folder around it
+        inside = target.is_dir()  # it may be on another file system than its parent
         (target if inside else target.parent).mkdir(parents=True, exist_ok=True)
         staged = _beside(target / "new" if inside else target)
         staged.mkdir()
@@ -36,7 +36,7 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
             if inside:
                 places = {part: target / part.name for part in staged.iterdir()}
                 for place in places.values():
-                    if place.is_dir():  # the others are not to be replaced before this fails
+                    if place.is_dir():  # fail before anything is replaced
                         raise OSError(None, f"it has a folder named {place.name}")
                 for part, place in places.items():
                     part.replace(place)
@@ -49,10 +49,10 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Writes a file, whole or not at all; LiftError if it cannot be, and what was there stays."""
+    """Writes a file atomically; LiftError if it cannot be written, and the old file stays."""
     try:
         if path.exists() and not stat.S_ISREG(path.stat().st_mode):
-            path.write_bytes(content)  # a pipe or a terminal takes what comes
+            path.write_bytes(content)  # a pipe or a terminal cannot be replaced
             return
         target = path.resolve()
         staged = _beside(target)
@@ -70,12 +70,12 @@ def write_file(path: Path, content: bytes) -> None:
 
 
 def _beside(target: Path) -> Path:
-    """A name that nobody has, in the folder of another."""
+    """An unused name in the same folder."""
     return target.with_name(f".liftpy-{secrets.token_hex(6)}")
 
 
 def _check_room(folder: Path, needed: int) -> None:
-    """OSError if the disk has less room than is needed."""
+    """Raises OSError if the disk has less free space than is needed."""
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise OSError(None, f"{needed} bytes are needed, and the disk has {free} free")

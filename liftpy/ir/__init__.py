@@ -1,1 +1,1 @@
-"""The language: naturals, types, conditions, expressions, and their text's parser and printer."""
+"""The language: naturals, types, conditions and expressions, with a parser and a printer."""

@@ -1,4 +1,4 @@
-"""Places in Python files: where a user's function asks something of liftpy."""
+"""Places in Python files at which the user's code calls liftpy."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from typing import Any
 from liftpy.errors import LiftError
 from liftpy.ir.source import clipped
 
-#: Modules whose frames are never the user's.
+#: Modules whose frames are never those of the user's code.
 OURS = frozenset({"liftpy", "numpy"})
 
-#: Packages of liftpy that call the language's words themselves: no line of the user's is at fault
-#: in what they write, whoever called them.
+#: Packages of liftpy that call words of the language. A refusal of what they write is not placed in
+#: the user's code, even if that code called them.
 WRITERS = ("liftpy.workloads", "liftpy.cli")
 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """An instruction of a Python function, or (`offset` None) the line where it begins."""
+    """An instruction of a Python function; if `offset` is None, the line where it begins."""
 
     code: CodeType
     offset: int | None
 
     def extent(self) -> tuple[int, int, int, int]:
-        """First and last line, the column of the first character and past the last; -1: unknown."""
+        """First and last line, column of the first character and past the last; -1 if unknown."""
         first = self.code.co_firstlineno
         if self.offset is None:  # a decorator's line comes first
             while linecache.getline(self.code.co_filename, first).lstrip().startswith("@"):
@@ -45,7 +45,7 @@ class Spot:
         return line, end, column, past
 
     def text(self) -> str:
-        """What is written there; empty where the file cannot be read."""
+        """The source text of the place; empty if the file cannot be read."""
         first, last, column, past = self.extent()
         lines = [linecache.getline(self.code.co_filename, n) for n in range(first, last + 1)]
         if column < 0 or not all(lines):
@@ -56,14 +56,14 @@ class Spot:
         return b"".join(encoded).decode()
 
     def syntax(self) -> ast.expr | None:
-        """The expression that is written there."""
+        """The expression at the place; None if it is not an expression."""
         try:
             return ast.parse(f"({self.text()})", mode="eval").body
         except SyntaxError:  # a statement, such as `for x in xs`
             return None
 
     def shown(self) -> list[str]:
-        """The line with carets under the place, or only where it is."""
+        """The line with carets under the place; without the source, only the file and line."""
         first, last, column, past = self.extent()
         where = f"{PurePath(self.code.co_filename).name}:{first}"
         line = linecache.getline(self.code.co_filename, first).rstrip()
@@ -79,23 +79,23 @@ class Spot:
 
 
 def of_user(frame: FrameType) -> bool:
-    """Whether a frame runs the user's code: not liftpy's, numpy's or the standard library's."""
+    """Whether a frame runs the user's code, not that of liftpy, NumPy or the standard library."""
     root = frame.f_globals.get("__name__", "").partition(".")[0]
     return root not in OURS and (root not in sys.stdlib_module_names or root == "__main__")
 
 
 def of_writer(frame: FrameType) -> bool:
-    """Whether a frame runs code of liftpy that is written in the language, or reads it."""
+    """Whether a frame runs code of liftpy that writes programs or reads them."""
     return is_writer(frame.f_globals.get("__name__"))
 
 
 def is_writer(module: str | None) -> bool:
-    """Whether a module of this name is one of liftpy's that are written in the language."""
+    """Whether a module of this name belongs to `WRITERS`."""
     return module is not None and any(f"{module}.".startswith(f"{w}.") for w in WRITERS)
 
 
 def user_frames() -> Iterator[FrameType]:
-    """The user's frames under way, innermost first; none outside what liftpy wrote itself."""
+    """The user's frames on the stack, innermost first, up to code of liftpy in `WRITERS`."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     while frame is not None and not of_writer(frame):
         if of_user(frame):
@@ -104,20 +104,20 @@ def user_frames() -> Iterator[FrameType]:
 
 
 def here() -> Spot | None:
-    """Where the user's code is at this moment."""
+    """The current place in the user's code; None if there is none."""
     frame = next(user_frames(), None)
     return None if frame is None else Spot(frame.f_code, frame.f_lasti)
 
 
 def beginning(f: Callable[..., Any]) -> Spot | None:
-    """Where a function of the user's begins; None for one that liftpy wrote, or has no code."""
+    """The place where a user's function begins; None for one of liftpy, or one without code."""
     own = unwrap(f)
     code = getattr(own, "__code__", None)
     return None if code is None or is_writer(getattr(own, "__module__", None)) else Spot(code, None)
 
 
 def raised_at(traceback: TracebackType | None) -> Spot | None:
-    """The innermost place in the user's code on the way of an error."""
+    """The innermost place in the user's code on the traceback of an error."""
     found: Spot | None = None
     while traceback is not None:
         if of_writer(traceback.tb_frame):
@@ -129,7 +129,7 @@ def raised_at(traceback: TracebackType | None) -> Spot | None:
 
 
 def locate(error: LiftError, spot: Spot | None) -> None:
-    """Say in a refusal where in the user's code it is; once, and nothing where that is unknown."""
+    """Add its place in the user's code to a refusal, unless it has one or the place is unknown."""
     if error.located or spot is None:
         return
     what, *why = str(error).split("\n")

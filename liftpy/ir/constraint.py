@@ -1,4 +1,4 @@
-"""Conditions on sizes, as terms: stated once; types, the prover and the sampler read them."""
+"""Conditions on sizes, as terms that types, the prover and the sampler share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from liftpy.ir.nat import INDEX, Nat, NatLike, nat, var
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A condition on two naturals. The subclasses say which."""
+    """A condition on two naturals; a subclass defines which."""
 
     left: Nat
     right: Nat
@@ -30,21 +30,21 @@ class Constraint:
         return self.compare(self.left.value(at), self.right.value(at))
 
     def known(self) -> bool | None:
-        """True or False where normal forms and ranges decide; None where they do not."""
+        """True or False if normal forms and ranges decide the condition, else None."""
         if self.left.constant is not None and self.right.constant is not None:
             return self.compare(self.left.constant, self.right.constant)
         return self.decide()
 
     def compare(self, left: int, right: int) -> bool:
-        """The condition on numbers."""
+        """Whether the condition holds for two numbers."""
         raise NotImplementedError
 
     def denial(self) -> str:
-        """The sentence that it does not hold."""
+        """A sentence that states that the condition does not hold."""
         return f"it is false that {self}"
 
     def decide(self) -> bool | None:
-        """The condition on symbols, where it is evident."""
+        """Whether the condition holds for symbols; None if that is not evident."""
         return None
 
 
@@ -154,9 +154,9 @@ class OneOf(Constraint):
 
 @dataclass(frozen=True, slots=True)
 class Everywhere(Constraint):
-    """A condition on functions of the index `i` at every index; each subclass is one.
+    """A condition on functions of the index `i` at every index; a subclass defines which.
 
-    A size may be called `i` as well: the index is meant in `functions` only.
+    A size may also be called `i`: only in `functions` does `i` denote the index.
     """
 
     functions: ClassVar[tuple[str, ...]] = ("left",)
@@ -197,7 +197,7 @@ class Stays(Everywhere):
         return None if self.names() else self.outside() is None
 
     def outside(self) -> int | None:
-        """The first index at which the function leaves the range, where all sizes are numbers."""
+        """The first index at which the function leaves the range, if all sizes are numbers."""
         return first_outside(self.left, int(self.right), int(self.count))
 
     def __str__(self) -> str:
@@ -209,7 +209,7 @@ class Stays(Everywhere):
 
 @lru_cache(maxsize=256)
 def first_outside(index: Nat, end: int, count: int) -> int | None:
-    """The first index below `count` whose image is not in `0 .. end - 1`, by trying them all."""
+    """The first index below `count` whose image is not in `0 .. end - 1`; tries them all."""
     return next((i for i in range(count) if not 0 <= index.value({INDEX: i}) < end), None)
 
 

@@ -1,4 +1,4 @@
-"""The meaning of an expression: each primitive's meaning, put together."""
+"""The meaning of an expression, composed of the meanings of its primitives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Environment = Mapping[Param, Value]
 
 
 def denote(expr: Expr, env: Environment, read: Reader) -> Value:
-    """What an expression means where its free variables mean `env`."""
+    """The meaning of an expression whose free variables have the values in `env`."""
     match expr:
         case Param():
             return env[expr]
@@ -43,7 +43,7 @@ def denote(expr: Expr, env: Environment, read: Reader) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class Closure:
-    """A function of values: of the expression `function`, where its free variables mean `env`."""
+    """The meaning of `function`, whose free variables have the values in `env`."""
 
     function: Lambda
     env: Environment

@@ -1,9 +1,9 @@
-"""The functions of the package that are no words: their arguments are checked against their types.
+"""The functions of the package that are not words: their arguments are checked against their types.
 
     @entry("lp.workload")
     def workload(name: str) -> Program: ...
 
-A call that does not fit is refused where the user wrote it, with what the parameter takes.
+A call that does not fit is refused where the user wrote it; the message names the expected type.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ R = TypeVar("R")
 
 FEW = 5  # parameters that a message lists
 
-#: What a parameter takes, by its type.
+#: The description of a parameter's type in a message.
 WANTED: Mapping[Any, str] = {
     int: "a whole number",
     float: "a number",
@@ -43,7 +43,7 @@ WANTED: Mapping[Any, str] = {
 
 
 def entry(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A function whose arguments are checked; `name` is what a user calls it."""
+    """A decorator that checks a function's arguments; `name` is the function's public name."""
 
     def made(f: Callable[P, R]) -> Callable[P, R]:
         signature = inspect.signature(f)
@@ -76,7 +76,7 @@ def entry(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 def wrong_call(
     name: str, signature: inspect.Signature, named: Mapping[str, Any], error: TypeError
 ) -> TypeRefused:
-    """The refusal of a call with too many arguments, too few, or of unknown names."""
+    """The refusal of a call with too many, too few or unknown arguments."""
     known = [p for p in signature.parameters if p not in {"self", "cls"}]
     unknown = next((n for n in named if n not in known), "")
     near = difflib.get_close_matches(unknown, known, 1)
@@ -92,16 +92,16 @@ def wrong_call(
 
 
 def misfit(name: str, parameter: str, value: Any, hint: Any) -> TypeRefused:
-    """The refusal of an argument of another type."""
+    """The refusal of an argument of a wrong type."""
     if Program in (hint, *get_args(hint)):
         return no_program(value)
     wanted = " or ".join(dict.fromkeys(map(described, get_args(hint) if union(hint) else (hint,))))
     what = f"`{parameter}` of {name} must be {wanted}"
-    return refusal(what, f"got {shown(value)}", f"help({name}) says what it takes")
+    return refusal(what, f"got {shown(value)}", f"help({name}) lists its parameters")
 
 
 def no_program(value: object) -> TypeRefused:
-    """The refusal of what is not a program, with how it becomes one."""
+    """The refusal of a value that is not a program, with a way to make one."""
     what, suggestion = shown(value), "write @lp.program over a def"
     if isinstance(value, str):
         what, suggestion = (
@@ -116,12 +116,12 @@ def no_program(value: object) -> TypeRefused:
 
 
 def union(hint: Any) -> bool:
-    """Whether a type is one of several."""
+    """Whether a type is a union."""
     return get_origin(hint) in {Union, types.UnionType}
 
 
 def described(hint: Any) -> str:
-    """A type, in a message."""
+    """A type as text for a message."""
     kind = get_origin(hint) or hint
     if kind is Literal:
         return " or ".join(map(repr, get_args(hint)))
@@ -129,7 +129,7 @@ def described(hint: Any) -> str:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of a type, as far as a glance at it says."""
+    """Whether a value is of a type; checks the elements of sequences, but not protocols."""
     if union(hint):
         return any(fits(value, one) for one in get_args(hint))
     kind = get_origin(hint) or hint

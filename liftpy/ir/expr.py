@@ -1,13 +1,13 @@
-"""Expressions: immutable trees that are typed as they are built.
+"""Expressions: immutable trees that are type-checked when they are built.
 
     Param(name, type)            a variable
     Literal(value, type)         a scalar constant
     Tuple(elements)
     FunCall(fun, args)           fun is a Primitive, a UserFun, a Lambda or (in rules) a FunVar
 
-A `Lambda` is a function, not an expression: it stands in a primitive (`Map(f)`), or in a call,
-which is `let`. Two expressions are equal when they are built alike, names of bound variables
-included.
+A `Lambda` is a function, not an expression. It is a field of a primitive (`Map(f)`), or the callee
+of a call, which is a `let`. Two expressions are equal if their structure is equal, including the
+names of bound variables.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ NO_PARAMS: frozenset[Param] = frozenset()
 
 
 class Expr(Operand):
-    """A typed expression. `free` are the variables it does not bind."""
+    """A typed expression. `free` is the set of its free variables."""
 
     type: Type
     free: frozenset[Param]
@@ -76,13 +76,13 @@ class Expr(Operand):
         return constant_like(value, self)
 
     def __copy__(self) -> Expr:
-        return self  # nobody changes an expression
+        return self  # expressions are immutable
 
     def __deepcopy__(self, _: dict[int, Any]) -> Expr:
         return self
 
     def __rshift__(self, function: Callable[[Expr], Expr]) -> Expr:
-        """`xs >> f` is `f(xs)`; a word that needs no arguments may stand without parentheses."""
+        """`xs >> f` is `f(xs)`; a word without arguments needs no parentheses."""
         if not callable(function) or isinstance(function, Expr):
             raise refusal(
                 f"`>>` needs a function, not {shown(function)}",
@@ -100,7 +100,7 @@ class Expr(Operand):
 
 
 def meant(given: object) -> str:
-    """What to write for a value that stands where `>>` needs a function."""
+    """The suggestion for a value on the right of `>>` that is not a function."""
     if isinstance(given, ScalarType):
         return f"write xs >> lp.map(lambda x: lp.convert(x, lp.{given.name}))"
     if type(given).__name__ == "Reorder":  # of lp.stride
@@ -110,7 +110,7 @@ def meant(given: object) -> str:
 
 
 def compared(cls: type[T]) -> type[T]:
-    """Equality by how expressions are built; to a function that is being traced, `==` is a word."""
+    """Adds structural equality to a class; in a traced function, `==` is a word instead."""
     alike = cls.__eq__
 
     def __eq__(self: Any, other: object) -> Any:  # noqa: N807
@@ -134,7 +134,7 @@ def compared(cls: type[T]) -> type[T]:
 
 @lru_cache(maxsize=1 << 12)
 def interned(t: Type) -> Type:
-    """One object for equal types: comparing variables then seldom compares types."""
+    """The same object for equal types, so that comparing variables seldom compares types."""
     return t
 
 
@@ -143,8 +143,8 @@ def interned(t: Type) -> Type:
 class Param(Expr):
     """A variable.
 
-    parts: what its components were called, where a text takes it apart: `(a, b) => a * b`. They say
-    how it is printed, and nothing of what it is.
+    parts: the names of its components, if a text unpacks it: `(a, b) => a * b`. They affect only
+    how it is printed.
     """
 
     name: str
@@ -194,7 +194,7 @@ class Tuple(Expr):
 
 
 class Function(Protocol):
-    """What a call can call."""
+    """The callee of a call."""
 
     def result(self, *args: Type) -> Type:
         """The type of a call; raises TypeRefused."""
@@ -202,7 +202,7 @@ class Function(Protocol):
 
     @property
     def free(self) -> frozenset[Param]:
-        """Variables that the function takes from its surroundings."""
+        """The free variables of the function."""
         ...
 
 
@@ -211,7 +211,7 @@ class Function(Protocol):
 class FunCall(Expr):
     """A function applied to arguments.
 
-    `parts` are the arguments, and the body of the function that runs, where it has one.
+    `parts` are the arguments, and the body of the function that runs, if it has one.
     """
 
     fun: Function
@@ -262,7 +262,7 @@ class Lambda:
         return self.hashed
 
     def result(self, *args: Type) -> Type:
-        """The body's type, once the arguments fit the parameters."""
+        """The body's type, after checking that the arguments fit the parameters."""
         check_arguments("let", tuple(p.type for p in self.params), args)
         return self.body.type
 
@@ -288,7 +288,7 @@ class FunVar:
 
 @dataclass(frozen=True)
 class Law:
-    """A declared property of a user function: `associative`, `commutative`, `neutral` (a value)."""
+    """A declared law of a user function: `associative`, `commutative`, `neutral` with a value."""
 
     name: str
     value: float | None = None
@@ -301,7 +301,7 @@ class Law:
 class UserFun(NoOperand):
     """A named scalar function with declared laws.
 
-    Laws over floats hold up to rounding: a derivation that uses one is marked as reassociating.
+    For floats, laws hold up to rounding: a derivation that uses one is marked as reassociating.
     """
 
     name: str
@@ -338,7 +338,7 @@ class UserFun(NoOperand):
         return at_place(self.applied, *args)
 
     def applied(self, *args: Expr | float) -> Expr:
-        """A call, its place not said where it is refused."""
+        """A call whose refusal gets no place."""
         types = [p.type for p in self.params]
         if len(args) != len(types):
             names = ", ".join(f"{p.name}: {p.type}" for p in self.params)
@@ -353,7 +353,7 @@ class UserFun(NoOperand):
 
 @dataclass(frozen=True)
 class OpenFun(UserFun):
-    """A user function of numbers whose type is not known yet, with what it may become."""
+    """A user function of numbers whose type is open, with its variant for each type."""
 
     variants: Mapping[ScalarType, UserFun] = field(
         default_factory=dict[ScalarType, UserFun], compare=False, repr=False
@@ -382,25 +382,25 @@ def check_arguments(what: str, expected: tuple[Type, ...], got: tuple[Type, ...]
 
 @dataclass(frozen=True)
 class Primitive:
-    """The base of every primitive: one class says what it is.
+    """The base class of primitives; a subclass defines one primitive.
 
-    A subclass gives `type_of`, `requires`, `meaning` and `reference`; `f`, where it has one, is the
-    function it applies. `inverse` is the layout that undoes it, for primitives that can be written
-    through.
+    A subclass has `type_of`, `requires`, `meaning` and `reference`. Its field `f`, if present, is
+    the function that it applies. `inverse` is its inverse layout, for primitives that can be
+    written through.
     """
 
     name: ClassVar[str] = ""
-    #: Whether it is written `word(xs, ys)`, not `ys |> word(xs)`: where no array is the main one.
+    #: Whether it is written `word(xs, ys)`, not `ys |> word(xs)`, because no array is the main one.
     called: ClassVar[bool] = False
-    #: Why `requires` asks for nothing, where it does not.
+    #: Why `requires` has no conditions, if it has none.
     unconditional: ClassVar[str] = ""
-    #: Clauses of `requires` that say what the primitive is, which no proof needs; and why.
+    #: Conditions of `requires` that hold by definition, so that no proof needs them, and why.
     by_definition: ClassVar[Mapping[str, str]] = {}
 
     def __post_init__(self) -> None:
-        """Caches; subclasses add nothing."""
+        """Initialize caches; subclasses do not override this."""
 
-    # what it is
+    # definition
 
     def parameter_types(self, *args: Any, **kwargs: Any) -> tuple[Type, ...]:
         """The types of the parameters of `f`, given the arguments."""
@@ -411,22 +411,22 @@ class Primitive:
         raise NotImplementedError
 
     def requires(self, *args: Any, **kwargs: Any) -> Iterator[Constraint]:
-        """The conditions under which a call means something."""
+        """The conditions under which a call has a meaning."""
         return iter(())
 
     def meaning(self, read: Reader, *args: Any, **kwargs: Any) -> Value:
-        """The value of a call, as pull arrays. `f`, where there is one, comes first: a closure."""
+        """The value of a call, as pull arrays. If there is an `f`, its closure comes first."""
         raise NotImplementedError
 
     def reference(self, *args: Any, **kwargs: Any) -> Any:
-        """The same law on Python lists, written another way. `f` comes first, as in `meaning`."""
+        """The value of a call on Python lists, written apart from `meaning`; `f` comes first."""
         raise NotImplementedError
 
     def inverse(self, *args: Any, **kwargs: Any) -> Primitive | None:
-        """The layout that undoes this one on arguments of these types; None if there is none."""
+        """The inverse layout on arguments of these types; None if there is none."""
         return None
 
-    # how it is handled
+    # derived properties
 
     @property
     def function(self) -> Lambda | None:
@@ -440,7 +440,7 @@ class Primitive:
         return NO_PARAMS if function is None else function.free
 
     def result(self, *args: Type) -> Type:
-        """The type of a call, every evident size condition checked."""
+        """The type of a call; TypeRefused if a size condition is evidently false."""
         t = self.type_of(*args)
         for condition in self.conditions(*args):
             if condition.known() is False:
@@ -448,7 +448,7 @@ class Primitive:
         return t
 
     def conditions(self, *args: Type) -> Iterator[Constraint]:
-        """`requires`, and that the function's parameters have the sizes of what it is given."""
+        """`requires`, and that the function's parameters have the sizes of its arguments."""
         yield from self.requires(*args)
         function = self.function
         if function is not None:
@@ -457,7 +457,7 @@ class Primitive:
                     yield from sizes_agree(param.type, t)
 
     def refusal(self, args: tuple[Type, ...], condition: Constraint) -> str:
-        """The sentence for a broken condition."""
+        """The message for a violated condition."""
         given = f"cannot be applied to {', '.join(map(str, args))}" if args else "cannot be made"
         return f"{self} {given}: it requires that {condition}"
 
@@ -466,7 +466,7 @@ class Primitive:
         return {n: getattr(self, n) for n in nat_fields(type(self))}
 
     def fit(self, *args: Type) -> Primitive:
-        """The primitive with the parameters of `f` retyped to what they will be given."""
+        """The primitive with the parameters of `f` retyped to the types of their arguments."""
         function = self.function
         if function is None:
             return self
@@ -484,22 +484,25 @@ class Primitive:
 
 @dataclass(frozen=True)
 class Layout(Primitive):
-    """The base of primitives that move elements and compute nothing: views of their arguments.
+    """The base class of primitives that only move elements: views of their arguments.
 
-    The meaning asks a reader for `inside`, `clip`, `choose` and `either` only. What else is to be
-    known of a layout follows from it (`liftpy.primitives.places`), and from `inverse`.
+    The meaning uses only `inside`, `clip`, `choose` and `either` of a reader. All other properties
+    of a layout follow from the meaning (`liftpy.primitives.places`) and from `inverse`.
     """
 
 
 def function_of(fun: Function) -> Lambda | None:
-    """The function with a body that a call runs: a primitive's `f`, or a let's."""
+    """The function with a body that a call runs: that of a primitive or a `let`; None if none."""
     if isinstance(fun, Primitive):
         return fun.function
     return fun if isinstance(fun, Lambda) else None
 
 
 def sizes_agree(a: Type, b: Type) -> Iterator[Constraint]:
-    """That two types have the same sizes; TypeRefused if they can never be the same type."""
+    """The conditions under which two types have the same sizes.
+
+    TypeRefused if no sizes could make them the same type.
+    """
     pairs = same_shape(a, b)
     if pairs is None:
         message = f"{a} and {b} are different types"
@@ -522,14 +525,14 @@ def index_fields(cls: type) -> tuple[str, ...]:
 
 
 def retype(function: Lambda, types: tuple[Type, ...]) -> Lambda:
-    """The function with parameters of other sizes; the body is typed again."""
+    """The function with parameters of these types; the body is type-checked again."""
     new = tuple(Param(p.name, t) for p, t in zip(function.params, types, strict=True))
     by: dict[Param, Expr] = {p: q for p, q in zip(function.params, new, strict=True) if p != q}
     return Lambda(new, substitute(function.body, by))
 
 
 def call(fun: Function, *args: Expr) -> FunCall:
-    """A call, the function's parameters fitted to the arguments' sizes."""
+    """A call, in which the function's parameters take the sizes of the arguments."""
     if isinstance(fun, Primitive):
         return FunCall(fun.fit(*(a.type for a in args)), args)
     if isinstance(fun, Lambda) and any(
@@ -541,7 +544,7 @@ def call(fun: Function, *args: Expr) -> FunCall:
 
 
 def fresh(name: str, avoid: frozenset[str] | set[str]) -> str:
-    """A name like `name` that is not in `avoid`; the same question has the same answer."""
+    """A name like `name` that is not in `avoid`; deterministic."""
     if name not in avoid:
         return name
     stem = name.rstrip("0123456789") or "x"
@@ -552,9 +555,9 @@ def fresh(name: str, avoid: frozenset[str] | set[str]) -> str:
 
 
 def substitute(expr: Expr, by: dict[Param, Expr], done: dict[int, Expr] | None = None) -> Expr:
-    """Replace free variables; bound variables are renamed where they would capture.
+    """The expression with free variables replaced; bound variables are renamed to avoid capture.
 
-    Parts that are one object stay one: `done` has what became of them so far.
+    Shared parts stay shared: `done` has the results for the parts visited so far.
     """
     if done is None:
         by, done = {p: e for p, e in by.items() if e != p}, {}
@@ -588,7 +591,7 @@ def substitute(expr: Expr, by: dict[Param, Expr], done: dict[int, Expr] | None =
 def substitute_lambda(
     function: Lambda, by: dict[Param, Expr], done: dict[int, Expr] | None = None
 ) -> Lambda:
-    """`substitute` under a binder; `done` is of the surroundings."""
+    """`substitute` under a binder; `done` belongs to the surrounding expression."""
     within = {p: e for p, e in by.items() if p in function.free}
     if not within:
         return function
@@ -611,16 +614,16 @@ def substitute_lambda(
 
 
 def apply(function: Lambda, *args: Expr) -> Expr:
-    """The body with the arguments in place of the parameters."""
+    """The body with the parameters replaced by the arguments."""
     return substitute(function.body, dict(zip(function.params, args, strict=True)))
 
 
-# --- tuples and scalars, which expressions themselves need ---------------------------------------
+# --- tuples and scalars, which this module itself needs ------------------------------------------
 
 
 @dataclass(frozen=True)
 class Get(Layout):
-    """A component of a tuple.
+    """Selects a component of a tuple.
 
     get(i) : (a_0, ..., a_k) -> a_i
     """
@@ -651,11 +654,11 @@ class Get(Layout):
 class ScalarOp(Primitive):
     """An operator of the scalar language, on scalars of one type.
 
-    `select(c, a, b)` is `a` where `c` holds and `b` elsewhere: one of the two, unrounded. Integers
-    wrap around. `a / b` of integers is rounded towards zero, and `a % b` is the rest, with the sign
-    of `a`, of floats too; for integers `a / 0` is 0, so that `a % 0` is `a`. A conversion to an
-    integer cuts the fraction off and takes the nearest number there is, 0 for NaN; from one integer
-    to a smaller one it wraps around. `bool(a)` is `a != 0`, and true becomes 1.
+    `select(c, a, b)` is `a` if `c` holds and `b` otherwise, without rounding. Integers wrap around.
+    `a / b` on integers rounds towards zero, and `a % b` is the remainder with the sign of `a`, also
+    on floats. On integers, `a / 0` is 0, so `a % 0` is `a`. A conversion from a float to an integer
+    drops the fraction and clamps to the range of the type; NaN becomes 0. A conversion from an
+    integer to a smaller one wraps around. `bool(a)` is `a != 0`, and true converts to 1.
     """
 
     name: ClassVar[str] = "operator"
@@ -702,7 +705,7 @@ def constant_like(value: Any, other: Expr) -> Expr:
 
 
 def open_literal(value: float) -> Literal:
-    """A number that stands beside nothing typed: where it goes says its type, else it is an f32."""
+    """A number without a typed operand: its uses decide its type; without any, it is an f32."""
     trace = TRACE.get()
     if isinstance(value, bool):
         return Literal(value, BOOL)
@@ -712,7 +715,7 @@ def open_literal(value: float) -> Literal:
 
 
 def check_divisor(op: str, args: tuple[Expr, ...]) -> None:
-    """Refuse a whole number divided by a zero that is written there."""
+    """Refuse the division of an integer by a literal zero."""
     if op in {"/", "%"} and args[-1].type in INTEGERS:
         divisor = args[-1]
         if isinstance(divisor, Literal) and divisor.value == 0:
@@ -723,7 +726,7 @@ def check_divisor(op: str, args: tuple[Expr, ...]) -> None:
 
 
 def operate(op: str, *args: Any) -> Expr:
-    """A scalar operator applied; numbers take the type of an expression beside them."""
+    """A scalar operator applied; plain numbers take the type of the operands with a type."""
     beside = args[1:] if op == "select" else args
     like = next((a for a in beside if isinstance(a, Expr)), None)
     if like is None and op in SCALARS:
@@ -746,7 +749,7 @@ def operate(op: str, *args: Any) -> Expr:
 
 
 def agreeing(values: Sequence[Expr], types: Sequence[Type]) -> tuple[Expr, ...]:
-    """Values that have to be of these types: what is open in either is decided."""
+    """Values unified with these types, which decides open types in both."""
     trace = TRACE.get()
     if trace is None or not trace.holes.places:
         return tuple(values)
@@ -756,12 +759,12 @@ def agreeing(values: Sequence[Expr], types: Sequence[Type]) -> tuple[Expr, ...]:
 
 
 def typed(expr: Expr, holes: Holes[Any]) -> Expr:
-    """The expression, `settle`d where its own type is decided by now."""
+    """The expression, with decided types filled in if its own type is decided."""
     return expr if holes.resolve(expr.type) is expr.type else settle(expr, holes)
 
 
 def settle(expr: Expr, holes: Holes[Any]) -> Expr:
-    """The expression with the types of numbers that are decided; parts that are one stay one."""
+    """The expression with the decided types of numbers filled in; shared parts stay shared."""
     version = len(holes.decided)
     known = holes.settled.get(id(expr))
     if known is not None and known[2] == version:
@@ -795,7 +798,7 @@ def settled(expr: Expr, holes: Holes[Any]) -> Expr:
 
 
 def settled_callee(fun: Function, holes: Holes[Any]) -> Function:
-    """`settle` for what is called."""
+    """`settle` for a callee."""
     if isinstance(fun, OpenFun):
         found = holes.resolve(fun.params[0].type)
         return fun.variants.get(found, fun) if isinstance(found, ScalarType) else fun
@@ -811,7 +814,7 @@ def settled_callee(fun: Function, holes: Holes[Any]) -> Function:
 
 
 def note_guess(holes: Holes[Any], operands: tuple[Expr, ...]) -> None:
-    """Note a `select` of two numbers where integers are compared: an f32 would be a guess."""
+    """Record a `select` of two numbers that compares integers: f32 for them would be a guess."""
     condition, *values = operands
     if not all(map(is_whole, values)):
         return
@@ -823,16 +826,16 @@ def note_guess(holes: Holes[Any], operands: tuple[Expr, ...]) -> None:
 
 
 def is_whole(value: Expr) -> bool:
-    """Whether an expression is a number that is written without a fraction."""
+    """Whether an expression is a literal number without a fraction."""
     return isinstance(value, Literal) and value.type != BOOL and float(value.value).is_integer()
 
 
 def integers_in(condition: Expr) -> Type | None:
-    """A type of whole numbers that a condition compares, if it does."""
+    """An integer type that a condition compares; None if it compares none."""
     waiting, seen = [condition], set[int]()
     while waiting:
         part = waiting.pop()
-        if id(part) in seen:  # a part that is used twice has twice as many ways to it, and so on
+        if id(part) in seen:  # otherwise shared parts make the time exponential
             continue
         seen.add(id(part))
         if isinstance(part, FunCall) and isinstance(part.fun, ScalarOp):
@@ -845,11 +848,11 @@ def integers_in(condition: Expr) -> Type | None:
 
 @dataclass(frozen=True, repr=False)
 class Program(NoOperand):
-    """A closed function from named arrays to an array: what is compiled.
+    """A closed function from named arrays to an array, which can be compiled.
 
-    `constants` names the parameters that stay the same from run to run (weights): what depends on
-    them alone is prepared once. `spans` says where the parts stand in the text that the program was
-    read from; it is no part of what the program is.
+    `constants` names the parameters that do not change between runs, such as weights: what depends
+    only on them is prepared once. `spans` has the places of the parts in the program's text; it
+    does not affect equality.
     """
 
     name: str
@@ -861,11 +864,11 @@ class Program(NoOperand):
         return f"the program {self.name}"
 
     def __call__(self, *arrays: Any, sizes: Mapping[str, int] | None = None, **named: Any) -> Any:
-        """What the program gives for arrays: its meaning, computed in numpy (`lp.evaluate`)."""
+        """The result of the program for arrays: its meaning, computed in NumPy (`lp.evaluate`)."""
         if any(isinstance(a, Expr) for a in (*arrays, *named.values())):
             raise refusal(
                 f"the program {self.name} is called with an expression",
-                "a program takes arrays and computes its result at once",
+                "a program takes arrays and computes its result immediately",
                 "move the shared code to a Python function without @lp.program",
             )
         if named:

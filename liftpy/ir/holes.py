@@ -1,8 +1,8 @@
-"""The types of numbers that are written without one, found out from where the numbers go.
+"""Type inference for numbers that are written without a type.
 
-A number that stands beside nothing typed has an open type. Where values of two types meet that must
-be one (`a + b`, an argument and its parameter, a fold's function and its initial value), `unify`
-decides open types; `ir.expr.settle` then writes the decisions into an expression.
+A number without a typed operand has an open type. If two types must be equal (those of `a` and `b`
+in `a + b`, of an argument and its parameter, of a fold's function and its initial value), `unify`
+decides open types. `ir.expr.settle` then writes the decisions into an expression.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ P = TypeVar("P")
 
 @dataclass
 class Holes(Generic[P]):
-    """Open types by number, with what was decided of each and where its number is written."""
+    """Open types by number, with the decisions made so far and the places of the numbers."""
 
     places: list[P] = field(default_factory=list[P])
     decided: dict[int, Type] = field(default_factory=dict[int, Type])
-    #: Numbers of which an f32 would be a guess: both branches of a `select` that compares integers.
+    #: Numbers for which f32 would be a guess: both branches of a `select` that compares integers.
     guesses: dict[int, Type] = field(default_factory=dict[int, Type])
-    #: What `settle` made of parts, by their identity: the part, what it became, at which decision.
+    #: Results of `settle` by the id of the part: the part, its result, the number of decisions.
     settled: dict[int, tuple[Any, Any, int]] = field(
         default_factory=dict[int, tuple[Any, Any, int]]
     )
 
     def open(self, place: P) -> OpenType:
-        """A new open type, of a number at this place."""
+        """A new open type for a number at this place."""
         self.places.append(place)
         return OpenType("number", len(self.places) - 1)
 
     def resolve(self, t: Type) -> Type:
-        """The type with what is decided by now; itself if that changes nothing."""
+        """The type with decided types filled in; itself if that changes nothing."""
         match t:
             case OpenType():
                 found = self.decided.get(t.number)
@@ -53,7 +53,7 @@ class Holes(Generic[P]):
                 return t
 
     def unify(self, a: Type, b: Type) -> None:
-        """Decide open types so that the two become the same where they can."""
+        """Decide open types so that the two types become equal, as far as possible."""
         if not self.places:
             return
         a, b = self.resolve(a), self.resolve(b)
@@ -73,7 +73,7 @@ class Holes(Generic[P]):
                 pass
 
     def close(self, default: Type) -> int | None:
-        """Decide what is left open; or the number of which that would be a guess."""
+        """Decide the remaining open types; returns a number for which that would be a guess."""
         for number in self.guesses:
             if isinstance(self.resolve(OpenType("number", number)), OpenType):
                 return number

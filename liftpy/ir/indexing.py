@@ -1,6 +1,6 @@
-"""`xs[0]`, `xs[-1]`, `xs[1:4]`, `rows[0, 1]`: parts of arrays and tuples, as numpy writes them.
+"""Indexing of arrays and tuples as in NumPy: `xs[0]`, `xs[-1]`, `xs[1:4]`, `rows[0, 1]`.
 
-They are made of words of the language, which `words`, the package itself, has.
+It builds words of the language; the parameter `words` is the package that has them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ INDICES = "an index is a whole number, or a slice such as 1:4"
 
 
 def part(words: Any, x: Any, index: Any) -> Any:
-    """The part of an expression that an index means."""
+    """The part of an expression that an index selects."""
     t = x.type
     if isinstance(index, tuple):
         for k, one in enumerate(index):
@@ -48,7 +48,7 @@ def part(words: Any, x: Any, index: Any) -> Any:
 
 
 def component(words: Any, x: Any, t: TupleType, index: int | Nat) -> Any:
-    """A component of a tuple, from the end where the index is negative."""
+    """A component of a tuple; a negative index counts from the end."""
     count = len(t.elements)
     if isinstance(index, Nat) or not -count <= index < count:
         what = f"{t} has no component {index}"
@@ -59,7 +59,7 @@ def component(words: Any, x: Any, t: TupleType, index: int | Nat) -> Any:
 
 
 def counted(index: int | Nat, t: ArrayType) -> int | Nat:
-    """A position from the beginning; one beyond the ends of a known length is refused."""
+    """An index counted from the beginning; TypeRefused if it is out of a known range."""
     negative = not isinstance(index, Nat) and index < 0
     place = t.length + index if negative else index
     length, at = t.length.constant, nat(place).constant
@@ -70,7 +70,7 @@ def counted(index: int | Nat, t: ArrayType) -> int | Nat:
 
 
 def sliced(words: Any, x: Any, t: ArrayType, index: slice) -> Any:
-    """The elements of a slice; as in numpy, an end beyond the length is the end."""
+    """The elements of a slice; as in NumPy, a bound beyond the length is clipped."""
     step = 1 if index.step is None else index.step
     if not isinstance(step, Nat) and (not isinstance(step, int) or step < 1):
         what = f"a slice cannot have the step {step}"
@@ -106,14 +106,14 @@ def ends(index: slice, length: Nat) -> tuple[Nat, Nat]:
 
 
 def element(words: Any, one: Any, t: Type) -> Any:
-    """The element of an array of one."""
+    """The element of an array of length 1."""
     if isinstance(t, ArrayType):
         return words.join()(one)
     return words.reduce(lambda acc, x: x, False if t == BOOL else 0)(one)
 
 
 def refused(what: str, *why: str) -> TypeRefused:
-    """A refusal, still without its place."""
+    """A refusal without a place."""
     return TypeRefused("\n".join([what, *(f"  {reason}" for reason in why)]))
 
 

@@ -1,4 +1,4 @@
-"""A property that is worked out once."""
+"""A property that is computed once."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 else:
 
     class lazy:  # noqa: N801  it is written like `property`
-        """`functools.cached_property` without the lock that it has until Python 3.12.
+        """`functools.cached_property` without the lock that it has before Python 3.12.
 
-        Naturals and terms are made by the thousand, and the lock took longer than their work.
+        Programs make thousands of naturals and terms, and the lock takes longer than their work.
         """
 
         def __init__(self, function: Callable[[Any], Any]) -> None:

@@ -1,8 +1,8 @@
-"""Errors of Python itself about a word of the language, or about a function taken for one.
+"""Python's own errors about words of the language, or about functions mistaken for words.
 
-`xs >> map(f)` calls Python's `map`, and `1 + lp.join` adds to a Python function. Python refuses
-both before liftpy is asked; what it says is made a refusal that says what to write. Other errors of
-the user's code stay as they are.
+`xs >> map(f)` calls Python's `map`, and `1 + lp.join` adds to a Python function. Python raises an
+error for both before liftpy is called. This module turns such errors into refusals that suggest
+what to write. Other errors of the user's code are left as they are.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from liftpy.ir.types import Type
 
 
 def misuse(error: Exception) -> TypeRefused | None:
-    """The refusal that says what to write; None for an error of the user's own code."""
+    """The refusal that replaces an error; None for an error of the user's own code."""
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
@@ -43,7 +43,7 @@ def misuse(error: Exception) -> TypeRefused | None:
 
 
 def of_call(node: ast.expr, frame: FrameType) -> tuple[str, str] | None:
-    """What is said of a call of a function of Python or numpy: what is refused, what to write."""
+    """The refusal of a call of a Python or NumPy function, and the suggestion; None for others."""
     if not isinstance(node, ast.Call):
         return None
     called = value_of(node.func, frame)
@@ -65,7 +65,7 @@ def of_call(node: ast.expr, frame: FrameType) -> tuple[str, str] | None:
 
 
 def of_word(node: ast.expr, frame: FrameType) -> tuple[str, str] | None:
-    """What is said of an operator on a word, such as `1 + lp.join`."""
+    """The refusal of an operator on a word, such as `1 + lp.join`, and the suggestion."""
     for part in ast.iter_child_nodes(node):
         word = value_of(part, frame)
         if getattr(word, "is_word", False) is True and not isinstance(node, ast.Call):
@@ -77,7 +77,7 @@ def of_word(node: ast.expr, frame: FrameType) -> tuple[str, str] | None:
 
 
 def value_of(node: ast.AST, frame: FrameType) -> Any:
-    """What a name, or an attribute of a module, means in a frame; None for other syntax."""
+    """The value of a name, or of an attribute of a module, in a frame; None for other syntax."""
     if isinstance(node, ast.Name):
         for scope in (frame.f_locals, frame.f_globals, frame.f_builtins):
             if node.id in scope:

@@ -1,13 +1,13 @@
 """Symbolic naturals: the sizes and indices of liftpy.
 
-A `Nat` is a polynomial over *atoms* (variables, floor divisions, remainders, minima and maxima),
-kept in normal form, so that two sizes that are equal by ring laws are equal values. Variables carry
-their range; floor division and remainder use it:
+A `Nat` is a polynomial over *atoms* (variables, floor divisions, remainders, minima and maxima) in
+normal form, so that sizes that are equal by ring laws are equal values. Variables have ranges,
+which floor division and remainder use:
 
     (12*i + j) // 4  =  3*i + j // 4
-    (4*i + j) // 4   =  i        where 0 <= j < 4
+    (4*i + j) // 4   =  i        if 0 <= j < 4
 
-Division is floor division everywhere; the C printer emits `/` only where it agrees. Exact division
+Division is always floor division; the C printer emits `/` only where the two agree. Exact division
 (`split` of a length by its divisor) is a monomial with a negative exponent: `(n /^ m) * m = n`.
 Every simplification here is checked by z3 in tests/ir/test_nat.py.
 """
@@ -27,11 +27,11 @@ from liftpy.ir.lazy import lazy
 from liftpy.ir.size import Size, is_expression
 from liftpy.ir.under_way import TRACE, compared_by_user
 
-#: One word in brackets of its own: `(n)//(2)` is read as `n//2`.
+#: One word in its own parentheses: `(n)//(2)` is shown as `n//2`.
 ALONE = re.compile(r"(?<!\w)\((\w+)\)")
 
 NatLike: TypeAlias = Union["Nat", int]
-#: A natural over the variable `INDEX`: what a primitive that holds one makes of each index.
+#: An index function of a primitive: a natural over the variable `INDEX`.
 IndexFunction: TypeAlias = "Nat"
 INDEX = "i"
 Monomial: TypeAlias = tuple[tuple["Atom", int], ...]
@@ -41,7 +41,7 @@ Bounds: TypeAlias = tuple[int | None, int | None]
 class Atom:
     """An indivisible factor of a monomial: a variable, a floor division or a remainder.
 
-    Two atoms are equal if they are of one kind and made of equal things, ranges included.
+    Two atoms are equal if they have the same kind and equal parts, including ranges.
     """
 
     def __init__(self, *identity: object) -> None:
@@ -60,7 +60,7 @@ class Atom:
 
     @lazy
     def key(self) -> str:
-        """The atom as text, by which the factors of a monomial are sorted."""
+        """The atom as text; monomials sort their factors by it."""
         raise NotImplementedError
 
     @lazy
@@ -70,7 +70,7 @@ class Atom:
 
     @lazy
     def bounds(self) -> Bounds:
-        """Least and largest value; None where unknown."""
+        """The least and the largest value; None if unknown."""
         raise NotImplementedError
 
     def parts(self) -> tuple[Nat, ...]:
@@ -78,16 +78,16 @@ class Atom:
         return ()
 
     def rebuild(self, parts: tuple[Nat, ...]) -> Nat:
-        """The atom over other parts."""
+        """The atom with other parts."""
         raise NotImplementedError
 
     def value(self, at: Mapping[str, Any]) -> Any:
-        """The atom at an assignment, as `Nat.evaluate` has it."""
+        """The value of the atom at an assignment, as in `Nat.evaluate`."""
         raise NotImplementedError
 
 
 class Var(Atom):
-    """A variable with an inclusive range; None is unbounded."""
+    """A variable with an inclusive range; a bound of None is unbounded."""
 
     def __init__(self, name: str, low: int | None = 0, high: int | None = None) -> None:
         super().__init__(name, low, high)
@@ -178,7 +178,7 @@ class Remainder(Atom):
 
 
 class Extreme(Atom):
-    """The smaller or the larger of two naturals: `least` and `greatest` make them."""
+    """The smaller or the larger of two naturals; made by `least` and `greatest`."""
 
     def __init__(self, left: Nat, right: Nat, *, largest: bool) -> None:
         super().__init__(left, right, largest)
@@ -236,8 +236,8 @@ class Applied(Atom):
 class Nat(Size):
     """A polynomial with integer coefficients over atoms, in normal form.
 
-    Arithmetic with ints and other Nats gives Nats. A constant Nat also meets numpy index arrays, so
-    that one index law serves symbols and numbers.
+    Arithmetic with ints and other Nats gives Nats. A constant Nat also combines with NumPy index
+    arrays, so that the same index law works on symbols and numbers.
     """
 
     def __init__(self, terms: dict[Monomial, int]) -> None:
@@ -259,7 +259,7 @@ class Nat(Size):
 
     @lazy
     def bounds(self) -> Bounds:
-        """Least and largest value that the ranges of the variables allow; None where unknown."""
+        """The least and the largest value that the variables' ranges allow; None if unknown."""
         low: int | None = 0
         high: int | None = 0
         for monomial, coefficient in self.terms.items():
@@ -310,13 +310,13 @@ class Nat(Size):
         return self.decided("minimum", least(self, nat(other)))
 
     def decided(self, name: str, found: Nat) -> Nat:
-        """The extreme of two sizes; one that is not decided by ranges is for index functions."""
+        """The minimum or maximum of two sizes; undecided ones are for index functions only."""
         if INDEX in found.names() or not any(isinstance(a, Extreme) for a in found.atoms()):
             return found
         raise self.undecided_extreme(name)
 
     def combined(self, op: str, function: Callable[[Any, Any], Any], other: Any) -> Any:
-        """An operator with numpy's numbers, or, for a size that is a number, with its arrays."""
+        """An operator with a NumPy number, or, if the size is constant, with a NumPy array."""
         if isinstance(other, Integral):
             return function(self, int(other))
         if is_expression(other):
@@ -339,7 +339,7 @@ class Nat(Size):
     __radd__ = __add__
 
     def _shifted(self, by: int) -> Nat:
-        """The natural and a number more: its variables are the same."""
+        """The natural plus a number; its variables are the same."""
         shifted = _add(self.terms, {(): by})
         shifted._names = self._names  # noqa: SLF001
         return shifted
@@ -393,14 +393,13 @@ class Nat(Size):
         return self.combined("%", lambda a, b: b % a, other)
 
     def exact_div(self, other: NatLike) -> Nat:
-        """`self / other` where `other` divides `self`: a polynomial again wherever it can be one.
+        """`self / other`, where `other` divides `self`; a polynomial if possible.
 
-        By a monomial the terms are divided one by one, to be added up over their denominator
-        (`fractions`); by a polynomial the quotient is a polynomial or, failing that, a floor
-        division.
+        A monomial divides the terms one by one; `fractions` sums them by denominator. If `other` is
+        a polynomial, the quotient is a polynomial or, failing that, a floor division.
         """
         divisor = nat(other)
-        if not divisor.terms:  # no number; who divides asks for a divisor of at least 1
+        if not divisor.terms:  # division by 0; the caller requires a divisor of at least 1
             return self // divisor
         if len(divisor.terms) == 1:
             ((monomial, coefficient),) = divisor.terms.items()
@@ -418,9 +417,9 @@ class Nat(Size):
 
     @lazy
     def fractions(self) -> tuple[tuple[Nat, Nat], ...]:
-        """The natural as a sum of exact quotients (numerator, denominator), a denominator each.
+        """The natural as a sum of exact quotients (numerator, denominator), one per denominator.
 
-        Terms over one denominator are whole only together: `n/m - k/m` is `(n - k)/m`.
+        Only the sum of the terms over a denominator is whole: `n/m - k/m` is `(n - k)/m`.
         """
         groups: dict[Monomial, dict[Monomial, int]] = {}
         for monomial, coefficient in self.terms.items():
@@ -430,9 +429,9 @@ class Nat(Size):
         return tuple((Nat(over), Nat({under: 1})) for under, over in groups.items())
 
     def recombined(self) -> Nat:
-        """The same natural with `k*d*(x // d) + k*(x % d)` as `k*x`, wherever both parts are there.
+        """The same natural, with each sum `k*d*(x // d) + k*(x % d)` rewritten to `k*x`.
 
-        Rows and columns of an index that is taken apart and put together again fall away so.
+        This simplifies an index that is split into row and column and then recombined.
         """
         for monomial, k in self.terms.items():
             if (
@@ -448,7 +447,7 @@ class Nat(Size):
         return self
 
     def atoms(self) -> Iterator[Atom]:
-        """Every atom, those inside atoms included."""
+        """Every atom, including those inside atoms."""
         for monomial in self.terms:
             for factor, _ in monomial:
                 yield factor
@@ -465,11 +464,11 @@ class Nat(Size):
 
     @lazy
     def _is_whole(self) -> bool:
-        """Whether there are no exact quotients in it."""
+        """Whether the natural contains no exact quotients."""
         return all(map(_is_integral, self.terms))
 
     def substitute(self, by: Mapping[str, NatLike]) -> Nat:
-        """The natural with variables replaced, in normal form again."""
+        """The natural with variables replaced, in normal form."""
         if not by or self._names.isdisjoint(by):
             return self
         if self._is_whole:
@@ -483,7 +482,7 @@ class Nat(Size):
         return total
 
     def parted(self, name: str) -> tuple[Nat, Nat]:
-        """The sum of the terms without a variable, and that of the others."""
+        """The sum of the terms without a variable, and the sum of the others."""
         still: dict[Monomial, int] = {}
         moving: dict[Monomial, int] = {}
         for monomial, coefficient in self.terms.items():
@@ -492,12 +491,12 @@ class Nat(Size):
         return Nat(still), Nat(moving)
 
     def value(self, at: Mapping[str, int]) -> int:
-        """The number that the natural is at an assignment."""
+        """The value of the natural at an assignment."""
         number = self.constant
         return self.evaluate(at) if number is None else number
 
     def evaluate(self, at: Mapping[str, Any]) -> Any:
-        """`value` for anything that knows `+ * ** // %` with ints: solver terms, source text."""
+        """`value` for anything that supports `+ * ** // %` with ints: solver terms, source text."""
         if self._is_whole:
             return _evaluate_whole(self, at)
         total: Any = 0
@@ -509,7 +508,7 @@ class Nat(Size):
 
 @lru_cache(maxsize=1 << 12)
 def _rows(remainder: Remainder, k: int) -> tuple[Nat, tuple[Monomial, ...]]:
-    """`k*d*(x // d)` for `x % d`, and its terms in which something is divided."""
+    """`k*d*(x // d)` for the remainder `x % d`, and its terms that contain a division."""
     x, d = remainder.numerator, remainder.denominator
     rows: Nat = (x // d) * d * k
     return rows, tuple(m for m in rows.terms if any(isinstance(a, Quotient) for a, _ in m))
@@ -558,7 +557,7 @@ def _evaluate_whole(n: Nat, at: Mapping[str, Any]) -> Any:
 
 
 def _monomial_bounds(monomial: Monomial) -> Bounds:
-    """Range of a product of non-negative factors; others are unknown unless alone."""
+    """The range of a single factor, or of a product of non-negative factors; else unknown."""
     if not monomial:
         return 1, 1
     if len(monomial) == 1 and monomial[0][1] == 1:
@@ -591,7 +590,7 @@ def _add(left: dict[Monomial, int], right: dict[Monomial, int]) -> Nat:
 
 
 def _add_to(terms: dict[Monomial, int], more: dict[Monomial, int]) -> None:
-    """Add to the terms of a sum that is being made."""
+    """Add terms to a sum in place."""
     for monomial, coefficient in more.items():
         total = terms.get(monomial, 0) + coefficient
         if total:
@@ -625,7 +624,7 @@ def _multiply(left: dict[Monomial, int], right: dict[Monomial, int]) -> Nat:
 
 
 def _polynomial_quotient(numerator: Nat, divisor: Nat) -> Nat | None:
-    """The polynomial that times `divisor` is `numerator`; None if there is none."""
+    """The polynomial whose product with `divisor` is `numerator`; None if there is none."""
     if not all(_is_integral(m) for m in (*numerator.terms, *divisor.terms)):
         return None
     lead = _leading(divisor)
@@ -643,7 +642,7 @@ def _polynomial_quotient(numerator: Nat, divisor: Nat) -> Nat | None:
 
 
 def _leading(n: Nat) -> Monomial:
-    """The first monomial in lexicographic order of exponents: the order that division needs."""
+    """The leading monomial in lexicographic order of exponents, which division needs."""
     names = sorted({a.key for m in n.terms for a, _ in m})
     return max(n.terms, key=lambda m: [{a.key: e for a, e in m}.get(name, 0) for name in names])
 
@@ -664,10 +663,10 @@ def _divide(numerator: Nat, denominator: Nat) -> tuple[Nat, Nat]:
 def _divide_unknown(numerator: Nat, denominator: Nat) -> tuple[Nat, Nat]:
     """`_divide` unless both are numbers.
 
-    The numerator is cut into a part that the denominator divides term by term and a rest `r`. Where
-    ranges show `0 <= r < d`, the quotient is the first part over `d` and the remainder is `r`. For
-    a number `d`, a common factor `g` of `d` and of the rest's larger terms is cancelled likewise:
-    `(g*p + s) // (g*q) = p // q` where `0 <= s < g`.
+    The numerator is split into a part that the denominator divides term by term and a rest `r`. If
+    ranges show `0 <= r < d`, the quotient is the first part over `d` and the remainder is `r`. If
+    `d` is a number, a common factor `g` of `d` and of the larger terms of `r` is cancelled:
+    `(g*p + s) // (g*q) = p // q` if `0 <= s < g`.
     """
     d = denominator.constant
     if d == 1:
@@ -729,7 +728,7 @@ def _cut_by_monomial(numerator: Nat, denominator: Nat) -> tuple[Nat, Nat]:
 
 
 def _single_quotient(n: Nat) -> Quotient | None:
-    """The `x // a` that a natural is, `a` a positive number: `(x // a) // b = x // (a*b)`."""
+    """The natural as `x // a` with a positive number `a`, since `(x // a) // b = x // (a*b)`."""
     if len(n.terms) != 1:
         return None
     ((monomial, coefficient),) = n.terms.items()
@@ -744,7 +743,7 @@ def _single_quotient(n: Nat) -> Quotient | None:
 
 
 def _cancel(rest: Nat, d: int) -> tuple[Nat, Nat] | None:
-    """`(g*p + s) // (g*q)` as `p // q`, and the remainder `g*(p % q) + s`, where `0 <= s < g`."""
+    """`(g*p + s) // (g*q)` as `p // q`, and the remainder `g*(p % q) + s`, if `0 <= s < g`."""
     factors = sorted(
         {math.gcd(c, d) for m, c in rest.terms.items() if _is_integral(m)} - {1}, reverse=True
     )
@@ -771,7 +770,7 @@ def _show_term(monomial: Monomial, coefficient: int) -> str:
 
 
 def _show(n: Nat) -> str:
-    """Terms sorted by their factors, the constant last; `/^` is exact division."""
+    """The terms as text, sorted by their factors, the constant last; `/^` is exact division."""
     parts: list[str] = []
     for over, under in sorted(n.fractions, key=lambda f: _show_whole(f[1].terms)):
         text = _show_whole(over.terms)
@@ -783,7 +782,7 @@ def _show(n: Nat) -> str:
 
 
 def _show_whole(terms: dict[Monomial, int]) -> str:
-    """A natural without exact quotients."""
+    """A natural without exact quotients, as text."""
     ordered = sorted(terms.items(), key=lambda t: (not t[0], tuple((a.key, e) for a, e in t[0])))
     ordered.sort(key=lambda t: t[1] < 0)  # a leading minus reads badly
     text = _show_term(*ordered[0])
@@ -794,13 +793,13 @@ def _show_whole(terms: dict[Monomial, int]) -> str:
 
 
 def atom(a: Atom) -> Nat:
-    """The natural that is one atom."""
+    """An atom as a natural."""
     return Nat({((a, 1),): 1})
 
 
 @lru_cache(maxsize=1 << 12)
 def var(name: str, low: int | None = 0, high: int | None = None) -> Nat:
-    """A variable; `low` and `high` are inclusive, None is unbounded."""
+    """A variable; the bounds `low` and `high` are inclusive, None means unbounded."""
     return atom(Var(name, low, high))
 
 
@@ -813,7 +812,7 @@ _SMALL: dict[int, Nat] = {}
 
 
 def whole(value: Any) -> int:
-    """A whole number that is none of Python's, such as one of numpy; TypeRefused for others."""
+    """An integer of a type other than `int`, such as NumPy's, as an int; TypeRefused for others."""
     if getattr(value, "type", None) is None and hasattr(value, "__index__"):
         return operator.index(value)
     given = repr(value) if isinstance(value, str) else value
@@ -835,7 +834,7 @@ def nat(value: NatLike) -> Nat:
 
 
 def product(factors: Iterable[NatLike]) -> Nat:
-    """The product of naturals; 1 for none."""
+    """The product of naturals; 1 if there are none."""
     total = ONE
     for factor in factors:
         total = total * factor
@@ -857,17 +856,17 @@ def greatest(a: Any, b: Any) -> Any:
 
 
 def least_number(a: Any, b: Any) -> Any:
-    """The smaller of two numbers; of arrays element by element, hence no `min`."""
+    """The smaller of two numbers, elementwise for arrays (Python's `min` is not elementwise)."""
     return a - (a - b) * (a > b)
 
 
 def greatest_number(a: Any, b: Any) -> Any:
-    """The larger of two numbers; of arrays element by element."""
+    """The larger of two numbers, elementwise for arrays."""
     return a + (b - a) * (b > a)
 
 
 def _extreme(a: Nat, b: Nat, *, largest: bool) -> Nat:
-    """One of the two where ranges tell which, else an atom over both in a fixed order."""
+    """One of the two if ranges decide which, else an atom over both in a fixed order."""
     low, high = (b - a).bounds
     if low is not None and low >= 0:
         return b if largest else a

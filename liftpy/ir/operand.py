@@ -1,7 +1,7 @@
-"""What Python's operators, built-in functions and numpy's functions do with an expression.
+"""Python's operators, its built-in functions and NumPy's functions on expressions.
 
-What the language has becomes an expression; anything else is refused where it is written, with what
-to write instead.
+Operations of the language become expressions. All others are refused where they are written, with a
+suggestion of what to write instead.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from liftpy.ir.expr import Expr
 
 LONGEST_SHOWN = 60  # characters of a value in a message
-LARGEST_POWER = 64  # whole exponents up to this one are written out as products
+LARGEST_POWER = 64  # whole exponents up to this one are expanded into products
 
-#: numpy's functions that the language has, by their names there: the operator of each.
+#: NumPy functions that the language has, each with its operator.
 UFUNCS: Mapping[str, str] = {
     "add": "+",
     "subtract": "-",
@@ -53,7 +53,7 @@ UFUNCS: Mapping[str, str] = {
     "logical_or": "or",
     "logical_not": "not",
 }
-#: Other functions of numpy on numbers, by what Python writes for them.
+#: Other NumPy functions on numbers, each with its expansion into Python operators.
 WRITTEN: Mapping[str, Callable[..., Any]] = {
     "greater": lambda a, b: a > b,
     "greater_equal": lambda a, b: a >= b,
@@ -64,13 +64,13 @@ WRITTEN: Mapping[str, Callable[..., Any]] = {
     "floor_divide": lambda a, b: a // b,
     "positive": lambda a: a,
 }
-#: The words for functions of `math` and of Python that ask an expression for its number.
+#: The words for functions of `math` and Python that convert their argument to a number.
 SCALAR_WORDS: Mapping[str, str] = {
     "fabs": "absolute",
     "pow": "power",
     **{name: name for name in ("sqrt", "exp", "log", "sin", "cos", "tanh", "floor", "ceil")},
 }
-#: What stands for functions over whole arrays, of Python and of numpy.
+#: What to write for Python and NumPy functions on whole arrays.
 OVER_ARRAYS: Mapping[str, str] = {
     "map": "xs >> lp.map(f)",
     "zip": "lp.zip(xs, ys)",
@@ -108,7 +108,7 @@ OVER_ARRAYS: Mapping[str, str] = {
     "abs": "xs >> lp.map(lp.absolute)",
     "slice": "xs[1:3], or xs >> lp.slice(start, length)",
 }
-#: What stands for functions of numpy on numbers that are no ufuncs.
+#: What to write for NumPy functions on numbers that are not ufuncs.
 OF_SCALARS: Mapping[str, str] = {
     "round": "lp.floor(x + 0.5)",
     "around": "lp.floor(x + 0.5)",
@@ -123,14 +123,14 @@ PRODUCT = (
 
 
 def refusal(what: str, *why: str, kind: type[TypeRefused] = TypeRefused) -> TypeRefused:
-    """A refusal at the place where the user's code is."""
+    """A refusal, placed at the current line of the user's code."""
     error = kind("\n".join([what, *(f"  {reason}" for reason in why)]))
     locate(error, here())
     return error
 
 
 def called_there() -> str:
-    """The name of the function that the user's code calls at this moment; empty for none."""
+    """The name of the function that the user's code is calling; empty if there is none."""
     spot = here()
     node = None if spot is None else spot.syntax()
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.RShift):  # xs >> enumerate
@@ -141,14 +141,14 @@ def called_there() -> str:
 
 
 def needs_scalar(x: Operand) -> tuple[str, ...]:
-    """The advice where a scalar function is given an array."""
+    """The advice for a scalar function that is applied to an array."""
     if isinstance(x.type, ArrayType):
         return (f"it is of type {x.type}: `xs >> lp.map(f)` applies a function to each element",)
     return ()
 
 
 def advised(message: str, args: tuple[Any, ...]) -> str:
-    """A refusal of one line, with what Python writes instead where that is known."""
+    """A refusal of one line, with a suggestion in Python's syntax if there is one."""
     what, _, why = message.partition(": ")
     own = why.startswith("`f32(x)`")  # as the text form writes a conversion
     arrays = [a for a in args if isinstance(a, Operand) and isinstance(a.type, ArrayType)]
@@ -164,7 +164,7 @@ def advised(message: str, args: tuple[Any, ...]) -> str:
 
 
 def at_place(make: Callable[..., Any], *args: Any) -> Any:
-    """What `make` gives; its refusal says where the user's code is, and what to write instead."""
+    """The result of `make`; a refusal gets its place in the user's code and a suggestion."""
     try:
         return make(*args)
     except TypeRefused as error:
@@ -175,21 +175,21 @@ def at_place(make: Callable[..., Any], *args: Any) -> Any:
 
 
 def truths(*values: Any) -> tuple[Any, ...]:
-    """Truth values, of which `^` says whether they differ; numbers are refused."""
+    """The operands of `^`, which must be truth values; TypeRefused for numbers."""
     for value in values:
         if isinstance(value, bool) or (isinstance(value, Operand) and value.type == BOOL):
             continue
         given = value.type if isinstance(value, Operand) else shown(value)
-        why = "`a ^ b` says whether two truth values differ"
+        why = "`a ^ b` tests whether two truth values differ"
         raise refusal(f"`^` needs truth values, got {given}", why, "a power is x**2")
     return values
 
 
 class Operand:
-    """The operators of an expression. `operate` makes a scalar operator's call."""
+    """The operators of an expression. `operate` makes the call of a scalar operator."""
 
     type: Type
-    #: numpy asks an expression before it computes with one.
+    #: Makes NumPy defer to the methods of an expression.
     __array_priority__ = 1000
 
     @staticmethod
@@ -202,10 +202,10 @@ class Operand:
         raise NotImplementedError
 
     def scalar(self, op: str, *args: Any) -> Any:
-        """`operate`, refused where it is written."""
+        """`operate`; a refusal is placed where the operator is written."""
         return at_place(self.operate, op, *args)
 
-    # what the language has
+    # operators of the language
 
     def __add__(self, other: Any) -> Expr:
         return self.scalar("+", self, other)
@@ -286,7 +286,7 @@ class Operand:
         return self.scalar("<=", other, self)
 
     def __pow__(self, exponent: Any, modulus: Any = None) -> Any:
-        """Whole powers are products, 0.5 is the square root; others are `pow`, of floats."""
+        """A power: a product for whole exponents, the square root for 0.5, else `pow` on floats."""
         if modulus is not None:
             raise refusal(
                 "`pow` takes no modulus", "the language has no modular power", "write x**2 % y"
@@ -350,7 +350,7 @@ class Operand:
         raise refusal(what, why, suggestion)
 
     def number(self) -> Any:
-        """What `float(x)` and the like need: an expression has no value yet."""
+        """Refuse `float(x)` and other conversions to a number: an expression has no value yet."""
         name = called_there()
         known = SCALAR_WORDS.get(name)
         arguments = "x, y" if name == "pow" else "x"
@@ -410,10 +410,10 @@ class Operand:
         raise refusal(what, "the language has no bit operators", "write xs >> f, or x * 2")
 
     def __rrshift__(self, other: Any) -> Any:
-        """`lp.exp >> xs`, the wrong way round."""
+        """Refuse `lp.exp >> xs`, which has its operands in the wrong order."""
         name = getattr(other, "__name__", "f")
         own = f"lp.{name}" if getattr(other, "is_word", False) else name
-        what = f"`>>` applies what stands on its right, got {shown(other)} on its left"
+        what = f"`>>` applies the function on its right, got {shown(other)} on its left"
         raise refusal(what, "xs >> f is f(xs)", f"write xs >> {own}")
 
     def __len__(self) -> int:
@@ -448,7 +448,7 @@ class Operand:
         raise refusal(what, why, suggestion)
 
     def __getitem__(self, index: Any) -> Expr:
-        """A component of a tuple; an element or a part of an array, as in numpy."""
+        """A component of a tuple; an element or a part of an array, as in NumPy."""
         return at_place(part, sys.modules["liftpy"], self, index)
 
     def looked_up(self) -> None:
@@ -509,7 +509,7 @@ class Operand:
             raise refusal(what, why, "leave out the format, or evaluate the program")
         return str(self)
 
-    # functions of numpy
+    # functions of NumPy
 
     def __array__(self, *args: Any, **named: Any) -> Any:
         name = called_there()
@@ -555,10 +555,10 @@ class Operand:
 
 
 class NoOperand:
-    """What operators cannot be applied to: a stage, a user function, a program."""
+    """A value without operators: a stage, a user function or a program."""
 
     def noun(self) -> str:
-        """What it is called in a message."""
+        """The name of the value in a message."""
         raise NotImplementedError
 
     def operator(self, sign: str) -> Any:
@@ -569,7 +569,7 @@ class NoOperand:
 
 
 def operator_of(sign: str) -> Callable[..., Any]:
-    """A method of Python's that refuses an operator."""
+    """A method that refuses the operator `sign`."""
     return lambda self, *_: self.operator(f"`{sign}`")
 
 
@@ -607,7 +607,7 @@ def repeated(x: Any, times: int) -> Any:
 
 
 def shown(value: object) -> str:
-    """A value of Python in a message: short, and the same from run to run."""
+    """A Python value as text for a message: short, and the same in every run."""
     if isinstance(value, Operand):
         return f"an expression of type {value.type}"
     if isinstance(value, Type):
@@ -624,33 +624,33 @@ def shown(value: object) -> str:
 
 
 def misfit_of(function: Any, count: int) -> str | None:
-    """Why a Python function cannot be called with so many arguments; None if it can."""
+    """Why a Python function cannot be called with `count` arguments; None if it can."""
     try:
         inspect.signature(function).bind(*[None] * count)
     except TypeError as error:
         return str(error)
-    except ValueError:  # a builtin that does not say what it takes
+    except ValueError:  # a builtin without a signature
         return None
     return None
 
 
 def is_stage(function: object) -> bool:
-    """Whether a function is a word that gives a stage, as `lp.join`: `lp.join()` is one."""
+    """Whether a function is a word that returns a stage, such as `lp.join`."""
     return getattr(function, "gives_a_stage", False) is True
 
 
 def stage_or(function: Any) -> Any:
-    """A function; a word that gives a stage without arguments as that stage."""
+    """`function` itself, or the stage that it returns if it is a word that returns a stage."""
     return function() if is_stage(function) else function
 
 
 def is_number(value: object) -> bool:
-    """Whether a value of Python stands for a literal."""
+    """Whether a Python value can become a literal."""
     return isinstance(plain(value), bool | int | float)
 
 
 def plain(value: Any) -> Any:
-    """A scalar of numpy as a number of Python; anything else as it is."""
+    """A NumPy scalar as a Python number; anything else unchanged."""
     if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
         return value.item()
     return value

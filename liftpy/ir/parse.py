@@ -1,7 +1,7 @@
-"""Text to an untyped syntax tree, every node with its place.
+"""The parser: text to an untyped syntax tree in which every node has its place.
 
-What the names mean is not known here: `liftpy.primitives.text` elaborates the tree. The grammar is
-`grammar.lark` beside this file; no other module knows lark.
+The parser does not resolve names: `liftpy.primitives.text` elaborates the tree. The grammar is
+`grammar.lark` in this folder. No other module uses lark.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from liftpy.ir.source import Source, Span
 from liftpy.ir.types import BOOL, SCALARS
 from liftpy.ir.walk import DEPTH
 
-#: What a number may end with.
+#: The suffixes of numbers.
 NUMBERS = tuple(name for name in SCALARS if name != BOOL.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A piece of syntax and where it stands. Places do not count in comparisons of meaning."""
+    """A piece of syntax with its place. Places do not affect equality."""
 
     place: Span
 
 
 @dataclass(frozen=True, slots=True)
 class Name(Node):
-    """A variable; `outer` counts how many nearer binders of the name it looks past (`^x`: one)."""
+    """A variable; `outer` is the number of inner binders of the name that it skips (`^x`: 1)."""
 
     name: str
     outer: int = 0
@@ -43,7 +43,7 @@ class Name(Node):
 
 @dataclass(frozen=True, slots=True)
 class Number(Node):
-    """Digits, or `inf` or `nan`, and the type they end with, if they do."""
+    """Digits, or `inf` or `nan`, with the type suffix if there is one."""
 
     digits: str
     suffix: str
@@ -66,14 +66,14 @@ class Typed(Node):
 
 @dataclass(frozen=True, slots=True)
 class Group(Node):
-    """What stands in parentheses: one item, or several (a tuple, or a function's parameters)."""
+    """Items in parentheses: one, or several (a tuple, or the parameters of a function)."""
 
     items: tuple[Syntax, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Formal(Node):
-    """A parameter, or a name that `let` binds; its type, where it is written."""
+    """A parameter, or a name that `let` binds, with its type if it is written."""
 
     name: str
     type: TypeSyntax | None
@@ -226,7 +226,7 @@ class ProgramSyntax(Node):
 
 
 def names_in(node: object) -> Iterator[Name]:
-    """Every name that stands for a value or a function somewhere in a piece of syntax."""
+    """Every name of a value or a function in a piece of syntax."""
     match node:
         case Name():
             yield node
@@ -241,7 +241,7 @@ def names_in(node: object) -> Iterator[Name]:
 
 
 def mentions(node: object, name: str, bound: int = 0) -> Iterator[Name]:
-    """Where a piece of syntax looks past all its own binders of a name, `bound` so far."""
+    """The uses of a name that refer past all its binders in a piece of syntax, `bound` so far."""
     match node:
         case Name():
             if node.name == name and node.outer >= bound:
@@ -266,23 +266,23 @@ def mentions(node: object, name: str, bound: int = 0) -> Iterator[Name]:
 # --- refusals -----------------------------------------------------------------------------------
 
 
-#: How a message speaks of what the grammar calls by these names.
+#: The names of terminals in messages.
 WORDS = {
     "NAME": "a name",
     "NUMBER": "a number",
     "PROJECTION": "a component such as `.0`",
     "$END": "the end of the text",
 }
-#: More symbols than this wait in the parser only where a text is nested deeper than `DEPTH`: the
+#: The parser's stack holds more symbols than this only if a text is nested deeper than `DEPTH`: the
 #: longest beginning of a level, `let x = a, y: type =`, is shorter than ten.
 PENDING = 10 * DEPTH
-#: How many words and signs a text may have, and how many letters a word: what comes after the count
-#: takes a time in proportion to it.
+#: The most tokens of a text, and the most letters of a word. They bound the time of parsing, which
+#: is proportional to them.
 MOST_WORDS = 50_000
 LONGEST_WORD = 200
-#: What is counted: words, names in backquotes, signs; not blanks and comments.
+#: Tokens: words, names in backquotes, signs; not blanks and comments.
 COUNTED = re.compile(r"\w+|`[^`\n]*`?|[^\w\s#]|(?P<skipped>(?:\s+|#[^\n]*)+)")
-#: Sets of terminals that have one name together, the larger ones first.
+#: Sets of terminals that messages name together, the larger ones first.
 KINDS = (
     ({"NAME", "NUMBER", "OPEN", "MINUS", "LET", "NOT", "TRUE", "FALSE"}, "an expression"),
     ({"NAME", "NUMBER", "OPEN", "MINUS", "NOT", "TRUE", "FALSE"}, "an operand"),
@@ -291,7 +291,7 @@ KINDS = (
     ({"PLUS", "MINUS", "STAR", "SLASH", "FLOOR", "PERCENT", "EXACT"}, "an operator"),
     ({"LESS", "AT_MOST", "SAME", "OTHER", "MORE", "AT_LEAST"}, "a comparison"),
 )
-#: What people write who think of another language.
+#: Hints for symbols of other languages.
 HABITS = {
     ">>": "stages are joined by `|>` in the text form",
     "->": "a function is written `x => body`",
@@ -310,7 +310,7 @@ SIGNS = "the symbols of the language are + - * / // % /^ < <= == != > >= |> => =
 
 @cache
 def grammar(*, dotted: bool = False) -> Lark:
-    """The parser; made at the first use. `dotted`: that of conditions, see `parse_condition`."""
+    """The parser, made at its first use; `dotted` for conditions (`parse_condition`)."""
     return Lark(
         Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8"),
         parser="lalr",
@@ -324,24 +324,24 @@ def grammar(*, dotted: bool = False) -> Lark:
 
 
 def with_dots(terminal: TerminalDef) -> None:
-    """Lets a name have dots."""
+    """Allow dots in names."""
     if terminal.name == "NAME":
         terminal.pattern = PatternRE(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 @cache
 def spelling(terminal: str) -> str:
-    """How a message names a terminal."""
+    """The name of a terminal in a message."""
     if terminal in WORDS:
         return WORDS[terminal]
     return f"`{grammar().get_terminal(terminal).pattern.value}`"
 
 
 def allowed(terminals: set[str]) -> str:
-    """What would have done, in words."""
+    """The terminals that are allowed, as text."""
     rest = terminals - {"QUOTED", "CARETS"}
     if "NAME" in rest:
-        rest -= {"SIZE"}  # a name, there, and no declaration
+        rest -= {"SIZE"}  # here `size` would be a name, not a declaration
     said: list[str] = []
     for kind, word in KINDS:
         if kind <= rest:
@@ -352,14 +352,14 @@ def allowed(terminals: set[str]) -> str:
 
 
 class Branch(Tree[Token]):
-    """A node of lark's tree, which is refused while it is made where it is too high.
+    """A node of lark's tree; its constructor refuses a tree that is too high.
 
-    So a text that is nested too deeply is read no further than to the place where it is.
+    So parsing stops at the place where a text is nested too deeply.
     """
 
     def __init__(self, data: str, children: list[Any], meta: Any = None) -> None:
         super().__init__(data, children, meta)
-        # What lark makes of a repetition gives its children away, and is made anew for each more.
+        # For a repetition, lark makes a new node for each item and moves the children to it.
         inner = [] if data.startswith("_") else branches(self)
         self.height: int = 1 + max((child.height for child in inner), default=0)
         if self.height > DEPTH:
@@ -367,7 +367,7 @@ class Branch(Tree[Token]):
 
 
 class TooDeep(Exception):
-    """A text is nested too deeply at this offset."""
+    """Raised at the offset where a text is nested too deeply."""
 
     def __init__(self, at: int) -> None:
         super().__init__(at)
@@ -375,7 +375,7 @@ class TooDeep(Exception):
 
 
 def tree(source: Source, start: Literal["start", "expression"], *, dotted: bool = False) -> Branch:
-    """What lark makes of a text."""
+    """Lark's tree of a text."""
     refuse_long(source)
     reading = grammar(dotted=dotted).parse_interactive(source.text, start)
     try:
@@ -391,13 +391,13 @@ def tree(source: Source, start: Literal["start", "expression"], *, dotted: bool 
 
 
 def check_pending(waiting: int, token: Token) -> None:
-    """TooDeep where so many symbols wait in the parser as only a deeper text has."""
+    """Raises TooDeep if the parser's stack is larger than any allowed text needs."""
     if waiting > PENDING:
         raise TooDeep(token.start_pos or 0)
 
 
 def refuse_long(source: Source) -> None:
-    """SyntaxRefused for a text of too many tokens, or with a word of too many letters."""
+    """Raises SyntaxRefused for a text with too many tokens, or with a word of too many letters."""
     words = (found for found in COUNTED.finditer(source.text) if found.lastgroup is None)
     for count, word in enumerate(words, 1):
         start, end = word.span()
@@ -431,7 +431,7 @@ def deep(source: Source, at: int) -> SyntaxRefused:
 
 
 def stray(source: Source, at: int) -> SyntaxRefused:
-    """The refusal of characters that nothing begins with."""
+    """The refusal of characters with which no token begins."""
     found = source.text[at]
     if found.isalnum():
         end = at
@@ -451,7 +451,7 @@ def stray(source: Source, at: int) -> SyntaxRefused:
 
 
 def unexpected(source: Source, error: UnexpectedToken, accepts: set[str]) -> SyntaxRefused:
-    """The refusal of a word that the grammar does not allow where it stands."""
+    """The refusal of a token that the grammar does not allow at its place."""
     token = error.token
     if token.type == "$END":
         end = len(source.text.rstrip())
@@ -511,28 +511,28 @@ def parse_expr(source: Source) -> Syntax:
 def parse_condition(source: Source) -> Syntax:
     """The syntax of a condition on sizes, whose names may have dots (`score.kappa <= 8`).
 
-    Such are the sizes of a program's stages. The text of a program has them in backquotes.
+    The sizes of a program's stages have such names. The text of a program puts them in backquotes.
     """
     return NodeBuilder(source).expr(branches(tree(source, "expression", dotted=True))[0])
 
 
 def branches(node: Branch) -> list[Branch]:
-    """The children of a node that has only nodes below it; what is left out is skipped."""
+    """The children of a node that has only nodes below it; omitted ones are skipped."""
     return [child for child in node.children if isinstance(child, Branch)]
 
 
 def tokens(node: Branch) -> list[str]:
-    """The words that stand directly in a node."""
+    """The tokens that are direct children of a node."""
     return [str(child) for child in node.children if isinstance(child, Token)]
 
 
 def place(node: Branch) -> Span:
-    """Where a node stands."""
+    """The place of a node."""
     return Span(node.meta.start_pos, node.meta.end_pos)
 
 
 class NodeBuilder:
-    """Makes our nodes of lark's; refuses what the grammar is too coarse to refuse."""
+    """Builds `Node`s from lark's tree, and refuses errors that the grammar does not detect."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -565,13 +565,13 @@ class NodeBuilder:
         return [SizeSyntax(name.place, name.name, low, high) for name in names]
 
     def range(self, node: Branch) -> tuple[int | None, int | None]:
-        """`low..high`, either left out."""
+        """`low..high`; either bound may be omitted."""
         ends = (child if isinstance(child, Branch) else None for child in node.children)
         low, high = (self.bound(end) for end in ends)
         return low, high
 
     def bound(self, node: Branch | None) -> int | None:
-        """An integer with its sign; None where it is left out."""
+        """An integer with its sign; None if it is omitted."""
         if node is None:
             return None
         value = self.signed(node)
@@ -622,7 +622,7 @@ class NodeBuilder:
         return tuple(formals)
 
     def distinct(self, formals: Sequence[Formal]) -> None:
-        """Refuses a name that is bound twice at once."""
+        """Refuse a name that one binder binds twice."""
         bound: set[str] = set()
         for formal in formals:
             if formal.name in bound:
@@ -640,7 +640,7 @@ class NodeBuilder:
         return Name(place(node), text.strip("`"), quoted=text.startswith("`"))
 
     def number(self, text: str, where: Span) -> Number:
-        """A number and the type it ends with."""
+        """A number with its type suffix."""
         for suffix in NUMBERS:
             if text.endswith(suffix):
                 return Number(where, text.removesuffix(suffix), suffix)
@@ -661,7 +661,7 @@ class NodeBuilder:
                 )
 
     def expr(self, node: Branch) -> Syntax:
-        """An expression, a function, or a size: only what surrounds it tells which."""
+        """An expression, a function, or a size; only the context determines which."""
         where, children = place(node), branches(node)
         match node.data:
             case "variable":
@@ -707,7 +707,7 @@ class NodeBuilder:
         return Let(where, tuple(names), tuple(values), self.expr(body))
 
     def head(self, node: Branch) -> tuple[Formal, ...]:
-        """What stands before `=>`, as parameters."""
+        """The syntax before `=>`, as parameters."""
         if node.data == "name":
             name = self.name(node)
             return (Formal(name.place, name.name, None),)

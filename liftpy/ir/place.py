@@ -1,4 +1,4 @@
-"""Where a part of a program stands, for people: in its text, or in a short rendering."""
+"""The place of a part of a program, for messages: in the program's text, or in an outline of it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from liftpy.ir.walk import Path, at
 
 
 def asker(program: Program, path: Path) -> str:
-    """The primitive at a path of a program's body, and where it stands."""
+    """The primitive at a path of a program's body, with its place."""
     return "".join(named(program, path))
 
 
 def named(program: Program, path: Path) -> tuple[str, str]:
-    """The primitive at a path, as it is written where it is; and its place."""
+    """The primitive at a path, as the program's text writes it, and its place."""
     part = at(program.body.body, path)
     name = ""
     if isinstance(part, FunCall):
@@ -32,7 +32,7 @@ def named(program: Program, path: Path) -> tuple[str, str]:
 
 
 def surroundings(body: Expr, path: Path) -> str:
-    """The nearest call whose function a part is in: ` in map(row => ...)`."""
+    """The innermost call whose function contains a part: ` in map(row => ...)`."""
     for depth in range(len(path) - 1, -1, -1):
         around = at(body, path[:depth])
         if not isinstance(around, FunCall) or path[depth] < len(around.args):
@@ -43,7 +43,7 @@ def surroundings(body: Expr, path: Path) -> str:
 
 
 def elided(primitive: Primitive) -> str:
-    """A primitive with its numbers, its function elided: `mapGlb(0, row => ...)`."""
+    """A primitive with its numbers and with its function elided: `mapGlb(0, row => ...)`."""
     shown = [str(getattr(primitive, f.name)) for f in fields(primitive) if f.name != "f" and f.init]
     if primitive.function is not None:
         names = ", ".join(p.name for p in primitive.function.params)

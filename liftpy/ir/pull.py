@@ -1,7 +1,7 @@
-"""Pull arrays: what an array *means*, a length and a function from index to element.
+"""Pull arrays, the meaning of arrays: a length, and a function from indices to elements.
 
-A primitive writes its meaning over pull arrays and a `Reader`. Each reader gives it another life:
-the prover reads z3 terms, the views read OpenCL index text, the evaluator reads numbers.
+A primitive defines its meaning over pull arrays and a `Reader`. Each reader interprets it in its
+own domain: the prover in z3 terms, the views in OpenCL index text, the evaluator in numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Value: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """An array or a vector: its length, and its element at each index."""
+    """An array or a vector: its length, and a function that returns the element at an index."""
 
     length: NatLike
     at: Callable[[Index], Value]
@@ -30,9 +30,9 @@ class Pull:
 
 @dataclass(frozen=True)
 class Known(Pull):
-    """A pull array that remembers its elements: pulling one twice works it out once.
+    """A pull array that caches its elements, so that each is computed once.
 
-    Only for elements that are the same whenever they are pulled.
+    Elements must not depend on when they are pulled.
     """
 
     seen: dict[Index, Value] = field(default_factory=dict, compare=False, repr=False)
@@ -45,7 +45,7 @@ class Known(Pull):
 
 
 def known(value: Value) -> Value:
-    """A value whose arrays remember their elements."""
+    """The value, with arrays that cache their elements."""
     if isinstance(value, Pull):
         return value if isinstance(value, Known) else Known(value.length, value.__getitem__)
     if isinstance(value, tuple):
@@ -54,7 +54,7 @@ def known(value: Value) -> Value:
 
 
 class Reader(Protocol):
-    """What a meaning needs from whoever reads it."""
+    """The operations that meanings are defined with; each interpretation implements them."""
 
     def operate(self, op: str, args: tuple[Value, ...]) -> Value:
         """A scalar operator applied to scalar values."""
@@ -69,15 +69,15 @@ class Reader(Protocol):
         ...
 
     def clip(self, index: Index, of: Pull) -> Index:
-        """`index`, or any index of the array where it is none: its element will not be chosen."""
+        """`index`; if it is outside the array, any index inside, whose element is not chosen."""
         ...
 
     def choose(self, condition: Value, then: Value, otherwise: float) -> Value:
-        """A scalar: `then` where the condition holds, else the constant, of the type of `then`."""
+        """A scalar: `then` if the condition holds, else the constant, in the type of `then`."""
         ...
 
     def either(self, condition: Value, then: Value, otherwise: Value) -> Value:
-        """A scalar: `then` where the condition holds, else `otherwise`, of the same type."""
+        """A scalar: `then` if the condition holds, else `otherwise`, of the same type."""
         ...
 
     def of_index(self, index: Index, t: Type) -> Value:
@@ -97,27 +97,27 @@ class Reader(Protocol):
         ...
 
     def scan(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Pull:
-        """The values of a fold after each of its steps: `prefixes`, or the same in another way."""
+        """The values of a fold after each of its steps: `prefixes`, or an equivalent."""
         ...
 
     def bound(self, value: Value, meant: Any, env: Mapping[Any, Value]) -> Value:
-        """The value of a `let`'s variable: of the expression `meant` where variables are `env`."""
+        """The value of a variable bound by `let` to the expression `meant` with variables `env`."""
         ...
 
     def handed(self, function: Any, values: tuple[Value, ...]) -> tuple[Value, ...]:
-        """The values of the parameters of a primitive's function, at one of its calls."""
+        """The values of the parameters of a primitive's function in one of its calls."""
         ...
 
     def made(self, fun: Any, values: list[Value], result: Value) -> Value:
-        """What a primitive means of values."""
+        """The value `result` of the callee `fun` on `values`."""
         ...
 
 
 class ByName:
-    """A reader to which a variable is its expression: an element is pulled at every mention."""
+    """A reader with call-by-name: every mention of a variable pulls its element again."""
 
     def reduced(self: Reader, f: Callable[[Value, Value], Value], init: Value, xs: Pull) -> Value:
-        """An element is pulled at its step."""
+        """The fold, which pulls each element in its step."""
         return self.fold(xs.length, init, lambda k, acc: f(acc, xs[k]))
 
     def bound(self, value: Value, meant: Any, env: Mapping[Any, Value]) -> Value:
@@ -136,13 +136,13 @@ class ByName:
 def prefixes(
     read: Reader, length: NatLike, init: Value, step: Callable[[Index, Value], Value]
 ) -> Pull:
-    """What a scan means: element `i` is the fold over the first `i + 1` steps."""
+    """The meaning of a scan: element `i` is the fold over the first `i + 1` steps."""
     return Pull(length, lambda i: read.fold(i + 1, init, step))
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """An array of tuples as a tuple of arrays: component `k` pulls part `k` of every element."""
+    """A tuple of arrays from an array of tuples: array `k` pulls component `k` of each element."""
 
     pairs: Pull
 
@@ -151,7 +151,7 @@ class Parts:
 
 
 def guarded(read: Reader, condition: Value, then: Value, otherwise: float) -> Value:
-    """`then` where the condition holds, else a value of its shape made of `otherwise` alone."""
+    """`then` if the condition holds, else a value of its shape with `otherwise` in each scalar."""
     match then:
         case Pull():
             return Pull(then.length, lambda i: guarded(read, condition, then[i], otherwise))
@@ -164,7 +164,7 @@ def guarded(read: Reader, condition: Value, then: Value, otherwise: float) -> Va
 
 
 def merged(read: Reader, condition: Value, then: Value, otherwise: Value) -> Value:
-    """`then` where the condition holds, else `otherwise`: two values of one shape."""
+    """`then` if the condition holds, else `otherwise`; both have the same shape."""
     match then:
         case Pull():
             return Pull(then.length, lambda i: merged(read, condition, then[i], otherwise[i]))

@@ -1,4 +1,4 @@
-"""The scalar language: its operators with their types, the numbers of each type, a reference."""
+"""The scalar language: operators and their types, the values of each type, and a reference."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from liftpy.ir.types import (
     integer_range,
 )
 
-#: Scalar operators: how many arguments, and whether the result is a truth value. The name of a
-#: scalar type converts to it.
+#: Scalar operators: the number of arguments, and whether the result is a truth value. The name of a
+#: scalar type is the conversion to it.
 OPERATORS: dict[str, tuple[int, bool]] = {
     "+": (2, False),
     "-": (2, False),
@@ -54,19 +54,19 @@ FLOAT_OPERATORS = frozenset({"sqrt", "exp", "log", "sin", "cos", "tanh", "pow", 
 LOGICAL = frozenset({"and", "or", "not"})
 COMPARISONS = frozenset({"<", "<=", "==", "!="})
 LARGEST = {"f16": "65504", "f32": "3.4028235e38", "f64": "1.7976931348623157e308"}
-#: Operators on numbers and truth values alike.
+#: Operators on both numbers and truth values.
 ANY_SCALAR = frozenset({"select", "==", "!=", *SCALARS})
 
 
 def operator_type(op: str, operand: ScalarType) -> ScalarType:
-    """The type of an operator's result where its last operand has this type."""
+    """The type of an operator's result, given the type of its last operand."""
     if op in SCALARS:
         return SCALARS[op]
     return BOOL if OPERATORS[op][1] else operand
 
 
 def type_of_operator(op: str, args: tuple[Type, ...]) -> Type:
-    """The type of an operator's result; TypeRefused for operands that it does not take."""
+    """The type of an operator's result; TypeRefused if it does not take these operands."""
     arity, _ = OPERATORS[op]
     got = ", ".join(map(str, args))
     if len(args) != arity or not all(isinstance(a, ScalarType) for a in args):
@@ -90,7 +90,7 @@ def type_of_operator(op: str, args: tuple[Type, ...]) -> Type:
 
 
 def bounds(t: Type) -> str:
-    """The numbers of a type, in words."""
+    """The range of a type, as text."""
     if isinstance(t, ScalarType) and t in INTEGERS:
         low, high = integer_range(t)
         return f"an {t} is a whole number from {low} to {high}"
@@ -98,7 +98,7 @@ def bounds(t: Type) -> str:
 
 
 def misfit(value: float, t: Type) -> str | None:
-    """Why a number is none of a type; None if it is, rounded where that is a float."""
+    """Why a number is not a value of a type; None if it is one, for floats after rounding."""
     if not isinstance(t, ScalarType) or t == BOOL or isinstance(t, OpenType):
         return None
     if t in INTEGERS:
@@ -114,7 +114,7 @@ def misfit(value: float, t: Type) -> str | None:
 
 
 def cast_literal(value: float, t: Type) -> float | bool:
-    """A Python number as the value of a literal of type `t`; TypeRefused for one it lacks."""
+    """A Python number as the value of a literal of type `t`; TypeRefused if it does not fit."""
     if (why := misfit(value, t)) is not None:
         raise TypeRefused(f"{value} is not an {t}: {why}; {bounds(t)}")
     if t == BOOL:
@@ -134,7 +134,7 @@ def rounded(value: float, t: ScalarType) -> float:
 
 
 def toward_zero(a: float, b: float) -> float:
-    """`a / b`; of whole numbers rounded towards zero, 0 where `b` is."""
+    """`a / b`; for whole numbers it is rounded towards zero, and 0 if `b` is 0."""
     if not isinstance(a, int):
         return a / b
     if b == 0:
@@ -144,7 +144,7 @@ def toward_zero(a: float, b: float) -> float:
 
 
 def rest(a: float, b: float) -> float:
-    """What `a / b`, towards zero, leaves."""
+    """The remainder of `a / b` rounded towards zero."""
     return a - toward_zero(a, b) * b if isinstance(a, int) else math.fmod(a, b)
 
 
@@ -166,7 +166,7 @@ def converted(t: ScalarType) -> Callable[[Any], Any]:
     return whole
 
 
-#: Each operator on Python numbers, which do not wrap around.
+#: The operators on Python numbers, which do not wrap around.
 REFERENCE_OPERATORS: dict[str, Callable[..., Any]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,

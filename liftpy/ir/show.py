@@ -1,9 +1,9 @@
-"""Programs as text: the text form, laid out in lines where it is long.
+"""The printer: programs as text, broken into lines if they are long.
 
-Reading the text gives the program back, names of bound variables included:
-`parse(show(p)) == p`. What the reader would not find out by itself is written down: the type of a
-parameter whose sizes are spelt differently from what it is given, the suffix of a literal that is
-not an f32, a caret for a variable that a nearer one of the same name hides (`^x`).
+Parsing the text gives the same program, including the names of bound variables:
+`parse(show(p)) == p`. The text states what the parser could not infer: the type of a parameter
+whose sizes are spelled differently from its argument's, the suffix of a literal that is not an f32,
+a caret for a variable that an inner one of the same name shadows (`^x`).
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ from liftpy.ir.types import (
 )
 from liftpy.ir.walk import top_down
 
-#: How tight something binds.
+#: Precedence levels.
 ANY, PIPE, OR, AND, NOT, COMPARISON, SUM, TERM, UNARY, POSTFIX = range(10)
-#: Operators between their operands: how tight they bind, and their operands.
+#: Infix operators: their precedence, and that of their operands.
 INFIX: Mapping[str, tuple[int, int, int]] = {
     "or": (OR, OR, AND),
     "and": (AND, AND, NOT),
@@ -75,21 +75,21 @@ WIDTH = 88
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """The end of a line, or `flat` where the line goes on."""
+    """A possible line break; `flat` is its text if the line continues."""
 
     flat: str = " "
 
 
 @dataclass(frozen=True, slots=True)
 class Indented:
-    """Two columns further in."""
+    """A layout indented by two columns."""
 
     doc: Doc
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """All on one line where there is room, else every break in it is taken."""
+    """A layout on one line if it fits; otherwise all of its breaks are line breaks."""
 
     doc: Doc
 
@@ -99,7 +99,7 @@ LINE, SOFT = Break(), Break("")
 
 
 def render(doc: Doc, width: int | None) -> str:
-    """The text of a layout; None is a line without end."""
+    """The text of a layout; a width of None means unlimited."""
     out: list[str] = []
     column = 0
     work: list[tuple[int, bool, Doc]] = [(0, width is None, doc)]
@@ -127,7 +127,7 @@ def render(doc: Doc, width: int | None) -> str:
 
 
 def fits(doc: Doc, room: int, after: list[tuple[int, bool, Doc]]) -> bool:
-    """Whether a layout fits on one line, with what follows it up to the next break."""
+    """Whether a layout, with the text after it up to the next break, fits on one line."""
     work: list[tuple[bool, Doc]] = [(flat, part) for _, flat, part in after[-8:]]
     work.append((True, doc))
     while work and room >= 0:
@@ -149,7 +149,7 @@ def fits(doc: Doc, room: int, after: list[tuple[int, bool, Doc]]) -> bool:
 
 
 def listed(docs: list[Doc]) -> Doc:
-    """Parts with commas between them, in parentheses."""
+    """Parts separated by commas, in parentheses."""
     if not docs:
         return "()"
     parts: list[Doc] = [docs[0]]
@@ -162,13 +162,13 @@ def listed(docs: list[Doc]) -> Doc:
 
 
 def show_name(name: str, words: Collection[str] = RESERVED) -> str:
-    """A name; in backquotes where it could be taken for something else."""
+    """A name, in backquotes if it could be mistaken for something else."""
     plain = re.fullmatch(r"[^\W\d]\w*", name) is not None
     return name if plain and name not in words else f"`{name}`"
 
 
 def show_nat(n: Nat) -> str:
-    """A natural, `//` and `%` binding as tight as `*`, from left to right."""
+    """A natural; `//` and `%` have the precedence of `*` and associate to the left."""
     if not n.terms:
         return "0"
     terms = sorted(n.terms.items(), key=lambda t: (not t[0], tuple((a.key, e) for a, e in t[0])))
@@ -195,7 +195,7 @@ def show_term(monomial: tuple[tuple[Atom, int], ...], coefficient: int, *, among
 
 
 def show_atom(a: Atom, *, alone: bool) -> str:
-    """A variable, or a quotient or remainder in parentheses unless it stands alone."""
+    """A variable, or a quotient or remainder, in parentheses unless it is `alone`."""
     match a:
         case Var():
             return show_name(a.name)
@@ -250,12 +250,12 @@ def show_number(value: float, t: Type) -> str:
 
 
 def is_unknown(value: float) -> bool:
-    """Whether a number is the unknown constant of a rule, which shows itself as its name."""
+    """Whether a number is the unknown constant of a rule, which is shown as its name."""
     return isinstance(value, float) and "nan" not in str(value) and math.isnan(value)
 
 
 def show_float(value: float) -> str:
-    """A number that reads back as the same float: without a point where it is a small integer."""
+    """A float as text that parses to the same float; a small integer has no decimal point."""
     if is_unknown(value):
         return str(value)
     exact = float(value)
@@ -270,7 +270,7 @@ def show_float(value: float) -> str:
 
 @cache
 def operands(cls: type[Primitive]) -> int | None:
-    """How many expressions a primitive takes; None is any number."""
+    """The number of expressions that a primitive takes; None means any number."""
     parameters = list(inspect.signature(cls.type_of).parameters.values())[1:]
     if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
         return None
@@ -279,7 +279,7 @@ def operands(cls: type[Primitive]) -> int | None:
 
 @cache
 def is_called(cls: type[Primitive]) -> bool:
-    """Whether a primitive is written with its arguments in parentheses, and is no stage."""
+    """Whether a primitive is written with all arguments in parentheses, so that it is no stage."""
     return cls.called or not operands(cls)
 
 
@@ -327,10 +327,10 @@ def is_component(expr: Expr) -> bool:
 
 
 class Printer:
-    """Lays expressions out; `words` are the names that user functions cannot have unquoted.
+    """Makes layouts of expressions; user functions whose names are in `words` are quoted.
 
-    Unless it is `canonical`, a tuple that was taken apart is printed so. `apart` has those around
-    the expression that is being printed, with the names of their components.
+    Unless `canonical`, a tuple that was written unpacked is printed unpacked. `apart` has the
+    unpacked tuples in scope, with the names of their components.
     """
 
     def __init__(self, words: Collection[str], *, canonical: bool = False) -> None:
@@ -339,12 +339,12 @@ class Printer:
         self.apart: dict[Param, tuple[str, ...]] = {}
 
     def expr(self, expr: Expr, scope: tuple[Param, ...], level: int = ANY) -> Doc:
-        """An expression where binders `scope` are around it, in parentheses where it must be."""
+        """An expression inside the binders `scope`, in parentheses if `level` requires them."""
         own, doc = self.open(expr, scope)
         return doc if own >= level else Fit(("(", Indented((SOFT, doc)), SOFT, ")"))
 
     def open(self, expr: Expr, scope: tuple[Param, ...]) -> tuple[int, Doc]:
-        """How tight an expression binds, and its layout without parentheses around it."""
+        """The precedence of an expression, and its layout without outer parentheses."""
         match expr:
             case Param():
                 return POSTFIX, self.variable(expr, scope)
@@ -360,7 +360,7 @@ class Printer:
                 raise InternalError(message)
 
     def variable(self, param: Param, scope: tuple[Param, ...]) -> str:
-        """A variable, with a caret for each nearer binder of its name."""
+        """A variable, with a caret for each inner binder of its name."""
         outer = 0
         for other in reversed(scope):
             if other == param:
@@ -469,7 +469,7 @@ class Printer:
         return (primitive.name, listed(args))
 
     def inner(self, arg: Expr, expected: Type, scope: tuple[Param, ...]) -> Doc:
-        """An argument before the last; a number there would take the type of the last's scalars."""
+        """An argument before the last; a plain number takes its type from the last argument."""
         if isinstance(arg, Tuple):
             one = expected
             while isinstance(one, ArrayType | VectorType):
@@ -490,14 +490,14 @@ class Printer:
         return self.expr(arg, scope)
 
     def literal(self, number: Literal, *, suffixed: bool) -> Doc:
-        """A number; `suffixed` where it would be taken for one of another type."""
+        """A number, `suffixed` if it would otherwise get another type."""
         text = show_number(number.value, number.type)
         return f"{text}f32" if suffixed and number.type == F32 else text
 
     def arguments(
         self, primitive: Primitive, args: tuple[Expr, ...], scope: tuple[Param, ...]
     ) -> list[Doc]:
-        """The fields of a primitive, its function last."""
+        """The fields of a primitive, with its function last."""
         docs: list[Doc] = [show_static(primitive, f.name) for f in statics(type(primitive))]
         if primitive.function is not None:
             wanted = primitive.parameter_types(*(a.type for a in args))
@@ -522,10 +522,10 @@ class Printer:
         return (head, " =>", body)
 
     def taken_apart(self, fun: Lambda, scope: tuple[Param, ...]) -> Doc | None:
-        """`(a, b) => body`, for a function of a tuple that was written so.
+        """`(a, b) => body`, for a function of a tuple that was written unpacked.
 
-        None where the text would not read back as the same: where the tuple is used whole, or one
-        of the names means something else around or inside.
+        None if the text would parse to another function: if the tuple is used as a whole, or one of
+        the names has another meaning around or inside the function.
         """
         pair = fun.params[0]
         if self.canonical or not pair.parts or len(fun.params) != 1:
@@ -552,7 +552,7 @@ class Printer:
         return (f"({', '.join(map(show_name, pair.parts))}) =>", Indented((LINE, body)))
 
     def user_function(self, fun: Lambda) -> str | None:
-        """The name of the user function that a function is, if it is one."""
+        """The name of the user function that a function only calls; None if it is not one."""
         body = fun.body
         if not isinstance(body, FunCall) or not isinstance(body.fun, UserFun):
             return None
@@ -599,7 +599,7 @@ def is_section(fun: Lambda) -> bool:
 
 
 def functions(expr: Expr) -> Iterator[UserFun]:
-    """Every user function that is called, those it calls before it."""
+    """Every user function that is called, after the functions that it calls itself."""
     match expr:
         case Tuple(elements):
             for element in elements:
@@ -622,7 +622,7 @@ def functions(expr: Expr) -> Iterator[UserFun]:
 
 
 def sizes(expr: Expr) -> Iterator[Var]:
-    """Every size variable in the types of bound variables and in the primitives."""
+    """Every size variable in the types of bound variables and in primitives."""
     match expr:
         case Tuple(elements):
             for element in elements:
@@ -661,7 +661,7 @@ def variables(n: Nat) -> Iterator[Var]:
 
 
 def size_ranges(program: Program) -> dict[str, tuple[int | None, int | None]]:
-    """The open sizes of a program by name: as wide a range as any use of the variable has."""
+    """The open sizes of a program by name, each with the widest range of its uses."""
     ranges: dict[str, tuple[int | None, int | None]] = {}
     for v in sizes_of_function(program.body):
         low, high = ranges.get(v.name, (v.low, v.high))
@@ -709,7 +709,7 @@ def show(
     *,
     canonical: bool = False,
 ) -> str:
-    """A program as text. `known` functions need no definition; `words` are names of primitives."""
+    """A program as text; `known` functions are not defined in it, and `words` name primitives."""
     printer = Printer(words, canonical=canonical)
     lines = show_sizes(program)
     defined: dict[str, UserFun] = {}
@@ -737,5 +737,5 @@ def show(
 
 
 def show_expr(expr: Expr, width: int | None = None, words: Collection[str] = ()) -> str:
-    """An expression as text: in lines of at most `width` where it can be, on one line for None."""
+    """An expression as text, in lines of at most `width` where possible; on one line for None."""
     return render(Printer(words).expr(expr, ()), width)

@@ -1,8 +1,8 @@
-"""What Python's operators and functions do with a size: a length that is open, or an index.
+"""Python's operators and functions on sizes: open lengths and indices.
 
 A size is made of whole numbers and `+ - * // %`. Its value is not known while a program is defined,
-so Python code cannot branch on it or count with it: that is refused where it is written, unless
-the ranges of the variables decide it.
+so Python code cannot branch on it or count with it. Such code is refused where it is written,
+unless the ranges of the variables decide the result.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from liftpy.ir.caller import here, locate
 from liftpy.ir.under_way import TRACE, compared_by_user, looked_up_by_user, needed_by_user
 
 LARGEST_POWER = 64
-#: What an instance has; asked of one that is being copied, it is missing.
+#: Attributes of an instance that are missing while it is being copied.
 STATE = frozenset({"terms"})
 
-#: What numpy's functions are for sizes: the method that computes each.
+#: The NumPy functions that sizes support, each with the method that computes it.
 UFUNCS = {
     "add": "__add__",
     "subtract": "__sub__",
@@ -40,19 +40,19 @@ UFUNCS = {
 
 
 def refused(what: str, *why: str, kind: type[TypeRefused] = TypeRefused) -> TypeRefused:
-    """A refusal at the place where the user's code is."""
+    """A refusal, placed at the current line of the user's code."""
     error = kind("\n".join([what, *(f"  {reason}" for reason in why)]))
     locate(error, here())
     return error
 
 
 def is_expression(value: object) -> bool:
-    """Whether a value is an expression, which has a type; it says itself what it refuses."""
+    """Whether a value is an expression; expressions have a type and make their own refusals."""
     return getattr(value, "type", None) is not None
 
 
 class Size:
-    """The operators of a size that are not arithmetic of whole numbers."""
+    """The operators of a size other than the arithmetic of whole numbers."""
 
     constant: Any
 
@@ -73,13 +73,13 @@ class Size:
         raise NotImplementedError
 
     def noun(self) -> str:
-        """What it is called in a message."""
+        """The name of the size in a message."""
         raise NotImplementedError
 
-    # what Python decides at once
+    # results that Python needs immediately
 
     def undecided(self, op: str, other: Any) -> TypeRefused:
-        """The refusal of a comparison whose result depends on numbers that are given later."""
+        """The refusal of a comparison whose result depends on numbers that are not known yet."""
         own = str(self)
         why = (
             f"`{own} {op} {other}` depends on its value, which Python needs before the program runs"
@@ -98,7 +98,7 @@ class Size:
         return refused(f"{self.noun()} has no value in Python", why, suggestion)
 
     def compare(self, op: str, other: Any) -> Any:
-        """A comparison, where ranges decide it."""
+        """The result of a comparison; refused if the ranges do not decide it."""
         if is_expression(other) or isinstance(other, str) or other is None:
             return NotImplemented
         if isinstance(other, float) and not other.is_integer():
@@ -115,7 +115,7 @@ class Size:
         raise self.undecided(op, other)
 
     def undecided_extreme(self, name: str) -> TypeRefused:
-        """The refusal of the smaller or the larger of two sizes outside of an index function."""
+        """The refusal of an undecided minimum or maximum of sizes outside an index function."""
         what = f"the {name} of {self.noun()} and another size is not decided"
         why = "only index functions have np.minimum and np.maximum; lengths are made of + - * // %"
         return refused(what, why, "give ranges that decide it: lp.size(name, low, high)")
@@ -133,7 +133,7 @@ class Size:
         return self.compare(">=", other)
 
     def differs(self, other: Any) -> bool:
-        """That it is not equal to another size, for `==` in a function that is traced."""
+        """True if it differs from another size, for `==` in a traced function; else refused."""
         low, high = self.bounds_of(other)
         if (low is None or low <= 0) and (high is None or high >= 0):
             raise self.undecided("==", other)
@@ -141,7 +141,7 @@ class Size:
 
     def __bool__(self) -> bool:
         if TRACE.get() is None or not compared_by_user():
-            return True  # as any object: liftpy asks whether there is a size
+            return True  # as for any object: liftpy tests whether a size is present
         low, high = self.bounds_of(0)
         if low == high == 0:
             return False
@@ -155,7 +155,7 @@ class Size:
             raise self.undecided("in", "...")
 
     def number(self) -> int:
-        """Its number, where it is one."""
+        """The value of a constant size; refused for others."""
         if self.constant is not None:
             return self.constant
         if not needed_by_user():
@@ -182,16 +182,16 @@ class Size:
     def __float__(self) -> float:
         return float(self.number())
 
-    # arithmetic that sizes have not
+    # arithmetic that sizes do not support
 
     def beside(self, op: str, other: Any) -> TypeRefused:
-        """The refusal of an operator between a size and something that is none."""
+        """The refusal of an operator between a size and something else."""
         given = other if isinstance(other, int | float | str) else type(other).__name__
         what = f"`{op}` cannot be applied to {self.noun()} and {given!s:.60}"
         why = "sizes are whole numbers, with + - * // % between them"
         suggestion = "use whole numbers: n * 3 // 2 for n * 1.5"
         if op == "**":
-            suggestion = "the exponent is a whole number that is written: n**2 is n * n"
+            suggestion = "write the exponent as a whole number: n**2 is n * n"
         if op == "/":
             suggestion = "write n // 2, which rounds down, for n / 2"
         return refused(what, why, suggestion)
@@ -202,7 +202,7 @@ class Size:
         return refused(what, "a size cannot be divided by 0", "divide by 1 or more")
 
     def __pow__(self, exponent: Any, modulus: Any = None) -> Any:
-        """A whole power is a product."""
+        """A whole power, as a product."""
         if modulus is not None or isinstance(exponent, bool) or not isinstance(exponent, int):
             if is_expression(exponent):
                 return NotImplemented
@@ -243,7 +243,7 @@ class Size:
 
     def _bits(self, _: Any = 0) -> Any:
         what = f"{self.noun()} has no bits in Python"
-        why = "its value is given later; sizes are whole numbers, with + - * // %"
+        why = "its value is not known yet; sizes are whole numbers, with + - * // %"
         raise refused(what, why, "write n % 2 for n & 1, 2 * n for n << 1")
 
     __and__ = __or__ = __xor__ = __lshift__ = _bits
@@ -265,11 +265,11 @@ class Size:
             message = f"{type(self).__name__!r} object has no attribute {name!r}"
             raise AttributeError(message)
         what = f"a size has no `.{name}`"
-        why = "sizes are whole numbers that are given later, with + - * // %"
+        why = "sizes are whole numbers that are not known yet, with + - * // %"
         raise refused(what, why, "write arithmetic on the size itself: 2 * n", kind=NoSuchAttribute)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
-        """Numpy's functions: those of whole numbers, and any where sizes are numbers."""
+        """NumPy's functions: those in `UFUNCS`, and any function if all sizes are constant."""
         if all(x.constant is not None for x in inputs if isinstance(x, Size)):
             numbers = [x.constant if isinstance(x, Size) else x for x in inputs]
             return getattr(ufunc, method)(*numbers, **named)
@@ -282,6 +282,6 @@ class Size:
             first, *others = (x if isinstance(x, Size) else self.like(x) for x in inputs)
             return getattr(first, UFUNCS[name])(*others)
         what = f"NumPy's `{name}` cannot be applied to {self.noun()}"
-        why = "its value is given later; sizes are whole numbers, with + - * // %"
+        why = "its value is not known yet; sizes are whole numbers, with + - * // %"
         suggestion = "write a number, or add a parameter to the program"
         raise refused(what, why, f"{suggestion}; for sizes there are {', '.join(sorted(UFUNCS))}")

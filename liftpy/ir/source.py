@@ -1,4 +1,4 @@
-"""Texts and places in them: what a message points at."""
+"""Texts, and the places in them that messages point at."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from liftpy.errors import LiftError
 E = TypeVar("E", bound=LiftError)
 
 SNIPPET = 40  # characters shown of a stage
-LINE = 120  # characters shown of a line, and of those before the place that is pointed at
-BEFORE = 60
+LINE = 120  # characters shown of a line
+BEFORE = 60  # of these, characters shown before the place
 
 
 def clipped(line: str, at: int, carets: int) -> tuple[str, int, int]:
-    """A line that is short enough to show, where the carets under it begin, and how many."""
+    """A line clipped for a message, the column where the carets begin, and their number."""
     if len(line) <= LINE:
         return line, at, carets
     cut = max(0, min(at - BEFORE, len(line) - LINE))
@@ -28,7 +28,7 @@ def clipped(line: str, at: int, carets: int) -> tuple[str, int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of the text: the offsets of its first character and past its last."""
+    """A range of the text: the offsets of its first character and past its last."""
 
     start: int
     end: int
@@ -36,7 +36,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text, for pointing into."""
+    """A text that messages point into."""
 
     text: str
 
@@ -46,12 +46,12 @@ class Source:
         return line, place.start - self.text.rfind("\n", 0, place.start)
 
     def snippet(self, place: Span) -> str:
-        """The text of a place on one line, cut where it is long."""
+        """The text of a place on one line, cut if it is long."""
         text = " ".join(self.text[place.start : place.end].split())
         return text if len(text) <= SNIPPET else f"{text[:SNIPPET].rstrip()}..."
 
     def refusal(self, kind: type[E], what: str, place: Span, *why: str) -> E:
-        """An error: what was refused, the line with carets under the place, why, what would do."""
+        """An error: what was refused, the line with carets, why, and what would satisfy it."""
         start = min(place.start, len(self.text.rstrip()))
         line = self.text.count("\n", 0, start) + 1
         begin = self.text.rfind("\n", 0, start) + 1
@@ -68,9 +68,9 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Where the parts of a program stand in its text: a table beside the expression.
+    """The places of the parts of a program in its text, kept apart from the expression.
 
-    `calls` has the calls of the body by their paths, `params` the parameters by their names.
+    `calls` maps the paths of calls in the body to their places, `params` the names of parameters.
     """
 
     source: Source
@@ -78,7 +78,7 @@ class Spans:
     params: Mapping[str, Span]
 
     def call(self, path: tuple[int, ...]) -> Span | None:
-        """The place of a call, or of the nearest part around it that has one."""
+        """The place of a call, or of the innermost part around it that has one."""
         for end in range(len(path), -1, -1):
             if (place := self.calls.get(path[:end])) is not None:
                 return place

@@ -1,7 +1,7 @@
-"""What is remembered while a Python function is turned into an expression.
+"""The record that is kept while a Python function is turned into an expression.
 
-The expressions that the function makes are noted with the function that was under way, so that a
-Python variable is later bound where Python computed it (`liftpy.primitives.sharing`).
+It maps each expression to the function that made it, so that a Python variable can be bound where
+Python computed it (`liftpy.primitives.sharing`).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class Trace:
-    """The functions under way, innermost last, and what they made.
+    """The functions that are being traced, innermost last, and the calls they made.
 
-    A function is its number; `born` has each call made so far, kept so that its identity stays its
-    own, with the function that made it. `names` are those of Python variables, by identity.
+    Functions are numbered. `born` has each call made so far, by id, with the function that made it;
+    a kept call keeps its id unique. `names` has the names of Python variables, by id.
     """
 
     scopes: list[int] = field(default_factory=lambda: [0])
@@ -37,15 +37,15 @@ class Trace:
     holes: Holes[Spot | None] = field(default_factory=Holes["Spot | None"])
 
     def bear(self, expr: Expr) -> None:
-        """Note a call."""
+        """Record a call."""
         self.born[id(expr)] = expr, self.scopes[-1]
 
 
 @contextmanager
 def traced() -> Generator[tuple[Trace, bool]]:
-    """A trace: that of the functions under way, or a new one; and whether it is new.
+    """The current trace, or else a new one; and whether it is new.
 
-    Refusals in it get their place in the user's code.
+    A refusal inside a new trace gets its place in the user's code.
     """
     trace = TRACE.get()
     if trace is not None:
@@ -59,7 +59,7 @@ def traced() -> Generator[tuple[Trace, bool]]:
         locate(error, raised_at(error.__traceback__))
         raise
     except (TypeError, ValueError, KeyError) as error:
-        if isinstance(error.__cause__, LiftError):  # numpy says less than what it was refused with
+        if isinstance(error.__cause__, LiftError):  # the cause is more specific than NumPy's error
             locate(error.__cause__, raised_at(error.__traceback__))
             raise error.__cause__ from None
         refused = misuse(error)
@@ -76,7 +76,7 @@ def traced() -> Generator[tuple[Trace, bool]]:
 
 
 def too_deep() -> TypeRefused:
-    """The refusal of a program that Python's stack is too small for."""
+    """The refusal of a program that exceeds Python's recursion limit."""
     return TypeRefused(
         "the program is nested too deep\n"
         f"  Python's limit of {sys.getrecursionlimit()} nested calls is reached: by a function that"

@@ -1,4 +1,4 @@
-"""Types: scalars, vectors, tuples, arrays with a symbolic length."""
+"""Types: scalars, vectors, tuples, and arrays with symbolic lengths."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from liftpy.ir.nat import Nat, NatLike, nat
 
 @dataclass(frozen=True)
 class Type:
-    """The base of all types."""
+    """The base class of all types."""
 
     def substitute(self, by: Mapping[str, NatLike]) -> Type:
         """The type with size variables replaced; itself if it has none of them."""
@@ -35,7 +35,7 @@ class ScalarType(Type):
 
 @dataclass(frozen=True)
 class OpenType(ScalarType):
-    """The type of a number that is written without one, while it is not known (`ir.holes`)."""
+    """The type of a number that is written without a type, until it is decided (`ir.holes`)."""
 
     number: int
 
@@ -45,7 +45,7 @@ class OpenType(ScalarType):
 
 @dataclass(frozen=True)
 class TypeVar(Type):
-    """An unknown type, in rules only; a `scalar` one stands for scalars and tuples of scalars."""
+    """An unknown type, in rules only; if `scalar`, it matches scalars and tuples of scalars."""
 
     name: str
     scalar: bool = False
@@ -56,7 +56,7 @@ class TypeVar(Type):
 
 @dataclass(frozen=True)
 class VectorType(Type):
-    """`width` lanes of scalars, or of tuples of scalars, that are computed in lockstep."""
+    """A vector: `width` lanes of scalars, or of tuples of scalars, computed in lockstep."""
 
     element: Type
     width: Nat
@@ -94,7 +94,7 @@ class TupleType(Type):
 
 @dataclass(frozen=True)
 class ArrayType(Type):
-    """`length` elements of one type."""
+    """An array of `length` elements of one type."""
 
     element: Type
     length: Nat
@@ -126,18 +126,18 @@ I8, I32, I64 = INTEGERS = ScalarType("i8"), ScalarType("i32"), ScalarType("i64")
 BOOL = ScalarType("bool")
 SCALARS = {t.name: t for t in (*FLOATS, *INTEGERS, BOOL)}
 SCALAR_BYTES = {"f16": 2, "f32": 4, "f64": 8, "i8": 1, "i32": 4, "i64": 8, "bool": 1}
-#: What a device needs to compute in a type that not every one has.
+#: The OpenCL extension that a device needs for a type that is optional.
 EXTENSIONS = {F16: "cl_khr_fp16", F64: "cl_khr_fp64"}
 
 
 def integer_range(t: ScalarType) -> tuple[int, int]:
-    """The smallest and the largest number of an integer type, which wraps around between them."""
+    """The smallest and the largest number of an integer type; arithmetic wraps around."""
     half = 1 << (8 * SCALAR_BYTES[t.name] - 1)
     return -half, half - 1
 
 
 def scalars(t: Type) -> tuple[ScalarType, ...]:
-    """The scalar types in a type, in order; none in a type variable."""
+    """The scalar types in a type, in order; empty for a type variable."""
     match t:
         case ArrayType(element) | VectorType(element):
             return scalars(element)
@@ -151,9 +151,9 @@ def scalars(t: Type) -> tuple[ScalarType, ...]:
 
 @dataclass(frozen=True)
 class Component:
-    """An array of scalars that a value is stored as: where it stands in tuples, and its shape.
+    """One of the arrays of scalars that store a value: its position in tuples, and its shape.
 
-    Vectors are the last dimension.
+    The lanes of vectors are the last dimension.
     """
 
     path: tuple[int, ...]
@@ -167,7 +167,7 @@ class Component:
 
 
 def components(t: Type, outer: tuple[Nat, ...] = ()) -> tuple[Component, ...]:
-    """The arrays that a value is stored as, in order: one for each component of its tuples."""
+    """The arrays that store a value, in order: one for each component of its tuples."""
     match t:
         case ArrayType(element, length):
             return components(element, (*outer, length))
@@ -198,14 +198,14 @@ def array(element: Type, *lengths: NatLike) -> ArrayType:
 
 
 def base(t: Type) -> Type:
-    """What an array holds under all its dimensions, vectors opened too."""
+    """The innermost element type of an array, inside vectors too."""
     while isinstance(t, ArrayType | VectorType):
         t = t.element
     return t
 
 
 def count(t: Type) -> Nat:
-    """How many scalars a value of the type holds; tuples count all their parts."""
+    """The number of scalars in a value of the type, in all components of tuples."""
     if isinstance(t, ArrayType):
         return t.length * count(t.element)
     if isinstance(t, VectorType):
@@ -219,7 +219,7 @@ def count(t: Type) -> Nat:
 
 
 def size_bytes(t: Type) -> Nat:
-    """Bytes of a value in memory, without padding between elements."""
+    """The size of a value in bytes, without padding between elements."""
     if isinstance(t, ArrayType):
         return t.length * size_bytes(t.element)
     if isinstance(t, VectorType):
@@ -233,7 +233,7 @@ def size_bytes(t: Type) -> Nat:
 
 
 def same_shape(a: Type, b: Type) -> list[tuple[Nat, Nat]] | None:
-    """The pairs of lengths that must agree for the types to be the same; None if they never are."""
+    """The pairs of lengths that must be equal for two types to be equal; None if they never are."""
     match a, b:
         case ArrayType(), ArrayType():
             inner = same_shape(a.element, b.element)

@@ -1,7 +1,7 @@
-"""What is under way: the trace of a user's function, and whether that function itself asks.
+"""The current trace of a user's function, and whether an operation comes from that function.
 
-While a function is traced, Python's `==` and `in` on an expression or a size mean something else in
-the user's code than inside liftpy, where they compare how values are built.
+During a trace, Python's `==` and `in` on an expression or a size differ in meaning: in the user's
+code they belong to the program; inside liftpy they compare the structure of values.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from liftpy.ir.caller import here, of_user
 if TYPE_CHECKING:
     from liftpy.ir.trace import Trace
 
-#: The trace of the outermost function under way; None where none is.
+#: The trace of the outermost function that is being traced; None if there is none.
 TRACE: ContextVar[Trace | None] = ContextVar("TRACE", default=None)
 
 
 def compared_by_user() -> bool:
-    """Whether the caller was called by the user's code, not by liftpy itself."""
+    """Whether the user's code called the caller, rather than liftpy itself."""
     return of_user(sys._getframe(2))  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
 
 def looked_up_by_user() -> bool:
-    """Whether a method that calls the caller was called for `x in values` in the user's code.
+    """Whether the method that calls the caller runs for `x in values` in the user's code.
 
-    A set or a dictionary looks up the hash first, so `==` is not asked.
+    A set or a dictionary looks up the hash first and may not call `==`.
     """
     if not of_user(sys._getframe(3)):  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         return False
@@ -40,9 +40,9 @@ def looked_up_by_user() -> bool:
 
 
 def needed_by_user() -> bool:
-    """Whether a method that calls the caller was called for the user's code.
+    """Whether the method that calls the caller runs for the user's code.
 
-    Numpy and the standard library may stand between.
+    NumPy and the standard library may be between them on the stack.
     """
     frame = sys._getframe(3)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     while frame is not None and not of_user(frame):

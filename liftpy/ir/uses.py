@@ -1,4 +1,4 @@
-"""How often a function uses a variable, or each component of it."""
+"""How often a function uses a variable or its components."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import TypeAlias
 from liftpy.ir.expr import Expr, FunCall, Get, Lambda, Param
 from liftpy.ir.walk import children, function_of
 
-#: Which component, of which component, ...; that of the whole value is empty.
+#: A path of component indices; the empty path is the whole value.
 Component: TypeAlias = tuple[int, ...]
 
 
 def uses(expr: Expr, param: Param) -> Iterator[Component]:
-    """The components that are mentioned; twice where a primitive's function does it."""
+    """The components of `param` that `expr` mentions; twice those in a primitive's function."""
     if param not in expr.free:
         return
     path: list[int] = []
@@ -38,7 +38,7 @@ def uses(expr: Expr, param: Param) -> Iterator[Component]:
 
 
 class Uses:
-    """The uses of a variable, component by component."""
+    """The uses of a variable, by component."""
 
     def __init__(self, expr: Expr, param: Param) -> None:
         self.counts = Counter(uses(expr, param))
@@ -46,6 +46,6 @@ class Uses:
         self.any_often = self.counts.total() > 1 and any(map(self.many, self.counts))
 
     def many(self, component: Component) -> bool:
-        """Whether a component is used more than once, by itself or within a larger one."""
+        """Whether a component is used more than once, by itself or as part of a larger one."""
         within = (component[:k] for k in range(len(component) + 1))
         return sum(self.counts[c] for c in within) > 1

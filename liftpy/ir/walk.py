@@ -1,7 +1,7 @@
-"""Walking and rebuilding expressions: children, paths, replacing a part, substituting sizes.
+"""Traversal and rebuilding of expressions: children, paths, replacement, substitution of sizes.
 
 A path is a tuple of positions. The children of a call are its arguments, then the body of its
-function where it has one; the children of a tuple are its elements.
+function if it has one. The children of a tuple are its elements.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from liftpy.ir.types import ScalarType, scalars
 
 Path: TypeAlias = tuple[int, ...]
 
-#: How deep a text or an expression may be nested. Who walks an expression goes a few Python calls
-#: deeper for each level, and Python allows a thousand in all.
+#: The most levels of a text or an expression. A traversal makes a few nested Python calls for each
+#: level, and Python allows a thousand in all.
 DEPTH = 120
 
 
 def lambda_of(fun: Function) -> Lambda:
-    """`function_of` where there must be one."""
+    """`function_of` for a call that must have one; InternalError if it has none."""
     function = function_of(fun)
     if function is None:
         message = f"{fun} does not call a function with a body"
@@ -53,7 +53,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 
 def with_function(fun: Function, new: Lambda) -> Function:
-    """The same callee around another function."""
+    """The same callee with another function."""
     if isinstance(fun, Lambda):
         return new
     if not isinstance(fun, Primitive):
@@ -63,7 +63,7 @@ def with_function(fun: Function, new: Lambda) -> Function:
 
 
 def with_child(expr: Expr, position: int, new: Expr) -> Expr:
-    """The expression with one part replaced; types are worked out again."""
+    """The expression with one part replaced; its type is computed again."""
     if isinstance(expr, Tuple):
         return Tuple((*expr.elements[:position], new, *expr.elements[position + 1 :]))
     if not isinstance(expr, FunCall):
@@ -129,7 +129,7 @@ def bottom_up(expr: Expr, path: Path = ()) -> Iterator[tuple[Path, Expr]]:
 
 
 def height(expr: Expr) -> int:
-    """How deep an expression is nested. A part that stands in several places is looked at once."""
+    """The number of nested levels of an expression; visits a shared part only once."""
     found: dict[int, int] = {}
     waiting = [(expr, False)]
     while waiting:
@@ -146,7 +146,7 @@ def height(expr: Expr) -> int:
 
 
 def map_sizes(expr: Expr, change: Callable[[Nat], Nat]) -> Expr:
-    """The expression with the sizes in its primitives changed; those in types follow."""
+    """The expression with the sizes in its primitives changed; those in types are recomputed."""
     match expr:
         case Tuple(elements):
             return Tuple(tuple(map_sizes(e, change) for e in elements))
@@ -165,7 +165,7 @@ def map_sizes(expr: Expr, change: Callable[[Nat], Nat]) -> Expr:
 
 
 def scalars_in(function: Lambda) -> frozenset[ScalarType]:
-    """The scalar types of everything that a function computes, user functions opened."""
+    """The scalar types of everything that a function computes, user functions included."""
     types = {id(p.type): p.type for p in function.params}
     functions: set[UserFun] = set()
     for _, part in top_down(function.body):
@@ -179,7 +179,7 @@ def scalars_in(function: Lambda) -> frozenset[ScalarType]:
 def substitute_sizes(expr: Expr, by: Mapping[str, NatLike]) -> Expr:
     """The expression with size variables replaced, in types and in primitives.
 
-    What has none of them is left as it is, and so are its types.
+    Parts that mention none of them are kept, with their types.
     """
     match expr:
         case Param():
@@ -197,7 +197,7 @@ def substitute_sizes(expr: Expr, by: Mapping[str, NatLike]) -> Expr:
 
 
 def substitute_callee(fun: Function, by: Mapping[str, NatLike]) -> Function:
-    """`substitute_sizes` for what is called."""
+    """`substitute_sizes` for a callee."""
     if isinstance(fun, Lambda):
         return substitute_function(fun, by)
     if isinstance(fun, UserFun) and any(True for p in fun.params for _ in p.type.lengths()):
@@ -209,7 +209,7 @@ def substitute_callee(fun: Function, by: Mapping[str, NatLike]) -> Function:
     inner = {name: size for name, size in by.items() if name != INDEX}
     for name in nat_fields(type(fun)):
         size = getattr(fun, name)
-        known = inner if name in index_fields(type(fun)) else by  # a size may be called like it
+        known = inner if name in index_fields(type(fun)) else by  # a size may share its name
         if (new := size.substitute(known)) is not size:
             changes[name] = new
     function = fun.function

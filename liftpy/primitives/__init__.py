@@ -1,4 +1,4 @@
-"""What each primitive is: its law, type, conditions, meaning and reference. No z3, no OpenCL."""
+"""The primitives: law, type, conditions, meaning and reference of each. No z3, no OpenCL."""
 
 from liftpy.ir.expr import Get, Layout, Primitive, ScalarOp
 from liftpy.primitives.concat import Concat, Drop, SplitAt, Take
@@ -35,8 +35,8 @@ from liftpy.primitives.transpose import Gather, Reorder, Transpose, stride
 from liftpy.primitives.vector import AsScalar, AsVector
 from liftpy.primitives.zip import Unzip, Zip
 
-#: Every primitive by its name in the text form: a new one is registered here. Scalar operators have
-#: their own syntax.
+#: Every primitive by its name in the text form; new primitives are registered here. Scalar
+#: operators have their own syntax.
 PRIMITIVES: dict[str, type[Primitive]] = {
     p.name: p
     for p in (
@@ -90,7 +90,7 @@ PRIMITIVES: dict[str, type[Primitive]] = {
     )
 }
 
-#: The layouts among them.
+#: The primitives that are layouts.
 LAYOUTS: tuple[type[Layout], ...] = tuple(p for p in PRIMITIVES.values() if issubclass(p, Layout))
 
 __all__ = [

@@ -1,7 +1,7 @@
-"""Words of the text form that abbreviate others: what each stands for, as text.
+"""Abbreviations of the text form, each defined by the text that it expands to.
 
-The embedded form has functions of the same meaning (`liftpy.primitives.lang`); a test holds the two
-together.
+The embedded form has functions of the same meaning (`liftpy.primitives.compound`); a test checks
+that the two agree.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from liftpy.primitives.transpose import swaps
 
-#: What the sides of an array are called, for each number of dimensions.
+#: The names of the sides of an array, for each number of dimensions.
 SIDES: Mapping[int, tuple[str, ...]] = {
     2: ("top", "bottom", "left", "right"),
     3: ("front", "back", "top", "bottom", "left", "right"),
@@ -33,7 +33,7 @@ def mapped(depth: int, stage: str) -> str:
 
 
 def paddings() -> Iterator[tuple[str, Composition]]:
-    """Each boundary in two and three dimensions."""
+    """Each kind of padding in two and three dimensions."""
     for word, more in (("pad", ("value",)), ("padClamp", ()), ("padMirror", ()), ("padWrap", ())):
         for rank, sides in SIDES.items():
             own = ", ".join((*sides[:2], *more))
@@ -60,11 +60,11 @@ COMPOSITIONS: Mapping[str, Composition] = {
     "iota": Composition(("length",), "generate(length, i => i)", value=True),
 }
 
-#: Every abbreviation; `permute` takes any number of numbers.
+#: Every abbreviation; `permute` takes any number of dimensions.
 ABBREVIATIONS = frozenset({*COMPOSITIONS, "permute"})
 
 
 def permuted(axes: tuple[int, ...]) -> str:
-    """What `permute(axes)` stands for; TypeRefused where the axes are no permutation."""
+    """The expansion of `permute(axes)`; TypeRefused if the axes are not a permutation."""
     stages = [mapped(depth, "transpose") for depth in swaps(axes)]
     return " |> ".join(stages) if stages else "(x => x)"

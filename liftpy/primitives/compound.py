@@ -1,6 +1,6 @@
-"""Words that are made of others: several dimensions, permutations of them, constant arrays.
+"""Words made of other words: several dimensions, permutations of them, constant arrays.
 
-The text form has the same (`liftpy.primitives.compositions`); a test holds the two together.
+The text form has the same words (`liftpy.primitives.compositions`); a test checks that both agree.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def under(depth: int, f: Section) -> Section:
 
 @word()
 def map2d(f: Callee) -> Section:
-    """`f` on every element of an array of arrays: `[h][w]a -> [h][w]b`.
+    """Applies `f` to every element of a matrix: `[h][w]a -> [h][w]b`.
 
     >>> lp.evaluate(lp.iota(4) >> lp.split(2) >> lp.map2d(lambda x: x + 1)).tolist()
     [[1, 2], [3, 4]]
@@ -47,7 +47,7 @@ def map2d(f: Callee) -> Section:
 
 @word()
 def map3d(f: Callee) -> Section:
-    """`f` on every element of an array of arrays of arrays: `[d][h][w]a -> [d][h][w]b`.
+    """Applies `f` to every element of a 3-dimensional array: `[d][h][w]a -> [d][h][w]b`.
 
     >>> lp.evaluate(lp.iota(4) >> lp.split(2) >> lp.split(1) >> lp.map3d(lambda x: -x)).tolist()
     [[[0, -1]], [[-2, -3]]]
@@ -56,7 +56,7 @@ def map3d(f: Callee) -> Section:
 
 
 def pad_nd(pad_one: Callable[[NatLike, NatLike], Section], *amounts: NatLike) -> Section:
-    """Padding of each dimension, outermost first: two amounts for each, `pad_one` for each."""
+    """Pads each dimension with `pad_one`, outermost first, by two amounts each."""
     outer = pad_one(amounts[0], amounts[1])
     return outer if len(amounts) == 2 else outer >> map(pad_nd(pad_one, *amounts[2:]))
 
@@ -65,7 +65,7 @@ def pad_nd(pad_one: Callable[[NatLike, NatLike], Section], *amounts: NatLike) ->
 def pad2d(
     top: NatLike, bottom: NatLike, left: NatLike, right: NatLike, value: float = 0.0
 ) -> Section:
-    """Constant rows above and below, constant columns left and right.
+    """Adds constant rows above and below a matrix, and constant columns left and right.
 
     `[h][w]a -> [top + h + bottom][left + w + right]a`; negative amounts crop.
 
@@ -85,7 +85,9 @@ def pad3d(
     right: NatLike,
     value: float = 0.0,
 ) -> Section:
-    """Constant elements on all six sides, in three dimensions; negative amounts crop.
+    """Adds constant elements on all six sides of a 3-dimensional array.
+
+    `[d][h][w]a -> [front + d + back][top + h + bottom][left + w + right]a`; negative amounts crop.
 
     >>> cube = lp.iota(2) >> lp.split(2) >> lp.split(1)
     >>> lp.evaluate(cube >> lp.pad3d(0, 0, 0, 0, 0, 1, 7)).tolist()
@@ -95,7 +97,7 @@ def pad3d(
 
 
 def boundary(one: Callable[..., Section], name: str, rank: int) -> Callable[..., Section]:
-    """Padding in several dimensions with elements of the array."""
+    """The word that pads `rank` dimensions with elements of the array, as `one` pads one."""
 
     def build(*amounts: NatLike) -> Section:
         if len(amounts) != 2 * rank:
@@ -109,14 +111,14 @@ def boundary(one: Callable[..., Section], name: str, rank: int) -> Callable[...,
     said = {"pad_clamp": "[0, 1, 1]", "pad_mirror": "[0, 1, 1]", "pad_wrap": "[0, 1, 0]"}
     result = "[" * (rank - 1) + said[one.__name__] + "]" * (rank - 1)
     build.__doc__ = (
-        f"`{one.__name__}` in {rank} dimensions, two amounts for each, outermost first.\n\n"
-        "Each dimension grows by its two amounts; negative ones crop.\n\n"
+        f"Applies `{one.__name__}` to {rank} dimensions, outermost first.\n\n"
+        "Each dimension takes two amounts and grows by both; negative amounts crop.\n\n"
         f">>> lp.evaluate({array} >> lp.{name}({amounts})).tolist()\n{result}"
     )
     return word()(build)
 
 
-#: The words that their classes say all of, and the boundaries in two and three dimensions.
+#: The words made from their classes, and the paddings in two and three dimensions.
 DERIVED: dict[str, Callable[..., Any]] = dict(WORDS) | {
     f"{name}{rank}d": boundary(WORDS[name], f"{name}{rank}d", rank)
     for name in ("pad_clamp", "pad_mirror", "pad_wrap")
@@ -126,7 +128,7 @@ DERIVED: dict[str, Callable[..., Any]] = dict(WORDS) | {
 
 @word()
 def permute(*axes: int) -> Section:
-    """Dimensions in another order, as NumPy's `transpose`: dimension k was dimension `axes[k]`.
+    """Permutes dimensions, as NumPy's `transpose`: dimension k of the result is `axes[k]`.
 
     >>> lp.evaluate(lp.iota(6) >> lp.split(3) >> lp.permute(1, 0)).tolist()
     [[0, 3], [1, 4], [2, 5]]
@@ -137,7 +139,9 @@ def permute(*axes: int) -> Section:
 
 @word()
 def slice(start: NatLike, length: NatLike) -> Section:  # noqa: A001  the language's own word
-    """`length` elements from `start` on: `[n]a -> [length]a`. `xs[2:5]` works as in NumPy.
+    """Takes `length` elements, beginning at `start`: `[n]a -> [length]a`.
+
+    `xs[2:5]` works as in NumPy.
 
     >>> lp.evaluate(lp.iota(6) >> lp.slice(2, 3)).tolist()
     [2, 3, 4]
@@ -147,7 +151,7 @@ def slice(start: NatLike, length: NatLike) -> Section:  # noqa: A001  the langua
 
 @word()
 def scatter(index: Index, inverse: Index) -> Section:
-    """Element i goes to `index(i)`: the inverse of `reorder`. `[n]a -> [n]a`.
+    """Moves element i to position `index(i)`, the inverse of `reorder`: `[n]a -> [n]a`.
 
     >>> lp.evaluate(lp.iota(4) >> lp.scatter(lambda i: 3 - i, lambda i: 3 - i)).tolist()
     [3, 2, 1, 0]
@@ -157,9 +161,9 @@ def scatter(index: Index, inverse: Index) -> Section:
 
 @word()
 def full(length: NatLike, x: Any) -> Expr:
-    """One value at every index: `a -> [length]a`.
+    """An array of `length` equal values: `a -> [length]a`.
 
-    A number takes its type from the context, or is an f32.
+    A plain number takes its type from the context; without one it is an f32.
 
     >>> lp.evaluate(lp.full(3, 2.5)).tolist()
     [2.5, 2.5, 2.5]
@@ -179,7 +183,9 @@ def iota(length: NatLike) -> Expr:
 
 @word()
 def slide2d(size: NatLike, step: NatLike = 1) -> Section:
-    """Square windows: `[h][w]a -> [oh][ow][size][size]a`. See `slide2d_rect`.
+    """Makes square windows of a matrix: `[h][w]a -> [oh][ow][size][size]a`.
+
+    `slide2d_rect` makes rectangular ones.
 
     >>> lp.evaluate(lp.iota(6) >> lp.split(3) >> lp.slide2d(2)).tolist()
     [[[[0, 1], [3, 4]], [[1, 2], [4, 5]]]]
@@ -189,9 +195,9 @@ def slide2d(size: NatLike, step: NatLike = 1) -> Section:
 
 @word()
 def slide2d_rect(size: tuple[NatLike, NatLike], step: tuple[NatLike, NatLike]) -> Section:
-    """Rectangular windows: `[h][w]a -> [oh][ow][size_h][size_w]a`.
+    """Makes rectangular windows of a matrix: `[h][w]a -> [oh][ow][size_h][size_w]a`.
 
-    Rows slide first, then the columns of each group of rows.
+    `size` and `step` are pairs: rows first, then columns.
 
     >>> lp.evaluate(lp.iota(6) >> lp.split(3) >> lp.slide2d_rect((2, 1), (1, 1))).tolist()
     [[[[0], [3]], [[1], [4]], [[2], [5]]]]
@@ -201,7 +207,7 @@ def slide2d_rect(size: tuple[NatLike, NatLike], step: tuple[NatLike, NatLike]) -
 
 @word()
 def slide3d(size: NatLike, step: NatLike = 1) -> Section:
-    """Cubic windows: `[d][h][w]a -> [od][oh][ow][size][size][size]a`.
+    """Makes cubic windows of an array: `[d][h][w]a -> [od][oh][ow][size][size][size]a`.
 
     >>> cube = lp.iota(8) >> lp.split(2) >> lp.split(2)
     >>> lp.evaluate(cube >> lp.slide3d(2)).tolist()
@@ -211,9 +217,10 @@ def slide3d(size: NatLike, step: NatLike = 1) -> Section:
 
 
 def slide_nd(sizes: Sequence[NatLike], steps: Sequence[NatLike]) -> Section:
-    """Windows in several dimensions, outermost first: all positions, then all insides.
+    """Makes windows in several dimensions: all positions, then all insides, outermost first.
 
-    The outermost dimension slides first; its inside then goes behind the positions of the others.
+    The outermost dimension slides first; its inside is then moved behind the positions of the
+    other dimensions.
     """
     outer = slide(sizes[0], steps[0])
     if len(sizes) == 1:

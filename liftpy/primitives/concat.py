@@ -1,4 +1,4 @@
-"""`concat`, `splitAt`, `take` and `drop`: two arrays in a row, and parts of an array."""
+"""`concat`, `splitAt`, `take` and `drop`: concatenate arrays, and take parts of one."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from liftpy.primitives.map import array_of
 
 @dataclass(frozen=True)
 class Concat(Layout):
-    """Two arrays, one after the other.
+    """Concatenates two arrays.
 
-    concat : ([a]n, [a]m) -> [a](n + m)        element i is xs[i] where i < n, else ys[i - n]
+    concat : ([a]n, [a]m) -> [a](n + m)        element i is xs[i] if i < n, else ys[i - n]
     """
 
     name: ClassVar[str] = "concat"
@@ -52,7 +52,7 @@ class Concat(Layout):
 
 @dataclass(frozen=True)
 class SplitAt(Layout):
-    """The first elements, and the others.
+    """Splits an array into its first elements and the rest.
 
     splitAt(first) : [a]n -> ([a]first, [a](n - first))        as take(first) and drop(first)
     """
@@ -79,7 +79,7 @@ class SplitAt(Layout):
 
 @dataclass(frozen=True)
 class Take(Layout):
-    """The first elements.
+    """Takes the first elements.
 
     take(count) : [a]n -> [a]count        element i is xs[i];  count <= n
     """
@@ -103,7 +103,7 @@ class Take(Layout):
 
 @dataclass(frozen=True)
 class Drop(Layout):
-    """The elements after the first ones.
+    """Drops the first elements.
 
     drop(count) : [a]n -> [a](n - count)        element i is xs[count + i];  count < n
     """

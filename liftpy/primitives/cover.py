@@ -1,8 +1,8 @@
-"""`cover`, `coverOnce` and `uncover`: chunks of a size that need not divide the length.
+"""`cover`, `coverOnce` and `uncover`: chunks whose size need not divide the length.
 
-There are as many chunks as it takes. The last one begins early, so that it ends where the array
-does: no chunk reaches out of the array, and the elements in front of it are in two chunks. What is
-computed of those twice is the same, and is written once.
+The last chunk begins early, so that it ends at the end of the array. No chunk extends past the
+array, and the last chunk may share its first elements with the chunk before it. Their results are
+computed twice, are equal, and are written once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from liftpy.primitives.pad import check_value, constant_like
 
 
 def with_repeated(xs: list[Any], m: int) -> Iterator[tuple[list[Any], int]]:
-    """Each chunk, and how many of its first elements the one before it has too."""
+    """Each chunk, and how many of its first elements are also in the chunk before it."""
     end = 0
     while end < len(xs):
         first = min(end, len(xs) - m)
@@ -31,7 +31,7 @@ def with_repeated(xs: list[Any], m: int) -> Iterator[tuple[list[Any], int]]:
 
 @dataclass(frozen=True)
 class Cover(Layout):
-    """Chunks of `size` elements; the last one ends at the end of the array and may overlap.
+    """Covers an array with chunks of `size`; the last chunk ends with the array and may overlap.
 
     cover(m) : [a]n -> [[a]m]q        element (i, j) is xs[min(i*m, n - m) + j]
                q = (n + m - 1) / m;  m <= n
@@ -41,11 +41,11 @@ class Cover(Layout):
     size: Nat
 
     def chunks(self, length: Any) -> Any:
-        """How many chunks cover a length."""
+        """The number of chunks that cover `length` elements."""
         return (length + self.size - 1) // self.size
 
     def begin(self, i: Index, length: Any) -> Index:
-        """Where chunk `i` begins: after those before it, or earlier if it would end too late."""
+        """The index at which chunk `i` begins: `i * size`, or earlier so that it ends in time."""
         return least(i * self.size, length - self.size)
 
     def type_of(self, xs: Type) -> Type:
@@ -66,10 +66,10 @@ class Cover(Layout):
 
 @dataclass(frozen=True)
 class CoverOnce(Cover):
-    """`cover`, with `value` in place of elements of the last chunk that the one before it has.
+    """Covers an array as `cover`, but with `value` for the repeated elements of the last chunk.
 
     coverOnce(m, value) : [a]n -> [[a]m]q
-        element (i, j) is that of cover where r >= 0, else `value` in all of its scalars
+        element (i, j) is that of cover if r >= 0, else `value` in all of its scalars
         r = n - (i+1)*m + j;  q = (n + m - 1) / m;  m <= n
     """
 
@@ -97,7 +97,7 @@ class CoverOnce(Cover):
 
 @dataclass(frozen=True)
 class Uncover(Layout):
-    """The array that chunks cover; an element in two chunks is taken from the earlier one.
+    """Joins the chunks of `cover`; an element in two chunks is taken from the earlier one.
 
     uncover(n) : [[a]m]q -> [a]n        element k is xss[i][k - min(i*m, n - m)] where i is k / m
                   q = (n + m - 1) / m;  m <= n
@@ -132,5 +132,5 @@ class Uncover(Layout):
         return first + last[len(first) + len(last) - int(self.length) :]
 
     def inverse(self, xss: Type) -> Primitive | None:
-        """What an earlier chunk has is written by that one: the other's stays away."""
+        """`coverOnce`: an element in two chunks is written by the earlier chunk only."""
         return CoverOnce(array_of_arrays(self.name, xss)[1].length, 0.0)

@@ -1,4 +1,4 @@
-"""Programs and user functions from Python functions."""
+"""Definition of programs and user functions from Python functions."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ from liftpy.primitives.sharing import placeholder, plain_name
 def fun(
     name: str, params: Mapping[str, Type], body: Callable[..., Any], laws: tuple[Law, ...] = ()
 ) -> UserFun:
-    """A user function of named, typed scalars, with laws that rules may use.
+    """Defines a user function of named, typed scalars, with laws that rules may use.
 
-    Declared laws (`lp.ASSOCIATIVE`, `lp.COMMUTATIVE`, `lp.neutral(0)`) are believed.
+    `body` computes the result from the parameters; it may use nothing else. Declared laws
+    (`lp.ASSOCIATIVE`, `lp.COMMUTATIVE`, `lp.neutral(0)`) are trusted, not checked.
 
     >>> sq = lp.fun("sq", {"x": lp.i32}, lambda x: x * x)
     >>> lp.evaluate(lp.iota(4) >> lp.map(sq)).tolist()
@@ -78,7 +79,7 @@ LAWS = "write laws=(lp.ASSOCIATIVE, lp.COMMUTATIVE, lp.neutral(0)), or some of t
 
 
 def laws_of(laws: Any) -> tuple[Law, ...]:
-    """Laws, as given for `laws` of `lp.fun`."""
+    """The argument `laws` of `lp.fun` as a tuple; TypeRefused if it contains anything else."""
     found: tuple[Any, ...] = (laws,)
     if isinstance(laws, Iterable) and not isinstance(laws, str):
         found = tuple(cast("Iterable[Any]", laws))
@@ -90,7 +91,7 @@ def laws_of(laws: Any) -> tuple[Law, ...]:
 
 
 def check_laws(made: UserFun) -> None:
-    """Refuse laws of a function that is no operation on one type."""
+    """Refuse laws of a function that is not a binary operation on one type."""
     types = {str(t) for t in (*(p.type for p in made.params), made.body.type)}
     if made.laws and (len(made.params) != 2 or len(types) != 1):
         given = ", ".join(str(p.type) for p in made.params)
@@ -102,10 +103,10 @@ def check_laws(made: UserFun) -> None:
 
 @word()
 def size(name: str, low: int | None = 0, high: int | None = None) -> Nat:
-    """A size that is not a number yet: a length of `lp.array`, or an argument of a word.
+    """A symbolic size, for a length in `lp.array` or an argument of a word.
 
-    `low` and `high` are the least and the largest number that it may be; None is no bound.
-    Arithmetic on sizes is `+ - * // %`.
+    `low` and `high` bound its value, inclusively; None means no bound. Sizes support the arithmetic
+    operators `+ - * // %`.
 
     >>> n = lp.size("n", 1, 64)
     >>> str(lp.array(lp.f32, 2 * n))
@@ -126,7 +127,7 @@ def size(name: str, low: int | None = 0, high: int | None = None) -> Nat:
 
 
 class Constant:
-    """Marks a parameter's type as constant: the same from run to run."""
+    """Marks the type of a parameter whose value does not change between runs."""
 
     def __init__(self, type: Type) -> None:  # noqa: A002  the language's own word
         self.type = type
@@ -134,9 +135,10 @@ class Constant:
 
 @word()
 def const(t: Type, *lengths: NatLike) -> Constant:
-    """The type of a constant parameter, such as weights: the same from run to run.
+    """The type of a constant parameter: one that does not change between runs, such as weights.
 
-    What depends on constants alone is computed once, when the kernel is loaded.
+    With lengths, it is an array type as `lp.array(t, *lengths)`. What depends only on constants is
+    computed once, when the kernel is loaded.
 
     >>> str(lp.const(lp.f32, 3, 3).type)
     '[3][3]f32'
@@ -144,7 +146,7 @@ def const(t: Type, *lengths: NatLike) -> Constant:
     return Constant(array_type(t, *lengths) if lengths else as_type(t))
 
 
-#: The types of the language by what Python and numpy call them.
+#: The types of the language by their names in Python and NumPy.
 NAMESAKES: Mapping[str, str] = {
     "float": "lp.f32 or lp.f64",
     "int": "lp.i32 or lp.i64",
@@ -157,7 +159,7 @@ NAMESAKES: Mapping[str, str] = {
 
 
 def as_type(t: Any) -> Type:
-    """A type as it is given: a tuple of types is the type of a tuple."""
+    """`t` as a type; a tuple of types becomes a tuple type. TypeRefused for anything else."""
     if isinstance(t, Type):
         return t
     if isinstance(t, tuple) and len(t) > 1:
@@ -174,10 +176,10 @@ def as_type(t: Any) -> Type:
 
 @word(called="array")
 def array_type(t: Any, *lengths: NatLike) -> Type:
-    """The type of an array: `lp.array(lp.f32, 2, 3)` is `[2][3]f32`, two rows of three.
+    """An array type: `lp.array(lp.f32, 2, 3)` is `[2][3]f32`, two rows of three elements.
 
-    A length is a number or a size, `lp.size("n")`. `t` may be a tuple of types:
-    `lp.array((lp.i32, lp.f32), 8)`.
+    A length is a number or a size such as `lp.size("n")`. `t` is a type, or a tuple of types for
+    arrays of tuples: `lp.array((lp.i32, lp.f32), 8)`.
 
     >>> str(lp.array(lp.f32, 2, 3))
     '[2][3]f32'
@@ -204,19 +206,19 @@ def array_type(t: Any, *lengths: NatLike) -> Type:
 
 
 def at_function(f: Callable[..., Any], message: str) -> TypeRefused:
-    """A refusal of a whole function, placed where it begins."""
+    """The refusal of a whole function, placed where the function begins."""
     error = TypeRefused(message)
     locate_function(error, f)
     return error
 
 
 def locate_function(error: LiftError, f: Callable[..., Any]) -> None:
-    """Place a refusal that has no nearer place where the function begins."""
+    """Place a refusal where the function begins, unless it has a more exact place."""
     locate(error, beginning(f))
 
 
 def annotated(f: Callable[..., Any]) -> tuple[list[Param], frozenset[str], Type | None]:
-    """The parameters of a program, which of them are constant, and its result's type if it says."""
+    """The parameters of a program, the names of constant ones, and the declared result type."""
     try:
         hints = inspect.get_annotations(f, eval_str=True)
     except (NameError, AttributeError, SyntaxError, TypeError) as error:
@@ -239,7 +241,7 @@ def annotated(f: Callable[..., Any]) -> tuple[list[Param], frozenset[str], Type 
         if parameter.default is not parameter.empty:
             message = (
                 f"parameter {name} of {f.__name__} has a default value\n"
-                "  every argument of a program is given when it runs\n"
+                "  every argument of a program must be passed when it runs\n"
                 f"  remove `= {shown(parameter.default)}`, or write the value where it is used"
             )
             raise at_function(f, message)
@@ -280,14 +282,14 @@ def annotated(f: Callable[..., Any]) -> tuple[list[Param], frozenset[str], Type 
 
 
 def program(f: Callable[..., Any] | None = None) -> Program:
-    """A Python function with typed parameters as a program.
+    """Makes a program of a Python function whose parameters have types.
 
-    The function is called once, with expressions for its parameters, and returns an expression,
-    a number or a tuple of them. What it uses more than once is computed once. A declared result
-    type (`-> lp.array(lp.f32, 8)`) is checked, and numbers take their types from it.
+    The function is called once, with expressions for its parameters. It returns an expression, a
+    number, or a tuple of these. A value that it uses more than once is computed once. A declared
+    result type (`-> lp.array(lp.f32, 8)`) is checked, and plain numbers take their types from it.
 
-    The program can be called with arrays: `dot(x, y)` computes its meaning in numpy, as
-    `lp.evaluate` does. `lp.compile(dot)` gives a kernel.
+    The program can be called with arrays: `dot(x, y)` computes its meaning in NumPy, as
+    `lp.evaluate` does. `lp.compile(dot)` returns a kernel.
 
     >>> @lp.program
     ... def dot(xs: lp.array(lp.f32, 3), ys: lp.array(lp.f32, 3)):
@@ -321,7 +323,7 @@ def program(f: Callable[..., Any] | None = None) -> Program:
 
 
 def check_scopes(f: Callable[..., Any], made: Lambda) -> None:
-    """Refuse what Python code has carried out of the function whose parameter it needs."""
+    """Refuse a body that uses a parameter outside the function that defines the parameter."""
     if made.free:
         names = sorted(plain_name(p.name) for p in made.free)
         message = (
@@ -334,7 +336,7 @@ def check_scopes(f: Callable[..., Any], made: Lambda) -> None:
 
 
 def check_result(f: Callable[..., Any], declared: Type, given: Type) -> None:
-    """Refuse a result of another type than is declared."""
+    """Refuse a result whose type differs from the declared one."""
     if same_shape(declared, given) is None or str(declared) != str(given):
         message = (
             f"{f.__name__} returns {show_type(given)}\n"

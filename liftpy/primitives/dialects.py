@@ -1,8 +1,9 @@
-"""The two dialects, and the border between them.
+"""The two dialects: algorithmic programs and lowered programs.
 
-An algorithmic program says what is computed; a lowered one also by which loops, parallel levels and
-kernels. Layouts, `let` and scalars are of both. `map`, `reduce`, `scan` and `iterate` have lowered
-forms, which are no subclasses of them: `isinstance(fun, Map)` is true of the algorithmic one alone.
+An algorithmic program specifies what is computed; a lowered one also by which loops, parallel
+levels and kernels. Layouts, `let` and scalars belong to both. `map`, `reduce`, `scan` and `iterate`
+have lowered forms, which are not their subclasses: `isinstance(fun, Map)` is true only for the
+algorithmic form.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from liftpy.ir.place import asker
 from liftpy.ir.walk import children, top_down
 from liftpy.primitives import PRIMITIVES, Generate, Iterate, Layout, Map, Reduce, Scan, ToGlobal
 
-#: What has lowered forms. A `map` that only moves elements needs none: it is a layout.
+#: The primitives with lowered forms. A `map` that only moves elements needs none: it is a layout.
 Algorithmic: TypeAlias = Map | Reduce | Scan | Iterate
 
 
 @dataclass(frozen=True, repr=False)
 class LoweredProgram(Program):
-    """A program in which all that computes has a loop or a parallel level.
+    """A program in which everything that computes has a loop or a parallel level.
 
-    Making one is the check: TypeRefused where something has neither.
+    The constructor checks this and raises TypeRefused if a part has neither.
     """
 
     def __post_init__(self) -> None:
@@ -37,12 +38,12 @@ class LoweredProgram(Program):
 
     @classmethod
     def of(cls, program: Program) -> LoweredProgram:
-        """A program as a lowered one, once it is seen to be lowered."""
+        """`program` as a lowered program; TypeRefused if it is not lowered."""
         return cls(program.name, program.body, program.constants, program.spans)
 
 
 def works(expr: Expr) -> bool:
-    """Whether an expression computes something where it stands: `toGlobal` has its own kernel."""
+    """Whether an expression computes something in its own kernel; `toGlobal` has another one."""
     if isinstance(expr, FunCall):
         match expr.fun:
             case ToGlobal():
@@ -57,7 +58,7 @@ def works(expr: Expr) -> bool:
 
 
 def lowered_forms(fun: Algorithmic) -> str:
-    """The lowered forms of a primitive, which have its base, in words."""
+    """The names of the lowered forms of a primitive, which share its base class, as text."""
     kin = (k for k in PRIMITIVES.values() if issubclass(k, type(fun).__bases__))
     *others, last = (k.name for k in kin if not isinstance(fun, k))
     return f"{', '.join(others)} or {last}" if others else last

@@ -1,7 +1,7 @@
-"""The words of the embedded form: what each checks before it is used, and what `help` says.
+"""The words of the embedded form: how they check their arguments, and what `help` shows.
 
-A word's docstring is its first paragraph, the law of its primitive, how the text form writes it,
-and the rest of what is written there, an example last.
+The docstring of a word consists of its own first paragraph, the law of its primitive, its syntax in
+the text form, and the rest of its own docstring, which ends with an example.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Kind:
-    """What a parameter takes: how it is said, and which values are of it."""
+    """A kind of argument: how messages call it, why it is needed, and a test for its values."""
 
     wanted: str
     why: str
@@ -34,16 +34,16 @@ class Kind:
 
 
 def is_size(value: Any) -> bool:
-    """Whether a value is a size: a whole number, or made of `lp.size`."""
+    """Whether a value is a size: a whole number, or an expression over `lp.size`."""
     return isinstance(value, Nat) or is_whole(value)
 
 
 def is_whole(value: Any) -> bool:
-    """Whether a value is a whole number, of Python or of numpy."""
+    """Whether a value is a Python or NumPy integer."""
     return isinstance(plain(value), int)
 
 
-#: What words take, by the annotations of their parameters; those of other types are not checked.
+#: What words take, by the annotations of their parameters. Other annotations are not checked.
 KINDS: Mapping[str, Kind] = {
     "NatLike": Kind("a size", "a size is a whole number, or made of lp.size('n')", is_size),
     "tuple[NatLike, NatLike]": Kind(
@@ -72,13 +72,13 @@ KINDS: Mapping[str, Kind] = {
     ),
 }
 REFUSED = (
-    "Types and sizes that do not fit are refused (`TypeRefused`); `liftpy primitives {name}` lists "
-    "its conditions."
+    "Raises `TypeRefused` if the types or sizes do not fit; `liftpy primitives {name}` lists the "
+    "conditions."
 )
 
 
 def document(text: str, cls: type[Primitive] | None) -> str:
-    """A word's docstring, with what its primitive's class says."""
+    """A word's docstring, extended by the law and the syntax of its primitive."""
     text = inspect.cleandoc(text)
     if cls is None:
         return text
@@ -87,7 +87,7 @@ def document(text: str, cls: type[Primitive] | None) -> str:
     said = [
         summary,
         "\n".join(lines),
-        f"In the text form: `{usage(cls)}`. Arrays are written `[element]length` in laws.",
+        f"In the text form: `{usage(cls)}`. The law writes array types as `[element]length`.",
         REFUSED.format(name=cls.name),
         rest,
     ]
@@ -97,9 +97,10 @@ def document(text: str, cls: type[Primitive] | None) -> str:
 def word(
     cls: type[Primitive] | None = None, called: str = ""
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A word: its mistakes are refused where it is written; one with `Section` gives a stage.
+    """Makes a function a word, which checks its arguments and places refusals at the call.
 
-    `called` is its name in the package, where it has another one here.
+    A word with the return type `Section` gives a stage. `called` is its name in the package, if it
+    differs from the function's name.
     """
 
     def made(f: Callable[P, R]) -> Callable[P, R]:
@@ -136,7 +137,7 @@ def check(
     args: tuple[Any, ...],
     named: dict[str, Any],
 ) -> None:
-    """Refuse arguments that a word cannot take, with how it is written."""
+    """Refuse arguments that a word cannot take, and suggest how to call it."""
     try:
         bound = signature.bind(*args, **named)
     except TypeError as error:
@@ -162,9 +163,10 @@ def check(
 
 
 def entitle(error: TypeRefused, name: str, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
-    """Say the word that the user wrote, where an operator or a word that it is made of is refused.
+    """Name the word that the user wrote in the refusal of an operator or word it is made of.
 
-    The scalar word of an operator has its name; what is made of another word says so.
+    A scalar word replaces the name of its operator. A word made of other words mentions the refused
+    one.
     """
     what, *why = str(error).split("\n")
     operator = re.match(r"`[^`]+`(?= (takes|needs) )", what)
@@ -177,14 +179,14 @@ def entitle(error: TypeRefused, name: str, args: tuple[Any, ...], named: Mapping
 
 
 def title(name: str, args: tuple[Any, ...], named: Mapping[str, Any]) -> str:
-    """A call of a word as it is written; functions left out, as in the names of primitives."""
+    """A call of a word as text; functions are shown as `...`."""
     values = [*args, *named.values()]
     texts = ["..." if callable(v) and not isinstance(v, Nat) else str(v) for v in values]
     return f"{name}({', '.join(texts)})"
 
 
 def call_of(signature: inspect.Signature) -> str:
-    """How a word is called: its parameters, those that may be left out with what they are then."""
+    """The parameters of a word as text, with default values."""
     shown = [
         str(p.replace(annotation=p.empty, default=p.empty))
         + ("" if p.default is p.empty else f"={p.default}")
@@ -194,7 +196,7 @@ def call_of(signature: inspect.Signature) -> str:
 
 
 def written(name: str, signature: inspect.Signature) -> TypeRefused:
-    """The refusal of an array among the arguments of a stage."""
+    """The refusal of an array that is passed as an argument of a stage."""
     why = "a stage is applied to its array with `>>`"
     suggestion = f"write xs >> lp.{name}{call_of(signature)}"
     return TypeRefused(

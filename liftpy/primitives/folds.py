@@ -1,4 +1,4 @@
-"""What a fold begins with, where a plain number is given."""
+"""The initial value of a fold, which may be given as a plain number."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ from liftpy.primitives.words import Section, applied
 
 T = TypeVar("T")
 
-#: The initial value of a fold: numbers take the types of what is folded (see `accumulators`).
+#: The initial value of a fold. Numbers take their types from the elements (see `accumulators`).
 Start: TypeAlias = "Expr | float | tuple[Start, ...]"
 
 
 def accumulators(one: Type) -> tuple[Type, ...]:
-    """The types that a plain number may have as the initial value of a fold over such elements.
+    """The types that a plain number may have as the initial value of a fold over `one`.
 
-    It is a scalar of theirs; over tuples a scalar of a component's type, or else a tuple, the
-    number at each component. The first type that the fold's function gives back is meant.
+    For scalar elements, the type is theirs. For tuples, it is a scalar type of a component, or else
+    the tuple type, with the number in each component. The caller uses the first type that the
+    fold's function returns.
     """
     inner = base(one)
     if not isinstance(inner, TupleType):
@@ -46,7 +47,7 @@ def accumulators(one: Type) -> tuple[Type, ...]:
 
 
 def component_types(one: Type, count: int) -> tuple[Type, ...]:
-    """The types of plain numbers in a tuple of so many, as the initial value of a fold."""
+    """The types of plain numbers in a tuple of `count` as the initial value of a fold."""
     inner = base(one)
     if isinstance(inner, TupleType) and len(inner.elements) == count:
         return inner.elements
@@ -54,7 +55,7 @@ def component_types(one: Type, count: int) -> tuple[Type, ...]:
 
 
 def spread(value: float, t: Type) -> Expr:
-    """A number as a literal of a type; at every component of a tuple type."""
+    """A number as a literal of a type; for a tuple type, a tuple of literals."""
     if isinstance(t, TupleType):
         return Tuple(tuple(spread(value, e) for e in t.elements))
     if isinstance(t, ArrayType | VectorType):
@@ -64,7 +65,7 @@ def spread(value: float, t: Type) -> Expr:
 
 
 def starts(init: Start, one: Type) -> Iterator[Callable[[], Expr]]:
-    """What an initial value may be, the likeliest first."""
+    """Attempts to build an initial value, the likeliest first."""
     if isinstance(init, Expr):
         yield lambda: init
     elif isinstance(init, tuple):
@@ -86,9 +87,9 @@ def starts(init: Start, one: Type) -> Iterator[Callable[[], Expr]]:
 
 
 def first_that_fits(attempts: Iterable[Callable[[], T]], holes: Holes[Any] | None = None) -> T:
-    """The first attempt that is not refused; else the refusal of the first.
+    """The result of the first attempt that is not refused. If all are, raises the first refusal.
 
-    What a refused one decided of numbers' types is forgotten.
+    Types of numbers that a refused attempt decided are forgotten.
     """
     refusal: TypeRefused | None = None
     for attempt in attempts:
@@ -105,7 +106,7 @@ def first_that_fits(attempts: Iterable[Callable[[], T]], holes: Holes[Any] | Non
 
 
 def reduction(make: Callable[[Lambda], Primitive], f: Callee, init: Start) -> Section:
-    """The section of a primitive that folds with `f` from `init`."""
+    """The section of a primitive that folds with `f`, starting at `init`."""
 
     def build(xs: Expr) -> Expr:
         (one,) = element(xs)

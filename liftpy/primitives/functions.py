@@ -1,4 +1,4 @@
-"""Python functions as functions of the language."""
+"""Conversion of Python functions to functions of the language."""
 
 from __future__ import annotations
 
@@ -31,15 +31,16 @@ from liftpy.ir.under_way import TRACE
 from liftpy.primitives.sharing import TRACED, finished, placeholder, shallow
 from liftpy.primitives.words import Section
 
-#: What may stand where a function is expected.
+#: What a word accepts as a function.
 Callee: TypeAlias = Callable[..., Any] | Section | UserFun | Lambda
 
 
 def function(f: Callee, types: tuple[Type, ...]) -> Lambda:
-    """Python functions, sections and user functions as a `Lambda` on parameters of these types.
+    """`f` as a `Lambda` on parameters of these types.
 
-    A Python function's parameters keep their names. One parameter of tuple type may be written as
-    several, as in `map(lambda x, y: x * y)` over a `zip`. Sections get parameters named `_`.
+    The parameters of a Python function keep their names. A function of one tuple may be written
+    with a parameter for each component, as in `map(lambda x, y: x * y)` over a `zip`. The parameter
+    of a section is named `_`.
     """
     if isinstance(f, Lambda):
         if TRACE.get() is None:
@@ -66,7 +67,7 @@ def function(f: Callee, types: tuple[Type, ...]) -> Lambda:
 
 
 def user_function(f: UserFun, types: tuple[Type, ...]) -> Lambda:
-    """A user function as a `Lambda`; its refusal says what to write."""
+    """A user function as a `Lambda`; a refusal suggests what to write."""
     try:
         return eta(f, types)
     except TypeRefused as error:
@@ -81,7 +82,7 @@ def user_function(f: UserFun, types: tuple[Type, ...]) -> Lambda:
 
 
 def unpacking(f: Callable[..., Any]) -> Callable[[Any], Any]:
-    """A function of several values as one of their tuple, its code still its own."""
+    """A function of a tuple that calls `f` on the components; it reports the code of `f`."""
 
     def whole(pair: Any) -> Any:
         return f(*pair)
@@ -91,15 +92,15 @@ def unpacking(f: Callable[..., Any]) -> Callable[[Any], Any]:
 
 
 def parameter_names(f: Callable[..., Any], types: tuple[Type, ...]) -> list[str]:
-    """The names of the parameters that a Python function is given; those of a builtin are made."""
+    """The names of the parameters that a Python function is called with; generated for builtins."""
     count = len(types)
     one = types[0] if count == 1 else None
     parts = len(one.elements) if isinstance(one, TupleType) else count
-    if (arity := getattr(f, "nin", None)) is not None:  # one of numpy's
+    if (arity := getattr(f, "nin", None)) is not None:  # a ufunc of numpy
         return [*"xyz"[:arity]]
     try:
         parameters = list(inspect.signature(f).parameters.values())
-    except ValueError:  # a builtin that does not say what it takes
+    except ValueError:  # a builtin without a signature
         return [f"x{k}" for k in range(count)]
     if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
         return [f"x{k}" for k in range(count)]
@@ -113,9 +114,9 @@ def parameter_names(f: Callable[..., Any], types: tuple[Type, ...]) -> list[str]
 
 
 def bind(names: Sequence[str], types: Sequence[Type], body: Callable[..., Any]) -> Lambda:
-    """A function whose parameters have these names, or others where these mean something outside.
+    """A function with these parameter names, changed where they would clash with outer names.
 
-    While an outer function is traced, the parameters have names that no program has.
+    While an outer function is traced, the parameters have names that no program can have.
     """
     with traced() as (trace, outermost):
         note_names(trace)
@@ -134,7 +135,7 @@ def bind(names: Sequence[str], types: Sequence[Type], body: Callable[..., Any]) 
 
 
 def note_names(trace: Trace) -> None:
-    """Remember what the user's code calls the expressions that it has."""
+    """Record the names of the user's local variables that hold expressions."""
     frame = next(user_frames(), None)
     if frame is not None and frame.f_code.co_name != "<module>":
         for name, value in frame.f_locals.items():
@@ -161,7 +162,7 @@ def closed(f: Lambda, trace: Trace) -> Lambda:
 
 
 def guessed(holes: Holes[Spot | None], number: int) -> TypeRefused:
-    """The refusal of a number of which nothing says whether it is whole."""
+    """The refusal of a number whose type is ambiguous: an integer type or f32."""
     other = holes.guesses[number]
     error = TypeRefused(
         f"the type of a number is ambiguous: {other} or f32\n"
@@ -173,7 +174,7 @@ def guessed(holes: Holes[Spot | None], number: int) -> TypeRefused:
 
 
 def zip_(xs: Iterable[Any], ys: Iterable[Any]) -> Iterable[tuple[Any, Any]]:
-    """Python's own zip, whose name the language takes."""
+    """Python's built-in `zip`, whose name the language uses."""
     return builtins.zip(xs, ys, strict=True)
 
 
@@ -190,7 +191,7 @@ def section(f: Callable[[Expr], Expr], types: tuple[Type, ...]) -> Lambda:
 
 
 def eta(f: UserFun, types: tuple[Type, ...]) -> Lambda:
-    """A user function as a `Lambda`: of its parameters, or of one tuple of them."""
+    """A user function as a `Lambda` on its parameters, or on one tuple of them."""
     names = [p.name for p in f.params]
     if len(names) == len(types):
         return bind(names, types, f.applied)
@@ -201,7 +202,10 @@ def eta(f: UserFun, types: tuple[Type, ...]) -> Lambda:
 
 
 def result(f: Callable[..., Any], value: Any) -> Expr:
-    """What an embedded function returned, as an expression; refused where the function begins."""
+    """The value that an embedded function returned, as an expression.
+
+    A refusal is placed where the function begins.
+    """
     try:
         return shallow(expression(value), TRACED)
     except TypeRefused as error:
@@ -210,7 +214,7 @@ def result(f: Callable[..., Any], value: Any) -> Expr:
 
 
 def expression(value: Any) -> Expr:
-    """A value of Python as an expression: a number is a literal, a tuple one of expressions."""
+    """A Python value as an expression: a number becomes a literal, a tuple a tuple expression."""
     if isinstance(value, Expr):
         return value
     if isinstance(value, tuple | list) and len(value) > 1:
@@ -240,7 +244,7 @@ def expression(value: Any) -> Expr:
 
 
 def element(xs: Expr) -> tuple[Type, ...]:
-    """The element type of an array or vector, as the one parameter of a function over it."""
+    """The element type of an array or vector, as the only parameter type of a mapped function."""
     if isinstance(xs.type, ArrayType | VectorType):
         return (xs.type.element,)
     message = (

@@ -1,4 +1,4 @@
-"""`generate` and `repeat`: arrays that are made, not read."""
+"""`generate` and `repeat`: arrays that are computed, not read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST = 2**31  # so that every index is an i32
 
 @dataclass(frozen=True)
 class Generate(Primitive):
-    """An array computed from its indices. An index is an i32, or has the parameter type of `f`.
+    """Computes an array from its indices. An index has the parameter type of `f`, by default i32.
 
     generate(length, f) : [b]length        element i is f(i)
     """
@@ -45,7 +45,7 @@ class Generate(Primitive):
         yield at_most(self.length, MOST)
 
     def conditions(self, *args: Type) -> Iterator[Constraint]:
-        """`requires`: the function itself says which number it takes."""
+        """`requires`: the type of the function's parameter determines the type of an index."""
         return self.requires()
 
     def fit(self, *args: Type) -> Primitive:
@@ -62,7 +62,7 @@ class Generate(Primitive):
 
 @dataclass(frozen=True)
 class Repeat(Layout):
-    """One value at every index.
+    """Repeats one value `length` times.
 
     repeat(length) : a -> [a]length        element i is x
     """

@@ -1,4 +1,4 @@
-"""`iterate`: a function applied again and again."""
+"""`iterate`: applies a function repeatedly."""
 
 from __future__ import annotations
 
@@ -50,6 +50,6 @@ class AnyIterate(Primitive):
 @final
 @dataclass(frozen=True)
 class Iterate(AnyIterate):
-    """A function that keeps the type, applied `times` times."""
+    """Applies a function that keeps the type `times` times."""
 
     name: ClassVar[str] = "iterate"

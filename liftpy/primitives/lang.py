@@ -1,11 +1,11 @@
-"""The embedded form: programs as Python functions. Its words, all in one place.
+"""The words of the embedded form, in which programs are Python functions.
 
     @program
     def dot(xs: array(f32, 1000), ys: array(f32, 1000)):
         return zip(xs, ys) >> map(lambda x, y: x * y) >> reduce(add, 0)
 
-Every word builds the primitive of its name. A word applied to parameters gives a `Section`, a
-function from expressions to expressions; `xs >> f` applies it, `f >> g` composes two.
+A word builds the primitive of its name. Called with its arguments, a word returns a `Section`, a
+function from expressions to expressions. `xs >> f` applies a section, `f >> g` composes two.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ from liftpy.primitives.words import Section
 
 
 def __getattr__(name: str) -> Callable[..., Any]:
-    """The word of a layout that wants no sugar, from its class: `take`, `pad_clamp`, ..."""
+    """The word of a layout, made from its class: `take`, `pad_clamp`, ..."""
     if name not in DERIVED:
         message = f"module {__name__} has no attribute {name!r}"
         raise AttributeError(message)

@@ -1,7 +1,7 @@
-"""Parallel levels, and which may stand inside which.
+"""Parallel levels, and which of them may be nested.
 
-The rules of Mogers et al. 2022 (section 5; numbered as in docs/design.md, Rewriting), each stated
-here once: strategies look for mappings that keep them, the kernels room refuses those that do not.
+The rules are those of Mogers et al. 2022 (section 5; numbered as in docs/design.md, Rewriting).
+Strategies search for mappings that obey them; `liftpy.kernels` refuses mappings that do not.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ from typing import TypeAlias
 
 from liftpy.primitives.lowered import MapGlb, MapLcl, MapWrg
 
-#: A parallel level: which map, in which dimension.
+#: A parallel level: the class of the map, and its dimension.
 Level: TypeAlias = tuple[type[MapGlb | MapWrg | MapLcl], int]
 PARALLEL = (MapGlb, MapWrg, MapLcl)
 DIMENSIONS = (0, 1, 2)
 
 
 def level_of(fun: MapGlb | MapWrg | MapLcl) -> Level:
-    """The level that a parallel map stands for."""
+    """The level of a parallel map."""
     return type(fun), fun.dim
 
 
 def word(level: Level) -> str:
-    """A level as it is written."""
+    """A level as the text form writes it."""
     return f"{level[0].name}({level[1]})"
 
 
 def misplaced(level: Level, above: Sequence[Level]) -> str | None:
-    """Why a level may not stand inside others; None if it may.
+    """Why a level must not be nested inside the levels `above`; None if it may be.
 
-    Nested levels differ (3); a work-item is of a group in the same dimension (4, 5), and does not
-    hold a group of it (6); global ids are not used beside groups (8).
+    Nested levels differ (3); a `mapLcl` is inside a `mapWrg` of its dimension (4, 5), not around
+    one (6); `mapGlb` is not mixed with `mapWrg` or `mapLcl` (8).
     """
     kind, dim = level
     if kind is MapWrg and (MapLcl, dim) in above:

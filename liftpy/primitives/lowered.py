@@ -1,7 +1,7 @@
-"""Lowered primitives: which loop, parallel level or memory does the work.
+"""Lowered primitives, which specify a loop, a parallel level or a memory.
 
-Each means what its algorithmic form means; that is why lowering is sound by definition. Where one
-may stand is a check of the kernels room, what it costs a condition of the constraints room.
+Each has the meaning of its algorithmic form, so lowering is sound by definition.
+`liftpy.kernels` checks where each may be used; `liftpy.constraints` limits what it costs.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from liftpy.primitives.slide import Slide
 
 @dataclass(frozen=True)
 class MapSeq(AnyMap):
-    """`map` as a loop of one work-item."""
+    """Runs `map` as a loop of one work-item."""
 
     name: ClassVar[str] = "mapSeq"
 
 
 @dataclass(frozen=True)
 class MapSeqUnroll(MapSeq):
-    """`map` as straight-line code of one work-item."""
+    """Runs `map` as straight-line code of one work-item."""
 
     name: ClassVar[str] = "mapSeqUnroll"
 
 
 @dataclass(frozen=True)
 class MapSeqAhead(MapSeq):
-    """`map` as a loop of one work-item that prefetches what its next pass reads.
+    """Runs `map` as a loop of one work-item that prefetches the data of its next iteration.
 
-    Prefetching is a hint: where the device's compiler has none, this is `mapSeq`.
+    Prefetching is a hint: if the device's compiler does not support it, this is `mapSeq`.
     """
 
     name: ClassVar[str] = "mapSeqAhead"
@@ -49,7 +49,7 @@ class MapSeqAhead(MapSeq):
 
 @dataclass(frozen=True)
 class MapGlb(AnyMap):
-    """`map` over the global ids of dimension `dim`."""
+    """Runs `map` over the global ids of dimension `dim`."""
 
     name: ClassVar[str] = "mapGlb"
     dim: int = 0
@@ -57,7 +57,7 @@ class MapGlb(AnyMap):
 
 @dataclass(frozen=True)
 class MapWrg(AnyMap):
-    """`map` over the work-groups of dimension `dim`."""
+    """Runs `map` over the work-groups of dimension `dim`."""
 
     name: ClassVar[str] = "mapWrg"
     dim: int = 0
@@ -65,7 +65,7 @@ class MapWrg(AnyMap):
 
 @dataclass(frozen=True)
 class MapLcl(AnyMap):
-    """`map` over the local ids of dimension `dim` of a work-group."""
+    """Runs `map` over the local ids of a work-group in dimension `dim`."""
 
     name: ClassVar[str] = "mapLcl"
     dim: int = 0
@@ -73,31 +73,31 @@ class MapLcl(AnyMap):
 
 @dataclass(frozen=True)
 class ReduceSeq(AnyReduce):
-    """`reduce` as a loop of one work-item; the accumulator is private."""
+    """Runs `reduce` as a loop of one work-item; the accumulator is private."""
 
     name: ClassVar[str] = "reduceSeq"
 
 
 @dataclass(frozen=True)
 class ReduceSeqUnroll(AnyReduce):
-    """`reduce` as straight-line code of one work-item."""
+    """Runs `reduce` as straight-line code of one work-item."""
 
     name: ClassVar[str] = "reduceSeqUnroll"
 
 
 @dataclass(frozen=True)
 class ScanSeq(AnyScan):
-    """`scan` as a loop of one work-item; the accumulator is private."""
+    """Runs `scan` as a loop of one work-item; the accumulator is private."""
 
     name: ClassVar[str] = "scanSeq"
 
 
 @dataclass(frozen=True)
 class IterateSeq(AnyIterate):
-    """`iterate` as a loop.
+    """Runs `iterate` as a loop.
 
-    Of one work-item, on private memory; or, where the function has parallel maps and stands outside
-    of all others, of kernels.
+    If the function contains parallel maps and is outside every other one, the loop launches
+    kernels. Otherwise it is a loop of one work-item on private memory.
     """
 
     name: ClassVar[str] = "iterateSeq"
@@ -105,7 +105,7 @@ class IterateSeq(AnyIterate):
 
 @dataclass(frozen=True)
 class SlideSeq(Primitive):
-    """A function on overlapping windows as a loop of one work-item, the window in registers.
+    """Applies a function to overlapping windows in a loop that keeps the window in registers.
 
     slideSeq(size, step, f) : [a]n -> [b]w        element i is f(window i)
                         w = (n - size) / step + 1;  n >= size >= step
@@ -114,7 +114,7 @@ class SlideSeq(Primitive):
     name: ClassVar[str] = "slideSeq"
     by_definition: ClassVar[Mapping[str, str]] = {
         "1 <= size": "a window has at least one element",
-        "step <= size": "elements that windows share stay in registers",
+        "step <= size": "registers keep the elements that consecutive windows share",
     }
     f: Lambda
     size: Nat
@@ -146,7 +146,7 @@ class SlideSeq(Primitive):
 
 
 def vector_of(name: str, t: Type) -> VectorType:
-    """The type as a vector type, or a refusal in the name of a primitive."""
+    """`t` as a vector type. TypeRefused, naming the primitive, if it is not one."""
     if not isinstance(t, VectorType):
         message = f"{name} needs a vector, got {t}"
         raise TypeRefused(message)
@@ -155,13 +155,13 @@ def vector_of(name: str, t: Type) -> VectorType:
 
 @dataclass(frozen=True)
 class MapVec(Primitive):
-    """A scalar function applied to all lanes of a vector at once.
+    """Applies a scalar function to all lanes of a vector in one operation.
 
     mapVec(f) : <v>a -> <v>b        lane l is f(x at lane l)
     """
 
     name: ClassVar[str] = "mapVec"
-    unconditional: ClassVar[str] = "its width was checked where the vector was made"
+    unconditional: ClassVar[str] = "the primitive that makes the vector checks its width"
     f: Lambda
 
     def parameter_types(self, xs: Type) -> tuple[Type, ...]:
@@ -184,13 +184,13 @@ class MapVec(Primitive):
 
 @dataclass(frozen=True)
 class ReduceVec(Primitive):
-    """A left fold over the lanes of a vector.
+    """Folds the lanes of a vector from the left.
 
     reduceVec(f) : (b, <v>a) -> b
     """
 
     name: ClassVar[str] = "reduceVec"
-    unconditional: ClassVar[str] = "its width was checked where the vector was made"
+    unconditional: ClassVar[str] = "the primitive that makes the vector checks its width"
     f: Lambda
 
     def parameter_types(self, init: Type, xs: Type) -> tuple[Type, ...]:
@@ -213,7 +213,7 @@ class ReduceVec(Primitive):
 
 @dataclass(frozen=True)
 class MemoryPrimitive(Primitive):
-    """A value, and the memory it is stored in.
+    """Stores a value in a memory; the value is the result.
 
     toGlobal, toStreamed, toLocal, toPrivate : a -> a
     """
@@ -232,10 +232,10 @@ class MemoryPrimitive(Primitive):
 
 @dataclass(frozen=True)
 class ToGlobal(MemoryPrimitive):
-    """The value is stored in global memory; outside every parallel map it ends a kernel.
+    """Stores the value in global memory; outside every parallel map, this ends a kernel.
 
-    If the value depends on a variable of a function inside a kernel, each work-item stores its own:
-    the buffer has room for one value of each work-item.
+    If the value depends on a variable of a function inside a kernel, each work-item stores its own
+    value, and the buffer has an element for each work-item.
     """
 
     name: ClassVar[str] = "toGlobal"
@@ -243,10 +243,11 @@ class ToGlobal(MemoryPrimitive):
 
 @dataclass(frozen=True)
 class ToStreamed(ToGlobal):
-    """The value is stored in global memory past the caches, where the device has such stores.
+    """Stores the value in global memory with non-temporal stores, if the device has them.
 
-    It saves reading the lines that are overwritten, and room in the caches, where nobody reads the
-    value soon. Only whole vectors at places that their length divides are stored so.
+    Such stores bypass the caches: they do not read the lines that they overwrite, and they leave
+    the caches to data that is read soon. Only whole vectors at indices that their length divides
+    are stored so.
     """
 
     name: ClassVar[str] = "toStreamed"
@@ -254,13 +255,13 @@ class ToStreamed(ToGlobal):
 
 @dataclass(frozen=True)
 class ToLocal(MemoryPrimitive):
-    """The value is stored in the local memory of the work-group."""
+    """Stores the value in the local memory of the work-group."""
 
     name: ClassVar[str] = "toLocal"
 
 
 @dataclass(frozen=True)
 class ToPrivate(MemoryPrimitive):
-    """The value is stored in registers of the work-item."""
+    """Stores the value in registers of the work-item."""
 
     name: ClassVar[str] = "toPrivate"

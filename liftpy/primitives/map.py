@@ -1,4 +1,4 @@
-"""`map`: a function applied to every element."""
+"""`map`: applies a function to every element."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from liftpy.ir.types import ArrayType, Type
 
 
 def array_of(name: str, t: Type) -> ArrayType:
-    """The type as an array type, or a refusal in the name of a primitive."""
+    """`t` as an array type. TypeRefused, naming the primitive, if it is not one."""
     if not isinstance(t, ArrayType):
         message = f"{name} needs an array, got {t}"
         raise TypeRefused(message)
@@ -21,7 +21,7 @@ def array_of(name: str, t: Type) -> ArrayType:
 
 
 def array_of_arrays(name: str, t: Type) -> tuple[ArrayType, ArrayType]:
-    """The type and that of its elements, both arrays, or a refusal in the name of a primitive."""
+    """`t` and its element type, both array types. TypeRefused, naming the primitive, if not."""
     if not isinstance(t, ArrayType) or not isinstance(t.element, ArrayType):
         message = f"{name} needs an array of arrays, got {t}"
         raise TypeRefused(message)
@@ -30,13 +30,13 @@ def array_of_arrays(name: str, t: Type) -> tuple[ArrayType, ArrayType]:
 
 @dataclass(frozen=True)
 class AnyMap(Primitive):
-    """A `map` of either dialect: `Map`, or a lowered form, which says what runs it.
+    """A `map` of either dialect: `Map`, or a lowered form, which specifies what runs it.
 
     map(f) : [a]n -> [b]n        element i is f(xs[i])
     """
 
     unconditional: ClassVar[str] = (
-        "a function is applied to however many elements there are, even none"
+        "the array may have any number of elements, even none"
     )
     f: Lambda
 
@@ -56,6 +56,6 @@ class AnyMap(Primitive):
 @final
 @dataclass(frozen=True)
 class Map(AnyMap):
-    """A function applied to every element."""
+    """Applies a function to every element."""
 
     name: ClassVar[str] = "map"

@@ -1,8 +1,8 @@
-"""Output views: where an expression's result goes.
+"""Output views: where the result of an expression is stored.
 
 A layout at the end of an expression is not computed: its inverse is applied to the destination, and
-the producer below writes through it. The inverse is a primitive, and its meaning is the only index
-law. Where it has a constant, what is produced has no place and is dropped.
+the producer writes through the inverse. The inverse is a primitive, so indices follow from its
+meaning only. If the inverse has a constant at a position, the value for it is not stored.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def into(
 
 
 def push(expr: Expr, param: Param, dest: Value, read: Reader) -> Value:
-    """The destination of `param` for which `expr` arrives in `dest`."""
+    """The destination to which `param` must be written so that `expr` is stored in `dest`."""
     while expr != param:
         if not isinstance(expr, FunCall) or not isinstance(expr.fun, Primitive):
             message = f"{type(expr).__name__} cannot be written through"

@@ -1,4 +1,4 @@
-"""`pad`, `padClamp`, `padMirror`, `padWrap`: elements before and after an array."""
+"""`pad`, `padClamp`, `padMirror`, `padWrap`: add elements before and after an array."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from liftpy.primitives.map import array_of
 
 @dataclass(frozen=True)
 class Pad(Layout):
-    """Constant elements before and after; negative amounts crop.
+    """Adds constant elements before and after an array; negative amounts crop.
 
     pad(left, right, value) : [a]n -> [a](left + n + right)
-        element i is xs[i - left] where 0 <= i - left < n, else `value` in all of its scalars
+        element i is xs[i - left] if 0 <= i - left < n, else `value` in all of its scalars
     """
 
     name: ClassVar[str] = "pad"
@@ -57,7 +57,7 @@ class Pad(Layout):
 
 
 def check_value(name: str, value: float, t: Type) -> None:
-    """Refuse a number that stands for all scalars of a type and does not fit one of them."""
+    """Refuse a number for all scalars of a type if it does not fit one of them."""
     for scalar in scalars(t):
         truth = scalar == BOOL and value not in {0, 1}
         if (why := "it is neither 0 nor 1" if truth else misfit(value, scalar)) is not None:
@@ -65,23 +65,23 @@ def check_value(name: str, value: float, t: Type) -> None:
 
 
 def cropped(padded: list[Any], left: int, right: int) -> list[Any]:
-    """What is left when negative amounts are cut off."""
+    """The padded array without the elements that negative amounts crop."""
     return padded[max(0, -left) : len(padded) - max(0, -right)]
 
 
 def constant_like(x: Any, value: float) -> Any:
-    """A value of the shape of `x` that is constant."""
+    """A value of the shape of `x` in which every scalar is `value`."""
     if isinstance(x, list):
         return [constant_like(y, value) for y in x]
     if isinstance(x, tuple):
         return tuple(constant_like(y, value) for y in x)
     scalar: Any = type(x)
-    return scalar(value) if isinstance(x, Number) else value  # else a term of the prover
+    return scalar(value) if isinstance(x, Number) else value  # otherwise a term of the prover
 
 
 @dataclass(frozen=True)
 class PadInside(Layout):
-    """Elements before and after that are elements of the array; a subclass says which."""
+    """Adds elements of the array before and after it; a subclass defines which."""
 
     left: Nat
     right: Nat
@@ -100,13 +100,13 @@ class PadInside(Layout):
         return Pull(self.left + n + self.right, lambda i: xs[self.source(i - self.left, n)])
 
     def source(self, j: Index, n: Any) -> Index:
-        """The index in an array of `n` elements of what stands at `j`, which may be outside."""
+        """The index, in an array of `n` elements, of the element at `j`, which may be outside."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class PadClamp(PadInside):
-    """The first element repeated before, the last one after; negative amounts crop.
+    """Repeats the first element before an array and the last one after it; negative amounts crop.
 
     padClamp(left, right) : [a]n -> [a](left + n + right)
         element i is xs[min(max(i - left, 0), n - 1)]
@@ -124,7 +124,7 @@ class PadClamp(PadInside):
 
 @dataclass(frozen=True)
 class PadMirror(PadInside):
-    """The array mirrored at both ends, the end itself repeated: index -1 is 0, -2 is 1.
+    """Mirrors an array at both ends, repeating the end element: index -1 is 0, -2 is 1.
 
     padMirror(left, right) : [a]n -> [a](left + n + right);  left <= n and right <= n
         element i is xs[min(j, 2*n - 1 - j)] where j is max(i - left, left - 1 - i)
@@ -150,7 +150,7 @@ class PadMirror(PadInside):
 
 @dataclass(frozen=True)
 class PadWrap(PadInside):
-    """The array repeated periodically on both sides; negative amounts crop.
+    """Continues an array periodically on both sides; negative amounts crop.
 
     padWrap(left, right) : [a]n -> [a](left + n + right)        element i is xs[(i - left) mod n]
     """

@@ -1,7 +1,7 @@
-"""Where layouts take their elements from: what of a layout follows from its meaning.
+"""Where layouts take their elements from, derived from their meaning.
 
-The meaning is read at indices and sizes that are symbols. An element of the result is then one of
-the argument, at an index that is a term, or a choice between such a one and something else.
+The meaning is evaluated at symbolic indices and sizes. An element of the result is then an element
+of the argument at an index that is a term, or a choice between such an element and something else.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from liftpy.ir.nat import Nat, NatLike, Var, nat, var
 from liftpy.ir.pull import ByName, Index, Parts, Pull, Value
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
 
-INDEX = "index "  # the variables of indices, in this room only: no size is called so
+INDEX = "index "  # prefix of index variables; no size can have a name with a space
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +27,20 @@ class ElementPlace:
 
 
 class Chosen:
-    """An element of the argument under a condition, else something else."""
+    """An element of the argument if a condition holds, else something else."""
 
 
 CHOSEN = Chosen()
 
 
 class PlaceReader(ByName):
-    """Reads the meaning of a layout as places; that of anything that computes is refused."""
+    """Evaluates the meaning of a layout to places; refuses anything that computes."""
 
     def inside(self, index: Index, length: NatLike) -> Value:
-        """Nothing is decided."""
+        """None: no condition is decided."""
 
     def clip(self, index: Index, of: Pull) -> Index:
-        """The index: where it is outside, something else is chosen."""
+        """The index itself: outside the array, `choose` selects something else."""
         return index
 
     def choose(self, condition: Value, then: Value, otherwise: float) -> Value:
@@ -52,15 +52,15 @@ class PlaceReader(ByName):
         return CHOSEN
 
     def refuse(self, *_: object, **__: object) -> NoReturn:
-        """A layout asks for nothing else."""
-        message = "this is no layout: it computes something"
+        """Refuse: a layout uses no other operations."""
+        message = "this is not a layout: it computes something"
         raise InternalError(message)
 
     operate = literal = of_index = unknown = fold = scan = refuse
 
 
 def argument(t: Type, indices: tuple[Nat, ...] = ()) -> Value:
-    """A value of a type whose scalars are places; its lengths are symbols."""
+    """A value of type `t` whose scalars are places and whose lengths are symbols."""
     match t:
         case ArrayType(element, _) | VectorType(element, _):
             length = var(f"length {len(indices)}")
@@ -72,7 +72,7 @@ def argument(t: Type, indices: tuple[Nat, ...] = ()) -> Value:
 
 
 def at_open_sizes(layout: Layout) -> Layout:
-    """A layout with symbols for its numbers: what it is does not depend on these."""
+    """A layout with symbols for its numbers, since its kind does not depend on them."""
     kept = index_fields(type(layout))
     sizes = {name: var(name, None) for name in layout.numbers() if name not in kept}
     return replace(layout, **sizes)
@@ -82,14 +82,14 @@ def at_open_sizes(layout: Layout) -> Layout:
 def is_indirect(layout: Layout, t: Type) -> bool:
     """Whether reading through a layout costs more than an index.
 
-    It does where a condition decides what is read, or where an index is a quotient, a remainder, a
-    minimum or a maximum. Otherwise it is made of those that are given by sums and products.
+    It does if a condition decides what is read, or if an index is a quotient, a remainder, a
+    minimum or a maximum. Otherwise every index is made of the given ones with sums and products.
     """
     return indirect(at_open_sizes(layout).meaning(PlaceReader(), argument(t)), 0)
 
 
 def indirect(value: Value, depth: int) -> bool:
-    """`is_indirect` for a part of what a layout gives."""
+    """`is_indirect` for a part of a layout's result."""
     match value:
         case Pull():
             return indirect(value[var(f"{INDEX}{depth}")], depth + 1)
@@ -104,10 +104,10 @@ def indirect(value: Value, depth: int) -> bool:
 
 
 def is_plain(index: Nat) -> bool:
-    """Whether an index is made of indices that are given by sums and products alone."""
+    """Whether an index is made of the given indices with sums and products only."""
     return all(isinstance(a, Var) for a in index.atoms() if any(map(is_index, a.names)))
 
 
 def is_index(name: str) -> bool:
-    """Whether a variable is one of an index."""
+    """Whether a variable is an index variable."""
     return name.startswith(INDEX)

@@ -1,4 +1,4 @@
-"""User functions: how they are made, and those that every program has: `add`, `mul`, ..."""
+"""User functions that every program can use (`add`, `mul`, ...), and how they are defined."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ASSOCIATIVE, COMMUTATIVE = Law("associative"), Law("commutative")
 
 @word()
 def neutral(value: float) -> Law:
-    """The law that `f(value, x) = x = f(x, value)`, for `laws` of `lp.fun`.
+    """The law `f(value, x) = x = f(x, value)`, for the argument `laws` of `lp.fun`.
 
     >>> import liftpy as lp
     >>> str(lp.neutral(0))
@@ -46,13 +46,13 @@ def binary(name: str, t: ScalarType, op: str, laws: tuple[Law, ...]) -> UserFun:
 
 @dataclass(frozen=True)
 class Operation:
-    """A user function for numbers of each type: what it is given says which one is meant."""
+    """A user function with a variant for each type; the types of the arguments select one."""
 
     name: str
     variants: Mapping[ScalarType, UserFun]
 
     def fitting(self, types: Sequence[Type]) -> UserFun:
-        """The one for values of these types; where they are open, one that is settled with them."""
+        """The variant for values of these types, or an open one if the types are open."""
         trace = TRACE.get()
         flat = [e for t in types for e in (t.elements if isinstance(t, TupleType) else (t,))]
         known = [t if trace is None else trace.holes.resolve(t) for t in flat]
@@ -65,7 +65,7 @@ class Operation:
         return self.variants[F32]
 
     def open(self, t: OpenType) -> OpenFun:
-        """The one for numbers of which the type is not known yet."""
+        """The variant for numbers of an open type; it is decided with that type."""
         x, y = Param("x", t), Param("y", t)
         body = self.variants[F32].body
         op = body.fun if isinstance(body, FunCall) else ScalarOp(self.name)
@@ -77,7 +77,7 @@ class Operation:
         return self.variants[F32].laws
 
     def applied(self, *args: Any) -> Expr:
-        """The function applied to two scalars, of which one may be a number."""
+        """The function applied to two scalars, one of which may be a plain number."""
         return self.fitting([a.type for a in args if isinstance(a, Expr)]).applied(*args)
 
 
@@ -88,9 +88,9 @@ def operation(
     names: Mapping[ScalarType, str],
     floats: tuple[Law, ...] = (),
 ) -> Operation:
-    """An operator for numbers of each type; `names` has those that are not made of the type's.
+    """An operator with a variant for each type; `names` has the irregular names of variants.
 
-    `floats` are laws that hold of floating-point numbers only.
+    `floats` are the laws that hold only for floating-point numbers.
     """
     made = {
         t: binary(names.get(t, f"{name}{t.name.upper()}"), t, op, (*laws, *also))
@@ -109,9 +109,10 @@ add_int = SUM.variants[I32]
 
 @word()
 def add(x: Any, y: Any) -> Expr:
-    """The sum of two numbers of one type: associative and commutative, 0 neutral, to rules.
+    """The sum of two numbers of one type.
 
-    As a function for `lp.reduce` and its like it is that of the elements' type.
+    Rules treat it as associative and commutative, with 0 as the neutral element. As the function of
+    `lp.reduce`, `lp.scan` or `lp.map`, it takes its type from the elements.
 
     >>> lp.evaluate(lp.iota(5) >> lp.reduce(lp.add, 0)).item()
     10
@@ -121,7 +122,9 @@ def add(x: Any, y: Any) -> Expr:
 
 @word()
 def mul(x: Any, y: Any) -> Expr:
-    """The product of two numbers of one type: associative and commutative, 1 neutral, to rules.
+    """The product of two numbers of one type.
+
+    Rules treat it as associative and commutative, with 1 as the neutral element.
 
     >>> lp.evaluate(lp.zip(lp.iota(4), lp.iota(4)) >> lp.map(lp.mul)).tolist()
     [0, 1, 4, 9]
@@ -131,9 +134,9 @@ def mul(x: Any, y: Any) -> Expr:
 
 @word()
 def maximum(x: Any, y: Any) -> Expr:
-    """The larger of two numbers of one type: associative and commutative to rules.
+    """The larger of two numbers of one type.
 
-    Of floating-point numbers, minus infinity is neutral.
+    Rules treat it as associative and commutative; for floats, minus infinity is neutral.
 
     >>> lp.evaluate(lp.iota(5) >> lp.reduce(lp.maximum, 0)).item()
     4
@@ -143,9 +146,9 @@ def maximum(x: Any, y: Any) -> Expr:
 
 @word()
 def minimum(x: Any, y: Any) -> Expr:
-    """The smaller of two numbers of one type: associative and commutative to rules.
+    """The smaller of two numbers of one type.
 
-    Of floating-point numbers, infinity is neutral.
+    Rules treat it as associative and commutative; for floats, infinity is neutral.
 
     >>> lp.evaluate(lp.iota(5) >> lp.reduce(lp.minimum, 9)).item()
     0
@@ -154,7 +157,7 @@ def minimum(x: Any, y: Any) -> Expr:
 
 
 OPERATIONS: Mapping[str, Operation] = {o.name: o for o in (SUM, PRODUCT, LARGEST, SMALLEST)}
-#: User functions that every text may use without defining them.
+#: User functions that every text can use without defining them.
 PRELUDE: Mapping[str, UserFun] = {
     f.name: f for o in OPERATIONS.values() for f in o.variants.values()
 }

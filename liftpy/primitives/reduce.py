@@ -16,7 +16,10 @@ from liftpy.primitives.map import array_of
 
 
 def keeps(name: str, given: Type, accumulator: Type) -> Iterator[Constraint]:
-    """That a step gives what it is given."""
+    """The conditions under which a step returns the type of its accumulator.
+
+    TypeRefused if no sizes could make the types equal.
+    """
     if same_shape(given, accumulator) is None:
         message = (
             f"{name} needs a function that returns {accumulator}, the accumulator's type; "
@@ -34,7 +37,7 @@ class AnyReduce(Primitive):
     """
 
     unconditional: ClassVar[str] = (
-        "only that sizes in the type of init and of the function's result agree"
+        "only the sizes in the types of init and of the function's result must agree"
     )
     f: Lambda
 
@@ -60,6 +63,6 @@ class AnyReduce(Primitive):
 @final
 @dataclass(frozen=True)
 class Reduce(AnyReduce):
-    """A left fold from an initial value; the result is the accumulator, not an array of one."""
+    """Folds an array from the left; returns the accumulator, not an array of one element."""
 
     name: ClassVar[str] = "reduce"

@@ -1,4 +1,4 @@
-"""Words of scalars: select, comparisons, conversions, functions of floats."""
+"""Words on scalars: selection, comparisons, conversions, functions of floats."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from liftpy.primitives.documented import word
 
 @word()
 def select(condition: Expr, then: Any, otherwise: Any) -> Expr:
-    """`then` where the condition holds, else `otherwise`: `(bool, a, a) -> a`, of scalars.
+    """`then` if the condition holds, else `otherwise`: `(bool, a, a) -> a`, on scalars.
 
-    Both values are computed. A number takes the type of the other value, or of the context.
+    Both values are computed. A plain number takes its type from the other value or the context.
 
     >>> lp.evaluate(lp.iota(4) >> lp.map(lambda i: lp.select(i < 2, 0, i))).tolist()
     [0, 0, 2, 3]
@@ -24,7 +24,7 @@ def select(condition: Expr, then: Any, otherwise: Any) -> Expr:
 
 @word()
 def sqrt(x: Expr) -> Expr:
-    """The square root of a float; `np.sqrt` and `x ** 0.5` are the same.
+    """The square root of a float. `np.sqrt(x)` and `x ** 0.5` are equivalent.
 
     >>> lp.evaluate(lp.full(1, 9.0) >> lp.map(lp.sqrt)).tolist()
     [3.0]
@@ -34,7 +34,7 @@ def sqrt(x: Expr) -> Expr:
 
 @word()
 def exp(x: Expr) -> Expr:
-    """The exponential of a float; `np.exp` is the same.
+    """The exponential of a float. `np.exp(x)` is equivalent.
 
     >>> lp.evaluate(lp.full(1, 0.0) >> lp.map(lp.exp)).tolist()
     [1.0]
@@ -44,7 +44,7 @@ def exp(x: Expr) -> Expr:
 
 @word()
 def log(x: Expr) -> Expr:
-    """The natural logarithm of a float; `np.log` is the same.
+    """The natural logarithm of a float. `np.log(x)` is equivalent.
 
     >>> lp.evaluate(lp.full(1, 1.0) >> lp.map(lp.log)).tolist()
     [0.0]
@@ -54,7 +54,7 @@ def log(x: Expr) -> Expr:
 
 @word()
 def sin(x: Expr) -> Expr:
-    """The sine of a float; `np.sin` is the same.
+    """The sine of a float, in radians. `np.sin(x)` is equivalent.
 
     >>> lp.evaluate(lp.full(1, 0.0) >> lp.map(lp.sin)).tolist()
     [0.0]
@@ -64,7 +64,7 @@ def sin(x: Expr) -> Expr:
 
 @word()
 def cos(x: Expr) -> Expr:
-    """The cosine of a float; `np.cos` is the same.
+    """The cosine of a float, in radians. `np.cos(x)` is equivalent.
 
     >>> lp.evaluate(lp.full(1, 0.0) >> lp.map(lp.cos)).tolist()
     [1.0]
@@ -74,7 +74,7 @@ def cos(x: Expr) -> Expr:
 
 @word()
 def tanh(x: Expr) -> Expr:
-    """The hyperbolic tangent of a float; `np.tanh` is the same.
+    """The hyperbolic tangent of a float. `np.tanh(x)` is equivalent.
 
     >>> lp.evaluate(lp.full(1, 0.0) >> lp.map(lp.tanh)).tolist()
     [0.0]
@@ -84,7 +84,7 @@ def tanh(x: Expr) -> Expr:
 
 @word()
 def power(x: Any, y: Any) -> Expr:
-    """A float to the power of another; `x ** y` turns whole powers into products.
+    """The float `x` to the power `y`. In contrast, `x ** y` expands whole powers into products.
 
     >>> lp.evaluate(lp.full(1, 2.0) >> lp.map(lambda x: lp.power(x, 3))).tolist()
     [8.0]
@@ -94,7 +94,7 @@ def power(x: Any, y: Any) -> Expr:
 
 @word()
 def floor(x: Expr) -> Expr:
-    """The largest whole number that is not above a float; `np.floor` is the same.
+    """The largest whole number that is at most `x`, as a float. `np.floor(x)` is equivalent.
 
     >>> lp.evaluate(lp.full(1, -1.5) >> lp.map(lp.floor)).tolist()
     [-2.0]
@@ -104,7 +104,7 @@ def floor(x: Expr) -> Expr:
 
 @word()
 def ceil(x: Expr) -> Expr:
-    """The smallest whole number that is not below a float; `np.ceil` is the same.
+    """The smallest whole number that is at least `x`, as a float. `np.ceil(x)` is equivalent.
 
     >>> lp.evaluate(lp.full(1, -1.5) >> lp.map(lp.ceil)).tolist()
     [-1.0]
@@ -114,7 +114,7 @@ def ceil(x: Expr) -> Expr:
 
 @word()
 def smaller(x: Any, y: Any) -> Expr:
-    """The smaller of two numbers of one type; `np.minimum` is the same.
+    """The smaller of two numbers of one type. `np.minimum(x, y)` is equivalent.
 
     >>> lp.evaluate(lp.iota(4) >> lp.map(lambda x: lp.smaller(x, 2))).tolist()
     [0, 1, 2, 2]
@@ -124,7 +124,7 @@ def smaller(x: Any, y: Any) -> Expr:
 
 @word()
 def larger(x: Any, y: Any) -> Expr:
-    """The larger of two numbers of one type; `np.maximum` is the same.
+    """The larger of two numbers of one type. `np.maximum(x, y)` is equivalent.
 
     >>> lp.evaluate(lp.iota(4) >> lp.map(lambda x: lp.larger(x, 2))).tolist()
     [2, 2, 2, 3]
@@ -134,7 +134,7 @@ def larger(x: Any, y: Any) -> Expr:
 
 @word()
 def equal(x: Any, y: Any) -> Expr:
-    """Whether two scalars are the same: a bool. In an embedded function `x == y` is the same.
+    """Whether two scalars are equal, as a bool. In an embedded function, `x == y` is equivalent.
 
     >>> lp.evaluate(lp.iota(3) >> lp.map(lambda x: lp.equal(x, 1))).tolist()
     [False, True, False]
@@ -144,7 +144,7 @@ def equal(x: Any, y: Any) -> Expr:
 
 @word()
 def unequal(x: Any, y: Any) -> Expr:
-    """Whether two scalars differ: a bool. In an embedded function `x != y` is the same.
+    """Whether two scalars differ, as a bool. In an embedded function, `x != y` is equivalent.
 
     >>> lp.evaluate(lp.iota(3) >> lp.map(lambda x: lp.unequal(x, 1))).tolist()
     [True, False, True]
@@ -154,10 +154,10 @@ def unequal(x: Any, y: Any) -> Expr:
 
 @word()
 def convert(x: Any, t: Any) -> Expr:
-    """A scalar converted to another type.
+    """Converts a scalar to the scalar type `t`.
 
-    A float loses its fraction; out of range it becomes the nearest bound of the type, and NaN
-    becomes 0. A whole number that does not fit wraps around.
+    A float converted to an integer type loses its fraction; out of range, it becomes the nearest
+    bound of the type, and NaN becomes 0. An integer that does not fit wraps around.
 
     >>> lp.evaluate(lp.iota(3) >> lp.map(lambda x: lp.convert(x, lp.f64) / 2)).tolist()
     [0.0, 0.5, 1.0]
@@ -170,7 +170,7 @@ def convert(x: Any, t: Any) -> Expr:
 
 @word()
 def absolute(x: Expr) -> Expr:
-    """The absolute value; `abs(x)` and `np.abs` are the same.
+    """The absolute value of a number. `abs(x)` and `np.abs(x)` are equivalent.
 
     >>> lp.evaluate(lp.iota(3) >> lp.map(lambda x: lp.absolute(x - 2))).tolist()
     [2, 1, 0]

@@ -23,7 +23,7 @@ class AnyScan(Primitive):
     """
 
     unconditional: ClassVar[str] = (
-        "only that sizes in the type of init and of the function's result agree"
+        "only the sizes in the types of init and of the function's result must agree"
     )
     f: Lambda
 
@@ -48,6 +48,6 @@ class AnyScan(Primitive):
 @final
 @dataclass(frozen=True)
 class Scan(AnyScan):
-    """The values of a left fold after each element: the inclusive prefix sequence."""
+    """Computes the accumulators of a left fold after each element: an inclusive scan."""
 
     name: ClassVar[str] = "scan"

@@ -1,11 +1,11 @@
-"""What a traced Python function made, as an expression that computes shared parts once.
+"""Turns the result of a traced Python function into an expression that computes shared parts once.
 
-A Python variable is computed once. Its expression is one object, so an object that is used more
-than once, or inside a function that runs many times, is bound by `let`: in the function that
-computed it, or in the innermost one that holds all its uses. Variables, numbers, and small views
-that compute nothing are written where they are used.
+The value of a Python variable is computed once. Its expression is one object. An object that is
+used more than once, or inside a function that runs many times, is bound by `let`: in the function
+that made it, or in the innermost function that contains all its uses. Variables, numbers, and small
+views that compute nothing are repeated where they are used.
 
-While functions are traced every variable has a name that no program has; here it gets its own.
+During a trace, every variable has a name that no program can have; this module gives it its own.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ from liftpy.ir.trace import Trace
 from liftpy.ir.walk import DEPTH, height
 
 TRACED = 3 * DEPTH // 2
-"""Levels of an expression as it is traced: a shared part is nested less deeply once it is bound."""
+"""The most levels of a traced expression. Binding shared parts makes it less deep."""
 
-VIEW = 12  # parts of a view that is written again rather than bound
+VIEW = 12  # the most parts of a view that is repeated rather than bound
 OUTERMOST = 0
 
 
 def placeholder(number: int, name: str, bound: str = "") -> str:
-    """The name of a variable of function `number` while it is traced."""
+    """The name of a variable of function `number` during a trace."""
     return f"?{number}{bound} {name}"
 
 
 def plain_name(name: str) -> str:
-    """What a variable is to be called."""
+    """The name of a variable without the marks of a trace."""
     return name.partition(" ")[2] if name.startswith("?") else name
 
 
 def own_function(fun: Function) -> Lambda | None:
-    """The function with a body that a call runs."""
+    """The function with a body that a call of `fun` runs; None if there is none."""
     return fun if isinstance(fun, Lambda) else fun.function if isinstance(fun, Primitive) else None
 
 
 @dataclass
 class Scope:
-    """A function's body: where it stands, whether it may run many times, what is bound in it."""
+    """A function's body: the scope around it, whether it may run many times, the bound parts."""
 
     outer: int | None
     depth: int
@@ -63,9 +63,9 @@ class Scope:
 
 @dataclass
 class Sharing:
-    """Finds what is shared in the body of an outermost function, and binds it.
+    """Finds the shared parts of the body of an outermost function, and binds them.
 
-    Scopes are numbered; `places` says in which ones a part is used, by its identity.
+    Scopes are numbered. `places` are the scopes in which a part, known by its identity, is used.
     """
 
     trace: Trace
@@ -77,7 +77,7 @@ class Sharing:
     cheap: dict[int, int] = field(default_factory=dict[int, int])
 
     def bind(self, body: Expr) -> Expr:
-        """The body of the outermost function with `let` for what is shared."""
+        """The body of the outermost function, with a `let` for each shared part."""
         order = self.users_first(body)
         uses: dict[int, list[int]] = {id(body): [OUTERMOST]}
         for part in order:
@@ -113,7 +113,7 @@ class Sharing:
         return done[::-1]
 
     def parts(self, part: Expr) -> tuple[Expr, ...]:
-        """What a part is made of; what was made before the trace is whole."""
+        """The parts that a part is made of; expressions made before the trace have none."""
         if isinstance(part, Tuple):
             return part.elements
         if not isinstance(part, FunCall) or id(part) not in self.trace.born:
@@ -122,7 +122,7 @@ class Sharing:
         return part.args if own is None else (*part.args, own.body)
 
     def children(self, part: Expr, where: int) -> Iterator[tuple[Expr, int]]:
-        """The parts of a part that stands in a scope, with the scopes that they stand in."""
+        """The parts of a part in scope `where`, each with its own scope."""
         own = own_function(part.fun) if isinstance(part, FunCall) else None
         for child in self.parts(part):
             if own is not None and child is own.body and isinstance(part, FunCall):
@@ -142,7 +142,7 @@ class Sharing:
         return self.inner[id(own)]
 
     def size(self, part: Expr) -> int:
-        """How many parts a view of variables has; more than `VIEW` where something is computed."""
+        """The number of parts of a view of variables; more than `VIEW` if it computes something."""
         if isinstance(part, Param | Literal):
             return 1
         if id(part) not in self.cheap:
@@ -156,7 +156,7 @@ class Sharing:
     # scopes
 
     def common(self, places: list[int]) -> int:
-        """The innermost scope that holds all of these."""
+        """The innermost scope that contains all of these."""
         found = places[0]
         for place in places[1:]:
             a, b = found, place
@@ -169,7 +169,7 @@ class Sharing:
         return found
 
     def home(self, part: Expr, where: int) -> int:
-        """Where a part is bound: in the function that made it, if that holds all its uses."""
+        """The scope that binds a part: the function that made it, if it contains all the uses."""
         made = self.trace.born.get(id(part))
         scope = self.numbered.get(made[1]) if made is not None else None
         if scope is None or self.common([scope, where]) != scope:
@@ -178,7 +178,7 @@ class Sharing:
         return scope if all(self.common([scope, n]) == n for n in needed) else where
 
     def repeated(self, where: int, home: int) -> bool:
-        """Whether a function that may run many times stands between two scopes."""
+        """Whether there is a function that may run many times between two scopes."""
         while where != home:
             if self.scopes[where].repeats:
                 return True
@@ -188,7 +188,7 @@ class Sharing:
     # writing
 
     def written(self, body: Expr, scope: int) -> Expr:
-        """The body of a scope, what is bound there before it."""
+        """The body of a scope, inside a `let` for each part that is bound there."""
         result = self.mention(body)
         for part in self.scopes[scope].bound:
             value = self.rebuilt(part)
@@ -196,12 +196,12 @@ class Sharing:
         return result
 
     def mention(self, part: Expr) -> Expr:
-        """A part where it is used."""
+        """A part at one of its uses: its variable if it is bound."""
         variable = self.variables.get(id(part))
         return self.rebuilt(part) if variable is None else variable
 
     def rebuilt(self, part: Expr) -> Expr:
-        """A part with variables for what is bound."""
+        """A part with variables in place of the bound parts."""
         if isinstance(part, Tuple):
             return Tuple(tuple(map(self.mention, part.elements)))
         if not isinstance(part, FunCall) or not self.parts(part):
@@ -216,9 +216,9 @@ class Sharing:
 
 
 def named(function: Lambda, outer: dict[Param, Param] | None = None) -> Lambda:
-    """A function whose variables have their own names, or others where these mean something else.
+    """A function whose variables have their own names.
 
-    A name is another where the body mentions an outer variable of that name.
+    A variable is renamed if the body mentions an outer variable of the same name.
     """
     around = outer or {}
     taken = {around.get(p, p).name for p in function.free}
@@ -231,7 +231,7 @@ def named(function: Lambda, outer: dict[Param, Param] | None = None) -> Lambda:
 
 
 def renamed(expr: Expr, by: dict[Param, Param]) -> Expr:
-    """`named` for an expression in the scope of variables that have their names."""
+    """`named` for an expression, with the renamed variables in scope."""
     match expr:
         case Param():
             return by.get(expr, expr)
@@ -251,7 +251,10 @@ def renamed(expr: Expr, by: dict[Param, Param]) -> Expr:
 
 
 def shallow(expr: Expr, most: int = DEPTH) -> Expr:
-    """An expression that all who walk it can walk; a deeper one is refused."""
+    """`expr`, if it is at most `most` levels deep, so that recursion over it is safe.
+
+    TypeRefused if it is deeper.
+    """
     if height(expr) > most:
         message = (
             f"the expression is nested more than {most} levels deep\n"
@@ -263,7 +266,7 @@ def shallow(expr: Expr, most: int = DEPTH) -> Expr:
 
 
 def finished(function: Lambda, trace: Trace) -> Lambda:
-    """The outermost function of a trace, shared parts bound, variables named."""
+    """The outermost function of a trace, with shared parts bound and variables named."""
     sharing = Sharing(trace)
     for p in function.params:
         sharing.binders[p] = OUTERMOST

@@ -1,4 +1,4 @@
-"""`slide`, `slideStrict` and `unslide`: overlapping windows of an array, and back."""
+"""`slide`, `slideStrict` and `unslide`: overlapping windows of an array, and the inverse."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from liftpy.primitives.split import Split
 
 @dataclass(frozen=True)
 class Slide(Layout):
-    """Overlapping windows; an incomplete last window is dropped.
+    """Makes overlapping windows of an array; an incomplete last window is dropped.
 
     slide(size, step) : [a]n -> [[a]size]w        element (i, j) is xs[i*step + j]
                         w = (n - size) / step + 1;  n >= size
@@ -51,7 +51,7 @@ class Slide(Layout):
 
 @dataclass(frozen=True)
 class SlideStrict(Slide):
-    """Overlapping windows, the last of which ends at the end of the array.
+    """Makes overlapping windows of an array; the last one must end at the end of the array.
 
     slideStrict(size, step) : [a]n -> [[a]size]w        element (i, j) is xs[i*step + j]
                               w = (n - size) / step + 1;  n >= size;  step divides n - size
@@ -59,8 +59,8 @@ class SlideStrict(Slide):
 
     name: ClassVar[str] = "slideStrict"
     by_definition: ClassVar[Mapping[str, str]] = {
-        "step divides n - size": "no element is left over: this is its difference from `slide`",
-        "1 <= step": "`step divides n - size` implies it; this one gives a better message",
+        "step divides n - size": "no element is left over: this is the difference from `slide`",
+        "1 <= step": "`step divides n - size` implies it; stated for a better message",
     }
 
     def requires(self, xs: Type) -> Iterator[Constraint]:
@@ -70,7 +70,7 @@ class SlideStrict(Slide):
 
 @dataclass(frozen=True)
 class Unslide(Layout):
-    """Overlapping windows put back: an element comes from the last window that begins before it.
+    """Merges overlapping windows: an element comes from the last window that begins before it.
 
     unslide(size, step) : [[a]size]w -> [a]((w - 1)*step + size);  step <= size
         element k is xss[i][k - i*step] where i is min(k / step, w - 1)
@@ -105,5 +105,5 @@ class Unslide(Layout):
         return [x for window in others for x in window[: int(self.step)]] + last
 
     def inverse(self, xss: Type) -> Primitive | None:
-        """Windows that overlap cannot be written: two of them may differ at one place."""
+        """None if windows overlap: two of them may hold different values for one element."""
         return Split(self.size) if self.size == self.step else None

@@ -1,4 +1,4 @@
-"""`split` and `join`: one dimension as two, two as one."""
+"""`split` and `join`: split one dimension into two, and join two into one."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from liftpy.primitives.map import array_of, array_of_arrays
 
 @dataclass(frozen=True)
 class Split(Layout):
-    """Chunks of `size` elements.
+    """Splits an array into chunks of `size` elements.
 
     split(m) : [a]n -> [[a]m](n/m)        element (i, j) is xs[i*m + j];  m divides n
     """
 
     name: ClassVar[str] = "split"
     by_definition: ClassVar[Mapping[str, str]] = {
-        "1 <= size": "`size divides n` implies it; this one gives a better message"
+        "1 <= size": "`size divides n` implies it; stated for a better message"
     }
     size: Nat
 
@@ -50,14 +50,14 @@ class Split(Layout):
 
 @dataclass(frozen=True)
 class Join(Layout):
-    """The two outermost dimensions as one.
+    """Joins the two outermost dimensions into one.
 
     join : [[a]m]n -> [a](n*m)        element i is xss[i / m][i % m]
     """
 
     name: ClassVar[str] = "join"
     by_definition: ClassVar[Mapping[str, str]] = {
-        "1 <= m": "indices are divided by it, though an empty row has none"
+        "1 <= m": "indices are divided by `m`, though an empty row has none"
     }
 
     def type_of(self, xss: Type) -> Type:

@@ -1,4 +1,4 @@
-"""The words of primitives that want more in Python than their class says: functions, defaults."""
+"""The words of primitives that take functions or have default arguments."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ from liftpy.primitives.vector import AsScalar, AsVector
 from liftpy.primitives.words import Section, applied, index_function
 from liftpy.primitives.zip import Unzip, Zip
 
-#: A function of an index: a term over `var("i")`, or a Python function.
+#: An index function: a term over `var("i")`, or a Python function.
 Index: TypeAlias = Nat | Callable[[Nat], Nat]
 
 
 def mapping(make: Callable[[Lambda], Primitive], f: Callee) -> Section:
-    """The section of a primitive that maps `f`."""
+    """The section of a primitive that maps the function `f`."""
     return Section(lambda xs: applied(make(function(f, element(xs))), xs))
 
 
@@ -61,10 +61,10 @@ def layout(primitive: Function) -> Section:
 
 @word(Map)
 def map(f: Callee) -> Section:  # noqa: A001  the language's own word
-    """`f` on every element.
+    """Applies `f` to every element.
 
     `f` is a Python function, a stage such as `lp.transpose()`, or a user function. Over an array of
-    tuples it may unpack the components: `lambda x, y: x * y`.
+    tuples, `f` may take the components as separate parameters: `lambda x, y: x * y`.
 
     >>> lp.evaluate(lp.iota(4) >> lp.map(lambda x: 2 * x + 1)).tolist()
     [1, 3, 5, 7]
@@ -74,10 +74,10 @@ def map(f: Callee) -> Section:  # noqa: A001  the language's own word
 
 @word(Reduce)
 def reduce(f: Callee, init: Start) -> Section:
-    """A left fold from `init`: `f` takes the accumulator and an element.
+    """Folds an array from the left: `f` takes the accumulator, initially `init`, and an element.
 
-    `init` is an expression, or a number, which takes the type of the elements' scalars. With a
-    function whose laws are declared (`lp.add`, `lp.fun`) it can be computed in parallel.
+    `init` is an expression, or a plain number, which takes its type from the elements. A reduction
+    can be computed in parallel if the laws of `f` are declared (`lp.add`, `lp.fun`).
 
     >>> lp.evaluate(lp.iota(5) >> lp.reduce(lp.add, 0)).item()
     10
@@ -87,7 +87,9 @@ def reduce(f: Callee, init: Start) -> Section:
 
 @word(Scan)
 def scan(f: Callee, init: Start) -> Section:
-    """The values of a left fold from `init` after each element.
+    """Computes the accumulators of a left fold from `init` after each element.
+
+    `f` takes the accumulator and an element; `init` is given as for `lp.reduce`.
 
     >>> lp.evaluate(lp.iota(5) >> lp.scan(lp.add, 0)).tolist()
     [0, 1, 3, 6, 10]
@@ -97,7 +99,9 @@ def scan(f: Callee, init: Start) -> Section:
 
 @word(Iterate)
 def iterate(times: NatLike, f: Callee) -> Section:
-    """`f` applied `times` times; unrolled if it changes the type.
+    """Applies `f` `times` times.
+
+    If `f` changes the type, the calls are unrolled, and `times` must be a number, at most 100.
 
     >>> lp.evaluate(lp.iota(3) >> lp.iterate(2, lp.map(lambda x: 2 * x))).tolist()
     [0, 4, 8]
@@ -115,17 +119,17 @@ def iterate(times: NatLike, f: Callee) -> Section:
 
 
 def keeps_type(f: Lambda) -> bool:
-    """Whether a function of one value may give what it is given."""
+    """Whether a function of one value may return the type that it takes."""
     pairs = same_shape(f.params[0].type, f.body.type)
     return pairs is not None and all(Equal(a, b).known() is not False for a, b in pairs)
 
 
 WRITTEN_OUT = 100
-"""How often a function that changes the type may be applied: each time is one level deeper."""
+"""The most times a function that changes the type may be applied; each nests one level deeper."""
 
 
 def fixed_times(times: Nat, given: Type, result: Type) -> int:
-    """How often a function that changes the type is applied; that has to be a number."""
+    """The number of times to unroll a function that changes the type; TypeRefused if unknown."""
     if times.constant is None:
         message = (
             f"iterate({times}) cannot repeat a function from {given} to {result}: a function that "
@@ -143,7 +147,7 @@ def fixed_times(times: Nat, given: Type, result: Type) -> int:
 
 @word(Zip)
 def zip(*arrays: Expr) -> Expr:  # noqa: A001  the language's own word
-    """Arrays of one length as an array of tuples.
+    """Combines arrays of equal length into an array of tuples.
 
     >>> lp.evaluate(lp.zip(lp.iota(3), lp.iota(3)) >> lp.map(lambda i, j: i * j)).tolist()
     [0, 1, 4]
@@ -153,7 +157,7 @@ def zip(*arrays: Expr) -> Expr:  # noqa: A001  the language's own word
 
 @word(Unzip)
 def unzip() -> Section:
-    """An array of tuples as a tuple of arrays.
+    """Converts an array of tuples to a tuple of arrays.
 
     >>> firsts, _ = lp.evaluate(lp.zip(lp.iota(3), lp.full(3, 0.5)) >> lp.unzip())
     >>> firsts.tolist()
@@ -164,7 +168,7 @@ def unzip() -> Section:
 
 @word(Get)
 def get(index: int) -> Section:
-    """A component of a tuple; `pair[index]` is the same.
+    """Selects a component of a tuple, as `pair[index]`; `index` counts from 0.
 
     >>> lp.evaluate(lp.zip(lp.iota(3), lp.full(3, 0.5)) >> lp.unzip() >> lp.get(0)).tolist()
     [0, 1, 2]
@@ -174,7 +178,7 @@ def get(index: int) -> Section:
 
 @word(Split)
 def split(size: NatLike) -> Section:
-    """Chunks of `size` elements.
+    """Splits an array into chunks of `size` elements.
 
     >>> lp.evaluate(lp.iota(6) >> lp.split(2)).tolist()
     [[0, 1], [2, 3], [4, 5]]
@@ -184,7 +188,7 @@ def split(size: NatLike) -> Section:
 
 @word(Join)
 def join() -> Section:
-    """The two outermost dimensions as one.
+    """Joins the two outermost dimensions into one.
 
     >>> lp.evaluate(lp.iota(6) >> lp.split(2) >> lp.join()).tolist()
     [0, 1, 2, 3, 4, 5]
@@ -194,7 +198,9 @@ def join() -> Section:
 
 @word(Slide)
 def slide(size: NatLike, step: NatLike = 1) -> Section:
-    """Overlapping windows; an incomplete last one is left out.
+    """Makes overlapping windows of `size` elements that begin `step` elements apart.
+
+    An incomplete last window is dropped; `lp.slide_strict` refuses one.
 
     >>> lp.evaluate(lp.iota(5) >> lp.slide(3)).tolist()
     [[0, 1, 2], [1, 2, 3], [2, 3, 4]]
@@ -204,7 +210,7 @@ def slide(size: NatLike, step: NatLike = 1) -> Section:
 
 @word(Pad)
 def pad(left: NatLike, right: NatLike, value: float = 0.0) -> Section:
-    """Constant elements before and after; negative amounts crop.
+    """Adds constant elements before and after an array; negative amounts crop.
 
     >>> lp.evaluate(lp.iota(3) >> lp.pad(1, 2, 9)).tolist()
     [9, 0, 1, 2, 9, 9]
@@ -214,7 +220,7 @@ def pad(left: NatLike, right: NatLike, value: float = 0.0) -> Section:
 
 @word(Transpose)
 def transpose() -> Section:
-    """The two outermost dimensions exchanged.
+    """Swaps the two outermost dimensions.
 
     >>> lp.evaluate(lp.iota(6) >> lp.split(3) >> lp.transpose()).tolist()
     [[0, 3], [1, 4], [2, 5]]
@@ -224,10 +230,10 @@ def transpose() -> Section:
 
 @word(Reorder)
 def reorder(index: Index | Reorder, inverse: Index | None = None) -> Section:
-    """A permutation: `index` maps a position to its source, `inverse` a source to its position.
+    """Permutes the elements: element i of the result is element `index(i)` of the array.
 
-    Both are functions of a position, or terms over `lp.var("i")`; or one argument, made by
-    `lp.stride`.
+    `inverse` is the inverse function, through which results are written. Both are Python functions
+    of an index or terms over `lp.var("i")`. The result of `lp.stride` takes the place of both.
 
     >>> lp.evaluate(lp.iota(4) >> lp.reorder(lambda i: 3 - i, lambda i: 3 - i)).tolist()
     [3, 2, 1, 0]
@@ -246,7 +252,7 @@ def reorder(index: Index | Reorder, inverse: Index | None = None) -> Section:
 
 @word(AsVector)
 def as_vector(width: NatLike) -> Section:
-    """An array as vectors of `width` lanes.
+    """Groups the elements of an array into vectors of `width` lanes.
 
     >>> lp.evaluate(lp.iota(4) >> lp.as_vector(2)).tolist()
     [[0, 1], [2, 3]]
@@ -256,7 +262,7 @@ def as_vector(width: NatLike) -> Section:
 
 @word(AsScalar)
 def as_scalar() -> Section:
-    """An array of vectors as the array of their lanes.
+    """Converts an array of vectors to the array of their lanes.
 
     >>> lp.evaluate(lp.iota(4) >> lp.as_vector(2) >> lp.as_scalar()).tolist()
     [0, 1, 2, 3]
@@ -266,7 +272,9 @@ def as_scalar() -> Section:
 
 @word(Generate)
 def generate(length: NatLike, f: Callee, index: ScalarType = I32) -> Expr:
-    """An array of `f(i)` for each index, which is a number of type `index`.
+    """Computes an array of `length` elements from its indices: element i is `f(i)`.
+
+    `index` is the type in which `f` takes the index.
 
     >>> lp.evaluate(lp.generate(4, lambda i: i * i)).tolist()
     [0, 1, 4, 9]
@@ -276,7 +284,7 @@ def generate(length: NatLike, f: Callee, index: ScalarType = I32) -> Expr:
 
 @word()
 def let(*given: Any) -> Any:
-    """Values bound once, to be used several times: `xs >> lp.let(f)`, `lp.let(xs, f)`.
+    """Binds values that are used several times: `xs >> lp.let(f)` or `lp.let(xs, f)`.
 
     The function takes one parameter per value, and is the first or the last argument. A Python
     variable has the same effect: a value that is used more than once is bound once.
@@ -299,13 +307,13 @@ def let(*given: Any) -> Any:
 
 
 def bound(f: Callee, *values: Expr) -> Expr:
-    """A call of a function of values."""
+    """The call of `f` on `values`."""
     return call(function(f, tuple(v.type for v in values)), *values)
 
 
 @word(MapSeq)
 def map_seq(f: Callee) -> Section:
-    """`map` as a loop.
+    """Runs `lp.map` as a loop of one work-item.
 
     >>> lp.evaluate(lp.iota(3) >> lp.map_seq(lambda x: x + 1)).tolist()
     [1, 2, 3]
@@ -315,7 +323,7 @@ def map_seq(f: Callee) -> Section:
 
 @word(MapSeqUnroll)
 def map_seq_unroll(f: Callee) -> Section:
-    """`map` as straight-line code.
+    """Runs `lp.map` as straight-line code of one work-item.
 
     >>> lp.evaluate(lp.iota(3) >> lp.map_seq_unroll(lambda x: x + 1)).tolist()
     [1, 2, 3]
@@ -325,7 +333,7 @@ def map_seq_unroll(f: Callee) -> Section:
 
 @word(MapSeqAhead)
 def map_seq_ahead(f: Callee) -> Section:
-    """`map` as a loop that prefetches what its next pass reads.
+    """Runs `lp.map` as a loop that prefetches the data of its next iteration.
 
     >>> lp.evaluate(lp.iota(3) >> lp.map_seq_ahead(lambda x: x + 1)).tolist()
     [1, 2, 3]
@@ -335,7 +343,7 @@ def map_seq_ahead(f: Callee) -> Section:
 
 @word(MapGlb)
 def map_glb(dim: int, f: Callee) -> Section:
-    """`map` over global ids in dimension `dim`.
+    """Runs `lp.map` over the global ids of dimension `dim`.
 
     >>> lp.evaluate(lp.iota(3) >> lp.map_glb(0, lambda x: x + 1)).tolist()
     [1, 2, 3]
@@ -345,7 +353,7 @@ def map_glb(dim: int, f: Callee) -> Section:
 
 @word(MapWrg)
 def map_wrg(dim: int, f: Callee) -> Section:
-    """`map` over work-groups in dimension `dim`.
+    """Runs `lp.map` over the work-groups of dimension `dim`.
 
     >>> lp.evaluate(
     ...     lp.iota(4) >> lp.split(2) >> lp.map_wrg(0, lp.map_lcl(0, lambda x: x + 1))
@@ -357,7 +365,7 @@ def map_wrg(dim: int, f: Callee) -> Section:
 
 @word(MapLcl)
 def map_lcl(dim: int, f: Callee) -> Section:
-    """`map` over local ids in dimension `dim`, inside a `map_wrg` of it.
+    """Runs `lp.map` over local ids of dimension `dim`, inside an `lp.map_wrg` of that dimension.
 
     >>> lp.evaluate(
     ...     lp.iota(4) >> lp.split(2) >> lp.map_wrg(0, lp.map_lcl(0, lambda x: x + 1))
@@ -369,7 +377,7 @@ def map_lcl(dim: int, f: Callee) -> Section:
 
 @word(MapVec)
 def map_vec(f: Callee) -> Section:
-    """A scalar function on all lanes of a vector.
+    """Applies a scalar function to all lanes of a vector.
 
     >>> doubled = lp.map(lp.map_vec(lambda x: x + x))
     >>> lp.evaluate(lp.iota(4) >> lp.as_vector(2) >> doubled >> lp.as_scalar()).tolist()
@@ -380,7 +388,7 @@ def map_vec(f: Callee) -> Section:
 
 @word(ReduceSeq)
 def reduce_seq(f: Callee, init: Start) -> Section:
-    """`reduce` as a loop.
+    """Runs `lp.reduce` as a loop of one work-item.
 
     >>> lp.evaluate(lp.iota(5) >> lp.reduce_seq(lp.add, 0)).item()
     10
@@ -390,7 +398,7 @@ def reduce_seq(f: Callee, init: Start) -> Section:
 
 @word(ReduceSeqUnroll)
 def reduce_seq_unroll(f: Callee, init: Start) -> Section:
-    """`reduce` as straight-line code.
+    """Runs `lp.reduce` as straight-line code of one work-item.
 
     >>> lp.evaluate(lp.iota(5) >> lp.reduce_seq_unroll(lp.add, 0)).item()
     10
@@ -400,7 +408,7 @@ def reduce_seq_unroll(f: Callee, init: Start) -> Section:
 
 @word(ReduceVec)
 def reduce_vec(f: Callee, init: Start) -> Section:
-    """A left fold over the lanes of a vector.
+    """Folds the lanes of a vector from the left.
 
     >>> lp.evaluate(lp.iota(4) >> lp.as_vector(2) >> lp.map(lp.reduce_vec(lp.add, 0))).tolist()
     [1, 5]
@@ -410,7 +418,7 @@ def reduce_vec(f: Callee, init: Start) -> Section:
 
 @word(ScanSeq)
 def scan_seq(f: Callee, init: Start) -> Section:
-    """`scan` as a loop.
+    """Runs `lp.scan` as a loop of one work-item.
 
     >>> lp.evaluate(lp.iota(5) >> lp.scan_seq(lp.add, 0)).tolist()
     [0, 1, 3, 6, 10]
@@ -420,7 +428,7 @@ def scan_seq(f: Callee, init: Start) -> Section:
 
 @word(IterateSeq)
 def iterate_seq(times: NatLike, f: Callee) -> Section:
-    """`iterate` as a loop.
+    """Runs `lp.iterate` as a loop; `f` must keep the type.
 
     >>> lp.evaluate(lp.iota(3) >> lp.iterate_seq(2, lp.map(lambda x: 2 * x))).tolist()
     [0, 4, 8]
@@ -430,7 +438,7 @@ def iterate_seq(times: NatLike, f: Callee) -> Section:
 
 @word(SlideSeq)
 def slide_seq(size: NatLike, step: NatLike, f: Callee) -> Section:
-    """`f` on overlapping windows as a loop, the window in registers.
+    """Applies `f` to overlapping windows in a loop that keeps the window in registers.
 
     >>> lp.evaluate(lp.iota(4) >> lp.slide_seq(2, 1, lp.reduce(lp.add, 0))).tolist()
     [1, 3, 5]
@@ -446,7 +454,7 @@ def slide_seq(size: NatLike, step: NatLike, f: Callee) -> Section:
 
 @word(ToGlobal)
 def to_global(x: Expr) -> Expr:
-    """The value, stored in global memory.
+    """Stores the value in global memory; outside every parallel map, this ends a kernel.
 
     >>> lp.evaluate(lp.iota(3) >> lp.to_global).tolist()
     [0, 1, 2]
@@ -456,7 +464,7 @@ def to_global(x: Expr) -> Expr:
 
 @word(ToStreamed)
 def to_streamed(x: Expr) -> Expr:
-    """The value, stored in global memory past the caches where the device can.
+    """Stores the value in global memory with stores that bypass the caches, if the device can.
 
     >>> lp.evaluate(lp.iota(3) >> lp.to_streamed).tolist()
     [0, 1, 2]
@@ -466,7 +474,7 @@ def to_streamed(x: Expr) -> Expr:
 
 @word(ToLocal)
 def to_local(x: Expr) -> Expr:
-    """The value, stored in local memory.
+    """Stores the value in the local memory of the work-group.
 
     >>> lp.evaluate(lp.iota(3) >> lp.to_local).tolist()
     [0, 1, 2]
@@ -476,7 +484,7 @@ def to_local(x: Expr) -> Expr:
 
 @word(ToPrivate)
 def to_private(x: Expr) -> Expr:
-    """The value, stored in registers.
+    """Stores the value in registers of the work-item.
 
     >>> lp.evaluate(lp.iota(3) >> lp.to_private).tolist()
     [0, 1, 2]

@@ -1,4 +1,4 @@
-"""What would do in place of a call whose numbers break a condition."""
+"""Suggestions for a call whose numbers violate a condition: numbers that satisfy it."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ from liftpy.ir.nat import nat
 from liftpy.ir.scalars import bounds, misfit
 from liftpy.ir.types import Type, scalars
 
-REACH = 64  # how far a number that works is looked for
-LISTED, SHOWN = 12, 8  # numbers that are listed one by one; runs that are shown of more
+REACH = 64  # the search covers numbers at most this far away
+LISTED, SHOWN = 12, 8  # the most numbers listed one by one; the most ranges shown otherwise
 
 
 def broken_condition(primitive: Primitive, operands: tuple[Expr, ...]) -> Constraint | None:
-    """The first condition of a call that does not hold; None where the types do not fit at all."""
+    """The first condition of a call that does not hold; None if the types do not fit."""
     try:
         conditions = list(primitive.conditions(*(o.type for o in operands)))
     except TypeRefused:
-        return None  # the refusal says so
+        return None  # the refusal names the types
     return next((c for c in conditions if c.known() is False), None)
 
 
 def sizes_that_work(primitive: Primitive, operands: tuple[Expr, ...]) -> tuple[str, ...]:
-    """For numbers in a call that break a condition, those with which the call has a type.
+    """Numbers with which a call has a type, in place of numbers that violate a condition.
 
-    One number at a time is changed; a divisor of a length may be any divisor, others are near.
+    The search changes one number at a time, to nearby numbers and to all divisors of a length that
+    the number must divide.
     """
     if broken_condition(primitive, operands) is None or index_fields(type(primitive)):
         return ()
@@ -63,14 +64,14 @@ def sizes_that_work(primitive: Primitive, operands: tuple[Expr, ...]) -> tuple[s
 
 
 def values_that_work(primitive: Primitive, operands: tuple[Expr, ...]) -> tuple[str, ...]:
-    """For an element that is a field of a layout and does not fit, the numbers that do."""
+    """The ranges of numbers that fit, if an element given to a layout does not fit its type."""
     values = [getattr(primitive, f.name) for f in fields(primitive) if f.type == "float"]
     kinds = [s for o in operands for s in dict.fromkeys(scalars(o.type))]
     return tuple(bounds(s) for s in kinds if any(misfit(v, s) is not None for v in values))
 
 
 def has_type(primitive: Primitive, types: tuple[Type, ...]) -> bool:
-    """Whether a call of a primitive means something."""
+    """Whether a call of a primitive on these types has a type."""
     try:
         primitive.result(*types)
     except TypeRefused:
@@ -79,7 +80,7 @@ def has_type(primitive: Primitive, types: tuple[Type, ...]) -> bool:
 
 
 def runs(numbers: list[int], near: int) -> str:
-    """Ascending numbers; of many, neighbours together as `2 .. 5`, and those near a number."""
+    """Ascending numbers as text: a list, or if they are many, the ranges nearest to `near`."""
     if len(numbers) <= LISTED:
         return ", ".join(map(str, numbers))
     found: list[list[int]] = []
@@ -93,7 +94,7 @@ def runs(numbers: list[int], near: int) -> str:
 
 
 def run(low: int, high: int, near: int) -> str:
-    """Numbers in a row; where the search ended, there are more."""
+    """A range of numbers as text; at an end of the search, the range is open."""
     if high == near + REACH:
         return f"{low} and more"
     if low == near - REACH:

@@ -1,11 +1,12 @@
-"""The text form: `parse` and `show`, which undo each other.
+"""The text form: `parse` and its inverse `show`.
 
     fun square(x: f32) = x * x
     def norms(rows: [8][16]f32) = rows |> map(map(square) |> reduce(add, 0))
 
-`liftpy.ir.parse` gives the syntax; here names get their meaning and expressions their types, from
-the arguments inwards, as in the embedded form. Every word of the registry is a stage of a pipeline:
-`xs |> word(sizes, function, other operands)`; those that take any number of arrays are called.
+`liftpy.ir.parse` produces the syntax. This module resolves names and infers the types of
+expressions, from arguments to functions, as in the embedded form. Every word of the registry is a
+stage of a pipeline: `xs |> word(sizes, function, other operands)`. Words that take any number of
+arrays are called: `zip(xs, ys)`.
 """
 
 from __future__ import annotations
@@ -108,23 +109,26 @@ from liftpy.primitives.stages import WRITTEN_OUT, fixed_times, keeps_type
 from liftpy.primitives.suggestions import broken_condition, sizes_that_work, values_that_work
 from liftpy.primitives.usage import arguments, law, usage
 
-#: What the names in sight mean, the nearest binder last.
+#: The meanings of the names in scope, the innermost binder last.
 Scope: TypeAlias = Mapping[str, tuple[Expr, ...]]
 T = TypeVar("T")
 
-#: The names that mean something wherever a function is expected.
+#: The names that have a meaning wherever a function is expected.
 WORDS = frozenset({*PRIMITIVES, *ABBREVIATIONS, *OPERATORS})
 SIZE_ONLY = {"//": "rounding down", "/^": "exactly"}
 
 
 def parse(text: str) -> Program:
-    """The program that a text defines; SyntaxRefused, UnknownName or TypeRefused with the place."""
+    """The program that a text defines.
+
+    Raises SyntaxRefused, UnknownName or TypeRefused with the place of the error.
+    """
     source = Source(text)
     return Elaborator(source).program(parse_program(source))
 
 
 def parse_expression(text: str, params: Iterable[Param] = (), sizes: Iterable[str] = ()) -> Expr:
-    """The expression that a text is, over free variables and sizes of any value."""
+    """The expression that a text denotes, with the free variables `params` and sizes `sizes`."""
     source = Source(text)
     elaborator = Elaborator(source, {name: var(name) for name in sizes})
     body = elaborator.value(parse_expr(source), {p.name: (p,) for p in params})
@@ -134,25 +138,25 @@ def parse_expression(text: str, params: Iterable[Param] = (), sizes: Iterable[st
 def show(program: Program, *, canonical: bool = False) -> str:
     """The text of a program: `parse(show(program)) == program`.
 
-    A `canonical` one is the same for equal programs: a tuple that was written as `(a, b) => ...` is
-    one variable there.
+    The `canonical` text of equal programs is equal: it writes a function of a tuple with one
+    variable, even if the program was written with `(a, b) => ...`.
     """
     return printing.show(program, PRELUDE, WORDS, canonical=canonical)
 
 
 def show_expr(expr: Expr, width: int | None = None) -> str:
-    """The text of an expression, on one line, or in lines of at most `width` where it can be."""
+    """The text of an expression on one line, or in lines of at most `width` where possible."""
     return printing.show_expr(expr, width, WORDS)
 
 
 @cache
 def composition(text: str) -> Syntax:
-    """What an abbreviation stands for, as syntax."""
+    """The syntax of the expansion of an abbreviation."""
     return parse_expr(Source(text))
 
 
 def expand(node: T, by: Mapping[str, Syntax], place: Span) -> T:
-    """The syntax of an abbreviation with arguments in place of parameters, all at one place."""
+    """The syntax of an abbreviation with its parameters replaced, all placed at `place`."""
     if isinstance(node, Name) and node.name in by:
         return by[node.name]  # pyright: ignore[reportReturnType]
     if isinstance(node, tuple):
@@ -166,27 +170,27 @@ def expand(node: T, by: Mapping[str, Syntax], place: Span) -> T:
 #: The largest number that a size may be.
 MOST = 2**63 - 1
 
-#: How many of the names in sight a message lists.
+#: The most names in scope that a message lists.
 KNOWN = 40
 
 AGAIN = "remove one, or rename it"
 
-#: The function of a primitive that is asked for its parameter types before it has one.
+#: A stand-in for the function of a primitive whose parameter types are not known yet.
 NO_FUNCTION = Lambda((), Literal(0, I32))
 
 
 @dataclass(frozen=True)
 class Elaborator:
-    """Gives meaning to the syntax of one text."""
+    """Builds the typed program from the syntax of one text."""
 
     source: Source
     sizes: dict[str, Nat] = field(default_factory=dict[str, Nat])
     functions: dict[str, UserFun] = field(default_factory=lambda: dict(PRELUDE))
-    #: The calls made so far with their places, by identity: the call is kept, so it stays its own.
+    #: The calls made so far, with their places, by id; a kept call keeps its id unique.
     placed: dict[int, tuple[Expr, Span]] = field(default_factory=dict[int, tuple[Expr, Span]])
-    #: The stages so far whose functions are written out, once for each time.
+    #: The stages whose functions have been unrolled, once for each repetition.
     written: list[Node] = field(default_factory=list[Node])
-    #: Numbers whose types are found out from where they go.
+    #: Numbers whose types are inferred from their uses.
     holes: Holes[Number | Minus] = field(default_factory=Holes["Number | Minus"])
 
     # refusals
@@ -210,7 +214,7 @@ class Elaborator:
     def built(
         self, node: Node, make: Callable[[], T], suggestions: Callable[[], tuple[str, ...]]
     ) -> T:
-        """What `make` makes; its refusal gets the place."""
+        """The result of `make`; a refusal gets the place of `node` and the suggestions."""
         try:
             made = make()
         except TypeRefused as refusal:
@@ -223,7 +227,7 @@ class Elaborator:
         return made
 
     def spans(self, node: ProgramSyntax, body: Expr) -> Spans:
-        """Where the calls of a program's body stand, and its parameters."""
+        """The places of the calls in a program's body, and of its parameters."""
         calls = {
             path: self.placed[id(part)][1]
             for path, part in top_down(body)
@@ -231,10 +235,10 @@ class Elaborator:
         }
         return Spans(self.source, calls, {p.name: p.place for p in node.params})
 
-    # numbers without a type
+    # numbers whose type is open
 
     def agree(self, values: Iterable[Expr], types: Iterable[Type]) -> tuple[Expr, ...]:
-        """Values that have to be of these types: what is open in either is decided."""
+        """Values unified with these types, which decides open types in both."""
         given = tuple(values)
         if not self.holes.places:
             return given
@@ -243,13 +247,13 @@ class Elaborator:
         return tuple(map(self.typed, given))
 
     def typed(self, expr: Expr) -> Expr:
-        """The expression, with the types that are decided where its own is."""
+        """The expression, with decided types filled in if its own type is decided."""
         return expr if self.holes.resolve(expr.type) is expr.type else self.settled(expr)
 
     def settled(self, expr: Expr) -> Expr:
-        """The expression with all types that are decided; a number that its type lacks is refused.
+        """The expression with all decided types filled in; its parts keep their places.
 
-        Its parts keep their places.
+        TypeRefused if a number does not fit its type.
         """
         if not self.holes.places:
             return expr
@@ -263,7 +267,7 @@ class Elaborator:
             raise
 
     def closed(self, expr: Expr) -> Expr:
-        """A whole body: what nothing says is an f32, and refused where that would be a guess."""
+        """A whole body: types that remain open become f32; TypeRefused if that would be a guess."""
         if (guess := self.holes.close(F32)) is not None:
             other, node = self.holes.guesses[guess], self.holes.places[guess]
             digits = self.source.text[node.place.start : node.place.end]
@@ -294,7 +298,7 @@ class Elaborator:
         return Program(node.name, body, constants, self.spans(node, body.body))
 
     def declare(self, node: SizeSyntax) -> None:
-        """A size."""
+        """Declare a size."""
         if node.name in self.sizes:
             raise self.refuse(SyntaxRefused, f"size `{node.name}` is declared twice", node, AGAIN)
         if node.low is not None and node.high is not None and node.low > node.high:
@@ -303,7 +307,7 @@ class Elaborator:
         self.sizes[node.name] = var(node.name, node.low, node.high)
 
     def define(self, node: FunSyntax) -> None:
-        """A user function."""
+        """Define a user function."""
         name = node.name.name
         if name in WORDS and not node.name.quoted:
             what = f"`{name}` is a word of the language"
@@ -384,7 +388,7 @@ class Elaborator:
                 raise self.refuse(SyntaxRefused, what, node, why)
 
     def bounded(self, size: Nat, node: Node) -> Nat:
-        """A size, refused where it is a number that no index can be."""
+        """`size`; TypeRefused if it is a number outside the range of an index."""
         if size.constant is not None and abs(size.constant) > MOST:
             what = "this size is too large"
             why = f"indices are 64-bit integers: a size is at most {MOST}"
@@ -417,7 +421,7 @@ class Elaborator:
                 raise self.refuse(SyntaxRefused, what, node, why)
 
     def index_function(self, node: Syntax) -> Nat:
-        """`i => size`, whatever the index is called; `min` and `max` may be used in it."""
+        """An index function `i => size`, with any name for the index; may use `min` and `max`."""
         if not isinstance(node, Arrow) or len(node.params) != 1:
             what = "an index function is needed here"
             raise self.refuse(SyntaxRefused, what, node, "write it as `i => 3*i % 7`")
@@ -429,7 +433,7 @@ class Elaborator:
         return self.nat(node.body, {name: var(INDEX)})
 
     def number(self, node: Syntax, *, whole: bool) -> float:
-        """A number that a primitive holds."""
+        """A number that is a field of a primitive."""
         negative = isinstance(node, Minus)
         digits = node.value if isinstance(node, Minus) else node
         if not isinstance(digits, Number) or (whole and not digits.digits.isdigit()):
@@ -482,7 +486,7 @@ class Elaborator:
                 raise self.refuse(SyntaxRefused, what, node, why)
 
     def variable(self, node: Name, scope: Scope) -> Expr:
-        """A variable: the binder that it looks at, past the nearer ones."""
+        """A variable; each `^` before its name skips one binder of that name."""
         binders = scope.get(node.name, ())
         if node.outer >= len(binders):
             if node.outer and binders:
@@ -504,7 +508,7 @@ class Elaborator:
         return found
 
     def as_function(self, name: str) -> tuple[str, ...]:
-        """A hint for a name that is one of a function."""
+        """A hint for a name that is the name of a function."""
         if name in PRIMITIVES:
             return (f"`{name}` is a word of the language: write `{usage(PRIMITIVES[name])}`",)
         if name in self.functions or name in WORDS:
@@ -514,7 +518,7 @@ class Elaborator:
         return ()
 
     def literal(self, node: Number | Minus, t: Type | None) -> Literal:
-        """A number; without a suffix it has type `t`, or f32 where that is no number's type."""
+        """A number; without a suffix it has type `t`, or f32 if `t` is not a type of numbers."""
         number = node.value if isinstance(node, Minus) else node
         if not isinstance(number, Number):
             message = f"a literal of {type(number).__name__}"
@@ -542,7 +546,7 @@ class Elaborator:
         return Literal(cast_literal(value, kind), kind)
 
     def beside(self, nodes: tuple[Syntax, ...], scope: Scope) -> tuple[Expr, ...]:
-        """Values of one type: plain numbers take the type of the first that is not one."""
+        """Values of one type: plain numbers take the type of the first value that is not one."""
         known = [None if is_number(n) else self.value(n, scope) for n in nodes]
         t = next((e.type for e in known if e is not None), None)
         values: list[Expr] = []
@@ -596,7 +600,7 @@ class Elaborator:
         return self.built(node, make, lambda: () if scalars and len(types) == 1 else (suggestion,))
 
     def let(self, node: Let, scope: Scope) -> Expr:
-        """`let`: a value may use the names before it; those that do not are bound together."""
+        """`let`: values may use the names before them; independent ones share a binder."""
         groups: list[tuple[list[Formal], list[Param], list[Expr]]] = [([], [], [])]
         inner, together = dict(scope), set[Param]()
         for formal, syntax in zip(node.names, node.values, strict=True):
@@ -620,13 +624,13 @@ class Elaborator:
         return body
 
     def variables(self, params: AbstractSet[Param]) -> AbstractSet[Param]:
-        """Variables with the types that are decided."""
+        """Variables with decided types filled in."""
         if not self.holes.decided:
             return params
         return {Param(p.name, self.holes.resolve(p.type)) for p in params}
 
     def resolved(self, function: Lambda) -> Lambda:
-        """A function whose parameters have the types that are decided."""
+        """A function with decided types filled in."""
         if not self.holes.places:
             return function
         params = tuple(Param(p.name, self.holes.resolve(p.type)) for p in function.params)
@@ -635,7 +639,7 @@ class Elaborator:
         return Lambda(params, self.settled(function.body))
 
     def bound(self, formals: tuple[Formal, ...], types: tuple[Type, ...]) -> tuple[Param, ...]:
-        """Parameters of what they will be given, or of the types that are written."""
+        """Parameters with their written types, or else with the types of their arguments."""
         params: list[Param] = []
         for formal, t in zip(formals, types, strict=True):
             written = t if formal.type is None else self.type(formal.type)
@@ -685,7 +689,7 @@ class Elaborator:
         return self.apply(replace(bare, f=function), (), node, exact=exact)
 
     def is_operation(self, node: Name) -> bool:
-        """Whether a name is that of a function for numbers of each type, as `add`."""
+        """Whether a name is a predefined function with a variant for each type, such as `add`."""
         name = node.name
         return name in OPERATIONS and self.functions.get(name) is PRELUDE[name]
 
@@ -702,7 +706,7 @@ class Elaborator:
     # stages and functions
 
     def stage(self, node: Syntax, operand: Expr, scope: Scope) -> Expr:
-        """A stage applied to what flows into it."""
+        """A stage applied to `operand`."""
         match node:
             case Name(outer=0):
                 return self.word(node, (), operand, node, scope)
@@ -750,7 +754,7 @@ class Elaborator:
         return self.built(node, lambda: FunCall(ScalarOp(word), (operand,)), no_suggestions)
 
     def expanded(self, word: str, args: tuple[Syntax, ...], node: Node, *, value: bool) -> Syntax:
-        """What an abbreviation with arguments stands for: a stage, or a `value`."""
+        """The expansion of an abbreviation with arguments: a stage, or a `value`."""
         known = COMPOSITIONS.get(word)
         head = "" if known is not None and known.value else "xs |> "
         params = ("2", "0", "1") if known is None else known.params
@@ -775,7 +779,7 @@ class Elaborator:
         node: Node,
         scope: Scope,
     ) -> Expr:
-        """A primitive applied to the arguments in its parentheses and to what flows into it."""
+        """A primitive applied to the arguments in its parentheses and to `operand`."""
         expected = arguments(cls)
         if printing.is_called(cls) or len(args) != len(expected):
             what = f"`{cls.name}` takes {plural(len(expected), 'argument')} here, not {len(args)}"
@@ -810,7 +814,7 @@ class Elaborator:
         )
 
     def iterated(self, f: Syntax, times: Nat, x: Expr, node: Node, scope: Scope) -> Expr:
-        """A function that changes the type, applied one time after the other."""
+        """The unrolled calls of a function that changes the type."""
         function, _ = self.function(f, (x.type,), scope)
         count = self.built(
             node, lambda: fixed_times(times, x.type, function.body.type), no_suggestions
@@ -827,7 +831,7 @@ class Elaborator:
         return x
 
     def starts(self, node: Syntax, source: Type, scope: Scope) -> Iterator[Callable[[], Expr]]:
-        """What an initial value may be where `source` is folded: see `lang.accumulators`."""
+        """Attempts to build the initial value of a fold over `source`: see `folds.accumulators`."""
         if isinstance(node, Number | Minus) and is_number(node):
             for t in (F32,) if is_suffixed(node) else accumulators(source):
                 yield functools.partial(self.spread, node, t)
@@ -847,7 +851,7 @@ class Elaborator:
             yield lambda: self.value(node, scope)
 
     def spread(self, node: Number | Minus, t: Type) -> Expr:
-        """A number as a literal of a type; at every component of a tuple type."""
+        """A number as a literal of a type; for a tuple type, a tuple of literals."""
         if isinstance(t, TupleType):
             return Tuple(tuple(self.spread(node, e) for e in t.elements))
         return self.literal(node, t)
@@ -860,7 +864,7 @@ class Elaborator:
         *,
         exact: bool = False,
     ) -> Expr:
-        """A call of a primitive; `exact` keeps the parameter types that are written."""
+        """A call of a primitive; `exact` keeps the written parameter types."""
         if self.holes.places:
             if primitive.called and primitive.name == "concat":
                 self.agree(operands, [o.type for o in operands[:1]] * len(operands))
@@ -899,7 +903,7 @@ class Elaborator:
         raise InternalError(message)
 
     def function(self, node: Syntax, types: tuple[Type, ...], scope: Scope) -> tuple[Lambda, bool]:
-        """A function of values of these types, and whether it writes down other types itself."""
+        """A function of values of these types, and whether its parameter types are written."""
         match node:
             case Group(items=(item,)):
                 return self.function(item, types, scope)
@@ -925,7 +929,7 @@ class Elaborator:
                 raise self.refuse(SyntaxRefused, what, node, why)
 
     def given(self, types: tuple[Type, ...], wanted: tuple[Type, ...]) -> tuple[Type, ...]:
-        """The types that a user function is given, what is open decided by its own."""
+        """The types of a user function's arguments; its own types decide open ones."""
         one = types[0] if len(types) == 1 else None
         whole = isinstance(one, TupleType) and len(wanted) > 1
         self.holes.unify(TupleType(types), TupleType((TupleType(wanted),) if whole else wanted))
@@ -949,7 +953,7 @@ class Elaborator:
         return Lambda((param,), self.stage(node, param, entered(scope, (param,))))
 
     def arrow(self, node: Arrow, types: tuple[Type, ...], scope: Scope) -> tuple[Lambda, bool]:
-        """`x => body`; several names may take one tuple apart."""
+        """`x => body`; several names may unpack one tuple."""
         if len(node.params) == len(types):
             params = self.bound(node.params, types)
             body = self.value(node.body, entered(scope, params))
@@ -971,12 +975,12 @@ class Elaborator:
 
 
 def applied(function: Function, args: tuple[Expr, ...], *, exact: bool) -> Expr:
-    """A call; unless `exact`, the function's parameters are fitted to the arguments' sizes."""
+    """A call; unless `exact`, the function's parameters take the sizes of the arguments."""
     return FunCall(function, args) if exact else call(function, *args)
 
 
 def no_suggestions() -> tuple[str, ...]:
-    """For refusals that already say what would do."""
+    """For refusals that already contain a suggestion."""
     return ()
 
 
@@ -991,7 +995,7 @@ def is_number(node: Syntax) -> bool:
 
 
 def is_suffixed(node: Number | Minus) -> bool:
-    """Whether a number says its type."""
+    """Whether a number has a type suffix."""
     number = node.value if isinstance(node, Minus) else node
     return isinstance(number, Number) and bool(number.suffix)
 
@@ -1002,7 +1006,7 @@ def entered(scope: Scope, params: tuple[Param, ...]) -> Scope:
 
 
 def binders(node: object) -> set[str]:
-    """Every name that is bound somewhere in a piece of syntax."""
+    """Every name that is bound in a piece of syntax."""
     if isinstance(node, Formal):
         return {node.name}
     parts: tuple[object, ...] = ()

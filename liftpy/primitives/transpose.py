@@ -1,4 +1,4 @@
-"""`transpose`, `reorder` and `gather`: elements at other places."""
+"""`transpose`, `reorder` and `gather`: move elements to other positions."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from liftpy.primitives.map import array_of, array_of_arrays
 
 @dataclass(frozen=True)
 class Transpose(Layout):
-    """The two outermost dimensions exchanged.
+    """Swaps the two outermost dimensions.
 
     transpose : [[a]m]n -> [[a]n]m        element (i, j) is xss[j][i]
     """
 
     name: ClassVar[str] = "transpose"
     by_definition: ClassVar[Mapping[str, str]] = {
-        "1 <= n": "the inner length is that of the first row"
+        "1 <= n": "the inner length is the length of the first row"
     }
 
     def type_of(self, xss: Type) -> Type:
@@ -49,7 +49,7 @@ class Transpose(Layout):
 
 @dataclass(frozen=True, slots=True)
 class Permutes(Everywhere):
-    """`left` and `inverse`, both of the variable `i`, undo each other on `0 .. right - 1`."""
+    """`left` and `inverse`, terms over the variable `i`, are inverse on `0 .. right - 1`."""
 
     functions: ClassVar[tuple[str, ...]] = ("left", "inverse")
     inverse: Nat
@@ -67,7 +67,7 @@ class Permutes(Everywhere):
 
 @lru_cache(maxsize=256)
 def is_permutation(index: Nat, inverse: Nat, length: int) -> bool:
-    """Whether two index functions undo each other on `0 .. length - 1`, by trying them all."""
+    """Whether two index functions are inverse on `0 .. length - 1`; tries every index."""
     images = [index.value({"i": i}) for i in range(length)]
     return all(
         0 <= image < length and inverse.value({"i": image}) == i for i, image in enumerate(images)
@@ -76,9 +76,9 @@ def is_permutation(index: Nat, inverse: Nat, length: int) -> bool:
 
 @dataclass(frozen=True)
 class Reorder(Layout):
-    """A permutation of the elements, given with its inverse; both are terms over `i`.
+    """Permutes the elements; the permutation and its inverse are terms over `i`.
 
-    reorder(phi, psi) : [a]n -> [a]n        element i is xs[phi(i)];  psi undoes phi
+    reorder(phi, psi) : [a]n -> [a]n        element i is xs[phi(i)];  psi is the inverse of phi
     """
 
     name: ClassVar[str] = "reorder"
@@ -103,7 +103,7 @@ class Reorder(Layout):
 
 @dataclass(frozen=True)
 class Gather(Layout):
-    """Elements taken from anywhere, some perhaps twice and some never; phi is a term over `i`.
+    """Takes elements at given indices, each any number of times; phi is a term over `i`.
 
     gather(length, phi) : [a]n -> [a]length        element i is xs[phi(i)];  0 <= phi(i) < n
     """
@@ -127,15 +127,15 @@ class Gather(Layout):
 
 
 def at_index(function: Nat, i: Any) -> Any:
-    """An index function at an index: a natural, or an array of numbers."""
+    """The value of an index function at `i`, which is a natural or an array of numbers."""
     return function.substitute({"i": i}) if is_index(i) else function.value({"i": i})
 
 
 @entry("lp.stride")
 def stride(step: NatLike, length: NatLike) -> Reorder:
-    """Reading with a stride: i -> i / (length/step) + step * (i % (length/step)).
+    """The `Reorder` that reads with a stride: i -> i / (length/step) + step * (i % (length/step)).
 
-    Its inverse is the stride of length/step (specs: Lift's `ReorderWithStride`).
+    Its inverse is the stride of length/step (Lift's `ReorderWithStride`).
     """
     i, s, n = var("i"), nat(step), nat(length)
     if s.constant is not None and (
@@ -149,10 +149,11 @@ def stride(step: NatLike, length: NatLike) -> Reorder:
 
 
 def swaps(axes: Sequence[int]) -> list[int]:
-    """Depths at which to transpose, in order, so that dimension k is what `axes[k]` was.
+    """The depths at which to transpose, in order, so that dimension k is dimension `axes[k]`.
 
-    Any permutation of dimensions is made of exchanges of neighbours, so it needs no primitive: what
-    holds of `transpose` under `map` holds of it.
+    Any permutation of dimensions is a sequence of swaps of adjacent dimensions, so it needs no
+    primitive: what holds for `transpose` under `map` holds for it. TypeRefused if `axes` is not a
+    permutation.
     """
     if sorted(axes) != list(range(len(axes))) or len(axes) < 2:
         given = ", ".join(map(str, axes))

@@ -1,4 +1,4 @@
-"""How a primitive is written, and its law: read off its class, for messages and documentation."""
+"""The syntax and the law of a primitive, taken from its class, for messages and documentation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from liftpy.ir.expr import Primitive
 
 @cache
 def law(cls: type[Primitive]) -> tuple[str, ...]:
-    """The law of a primitive: the indented lines of its docstring, or its base's."""
+    """The law of a primitive: the indented lines of its docstring, or of its base's."""
     for owner in cls.__mro__:
         lines = inspect.cleandoc(owner.__doc__ or "").splitlines()
         found = [f"  {line}" for line in lines if " : " in line or line.startswith("  ")]
@@ -22,7 +22,7 @@ def law(cls: type[Primitive]) -> tuple[str, ...]:
 
 
 def usage(cls: type[Primitive]) -> str:
-    """How a primitive is written."""
+    """The syntax of a primitive in the text form."""
     names = arguments(cls)
     if printing.is_called(cls):
         arrays = ("xs, ys, ...",) if printing.operands(cls) is None else ()
@@ -32,7 +32,10 @@ def usage(cls: type[Primitive]) -> str:
 
 @cache
 def arguments(cls: type[Primitive]) -> tuple[str, ...]:
-    """What stands in a primitive's parentheses: fields, function, operands but a stage's last."""
+    """The arguments in a primitive's parentheses: fields, function, operands.
+
+    The last operand of a stage is not among them.
+    """
     names = [f.name for f in printing.statics(cls)]
     names += [f.name for f in fields(cls) if f.name == "f"]
     operands = list(inspect.signature(cls.type_of).parameters)[1:]

@@ -1,4 +1,4 @@
-"""`asVector` and `asScalar`: an array of scalars as an array of vectors, and back."""
+"""`asVector` and `asScalar`: convert an array of scalars to an array of vectors, and back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_LANES = 16  # OpenCL has vectors of 2, 4, 8 and 16 lanes; one lane is a scal
 
 @dataclass(frozen=True)
 class AsVector(Layout):
-    """An array as vectors of `width` lanes.
+    """Groups the elements of an array into vectors of `width` lanes.
 
     asVector(v) : [a]n -> [<v>a](n/v)        lane l of element i is xs[i*v + l];  v divides n and 16
     """
@@ -43,7 +43,7 @@ class AsVector(Layout):
         yield divides(self.width, array_of(self.name, xs).length)
 
     def meaning(self, read: Reader, xs: Pull) -> Value:
-        return Split(self.width).meaning(read, xs)  # a vector means the array of its lanes
+        return Split(self.width).meaning(read, xs)  # the meaning of a vector is an array of lanes
 
     def reference(self, xs: list[Any]) -> list[Any]:
         return [
@@ -57,13 +57,13 @@ class AsVector(Layout):
 
 @dataclass(frozen=True)
 class AsScalar(Layout):
-    """An array of vectors as the array of their lanes.
+    """Converts an array of vectors to the array of their lanes.
 
     asScalar : [<v>a]n -> [a](n*v)        element i is xs[i / v] at lane i % v
     """
 
     name: ClassVar[str] = "asScalar"
-    unconditional: ClassVar[str] = "their width was checked where the vectors were made"
+    unconditional: ClassVar[str] = "the primitive that makes the vectors checks their width"
 
     def type_of(self, xs: Type) -> Type:
         known = array_of(self.name, xs)

@@ -1,9 +1,9 @@
-"""The embedded word of a layout primitive, made from its class: fields, then the array.
+"""The embedded words of layouts, made from their classes: the arguments are fields, then arrays.
 
     take(3)           a section that builds `Take(nat(3))`
-    concat(xs, ys)    where no array is the main one, they are arguments
+    concat(xs, ys)    a call: no array is the main one, so all are arguments
 
-What wants sugar beyond that has a function of its own in `liftpy.primitives.lang`.
+Words with further conveniences are functions of `liftpy.primitives.stages`.
 """
 
 from __future__ import annotations
@@ -30,10 +30,9 @@ INDEX_FUNCTIONS = "write a function such as lambda i: 2 * i + 1"
 
 
 class Section(NoOperand):
-    """A function from an expression to an expression: a primitive waiting for its array.
+    """A function from an expression to an expression: a primitive without its array.
 
-    Its refusals stand where it was written. `title` is how it was written, where it is made of
-    other words.
+    Its refusals are placed where it was written. `title` is its text, if it is made of other words.
     """
 
     def __init__(self, build: Callable[[Expr], Expr], title: str = "") -> None:
@@ -59,14 +58,14 @@ class Section(NoOperand):
             raise
 
     def entitle(self, error: TypeRefused, xs: Expr) -> None:
-        """Say the word that the user wrote, where one that it is made of is refused."""
+        """Name the word that the user wrote in the refusal of a word that it is made of."""
         if not self.title:
             return
         what, *rest = str(error).split("\n")
         place = len(self.spot.shown()) if error.located and self.spot is not None else 0
         title = f"{self.title} cannot be applied to {xs.type}"
         made_of = "  it is made of other words: "
-        if len(rest) > place and rest[place].startswith(made_of):  # the innermost word is said
+        if len(rest) > place and rest[place].startswith(made_of):  # keep only the innermost word
             what = rest.pop(place).removeprefix(made_of)
         why = [f"{made_of}{what}"] if what != title else []
         error.args = ("\n".join([title, *rest[:place], *why, *rest[place:]]),)
@@ -85,7 +84,7 @@ class Section(NoOperand):
         return Section(lambda xs: then(self(xs)))
 
     def __rrshift__(self, before: Any) -> Section:
-        """`lp.join >> lp.map(f)`: a word that needs no arguments may stand without parentheses."""
+        """`lp.join >> lp.map(f)`: a word without arguments needs no parentheses."""
         if is_stage(before):
             return before() >> self
         what = f"a stage cannot be applied to {shown(before)}"
@@ -93,14 +92,14 @@ class Section(NoOperand):
         raise refusal(what, why, "make arrays parameters of the program: program(array)")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
-        """An array of numpy is given whole to `>>`, not element by element."""
+        """NumPy passes an array to `>>` as a whole instead of element by element."""
         if ufunc.__name__ == "right_shift":
             return self.__rrshift__(inputs[0])
         return self.operator(f"NumPy's `{ufunc.__name__}`")
 
 
 def expression_of(value: Any) -> Expr:
-    """An operand, which is an expression."""
+    """`value` as an operand; TypeRefused if it is not an expression."""
     if isinstance(value, Expr):
         return value
     message = (
@@ -111,7 +110,7 @@ def expression_of(value: Any) -> Expr:
 
 
 def applied(primitive: Function, *given: Any) -> Expr:
-    """A call of a primitive; its refusal says which sizes and values would do, and the law."""
+    """A call of a primitive; a refusal lists sizes and values that work, and the law."""
     operands = tuple(expression_of(o) for o in given)
     trace = TRACE.get()
     if trace is not None and trace.holes.places:
@@ -131,12 +130,12 @@ def applied(primitive: Function, *given: Any) -> Expr:
 
 
 def snake(name: str) -> str:
-    """A word of the text form as one of Python: `padClamp` is `pad_clamp`."""
+    """The Python name of a word of the text form: `pad_clamp` for `padClamp`."""
     return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
 
 
 def index_function(f: Any) -> Nat:
-    """A term over `var("i")`, or a Python function of the index."""
+    """An index function as a term over `var("i")`, from such a term or a Python function."""
     if isinstance(f, Nat) or not callable(f):
         return nat(f)
     if isinstance(f, Section | UserFun) or getattr(f, "is_word", False):
@@ -155,7 +154,7 @@ def index_function(f: Any) -> Nat:
 
 
 def no_index(f: Callable[..., Any], found: object) -> TypeRefused:
-    """The refusal of an index function that returns something else."""
+    """The refusal of an index function that does not return an index."""
     given = "nothing" if found is None else shown(found)
     what = f"an index function returns an index, this one returns {given}"
     why = "an index is a whole number, made of the argument with + - * // %"
@@ -164,7 +163,7 @@ def no_index(f: Callable[..., Any], found: object) -> TypeRefused:
     return error
 
 
-#: How a field of a primitive is made from what a user gives, by the field's type.
+#: The conversion of an argument to a field of a primitive, by the type of the field.
 CASTS: Mapping[str, Callable[[Any], Any]] = {
     "Nat": nat,
     "IndexFunction": index_function,
@@ -173,14 +172,14 @@ CASTS: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-#: What a parameter is said to be, by the type of its field.
+#: The annotation of a parameter, by the type of its field.
 ANNOTATIONS: Mapping[str, str] = {
     "Nat": "NatLike",
     "IndexFunction": "Index",
     "float": "float",
     "int": "int",
 }
-#: An example of each word that is made from its class.
+#: An example for each word that is made from its class.
 EXAMPLES: Mapping[str, str] = {
     word: "\n".join(f">>> {code}\n{said}" for code, said in lines)
     for word, lines in {
@@ -230,7 +229,7 @@ EXAMPLES: Mapping[str, str] = {
 
 
 def word(cls: type[Primitive]) -> Callable[..., Any]:
-    """The embedded word of a layout."""
+    """The embedded word of a layout, made from its class."""
     own = statics(cls)
     parameters = [
         inspect.Parameter(
@@ -266,5 +265,5 @@ def word(cls: type[Primitive]) -> Callable[..., Any]:
     return documented.word(cls)(build)
 
 
-#: Every layout's word that its class says all of.
+#: The words of layouts that are made from their classes.
 WORDS: Mapping[str, Callable[..., Any]] = {snake(p.name): word(p) for p in LAYOUTS}

@@ -1,4 +1,4 @@
-"""Which expressions do work of their own, which are only views, which can be written through."""
+"""Which expressions compute, which are only views, and which can be written through."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from liftpy.primitives import Generate, Layout, Map, Zip
 
 
 def computes(expr: Expr) -> bool:
-    """Whether an expression does work of its own, so that its result needs a place: no view."""
+    """Whether an expression computes, so that its result needs memory; false for a view."""
     match expr:
         case FunCall(UserFun(), _):
             return True
@@ -22,24 +22,24 @@ def computes(expr: Expr) -> bool:
 
 
 def is_layout(p: Primitive) -> bool:
-    """Whether a primitive only moves elements: a layout, or `map` or `generate` of one."""
+    """Whether a primitive only moves elements: a layout, or a `map` or `generate` of one."""
     if isinstance(p, Map | Generate):
         return not computes(p.f.body)
     return isinstance(p, Layout)
 
 
 def writable(primitive: Primitive, args: tuple[Expr, ...]) -> bool:
-    """Whether a layout's result can be filled by writing its arguments where they belong."""
+    """Whether a layout's arguments can be written directly to their places in its result."""
     if isinstance(primitive, Map):
         f = primitive.f
         return not f.free and leads_to(f.body, f.params[0])
     if isinstance(primitive, Zip):
-        return False  # what makes one of its arrays would be apart from what makes the others
+        return False  # the producers of its arrays would be separate
     return primitive.inverse(*(arg.type for arg in args)) is not None
 
 
 def leads_to(expr: Expr, param: Param) -> bool:
-    """Whether an expression is a variable under layouts that can be written through."""
+    """Whether an expression is `param` under layouts that can be written through."""
     if expr == param:
         return True
     if not isinstance(expr, FunCall) or not isinstance(expr.fun, Primitive) or len(expr.args) != 1:

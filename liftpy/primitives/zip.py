@@ -1,4 +1,4 @@
-"""`zip` and `unzip`: arrays of tuples and tuples of arrays."""
+"""`zip` and `unzip`: convert between tuples of arrays and arrays of tuples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from liftpy.primitives.map import array_of
 
 @dataclass(frozen=True)
 class Zip(Layout):
-    """Arrays of one length as an array of tuples.
+    """Combines arrays of equal length into an array of tuples.
 
     zip : ([a]n, [b]n, ...) -> [(a, b, ...)]n        element i is (as[i], bs[i], ...)
     """
@@ -48,13 +48,13 @@ class Zip(Layout):
 
 @dataclass(frozen=True)
 class Unzip(Layout):
-    """An array of tuples as a tuple of arrays.
+    """Converts an array of tuples to a tuple of arrays.
 
     unzip : [(a, b, ...)]n -> ([a]n, [b]n, ...)        component k at i is ps[i].k
     """
 
     name: ClassVar[str] = "unzip"
-    unconditional: ClassVar[str] = "the arrays of an array of tuples have its length"
+    unconditional: ClassVar[str] = "each resulting array has the length of the given one"
 
     def type_of(self, pairs: Type) -> Type:
         known = array_of(self.name, pairs)

@@ -1,1 +1,1 @@
-"""Views: what an expression reads and where its result goes, as terms over memory."""
+"""Views: the reads of an expression and the destinations of its result, as terms over memory."""

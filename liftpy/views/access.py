@@ -1,8 +1,8 @@
-"""Input views: what an expression reads, as terms over buffers.
+"""Input views: the reads of an expression, as terms over buffers.
 
-A view is the meaning of an expression applied to memory: `AccessReader` reads the primitives' own
-laws and yields, for each scalar, a `Term` with the index of every access. No index law is written
-here.
+A view is the meaning of an expression applied to memory. `AccessReader` interprets the meanings of
+primitives and yields, for each scalar, a `Term` with the index of every access. This module defines
+no index laws of its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NO_LOADS: frozenset[Load] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A run of scalars in one address space. `writable` is false for what a kernel only reads."""
+    """An array of scalars in one address space. `writable` is false if the kernel only reads it."""
 
     name: str
     space: Space
@@ -34,14 +34,14 @@ class Memory:
     writable: bool = True
 
     def __hash__(self) -> int:
-        return hash(self.name)  # no two of a kernel have one name
+        return hash(self.name)  # names are unique in a kernel
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The scalar at an index of a memory; as a target, the place to store one.
+    """The scalar at an index of a memory; as a target, the location of a store.
 
-    With a `snapshot`, what was there when the snapshot of that number was taken (loops/nest.py).
+    With a `snapshot`, the value at the time when that snapshot was taken (loops/nest.py).
     """
 
     memory: Memory
@@ -56,17 +56,17 @@ class Load:
 
     @property
     def names(self) -> frozenset[str]:
-        """The variables of the code that it depends on."""
+        """The names of the variables in the code that the term depends on."""
         return self.index.names()
 
     @property
     def stable(self) -> bool:
-        """Whether it reads only what the kernel never writes."""
+        """Whether the term reads only memory that the kernel never writes."""
         return not self.memory.writable and self.memory.space == "global"
 
     @property
     def snapshots(self) -> frozenset[Load]:
-        """What of snapshots it reads."""
+        """The loads from snapshots in the term."""
         return frozenset((self,)) if self.snapshot else NO_LOADS
 
 
@@ -97,23 +97,23 @@ class Apply:
 
     @lazy
     def names(self) -> frozenset[str]:
-        """As of a load."""
+        """See `Load.names`."""
         return NO_NAMES.union(*(a.names for a in self.args))
 
     @lazy
     def snapshots(self) -> frozenset[Load]:
-        """As of a load."""
+        """See `Load.snapshots`."""
         return NO_LOADS.union(*(a.snapshots for a in self.args))
 
     @lazy
     def stable(self) -> bool:
-        """As of a load."""
+        """See `Load.stable`."""
         return all(a.stable for a in self.args)
 
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """`0 <= index < length`; a bound that always holds need not be tested."""
+    """The condition `0 <= index < length`; a bound that always holds is not tested."""
 
     index: Nat
     length: Nat
@@ -121,7 +121,7 @@ class Inside:
     test_high: bool
 
 
-#: A condition: known, or to be tested.
+#: A condition: decided, or to be tested at run time.
 Condition: TypeAlias = bool | Inside
 
 
@@ -137,13 +137,13 @@ class FromIndex:
 
     @property
     def names(self) -> frozenset[str]:
-        """As of a load."""
+        """See `Load.names`."""
         return self.index.names()
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """`then` where the condition holds, else `otherwise`."""
+    """`then` if the condition holds, else `otherwise`."""
 
     condition: Inside
     then: Term
@@ -151,7 +151,7 @@ class Choice:
 
     @property
     def parts(self) -> tuple[Term, ...]:
-        """As of an operator."""
+        """See `Apply.parts`."""
         return self.then, self.otherwise
 
     @property
@@ -161,25 +161,25 @@ class Choice:
 
     @lazy
     def names(self) -> frozenset[str]:
-        """As of a load."""
+        """See `Load.names`."""
         return self.condition.index.names() | self.then.names | self.otherwise.names
 
     @lazy
     def snapshots(self) -> frozenset[Load]:
-        """As of a load."""
+        """See `Load.snapshots`."""
         return self.then.snapshots | self.otherwise.snapshots
 
     @lazy
     def stable(self) -> bool:
-        """As of a load."""
+        """See `Load.stable`."""
         return self.then.stable and self.otherwise.stable
 
 
 @dataclass(frozen=True, eq=False)
 class Lanes:
-    """The sum, or another fold, over the lanes of a vector term; see `reduceVec`.
+    """A fold, such as a sum, over the lanes of a vector term; see `reduceVec`.
 
-    `step` is what a step gives for the variables `total` and `element`.
+    `step` is the result of a step on the variables `total` and `element`.
     """
 
     init: Term
@@ -190,28 +190,28 @@ class Lanes:
     element: Variable
     step: Term
     type: ScalarType
-    stable: ClassVar = False  # what may be read behind a condition is not folded by lanes
+    stable: ClassVar = False  # terms that may be read under a condition are not folded by lanes
 
     @property
     def parts(self) -> tuple[Term, ...]:
-        """As of an operator."""
+        """See `Apply.parts`."""
         return self.init, self.vector
 
     @lazy
     def names(self) -> frozenset[str]:
-        """As of a load."""
+        """See `Load.names`."""
         own = {self.total.name, self.element.name}
         return self.init.names | self.vector.names | (self.step.names - own)
 
     @lazy
     def snapshots(self) -> frozenset[Load]:
-        """As of a load."""
+        """See `Load.snapshots`."""
         return self.init.snapshots | self.vector.snapshots | self.step.snapshots
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A constant variable of the code, of `width` lanes, or a lane of one."""
+    """A constant variable of the code with `width` lanes, or one of its lanes."""
 
     name: str
     type: ScalarType
@@ -223,7 +223,7 @@ class Variable:
 
     @property
     def names(self) -> frozenset[str]:
-        """As of a load."""
+        """See `Load.names`."""
         return frozenset((self.name,))
 
 
@@ -231,10 +231,11 @@ Term: TypeAlias = Load | Constant | FromIndex | Apply | Choice | Lanes | Variabl
 
 
 class AccessReader(ByName):
-    """Reads meanings as terms over memory (see `ir.pull.Reader`).
+    """Interprets meanings as terms over memory (see `ir.pull.Reader`).
 
-    Equal terms are one object: a value may be mentioned many times, so a term is a graph, and what
-    walks it has to know what it has seen. Two compared part by part could take for ever.
+    Equal terms are one object. A value may be mentioned many times, so a term is a graph:
+    traversals must remember the visited terms, and a comparison part by part could take exponential
+    time.
     """
 
     def __init__(self) -> None:
@@ -256,7 +257,7 @@ class AccessReader(ByName):
         return self.terms.setdefault((repr(value), t), Constant(value, t))
 
     def inside(self, index: Nat, length: NatLike) -> Condition:
-        """A condition, decided where the ranges of the loop variables decide it."""
+        """A condition, decided if the ranges of the loop variables decide it."""
         index, length = nat(index), nat(length)
         low, high = index.bounds
         most = int(length) - 1
@@ -267,9 +268,9 @@ class AccessReader(ByName):
         return Inside(index, length, test_low, test_high) if test_low or test_high else True
 
     def clip(self, index: Nat, of: Pull) -> Nat:
-        """The index itself where it is one of memory: that is accessed behind the condition.
+        """The index itself for memory, which is accessed under the condition.
 
-        What is not known is stored before anything is chosen, so it is read at its ends.
+        Other values are stored before anything is chosen, so the index is clamped to their range.
         """
         return index if is_known(of) else least(greatest(index, 0), int(of.length) - 1)
 
@@ -287,24 +288,24 @@ class AccessReader(ByName):
         return self.terms.setdefault(key, Choice(condition, then, otherwise))
 
     def of_index(self, index: Nat | int, t: Type) -> Value:
-        """A number."""
+        """The index as a number."""
         if not isinstance(t, ScalarType):
             message = f"an index is not of type {t}"
             raise InternalError(message)
         return FromIndex(nat(index), t)
 
     def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
-        """Rules are not compiled."""
+        """Refuse: rules are not compiled."""
         message = f"{function.name} is a metavariable and has no code"
         raise InternalError(message)
 
     def fold(self, length: NatLike, init: Value, step: Callable[[Any, Value], Value]) -> Value:
-        """Folds are materialised before they are read."""
+        """Refuse: folds are materialised before they are read."""
         message = "a reduction was read as a view"
         raise InternalError(message)
 
     def scan(self, length: NatLike, init: Value, step: Callable[[Any, Value], Value]) -> Pull:
-        """Scans are materialised before they are read."""
+        """Refuse: scans are materialised before they are read."""
         message = "a scan was read as a view"
         raise InternalError(message)
 
@@ -325,12 +326,12 @@ Allocate: TypeAlias = Callable[[str, ScalarType, int], Memory]
 
 
 def part_name(name: str, path: tuple[int, ...]) -> str:
-    """What a component's memory is called; the components are those of `ir.types.components`."""
+    """The name of a component's memory; the components are those of `ir.types.components`."""
     return "".join([name, *(f"_{k}" for k in path)])
 
 
 def memory_view(name: str, t: Type, allocate: Allocate) -> Value:
-    """A value of type `t` in memory of its own, row-major; a tuple has a memory per component."""
+    """A value of type `t` in its own memory, row-major; a tuple has a memory per component."""
     return known(_view(name, t, (), allocate))
 
 
@@ -357,7 +358,7 @@ def _view(name: str, t: Type, outer: tuple[int, ...], allocate: Allocate) -> Val
 
 
 def _nest(memory: Memory, dims: tuple[int, ...], offset: Nat) -> Value:
-    """The rows of a memory from `offset`."""
+    """The rows of a memory, beginning at `offset`."""
     if not dims:
         return Load(memory, offset.recombined())
     stride = 1
@@ -368,7 +369,7 @@ def _nest(memory: Memory, dims: tuple[int, ...], offset: Nat) -> Value:
 
 
 def _tuples(parts: tuple[Value, ...], dims: tuple[int, ...]) -> Value:
-    """Arrays of components as an array of tuples."""
+    """An array of tuples from arrays of components."""
     if not dims:
         return parts
     return Pull(dims[0], lambda i: _tuples(tuple(p[i] for p in parts), dims[1:]))

@@ -1,6 +1,6 @@
 """Built-in programs by name: `vgg16/7`, `matmul/64x48x80`, `stencil/jacobi5`.
 
-Each is one high-level expression in the embedded form; sizes stand in the name.
+Each is one algorithmic expression in the embedded form; its name contains the sizes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
     "workloads",
 ]
 
-#: Every family by the beginning of its names, in the order in which they are listed.
+#: Every family by the prefix of its names, in the order of `liftpy workloads`.
 FAMILIES: dict[str, Family | Network] = {
     f.name: f
     for f in (
@@ -49,13 +49,13 @@ FAMILIES: dict[str, Family | Network] = {
 
 @entry("lp.workloads")
 def workloads() -> tuple[Workload, ...]:
-    """The built-in programs, in the order in which they are listed."""
+    """The built-in programs, in the order of `liftpy workloads`."""
     return tuple(w for family in FAMILIES.values() for w in family.workloads())
 
 
 @entry("lp.workload")
 def workload(name: str) -> Program:
-    """The built-in program of that name; UnknownName lists what exists."""
+    """The built-in program of this name; UnknownName, with the known names, if there is none."""
     head, _, rest = name.partition("/")
     if head not in FAMILIES:
         variant, _, rest = rest.partition("/")

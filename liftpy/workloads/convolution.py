@@ -1,6 +1,6 @@
 """Convolution layers: dense, strided, dilated, grouped and depthwise; channels last or first.
 
-A rectifier may follow.
+A ReLU may follow.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from liftpy.workloads.family import Family, define
 ONCE = (1, 1)
 
 Layout: TypeAlias = Literal["nhwc", "nchw"]
-"""How images lie in memory: channels innermost, or outermost."""
+"""The layouts of images in memory: channels innermost or outermost."""
 
 LAYOUTS: tuple[Layout, ...] = ("nhwc", "nchw")
 
 Epilogue: TypeAlias = Literal["", "relu"]
-"""What is done to each result: nothing, or numbers below 0 become 0."""
+"""The operations on each result: none, or a ReLU, which replaces negative numbers by 0."""
 
 EPILOGUES: tuple[Epilogue, ...] = ("relu",)
 
@@ -50,9 +50,9 @@ EPILOGUES: tuple[Epilogue, ...] = ("relu",)
 class Convolution:
     """The sizes of a convolution layer.
 
-    `padding` is top, bottom, left, right. Elements of a window stand `dilation` apart. With
-    `groups`, each group of kernels sees its own group of channels. `layout` is that of input,
-    output and each kernel: `nhwc` has `[height][width][channels]`, `nchw` has
+    `padding` is top, bottom, left, right. Elements of a window are `dilation` apart. With `groups`,
+    each group of kernels reads its own group of channels. `layout` is the layout of the input, the
+    output and each kernel: `nhwc` is `[height][width][channels]`, `nchw` is
     `[channels][height][width]`.
     """
 
@@ -78,7 +78,7 @@ class Convolution:
 
     @property
     def extent(self) -> tuple[int, int]:
-        """Rows and columns that a window spans."""
+        """The number of rows and columns that a window spans."""
         return (
             self.dilation[0] * (self.kernel[0] - 1) + 1,
             self.dilation[1] * (self.kernel[1] - 1) + 1,
@@ -86,21 +86,21 @@ class Convolution:
 
     @property
     def out(self) -> tuple[int, int]:
-        """Rows and columns of the output."""
+        """The number of rows and columns of the output."""
         top, bottom, left, right = self.padding
         rows = (self.height + top + bottom - self.extent[0]) // self.stride[0] + 1
         return rows, (self.width + left + right - self.extent[1]) // self.stride[1] + 1
 
     @property
     def flops(self) -> int:
-        """Multiplications and additions of the direct algorithm."""
+        """The number of multiplications and additions of the direct algorithm."""
         rows, columns = self.out
         each = self.kernel[0] * self.kernel[1] * self.channels // self.groups
         return 2 * rows * columns * self.kernels * each
 
     @property
     def depthwise(self) -> bool:
-        """Whether every channel has one kernel of its own."""
+        """Whether every channel has its own kernel."""
         return self.groups == self.channels == self.kernels and self.groups > 1
 
     def __str__(self) -> str:
@@ -119,30 +119,30 @@ class Convolution:
         return (rows, columns, channels) if self.layout == "nhwc" else (channels, rows, columns)
 
     def channels_last(self, image: Expr) -> Expr:
-        """An image in the layer's layout as `[rows][columns][channels]`."""
+        """Converts an image from the layer's layout to `[rows][columns][channels]`."""
         return image if self.layout == "nhwc" else image >> transpose() >> map(transpose())
 
     def each_channels_last(self, kernels: Expr) -> Expr:
-        """Kernels, each as `channels_last`: a layout of them all, so that they are packed by it."""
+        """Applies `channels_last` to each kernel, in one layout on all, which packs them."""
         return kernels if self.layout == "nhwc" else kernels >> map(self.channels_last)
 
     def in_layout(self, image: Expr) -> Expr:
-        """`[rows][columns][channels]` in the layer's layout."""
+        """Converts an image from `[rows][columns][channels]` to the layer's layout."""
         return image if self.layout == "nhwc" else image >> map(transpose()) >> transpose()
 
     def output(self, image: Expr) -> Expr:
-        """What the layer gives for its sums `[rows][columns][channels]`."""
+        """The output of the layer for its sums `[rows][columns][channels]`."""
         result = self.in_layout(image)
         return result >> map3d(lambda x: larger(x, 0)) if self.epilogue else result
 
 
 def every(step: int) -> Section:
-    """Each `step`-th element, the first included: windows of one."""
+    """Every `step`-th element, beginning with the first: windows of one element."""
     return slide(1, step) >> join()
 
 
 def windows_of(layer: Convolution, x: Expr) -> Expr:
-    """`[outH][outW][Kh][Kw][C]`: the padded input's windows, without what dilation leaves out."""
+    """The dilated windows of the padded input: `[outH][outW][Kh][Kw][C]`."""
     windows = (
         layer.channels_last(x) >> pad2d(*layer.padding) >> slide2d_rect(layer.extent, layer.stride)
     )
@@ -153,7 +153,7 @@ def windows_of(layer: Convolution, x: Expr) -> Expr:
 
 
 def convolution(layer: Convolution, name: str = "convolution") -> Program:
-    """The high-level convolution (specs: lift-convolution, section 4).
+    """The algorithmic program of a convolution (specs: lift-convolution, section 4).
 
     `x: [H][W][C]`, `w: [M][Kh][Kw][C]`, `b: [M]` give `[outH][outW][M]`; in the layout `nchw`
     `x: [C][H][W]`, `w: [M][C][Kh][Kw]`, `b: [M]` give `[M][outH][outW]`.
@@ -183,7 +183,7 @@ def convolution(layer: Convolution, name: str = "convolution") -> Program:
 
 
 def depthwise(layer: Convolution, name: str) -> Program:
-    """Each channel with a kernel of its own; `w: [Kh][Kw][C]` (or `[C][Kh][Kw]`), `b: [C]`."""
+    """A depthwise convolution; `w: [Kh][Kw][C]` (or `[C][Kh][Kw]`), `b: [C]`."""
 
     def conv(x: Expr, w: Expr, b: Expr) -> Expr:
         def output(window: Expr) -> Expr:
@@ -205,7 +205,7 @@ def depthwise(layer: Convolution, name: str) -> Program:
 
 
 def grouped(layer: Convolution, name: str) -> Program:
-    """Groups of kernels over groups of channels.
+    """A grouped convolution: each group of kernels reads its own group of channels.
 
     `w: [G][M/G][Kh][Kw][C/G]` (or `[G][M/G][C/G][Kh][Kw]`), `b: [G][M/G]`.
     """
@@ -235,34 +235,34 @@ def grouped(layer: Convolution, name: str) -> Program:
 
 
 def same(side: int, dilation: int = 1) -> tuple[int, int, int, int]:
-    """The padding that keeps the size of the input at stride 1."""
+    """The padding with which the output has the size of the input at stride 1."""
     before = dilation * (side - 1) // 2
     after = dilation * (side - 1) - before
     return before, after, before, after
 
 
 def strided(h: int, w: int, c: int, m: int, k: int, s: int) -> Convolution:
-    """Windows `s` apart."""
+    """The sizes of a convolution with stride `s`."""
     return Convolution(c, h, w, m, (k, k), (s, s), same(k))
 
 
 def dilated(h: int, w: int, c: int, m: int, k: int, d: int) -> Convolution:
-    """Elements of a window `d` apart."""
+    """The sizes of a convolution with dilation `d`."""
     return Convolution(c, h, w, m, (k, k), ONCE, same(k, d), (d, d))
 
 
 def in_groups(h: int, w: int, c: int, m: int, k: int, g: int) -> Convolution:
-    """`g` groups."""
+    """The sizes of a convolution with `g` groups."""
     return Convolution(c, h, w, m, (k, k), ONCE, same(k), groups=g)
 
 
 def by_channel(h: int, w: int, c: int, k: int, s: int) -> Convolution:
-    """Each channel by itself, windows `s` apart."""
+    """The sizes of a depthwise convolution with stride `s`."""
     return Convolution(c, h, w, c, (k, k), (s, s), same(k), groups=c)
 
 
 def made_by(sizes: Callable[..., Convolution]) -> Callable[..., Program]:
-    """A family's programs: from a name, sizes, a layout and an epilogue."""
+    """A function that makes a family's programs from a name, sizes, a layout and an epilogue."""
 
     def make(name: str, *numbers: int, layout: Layout = "nhwc", epilogue: Epilogue = "") -> Program:
         return convolution(replace(sizes(*numbers), layout=layout, epilogue=epilogue), name)

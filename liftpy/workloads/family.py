@@ -1,4 +1,4 @@
-"""What a family of built-in programs is: its name, its sizes, and the program for given sizes."""
+"""Families of built-in programs: a name, sizes, and a function that makes the program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Sizes = tuple[int, ...]
 
 
 def define(name: str, body: Callable[..., Expr], **params: Type | Constant) -> Program:
-    """The program of this name over these parameters."""
+    """The program with this name, body and parameters."""
     body.__name__ = name
     body.__annotations__ = dict(params)
     return program(body)
@@ -26,7 +26,7 @@ def define(name: str, body: Callable[..., Expr], **params: Type | Constant) -> P
 class Workload:
     """A built-in program: its name, what it computes, and the operations of the direct algorithm.
 
-    `form` says how the names of its family are written: `matmul/MxNxK`.
+    `form` is the pattern of the names of its family: `matmul/MxNxK`.
     """
 
     name: str
@@ -37,12 +37,12 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Programs of any sizes: `matmul/64x48x80`. Without sizes a name means the first of `listed`.
+    """Programs of any sizes: `matmul/64x48x80`. A name without sizes means the first of `listed`.
 
-    `letters` name the sizes; `summary` is a format of them; `make` takes the program's name and the
-    sizes, `flops` the sizes. Where there are `layouts`, one may follow (`:nchw`): `make` takes it
-    as `layout`, and without it the first is meant. So may one of the `epilogues` (`:relu`), which
-    `make` takes as `epilogue`; without it there is none.
+    `letters` name the sizes, and `summary` is a format string over them. `make` takes the program's
+    name and the sizes, `flops` the sizes. A name may end with one of the `layouts` (`:nchw`), which
+    `make` takes as `layout`; the default is the first. It may also end with one of the `epilogues`
+    (`:relu`), which `make` takes as `epilogue`; the default is none.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Family:
 
     @property
     def form(self) -> str:
-        """How its names are written."""
+        """The pattern of its names."""
         return f"{self.name}/{'x'.join(self.letters)}{written(self.layouts[1:], self.epilogues)}"
 
     def workload(self, sizes: Sizes) -> Workload:
@@ -70,11 +70,11 @@ class Family:
         )
 
     def workloads(self) -> tuple[Workload, ...]:
-        """Those that are listed."""
+        """The programs of the listed sizes."""
         return tuple(map(self.workload, self.listed))
 
     def program(self, rest: str) -> Program:
-        """The program whose name goes on with `rest` after the family's; UnknownName if none."""
+        """The program named by `rest`, the part after the family's name; UnknownName if none."""
         text, layout, epilogue = options_of(rest, self.layouts, self.epilogues)
         sizes = tuple(map(int, text.split("x"))) if SIZES.fullmatch(text) else ()
         if not text:
@@ -95,15 +95,15 @@ class Family:
 
 
 def written(*kinds: tuple[str, ...]) -> str:
-    """How a name may go on with an option of each kind."""
+    """The pattern of the options at the end of a name, one of each kind."""
     return "".join(f"[:{'|'.join(options)}]" for options in kinds if options)
 
 
 def options_of(rest: str, *kinds: tuple[str, ...]) -> tuple[str, ...]:
-    """What of a name's rest stands before its options, and the one of each kind, "" if none.
+    """The part of `rest` before its options, and the option of each kind, "" if there is none.
 
-    They may stand in any order. What follows a colon and is no option stays in the first, which is
-    then no size or number.
+    Options may be in any order. Text after a colon that is not an option stays in the first part,
+    which then is not a valid size or number.
     """
     chosen = ["" for _ in kinds]
     while True:

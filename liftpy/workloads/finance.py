@@ -1,4 +1,4 @@
-"""Finance: what options are worth."""
+"""Finance: prices of options."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from liftpy.primitives.lang import (
 )
 from liftpy.workloads.family import Family, define
 
-#: Abramowitz and Stegun, 26.2.17: the normal distribution to 7.5e-8.
+#: Abramowitz and Stegun, 26.2.17: the normal distribution, with an error of at most 7.5e-8.
 SLOPE = 0.2316419
 COEFFICIENTS = (0.319381530, -0.356563782, 1.781477937, -1.821255978, 1.330274429)
 
 
 def distribution(d: Expr) -> Expr:
-    """How likely a normal number is below `d`."""
+    """The cumulative normal distribution at `d`."""
 
     def beyond(k: Expr) -> Expr:
         last, *others = reversed(COEFFICIENTS)
@@ -45,8 +45,8 @@ normal = fun("normal", {"d": F32}, distribution)
 def black_scholes(name: str, n: int) -> Program:
     """The prices of a call and of a put on each of `n` shares (NVIDIA SDK).
 
-    `s: [n]` is what they cost now, `x: [n]` what was agreed on, `t: [n]` the years until then; `r`
-    is the rate without risk, `v` how volatile the shares are.
+    `s: [n]` are the prices of the shares, `x: [n]` the strike prices, `t: [n]` the years to expiry;
+    `r` is the risk-free rate, `v` the volatility.
     """
 
     def prices(s: Expr, x: Expr, t: Expr, r: Expr, v: Expr) -> Expr:

@@ -1,4 +1,4 @@
-"""Learning: which of some points is nearest."""
+"""Machine learning: nearest points and distances."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ INFINITY = float("inf")
 
 
 def squared_distance(p: Expr, q: Expr) -> Expr:
-    """The square of the distance of two points."""
+    """The squared distance of two points."""
     return zip(p, q) >> map(lambda a, b: (a - b) * (a - b)) >> reduce(add, 0)
 
 
 def kmeans(name: str, points: int, centres: int, features: int) -> Program:
-    """The number of the nearest centre of each point: the assignment step of k-means.
+    """The index of the nearest centre of each point: the assignment step of k-means (Rodinia).
 
-    The fold holds the least distance, its number, and the number that comes next (Rodinia).
+    The accumulator has the least distance, its index, and the index of the next centre.
     """
 
     def nearest(best: Expr, distance: Expr) -> Expr:

@@ -1,4 +1,4 @@
-"""Linear algebra: products and sums over vectors and matrices."""
+"""Linear algebra: products and sums of vectors and matrices."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from liftpy.workloads.family import Family, define
 
 
 def inner(xs: Expr, ys: Expr) -> Expr:
-    """The scalar product."""
+    """The scalar product of two arrays."""
     return zip(xs, ys) >> map(mul) >> reduce(add, 0)
 
 
 def times(b: Expr) -> Section:
-    """The product of a matrix and `b`: rows of the one, columns of the other."""
+    """The product of a matrix and `b`, by rows of the one and columns of the other."""
     return map(lambda row: b >> transpose() >> map(lambda column: inner(row, column)))
 
 
@@ -78,7 +78,7 @@ def gemv(name: str, rows: int, columns: int) -> Program:
 
 
 def atax(name: str, rows: int, columns: int) -> Program:
-    """A matrix transposed times the matrix times a vector (PolyBench)."""
+    """The transpose of a matrix times the matrix times a vector (PolyBench)."""
 
     def twice(a: Expr, x: Expr) -> Expr:
         def back(y: Expr) -> Expr:
@@ -90,7 +90,7 @@ def atax(name: str, rows: int, columns: int) -> Program:
 
 
 def gesummv(name: str, rows: int, columns: int) -> Program:
-    """The sum of two matrices' products with one vector, scaled (PolyBench)."""
+    """The scaled sum of the products of two matrices with one vector (PolyBench)."""
     return define(
         name,
         lambda a, b, x: zip(a, b) >> map(lambda p, q: inner(p, x) * 1.5 + inner(q, x) * 1.2),
@@ -141,7 +141,7 @@ def batched(name: str, batch: int, rows: int, inner: int, columns: int) -> Progr
 
 
 def transposed(name: str, rows: int, columns: int) -> Program:
-    """A matrix with its dimensions exchanged."""
+    """The transpose of a matrix."""
     return define(name, lambda a: a >> transpose(), a=array_type(F32, rows, columns))
 
 

@@ -13,25 +13,25 @@ from liftpy.workloads.family import Workload, options_of, written
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """The layers of a network: `vgg16/7`, `vgg16/7:nchw:relu`; without a number the first."""
+    """The layers of a network: `vgg16/7`, `vgg16/7:nchw:relu`; the default is the first layer."""
 
     name: str
     layers: dict[int, Convolution]
 
     @property
     def form(self) -> str:
-        """How its names are written."""
+        """The pattern of its names."""
         return f"{self.name}/LAYER{written(LAYOUTS[1:], EPILOGUES)}"
 
     def workloads(self) -> tuple[Workload, ...]:
-        """Every layer."""
+        """The programs of all layers."""
         return tuple(
             Workload(f"{self.name}/{i}", str(layer), layer.flops, self.form)
             for i, layer in self.layers.items()
         )
 
     def program(self, rest: str) -> Program:
-        """The layer of that number; UnknownName lists the numbers there are."""
+        """The layer named by `rest`; UnknownName, with the known numbers, if there is none."""
         text, layout, epilogue = options_of(rest, LAYOUTS, EPILOGUES)
         number = int(text) if text.isdecimal() else next(iter(self.layers)) if not text else -1
         if number not in self.layers:
@@ -68,7 +68,7 @@ def square(
 
 
 def numbered(layers: Iterable[Convolution]) -> dict[int, Convolution]:
-    """Distinct layers, numbered from 0 in the order in which they appear first."""
+    """Distinct layers, numbered from 0 in the order of their first occurrence."""
     return dict(enumerate(dict.fromkeys(layers)))
 
 
@@ -99,7 +99,7 @@ ALEXNET: dict[int, Convolution] = {
 def resnet50() -> Iterator[Convolution]:
     """ResNet-50 (He et al. 2016, Table 1): 7x7, then four stages of bottleneck blocks.
 
-    A stage's first block halves the image in its 3x3 layer and beside it, as PyTorch has it.
+    The first block of a stage halves the image in its 3x3 layer and in its shortcut, as in PyTorch.
     """
     yield square(3, 224, 64, 7, 2)
     channels, side = 64, 56

@@ -1,4 +1,4 @@
-"""Physics: what each particle feels from all others."""
+"""Physics: interactions of each particle with all others, and a sum over frequencies."""
 
 from __future__ import annotations
 
@@ -22,11 +22,14 @@ from liftpy.primitives.lang import (
 )
 from liftpy.workloads.family import Family, define
 
-SOFTENING = 0.01  # so that a particle feels nothing from itself
+SOFTENING = 0.01  # so that the force of a particle on itself is 0, not NaN
 
 
 def nbody(name: str, n: int) -> Program:
-    """The acceleration of each of `n` particles by gravity: `p: [n][3]`, `m: [n]` give `[n][3]`."""
+    """The gravitational acceleration of each of `n` particles.
+
+    `p: [n][3]` are positions, `m: [n]` masses; the result is `[n][3]`.
+    """
 
     def acceleration(p: Expr, m: Expr, here: Expr) -> Expr:
         def attract(total: Expr, there: Expr) -> Expr:
@@ -48,10 +51,11 @@ def nbody(name: str, n: int) -> Program:
 
 
 def lennard_jones(name: str, n: int) -> Program:
-    """The force on each of `n` atoms by those nearer than a cutoff: `p: [n][3]` gives `[n][3]`.
+    """The force on each of `n` atoms by the atoms nearer than a cutoff.
 
-    The potential and its constants are those of SHOC's MD, which reads the near atoms off a list.
-    An index that is data has no word here, so all pairs are looked at, and far ones count nothing.
+    `p: [n][3]` are positions; the result is `[n][3]`. The potential and its constants are those of
+    SHOC's MD, which reads the neighbours from a list. The language has no indices that are data, so
+    this program computes all pairs, and distant ones contribute 0.
     """
     repulsion, attraction, cutoff = 1.5, 2.0, 16.0
 
@@ -81,7 +85,7 @@ def lennard_jones(name: str, n: int) -> Program:
 def mriq(name: str, voxels: int, samples: int) -> Program:
     """The matrix Q of a magnetic resonance image (Parboil): real and imaginary parts.
 
-    `v: [V][3]` are places, `k: [K][3]` are places in the frequency domain, `phi: [K]` magnitudes.
+    `v: [V][3]` are positions, `k: [K][3]` positions in the frequency domain, `phi: [K]` magnitudes.
     """
 
     def q(v: Expr, k: Expr, phi: Expr, part: Callable[[Expr], Expr]) -> Expr:
@@ -121,7 +125,7 @@ FAMILIES = (
         "mriq",
         ("V", "K"),
         ((32768, 512),),
-        "[{V}] places by [{K}] frequencies, real and imaginary part",
+        "[{V}] positions by [{K}] frequencies, real and imaginary part",
         mriq,
         lambda v, k: 18 * v * k,
     ),

@@ -26,7 +26,7 @@ LEAST = float("-inf")
 def pool(
     name: str, h: int, w: int, c: int, k: int, s: int, f: Callable[[Expr], Expr], edge: float
 ) -> Program:
-    """`f` of each channel of each window; half a window of `edge` around the image."""
+    """Applies `f` to each channel of each window; pads the image with half a window of `edge`."""
     half = (k - 1) // 2
     return define(
         name,
@@ -46,7 +46,7 @@ def largest(name: str, h: int, w: int, c: int, k: int, s: int) -> Program:
 
 
 def average(name: str, h: int, w: int, c: int, k: int, s: int) -> Program:
-    """The mean of each channel of each window, the border counted as zeros."""
+    """The mean of each channel of each window, with zeros around the image."""
     return pool(name, h, w, c, k, s, lambda xs: (xs >> reduce(add, 0)) * (1 / k**2), 0.0)
 
 
@@ -62,7 +62,7 @@ def everywhere(name: str, h: int, w: int, c: int) -> Program:
 
 
 def flops(h: int, w: int, c: int, k: int, s: int) -> int:
-    """An operation for each element of each window."""
+    """The number of operations: one for each element of each window."""
     rows, columns = ((side + 2 * ((k - 1) // 2) - k) // s + 1 for side in (h, w))
     return rows * columns * c * k * k
 
@@ -73,7 +73,7 @@ FAMILIES = (
         "pool/max",
         WINDOWS,
         ((112, 112, 64, 3, 2),),
-        "largest of windows {K}x{K} of [{H}][{W}][{C}], stride {S}",
+        "maximum of windows {K}x{K} of [{H}][{W}][{C}], stride {S}",
         largest,
         flops,
     ),

@@ -1,7 +1,7 @@
 """Stencils in one, two and three dimensions.
 
-Whole neighbourhoods are windows; a few cells of one are views of the array moved by an offset. The
-outermost cells go on beyond the border, as in Rodinia and SHOC; sound meets walls there.
+Dense neighbourhoods are windows; sparse ones are views of the array, shifted by offsets. At the
+border, the outermost cells are repeated, as in Rodinia and SHOC; `acoustic` has walls there.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ Offset = tuple[int, ...]
 
 
 def under(rank: int, f: Section | Callable[..., Expr]) -> Section:
-    """`f` on every element of an array of `rank` dimensions."""
+    """Applies `f` to every element of an array of `rank` dimensions."""
     return map(f) if rank == 1 else map(under(rank - 1, f))
 
 
 def zip_cells(rank: int, *arrays: Expr) -> Expr:
-    """Arrays of one shape as an array of tuples."""
+    """Combines arrays of equal shape into an array of tuples."""
     pairs = zip(*arrays)
     return pairs if rank == 1 else pairs >> map(lambda rows: zip_cells(rank - 1, *rows))
 
 
 def moved(x: Expr, offset: Offset, border: Callable[[int, int], Section] = pad_clamp) -> Expr:
-    """The cell at `i + offset` for each cell `i`; outside, what the border says."""
+    """The array shifted: the cell at `i + offset` for each cell `i`, padded by `border`."""
     for axis, by in enumerate(offset):
         if by:
             shift = border(-by, by)
@@ -61,7 +61,7 @@ def moved(x: Expr, offset: Offset, border: Callable[[int, int], Section] = pad_c
 
 
 def cells(f: Callable[..., Expr], x: Expr, offsets: tuple[Offset, ...], *others: Expr) -> Expr:
-    """`f` of the cells at offsets from each cell, and of that cell of other arrays."""
+    """Applies `f` to the cells of `x` at offsets from each cell, and to that cell of `others`."""
     rank = len(offsets[0])
     views = (moved(x, offset) for offset in offsets)
     return zip_cells(rank, *views, *others) >> under(rank, lambda cell: f(*cell))
@@ -119,7 +119,7 @@ def jacobi9(name: str, h: int, w: int) -> Program:
 
 
 def gaussian(name: str, h: int, w: int) -> Program:
-    """A 5x5 window weighted by constants."""
+    """The weighted sum of a 5x5 window."""
 
     def weigh(window: Expr, weights: Expr) -> Expr:
         return zip(window >> join(), weights >> join()) >> map(mul) >> reduce(add, 0)
@@ -135,7 +135,7 @@ def gaussian(name: str, h: int, w: int) -> Program:
 
 
 def stencil2d(name: str, h: int, w: int) -> Program:
-    """Nine cells: weights for the cell itself, for four at a side, for four at a corner (SHOC)."""
+    """The weighted sum of 3x3 cells: one weight each for centre, sides and corners (SHOC)."""
     sides = star(2)[1:]
     corners = tuple(product((-1, 1), repeat=2))
 
@@ -150,9 +150,9 @@ def stencil2d(name: str, h: int, w: int) -> Program:
 
 
 def separable(name: str, h: int, w: int, k: int) -> Program:
-    """A KxK window whose weights are a product, in two passes of K, zeros outside (NVIDIA SDK).
+    """A separable filter of KxK cells, in two passes, with zeros outside (NVIDIA SDK).
 
-    `across: [K]` weighs along the rows, `down: [K]` along the columns.
+    `across: [K]` are the weights along rows, `down: [K]` those along columns.
     """
 
     def pass_along(weights: Expr) -> Section:
@@ -173,7 +173,7 @@ def separable(name: str, h: int, w: int, k: int) -> Program:
 
 
 def gradient(name: str, h: int, w: int) -> Program:
-    """A cell and the inverse of the length of its differences (CGO 2018)."""
+    """A cell plus the inverse of the length of its differences (CGO 2018)."""
 
     def f(c: Expr, n: Expr, s: Expr, w: Expr, e: Expr) -> Expr:
         squares = total(*((c - other) * (c - other) for other in (n, s, w, e)))
@@ -183,7 +183,7 @@ def gradient(name: str, h: int, w: int) -> Program:
 
 
 def hotspot(name: str, h: int, w: int) -> Program:
-    """One step of a chip's temperature under a power map (Rodinia)."""
+    """One step of the temperature of a chip under a power map (Rodinia)."""
     chip, thickness, conductivity, heat, slope = 0.016, 0.0005, 100.0, 0.5 * 1.75e6, 3e6
     high, wide = chip / h, chip / w
     step = 0.001 / (slope / (heat * thickness)) / (heat * thickness * high * wide)
@@ -204,7 +204,7 @@ def hotspot(name: str, h: int, w: int) -> Program:
 
 
 def coefficient(c: Expr, *others: Expr) -> Expr:
-    """How much of a cell's differences to its four neighbours flows (Rodinia, SRAD)."""
+    """The diffusion coefficient of a cell, from its four neighbours (Rodinia, SRAD)."""
     speckle = 0.5
     differences = [other - c for other in others]
     g2 = total(*(d * d for d in differences)) / (c * c)
@@ -216,18 +216,18 @@ def coefficient(c: Expr, *others: Expr) -> Expr:
 
 
 def srad(name: str, h: int, w: int) -> Program:
-    """The coefficient of diffusion (Rodinia, first kernel of speckle reduction)."""
+    """The diffusion coefficients (Rodinia, first kernel of speckle reduction)."""
     return define(name, lambda x: cells(coefficient, x, star(2)), x=array_type(F32, h, w))
 
 
-RATE = 0.125  # of the diffusion in a step
-FLOWS = ((0, 0), (1, 0), (0, 1))  # the cells whose coefficients a cell diffuses by
+RATE = 0.125  # the rate of diffusion in a step
+FLOWS = ((0, 0), (1, 0), (0, 1))  # the cells whose coefficients determine the diffusion of a cell
 
 
 def srad2(name: str, h: int, w: int) -> Program:
     """The image diffused by its coefficients (Rodinia, second kernel of speckle reduction).
 
-    `c` are the coefficients; `n`, `s`, `w` and `e` the differences to the neighbours.
+    `c` are the coefficients; `n`, `s`, `w` and `e` are the differences from the neighbours.
     """
 
     def f(c: Expr, below: Expr, right: Expr, x: Expr, *differences: Expr) -> Expr:
@@ -242,7 +242,7 @@ def srad2(name: str, h: int, w: int) -> Program:
 
 
 def srad_step(name: str, h: int, w: int) -> Program:
-    """A step of speckle reduction: the coefficients, and the image diffused by them (Rodinia)."""
+    """A step of speckle reduction: computes the coefficients and diffuses the image (Rodinia)."""
 
     def f(c: Expr, below: Expr, right: Expr, x: Expr, *others: Expr) -> Expr:
         n, s, w, e = (other - x for other in others)
@@ -265,7 +265,7 @@ def jacobi7(name: str, d: int, h: int, w: int) -> Program:
 
 
 def heat7(name: str, d: int, h: int, w: int) -> Program:
-    """One step of heat in three dimensions: a cell and its six neighbours."""
+    """One step of the heat equation in three dimensions: a cell and its six neighbours."""
     return define(
         name,
         lambda x: cells(lambda c, *others: c + (total(*others) - c * 6) * 0.125, x, star(3)),
@@ -274,7 +274,7 @@ def heat7(name: str, d: int, h: int, w: int) -> Program:
 
 
 def jacobi13(name: str, d: int, h: int, w: int) -> Program:
-    """The mean of a cell and its neighbours up to two away along each axis."""
+    """The mean of a cell and its neighbours at distance 1 and 2 along each axis."""
     return define(
         name,
         lambda x: cells(lambda *c: total(*c) * (1 / 13), x, star(3, reach=2)),
@@ -283,7 +283,7 @@ def jacobi13(name: str, d: int, h: int, w: int) -> Program:
 
 
 def poisson19(name: str, d: int, h: int, w: int) -> Program:
-    """A cell, six neighbours at a face and twelve at an edge (CGO 2018)."""
+    """The weighted sum of a cell, six neighbours at faces and twelve at edges (CGO 2018)."""
     faces = star(3)[1:]
     edges = tuple(o for o in product((-1, 0, 1), repeat=3) if sum(abs(by) for by in o) == 2)
 
@@ -299,7 +299,7 @@ def poisson19(name: str, d: int, h: int, w: int) -> Program:
 
 
 def hotspot3d(name: str, d: int, h: int, w: int) -> Program:
-    """One step of a stacked chip's temperature under a power map (Rodinia's form of it)."""
+    """One step of the temperature of a stacked chip under a power map (Rodinia)."""
 
     def f(c: Expr, *others: Expr) -> Expr:
         above, below, n, s, w, e, p = others
@@ -317,7 +317,7 @@ def hotspot3d(name: str, d: int, h: int, w: int) -> Program:
 def acoustic(name: str, d: int, h: int, w: int) -> Program:
     """One step of sound in a room (CGO 2018).
 
-    `room` is 1 inside and 0 in walls: a cell with a wall beside it loses some of its energy.
+    `room` is 1 inside and 0 in walls: a cell next to a wall loses some of its energy.
     """
     squared, loss = 1 / 3, 0.005
 
@@ -346,7 +346,7 @@ IMAGE, CUBE = ((1024, 1024),), ((128, 128, 128),)
 def family(
     name: str, letters: tuple[str, ...], what: str, make: Callable[..., Program], ops: int
 ) -> Family:
-    """A stencil of `ops` operations for each cell."""
+    """The family of a stencil with `ops` operations per cell."""
     shape = "".join(f"[{{{letter}}}]" for letter in letters)
     listed = {1: ((1 << 20,),), 2: IMAGE, 3: CUBE}[len(letters)]
     return Family(
@@ -358,13 +358,13 @@ FAMILIES = (
     family("three", ("N",), "sum of 3 neighbours,", three, 3),
     family("jacobi5", PLANE, "mean of 5 cells,", jacobi5, 5),
     family("jacobi9", PLANE, "mean of 3x3 cells,", jacobi9, 10),
-    family("gaussian5x5", PLANE, "5x5 cells weighted,", gaussian, 50),
-    family("stencil2d", PLANE, "9 cells weighted,", stencil2d, 11),
+    family("gaussian5x5", PLANE, "weighted sum of 5x5 cells,", gaussian, 50),
+    family("stencil2d", PLANE, "weighted sum of 3x3 cells,", stencil2d, 11),
     Family(
         "stencil/separable",
         ("H", "W", "K"),
         ((1024, 1024, 17),),
-        "{K} cells of a row, then of a column, weighted, [{H}][{W}]",
+        "weighted sum of {K} cells of a row, then of a column, [{H}][{W}]",
         separable,
         lambda h, w, k: 4 * k * h * w,
     ),
@@ -373,10 +373,10 @@ FAMILIES = (
     family("srad", PLANE, "coefficient of diffusion,", srad, 28),
     family("srad2", PLANE, "diffusion by coefficients,", srad2, 9),
     family("sradstep", PLANE, "speckle reduction,", srad_step, 41),
-    family("heat7", SPACE, "heat by 7 cells,", heat7, 9),
+    family("heat7", SPACE, "heat equation on 7 cells,", heat7, 9),
     family("jacobi7", SPACE, "mean of 7 cells,", jacobi7, 7),
     family("jacobi13", SPACE, "mean of 13 cells,", jacobi13, 13),
-    family("poisson19", SPACE, "19 cells weighted,", poisson19, 21),
+    family("poisson19", SPACE, "weighted sum of 19 cells,", poisson19, 21),
     family("hotspot3d", SPACE, "temperature of a stacked chip,", hotspot3d, 13),
     family("acoustic", SPACE, "sound in a room,", acoustic, 19),
 )
