@@ -50,6 +50,6 @@ class AnyIterate(Primitive):
 @final
 @dataclass(frozen=True)
 class Iterate(AnyIterate):
-    """Applies a function that keeps the type `times` times."""
+    """Applies a function `times` times; the function must keep the type."""
 
     name: ClassVar[str] = "iterate"

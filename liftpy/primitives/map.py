@@ -35,9 +35,7 @@ class AnyMap(Primitive):
     map(f) : [a]n -> [b]n        element i is f(xs[i])
     """
 
-    unconditional: ClassVar[str] = (
-        "the array may have any number of elements, even none"
-    )
+    unconditional: ClassVar[str] = "the array may have any number of elements, even none"
     f: Lambda
 
     def parameter_types(self, xs: Type) -> tuple[Type, ...]:
