@@ -191,7 +191,7 @@ class Size:
         why = "sizes are whole numbers, with + - * // % between them"
         suggestion = "use whole numbers: n * 3 // 2 for n * 1.5"
         if op == "**":
-            suggestion = "write the exponent as a whole number: n**2 is n * n"
+            suggestion = "the exponent is a whole number that is written: n**2 is n * n"
         if op == "/":
             suggestion = "write n // 2, which rounds down, for n / 2"
         return refused(what, why, suggestion)
@@ -243,7 +243,7 @@ class Size:
 
     def _bits(self, _: Any = 0) -> Any:
         what = f"{self.noun()} has no bits in Python"
-        why = "its value is not known yet; sizes are whole numbers, with + - * // %"
+        why = "its value is given later; sizes are whole numbers, with + - * // %"
         raise refused(what, why, "write n % 2 for n & 1, 2 * n for n << 1")
 
     __and__ = __or__ = __xor__ = __lshift__ = _bits
@@ -265,7 +265,7 @@ class Size:
             message = f"{type(self).__name__!r} object has no attribute {name!r}"
             raise AttributeError(message)
         what = f"a size has no `.{name}`"
-        why = "sizes are whole numbers that are not known yet, with + - * // %"
+        why = "sizes are whole numbers that are given later, with + - * // %"
         raise refused(what, why, "write arithmetic on the size itself: 2 * n", kind=NoSuchAttribute)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
@@ -282,6 +282,6 @@ class Size:
             first, *others = (x if isinstance(x, Size) else self.like(x) for x in inputs)
             return getattr(first, UFUNCS[name])(*others)
         what = f"NumPy's `{name}` cannot be applied to {self.noun()}"
-        why = "its value is not known yet; sizes are whole numbers, with + - * // %"
+        why = "its value is given later; sizes are whole numbers, with + - * // %"
         suggestion = "write a number, or add a parameter to the program"
         raise refused(what, why, f"{suggestion}; for sizes there are {', '.join(sorted(UFUNCS))}")
