@@ -1,8 +1,8 @@
-"""Error constants of triples, and bounds of the forward error in f32.
+"""Error constants of triples, and a-priori bounds of their forward error in f32.
 
 **gamma**: the worst over results i of the sum over j of `|at[i][j]| (sum_k |g[j][k]|)
-(sum_l |bt[j][l]|)`, over r: by how much the intermediate values can exceed the result, for data of
-one magnitude. Scaling rows does not change it; nesting for two dimensions squares it.
+(sum_l |bt[j][l]|)`, divided by r. For data of magnitude 1, it is the ratio of the intermediate sums
+to the largest possible result. Scalings do not change it; nesting for two dimensions squares it.
 
 **The bound.** With u = 2**-24, a sum or product of floats is the exact one times (1 + d), |d| <= u,
 if nothing overflows or underflows. A straight-line program of such operations gives a sum over the
@@ -28,7 +28,7 @@ from fractions import Fraction
 
 from liftpy.errors import TransformRefused
 from liftpy.winograd.linear import Form, Sharing, Straight
-from liftpy.winograd.points import known_points
+from liftpy.winograd.points import STANDARD, known_points
 from liftpy.winograd.sharing import applied
 from liftpy.winograd.triple import LARGEST, Triple, cook_toom
 
@@ -73,14 +73,14 @@ class Transforms:
 
 @dataclass(frozen=True)
 class Growth:
-    """What a program makes of values of some magnitude: a magnitude, and the roundings so far."""
+    """The magnitude that a value can reach, and the most roundings on a path to it."""
 
     magnitude: Fraction
     roundings: int
 
 
 def growth(program: Straight, values: Sequence[Growth]) -> list[Growth]:
-    """The sum of the magnitudes of all paths to each result, and the roundings on the longest.
+    """For each result, the sum of the magnitudes of its paths, and the most roundings on one.
 
     >>> from liftpy.winograd.sharing import program
     >>> halves = program(((Fraction(1, 2), Fraction(1, 3)),))
@@ -110,10 +110,10 @@ def roundings(factor: Fraction) -> int:
 
 @dataclass(frozen=True)
 class Bound:
-    """A bound of the error of every result: `roundings` K, `magnitude` S, as in this module.
+    """A bound of the error of every result; `roundings` is K and `magnitude` S of the derivation.
 
-    `absolute` is for data of magnitude 1; `relative` is to the largest result that such data can
-    have, which is taps times channels.
+    `absolute` holds for data of magnitude 1. `relative` is relative to the largest result of such
+    data, which is the number of taps times that of channels.
     """
 
     roundings: int
@@ -123,7 +123,7 @@ class Bound:
 
 
 def bound(transforms: Transforms, channels: int = 1) -> Bound:
-    """The bound of a triple's programs in f32, for a sum over channels of their products.
+    """The bound of three programs in f32, with products that are summed over channels.
 
     >>> from liftpy.winograd.triple import cook_toom
     >>> found = bound(Transforms.of(cook_toom(2, 3), Form.VECTOR))
@@ -154,16 +154,16 @@ def bound(transforms: Transforms, channels: int = 1) -> Bound:
 
 
 def compounded(count: int) -> Fraction:
-    """How far a product of fewer than 1 / u factors within u of 1 may be from 1."""
+    """The largest distance from 1 of a product of `count` < 1 / u factors within u of 1."""
     return count * UNIT / (1 - count * UNIT)
 
 
 FORMS = {1: Form.VECTOR, 2: Form.SEPARABLE}
-"""The form whose error is bounded, by the number of dimensions."""
+"""The form that `bound_of` assumes, by the number of dimensions."""
 
 
 def bound_of(triple: Triple, dimensions: int = 2, channels: int = 1) -> Bound:
-    """The bound of a triple with shared pairs, separable in two dimensions."""
+    """The bound of the programs with shared pairs, separable in two dimensions."""
     return bound(Transforms.of(triple, FORMS[dimensions]), channels)
 
 
@@ -199,8 +199,8 @@ def check_error(triple: Triple, allowed: Fraction, dimensions: int = 2, channels
 
 
 def smaller_error(triple: Triple, allowed: Fraction, dimensions: int, channels: int) -> str:
-    """What has an error that is allowed: other points, or fewer results at a time."""
-    for m in range(triple.m, 0, -1):
+    """A suggestion of other points, or fewer results at a time, with a bound that is allowed."""
+    for m in range(min(triple.m, len(STANDARD) + 2 - triple.r), 0, -1):
         other = best_known(m, triple.r, triple.n)
         found = bound_of(other, dimensions, channels).relative
         if found <= allowed:
@@ -211,7 +211,7 @@ def smaller_error(triple: Triple, allowed: Fraction, dimensions: int, channels: 
 
 
 def above(value: Fraction) -> str:
-    """A number with two digits, rounded up: it stays a bound.
+    """A bound as text: two digits, rounded up.
 
     >>> above(Fraction(1001, 10**9))
     '1.1e-06'

@@ -40,7 +40,7 @@ Step: TypeAlias = Sum | Product
 
 @dataclass(frozen=True)
 class Counts:
-    """Operations of a program: changes of sign are not multiplications."""
+    """The operations of a program; a change of sign is no multiplication."""
 
     additions: int
     multiplications: int
@@ -70,7 +70,7 @@ class Straight:
         scale: Callable[[Fraction, Value], Value],
         zero: Value,
     ) -> list[Value]:
-        """The results with other meanings of the steps: `add(left, right, minus)` and `scale`."""
+        """The results, with `add(left, right, minus)` and `scale(factor, value)` for the steps."""
         found = list(values)
         for step in self.steps:
             match step:
@@ -102,7 +102,7 @@ class Straight:
         return Counts(len(self.steps) - len(products), len(products) - negations, negations)
 
     def __str__(self) -> str:
-        """The program as text: inputs are x0, x1, ..., steps t0, t1, ..., results y0, y1, ..."""
+        """The program as text: inputs x0, x1, ...; steps t0, t1, ...; results y0, y1, ..."""
         lines = [f"t{j} = {self._said(step)}" for j, step in enumerate(self.steps)]
         lines += [
             f"y{i} = {'0' if result is None else self._name(result)}"
@@ -122,11 +122,11 @@ class Straight:
 
 
 Signed: TypeAlias = tuple[int, bool]
-"""A value, and whether it is meant negated."""
+"""The number of a value, and whether it is negated."""
 
 
 class Builder:
-    """Makes a program step by step; with `shared`, no operation stands in it twice."""
+    """Builds a program; with `shared`, an operation that it already has is reused."""
 
     def __init__(self, inputs: int, *, shared: bool = True) -> None:
         self.inputs = inputs
@@ -136,7 +136,7 @@ class Builder:
         self._known: dict[Step, int] = {}
 
     def _value(self, step: Step, depth: int) -> int:
-        """The number of a step's value."""
+        """The number of the value of a step; `depth` is the longest path from an input."""
         if self.shared and step in self._known:
             return self._known[step]
         self.steps.append(step)
@@ -163,7 +163,7 @@ class Builder:
         return self._value(Sum(x, y, minus=True), depth), False
 
     def total(self, terms: Iterable[Signed]) -> Signed:
-        """The sum of one signed value or more, shallow ones first: few roundings on each path."""
+        """The sum of one or more signed values, the shallowest first, so that paths stay short."""
         heap = [(self._depths[value], value, minus) for value, minus in terms]
         heapq.heapify(heap)
         while len(heap) > 1:
@@ -180,7 +180,7 @@ class Builder:
         return self.product(Fraction(-1), value) if minus else value
 
     def combination(self, groups: Iterable[tuple[Fraction, Sequence[Signed]]]) -> int:
-        """The sum over groups of a coefficient, larger than 0, times a sum of signed values."""
+        """The sum over groups `(c, members)` of c times the sum of the members, with c > 0."""
         terms: list[Signed] = []
         scaled: list[tuple[Fraction, Signed]] = []
         for factor, members in groups:
@@ -189,14 +189,14 @@ class Builder:
             else:
                 scaled.append((factor, self.total(members)))
         if all(minus for _, minus in terms) and all(minus for _, (_, minus) in scaled) and scaled:
-            # One coefficient takes the sign, so that none is changed at the end.
+            # A negative constant saves a change of sign at the end.
             factor, (value, _) = scaled.pop()
             terms.append((self.product(-factor, value), False))
         terms += [(self.product(factor, value), minus) for factor, (value, minus) in scaled]
         return self.positive(self.total(terms))
 
     def inline(self, program: Straight, values: Sequence[int | None]) -> list[int | None]:
-        """The results of a program applied to values; None is 0, of all values or of none."""
+        """The results of a program applied to values; either all or none of them are None (0)."""
         given = [value for value in values if value is not None]
         if not given:
             return [None] * len(program.results)
@@ -216,7 +216,7 @@ class Builder:
 
 
 class Sharing(StrEnum):
-    """What a program computes once."""
+    """Which common subexpressions a program computes once (`sharing`)."""
 
     NONE = "none"
     SETS = "sets"
@@ -224,7 +224,7 @@ class Sharing(StrEnum):
 
 
 class Form(StrEnum):
-    """How a matrix is applied: to a vector; to a square at once; to its columns, then its rows."""
+    """How a matrix is applied: to a vector, to a square at once, or to its columns, then rows."""
 
     VECTOR = "vector"
     FLAT = "flat"

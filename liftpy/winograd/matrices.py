@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -11,13 +12,13 @@ from liftpy.errors import TransformRefused
 
 Matrix: TypeAlias = tuple[tuple[Fraction, ...], ...]
 Exact: TypeAlias = Fraction | int | str
-"""What a number may be given as: a text is an integer or a fraction, such as `-3/4`."""
+"""The types of exact numbers; a text is an integer or a fraction, such as `-3/4`."""
 
 EXACT_TEXT = re.compile(r"[+-]?[0-9]{1,18}(/0*[1-9][0-9]{0,17})?")
 
 
 def exact(value: object, what: str) -> Fraction:
-    """A number as a fraction; `what` names it in the message. TransformRefused if it is inexact.
+    """A number as a fraction. TransformRefused if it is inexact; `what` names it in the message.
 
     >>> exact("-3/4", "a point")
     Fraction(-3, 4)
@@ -27,18 +28,20 @@ def exact(value: object, what: str) -> Fraction:
     if isinstance(value, str) and EXACT_TEXT.fullmatch(value.strip()):
         return Fraction(value.strip())
     raise TransformRefused(
-        f"{what} is refused: {value!r} is not an exact number; the transforms are computed in "
-        f"exact arithmetic. Give an integer or a fraction of integers{near(value)}"
+        f"{what} is refused: {value!r:.60} is not an exact number; the transforms are computed in "
+        f"exact arithmetic. Give an integer or a fraction of at most 18 digits{near(value)}"
     )
 
 
 def near(value: object) -> str:
-    """The simple fraction that an inexact number probably means, as a suggestion."""
+    """A suggestion for an inexact number: the simple fraction that is nearest to it."""
     try:
-        found = Fraction(value).limit_denominator(64) if isinstance(value, float | str) else None
-    except (ValueError, OverflowError, ZeroDivisionError):
-        found = None
-    return ", such as 1/2 or -2" if found is None else f", such as {found}"
+        number = float(value) if isinstance(value, float | str) else math.inf
+    except ValueError:
+        number = math.inf
+    if not abs(number) < 1e6:  # also of NaN
+        return ", such as 1/2 or -2"
+    return f", such as {Fraction(number).limit_denominator(64)}"
 
 
 def matrix(rows: Iterable[Iterable[Fraction | int]]) -> Matrix:

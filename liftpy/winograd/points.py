@@ -1,4 +1,4 @@
-"""Interpolation points: the usual order, and sets that are published for their small error."""
+"""Interpolation points: the usual order, and published sets with a small error."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def pairs(*values: str) -> Points:
 
 
 STANDARD = pairs("1", "2", "1/2", "4", "1/4", "3", "1/3", "3/2", "2/3", "3/4")
-"""The usual order: the first n - 1 of them make a triple of n products."""
+"""The usual order. A triple with n products takes the first n - 1 points."""
 
 INTEGERS = pairs("1", "2", "3", "4", "5", "6", "7", "8", "9", "10")
-"""Integers by their size. Their error grows fastest; B^T and A^T are integral."""
+"""Integers by magnitude: B^T and A^T are integral, but the error grows fastest."""
 
 PUBLISHED: dict[str, tuple[Points, ...]] = {
     "Barabasz and others, 2018": (
@@ -41,15 +41,16 @@ PUBLISHED: dict[str, tuple[Points, ...]] = {
     "Barabasz and others, 2018, for one dimension": (points("0", "-1", "1", "1/2", "-3"),),
     "oneDNN": (pairs("5/8", "3/2"),),
 }
-"""Sets of points by their source, each for one number of points.
+"""Sets of points by source; a source has at most one set of each length.
 
-Barabasz, Anderson, Soodhalter and Gregg, "Error Analysis and Improving the Accuracy of Winograd
-Convolution for Deep Neural Networks", chose theirs by measured errors of F(m, 3) in two dimensions.
+Barabasz, Anderson, Soodhalter and Gregg ("Error Analysis and Improving the Accuracy of Winograd
+Convolution for Deep Neural Networks") chose their sets by the measured error of F(m, 3) in two
+dimensions, and one of them in one dimension.
 """
 
 
 def standard_points(n: int) -> Points:
-    """The first n - 1 points of the usual order. TransformRefused if it is not as long.
+    """The first n - 1 points of the usual order. TransformRefused if it has fewer.
 
     >>> print(*standard_points(6))
     0 1 -1 2 -2
@@ -64,7 +65,7 @@ def standard_points(n: int) -> Points:
 
 
 def known_points(n: int) -> dict[str, Points]:
-    """The sets of n - 1 points that are known, by their source; the usual order comes first.
+    """All known sets of n - 1 points by source, beginning with the usual order.
 
     >>> [name for name, _ in known_points(6).items()][-1]
     'oneDNN'

@@ -1,18 +1,19 @@
-"""Programs for a matrix: without sharing, with shared sets, with shared pairs.
+"""The program of a matrix: without sharing, with shared sets, with shared pairs.
 
-**none**: a row of the matrix is an equation; equal magnitudes of coefficients are taken out, and
-nothing is shared between equations.
+**none**: each row of the matrix is an equation. Within an equation, terms whose coefficients have
+the same magnitude are added before they are multiplied; nothing is shared between equations.
 
-**sets**: the hierarchy of sets of the literature on generated Winograd transforms. The signed
-variables with the same magnitude of their coefficient are a set; the sets of all equations are
-level 0, and level k + 1 has the intersections of two sets of level k, up to a common sign, with two
-variables or more. (A set that stands in two equations is in level 1 too.) In each set the largest
-member of the next level that is in it, or whose negative is, is replaced by a reference, as long as
-there is one; so are parts of members by the level after that.
+**sets**: the hierarchy of common subexpressions that is published for generated Winograd
+transforms. In each equation, the signed variables whose coefficients have the same magnitude form a
+set. Level 0 contains the sets of all equations; level k + 1 contains the intersections, of two
+variables or more, of any two sets of level k, where the signs of a set may be inverted as a whole.
+A set of two equations is also in level 1. A set of an equation is then written with members of
+level 1: the largest member that is a subset, or whose negative is, is replaced by a reference until
+none is left. Members of level 1 are written with members of level 2 in the same way, and so on.
 
-**pairs**: two terms in the same proportion in two equations or more, the most frequent pair first,
-become a new variable. A proportion need not be 1, so `x + 4y` is found in `x + z + 4y` and in
-`2x - z + 8y`, where sets see nothing.
+**pairs**: a pair of terms that has the same proportion in two or more equations becomes a new
+variable, the most frequent pair first. Since proportions other than 1 count, `x + 4y` is shared by
+`x + z + 4y` and `2x - z + 8y`, which have no common set.
 """
 
 from __future__ import annotations
@@ -53,14 +54,14 @@ def program(a: Matrix, sharing: Sharing = Sharing.PAIRS) -> Straight:
 
 
 def flat(left: Matrix, right: Matrix, sharing: Sharing = Sharing.PAIRS) -> Straight:
-    """The program of `left X right^T`, each result by one equation; arrays are row by row."""
+    """The program of `left X right^T` with one equation for each result; arrays are row-major."""
     return program(kronecker(left, right), sharing)
 
 
 def separable(left: Matrix, right: Matrix, sharing: Sharing = Sharing.PAIRS) -> Straight:
     """The program of `left X right^T`: `left` on each column, then `right` on each row.
 
-    Arrays are row by row. Sharing is within the matrices: the passes repeat their programs.
+    Arrays are row-major. Each pass repeats the program of its matrix.
     """
     on_columns, on_rows = program(left, sharing), program(right, sharing)
     width = columns(right)
@@ -86,7 +87,7 @@ def applied(a: Matrix, form: Form, sharing: Sharing = Sharing.PAIRS) -> Straight
 
 
 def grouped(terms: Iterable[tuple[int, Fraction]]) -> list[tuple[Fraction, list[Signed]]]:
-    """Terms `(value, coefficient)` by the magnitude of their coefficient."""
+    """Terms `(value, coefficient)`, grouped by the magnitude of the coefficient."""
     groups: dict[Fraction, list[Signed]] = {}
     for value, factor in terms:
         if factor:
@@ -142,12 +143,12 @@ class Sets:
         return max(s, self.negative(s))
 
     def rank(self, s: int) -> tuple[int, list[int], int]:
-        """Large sets first, then those with late variables, which was found to share most."""
+        """The order of substitution: large sets first. Ties are open: this order shares most."""
         variables = sorted(v for v, _ in self.members(s))
         return -s.bit_count(), [-v for v in variables], s
 
     def intersections(self, level: Sequence[int]) -> set[int]:
-        """What two sets of a level, or one and the other's negative, have in common."""
+        """The intersections of any two sets of a level, one of which may be negated."""
         negatives = [self.negative(s) for s in level]
         return {
             self.canonical(common)
@@ -157,7 +158,7 @@ class Sets:
         }
 
     def parts(self, s: int, level: int, but: int | None = None) -> list[Signed]:
-        """A set as references to members of a level, the largest first, and what is left."""
+        """A set as members of a level, the largest first, and the remaining variables."""
         found: list[Signed] = []
         for member in self.levels[level] if level < len(self.levels) else ():
             for part, minus in ((member, False), (self.negative(member), True)):
@@ -168,7 +169,7 @@ class Sets:
         return found + self.members(s)
 
     def value(self, member: int, level: int) -> Signed:
-        """The sum of a member of a level, which is computed once."""
+        """The sum of a member of a level, computed at its first use."""
         if member not in self.values:
             self.values[member] = self.builder.total(self.parts(member, level + 1, member))
         return self.values[member]
@@ -189,11 +190,11 @@ def by_sets(a: Matrix) -> Straight:
 # --- pairs ---------------------------------------------------------------------------------------
 
 Pair: TypeAlias = tuple[int, int, int, int]
-"""Variables u < v and their proportion, without common factors, the first one larger than 0."""
+"""Variables u < v and their coefficients, reduced to coprime integers, the first positive."""
 
 
 class Pairs:
-    """Equations as integers times a factor, and where each pair of terms stands."""
+    """Equations with integer coefficients and a factor, and an index of their pairs of terms."""
 
     def __init__(self, a: Matrix) -> None:
         self.units = [Fraction(1)] * columns(a)
@@ -220,7 +221,7 @@ class Pairs:
         return u, v, x // divisor, y // divisor
 
     def enter(self, i: int, v: int, others: Iterable[int]) -> None:
-        """Enters the pairs of one term of an equation with others."""
+        """Adds the pairs of one term of an equation with others to the index."""
         for u in others:
             pair = self.pair(i, u, v)
             places = self.places.setdefault(pair, set())
@@ -228,12 +229,12 @@ class Pairs:
             self.offer(pair)
 
     def offer(self, pair: Pair) -> None:
-        """Puts a pair that stands in several equations on the heap, with their number."""
+        """Puts a pair of several equations on the heap, with their number."""
         if (count := len(self.places[pair])) > 1:
             heapq.heappush(self.heap, (-count, abs(pair[2]) + abs(pair[3]), pair))
 
     def best(self) -> Pair | None:
-        """The pair in the most equations; None if there is none in two."""
+        """The pair of the most equations; None if no pair is in two of them."""
         while self.heap:
             count, _, pair = heapq.heappop(self.heap)
             if len(self.places.get(pair, ())) == -count:
@@ -241,7 +242,7 @@ class Pairs:
         return None
 
     def replace(self, pair: Pair) -> None:
-        """Makes a pair a new variable."""
+        """Replaces a pair by a new variable in all its equations."""
         u, v, x, _ = pair
         new = len(self.units) + len(self.defined)
         self.defined.append(pair)
@@ -281,9 +282,9 @@ class Pairs:
 
 
 def normal(x: Fraction, y: Fraction) -> Fraction:
-    """What to scale `x u + y v` by: one coefficient becomes 1 if the other is then exact in binary.
+    """The scale of `x u + y v`: one coefficient becomes 1 if the other is then exact in binary.
 
-    If neither does, both become integers.
+    If that fails for both, they become coprime integers.
 
     >>> print(normal(Fraction(4), Fraction(-17)), normal(Fraction(3), Fraction(2)))
     1/4 1/2

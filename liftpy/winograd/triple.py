@@ -1,10 +1,10 @@
-"""Triples of matrices that compute a short correlation with few products.
+"""Triples of matrices that compute a short correlation with the fewest products.
 
 F(m, r) gives m results of a filter of r taps from n = m + r - 1 inputs with n products
-(S. Winograd, "Arithmetic Complexity of Computations", 1980). The construction from points is
-Toom and Cook's, as in R. Blahut, "Fast Algorithms for Signal Processing": both factors of a
-polynomial product are evaluated at n - 1 points and at infinity, multiplied there, and the product
-is interpolated. Correlation is the transpose of that product. Everything here is exact.
+(S. Winograd, "Arithmetic Complexity of Computations", 1980). The construction from points is that
+of Toom and Cook (R. Blahut, "Fast Algorithms for Signal Processing"): two polynomials are evaluated
+at n - 1 points and at infinity, the values are multiplied, and the product of the polynomials is
+interpolated. Correlation is the transpose of this product. All arithmetic is exact.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ TAPS = range(2, 8)
 """The numbers of taps that are supported."""
 
 LARGEST = 8
-"""Products of a triple unless more are asked for: at 9, the error in f32 grows tenfold."""
+"""The default limit of n: from 8 products to 9, the error in f32 grows tenfold."""
 
 
 @dataclass(frozen=True)
 class Triple:
     """F(m, r): `at ((g w) * (bt d))` is the correlation of n inputs d with r taps w.
 
-    `at` has m rows of n, `g` n rows of r, `bt` n rows of n; `points` are the finite points that
-    they were made from, empty for the direct algorithm. Result i is the sum of `w[k] d[i + k]`.
-    Raises TransformRefused if the matrices have other shapes, or compute something else.
+    `at` has m rows of n, `g` n rows of r, and `bt` n rows of n. `points` are the finite points of
+    the construction; the direct algorithm has none. Result i is the sum of `w[k] d[i + k]`.
+    Raises TransformRefused if the matrices have other shapes or compute anything else.
 
     >>> f = cook_toom(2, 3)
     >>> print(*f.correlate(matrix([[1, 10, 100]])[0], matrix([[1, 2, 3, 4]])[0]))
@@ -62,14 +62,14 @@ class Triple:
 
     @property
     def n(self) -> int:
-        """The inputs, and the products."""
+        """The number of inputs, and of products."""
         return self.m + self.r - 1
 
     def _check(self) -> None:
-        """Compares the bilinear form with that of the correlation, coefficient by coefficient.
+        """Compares the coefficients of the bilinear form with those of the correlation.
 
-        The sum over j of `at[i][j] g[j][k] bt[j][l]` is what `w[k] d[l]` contributes to result i:
-        1 if l = i + k, otherwise 0. That is an identity of rationals, so it holds for all data.
+        The sum over j of `at[i][j] g[j][k] bt[j][l]` is the coefficient of `w[k] d[l]` in result i:
+        1 if l = i + k, otherwise 0. These are equations of rationals, so they hold for all data.
         """
         for i, row in enumerate(self.at):
             for k in range(self.r):
@@ -87,7 +87,7 @@ class Triple:
                         )
 
     def correlate(self, w: Sequence[Fraction], d: Sequence[Fraction]) -> tuple[Fraction, ...]:
-        """The m results for r taps and n inputs, by the triple, exactly."""
+        """The m results for r taps and n inputs, computed exactly with the matrices."""
         products = [x * y for x, y in zip(times(self.g, w), times(self.bt, d), strict=True)]
         return times(self.at, products)
 
@@ -103,10 +103,10 @@ def cook_toom(
 ) -> Triple:
     """F(m, r) from n - 1 distinct points and infinity, with n = m + r - 1.
 
-    `points` are by default those of the usual order; for m = 1 the default is the direct
-    algorithm. Row j of `bt` is multiplied by `scale[j]`, column j of `at` by `scale_output[j]`, and
-    row j of `g` is divided by both: that moves fractions and signs to the transform of the kernel.
-    `largest` bounds n. TransformRefused if there is no such triple.
+    The default of `points` is the usual order, and for m = 1 the direct algorithm. Row j of `bt` is
+    multiplied by `scale[j]`, column j of `at` by `scale_output[j]`, and row j of `g` is divided by
+    both, which moves fractions and signs into the transform of the kernel. `largest` limits n.
+    TransformRefused if sizes, points or factors make no triple.
 
     >>> f = cook_toom(2, 3, scale=(-1, 1, 1, -1), scale_output=(1, 1, 1, -1))
     >>> for row in f.bt: print(*row)
@@ -139,7 +139,7 @@ def cook_toom(
 
 
 def integral(triple: Triple) -> Triple:
-    """The triple scaled so that `at` and `bt` are integral, without common factors in a line.
+    """The triple, scaled so that columns of `at` and rows of `bt` are coprime integers.
 
     All fractions are then in `g`, which is applied to constants.
 
@@ -152,7 +152,7 @@ def integral(triple: Triple) -> Triple:
 
 
 def primitive(values: Sequence[Fraction]) -> Fraction:
-    """What to multiply by so that values become integers without a common factor."""
+    """The factor that makes values coprime integers."""
     denominators = math.lcm(*(v.denominator for v in values))
     return Fraction(denominators, math.gcd(*(int(v * denominators) for v in values)) or 1)
 
@@ -160,7 +160,7 @@ def primitive(values: Sequence[Fraction]) -> Fraction:
 def scaled(
     triple: Triple, scale: Sequence[Exact] | None, scale_output: Sequence[Exact] | None
 ) -> Triple:
-    """A triple with scaled rows, as `cook_toom` says. TransformRefused if a factor is 0."""
+    """A triple with other scalings (`cook_toom`). TransformRefused if a factor is 0."""
     if scale is None and scale_output is None:
         return triple
     inputs = factors(triple, scale, "rows of B^T")
@@ -196,7 +196,7 @@ def factors(triple: Triple, given: Sequence[Exact] | None, what: str) -> list[Fr
 
 
 def check_sizes(m: int, r: int, largest: int) -> None:
-    """Refuses sizes that have no triple, or none that is wanted."""
+    """Refuses sizes without a triple, and those with more than `largest` products."""
     if m < 1:
         raise TransformRefused(
             f"F({m}, {r}) is refused: {m} results at a time are none. Ask for m = 1, which is the "
@@ -239,19 +239,19 @@ def check_points(m: int, r: int, given: Sequence[Exact]) -> Points:
 
 
 def remedy(found: Points, needed: int) -> str:
-    """Points in the number that is needed: the given ones without repetition, then usual ones."""
+    """As many distinct points as needed: the given ones, completed from the usual order."""
     kept = tuple(dict.fromkeys(found))[:needed]
     return f"Give {', '.join(map(str, kept + unused(kept, needed - len(kept)))) or 'none'}"
 
 
 def unused(found: Points, count: int) -> Points:
-    """Points of the usual order, continued by integers, that are not among some."""
+    """The first `count` points of the usual order, then integers, that are not in `found`."""
     more = (*standard_points(2 * LARGEST), *map(Fraction, range(5, 5 + len(found) + count)))
     return tuple(p for p in more if p not in found)[:count]
 
 
 def with_roots(roots: Sequence[Fraction]) -> list[Fraction]:
-    """The coefficients, the constant first, of the product of `x - root`.
+    """The coefficients of the product of all `x - root`, constant first.
 
     >>> print(*with_roots(matrix([[1, -1]])[0]))
     -1 0 1
