@@ -14,7 +14,6 @@ from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.constraints.draw import Space
 from liftpy.kernels.chain import chain
-from liftpy.loops.interpret import Machine
 from liftpy.loops.tree import Operate
 from liftpy.opencl.kernel import Module
 from liftpy.primitives.text import parse
@@ -25,6 +24,7 @@ from liftpy.semantics.evaluate import evaluate
 from tests.compile.test_programs import all_right
 from tests.draws import draws, tried
 from tests.fuzz.generator import inputs
+from tests.loops.interpret import Machine
 from tests.oclgrind import check_all_under_oclgrind
 from tests.rewrite.test_partition import nameless
 from tests.spaces import derived

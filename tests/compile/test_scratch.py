@@ -8,11 +8,11 @@ import pytest
 from liftpy.compile import Compilation, compile_program
 from liftpy.constraints.device import Device
 from liftpy.errors import TypeRefused
-from liftpy.loops.interpret import interpret
 from liftpy.primitives.text import parse
 from tests.compile.test_programs import all_right
 from tests.draws import unproved
 from tests.fuzz.generator import inputs
+from tests.loops.interpret import interpret
 from tests.lowered import lowered
 from tests.oclgrind import check_all_under_oclgrind
 

@@ -11,13 +11,13 @@ from liftpy.compile import PASSES, compile_program
 from liftpy.errors import InternalError
 from liftpy.ir.nat import nat
 from liftpy.ir.types import F32
-from liftpy.loops.interpret import interpret
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.passes import after_each_pass
 from liftpy.loops.tree import Block, Cell, Const, Let, Name, Store
 from liftpy.loops.verify import verify
 from liftpy.semantics.evaluate import evaluate
 from liftpy.views.access import Memory
+from tests.loops.interpret import interpret
 from tests.loops.interpreted import interpreted, nests_of
 from tests.lowered import lowered
 
