@@ -31,7 +31,8 @@ from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.draw import Space
 from liftpy.ir.expr import Program
 from liftpy.primitives.text import parse, show
-from liftpy.rewrite.partition import of_stage, partitions
+from liftpy.rewrite.composition import of_stage
+from liftpy.rewrite.partition import partitions
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES, Family, derived, shape_of
 from liftpy.workloads import workload

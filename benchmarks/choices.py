@@ -22,14 +22,8 @@ from liftpy.ir.expr import Program
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.loaded import Loaded
 from liftpy.opencl.session import Session
-from liftpy.rewrite.partition import (
-    FUSED,
-    STORED,
-    composed,
-    partitions,
-    prefixed,
-    stage_skeletons,
-)
+from liftpy.rewrite.composition import composed, prefixed, stage_skeletons
+from liftpy.rewrite.partition import FUSED, STORED, partitions
 from liftpy.workloads import workload
 
 

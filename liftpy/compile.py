@@ -26,8 +26,8 @@ from liftpy.loops.unswitch import unswitched
 from liftpy.opencl.generate import EmittedKernel, assemble, buffer_names, check_unrolled
 from liftpy.opencl.kernel import Module
 from liftpy.primitives.dialects import LoweredProgram
-from liftpy.rewrite.partition import skeleton as skeleton_named
-from liftpy.rewrite.partition import skeletons
+from liftpy.rewrite.composition import skeleton as skeleton_named
+from liftpy.rewrite.composition import skeletons
 from liftpy.rewrite.skeleton import Skeleton
 
 __all__ = ["Compilation", "compile_candidate", "compile_program", "skeleton_named", "skeletons"]

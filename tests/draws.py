@@ -29,7 +29,8 @@ from liftpy.loops.lower import LoopKernel
 from liftpy.loops.writers import shared_stores
 from liftpy.opencl.kernel import Module
 from liftpy.primitives.text import show
-from liftpy.rewrite.partition import STAGES, partitions
+from liftpy.rewrite.composition import STAGES
+from liftpy.rewrite.partition import partitions
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES
 from tests.staged import candidates, derivations, points_of

@@ -14,7 +14,8 @@ from liftpy.constraints.draw import Space
 from liftpy.constraints.stages import around_each
 from liftpy.explore.space.candidate import Candidate
 from liftpy.ir.expr import Program
-from liftpy.rewrite.partition import Partition, Stage, composed, of_stage, partitions
+from liftpy.rewrite.composition import composed, of_stage
+from liftpy.rewrite.partition import Partition, Stage, partitions
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES, derived, shape_of
 from liftpy.rewrite.strategy import Failure

@@ -44,7 +44,7 @@ from liftpy.opencl.generate import buffer_names
 from liftpy.opencl.kernel import Module
 from liftpy.primitives.text import show as program_text
 from liftpy.primitives.text import show_expr
-from liftpy.rewrite.partition import examples
+from liftpy.rewrite.composition import examples
 from liftpy.rewrite.skeleton import FAMILY, Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.rewrite.strategy import replay, step_json, step_text

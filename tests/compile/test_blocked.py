@@ -17,7 +17,8 @@ from liftpy.kernels.chain import chain
 from liftpy.loops.tree import Operate
 from liftpy.opencl.kernel import Module
 from liftpy.primitives.text import parse
-from liftpy.rewrite.partition import HELD, partitions, stage_skeletons
+from liftpy.rewrite.composition import stage_skeletons
+from liftpy.rewrite.partition import HELD, partitions
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from liftpy.rewrite.strategy import replay
 from liftpy.semantics.evaluate import evaluate

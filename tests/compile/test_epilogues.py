@@ -13,7 +13,7 @@ from liftpy.explore.exploring import space_of
 from liftpy.ir.expr import Program
 from liftpy.opencl.kernel import Module
 from liftpy.primitives.text import parse
-from liftpy.rewrite.partition import STAGES
+from liftpy.rewrite.composition import STAGES
 from liftpy.rewrite.skeleton import FAMILY
 from liftpy.rewrite.strategies.epilogue import fused_inward
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of

@@ -9,7 +9,7 @@ import pytest
 from liftpy.compile import compile_candidate
 from liftpy.constraints.device import Device
 from liftpy.primitives.text import parse
-from liftpy.rewrite.partition import STAGES
+from liftpy.rewrite.composition import STAGES
 from liftpy.rewrite.skeleton import FAMILY
 from tests.compile.test_families import generic
 from tests.compile.test_programs import all_right, inputs

@@ -17,7 +17,7 @@ from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.session import Session
 from liftpy.primitives.text import parse
-from liftpy.rewrite.partition import derived_once
+from liftpy.rewrite.composition import derived_once
 from liftpy.rewrite.strategies.families import common
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import Convolution, convolution, matmul, workload

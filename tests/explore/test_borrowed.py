@@ -14,7 +14,7 @@ import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ArgumentRefused, StoreRefused
-from liftpy.explore.campaign.borrowed import Elsewhere, parts_of
+from liftpy.explore.campaign.borrowed import Elsewhere, nameless, parts_of
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.same_kernel import Kernels
 from liftpy.explore.exploring import explore, space_of
@@ -26,7 +26,7 @@ from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import everything
 from liftpy.explore.space.space import Space
 from liftpy.primitives.text import parse
-from liftpy.rewrite.partition import StagedSkeleton, nameless
+from liftpy.rewrite.composition import StagedSkeleton
 
 pytestmark = pytest.mark.usefixtures("in_one_process")
 

@@ -20,7 +20,7 @@ from liftpy.explore.space.plainest import plainest
 from liftpy.explore.space.product import diagonal
 from liftpy.explore.space.space import Space
 from liftpy.primitives.text import parse
-from liftpy.rewrite.partition import STAGES
+from liftpy.rewrite.composition import STAGES
 
 TWO = parse("""def two(xs: [6][8]f32, ys: [6]f32) =
   let score = xs |> map(reduce(add, 0)) in zip(score, ys) |> map((a, b) => a * b)""")
@@ -87,7 +87,7 @@ def test_a_draw_composes_no_program(two, monkeypatch):
     """What its stages make together is composed when it is read, once."""
     asked = []
     monkeypatch.setattr(
-        "liftpy.rewrite.partition.in_global", lambda _: asked.append("stage") or False
+        "liftpy.rewrite.composition.in_global", lambda _: asked.append("stage") or False
     )
     (drawn,) = two.narrow({"score": "stored"}).sample(1)
     assert drawn.label.startswith("score=")

@@ -13,7 +13,7 @@ from liftpy.explore.space.member import Drawing
 from liftpy.explore.space.space import Space
 from liftpy.opencl.kernel import Launch
 from liftpy.primitives.text import parse
-from liftpy.rewrite.partition import StagedSkeleton
+from liftpy.rewrite.composition import StagedSkeleton
 
 SOURCE = """\
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable

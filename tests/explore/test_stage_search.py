@@ -18,7 +18,8 @@ from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Drawn, Member, everything, subseed
 from liftpy.explore.space.space import Space
 from liftpy.primitives.text import parse
-from liftpy.rewrite.partition import HELD, STORED, StagedSkeleton, prefixed
+from liftpy.rewrite.composition import StagedSkeleton, prefixed
+from liftpy.rewrite.partition import HELD, STORED
 from liftpy.rewrite.skeleton import Skeleton
 
 Cost: TypeAlias = Callable[[Candidate], Trial]

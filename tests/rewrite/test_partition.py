@@ -24,20 +24,16 @@ from liftpy.ir.expr import (
 from liftpy.ir.show import show_static, statics
 from liftpy.ir.walk import top_down
 from liftpy.primitives.text import parse, show, show_expr
+from liftpy.rewrite.composition import composed, derived_once, examples, skeleton, stage_skeletons
+from liftpy.rewrite.cuts import RESULT
 from liftpy.rewrite.partition import (
     FUSED,
     HELD,
     MOST_OPTIONAL,
-    RESULT,
     STORED,
     Partition,
-    composed,
-    derived_once,
-    examples,
     partitions,
     recomputes,
-    skeleton,
-    stage_skeletons,
 )
 from liftpy.rewrite.strategy import Step, Success, replay, rule
 from liftpy.semantics.evaluate import evaluate

@@ -11,6 +11,7 @@ times even if the other files have changed or are gone.
 
 from __future__ import annotations
 
+import itertools
 import json
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,16 +34,11 @@ from liftpy.explore.search import Trial
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Member
 from liftpy.explore.space.space import Space
-from liftpy.ir.expr import Program
-from liftpy.primitives.text import parse
-from liftpy.rewrite.partition import (
-    Partition,
-    Stage,
-    keys_of_stages,
-    nameless,
-    partitions,
-    prefixed,
-)
+from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program, Tuple
+from liftpy.ir.walk import function_of, top_down, with_function
+from liftpy.primitives.text import parse, show
+from liftpy.rewrite.composition import keys_of_stages, prefixed
+from liftpy.rewrite.partition import Partition, Stage, partitions
 from liftpy.rewrite.skeleton import FAMILY, Skeleton
 
 Words = frozenset[tuple[str, str]]
@@ -139,7 +135,7 @@ def parts_of(program: Program, row: Row) -> Iterator[tuple[str, StageSettings]]:
     assignment = row.assignment.items()
     for partition in partitions(program):
         if [s.name for s in partition.stages] == stages and {*partition.words} <= {*assignment}:
-            yield from ((text_of(s.program), part) for s, part in split(partition, row))
+            yield from ((nameless(s.program), part) for s, part in split(partition, row))
             return
 
 
@@ -161,9 +157,36 @@ def split(partition: Partition, row: Row) -> Iterator[tuple[Stage, StageSettings
 
 
 @lru_cache(maxsize=1024)
-def text_of(program: Program) -> str:
-    """The text of a program without names (`nameless`), computed once."""
-    return nameless(program)
+def nameless(program: Program) -> str:
+    """The text of a program, independent of its names and of the order of its parameters.
+
+    Two programs with the same text are the same expression up to names.
+    """
+    numbers = itertools.count()
+
+    def numbered(expr: Expr, by: Mapping[Param, Param]) -> Expr:
+        match expr:
+            case Param():
+                return by.get(expr, expr)
+            case Tuple(elements):
+                return Tuple(tuple(numbered(e, by) for e in elements))
+            case FunCall(fun, args):
+                parts = tuple(numbered(a, by) for a in args)
+                function = function_of(fun)
+                if function is not None:
+                    own = {p: Param(f"x{next(numbers)}", p.type) for p in function.params}
+                    body = numbered(function.body, {**by, **own})
+                    fun = with_function(fun, Lambda(tuple(own.values()), body))
+                return FunCall(fun, parts)
+            case _:
+                return expr
+
+    mentioned = (e for _, e in top_down(program.body.body) if isinstance(e, Param))
+    params = [p for p in dict.fromkeys((*mentioned, *program.params)) if p in program.params]
+    own = {p: Param(f"p{k}", p.type) for k, p in enumerate(params)}
+    constants = frozenset(own[p].name for p in params if p.name in program.constants)
+    body = numbered(program.body.body, own)
+    return show(Program("stage", Lambda(tuple(own.values()), body), constants), canonical=True)
 
 
 def words_of(skeleton: Skeleton) -> Words:
@@ -225,7 +248,7 @@ class Times:
             raise InternalError("there is no store for the times of other campaigns")
         stages, stage = (
             Stages(space),
-            digest(text_of(space.program), *(m.key for m in space.members)),
+            digest(nameless(space.program), *(m.key for m in space.members)),
         )
         stored = self.store.borrowed(stage)
         if stored is None:
@@ -246,7 +269,7 @@ class Times:
         """The times of a stage's candidates in other files; the first file with a time is used."""
         seen: set[StageSettings] = set()
         for there in self.files:
-            for part in there.parts.get(text_of(stages.space.program), ()):
+            for part in there.parts.get(nameless(stages.space.program), ()):
                 candidate = None if part in seen else stages.candidate(part)
                 if candidate is None:
                     continue

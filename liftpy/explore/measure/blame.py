@@ -18,7 +18,9 @@ from liftpy.ir.expr import Lambda, Program
 from liftpy.ir.walk import at, replace_at
 from liftpy.kernels.chain import chain
 from liftpy.opencl.generate import buffer_names, stored_names
-from liftpy.rewrite.partition import RESULT, Composition, Partition, StagedSkeleton
+from liftpy.rewrite.composition import Composition, StagedSkeleton
+from liftpy.rewrite.cuts import RESULT
+from liftpy.rewrite.partition import Partition
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.shapes import lets, parameter
 

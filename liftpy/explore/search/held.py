@@ -17,7 +17,8 @@ from liftpy.explore.search.local import distance
 from liftpy.explore.search.trial import Trial
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Drawn, Member
-from liftpy.rewrite.partition import RESULT, prefixed
+from liftpy.rewrite.composition import prefixed
+from liftpy.rewrite.cuts import RESULT
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families.blocked import COLUMNS, FORM
 

@@ -27,7 +27,8 @@ from liftpy.explore.space.product import Product
 from liftpy.explore.space.space import Space
 from liftpy.ir.expr import Program
 from liftpy.kernels.chain import chain
-from liftpy.rewrite.partition import HELD, STORED, Stage, StagedSkeleton
+from liftpy.rewrite.composition import StagedSkeleton
+from liftpy.rewrite.partition import HELD, STORED, Stage
 
 Search: TypeAlias = Callable[[Space, int, Sequence[Trial], Allows], Iterator[Candidate]]
 Prior: TypeAlias = Callable[[Space], Sequence[Trial]]

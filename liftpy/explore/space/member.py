@@ -12,7 +12,7 @@ from typing import TypeAlias
 from liftpy.constraints.draw import Sampler, first
 from liftpy.constraints.draw import Space as Points
 from liftpy.constraints.system import ConstraintSystem
-from liftpy.rewrite.partition import key_of_stages, stage_words
+from liftpy.rewrite.composition import key_of_stages, stage_words
 from liftpy.rewrite.skeleton import Skeleton
 
 Drawn: TypeAlias = tuple[Skeleton, dict[str, int]]

@@ -22,7 +22,8 @@ from liftpy.constraints.user import Wish, asked_too
 from liftpy.explore.space.across import apart, crosses, sizes_of
 from liftpy.explore.space.member import Drawing, Drawn, Member, subseed
 from liftpy.explore.space.turns import turns
-from liftpy.rewrite.partition import STAGES, Partition, composed, prefixed
+from liftpy.rewrite.composition import STAGES, composed, prefixed
+from liftpy.rewrite.partition import Partition
 from liftpy.rewrite.skeleton import FAMILY, Skeleton, key_of
 
 Settings = Mapping[str, str | int]

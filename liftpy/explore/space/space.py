@@ -26,8 +26,9 @@ from liftpy.explore.space.turns import turns
 from liftpy.ir.entry import entry
 from liftpy.ir.expr import Program
 from liftpy.primitives.text import parse
+from liftpy.rewrite.composition import stage_skeletons
 from liftpy.rewrite.origin import origins
-from liftpy.rewrite.partition import partitions, stage_skeletons
+from liftpy.rewrite.partition import partitions
 from liftpy.rewrite.skeleton import FAMILY, Skeleton
 
 

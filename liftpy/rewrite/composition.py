@@ -1,0 +1,278 @@
+"""Skeletons of a program, composed of the skeletons of its stages.
+
+Each stage is derived separately, and stages that are equal up to names are derived once; `composed`
+joins their skeletons into one of the whole program.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+
+from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program, call, substitute
+from liftpy.ir.nat import var
+from liftpy.ir.walk import substitute_sizes
+from liftpy.primitives import ToGlobal
+from liftpy.primitives.dialects import LoweredProgram
+from liftpy.rewrite.cuts import RESULT
+from liftpy.rewrite.partition import Partition, Stage, partitions
+from liftpy.rewrite.skeleton import FAMILY, Lowered, Skeleton
+from liftpy.rewrite.strategies.families import FAMILIES, shape_of, skeleton_of_key, skeletons_of
+from liftpy.rewrite.strategies.families.form import Form
+from liftpy.rewrite.strategies.shapes import lets, parameter
+from liftpy.rewrite.strategy import Derivation, Step
+
+STAGES = "stages"  # the family of a skeleton of several stages
+
+
+def prefixed(stage: str, name: str) -> str:
+    """The name of a stage's setting in a program of several stages."""
+    return f"{stage}.{name}"
+
+
+@lru_cache(maxsize=512)
+def derived_once(stage: str, family: str, program: Derived) -> tuple[Skeleton, ...]:
+    """The skeletons that a family has for a stage with this text."""
+    del stage
+    made = skeletons_of(FAMILIES[family], program.program)
+    return () if isinstance(made, str) else tuple(made)
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A stage's program as a cache key that compares equal to any other; only the text counts."""
+
+    program: Program = field(compare=False, hash=False)
+
+
+@lru_cache(maxsize=64)
+def form_once(stage: str, family: str, program: Derived) -> tuple[Form, Program] | None:
+    """The form that a family finds in a stage with this text, and the program with its variables.
+
+    None if the family does not apply.
+    """
+    del stage
+    found = FAMILIES[family].match(shape_of(program.program)) if family in FAMILIES else ""
+    return None if isinstance(found, str) else (found, program.program)
+
+
+@lru_cache(maxsize=512)
+def derived_alone(stage: str, family: str, key: str, program: Derived) -> Skeleton | None:
+    """The skeleton of a family with this key, for a stage with this text; None if there is none."""
+    found = form_once(stage, family, program)
+    return None if found is None else skeleton_of_key(family, *found, key)
+
+
+def stage_skeletons(
+    partition: Partition, stage: Stage, families: Iterable[str] | None = None
+) -> Iterator[Skeleton]:
+    """The skeletons of a stage, derived once for all stages that differ only in names."""
+    for family in families or FAMILIES:
+        if not stage.is_for(family):
+            continue
+        for made in derived_once(stage.text, family, Derived(stage.canonical)):
+            yield of_stage(made, partition, stage)
+
+
+def skeletons(program: Program, families: Iterable[str] | None = None) -> tuple[Skeleton, ...]:
+    """The skeletons of a program as one stage; none if the program has to be cut."""
+    return tuple(
+        skeleton
+        for partition in partitions(program)
+        if partition.is_whole
+        for skeleton in stage_skeletons(partition, partition.stages[0], families)
+    )
+
+
+def examples(program: Program) -> Iterator[Skeleton]:
+    """Skeletons of a program that together contain every skeleton of each stage.
+
+    A partition into several stages has as many as its stage with the most skeletons.
+    """
+    for partition in partitions(program):
+        made = [[*stage_skeletons(partition, stage)] for stage in partition.stages]
+        for k in range(max(map(len, made)) if all(made) else 0):
+            yield composed(partition, [group[k % len(group)] for group in made])
+
+
+def skeleton(program: Program, key: str) -> Skeleton | None:
+    """The skeleton of a program with this key, derived separately; None if there is none."""
+    keys = keys_of_stages(key)
+    for partition in partitions(program):
+        if [stage.name for stage in partition.stages] == [*keys]:
+            made = [of_key(partition, stage, keys[stage.name]) for stage in partition.stages]
+            found = [one for one in made if one is not None]
+            if len(found) == len(made):
+                return composed(partition, found)
+    return None
+
+
+def of_key(partition: Partition, stage: Stage, key: str) -> Skeleton | None:
+    """The skeleton of a stage with this key; None if there is none."""
+    family, _, words = key.partition("(")
+    within = ", ".join(f"{name}={word}" for name, word in stage.within)
+    if not words.startswith(within):
+        return None
+    own = words.removeprefix(within).removeprefix(", ")
+    made = derived_alone(stage.text, family, f"{family}({own}", Derived(stage.canonical))
+    return None if made is None else of_stage(made, partition, stage)
+
+
+def key_of_stages(keys: Iterable[tuple[str, str]]) -> str:
+    """The key of the skeleton composed of the skeletons of stages.
+
+    >>> key_of_stages([("scores", "plain(map=glb0)"), ("result", "plain(map=glb0)")])
+    'scores=plain(map=glb0); result=plain(map=glb0)'
+    """
+    return "; ".join(f"{stage}={key}" for stage, key in keys)
+
+
+def keys_of_stages(key: str) -> dict[str, str]:
+    """The key of each stage's skeleton, by the stage's name.
+
+    >>> keys_of_stages("scores=plain(map=glb0); result=plain(map=glb0)")
+    {'scores': 'plain(map=glb0)', 'result': 'plain(map=glb0)'}
+    >>> keys_of_stages("plain(map=glb0)")
+    {'result': 'plain(map=glb0)'}
+    """
+    if "=" not in key.partition("(")[0]:
+        return {RESULT: key}
+    parts = (part.partition("=") for part in key.split("; "))
+    return {stage: own for stage, _, own in parts}
+
+
+@dataclass(frozen=True)
+class Composition:
+    """The lowering of a program, composed of the lowerings of its stages in order.
+
+    It is computed on first use: a draw needs only choices and sizes.
+    """
+
+    partition: Partition
+    made: tuple[Skeleton, ...]
+
+    @property
+    def program(self) -> LoweredProgram:
+        """The programs of the stages in nested lets."""
+        return self.whole.program
+
+    @property
+    def derivation(self) -> Derivation:
+        """The steps that cut the program, then those of each stage at its place."""
+        return self.whole.derivation
+
+    @cached_property
+    def whole(self) -> Lowered:
+        """The lowered program and the steps that lead to it."""
+        steps = list(self.partition.steps)
+        lowered = [own.program.body.body for own in self.made]
+        for depth, own in enumerate(self.made):
+            last = depth == len(self.made) - 1
+            place = (1,) * depth if last else (*(1,) * depth, 0)
+            steps += (step.moved(place) for step in own.derivation.steps)
+            if not last and not in_global(lowered[depth]):
+                steps.append(Step("to_global", place))
+                lowered[depth] = call(ToGlobal(), lowered[depth])
+        body = lowered[-1]
+        for stage, value in zip(self.partition.stages[-2::-1], lowered[-2::-1], strict=True):
+            if stage.param is not None:
+                body = call(Lambda((stage.param,), body), value)
+        of = self.partition.program
+        program = LoweredProgram(of.name, Lambda(of.params, body), of.constants)
+        return Lowered(program, Derivation(of.body.body, tuple(steps), body))
+
+
+@dataclass(frozen=True)
+class StagedSkeleton(Skeleton):
+    """A skeleton composed of the skeletons of stages, by the names of the stages."""
+
+    stages: tuple[tuple[str, Skeleton], ...] = ()
+
+    @property
+    def key(self) -> str:
+        """A stable name: `scores=direct(pad=fused, level=glb); result=plain(map=glb0)`."""
+        return key_of_stages((name, own.key) for name, own in self.stages)
+
+    @property
+    def words(self) -> dict[str, str]:
+        """The choices of the partition, and those of each stage with its name as a prefix."""
+        words = super().words
+        for name, own in self.stages:
+            words |= stage_words(name, own)
+        return words
+
+    @property
+    def stored(self) -> tuple[Param, ...]:
+        """The variables of the stages' values in its program, except that of the result.
+
+        Their types are those of the values. Lengths in them may be written differently than in the
+        stages.
+        """
+        first = itertools.islice(lets(self.program.body.body), len(self.stages) - 1)
+        return tuple(map(parameter, first))
+
+
+def stage_words(stage: str, skeleton: Skeleton) -> dict[str, str]:
+    """The choices of a stage with its name as a prefix; cuts are choices of the partition."""
+    words = {FAMILY: skeleton.family, **dict(skeleton.choices[skeleton.cuts :])}
+    return {prefixed(stage, name): word for name, word in words.items()}
+
+
+def composed(partition: Partition, made: Sequence[Skeleton]) -> Skeleton:
+    """The skeleton of a program from those of its stages, one per stage, in order."""
+    if partition.is_whole:
+        return made[0]
+    return StagedSkeleton(
+        STAGES,
+        partition.words,
+        Composition(partition, tuple(made)),
+        tuple(p for own in made for p in own.parameters),
+        stages=tuple((stage.name, own) for stage, own in zip(partition.stages, made, strict=True)),
+    )
+
+
+def in_global(expr: Expr) -> bool:
+    """Whether an expression is a `toGlobal`."""
+    return isinstance(expr, FunCall) and isinstance(expr.fun, ToGlobal)
+
+
+@lru_cache(maxsize=4096)
+def of_stage(made: Skeleton, partition: Partition, stage: Stage) -> Skeleton:
+    """Transfer a skeleton of the canonical stage to this stage.
+
+    In a partition of several stages, the stage's name becomes a prefix of the names of its sizes.
+    In a partition of one stage, the result is a skeleton of the program.
+    """
+    choices = (*stage.within, *made.choices)
+    own = made.program
+    if partition.is_whole:
+        program = partition.program
+        start, steps = program.body.body, (*partition.steps, *made.derivation.steps)
+        lowered = LoweredProgram(
+            program.name, Lambda(program.params, own.body.body), program.constants
+        )
+        derivation = Derivation(start, steps, made.derivation.result)
+        return replace(
+            made,
+            choices=choices,
+            cuts=len(stage.within),
+            lowering=Lowered(lowered, derivation),
+        )
+    by: dict[Param, Expr] = {
+        p: mine for p, mine in zip(own.params, stage.program.params, strict=True) if p != mine
+    }
+    sizes = {p.name: var(prefixed(stage.name, p.name), p.low, p.high) for p in made.parameters}
+    body = substitute_sizes(substitute(own.body.body, by) if by else own.body.body, sizes)
+    steps = tuple(step.renamed(sizes) for step in made.derivation.steps)
+    lowered = LoweredProgram(
+        stage.program.name, Lambda(stage.program.params, body), stage.program.constants
+    )
+    return Skeleton(
+        made.family,
+        choices,
+        Lowered(lowered, Derivation(stage.program.body.body, steps, body)),
+        tuple(replace(p, name=prefixed(stage.name, p.name)) for p in made.parameters),
+        len(stage.within),
+    )

@@ -1,0 +1,202 @@
+"""The values of a program that may be stored in global memory: its cuts.
+
+A *cut* is what a `let` names, or a map of folds that another part reads. `all_cut` moves every cut
+into a `let` at the beginning of the program, by rules.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from liftpy.errors import InternalError
+from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Primitive, Tuple, fresh, substitute
+from liftpy.ir.types import ArrayType, TupleType
+from liftpy.ir.walk import Path, at, bound_names, children, function_of, top_down
+from liftpy.primitives.work import computes
+from liftpy.rewrite.strategies.families import SETTINGS
+from liftpy.rewrite.strategies.shapes import is_let, lets, parameter
+from liftpy.rewrite.strategies.share import outside_functions, stages
+from liftpy.rewrite.strategy import (
+    Failure,
+    Strategy,
+    Success,
+    at_path,
+    choose,
+    normalize,
+    rule,
+    seq,
+)
+
+RESULT = "result"  # the stage that makes the result
+
+COMPONENTS = choose(rule("first_of_pair"), rule("second_of_pair"))
+
+APART = choose(rule("let_of_two"), rule("let_of_three"), rule("let_of_four"))
+"""Splits the first variable off a `let` of several variables."""
+
+MOST_INLINED = 32
+"""The largest scalar, in operators and operands, that its readers compute; larger ones are stored.
+
+Otherwise a chain of scalars, each of which uses the previous one twice, would double at each step.
+"""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A value of a program that may be stored: its name, variable and expression.
+
+    An optional cut has one reader, which may compute it (`fused`), or whose kernel may make it a
+    block at a time (`held`).
+    """
+
+    name: str
+    param: Param
+    value: Expr
+    optional: bool
+
+
+def unshadowed(expr: Expr, taken: frozenset[str]) -> Expr:
+    """Rename the variables of an expression's first lets: all differ, and none is in `taken`."""
+    if not isinstance(expr, FunCall) or not isinstance(expr.fun, Lambda) or len(expr.args) != 1:
+        return expr
+    (param,), body = expr.fun.params, expr.fun.body
+    if param.name in taken:
+        own = Param(fresh(param.name, taken | bound_names(body)), param.type)
+        body, param = substitute(body, {param: own}), own
+    body = unshadowed(body, taken | {param.name})
+    return FunCall(Lambda((param,), body), expr.args)
+
+
+def all_cut(expr: Expr) -> Success:
+    """Move every cut of an expression into a `let` at its beginning."""
+    form, depth = Success(expr), 0
+    while True:
+        here = at(form.expr, (1,) * depth)
+        named = is_let(here)
+        found = moved_out(here) if named else succeeded(APART, here) or introduced(here, ())
+        if found is None:
+            if not named:
+                return without_unused(form)
+            depth += 1
+            continue
+        form = taken_further(form, (1,) * depth, lambda _, found=found: found)
+
+
+def taken_further(form: Success, path: Path, strategy: Strategy) -> Success:
+    """Apply a strategy, which must succeed, to the part of a form at a path."""
+    result = at_path(path, strategy)(form.expr)
+    if isinstance(result, Failure):
+        raise InternalError(str(result))
+    return Success(result.expr, (*form.steps, *result.steps))
+
+
+def without_unused(form: Success) -> Success:
+    """Remove those of a form's first lets whose variable is never read."""
+    depth = sum(1 for _ in lets(form.expr))
+    for k in reversed(range(depth)):
+        let = next(itertools.islice(lets(form.expr), k, None))
+        if parameter(let) not in at(let, (1,)).free:
+            form = taken_further(form, (1,) * k, rule("let_inline"))
+    return form
+
+
+def moved_out(let: Expr) -> Success | None:
+    """Move a let, a cheap value or a cut out of a let's value, one step; None if it has none."""
+    value = at(let, (0,))
+    apart = succeeded(choose(rule("let_of_let"), at_path((0,), APART)), let)
+    if apart is not None:
+        return apart
+    if is_cheap(value):
+        return succeeded(seq(rule("let_inline"), normalize(COMPONENTS)), let)
+    for path in components(value, (0,)):
+        return succeeded(rule("let_introduction", {"v": path}), let)
+    return introduced(let, (0,))
+
+
+def is_cheap(value: Expr) -> bool:
+    """Whether a value is not worth a kernel: a view, a few scalar operators, a tuple of these."""
+    if not computes(value):
+        return True
+    if isinstance(value, Tuple):
+        return all(map(is_cheap, value.elements))
+    parts = [part for _, part in itertools.islice(top_down(value), MOST_INLINED + 1)]
+    return len(parts) <= MOST_INLINED and not any(isinstance(e.type, ArrayType) for e in parts)
+
+
+def components(value: Expr, path: Path) -> Iterator[Path]:
+    """The paths of the components of a tuple that compute, so that each is stored separately."""
+    for k, part in enumerate(value.elements if isinstance(value, Tuple) else ()):
+        if isinstance(part, Tuple):
+            yield from components(part, (*path, k))
+        elif not is_cheap(part):
+            yield (*path, k)
+
+
+def introduced(expr: Expr, path: Path) -> Success | None:
+    """Introduce a `let` for the first cut in the part at a path: a value of a `let`, or a stage."""
+    whole = at(expr, path)
+    named = (
+        (*inner, k)
+        for inner, part in outside_functions(whole)
+        if isinstance(part, FunCall) and isinstance(part.fun, Lambda)
+        for k, value in enumerate(part.args)
+        if not is_cheap(value)
+    )
+    for inner in itertools.chain(named, stages(whole)):
+        place = (*path, *inner)
+        if at(expr, place).free <= expr.free:
+            found = succeeded(rule("let_introduction", {"v": place}), expr)
+            # a variable bound around the part may have the same name as a free one
+            if found is not None and isinstance(at(found.expr, (1, *place)), Param):
+                return found
+    return None
+
+
+def succeeded(strategy: Strategy, expr: Expr) -> Success | None:
+    """The result of a strategy; None if it fails."""
+    result = strategy(expr)
+    return None if isinstance(result, Failure) else result
+
+
+def uses(
+    expr: Expr, param: Param, path: Path = (), *, repeated: bool = False
+) -> Iterator[tuple[Path, bool]]:
+    """The paths at which a variable is used, each with whether a map or a fold repeats the use."""
+    if param not in expr.free:
+        return
+    if expr == param:
+        yield path, repeated
+        return
+    parts = children(expr)
+    inside = len(expr.args) if isinstance(expr, FunCall) else len(parts)
+    again = isinstance(expr, FunCall) and isinstance(expr.fun, Primitive)
+    function = function_of(expr.fun) if isinstance(expr, FunCall) else None
+    if function is not None and param in function.params:  # another variable of the same name
+        parts = parts[:inside]
+    for k, part in enumerate(parts):
+        yield from uses(part, param, (*path, k), repeated=repeated or (again and k >= inside))
+
+
+def is_unambiguous(name: str) -> bool:
+    """Whether a name can serve for a cut: it means nothing else in keys and settings."""
+    return name.isidentifier() and name != RESULT and name not in SETTINGS
+
+
+def cuts_of(form: Expr, given: Iterable[str], own: set[str]) -> list[Cut]:
+    """The cuts of a form made by `all_cut`; `own` has the names that the user chose."""
+    taken = {*given, *own, RESULT, *(parameter(let).name for let in lets(form))}
+    found: list[Cut] = []
+    for let in lets(form):
+        param = parameter(let)
+        name = param.name
+        known = name in own and all(cut.name != name for cut in found)
+        if not known or not is_unambiguous(name):
+            name = next(n for k in itertools.count(1) if (n := f"stage{k}") not in taken)
+            taken.add(name)
+        readers = list(uses(at(let, (1,)), param))
+        tuples = isinstance(param.type, TupleType)
+        optional = len(readers) == 1 and not readers[0][1] and not tuples
+        found.append(Cut(name, param, let.args[0], optional))
+    return found
