@@ -136,8 +136,11 @@ def asked_by_device(
     cut: Chain, device: Device, ranges: Mapping[str, Nat], around: Around = ALONE
 ) -> Iterator[Asked]:
     """What a device requires of the kernels' launches and of the buffers."""
+    written = {kernel.writes for kernel in cut.kernels}
     for kernel in cut.kernels:
-        yield from asked_of_launch(kernel, device, ranges)
+        given = [size_bytes(p.type).names() for p in kernel.reads if p in written]
+        foreign = frozenset[str]().union(*given) - sizes_of(kernel.body)
+        yield from asked_of_launch(kernel, device, ranges, foreign)
     for buffer in cut.buffers:
         for part in components(buffer.type):
             name = "".join([buffer.param.name, *(f".{k}" for k in part.path)])
@@ -147,8 +150,14 @@ def asked_by_device(
     yield at_most(total, device.global_memory), "device global memory: all buffers"
 
 
-def asked_of_launch(kernel: Kernel, device: Device, ranges: Mapping[str, Nat]) -> Iterator[Asked]:
-    """What a device requires of one kernel."""
+def asked_of_launch(
+    kernel: Kernel, device: Device, ranges: Mapping[str, Nat], foreign: frozenset[str]
+) -> Iterator[Asked]:
+    """What a device requires of one kernel.
+
+    `foreign` are sizes of other kernels that stand in the types of what it reads. The length of an
+    array may contain the sizes of the kernel that wrote it, though it is the same for all of them.
+    """
     demand = kernel.demand
     if demand.groups:
         local = demand.local_size()
@@ -163,11 +172,19 @@ def asked_of_launch(kernel: Kernel, device: Device, ranges: Mapping[str, Nat]) -
     who = f"code size of kernel {kernel.name}"
     unrolled = statements(kernel.body)
     limit = UNROLL_LIMIT * (1 + held_values(kernel.body))
-    limit = limit if unrolled.constant is None else max(limit, FIXED_UNROLL_LIMIT)
+    if unrolled.names() <= foreign:
+        limit = max(limit, FIXED_UNROLL_LIMIT)
     yield at_most(unrolled, limit), who
     every = length(kernel)
     if not follows(every.substitute(ranges), unrolled.substitute(ranges), limit):
         yield at_most(every, CODE_LIMIT), f"{who}, all statements"
+
+
+def sizes_of(body: Expr) -> frozenset[str]:
+    """The variables in the sizes of a kernel's primitives, such as `split(kappa)`."""
+    calls = (e.fun for _, e in top_down(body) if isinstance(e, FunCall))
+    own = (n for fun in calls if isinstance(fun, Primitive) for n in fun.numbers().values())
+    return frozenset(name for n in own for name in n.names())
 
 
 def held_values(body: Expr) -> int:
