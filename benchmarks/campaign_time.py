@@ -30,7 +30,7 @@ from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.measure.meaning import Judge, expected
 from liftpy.explore.measure.measurement import run_poisoned, timed
 from liftpy.explore.search import DEFAULT, SEARCHES, Trial, named
-from liftpy.explore.space.space import everything
+from liftpy.explore.space.member import everything
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.session import Session
 

@@ -28,7 +28,7 @@ from liftpy.compile import compile_candidate
 from liftpy.errors import BuildFailed, DeviceRefused
 from liftpy.explore.exploring import space_of
 from liftpy.explore.search import SEARCHES, Search, Trial, named
-from liftpy.explore.space.space import everything
+from liftpy.explore.space.member import everything
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.loaded import Loaded

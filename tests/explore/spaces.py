@@ -4,8 +4,9 @@ import itertools
 
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.system import Clause, ConstraintSystem
+from liftpy.explore.space.member import Member
 from liftpy.explore.space.plainest import begun_with, plainest
-from liftpy.explore.space.space import Member, Space
+from liftpy.explore.space.space import Space
 from liftpy.ir.constraint import divides
 from liftpy.ir.nat import var
 from liftpy.primitives.text import parse

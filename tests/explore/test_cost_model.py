@@ -17,7 +17,8 @@ from liftpy.explore.exploring import space_of
 from liftpy.explore.search import Trial, named
 from liftpy.explore.search.cost_model import GUESS, Trend, figures
 from liftpy.explore.space.candidate import Candidate
-from liftpy.explore.space.space import Space, everything
+from liftpy.explore.space.member import everything
+from liftpy.explore.space.space import Space
 from liftpy.workloads import Convolution, convolution
 
 STORED = json.loads(Path(__file__).with_name("measured.json").read_text(encoding="utf-8"))

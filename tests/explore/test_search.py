@@ -22,7 +22,8 @@ from liftpy.explore.search import SEARCHES, Search, Trial, named
 from liftpy.explore.search.guided import RIVAL, rivals
 from liftpy.explore.search.local import FIRST, neighbour
 from liftpy.explore.space.candidate import Candidate
-from liftpy.explore.space.space import Space, everything
+from liftpy.explore.space.member import everything
+from liftpy.explore.space.space import Space
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.workloads import Convolution, convolution
 

@@ -1,4 +1,4 @@
-"""The types of settings: of one candidate, and of those that a user allows."""
+"""Settings of one candidate, and those that a user allows: their types and texts."""
 
 from __future__ import annotations
 
@@ -13,3 +13,14 @@ Choice: TypeAlias = str | int | Sequence[str | int]
 
 Fixed: TypeAlias = Mapping[str, Choice]
 """Settings, each with one or several allowed values: `{"family": "direct", "kappa": [8, 16]}`."""
+
+
+def spelled(settings: Fixed) -> str:
+    """Settings as in `--set`: `family=direct, kappa=8,16`."""
+    pairs = (f"{name}={spelled_choice(value)}" for name, value in settings.items())
+    return ", ".join(pairs) or "no settings"
+
+
+def spelled_choice(value: Choice) -> str:
+    """One value, or several with commas between."""
+    return str(value) if isinstance(value, str | int) else ",".join(map(str, value))

@@ -11,39 +11,23 @@ from typing import Any
 from liftpy.constraints.collect import Around, collect
 from liftpy.constraints.device import Device
 from liftpy.constraints.draw import Sampler
-from liftpy.constraints.explain import Explanation, explain, least_memory, out_of_range
 from liftpy.constraints.stages import around_each
 from liftpy.constraints.system import ConstraintSystem
 from liftpy.constraints.user import Wish, asked_too, wishes
 from liftpy.deadline import check
 from liftpy.errors import ArgumentRefused, ConstraintRefused, UnknownName, a_few
 from liftpy.explore.space.across import crosses, sizes_of
-from liftpy.explore.space.candidate import Candidate, program_text
+from liftpy.explore.space.answer import Answer, answer, why_empty
+from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Allows, Drawing, Drawn, Member, everything
-from liftpy.explore.space.product import Joint, Product
-from liftpy.explore.space.settings import Choice, Fixed, Settings
+from liftpy.explore.space.product import Product
+from liftpy.explore.space.settings import Fixed, Settings, spelled
 from liftpy.explore.space.turns import turns
 from liftpy.ir.entry import entry
 from liftpy.ir.expr import Program
-from liftpy.primitives.text import parse
 from liftpy.rewrite.composition import stage_skeletons
-from liftpy.rewrite.origin import origins
 from liftpy.rewrite.partition import partitions
 from liftpy.rewrite.skeleton import FAMILY, Skeleton
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The answer of `explain`: whether some candidate has the settings, and a text that says why.
-
-    `count` is the number of these candidates. `clashes` has an explanation for each set of
-    skeletons without one, as JSON data.
-    """
-
-    valid: bool
-    text: str
-    count: int = 0
-    clashes: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, repr=False)
@@ -411,7 +395,7 @@ class Space:
         left = [name for name in names if name not in assignment]
         keys = [unit.key for unit in meant]
         raise ConstraintRefused(
-            f"the assignment {_spell(assignment)} of {self.program.name} fits several candidates, "
+            f"the assignment {spelled(assignment)} of {self.program.name} fits several candidates, "
             f"such as {found[0].label} and {found[1].label}: {', '.join(left)} "
             f"{'is' if len(left) == 1 else 'are'} open in {a_few(keys)}; give a complete one, such "
             "as `assignment` of a campaign's row or of `lp.space(program).sample(1, seed=0)[0]`"
@@ -423,45 +407,7 @@ class Space:
 
         Errors as in `narrow`, and ConstraintRefused for a size out of range in every skeleton.
         """
-        keys: dict[tuple[object, ...], list[str]] = {}
-        found: dict[tuple[object, ...], tuple[Member, Explanation]] = {}
-        outside: dict[str, list[str]] = {}
-        valid: list[str] = []
-        for unit in self._fitting(settings):
-            if unit.at(settings) is not None:
-                valid.append(unit.key)
-                continue
-            for member, mine in unit.without_points(settings):
-                sizes = member.sizes(mine)
-                if (why := out_of_range(member.system, sizes)) is not None:
-                    outside.setdefault(why, []).append(member.key)
-                else:
-                    explanation = explain(member.system, sizes)
-                    same = keys.setdefault(explanation.gist, [])
-                    same += [member.key] if member.key not in same else []
-                    found.setdefault(explanation.gist, (member, explanation))
-        if not valid and not found:
-            raise ConstraintRefused("\n".join(outside))
-        clashes = tuple({"skeletons": keys[g], **e.to_json()} for g, (_, e) in found.items())
-        if valid:
-            count = self.narrow(settings).count()
-            what = "a valid candidate" if count == 1 else f"{count} valid candidates"
-            return Answer(
-                True, f"{self._spell(settings)}: {what} in {a_few(valid)}", count, clashes
-            )
-        parts = [
-            f"{a_few(keys[gist])}:\n"
-            + _indent("\n".join([explanation.text(), *self._places(member, explanation)]))
-            for gist, (member, explanation) in found.items()
-        ]
-        parts += [f"{a_few(mine)}:\n{_indent(why)}" for why, mine in outside.items()]
-        return Answer(
-            False, "\n".join([f"{self._spell(settings)}: no valid candidate", *parts]), 0, clashes
-        )
-
-    def _spell(self, settings: Mapping[str, str | int]) -> str:
-        """Settings, and the user's conditions."""
-        return ", ".join([*([_spell(settings)] if settings else []), *self.asked]) or "no settings"
+        return answer(self.program, self._fitting(settings), settings, self.asked)
 
     def why_empty(self, memory_limit: int | None = None) -> str:
         """Why there is no candidate, in one sentence if all skeletons have the same reason.
@@ -469,49 +415,7 @@ class Space:
         If a memory limit is given, the text names the least possible one.
         """
         what = f"{self.program.name} has no candidate on {self.device.name}"
-        least = None
-        if memory_limit is not None:
-            found = (least_memory(member.system) for member in self.every)
-            least = min((bytes_ for bytes_ in found if bytes_ is not None), default=None)
-        if least is not None:
-            return (
-                f"{what} within a memory limit of {memory_limit} bytes: the least possible "
-                f"limit is {least} bytes"
-            )
-        empty = [m for m in self.every if not m.possible]
-        reasons = [explain(member.system, {}).clashes for member in empty]
-        if not reasons:  # each stage has candidates; a condition across stages holds for none
-            _, _, why = self.explain({}).text.partition("\n")
-            return f"{what}:\n{why}"
-        for clause in reasons[0]:
-            if not clause.names and all(clause in reason for reason in reasons):
-                return f"{what}: {clause} does not hold"
-        if all(reason == reasons[0] for reason in reasons):
-            return f"{what}: {'; '.join(map(str, reasons[0]))} exclude each other"
-        _, _, why = self.explain({}).text.partition("\n")
-        return f"{what}:\n{why}"
-
-    @cached_property
-    def _written(self) -> Program:
-        """The program with positions in its source, or in its printed text if it has no source."""
-        return parse(program_text(self.program)) if self.program.spans is None else self.program
-
-    def _places(self, member: Member, explanation: Explanation) -> list[str]:
-        """Sentences that name the parts of the program's text that cause clashing conditions."""
-        steps = {k: who for clause in explanation.clashes for k, who in clause.steps.items()}
-        written = self._written
-        if written.spans is None or isinstance(member, Joint):  # steps are numbered by stage
-            return []
-        source = written.spans.source
-        whose = "" if written is self.program else " of its text (`liftpy show`)"
-        named: dict[str, list[str]] = {}
-        for number, places in origins(written, member.skeleton.derivation, steps).items():
-            spelled: list[str] = []
-            for place in places:
-                line, column = source.position(place)
-                spelled.append(f"`{source.snippet(place)}` at line {line}, column {column}")
-            named.setdefault(" or ".join(spelled), []).append(steps[number])
-        return [f"{' and '.join(who)}: on {where}{whose}." for where, who in named.items()]
+        return why_empty(what, self.every, lambda: self.explain({}), memory_limit)
 
     def _outline(self) -> str:
         """The choices and the sizes of each family."""
@@ -549,7 +453,7 @@ class Space:
 
     def _no_skeleton(self, settings: Fixed) -> str:
         return (
-            f"no skeleton of {self.program.name} has {_spell(settings)} together; it has "
+            f"no skeleton of {self.program.name} has {spelled(settings)} together; it has "
             f"these choices and sizes:\n{self._outline()}"
         )
 
@@ -565,16 +469,3 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int) or (
         isinstance(value, str) and value.removeprefix("-").isdecimal()
     )
-
-
-def _spell(settings: Fixed) -> str:
-    spelled = (f"{name}={_spell_choice(value)}" for name, value in settings.items())
-    return ", ".join(spelled) or "no settings"
-
-
-def _spell_choice(value: Choice) -> str:
-    return str(value) if isinstance(value, str | int) else ",".join(map(str, value))
-
-
-def _indent(text: str) -> str:
-    return "\n".join(f"  {line}" for line in text.splitlines())

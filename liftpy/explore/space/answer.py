@@ -1,0 +1,141 @@
+"""The answer to whether some candidate has given settings, and the reasons if none has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from liftpy.constraints.explain import Explanation, explain, least_memory, out_of_range
+from liftpy.errors import ConstraintRefused, a_few
+from liftpy.explore.space.candidate import program_text
+from liftpy.explore.space.member import Member
+from liftpy.explore.space.product import Joint, Product
+from liftpy.explore.space.settings import spelled
+from liftpy.ir.expr import Program
+from liftpy.primitives.text import parse
+from liftpy.rewrite.origin import origins
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer of `explain`: whether some candidate has the settings, and a text that says why.
+
+    `count` is the number of these candidates. `clashes` has an explanation for each set of
+    skeletons without one, as JSON data.
+    """
+
+    valid: bool
+    text: str
+    count: int = 0
+    clashes: tuple[dict[str, Any], ...] = ()
+
+
+def answer(
+    program: Program,
+    units: Iterable[Member | Product],
+    settings: Mapping[str, str | int],
+    asked: Sequence[str] = (),
+) -> Answer:
+    """Whether some candidate of the units, which fit the settings, has them.
+
+    `asked` has the user's conditions as texts. Raises ConstraintRefused for a size out of range in
+    every unit.
+    """
+    keys: dict[tuple[object, ...], list[str]] = {}
+    found: dict[tuple[object, ...], tuple[Member, Explanation]] = {}
+    outside: dict[str, list[str]] = {}
+    valid: list[Member | Product] = []
+    for unit in units:
+        if (narrowed := unit.at(settings)) is not None:
+            valid.append(narrowed)
+            continue
+        for member, mine in unit.without_points(settings):
+            sizes = member.sizes(mine)
+            if (why := out_of_range(member.system, sizes)) is not None:
+                outside.setdefault(why, []).append(member.key)
+            else:
+                explanation = explain(member.system, sizes)
+                same = keys.setdefault(explanation.gist, [])
+                same += [member.key] if member.key not in same else []
+                found.setdefault(explanation.gist, (member, explanation))
+    if not valid and not found:
+        raise ConstraintRefused("\n".join(outside))
+    given = ", ".join([*([spelled(settings)] if settings else []), *asked]) or "no settings"
+    clashes = tuple({"skeletons": keys[g], **e.to_json()} for g, (_, e) in found.items())
+    if valid:
+        count = sum(unit.count() for unit in valid)
+        what = "a valid candidate" if count == 1 else f"{count} valid candidates"
+        return Answer(True, f"{given}: {what} in {a_few([u.key for u in valid])}", count, clashes)
+    written = with_positions(program)
+    whose = "" if written is program else " of its text (`liftpy show`)"
+    parts = [
+        f"{a_few(keys[gist])}:\n"
+        + indented("\n".join([explanation.text(), *places(written, whose, member, explanation)]))
+        for gist, (member, explanation) in found.items()
+    ]
+    parts += [f"{a_few(mine)}:\n{indented(why)}" for why, mine in outside.items()]
+    return Answer(False, "\n".join([f"{given}: no valid candidate", *parts]), 0, clashes)
+
+
+def why_empty(
+    what: str,
+    members: Iterable[Member],
+    answered: Callable[[], Answer],
+    memory_limit: int | None = None,
+) -> str:
+    """Why a space with these members is empty; `what` is the fact to explain.
+
+    `answered` returns the answer for no settings, which is the reason if each member has candidates
+    or if members are empty for different reasons. If a memory limit is given, the text names the
+    least possible one.
+    """
+    members = [*members]
+    if memory_limit is not None:
+        found = (least_memory(member.system) for member in members)
+        least = min((bytes_ for bytes_ in found if bytes_ is not None), default=None)
+        if least is not None:
+            return (
+                f"{what} within a memory limit of {memory_limit} bytes: the least possible "
+                f"limit is {least} bytes"
+            )
+    reasons = [explain(m.system, {}).clashes for m in members if not m.possible]
+    if reasons:
+        for clause in reasons[0]:
+            if not clause.names and all(clause in reason for reason in reasons):
+                return f"{what}: {clause} does not hold"
+        if all(reason == reasons[0] for reason in reasons):
+            return f"{what}: {'; '.join(map(str, reasons[0]))} exclude each other"
+    # otherwise reasons differ, or a condition across stages holds for none
+    _, _, why = answered().text.partition("\n")
+    return f"{what}:\n{why}"
+
+
+def with_positions(program: Program) -> Program:
+    """The program with positions in its source, or in its printed text if it has no source."""
+    return parse(program_text(program)) if program.spans is None else program
+
+
+def places(written: Program, whose: str, member: Member, explanation: Explanation) -> Iterator[str]:
+    """Sentences that name the parts of a program that cause clashing conditions.
+
+    `written` is the program with positions in a text, which `whose` names.
+    """
+    steps = {k: who for clause in explanation.clashes for k, who in clause.steps.items()}
+    if written.spans is None or isinstance(member, Joint):  # steps are numbered by stage
+        return
+    source = written.spans.source
+    named: dict[str, list[str]] = {}
+    for number, paths in origins(written, member.skeleton.derivation, steps).items():
+        texts: list[str] = []
+        for path in paths:
+            line, column = source.position(path)
+            texts.append(f"`{source.snippet(path)}` at line {line}, column {column}")
+        named.setdefault(" or ".join(texts), []).append(steps[number])
+    for where, who in named.items():
+        yield f"{' and '.join(who)}: on {where}{whose}."
+
+
+def indented(text: str) -> str:
+    """A text with two spaces before each line."""
+    return "\n".join(f"  {line}" for line in text.splitlines())
