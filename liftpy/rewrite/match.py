@@ -1,4 +1,4 @@
-"""Matching a rule's left side, and building its right side.
+"""Matching a rule's left side.
 
 Patterns are higher-order: `f(x)` matches any expression whose only variable bound by the rule is
 `x`; `f(get(0, t))` matches any that mentions `t` only as `t.0`. What the matcher cannot infer is
@@ -9,16 +9,15 @@ given as *hints*: `map(f . g)` does not determine where `g` ends, so `hints["g"]
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeGuard
 
-from liftpy.errors import TypeRefused, plural
+from liftpy.errors import plural
 from liftpy.ir.constraint import Constraint, Divides, at_least, at_most
 from liftpy.ir.expr import (
     Expr,
     FunCall,
-    Function,
     FunVar,
     Lambda,
     Literal,
@@ -27,11 +26,9 @@ from liftpy.ir.expr import (
     Tuple,
     UserFun,
     apply,
-    call,
     fresh,
     index_fields,
     nat_fields,
-    substitute,
 )
 from liftpy.ir.nat import Applied, Atom, Nat, Var, var
 from liftpy.ir.types import BOOL, ArrayType, ScalarType, TupleType, Type, TypeVar, VectorType
@@ -46,17 +43,9 @@ from liftpy.ir.walk import (
     lambda_of,
     top_down,
     with_child,
-    with_function,
 )
 from liftpy.rewrite.reals import finite_neutral, keeps, rescaling
-from liftpy.rewrite.rule import (
-    INDEX,
-    Assumption,
-    Rule,
-    ValueVar,
-    sizes_of,
-    with_indices,
-)
+from liftpy.rewrite.rule import INDEX, Assumption, Rule, ValueVar, sizes_of, with_indices
 
 
 class MismatchError(Exception):
@@ -453,110 +442,6 @@ def user_function(function: Lambda) -> UserFun | None:
     return None
 
 
-# --- building the right side ---------------------------------------------------------------------
-
-
-def instantiate(template: Expr, found: Bindings) -> Expr:
-    """The right side with its bindings substituted; TypeRefused if the sizes do not fit."""
-    return TemplateBuilder(found).build(template, {})
-
-
-class TemplateBuilder:
-    """Builds templates; new variables get names that do not occur in what is substituted."""
-
-    def __init__(self, found: Bindings) -> None:
-        self.found = found
-        self.avoid = {
-            p.name for e in (*found.exprs.values(), *found.functions.values()) for p in e.free
-        }
-
-    def build(self, template: Expr, scope: dict[Param, Param]) -> Expr:
-        """Build an expression; `scope` maps the template's variables to the new ones."""
-        match template:
-            case Param():
-                return scope[template] if template in scope else self.found.exprs[template.name]
-            case Literal(value, t):
-                number = self.found.values[value.name] if isinstance(value, ValueVar) else value
-                return Literal(number, self.type(t))
-            case Tuple(elements):
-                return Tuple(tuple(self.build(e, scope) for e in elements))
-            case FunCall(FunVar() as f, args):
-                return apply_fitted(
-                    self.found.functions[f.name], [self.build(a, scope) for a in args]
-                )
-            case FunCall(Lambda() as f, args):
-                new = tuple(self.build(a, scope) for a in args)
-                return call(self.function(f, tuple(a.type for a in new), scope), *new)
-            case FunCall(Primitive() as p, args):
-                new = tuple(self.build(a, scope) for a in args)
-                return call(self.primitive(p, tuple(a.type for a in new), scope), *new)
-            case _:
-                message = f"a rule cannot have {template} on its right"
-                raise TypeRefused(message)
-
-    def primitive(
-        self, p: Primitive, args: tuple[Type, ...], scope: dict[Param, Param]
-    ) -> Function:
-        """A template's primitive with its sizes, values and function substituted."""
-        changes: dict[str, Any] = {
-            name: size_of(getattr(p, name), self.found) for name in nat_fields(type(p))
-        }
-        for f in p.__dataclass_fields__:
-            value = getattr(p, f)
-            if isinstance(value, ValueVar):
-                changes[f] = self.found.values[value.name]
-        if p.function is None:
-            return replace(p, **changes) if changes else p
-        new = self.function(p.function, p.parameter_types(*args), scope)
-        return with_function(replace(p, **changes) if changes else p, new)
-
-    def function(self, f: Lambda, types: tuple[Type, ...], scope: dict[Param, Param]) -> Lambda:
-        """A template's function with parameters of these types."""
-        names = [self.name(q, f.body) for q in f.params]
-        taken = set(self.avoid)
-        params: list[Param] = []
-        for name, t in zip(names, types, strict=True):
-            params.append(Param(fresh(name, taken), t))
-            taken.add(params[-1].name)
-        outer = self.avoid
-        self.avoid = taken
-        inner = {**scope, **dict(zip(f.params, params, strict=True))}
-        body = self.build(f.body, inner)
-        self.avoid = outer
-        return Lambda(tuple(params), body)
-
-    def name(self, param: Param, body: Expr) -> str:
-        """The name that the user gave to what `param` stands for; else the name of `param`."""
-        if isinstance(body, FunCall):
-            if isinstance(body.fun, FunVar):
-                for q, a in zip(self.found.functions[body.fun.name].params, body.args, strict=True):
-                    if a == param:
-                        return q.name
-            for child in children(body):
-                if (found := self.name(param, child)) != param.name:
-                    return found
-        return param.name
-
-    def type(self, t: Type) -> Type:
-        """A template's type with its bindings substituted."""
-        match t:
-            case TypeVar(name):
-                return self.found.types[name]
-            case ArrayType(element, length):
-                return ArrayType(self.type(element), length.substitute(self.found.sizes))
-            case VectorType(element, width):
-                return VectorType(self.type(element), width.substitute(self.found.sizes))
-            case TupleType(elements):
-                return TupleType(tuple(self.type(e) for e in elements))
-            case _:
-                return t
-
-
-def apply_fitted(function: Lambda, args: list[Expr]) -> Expr:
-    """The body with arguments substituted; their sizes may be written differently."""
-    return substitute(function.body, dict(zip(function.params, args, strict=True)))
-
-
 def conditions(rule: Rule, found: Bindings) -> tuple[Constraint, ...]:
     """The rule's `where` at the bound sizes, and the conditions that matching added.
 
@@ -572,6 +457,3 @@ def conditions(rule: Rule, found: Bindings) -> tuple[Constraint, ...]:
         )
     ]
     return (*ranges, *found.conditions, *(c.substitute(found.sizes) for c in rule.where))
-
-
-__all__ = ["Bindings", "conditions", "instantiate", "match"]

@@ -20,7 +20,8 @@ from liftpy.ir.types import F32, I32, ArrayType, TupleType, Type, TypeVar, Vecto
 from liftpy.ir.walk import constant_fields, top_down
 from liftpy.primitives.functions import function
 from liftpy.primitives.lang import add, exp, map, maximum, reduce, sin
-from liftpy.rewrite.match import Bindings, instantiate, match
+from liftpy.rewrite.instantiate import instantiate
+from liftpy.rewrite.match import Bindings, match
 from liftpy.rewrite.reals import rescaling
 from liftpy.rewrite.rule import INDEX, ValueVar
 from liftpy.rewrite.rules import RULES

@@ -10,6 +10,7 @@ from liftpy.ir.expr import Expr, FunCall, Primitive, sizes_agree
 from liftpy.ir.nat import ONE, Nat, NatLike, nat
 from liftpy.ir.walk import Path
 from liftpy.rewrite import match as matching
+from liftpy.rewrite.instantiate import instantiate
 from liftpy.rewrite.proof_cache import is_proved
 from liftpy.rewrite.rule import Rule
 from liftpy.rewrite.rules import RULES
@@ -55,7 +56,7 @@ def rule(law: Rule | str, hints: Mapping[str, Path] | None = None, **sizes: NatL
                 return Failure(known.name, f"it requires that {condition}")
             if verdict is None:
                 open_conditions.append(condition)
-        new = matching.instantiate(known.right, found)
+        new = instantiate(known.right, found)
         check_type(known, expr, new)
         step = Step(
             known.name,
