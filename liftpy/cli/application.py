@@ -139,17 +139,29 @@ def run(given: list[str]) -> None:
         sys.exit(error.exit_code)
 
 
+def from_file(trace: TracebackType | None, path: str) -> TracebackType | None:
+    """The part of a traceback from its first line in a file on; None if it has none."""
+    file = os.path.abspath(path)  # noqa: PTH100  pathlib is slow to import
+    while trace is not None and trace.tb_frame.f_code.co_filename != file:
+        trace = trace.tb_next
+    return trace
+
+
 def report_defect(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    """Reports an unexpected exception, from the user's file or from liftpy itself, and exits."""
+    """Reports an unexpected exception, from the user's file or from liftpy itself, and exits.
+
+    A traceback of the user's file begins there.
+    """
     from liftpy.cli.arguments import user_code  # noqa: PLC0415  slow to import
 
-    traceback.print_exception(kind, error, trace)
     if user_code.path is not None:
+        traceback.print_exception(kind, error, from_file(trace, user_code.path))
         note(f"error: {user_code.path} raised {kind.__name__}: {error}")
         code = LiftError.exit_code
     else:
+        traceback.print_exception(kind, error, trace)
         note(
             "error: this is a defect of liftpy: please report it with the traceback above and the "
             "program and command that led here"

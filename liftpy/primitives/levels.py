@@ -14,7 +14,6 @@ from liftpy.primitives.lowered import MapGlb, MapLcl, MapWrg
 #: A parallel level: the class of the map, and its dimension.
 Level: TypeAlias = tuple[type[MapGlb | MapWrg | MapLcl], int]
 PARALLEL = (MapGlb, MapWrg, MapLcl)
-DIMENSIONS = (0, 1, 2)
 
 
 def level_of(fun: MapGlb | MapWrg | MapLcl) -> Level:

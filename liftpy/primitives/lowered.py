@@ -22,6 +22,9 @@ from liftpy.primitives.reduce import AnyReduce
 from liftpy.primitives.scan import AnyScan
 from liftpy.primitives.slide import Slide
 
+DIMENSIONS = (0, 1, 2)
+"""The dimensions of a launch."""
+
 
 @dataclass(frozen=True)
 class MapSeq(AnyMap):
@@ -48,27 +51,42 @@ class MapSeqAhead(MapSeq):
 
 
 @dataclass(frozen=True)
-class MapGlb(AnyMap):
+class ParallelMap(AnyMap):
+    """Runs `map` over the ids of a launch in dimension `dim`."""
+
+    dim: int = 0
+
+    def type_of(self, xs: Type) -> Type:
+        if self.dim not in DIMENSIONS:
+            ways = " or ".join(f"{self.name}({dim}, ...)" for dim in DIMENSIONS)
+            message = (
+                f"{self.name} cannot use dimension {self.dim}\n"
+                f"  a launch has the dimensions {', '.join(map(str, DIMENSIONS))}\n"
+                f"  write {ways}"
+            )
+            raise TypeRefused(message)
+        return super().type_of(xs)
+
+
+@dataclass(frozen=True)
+class MapGlb(ParallelMap):
     """Runs `map` over the global ids of dimension `dim`."""
 
     name: ClassVar[str] = "mapGlb"
-    dim: int = 0
 
 
 @dataclass(frozen=True)
-class MapWrg(AnyMap):
+class MapWrg(ParallelMap):
     """Runs `map` over the work-groups of dimension `dim`."""
 
     name: ClassVar[str] = "mapWrg"
-    dim: int = 0
 
 
 @dataclass(frozen=True)
-class MapLcl(AnyMap):
+class MapLcl(ParallelMap):
     """Runs `map` over the local ids of a work-group in dimension `dim`."""
 
     name: ClassVar[str] = "mapLcl"
-    dim: int = 0
 
 
 @dataclass(frozen=True)

@@ -94,6 +94,7 @@ def test_an_error_in_the_users_file_is_the_users(tmp_path):
     said = in_a_process("show", "broken.py:third", cwd=tmp_path)
     assert said.code == 1
     assert said.err.endswith("error: broken.py raised IndexError: list index out of range\n")
+    assert said.err.count("  File ") == 1, "lines of liftpy are not the user's"
 
 
 @pytest.mark.parametrize("stage", ShownStage)

@@ -85,6 +85,7 @@ SCALARS = {
 }
 #: Bodies of a program over `xs`, an array of twelve f32.
 ARRAYS = {
+    "dimension_of_no_launch": "return xs >> lp.map_glb(5, lambda x: x + 1)",
     "array_taken_apart": "first, *rest = xs\nreturn first",
     "builtin_map": "return list(map(lambda x: x + 1, xs))",
     "builtin_zip": "return [x * y for x, y in zip(xs, xs)]",

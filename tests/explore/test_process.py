@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 from dataclasses import replace
@@ -226,6 +227,14 @@ def test_a_process_that_the_system_does_not_end_is_left_behind_and_said(
     misbehaving, monkeypatch, tmp_path, caplog, then, seconds, outcome, how
 ):
     monkeypatch.setattr(sys.modules[Worker.__module__], "END_LIMIT", 0.5)
+    limits = []
+    wait = subprocess.Popen.wait
+
+    def waited(self, timeout=None):
+        limits.append(timeout)
+        return wait(self, timeout)
+
+    monkeypatch.setattr(subprocess.Popen, "wait", waited)
     worker = misbehaving(TRACED.format(folder=str(tmp_path)) + then)
     try:
         try:
@@ -240,6 +249,7 @@ def test_a_process_that_the_system_does_not_end_is_left_behind_and_said(
             f"the process that measures candidates (process {process.pid}, state zombie) was killed"
         )
         assert process.returncode is None
+        assert limits.count(0.5) == (2 if outcome is Crashed else 1)
         assert ask(worker) == "done"
     finally:
         if (tracer := tmp_path / "tracer").exists():

@@ -13,7 +13,14 @@ from liftpy.explore.exploring import space_of
 from liftpy.explore.search import SEARCHES, Search, Trial, named
 from liftpy.explore.search import local as local_search
 from liftpy.explore.search.held import STARTS, HeldSearch
-from liftpy.explore.search.stages import BEGIN, BEHIND, StageSearches, by_stages, launches_of
+from liftpy.explore.search.stages import (
+    BEGIN,
+    BEHIND,
+    StageSearches,
+    by_stages,
+    launches_of,
+    rescaled,
+)
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Drawn, Member, everything, subseed
 from liftpy.explore.space.space import Space
@@ -396,3 +403,13 @@ def test_a_search_holds_what_it_has_measured_stored(holds) -> None:
         trials.append(measured(candidate))
         held += len(trials) > BEGIN and candidate.skeleton.words.get("one") == HELD
     assert held >= 10
+
+
+def test_known_times_are_scaled_by_the_median_ratio_into_a_new_list():
+    candidates = space_of(parse(TWO), DEFAULT_DEVICE).sample(4, 0)
+    known = [Trial(c, 100 * (k + 1), 64) for k, c in enumerate(candidates)]
+    again = [Trial(c, t, 32) for c, t in zip(candidates, (50, 60, 240), strict=False)]
+    own = {trial.candidate.key: trial for trial in again}  # ratios 0.5, 0.3 and 0.8
+    assert rescaled(known, {}) == known
+    assert rescaled(known, own) == [replace(known[3], time_ns=200), *again]
+    assert [trial.time_ns for trial in known] == [100, 200, 300, 400]

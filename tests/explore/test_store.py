@@ -242,7 +242,7 @@ def test_a_row_is_found_by_how_its_id_begins(path, candidates):
         ),
         (
             {"text": "def twice(x: [13]f32) = ..."},
-            r"has another text of twice: `def twice\(x: \[12\].*this has `def twice\(x: \[13\]",
+            r"the text of the program twice: it has `def .* \[12\]f32\).*, this has `def .* \[13\]",
         ),
         (
             {"text": "def twice(x: [16]f32) = ...", "settings": {"sizes": {"n": 16}}},

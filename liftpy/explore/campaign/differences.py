@@ -37,7 +37,7 @@ def _programs(there: Identity, wanted: Identity) -> list[str]:
     pairs = zip(there.text.splitlines(), wanted.text.splitlines(), strict=False)
     apart = ((old.strip(), new.strip()) for old, new in pairs if old != new)
     old, new = next(apart, ("no more lines", "more lines"))
-    return [f"the program: it has another text of {there.program}: `{old}`, this has `{new}`"]
+    return [f"the text of the program {there.program}: it has `{old}`, this has `{new}`"]
 
 
 def _settings(there: Identity, wanted: Identity) -> list[str]:

@@ -57,11 +57,11 @@ def clear_front(points: Iterable[T], costs: Callable[[T], tuple[Interval, float]
 def rule(axis: str) -> str:
     """A sentence that states which candidates are on the front of time and a memory figure.
 
-    >>> rule("peak")[:64]
-    'On the front: every measured candidate, unless another one of no'
+    >>> rule("peak")[:62]
+    'A measured candidate is on the front unless another one with n'
     """
     return (
-        f"On the front: every measured candidate, unless another one of no more {axis} is clearly "
+        f"A measured candidate is on the front unless another one with no more {axis} is clearly "
         "faster: the 95 % intervals of their median times do not overlap."
     )
 

@@ -228,6 +228,7 @@ class Process:
 
     def __init__(self, command: Sequence[str], ceiling: int) -> None:
         self._ceiling = ceiling
+        self._patience = END_LIMIT  # seconds to wait for its end after it was killed
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the process
         ours, theirs = socket.socketpair()
         with theirs:
@@ -310,8 +311,7 @@ class Process:
 
     def kill(self) -> str:
         """Kills the process; returns a warning if it has not ended within END_LIMIT, or ''."""
-        self._process.kill()
-        held = self._held() if self._code() is None else ""
+        held = self._held() if self._killed() is None else ""
         if held:  # a thread waits for it, so that it does not remain a zombie when it ends
             threading.Thread(target=self._process.wait, daemon=True).start()
         self._outbox.put(None)
@@ -323,11 +323,17 @@ class Process:
         self._log.close()
         return held
 
-    def _code(self) -> int | None:
-        """Its exit code; None if it does not end within END_LIMIT."""
+    def _code(self, seconds: float) -> int | None:
+        """Its exit code; None if it does not end within this time."""
         with suppress(subprocess.TimeoutExpired):
-            return self._process.wait(END_LIMIT)
+            return self._process.wait(seconds)
         return None
+
+    def _killed(self) -> int | None:
+        """Kills the process; its exit code, or None if it does not end. Waits only once for it."""
+        self._process.kill()
+        seconds, self._patience = self._patience, 0.0
+        return self._code(seconds)
 
     def _held(self) -> str:
         """The text for a process that was killed and has not ended, with its state."""
@@ -345,10 +351,9 @@ class Process:
 
     def _post_mortem(self) -> str:
         """How the process died, with the last lines of its output."""
-        code = self._code()
+        code = self._code(END_LIMIT)
         if code is None:
-            self._process.kill()
-            code = self._code()
+            code = self._killed()
         how = f"the process {_died(code)}"
         self._log.seek(0)
         printed = self._log.read().decode(errors="replace").strip()

@@ -145,7 +145,7 @@ class StageSearch:
         self.times = {trial.candidate.key: trial.time_ns for trial in self.known}
         self.own: dict[str, Trial] = {}
         if self.known:
-            self.again()
+            self.rescale()
 
     def next(self) -> Candidate | None:
         """The next candidate without an earlier time, or the fastest if all were tried."""
@@ -179,7 +179,7 @@ class StageSearch:
         """Adds the trial of a candidate."""
         if self.known:
             self.own[trial.candidate.key] = trial
-            self.again()
+            self.rescale()
             return
         self.trials.append(trial)
         if trial.time_ns is not None and (
@@ -187,18 +187,29 @@ class StageSearch:
         ):
             self.best = trial
 
-    def again(self) -> None:
-        """Computes `trials` from the known ones and those measured in this campaign."""
-        pairs = ((self.times.get(key), trial.time_ns) for key, trial in self.own.items())
-        ratios = [now / then for then, now in pairs if then and now]
-        ratio = statistics.median(ratios) if ratios else 1.0
-        self.trials[:] = [
-            replace(trial, time_ns=round((trial.time_ns or 0) * ratio))
-            for trial in self.known
-            if trial.candidate.key not in self.own
-        ] + [*self.own.values()]
+    def rescale(self) -> None:
+        """Replaces the contents of `trials`, the list that the search reads, and the best."""
+        self.trials[:] = rescaled(self.known, self.own)
         timed = [trial for trial in self.trials if trial.time_ns is not None]
         self.best = min(timed, key=lambda trial: trial.time_ns or 0, default=None)
+
+
+def rescaled(known: Sequence[Trial], own: Mapping[str, Trial]) -> list[Trial]:
+    """Known trials that were not measured again, with scaled times, then those of this campaign.
+
+    The factor is the median ratio of the times of `own`, by key, to the known times of the same
+    candidates; it is 1 if there is none.
+    """
+    times = {trial.candidate.key: trial.time_ns for trial in known}
+    pairs = ((times.get(key), trial.time_ns) for key, trial in own.items())
+    ratios = [now / then for then, now in pairs if then and now]
+    ratio = statistics.median(ratios) if ratios else 1.0
+    scaled = [
+        replace(trial, time_ns=round((trial.time_ns or 0) * ratio))
+        for trial in known
+        if trial.candidate.key not in own
+    ]
+    return [*scaled, *own.values()]
 
 
 @dataclass

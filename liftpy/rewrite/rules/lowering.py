@@ -21,7 +21,7 @@ from liftpy.primitives import (
     ScanSeq,
     SlideSeq,
 )
-from liftpy.primitives.levels import DIMENSIONS
+from liftpy.primitives.lowered import DIMENSIONS
 from liftpy.rewrite.rule import Rule
 from liftpy.rewrite.rules.notation import T, U, array, fmap, fold, function, n, slide, unknown
 

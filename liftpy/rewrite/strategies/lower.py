@@ -19,7 +19,7 @@ from liftpy.primitives import (
     Scan,
     ToGlobal,
 )
-from liftpy.primitives.levels import DIMENSIONS
+from liftpy.primitives.lowered import DIMENSIONS
 from liftpy.primitives.work import computes, is_layout
 from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.repeated import store_repeated

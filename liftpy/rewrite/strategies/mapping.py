@@ -16,8 +16,8 @@ import itertools
 from collections.abc import Iterator
 
 from liftpy.ir.expr import Expr
-from liftpy.primitives.levels import DIMENSIONS, Level, misplaced
-from liftpy.primitives.lowered import MapGlb, MapLcl, MapWrg
+from liftpy.primitives.levels import Level, misplaced
+from liftpy.primitives.lowered import DIMENSIONS, MapGlb, MapLcl, MapWrg
 from liftpy.rewrite.strategies.lower import INNER, sequential
 from liftpy.rewrite.strategies.shapes import MapNest, nests, paths_of
 from liftpy.rewrite.strategy import Failure, Result, Strategy, at_path, rule, seq

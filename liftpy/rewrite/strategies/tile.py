@@ -9,7 +9,7 @@ from liftpy.ir.nat import Nat
 from liftpy.ir.types import ArrayType, TupleType
 from liftpy.ir.walk import Path, at, children, top_down
 from liftpy.primitives import Zip
-from liftpy.primitives.levels import DIMENSIONS
+from liftpy.primitives.lowered import DIMENSIONS
 from liftpy.rewrite.strategies.block import (
     CUTS,
     cut_of,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from liftpy.ir.expr import Program
 from liftpy.ir.nat import nat
 from liftpy.ir.walk import at
-from liftpy.primitives.levels import DIMENSIONS
+from liftpy.primitives.lowered import DIMENSIONS
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.families.common import (
