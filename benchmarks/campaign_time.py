@@ -24,7 +24,6 @@ from typing import TypeAlias
 from report import table
 
 import liftpy as lp
-from liftpy.compile import compile_candidate
 from liftpy.explore.measure.check import Error
 from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.measure.meaning import Judge, expected
@@ -33,6 +32,7 @@ from liftpy.explore.search import DEFAULT, SEARCHES, Trial, named
 from liftpy.explore.space.member import everything
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.session import Session
+from liftpy.pipeline import compile_candidate
 
 ONCE = ("derive", "meaning")
 EACH = ("choose", "compile", "build", "check", "time")

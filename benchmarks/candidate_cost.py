@@ -25,11 +25,11 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from liftpy.compile import compile_candidate
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.draw import Space
 from liftpy.ir.expr import Program
+from liftpy.pipeline import compile_candidate
 from liftpy.primitives.text import parse, show
 from liftpy.rewrite.composition import of_stage
 from liftpy.rewrite.partition import partitions

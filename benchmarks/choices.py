@@ -17,12 +17,12 @@ import numpy as np
 from prefetch import events, numbers, over
 from turns import turn_about
 
-from liftpy.compile import compile_candidate, skeletons
 from liftpy.ir.expr import Program
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.loaded import Loaded
 from liftpy.opencl.session import Session
-from liftpy.rewrite.composition import composed, prefixed, stage_skeletons
+from liftpy.pipeline import compile_candidate
+from liftpy.rewrite.composition import composed, prefixed, skeletons, stage_skeletons
 from liftpy.rewrite.partition import FUSED, STORED, partitions
 from liftpy.workloads import workload
 

@@ -18,7 +18,6 @@ from types import SimpleNamespace
 import psutil
 from distributed import LocalCluster
 
-from liftpy.compile import compile_candidate
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.rows import Identity
 from liftpy.explore.campaign.run import CampaignRun
@@ -36,6 +35,7 @@ from liftpy.explore.measure.messages import Compile, Compiled, Measure, Setup
 from liftpy.explore.measure.outcome import Measured
 from liftpy.explore.space.candidate import Candidate
 from liftpy.opencl.devices import find_device
+from liftpy.pipeline import compile_candidate
 from liftpy.workloads import Convolution, convolution
 
 PROGRAM = convolution(Convolution(16, 28, 28, 16, (3, 3), padding=(1, 1, 1, 1)), "layer")

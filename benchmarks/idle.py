@@ -12,8 +12,8 @@ from unittest.mock import patch
 from choices import Both, blocks, turns_of
 from prefetch import over
 
-from liftpy.compile import PASSES
 from liftpy.opencl.session import Session
+from liftpy.pipeline import PASSES
 from liftpy.workloads import workload
 
 CASES = (
@@ -33,7 +33,7 @@ def compare(both: Both, session: Session, rounds: int) -> None:
     """Print the time without idle passes as a ratio to the time with them."""
     modules = {"without": both.module("stores", "cached")}
     others = {name: change for name, change in PASSES.items() if name != "silent stores"}
-    with patch.object(import_module("liftpy.compile"), "PASSES", others):
+    with patch.object(import_module("liftpy.pipeline"), "PASSES", others):
         modules["with"] = both.module("stores", "cached")
     length = len(modules["without"].source) / len(modules["with"].source)
     times = turns_of(workload(both.program), modules, session, rounds)

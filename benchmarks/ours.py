@@ -12,13 +12,13 @@ from cases import Case
 from turns import turn, turn_about
 
 import liftpy as lp
-from liftpy.compile import compile_candidate
 from liftpy.constraints.device import Device
 from liftpy.explore.campaign.rows import Row
 from liftpy.explore.measure.measurement import run_poisoned
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.loaded import Loaded
 from liftpy.opencl.session import Session
+from liftpy.pipeline import compile_candidate
 
 FINALISTS = 5
 """How many of a campaign's fastest are timed again, turn about, to choose one."""

@@ -20,12 +20,13 @@ import numpy as np
 from turns import Figures, turn_about
 
 import liftpy as lp
-from liftpy.compile import compile_candidate, skeletons
 from liftpy.errors import LiftError
 from liftpy.ir.expr import Program
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.loaded import Loaded
 from liftpy.opencl.session import Session
+from liftpy.pipeline import compile_candidate
+from liftpy.rewrite.composition import skeletons
 from liftpy.workloads import workload
 
 CASES: dict[str, tuple[dict[str, str], dict[str, int]]] = {

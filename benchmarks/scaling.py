@@ -31,10 +31,10 @@ from typing import TypeVar
 import numpy as np
 from report import table
 
-from liftpy.compile import compile_candidate
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.draw import Space
+from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from liftpy.workloads.convolution import convolution
 from liftpy.workloads.networks import square

@@ -35,7 +35,6 @@ from functools import cache, partial
 from pathlib import Path
 
 import liftpy as lp
-from liftpy.compile import compile_candidate, skeletons
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.constraints.draw import Space as Points
@@ -52,7 +51,9 @@ from liftpy.ir.constraint import divides
 from liftpy.ir.expr import Program
 from liftpy.ir.nat import var
 from liftpy.opencl.session import Session
+from liftpy.pipeline import compile_candidate
 from liftpy.primitives.text import parse
+from liftpy.rewrite.composition import skeletons
 from liftpy.workloads import FAMILIES, Convolution, convolution, workloads
 from liftpy.workloads.family import Family
 

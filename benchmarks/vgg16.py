@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 
-from liftpy.compile import compile_candidate
 from liftpy.errors import BuildFailed, DeviceRefused
 from liftpy.explore.exploring import space_of
 from liftpy.explore.search import SEARCHES, Search, Trial, named
@@ -33,6 +32,7 @@ from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.loaded import Loaded
 from liftpy.opencl.session import Session
+from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.workloads import VGG16, Convolution, workload
 

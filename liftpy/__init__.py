@@ -19,12 +19,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the definitions for type checkers; at run time, _HOMES has them
+    from liftpy.compile import Kernel
+    from liftpy.compile import compile_to_kernel as compile
     from liftpy.errors import LiftError
     from liftpy.explore.campaign.campaign import Campaign
     from liftpy.explore.exploring import explore
     from liftpy.explore.exploring import space_of as space
-    from liftpy.explore.kernel import Kernel
-    from liftpy.explore.kernel import compile_to_kernel as compile
     from liftpy.explore.space.space import Space
     from liftpy.explore.space.version import VERSION as __version__
     from liftpy.ir.expr import Expr, Program, UserFun
@@ -279,7 +279,7 @@ _WORDS = "liftpy.primitives.lang"
 _HOMES = {
     "Campaign": "liftpy.explore.campaign.campaign:Campaign",
     "Expr": "liftpy.ir.expr:Expr",
-    "Kernel": "liftpy.explore.kernel:Kernel",
+    "Kernel": "liftpy.compile:Kernel",
     "LiftError": "liftpy.errors:LiftError",
     "Nat": "liftpy.ir.nat:Nat",
     "Program": "liftpy.ir.expr:Program",
@@ -290,7 +290,7 @@ _HOMES = {
     "array": f"{_WORDS}:array_type",
     "at_sizes": "liftpy.semantics.sizes:at_sizes",
     "boolean": "liftpy.ir.types:BOOL",
-    "compile": "liftpy.explore.kernel:compile_to_kernel",
+    "compile": "liftpy.compile:compile_to_kernel",
     "devices": "liftpy.opencl.devices:devices",
     "evaluate": "liftpy.semantics.evaluate:evaluate",
     "evaluate_at": "liftpy.semantics.evaluate:evaluate_at",

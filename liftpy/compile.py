@@ -1,149 +1,127 @@
-"""The compiler: from a program and its choices to kernels, stage by stage."""
+"""`lp.compile`: a program or one of its candidates as a function of NumPy arrays, on a device."""
 
 from __future__ import annotations
 
-import functools
-import gc
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import ParamSpec, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
-from liftpy.errors import ConstraintRefused
-from liftpy.kernels.chain import Chain, chain
-from liftpy.loops.barriers import with_needed_barriers
-from liftpy.loops.common import without_common
-from liftpy.loops.fetching import fetched_ahead
-from liftpy.loops.hoisting import hoisted
-from liftpy.loops.in_place import in_place
-from liftpy.loops.lower import LoopKernel
-from liftpy.loops.merge_stores import merge_stores
-from liftpy.loops.passes import OnNests, Passes, in_loop_ir, optimized, within_length
-from liftpy.loops.silent_stores import without_silent_stores
-from liftpy.loops.unroll import unrolled
-from liftpy.loops.unswitch import unswitched
-from liftpy.opencl.generate import EmittedKernel, assemble, buffer_names, check_unrolled
-from liftpy.opencl.kernel import Module
-from liftpy.primitives.dialects import LoweredProgram
-from liftpy.rewrite.composition import skeleton as skeleton_named
-from liftpy.rewrite.composition import skeletons
-from liftpy.rewrite.skeleton import Skeleton
+import numpy as np
 
-__all__ = ["Compilation", "compile_candidate", "compile_program", "skeleton_named", "skeletons"]
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-ON_NESTS: OnNests = MappingProxyType({"unroll": unrolled, "update in place": in_place})
-"""The passes on the loop nest that views produce."""
-
-PASSES: Passes = MappingProxyType(
-    {
-        "hoisting": lambda code: hoisted(code.block),
-        "common subexpressions": lambda code: without_common(code.block),
-        "length": within_length,  # a kernel is shortest here: later passes make versions of loops
-        "barriers": lambda code: with_needed_barriers(code.block, code.local_size),
-        "merge stores": lambda code: merge_stores(code.block),
-        "unswitch": lambda code: unswitched(code.block),
-        "silent stores": lambda code: without_silent_stores(code.block),
-        "fetch ahead": lambda code: fetched_ahead(code.block),
-    }
-)
-"""The passes on the loop IR."""
-
-FRAME = 1 << 14
-"""Operands of a frame, 8 bytes each: just over 128 KiB, for which CPython allocates 256 KiB.
-
-The rest of the chunk is for the frames called from it: several times what the compiler needs.
-"""
+from liftpy.constraints.device import Device
+from liftpy.errors import ArgumentRefused
+from liftpy.explore.exploring import space_of
+from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.space.settings import Settings
+from liftpy.explore.space.space import Space
+from liftpy.ir.entry import entry
+from liftpy.ir.expr import Program
+from liftpy.opencl.arguments import by_buffer
+from liftpy.opencl.devices import find_device
+from liftpy.opencl.kernel import MemoryFigures
+from liftpy.opencl.session import Session
+from liftpy.pipeline import compile_candidate
+from liftpy.rewrite.skeleton import FAMILY, skeleton_of
+from liftpy.rewrite.strategy import Strategy
+from liftpy.semantics.evaluate import fitting
+from liftpy.semantics.numbers import NumpyReader
 
 
-@dataclass(frozen=True)
-class Compilation:
-    """The results of all steps of the compiler (`liftpy show --stage`)."""
+class Kernel:
+    """A compiled program as a function of NumPy arrays, on one device.
 
-    lowered: LoweredProgram
-    chain: Chain
-    loops: tuple[LoopKernel, ...]  # as they were lowered
-    optimized: tuple[LoopKernel, ...]  # after the passes
-    kernels: tuple[EmittedKernel, ...]
-    module: Module
-
-
-@contextmanager
-def collection_paused() -> Generator[None]:
-    """Disable garbage collection: code generation makes many small objects and no cycles.
-
-    The collector would traverse all of them, and all of z3, again and again, which takes a third of
-    the time (benchmarks/candidate_cost.py).
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-def in_one_chunk(function: Callable[P, T]) -> Callable[P, T]:
-    """Wrap a function so that the frames of what it calls lie in one chunk of memory.
-
-    CPython keeps frames in chunks of 16 KiB, and returns a chunk to the system together with its
-    first frame. A loop whose calls cross into the next chunk allocates memory in every iteration,
-    which takes a quarter of the time of some candidates. A frame with many operands gets a chunk
-    that is large enough for it, and the frames above it use the rest.
+    Constant parameters are prepared again only when their arrays change.
     """
 
-    def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        return function(*args, **kwargs)
+    def __init__(self, candidate: Candidate, device: Device) -> None:
+        self.program = candidate.program
+        self.assignment = candidate.assignment
+        self.device = device
+        self.module = compile_candidate(candidate.skeleton, candidate.point)
+        self._session = Session(device)
+        self._loaded = self._session.load(self.module)
+        self._constants: dict[str, np.ndarray] | None = None
+        self._closed = False
 
-    run.__code__ = run.__code__.replace(co_stacksize=FRAME)
-    return functools.wraps(function)(run)
+    def __repr__(self) -> str:
+        settings = " ".join(f"{name}={value}" for name, value in self.assignment.items())
+        return f"<Kernel of {self.program.name} on {self.device.name}: {settings}>"
+
+    @property
+    def sources(self) -> str:
+        """The OpenCL text of all kernels."""
+        return self.module.source
+
+    @property
+    def memory(self) -> MemoryFigures:
+        """The memory figures in bytes."""
+        return self.module.memory
+
+    @entry("kernel")
+    def __call__(self, *arrays: Any) -> Any:
+        """The program's value, computed on the device; the arguments are those of the program.
+
+        Arrays of tuples are passed and returned as tuples of arrays.
+        """
+        if self._closed:
+            message = (
+                f"the kernel of {self.program.name} is closed, and its device memory released: "
+                "compile the program again"
+            )
+            raise ArgumentRefused(message)
+        given = fitting(self.program.name, self.program.params, arrays, NumpyReader(0))
+        by_name = by_buffer(self.module, given)
+        roles = {b.name: b.role for b in self.module.buffers}
+        constants = {n: a for n, a in by_name.items() if roles[n] == "constant"}
+        if not self._is_prepared(constants):
+            self._loaded.set_constants(constants)
+            self._constants = {n: np.array(a) for n, a in constants.items()}
+        return self._loaded.run({n: a for n, a in by_name.items() if n not in constants})
+
+    def profile(self, *arrays: Any, repeats: int = 7, warmup: int = 2) -> dict[str, int]:
+        """Nanoseconds of each run-phase kernel, from device events: medians of repeated runs."""
+        self(*arrays)
+        times = np.median(np.array(self._loaded.profile(repeats, warmup)), axis=0)
+        run = [launch.function for launch in self.module.launches if launch.phase == "run"]
+        return {name: int(t) for name, t in zip(run, times, strict=True)}
+
+    def close(self) -> None:
+        """Release the device memory; the kernel cannot be called afterwards."""
+        self._closed = True
+        self._loaded.close()
+        self._session.close()
+
+    def _is_prepared(self, constants: dict[str, np.ndarray]) -> bool:
+        known = self._constants
+        return known is not None and all(np.array_equal(known[n], a) for n, a in constants.items())
 
 
-@in_one_chunk
-def compile_program(lowered: LoweredProgram) -> Compilation:
-    """Compile a lowered program whose sizes are numbers.
+@entry("lp.compile")
+def compile_to_kernel(
+    program: Program,
+    assignment: Mapping[str, int | str] | None = None,
+    strategy: str | Strategy | None = None,
+    device: Device | str | None = None,
+    *,
+    sizes: Mapping[str, int] | None = None,
+) -> Kernel:
+    """Compile a program for a device; `sizes` gives numbers for its open sizes.
 
-    Types and size conditions were checked when the program was built, and its levels when it became
-    a lowered program. The program is cut into kernels (address spaces, launches, lifetimes). Each
-    kernel becomes loops through views, with barriers decided on the index maps. Then the passes
-    run, C is printed, and buffers are allocated.
+    strategy: a family (docs/design.md, Rewriting), or your own strategy that lowers the program
+    (docs/strategies.md). assignment: the structural choices and sizes of one candidate, as in a row
+    of a campaign or a candidate of `lp.space`: `lp.compile(program, campaign.best().assignment)`.
+    Raises ConstraintRefused if it does not determine one candidate.
+
+    Without an assignment, the kernel is the first skeleton of the family, with sizes drawn with
+    seed 0. Without a strategy either, the family is `plain`: loops in one kernel, correct and slow.
+    `explore` finds fast ones.
     """
-    with collection_paused():
-        check_unrolled(lowered)
-        cut = chain(lowered)
-        names = buffer_names(cut)
-        loops = tuple(in_loop_ir(kernel, names, ON_NESTS) for kernel in cut.kernels)
-        passed = tuple(optimized(code, PASSES) for code in loops)
-        module, kernels = assemble(lowered, cut, names, passed)
-    return Compilation(lowered, cut, loops, passed, kernels, module)
-
-
-@in_one_chunk
-def compile_candidate(skeleton: Skeleton, assignment: Mapping[str, str | int]) -> Module:
-    """The kernels of one point of a space.
-
-    `assignment` has a number for each size of the skeleton, and may also name its structural
-    choices. ConstraintRefused if it lacks a size, or if a choice differs from the skeleton's.
-    """
-    chosen = skeleton.words
-    other = [n for n, word in assignment.items() if n in chosen and str(word) != chosen[n]]
-    if other:
-        message = (
-            f"{skeleton.key} contradicts the assignment: it has {other[0]}="
-            f"{chosen[other[0]]}, not {assignment[other[0]]}; compile the skeleton that matches it"
-        )
-        raise ConstraintRefused(message)
-    missing = sorted({p.name for p in skeleton.parameters} - set(assignment))
-    if missing:
-        message = (
-            f"{skeleton.key} needs a value for {', '.join(missing)}: "
-            f"give it with --set {missing[0]}=..."
-        )
-        raise ConstraintRefused(message)
-    with collection_paused():
-        point = {p.name: int(assignment[p.name]) for p in skeleton.parameters}
-        return compile_program(skeleton.at(point)).module
+    target = device if isinstance(device, Device) else find_device(device)
+    if callable(strategy):
+        space = Space.of(program, target, [skeleton_of(program, strategy)])
+        family: Settings = {}
+    else:
+        space = space_of(program, target, sizes=sizes)
+        family = {} if strategy is None else {FAMILY: strategy}
+    if assignment:
+        return Kernel(space.exactly({**assignment, **family}), target)
+    return Kernel(space.candidate(family), target)

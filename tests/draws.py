@@ -17,7 +17,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from liftpy.compile import compile_program, skeleton_named
 from liftpy.constraints.collect import ALONE, collect
 from liftpy.constraints.device import Device
 from liftpy.explore.space.candidate import Candidate
@@ -28,8 +27,9 @@ from liftpy.loops.bounds import bounds
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.writers import shared_stores
 from liftpy.opencl.kernel import Module
+from liftpy.pipeline import compile_program
 from liftpy.primitives.text import show
-from liftpy.rewrite.composition import STAGES
+from liftpy.rewrite.composition import STAGES, skeleton_named
 from liftpy.rewrite.partition import partitions
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES

@@ -28,7 +28,6 @@ from typing import Any
 
 import pytest
 
-from liftpy.compile import skeleton_named
 from liftpy.constraints.collect import ALONE, Around, collect
 from liftpy.constraints.device import Device
 from liftpy.constraints.system import ConstraintSystem
@@ -44,6 +43,7 @@ from liftpy.explore.space.space import Space
 from liftpy.ir.expr import Program
 from liftpy.opencl.session import Session
 from liftpy.primitives.text import show
+from liftpy.rewrite.composition import skeleton_named
 from liftpy.rewrite.skeleton import Skeleton
 from tests import plainly
 from tests.binaries import building_once

@@ -2,10 +2,10 @@
 
 from functools import cache
 
-from liftpy.compile import skeletons
 from liftpy.constraints.device import Device
 from liftpy.explore.space.space import Space
 from liftpy.ir.expr import Program
+from liftpy.rewrite.composition import skeletons
 from liftpy.rewrite.skeleton import Skeleton
 
 

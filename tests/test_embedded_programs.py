@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import liftpy as lp
-from liftpy.compile import compile_candidate
 from liftpy.explore.space.space import Space
+from liftpy.pipeline import compile_candidate
 from tests.batch import results
 
 N, D, K = 12, 5, 4

@@ -52,7 +52,7 @@ def test_a_room_does_not_take_the_name_of_a_function():
         "print(lp.explore.__module__, lp.compile.__module__)"
     )
     done = run(code)
-    assert done.stdout.split() == ["liftpy.explore.exploring", "liftpy.explore.kernel"], done.stderr
+    assert done.stdout.split() == ["liftpy.explore.exploring", "liftpy.compile"], done.stderr
 
 
 BOARD = """

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from liftpy.boards.plan import BundledCandidate, Wanted, plan_text
-from liftpy.compile import compile_candidate
 from liftpy.constraints.device import Device
 from liftpy.errors import LiftError, StoreRefused
 from liftpy.explore.campaign.reading import CampaignReader
@@ -38,6 +37,7 @@ from liftpy.files.writing import write_files
 from liftpy.ir.types import components
 from liftpy.opencl.runtimes import libraries
 from liftpy.opencl.session import BUILD_OPTIONS
+from liftpy.pipeline import compile_candidate
 from liftpy.primitives.text import parse
 
 HOST = sorted(Path(__file__).with_name("host").glob("*"))

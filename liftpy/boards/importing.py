@@ -14,7 +14,6 @@ from typing import Any
 from liftpy.boards.judgement import Judgement
 from liftpy.boards.results import AGAIN, Result, Results, refusal
 from liftpy.boards.schema import CampaignFields, checked
-from liftpy.compile import compile_candidate, skeleton_named, skeletons
 from liftpy.errors import LiftError, a_few
 from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.campaign.replay import alike
@@ -27,7 +26,9 @@ from liftpy.explore.space.version import VERSION
 from liftpy.ir.expr import Program
 from liftpy.ir.show import size_ranges
 from liftpy.opencl.kernel import Module
+from liftpy.pipeline import compile_candidate
 from liftpy.primitives.text import parse
+from liftpy.rewrite.composition import skeleton_named, skeletons
 from liftpy.rewrite.skeleton import Skeleton
 
 JUDGED_BY = ("input_seed", "points", "tolerance")

@@ -23,7 +23,6 @@ from liftpy.cli.options import (
 from liftpy.cli.screen import say, show_json
 from liftpy.cli.screen import show as show_table
 from liftpy.cli.spaces import device_or_default, note_unbound
-from liftpy.compile import ON_NESTS, PASSES, Compilation, compile_program
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ConstraintRefused, UnknownName
 from liftpy.explore.exploring import space_of
@@ -42,6 +41,7 @@ from liftpy.loops.writers import shared_stores
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.generate import buffer_names
 from liftpy.opencl.kernel import Module
+from liftpy.pipeline import ON_NESTS, PASSES, Compilation, compile_program
 from liftpy.primitives.text import show as program_text
 from liftpy.primitives.text import show_expr
 from liftpy.rewrite.composition import examples

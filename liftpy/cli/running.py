@@ -25,7 +25,6 @@ from liftpy.cli.options import (
 )
 from liftpy.cli.screen import note, say, show_json
 from liftpy.cli.spaces import asked_space, note_unbound
-from liftpy.compile import compile_candidate
 from liftpy.constraints.device import Device, check_attached
 from liftpy.errors import ArgumentRefused, LiftError, StoreRefused
 from liftpy.explore.campaign.campaign import Campaign
@@ -46,6 +45,7 @@ from liftpy.ir.show import size_ranges
 from liftpy.ir.types import components
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
+from liftpy.pipeline import compile_candidate
 from liftpy.semantics.sizes import at_arrays
 
 SOURCE_FILE = "kernels.cl"

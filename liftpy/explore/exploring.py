@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
-from liftpy.compile import compile_candidate
 from liftpy.constraints.device import Device, check_attached
 from liftpy.constraints.draw import Sampler
 from liftpy.deadline import Deadline
@@ -47,6 +46,7 @@ from liftpy.explore.space.version import VERSION
 from liftpy.ir.entry import entry
 from liftpy.ir.expr import Program
 from liftpy.opencl.devices import find_device
+from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.semantics.sizes import closed
 

@@ -1,7 +1,7 @@
 """Runs the passes over a kernel: those on its loop nest, and those in the loop IR.
 
 Each pass is a function from tree to tree in a file of its own, which states when it keeps the
-meaning; `liftpy.compile` lists the passes in order. If a pass changes a tree of the loop IR, the
+meaning; `liftpy.pipeline` lists the passes in order. If a pass changes a tree of the loop IR, the
 result is verified.
 """
 

@@ -38,7 +38,7 @@ INDENT = "  "
 def show_kernel(code: LoopKernel) -> str:
     """A kernel: its memories, the ranges of its ids, its statements.
 
-    >>> from liftpy.compile import compile_program
+    >>> from liftpy.pipeline import compile_program
     >>> from liftpy.primitives.dialects import LoweredProgram
     >>> from liftpy.primitives.text import parse
     >>> doubled = parse("def doubled(xs: [3]f32) = xs |> mapGlb(0, x => x + x)")

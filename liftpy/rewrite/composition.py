@@ -97,7 +97,7 @@ def examples(program: Program) -> Iterator[Skeleton]:
             yield composed(partition, [group[k % len(group)] for group in made])
 
 
-def skeleton(program: Program, key: str) -> Skeleton | None:
+def skeleton_named(program: Program, key: str) -> Skeleton | None:
     """The skeleton of a program with this key, derived separately; None if there is none."""
     keys = keys_of_stages(key)
     for partition in partitions(program):

@@ -5,12 +5,12 @@ import itertools
 from liftpy.boards.bundle import Bundle, write
 from liftpy.boards.importing import import_results
 from liftpy.boards.results import read_results
-from liftpy.compile import compile_candidate
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.store import Store
 from liftpy.explore.exploring import explore, identity_of, space_of
 from liftpy.explore.measure.compiling import source_sha
 from liftpy.explore.measure.outcome import Refused
+from liftpy.pipeline import compile_candidate
 from liftpy.primitives.text import parse
 from tests.boards.ran import run
 from tests.errors.boards import PLAIN, SPACE, TILED, printed, row

@@ -3,10 +3,10 @@
 import pytest
 
 from liftpy.boards.results import read_results
-from liftpy.compile import compile_candidate
 from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.measure.meaning import Judge, expected
 from liftpy.explore.measure.measurement import run_once
+from liftpy.pipeline import compile_candidate
 from liftpy.primitives.text import parse
 from tests.boards.ran import CONVOLUTION, exported, run
 

@@ -62,17 +62,17 @@ LIGHT = {
     ("--version",): "numpy liftpy.ir liftpy.primitives rich",
     ("explore", "--help"): "pyopencl",
     ("devices", "--profiles"): "pyopencl",
-    ("workloads",): "z3 pyopencl sqlite3 liftpy.compile liftpy.semantics",
-    ("rules",): "z3 pyopencl sqlite3 liftpy.compile liftpy.semantics",
+    ("workloads",): "z3 pyopencl sqlite3 liftpy.pipeline liftpy.semantics",
+    ("rules",): "z3 pyopencl sqlite3 liftpy.pipeline liftpy.semantics",
     ("winograd",): "z3 pyopencl lark numpy sqlite3 liftpy.ir liftpy.explore",
-    ("primitives", "slide"): "z3 pyopencl sqlite3 liftpy.compile",
+    ("primitives", "slide"): "z3 pyopencl sqlite3 liftpy.pipeline",
     (
         "show",
         "vgg16/7",
-    ): "pyopencl sqlite3 liftpy.compile liftpy.rewrite liftpy.explore.space.space",
-    ("pareto", "none.db"): "z3 pyopencl lark numpy liftpy.compile liftpy.primitives",
-    ("candidates", "none.db"): "z3 pyopencl lark numpy liftpy.compile liftpy.primitives",
-    ("report", "none.db"): "z3 pyopencl lark liftpy.compile liftpy.primitives",
+    ): "pyopencl sqlite3 liftpy.pipeline liftpy.rewrite liftpy.explore.space.space",
+    ("pareto", "none.db"): "z3 pyopencl lark numpy liftpy.pipeline liftpy.primitives",
+    ("candidates", "none.db"): "z3 pyopencl lark numpy liftpy.pipeline liftpy.primitives",
+    ("report", "none.db"): "z3 pyopencl lark liftpy.pipeline liftpy.primitives",
 }
 
 

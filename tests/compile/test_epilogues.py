@@ -7,13 +7,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from liftpy.compile import compile_candidate, skeletons
 from liftpy.constraints.device import Device
 from liftpy.explore.exploring import space_of
 from liftpy.ir.expr import Program
 from liftpy.opencl.kernel import Module
+from liftpy.pipeline import compile_candidate
 from liftpy.primitives.text import parse
-from liftpy.rewrite.composition import STAGES
+from liftpy.rewrite.composition import STAGES, skeletons
 from liftpy.rewrite.skeleton import FAMILY
 from liftpy.rewrite.strategies.epilogue import fused_inward
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of

@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from liftpy.compile import compile_candidate, compile_program, skeletons
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import Device
 from liftpy.constraints.draw import Space
 from liftpy.ir.expr import Program
 from liftpy.opencl.kernel import Module
+from liftpy.pipeline import compile_candidate, compile_program
 from liftpy.primitives.text import parse
+from liftpy.rewrite.composition import skeletons
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.rewrite.strategy import replay

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from liftpy.compile import FRAME, compile_candidate, compile_program, in_one_chunk
+from liftpy.pipeline import FRAME, compile_candidate, compile_program, in_one_chunk
 
 CALLS = 500
 DEPTHS = 300  # more than a chunk holds

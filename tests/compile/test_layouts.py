@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from liftpy.compile import compile_program
 from liftpy.constraints.device import Device
 from liftpy.errors import TypeRefused
 from liftpy.explore.exploring import space_of
+from liftpy.pipeline import compile_program
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from tests.compile.test_families import generic

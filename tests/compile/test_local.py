@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from liftpy.compile import compile_candidate, compile_program
 from liftpy.constraints.device import Device
 from liftpy.errors import TypeRefused
 from liftpy.explore.exploring import space_of
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.session import Session
+from liftpy.pipeline import compile_candidate, compile_program
 from liftpy.workloads import workload
 from tests.lowered import lowered
 

@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from liftpy.compile import compile_candidate, skeletons
 from liftpy.constraints.device import Device
 from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint, at_least
@@ -23,10 +22,12 @@ from liftpy.ir.nat import Nat, greatest
 from liftpy.ir.pull import Index, Pull, Reader, Value, guarded
 from liftpy.ir.types import ArrayType, Type
 from liftpy.opencl.kernel import Module
+from liftpy.pipeline import compile_candidate
 from liftpy.primitives import PRIMITIVES, text
 from liftpy.primitives.map import array_of
 from liftpy.primitives.pad import check_value, constant_like, cropped
 from liftpy.primitives.text import parse, show
+from liftpy.rewrite.composition import skeletons
 from liftpy.semantics.contract import prove_primitive
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.reference import reference

@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from liftpy.compile import compile_candidate, compile_program
+from liftpy.compile import compile_to_kernel
 from liftpy.constraints.device import Device
 from liftpy.errors import TypeRefused
 from liftpy.explore.exploring import space_of
-from liftpy.explore.kernel import compile_to_kernel
 from liftpy.explore.space.candidate import Candidate
 from liftpy.ir.expr import Program
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.session import Session
+from liftpy.pipeline import compile_candidate, compile_program
 from liftpy.primitives.text import parse
 from liftpy.rewrite.skeleton import FAMILY
 from liftpy.semantics.evaluate import evaluate

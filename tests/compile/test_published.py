@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from liftpy.compile import compile_program, skeletons
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE
+from liftpy.pipeline import compile_program
+from liftpy.rewrite.composition import skeletons
 from liftpy.workloads import workload
 
 POINT = {"theta": 5, "rho": 11, "kappa": 4, "sigma": 3, "omega": 144, "v": 4}

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from liftpy.compile import compile_candidate, skeletons
 from liftpy.constraints.device import Device
+from liftpy.pipeline import compile_candidate
 from liftpy.primitives.text import parse
+from liftpy.rewrite.composition import skeletons
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from tests.batch import results

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from liftpy.compile import compile_program
 from liftpy.constraints.device import Device
 from liftpy.errors import DeviceRefused
 from liftpy.explore.exploring import space_of
@@ -15,6 +14,7 @@ from liftpy.ir.scalars import FLOAT_OPERATORS, LOGICAL
 from liftpy.ir.types import EXTENSIONS, FLOATS, INTEGERS, SCALARS, integer_range
 from liftpy.opencl.arguments import DTYPES, by_buffer
 from liftpy.opencl.session import Session
+from liftpy.pipeline import compile_program
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from tests.lowered import lowered

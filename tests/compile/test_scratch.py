@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from liftpy.compile import Compilation, compile_program
 from liftpy.constraints.device import Device
 from liftpy.errors import TypeRefused
+from liftpy.pipeline import Compilation, compile_program
 from liftpy.primitives.text import parse
 from tests.compile.test_programs import all_right
 from tests.draws import unproved

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from liftpy.compile import compile_program
 from liftpy.constraints.collect import statements
 from liftpy.constraints.device import Device
 from liftpy.errors import TypeRefused
@@ -15,6 +14,7 @@ from liftpy.explore.measure.inputs import inputs
 from liftpy.kernels.chain import chain
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.session import Session
+from liftpy.pipeline import compile_program
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from tests.compile.test_tuples import alike, right_in_every_family

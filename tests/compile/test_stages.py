@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from liftpy.compile import compile_candidate
 from liftpy.constraints.device import Device
+from liftpy.pipeline import compile_candidate
 from liftpy.primitives.text import parse
 from liftpy.rewrite.composition import STAGES
 from liftpy.rewrite.skeleton import FAMILY

@@ -9,15 +9,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from liftpy.compile import compile_candidate, compile_program, skeletons
 from liftpy.constraints.device import Device
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.space import Space
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.session import Session
+from liftpy.pipeline import compile_candidate, compile_program
 from liftpy.primitives.text import parse
-from liftpy.rewrite.composition import derived_once
+from liftpy.rewrite.composition import derived_once, skeletons
 from liftpy.rewrite.strategies.families import common
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import Convolution, convolution, matmul, workload

@@ -7,7 +7,6 @@ from functools import cache
 import numpy as np
 import pytest
 
-from liftpy.compile import compile_candidate, compile_program, skeletons
 from liftpy.constraints.device import Device
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.space import Space
@@ -15,7 +14,9 @@ from liftpy.ir.expr import Program
 from liftpy.ir.show import show
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
+from liftpy.pipeline import compile_candidate, compile_program
 from liftpy.primitives.text import parse
+from liftpy.rewrite.composition import skeletons
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import Convolution, convolution, matmul, workload
 from tests.compile.test_programs import agree, inputs, right, run_lowered

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from liftpy.compile import compile_program
+from liftpy.compile import Kernel
 from liftpy.constraints.device import Device
 from liftpy.errors import ArgumentRefused
 from liftpy.explore.exploring import space_of
-from liftpy.explore.kernel import Kernel
 from liftpy.explore.measure.check import Error
 from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.measure.meaning import Judge, expected
@@ -22,6 +21,7 @@ from liftpy.explore.space.plainest import plainest
 from liftpy.ir.expr import Program
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.session import Session
+from liftpy.pipeline import compile_program
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from tests.batch import results

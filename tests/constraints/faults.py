@@ -8,11 +8,11 @@ import re
 
 import numpy as np
 
-from liftpy.compile import compile_program
 from liftpy.constraints.collect import UNROLL_LIMIT
 from liftpy.errors import DeviceRefused, TypeRefused
 from liftpy.ir.types import scalars
 from liftpy.opencl.arguments import DTYPES, check_launch, check_memory
+from liftpy.pipeline import compile_program
 from liftpy.semantics.evaluate import evaluate
 
 SCALAR = {"char": 1, "bool": 1, "int": 4, "float": 4, "long": 8, "double": 8, "half": 2}

@@ -3,7 +3,6 @@ from dataclasses import replace
 import pytest
 
 import liftpy as lp
-from liftpy.compile import skeletons
 from liftpy.constraints.collect import FIXED_UNROLL_LIMIT, UNROLL_LIMIT, collect, statements
 from liftpy.constraints.device import DEFAULT_DEVICE, PRIVATE_LIMIT
 from liftpy.constraints.draw import Space
@@ -28,6 +27,7 @@ from liftpy.primitives.lang import (
     zip,
 )
 from liftpy.primitives.text import show
+from liftpy.rewrite.composition import skeletons
 from liftpy.rewrite.skeleton import Parameter
 from tests.constraints.examples import every_point
 from tests.constraints.skeletons import by_hand, doubling, window_sums

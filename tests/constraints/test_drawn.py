@@ -11,11 +11,12 @@ from importlib import import_module
 import pytest
 
 import liftpy as lp
-from liftpy.compile import PASSES, compile_candidate, skeletons
 from liftpy.constraints.collect import UNROLL_LIMIT, statements
 from liftpy.constraints.device import DEFAULT_DEVICE, PRIVATE_LIMIT
 from liftpy.explore.space.space import Space
 from liftpy.kernels.chain import chain
+from liftpy.pipeline import PASSES, compile_candidate
+from liftpy.rewrite.composition import skeletons
 from liftpy.workloads import workloads
 from tests.constraints import faults
 
@@ -70,7 +71,7 @@ def test_the_text_of_what_is_drawn_has_the_sizes_that_were_estimated(name, monke
         measured = [faults.registers(text)[1] for text in texts]
         with monkeypatch.context() as patch:
             few = {n: p for n, p in PASSES.items() if n != "unswitch"}
-            patch.setattr(import_module("liftpy.compile"), "PASSES", few)
+            patch.setattr(import_module("liftpy.pipeline"), "PASSES", few)
             plain = compile_candidate(candidate.skeleton, candidate.point)
         assert max(measured) == module.memory.private <= PRIVATE_LIMIT
         cut = chain(candidate.skeleton.program).kernels

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from liftpy.compile import compile_program
 from liftpy.constraints.collect import CODE_LIMIT
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.length import length
@@ -15,6 +14,7 @@ from liftpy.explore.space.space import Space
 from liftpy.ir.expr import Program
 from liftpy.kernels.chain import chain
 from liftpy.loops.nest import MOST_STATEMENTS
+from liftpy.pipeline import compile_program
 from liftpy.primitives.text import parse
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.workloads import workload

@@ -11,7 +11,6 @@ from functools import cache
 import pytest
 
 import liftpy as lp
-from liftpy.compile import skeletons
 from liftpy.constraints.audit import DEVICE, FORMS, Asks
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE
@@ -33,6 +32,7 @@ from liftpy.primitives.lang import (
     split,
     to_private,
 )
+from liftpy.rewrite.composition import skeletons
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.workloads.convolution import Convolution, convolution
 from tests.constraints import faults

@@ -95,7 +95,7 @@ import numpy as np
 
 import liftpy as lp
 from liftpy.cli.primitives import page
-from liftpy.compile import compile_program
+from liftpy.pipeline import compile_program
 from liftpy.primitives import PRIMITIVES
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.rewrite.proof_cache import is_recorded

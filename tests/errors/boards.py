@@ -11,7 +11,6 @@ import liftpy as lp
 from liftpy.boards.bundle import Bundle, write
 from liftpy.boards.importing import import_results
 from liftpy.boards.results import COLUMNS, FORMAT, read_results
-from liftpy.compile import compile_candidate
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.explore.campaign.schema import digest
 from liftpy.explore.campaign.seals import seal
@@ -19,6 +18,7 @@ from liftpy.explore.campaign.store import Store
 from liftpy.explore.exploring import identity_of, space_of
 from liftpy.explore.measure.compiling import source_sha
 from liftpy.explore.space.candidate import Candidate
+from liftpy.pipeline import compile_candidate
 
 SPACE = space_of(lp.parse("def double(xs: [12]f32) = xs |> map(x => x + x)"), DEFAULT_DEVICE)
 PLAIN = SPACE.candidate({"family": "plain", "map": "glb0"})

@@ -19,7 +19,6 @@ import numpy as np
 import liftpy as lp
 from liftpy.cli import main
 from liftpy.cli.arguments import read_array
-from liftpy.compile import compile_candidate, compile_program, skeletons
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.draw import Space as Points
@@ -49,7 +48,9 @@ from liftpy.ir.nat import var
 from liftpy.opencl.arguments import check_launch, check_memory, check_times
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.session import Session
+from liftpy.pipeline import compile_candidate, compile_program
 from liftpy.primitives.dialects import LoweredProgram
+from liftpy.rewrite.composition import skeletons
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.skeleton import skeleton_of
 from liftpy.rewrite.strategy import (

@@ -9,7 +9,6 @@ from itertools import islice
 
 import pytest
 
-from liftpy.compile import compile_candidate
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import InternalError, NothingMeasured
 from liftpy.explore.campaign.campaign import Campaign
@@ -26,6 +25,7 @@ from liftpy.explore.space.candidate import Candidate, program_text
 from liftpy.explore.space.member import Drawing
 from liftpy.explore.space.space import Space
 from liftpy.opencl.kernel import Module
+from liftpy.pipeline import compile_candidate
 from liftpy.primitives.text import parse
 from liftpy.rewrite.skeleton import Skeleton
 

@@ -6,7 +6,6 @@ from unittest import mock
 
 import pytest
 
-from liftpy.compile import compile_candidate
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import KernelRefused
 from liftpy.explore import exploring
@@ -24,6 +23,7 @@ from liftpy.ir.nat import product
 from liftpy.kernels.chain import chain
 from liftpy.opencl.kernel import MemoryFigures
 from liftpy.opencl.session import Session
+from liftpy.pipeline import compile_candidate
 from tests.cli.said import PROGRAM
 from tests.explore.test_campaign import TEXT, drawn
 

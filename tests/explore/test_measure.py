@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from liftpy.compile import skeletons
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.explore.measure.check import Doubt, Error, Expected, Right
 from liftpy.explore.measure.compiling import Compiler
@@ -19,6 +18,7 @@ from liftpy.explore.measure.process import Process
 from liftpy.explore.space.candidate import Candidate, program_text
 from liftpy.opencl.kernel import MemoryFigures
 from liftpy.primitives.text import parse
+from liftpy.rewrite.composition import skeletons
 from liftpy.semantics.evaluate import evaluate
 from tests.explore.pace import pace
 from tests.processes import SECONDS

@@ -7,7 +7,6 @@ from collections import Counter
 
 import pytest
 
-from liftpy.compile import compile_candidate
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.user import wishes
@@ -19,6 +18,7 @@ from liftpy.explore.space.member import Drawing
 from liftpy.explore.space.plainest import plainest
 from liftpy.explore.space.product import diagonal
 from liftpy.explore.space.space import Space
+from liftpy.pipeline import compile_candidate
 from liftpy.primitives.text import parse
 from liftpy.rewrite.composition import STAGES
 

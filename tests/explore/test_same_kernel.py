@@ -5,13 +5,13 @@ from itertools import islice
 
 import pytest
 
-from liftpy.compile import compile_candidate
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.explore.campaign.same_kernel import Kernels
 from liftpy.explore.search.stages import launches_of
 from liftpy.explore.space.member import Drawing
 from liftpy.explore.space.space import Space
 from liftpy.opencl.kernel import Launch
+from liftpy.pipeline import compile_candidate
 from liftpy.primitives.text import parse
 from liftpy.rewrite.composition import StagedSkeleton
 

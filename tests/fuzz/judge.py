@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from liftpy.compile import PASSES, Compilation, compile_program
 from liftpy.constraints.device import Device
 from liftpy.constraints.length import length
 from liftpy.errors import BuildFailed, LiftError
@@ -37,6 +36,7 @@ from liftpy.opencl.kernel import Module
 from liftpy.opencl.loaded import Loaded
 from liftpy.opencl.scalars import division_helpers, fetch_helpers, stream_helpers
 from liftpy.opencl.session import Session
+from liftpy.pipeline import PASSES, Compilation, compile_program
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.primitives.text import show
 from liftpy.rewrite.rules import RULES

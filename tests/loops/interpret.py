@@ -56,7 +56,7 @@ def interpret(code: LoopKernel, given: Mapping[str, Array]) -> dict[str, Array]:
     InternalError for an access outside of a memory, a read of what is not written, or an element
     with two writers.
 
-    >>> from liftpy.compile import compile_program
+    >>> from liftpy.pipeline import compile_program
     >>> from liftpy.primitives.dialects import LoweredProgram
     >>> from liftpy.primitives.text import parse
     >>> doubled = parse("def doubled(xs: [3]f32) = xs |> mapGlb(0, x => x + x)")

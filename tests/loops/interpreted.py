@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from liftpy.compile import ON_NESTS, PASSES, Compilation
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.passes import after_each_pass, length_of, nests
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.generate import buffer_names
 from liftpy.opencl.kernel import Names
+from liftpy.pipeline import ON_NESTS, PASSES, Compilation
 from tests.loops.interpret import interpret
 
 

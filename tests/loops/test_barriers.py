@@ -8,10 +8,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from liftpy.compile import compile_candidate, compile_program
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.explore.space.space import Space
 from liftpy.opencl.kernel import Module
+from liftpy.pipeline import compile_candidate, compile_program
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import workload

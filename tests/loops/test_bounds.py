@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from liftpy.compile import compile_program
 from liftpy.ir.nat import Nat, nat, var
 from liftpy.ir.types import F32
 from liftpy.loops.bounds import bounds
@@ -26,6 +25,7 @@ from liftpy.loops.tree import (
     rebuilt,
 )
 from liftpy.loops.writers import shared_stores
+from liftpy.pipeline import compile_program
 from tests.lowered import lowered
 
 PADDED = """def p(xs: [13]f32) = xs |> pad(1, 1, 0) |> slide(3, 1)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from liftpy.compile import compile_program
 from liftpy.ir.nat import Nat, nat, var
 from liftpy.ir.types import F32
 from liftpy.loops.in_place import in_place
 from liftpy.loops.nest import Assign, Bind, Loop, Nest, Restore, Snapshot, Statement
+from liftpy.pipeline import compile_program
 from liftpy.semantics.evaluate import evaluate
 from liftpy.views.access import AccessReader, Load, Memory, Term
 from tests.loops.interpreted import interpreted, nests_of

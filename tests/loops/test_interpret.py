@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from liftpy.compile import PASSES, compile_program
 from liftpy.errors import InternalError
 from liftpy.ir.nat import nat
 from liftpy.ir.types import F32
@@ -15,6 +14,7 @@ from liftpy.loops.lower import LoopKernel
 from liftpy.loops.passes import after_each_pass
 from liftpy.loops.tree import Block, Cell, Const, Let, Name, Store
 from liftpy.loops.verify import verify
+from liftpy.pipeline import PASSES, compile_program
 from liftpy.semantics.evaluate import evaluate
 from liftpy.views.access import Memory
 from tests.loops.interpret import interpret

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from liftpy.compile import compile_program
 from liftpy.errors import TypeRefused
 from liftpy.loops.nest import MOST_STATEMENTS
+from liftpy.pipeline import compile_program
 from liftpy.primitives.text import parse
 from tests.lowered import lowered
 

@@ -8,11 +8,11 @@ import random
 import numpy as np
 import pytest
 
-from liftpy.compile import compile_program
 from liftpy.constraints.device import Device
 from liftpy.ir.nat import nat, var
 from liftpy.ir.types import FLOATS, I32, INTEGERS, ScalarType, integer_range
 from liftpy.loops.silent import COMMUTATIVE, KEEPS_ZERO, NEUTRAL, Silent, neutral
+from liftpy.pipeline import compile_program
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.operations import DTYPES, OPERATIONS, convert

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from liftpy.compile import compile_program
 from liftpy.errors import TypeRefused
 from liftpy.ir.nat import Nat, nat, var
 from liftpy.ir.types import F32
 from liftpy.loops.nest import MOST_STATEMENTS, Assign, Bind, Loop, Nest, Statement
 from liftpy.loops.unroll import unrolled
 from liftpy.loops.verify import verify
+from liftpy.pipeline import compile_program
 from liftpy.semantics.evaluate import evaluate
 from liftpy.views.access import AccessReader, Apply, Constant, Load, Memory, Term, Variable
 from tests.loops.interpreted import interpreted, nests_of

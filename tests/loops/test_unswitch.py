@@ -10,7 +10,6 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from liftpy.compile import compile_program
 from liftpy.constraints.device import Device
 from liftpy.ir.nat import Nat, greatest, least, nat, var
 from liftpy.ir.types import I32
@@ -33,6 +32,7 @@ from liftpy.loops.tree import (
     Value,
 )
 from liftpy.loops.unswitch import unswitched
+from liftpy.pipeline import compile_program
 from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from liftpy.views.access import Memory

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from liftpy.compile import compile_program
 from liftpy.errors import InternalError
 from liftpy.ir.nat import nat, var
 from liftpy.ir.types import BOOL, F32, I32
@@ -34,6 +33,7 @@ from liftpy.loops.tree import (
     VectorSlice,
 )
 from liftpy.loops.verify import verify
+from liftpy.pipeline import compile_program
 from liftpy.views.access import Memory
 from tests.lowered import lowered
 

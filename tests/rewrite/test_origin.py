@@ -2,8 +2,8 @@
 
 import pytest
 
-from liftpy.compile import skeletons
 from liftpy.primitives.text import parse
+from liftpy.rewrite.composition import skeletons
 from liftpy.rewrite.origin import origins
 
 TEXT = """\

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from liftpy.compile import skeletons
 from liftpy.ir.expr import (
     Expr,
     FunCall,
@@ -24,7 +23,14 @@ from liftpy.ir.expr import (
 from liftpy.ir.show import show_static, statics
 from liftpy.ir.walk import top_down
 from liftpy.primitives.text import parse, show, show_expr
-from liftpy.rewrite.composition import composed, derived_once, examples, skeleton, stage_skeletons
+from liftpy.rewrite.composition import (
+    composed,
+    derived_once,
+    examples,
+    skeleton_named,
+    skeletons,
+    stage_skeletons,
+)
 from liftpy.rewrite.cuts import RESULT
 from liftpy.rewrite.partition import (
     FUSED,
@@ -309,7 +315,7 @@ def test_a_cut_whose_name_means_something_else_in_settings_or_keys_has_a_number(
     for made in [*examples(program)][::9]:
         names = [n for n, _ in made.choices] + [p.name for p in made.parameters]
         assert len(set(names)) == len(names)
-        again = skeleton(program, made.key)
+        again = skeleton_named(program, made.key)
         assert again is not None
         assert (again.key, again.words) == (made.key, made.words)
 
@@ -421,10 +427,10 @@ def test_a_skeleton_is_found_by_its_key(name: str) -> None:
     found = [*islice(examples(program), 0, None, 5)]
     assert found
     for made in found:
-        again = skeleton(program, made.key)
+        again = skeleton_named(program, made.key)
         assert again is not None
         assert (again, again.key) == (made, made.key)
-    assert skeleton(program, "plain(pad=fused, map=never)") is None
+    assert skeleton_named(program, "plain(pad=fused, map=never)") is None
 
 
 @pytest.mark.parametrize("name", CUTS)

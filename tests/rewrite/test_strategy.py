@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from liftpy.compile import compile_to_kernel
 from liftpy.errors import RuleRefused
-from liftpy.explore.kernel import compile_to_kernel
 from liftpy.ir.expr import FunCall, Literal, Param
 from liftpy.ir.nat import var
 from liftpy.ir.walk import top_down as parts

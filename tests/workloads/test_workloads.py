@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from liftpy.compile import compile_candidate
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.errors import LiftError
 from liftpy.ir.expr import Program
 from liftpy.ir.types import F32
 from liftpy.opencl.session import Session
+from liftpy.pipeline import compile_candidate
 from liftpy.primitives import lang
 from liftpy.primitives.text import parse, show
 from liftpy.semantics.evaluate import evaluate

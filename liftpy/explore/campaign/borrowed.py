@@ -20,7 +20,6 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from liftpy.compile import compile_candidate
 from liftpy.constraints.device import Device
 from liftpy.deadline import check
 from liftpy.errors import ArgumentRefused, InternalError, LiftError, StoreRefused, TimeUp, plural
@@ -36,6 +35,7 @@ from liftpy.explore.space.member import Member
 from liftpy.explore.space.space import Space
 from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program, Tuple
 from liftpy.ir.walk import function_of, top_down, with_function
+from liftpy.pipeline import compile_candidate
 from liftpy.primitives.text import parse, show
 from liftpy.rewrite.composition import keys_of_stages, prefixed
 from liftpy.rewrite.partition import Partition, Stage, partitions

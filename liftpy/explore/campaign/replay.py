@@ -8,13 +8,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from liftpy.compile import compile_candidate, skeleton_named, skeletons
 from liftpy.errors import StoreRefused, a_few
 from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.campaign.rows import Row
 from liftpy.explore.space.candidate import Candidate, steps_text
 from liftpy.opencl.kernel import Module
+from liftpy.pipeline import compile_candidate
 from liftpy.primitives.text import parse
+from liftpy.rewrite.composition import skeleton_named, skeletons
 from liftpy.rewrite.strategy import replay as replay_steps
 
 DIFFERENCE_LINES = 40

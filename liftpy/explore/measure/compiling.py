@@ -6,7 +6,6 @@ import gc
 import hashlib
 from dataclasses import replace
 
-from liftpy.compile import compile_candidate, skeleton_named, skeletons
 from liftpy.errors import InternalError, LiftError, a_few
 from liftpy.explore.measure.blame import blamed, stored
 from liftpy.explore.measure.meaning import Meaning, settled
@@ -23,7 +22,9 @@ from liftpy.explore.measure.messages import (
 )
 from liftpy.explore.measure.outcome import Defect, Outcome, Refused, WrongResult
 from liftpy.explore.measure.serving import serve
+from liftpy.pipeline import compile_candidate
 from liftpy.primitives.text import parse
+from liftpy.rewrite.composition import skeleton_named, skeletons
 from liftpy.rewrite.skeleton import Skeleton
 
 

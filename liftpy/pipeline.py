@@ -1,0 +1,145 @@
+"""The compiler: from a program and its choices to kernels, stage by stage."""
+
+from __future__ import annotations
+
+import functools
+import gc
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ParamSpec, TypeVar
+
+from liftpy.errors import ConstraintRefused
+from liftpy.kernels.chain import Chain, chain
+from liftpy.loops.barriers import with_needed_barriers
+from liftpy.loops.common import without_common
+from liftpy.loops.fetching import fetched_ahead
+from liftpy.loops.hoisting import hoisted
+from liftpy.loops.in_place import in_place
+from liftpy.loops.lower import LoopKernel
+from liftpy.loops.merge_stores import merge_stores
+from liftpy.loops.passes import OnNests, Passes, in_loop_ir, optimized, within_length
+from liftpy.loops.silent_stores import without_silent_stores
+from liftpy.loops.unroll import unrolled
+from liftpy.loops.unswitch import unswitched
+from liftpy.opencl.generate import EmittedKernel, assemble, buffer_names, check_unrolled
+from liftpy.opencl.kernel import Module
+from liftpy.primitives.dialects import LoweredProgram
+from liftpy.rewrite.skeleton import Skeleton
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+ON_NESTS: OnNests = MappingProxyType({"unroll": unrolled, "update in place": in_place})
+"""The passes on the loop nest that views produce."""
+
+PASSES: Passes = MappingProxyType(
+    {
+        "hoisting": lambda code: hoisted(code.block),
+        "common subexpressions": lambda code: without_common(code.block),
+        "length": within_length,  # a kernel is shortest here: later passes make versions of loops
+        "barriers": lambda code: with_needed_barriers(code.block, code.local_size),
+        "merge stores": lambda code: merge_stores(code.block),
+        "unswitch": lambda code: unswitched(code.block),
+        "silent stores": lambda code: without_silent_stores(code.block),
+        "fetch ahead": lambda code: fetched_ahead(code.block),
+    }
+)
+"""The passes on the loop IR."""
+
+FRAME = 1 << 14
+"""Operands of a frame, 8 bytes each: just over 128 KiB, for which CPython allocates 256 KiB.
+
+The rest of the chunk is for the frames called from it: several times what the compiler needs.
+"""
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """The results of all steps of the compiler (`liftpy show --stage`)."""
+
+    lowered: LoweredProgram
+    chain: Chain
+    loops: tuple[LoopKernel, ...]  # as they were lowered
+    optimized: tuple[LoopKernel, ...]  # after the passes
+    kernels: tuple[EmittedKernel, ...]
+    module: Module
+
+
+@contextmanager
+def collection_paused() -> Generator[None]:
+    """Disable garbage collection: code generation makes many small objects and no cycles.
+
+    The collector would traverse all of them, and all of z3, again and again, which takes a third of
+    the time (benchmarks/candidate_cost.py).
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def in_one_chunk(function: Callable[P, T]) -> Callable[P, T]:
+    """Wrap a function so that the frames of what it calls lie in one chunk of memory.
+
+    CPython keeps frames in chunks of 16 KiB, and returns a chunk to the system together with its
+    first frame. A loop whose calls cross into the next chunk allocates memory in every iteration,
+    which takes a quarter of the time of some candidates. A frame with many operands gets a chunk
+    that is large enough for it, and the frames above it use the rest.
+    """
+
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        return function(*args, **kwargs)
+
+    run.__code__ = run.__code__.replace(co_stacksize=FRAME)
+    return functools.wraps(function)(run)
+
+
+@in_one_chunk
+def compile_program(lowered: LoweredProgram) -> Compilation:
+    """Compile a lowered program whose sizes are numbers.
+
+    Types and size conditions were checked when the program was built, and its levels when it became
+    a lowered program. The program is cut into kernels (address spaces, launches, lifetimes). Each
+    kernel becomes loops through views, with barriers decided on the index maps. Then the passes
+    run, C is printed, and buffers are allocated.
+    """
+    with collection_paused():
+        check_unrolled(lowered)
+        cut = chain(lowered)
+        names = buffer_names(cut)
+        loops = tuple(in_loop_ir(kernel, names, ON_NESTS) for kernel in cut.kernels)
+        passed = tuple(optimized(code, PASSES) for code in loops)
+        module, kernels = assemble(lowered, cut, names, passed)
+    return Compilation(lowered, cut, loops, passed, kernels, module)
+
+
+@in_one_chunk
+def compile_candidate(skeleton: Skeleton, assignment: Mapping[str, str | int]) -> Module:
+    """The kernels of one point of a space.
+
+    `assignment` has a number for each size of the skeleton, and may also name its structural
+    choices. ConstraintRefused if it lacks a size, or if a choice differs from the skeleton's.
+    """
+    chosen = skeleton.words
+    other = [n for n, word in assignment.items() if n in chosen and str(word) != chosen[n]]
+    if other:
+        message = (
+            f"{skeleton.key} contradicts the assignment: it has {other[0]}="
+            f"{chosen[other[0]]}, not {assignment[other[0]]}; compile the skeleton that matches it"
+        )
+        raise ConstraintRefused(message)
+    missing = sorted({p.name for p in skeleton.parameters} - set(assignment))
+    if missing:
+        message = (
+            f"{skeleton.key} needs a value for {', '.join(missing)}: "
+            f"give it with --set {missing[0]}=..."
+        )
+        raise ConstraintRefused(message)
+    with collection_paused():
+        point = {p.name: int(assignment[p.name]) for p in skeleton.parameters}
+        return compile_program(skeleton.at(point)).module
