@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from liftpy.errors import TypeRefused, plural
+from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.types import (
     BOOL,
     FLOATS,
@@ -53,7 +54,7 @@ OPERATORS: dict[str, tuple[int, bool]] = {
 FLOAT_OPERATORS = frozenset({"sqrt", "exp", "log", "sin", "cos", "tanh", "pow", "floor", "ceil"})
 LOGICAL = frozenset({"and", "or", "not"})
 COMPARISONS = frozenset({"<", "<=", "==", "!="})
-LARGEST = {"f16": "65504", "f32": "3.4028235e38", "f64": "1.7976931348623157e308"}
+LARGEST = {name: record.largest for name, record in RECORDS.items() if record.kind == "float"}
 #: Operators on both numbers and truth values.
 ANY_SCALAR = frozenset({"select", "==", "!=", *SCALARS})
 
@@ -126,7 +127,7 @@ def cast_literal(value: float, t: Type) -> float | bool:
 
 def rounded(value: float, t: ScalarType) -> float:
     """The nearest float of a float type; OverflowError if that is infinite and `value` is not."""
-    form = {"f16": "<e", "f32": "<f", "f64": "<d"}[t.name]
+    form = RECORDS[t.name].packed
     return struct.unpack(form, struct.pack(form, value))[0]
 
 

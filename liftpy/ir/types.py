@@ -8,6 +8,7 @@ from functools import cached_property
 from operator import is_
 
 from liftpy.ir.nat import Nat, NatLike, nat
+from liftpy.ir.scalar_types import RECORDS
 
 
 @dataclass(frozen=True)
@@ -121,13 +122,13 @@ class ArrayType(Type):
         return f"[{self.length}]{self.element}"
 
 
-F16, F32, F64 = FLOATS = ScalarType("f16"), ScalarType("f32"), ScalarType("f64")
-I8, I32, I64 = INTEGERS = ScalarType("i8"), ScalarType("i32"), ScalarType("i64")
-BOOL = ScalarType("bool")
-SCALARS = {t.name: t for t in (*FLOATS, *INTEGERS, BOOL)}
-SCALAR_BYTES = {"f16": 2, "f32": 4, "f64": 8, "i8": 1, "i32": 4, "i64": 8, "bool": 1}
+SCALARS = {name: ScalarType(name) for name in RECORDS}
+F16, F32, F64 = FLOATS = tuple(SCALARS[r.name] for r in RECORDS.values() if r.kind == "float")
+I8, I32, I64 = INTEGERS = tuple(SCALARS[r.name] for r in RECORDS.values() if r.kind == "integer")
+BOOL = SCALARS["bool"]
+SCALAR_BYTES = {name: record.bytes for name, record in RECORDS.items()}
 #: The OpenCL extension that a device needs for a type that is optional.
-EXTENSIONS = {F16: "cl_khr_fp16", F64: "cl_khr_fp64"}
+EXTENSIONS = {SCALARS[n]: r.extension for n, r in RECORDS.items() if r.extension is not None}
 
 
 def integer_range(t: ScalarType) -> tuple[int, int]:

@@ -5,15 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-C_TYPES = {
-    "f16": "half",
-    "f32": "float",
-    "f64": "double",
-    "i8": "char",
-    "i32": "int",
-    "i64": "long",
-    "bool": "uchar",
-}
+from liftpy.ir.scalar_types import RECORDS
+
+C_TYPES = {name: record.c for name, record in RECORDS.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import re
 
+from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.scalars import COMPARISONS, LOGICAL
-from liftpy.ir.types import BOOL, FLOATS, I8, INTEGERS, SCALAR_BYTES, SCALARS, ScalarType
+from liftpy.ir.types import BOOL, FLOATS, INTEGERS, SCALAR_BYTES, SCALARS, ScalarType
 from liftpy.loops.tree import Const, Operate, Value
 from liftpy.opencl.c import C, CallC, Infix, Prefix, Ternary, Text, vector_type
 
@@ -32,7 +33,7 @@ def literal_c(value: float, t: ScalarType) -> C:
         return constant_of("NAN", t)
     if math.isinf(value):
         return constant_of("INFINITY" if value > 0 else "(-INFINITY)", t)
-    text = repr(float(value)) + {"f16": "h", "f32": "f", "f64": ""}[t.name]
+    text = repr(float(value)) + RECORDS[t.name].suffix
     return Text(text if math.copysign(1, value) > 0 else f"({text})")
 
 
@@ -42,12 +43,17 @@ def constant_of(name: str, t: ScalarType) -> C:
 
 
 def whole_c(value: int, t: ScalarType) -> str:
-    """An integer literal of a type; C has no negative ones, and none of a byte."""
-    suffix = "L" if t.name == "i64" else ""
+    """An integer literal of a type; C has no negative ones, and none shorter than an `int`."""
+    record = RECORDS[t.name]
     lowest = value == -(1 << (8 * SCALAR_BYTES[t.name] - 1))
-    text = f"{value + lowest}{suffix}" + (" - 1" if lowest else "")
+    text = f"{value + lowest}{record.suffix}" + (" - 1" if lowest else "")
     text = text if value >= 0 else f"({text})"
-    return f"(char){text}" if t.name == "i8" else text
+    return f"({record.c}){text}" if is_narrow(t) else text
+
+
+def is_narrow(t: ScalarType) -> bool:
+    """Whether C promotes the integers of a type to `int`."""
+    return t in INTEGERS and RECORDS[t.name].bits < RECORDS["i32"].bits
 
 
 def operator_c(op: str, args: list[C], values: tuple[Value, ...], width: int = 1) -> C:
@@ -73,8 +79,11 @@ def operator_c(op: str, args: list[C], values: tuple[Value, ...], width: int = 1
         return Prefix("-", args[0])
     if op == "%":
         return CallC("fmod", tuple(args))
-    if t == I8 and width == 1:  # a choice between bytes is an int in C
-        args = [CallC("(char)", (a,)) if isinstance(a, Ternary) else a for a in args]
+    if is_narrow(t) and width == 1:  # in C, a choice between short integers is an int
+        args = [
+            CallC(f"({vector_type(t.name, 1)})", (a,)) if isinstance(a, Ternary) else a
+            for a in args
+        ]
     return CallC(CALLS.get(op, (op, op))[t in INTEGERS], tuple(args))
 
 

@@ -7,14 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from liftpy.ir.scalar_types import RECORDS
+
 DTYPES: dict[str, type[np.generic]] = {
-    "f16": np.float16,
-    "f32": np.float32,
-    "f64": np.float64,
-    "i8": np.int8,
-    "i32": np.int32,
-    "i64": np.int64,
-    "bool": np.bool_,
+    name: getattr(np, record.numpy) for name, record in RECORDS.items()
 }
 
 

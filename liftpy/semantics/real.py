@@ -16,6 +16,7 @@ import z3
 
 from liftpy.ir.denote import denote
 from liftpy.ir.pull import Value
+from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.types import FLOATS, Type
 from liftpy.rewrite.rule import Rule
 from liftpy.semantics.agree import Proof
@@ -27,7 +28,11 @@ REAL = "both sides are the same real number where no divisor is 0"
 BEYOND = "both sides are the same to the bit where a divisor is 0, infinite or NaN"
 
 #: Bits of the exponent and of the significand.
-FORMATS = {"f16": (5, 11), "f32": (8, 24), "f64": (11, 53)}
+FORMATS = {
+    name: (record.exponent, record.significand)
+    for name, record in RECORDS.items()
+    if record.kind == "float"
+}
 
 ARITHMETIC: dict[str, Callable[..., Any]] = {
     "+": operator.add,

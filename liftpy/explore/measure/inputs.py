@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from liftpy.deadline import check
 from liftpy.errors import LiftError
 from liftpy.ir.expr import Program
+from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.types import FLOATS, components
 from liftpy.memory import require
 from liftpy.opencl.arguments import DTYPES
@@ -144,14 +145,14 @@ def _nested(parts: tuple[ParameterArray, ...], rng: np.random.Generator) -> Any:
 
 def _numbers(scalar: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
     count = math.prod(shape)
-    match scalar:
+    match RECORDS[scalar].kind:
         case "bool":
             return rng.integers(0, 2, shape).astype(np.bool_)
-        case "i8" | "i32" | "i64" if not shape:
+        case "integer" if not shape:
             return np.asarray(rng.integers(2, 9), DTYPES[scalar])
-        case "i8" | "i32" | "i64":
+        case "integer":
             return (rng.permutation(count) - count // 2).astype(DTYPES[scalar]).reshape(shape)
-        case _:
+        case "float":
             dtype = DTYPES[scalar]
             if not shape:
                 return np.asarray(rng.uniform(0.5, 1), dtype)

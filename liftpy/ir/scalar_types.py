@@ -1,0 +1,74 @@
+"""The scalar types: one record each, which every room reads.
+
+A new scalar type is a record here, and a name in `ir/types.py`. What arithmetic on it means is in
+`ir/scalars.py`; what its arithmetic needs in C, in `opencl/scalars.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class ScalarRecord:
+    """What a scalar type is called, and how its values are represented.
+
+    `bits` are those of a value in memory. `numpy` and `c` are the types of NumPy and OpenCL C,
+    `suffix` ends a literal in C. A floating-point type has `exponent` bits of its exponent, the
+    largest finite number, `largest`, as it is printed, and a format of Python's `struct`, `packed`.
+    `extension` is the OpenCL extension that a device needs for a type that is optional.
+    """
+
+    name: str
+    kind: Literal["float", "integer", "bool"]
+    bits: int
+    numpy: str
+    c: str
+    suffix: str = ""
+    exponent: int = 0
+    largest: str = ""
+    packed: str = ""
+    extension: str | None = None
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of a value in memory."""
+        return self.bits // 8
+
+    @property
+    def significand(self) -> int:
+        """The bits of a floating-point number's significand, with the one that is not stored.
+
+        >>> RECORDS["f32"].significand
+        24
+        """
+        return self.bits - self.exponent
+
+
+RECORDS = {
+    record.name: record
+    for record in (
+        ScalarRecord(
+            "f16", "float", 16, "float16", "half", "h", 5, "65504", "<e", extension="cl_khr_fp16"
+        ),
+        ScalarRecord("f32", "float", 32, "float32", "float", "f", 8, "3.4028235e38", "<f"),
+        ScalarRecord(
+            "f64",
+            "float",
+            64,
+            "float64",
+            "double",
+            "",
+            11,
+            "1.7976931348623157e308",
+            "<d",
+            extension="cl_khr_fp64",
+        ),
+        ScalarRecord("i8", "integer", 8, "int8", "char"),
+        ScalarRecord("i32", "integer", 32, "int32", "int"),
+        ScalarRecord("i64", "integer", 64, "int64", "long", "L"),
+        ScalarRecord("bool", "bool", 8, "bool_", "uchar"),
+    )
+}
+"""The records by name, in the order in which types are listed."""
