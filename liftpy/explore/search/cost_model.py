@@ -8,7 +8,8 @@ is a logarithm to base 2, and is 0 in the ideal case:
   spilled; with fewer, each load serves fewer operations;
 - *idle units*: how many times longer a kernel takes because its last round of work-items does not
   occupy all compute units;
-- *traffic*: the bytes that all kernels move, relative to those of inputs, constants and result.
+- *traffic*: the bytes that all kernels move, relative to those of inputs, constants and result. The
+  scratch of work-items is not counted: on a processor it stays in the cache.
 
 The weight of each figure differs between programs: `Trend` begins with a guess and learns from the
 trials. The model orders candidates and drops none.
