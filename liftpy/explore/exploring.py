@@ -23,7 +23,6 @@ from liftpy.explore import search as searches
 from liftpy.explore.campaign.borrowed import times_of
 from liftpy.explore.campaign.campaign import Campaign, nothing_measured
 from liftpy.explore.campaign.database import saying
-from liftpy.explore.campaign.device_lost import resumable
 from liftpy.explore.campaign.environment import command_line, environment
 from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.campaign.remeasure import remeasure
@@ -328,7 +327,7 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
         mine = identity(space, families=None if families is None else space.families)
         store = opened.enter_context(noted(Path(db), mine, call))
         exhausted, run = False, CampaignRun(store, space.device, samples, lag, progress, deadline)
-        opened.enter_context(resumable(store))
+        opened.enter_context(store.resumable())
         if others is not None:
             others.store = store
         try:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from liftpy.constraints.device import Device
-from liftpy.errors import StoreRefused
+from liftpy.errors import StoreRefused, WorkerRefused
 from liftpy.explore.campaign.database import MOST, Seed, create, saying, writable
 from liftpy.explore.campaign.differences import differences
 from liftpy.explore.campaign.lock import Lock
@@ -103,6 +103,19 @@ class Store(CampaignReader):
         finally:
             super().close()
             self._lock.release()
+
+    @contextmanager
+    def resumable(self) -> Generator[None]:
+        """Adds to WorkerRefused how much is stored, and how to resume."""
+        try:
+            yield
+        except WorkerRefused as refusal:
+            n = len(self.done())
+            kept = "1 candidate is" if n == 1 else f"{n} candidates are"
+            raise WorkerRefused(
+                f"the campaign stopped: {refusal}\n{kept} stored in {self.path}; fix this, "
+                "and repeat the command to continue"
+            ) from refusal
 
     def borrow(self, stage: str, times: Sequence[dict[str, Any]]) -> None:
         """Stores the times of other campaigns that a stage's search begins with."""

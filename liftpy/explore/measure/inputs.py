@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import psutil
 from numpy.typing import NDArray
 
 from liftpy.deadline import check
-from liftpy.errors import LiftError
+from liftpy.errors import LiftError, MemoryRefused
 from liftpy.ir.expr import Program
 from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.types import FLOATS, components
-from liftpy.memory import require
 from liftpy.opencl.arguments import DTYPES
 
 Array = NDArray[Any]
@@ -92,9 +92,10 @@ class Inputs:
 
 
 def require_inputs(program: Program) -> None:
-    """Raises MemoryRefused if a program's inputs and their float64 copies are too large.
+    """Raises MemoryRefused if a program's inputs and their float64 copies exceed the free memory.
 
-    The meaning is evaluated on these copies; integers are made with 64 bits.
+    The meaning is evaluated on these copies; integers are made with 64 bits. Without this check,
+    the operating system would grant the memory and kill the process when it is used.
     """
     parts = [part for p in program.params for part in components(p.type)]
     counts = [(math.prod(map(int, part.shape)), part.scalar) for part in parts]
@@ -102,11 +103,22 @@ def require_inputs(program: Program) -> None:
     copies = sum(8 * count for count, scalar in counts if scalar in FLOATS)
     making = max((8 * count for count, scalar in counts if scalar not in FLOATS), default=0)
     arrays = ", ".join(f"{p.name}: {p.type}" for p in program.params)
-    require(
-        kept + max(copies, making),
-        f"evaluating the meaning of {program.name} on inputs ({arrays})",
-        "use smaller arrays, or a machine with more memory",
-    )
+    needed = kept + max(copies, making)
+    free = psutil.virtual_memory().available
+    if needed > free:
+        raise MemoryRefused(
+            f"evaluating the meaning of {program.name} on inputs ({arrays}) takes "
+            f"{in_units(needed)}, and this machine has {in_units(free)} free: use smaller arrays, "
+            "or a machine with more memory"
+        )
+
+
+def in_units(number: int) -> str:
+    """A number of bytes for a message, in the largest unit that it reaches."""
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if number >= size:
+            return f"{number / size:.1f} {unit}"
+    return f"{number} B"
 
 
 def inputs(program: Program, seed: int = INPUT_SEED) -> dict[str, Any]:

@@ -3,18 +3,43 @@
 A search is a function of the space, a seed, the trials so far, and a predicate on allowed points.
 It reads the trials, which grow while it runs, and yields candidates. A resumed campaign gives its
 stored trials to the search again, so it continues with the same candidates. Points beyond a limit
-that a driver reported are not allowed (`learned.py`). Each search has its own file.
+that a driver reported are not allowed (`learned.py`). Each search that reads the trials has its own
+file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 
 from liftpy.errors import ArgumentRefused, UnknownName
 from liftpy.explore.optional import needing
-from liftpy.explore.search import exhaustive, guided, local, uniform
+from liftpy.explore.search import guided, local
 from liftpy.explore.search.stages import Prior, Search, by_stages, no_times
 from liftpy.explore.search.trial import Trial
+from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.space.member import Allows, Drawing
+from liftpy.explore.space.space import Space
+
+
+def random(space: Space, seed: int, _: Sequence[Trial], allows: Allows) -> Iterator[Candidate]:
+    """The published search: the draws of a seed."""
+    return space.draws(seed, allows)
+
+
+def exhaustive(
+    space: Space, _seed: int, _trials: Sequence[Trial], allows: Allows
+) -> Iterator[Candidate]:
+    """Every candidate of a small space: the points of each skeleton, then those of partitions."""
+    members = (
+        (member.skeleton, member.points.unrank(k))
+        for member in space.members
+        for k in range(member.count())
+    )
+    products = (drawn for product in space.products for drawn in product.draws(Drawing(0)))
+    allowed = (drawn for drawn in itertools.chain(members, products) if allows(*drawn))
+    for ordinal, (skeleton, sizes) in enumerate(allowed):
+        yield Candidate(space.program, skeleton, tuple(sizes.items()), ordinal)
 
 
 def bred() -> Search:
@@ -23,11 +48,11 @@ def bred() -> Search:
 
 
 SEARCHES: dict[str, Callable[[Prior], Search]] = {
-    "random": lambda _: uniform.search,
+    "random": lambda _: random,
     "local": lambda prior: by_stages(local.search, prior),
     "guided": lambda prior: by_stages(guided.search, prior),
     "nsga2": lambda prior: by_stages(bred(), prior),
-    "exhaustive": lambda _: exhaustive.search,
+    "exhaustive": lambda _: exhaustive,
 }
 DEFAULT = "guided"
 BLIND = frozenset({"random", "exhaustive"})
