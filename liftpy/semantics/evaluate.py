@@ -23,8 +23,9 @@ from liftpy.primitives.sharing import plain_name
 from liftpy.primitives.work import computes
 from liftpy.semantics import numbers
 from liftpy.semantics import sizes as sizing
+from liftpy.semantics.array_folds import Path
 from liftpy.semantics.held import Held, number, steps, width
-from liftpy.semantics.numbers import NumpyReader, Path
+from liftpy.semantics.numbers import NumpyReader
 from liftpy.semantics.operations import DTYPES, typed
 
 #: An argument given by a user: an array or a number; a tuple of them for tuples.

@@ -6,7 +6,7 @@ computed for those only. Folds are sequential loops, with one step for all eleme
 elements that a long reduction reads are computed in blocks too, and a step that is a single NumPy
 operation uses its `accumulate`.
 
-A named value is computed once: when it is first read, all of it is stored (`held.py`), for all
+A named value is computed once: when it is first read, all of it is stored (`kept.py`), for all
 elements of the block in progress. So is an array passed to a function that mentions it more than
 once. Values that only move held elements are read in place.
 
@@ -19,8 +19,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -32,9 +31,7 @@ from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Primitive, ScalarOp, Us
 from liftpy.ir.nat import NatLike
 from liftpy.ir.pull import Index, Parts, Pull, Value
 from liftpy.ir.types import FLOATS, SCALARS, TupleType, Type
-from liftpy.ir.walk import children, function_of, top_down
-from liftpy.primitives import AnyMap
-from liftpy.primitives.work import is_layout
+from liftpy.semantics.array_folds import Fold
 from liftpy.semantics.held import (
     Held,
     Like,
@@ -52,9 +49,8 @@ from liftpy.semantics.held import (
     view,
     width,
 )
+from liftpy.semantics.kept import Kept, Later, is_often, keep, keep_part, laters, moves
 from liftpy.semantics.operations import DTYPES, OPERATIONS, convert
-
-Path: TypeAlias = tuple[Index, ...]
 
 #: The number of elements that are computed at a time.
 BLOCK = 1 << 16
@@ -64,13 +60,6 @@ LONG = 16
 
 #: The most bytes stored for the elements of a block, unless a single element needs more.
 ROOM = 1 << 27
-
-
-class Elsewhere(Exception):
-    """A step reads its accumulator at another index than it writes; caught in this module."""
-
-    def __init__(self, fold: Fold) -> None:
-        self.fold = fold
 
 
 class TooMuch(Exception):
@@ -356,203 +345,6 @@ def accumulated(operation: np.ufunc, acc: Value, part: Value, axis: int, count: 
     return operation.accumulate(whole, axis=0, dtype=whole.dtype)[-1]
 
 
-class Later:
-    """A value that is stored when first read, for the elements in progress when it was made.
-
-    The values that it needs are stored before it, in a loop: many names cause no deep recursion.
-    """
-
-    def __init__(
-        self, reader: NumpyReader, stored: Callable[[], Value], needs: tuple[Later, ...] = ()
-    ) -> None:
-        self.reader = reader
-        self.rank = reader.rank
-        self.stored: Callable[[], Value] | None = stored
-        self.needs = needs
-        self.found: Value = None
-
-    def __call__(self) -> Value:
-        waiting: list[Later] = [self] if self.stored is not None else []
-        while waiting:
-            needs = [later for later in waiting[-1].needs if later.stored is not None]
-            if needs:
-                waiting.append(needs[0])
-            else:
-                waiting.pop().store()
-        return self.found
-
-    def store(self) -> None:
-        """Store the value if it is not stored yet."""
-        if self.stored is not None:
-            rank, self.reader.rank = self.reader.rank, self.rank
-            try:
-                self.found = view(self.stored(), {})
-            finally:
-                self.reader.rank = rank
-            self.stored, self.needs = None, ()
-
-
-@dataclass(frozen=True)
-class Kept(Held):
-    """An array that is stored when it is first read."""
-
-    later: Later
-
-
-def keep(length: int, later: Later) -> Kept:
-    """The array that `later` stores."""
-    return Kept(length, lambda i: later()[i], later)
-
-
-def keep_part(length: int, later: Later, k: int) -> Kept:
-    """Component `k` of the tuple of arrays that `later` stores."""
-    return Kept(length, lambda i: later()[k][i], later)
-
-
-def laters(value: Value) -> list[Later]:
-    """The values that are stored when a value is read."""
-    if isinstance(value, tuple):
-        return [later for part in value for later in laters(part)]
-    return [value.later] if isinstance(value, Kept) else []
-
-
 def wide(part: Value, axis: int) -> list[int]:
     """The number of elements in progress that each stored array has values for."""
     return [math.prod(extent(a, k) for k in range(axis)) for a in numbers_in(part)]
-
-
-def moves(fun: Primitive) -> bool:
-    """Whether a primitive only moves elements of its argument, and reads each once."""
-    if not isinstance(fun, AnyMap):
-        return is_layout(fun) and fun.function is None
-    return all(
-        isinstance(part, Param)
-        or (
-            isinstance(part, FunCall)
-            and isinstance(part.fun, Primitive)
-            and len(part.args) == 1
-            and is_layout(part.fun)
-        )
-        for _, part in top_down(fun.f.body)
-    )
-
-
-def is_often(expr: Expr, param: Param) -> bool:
-    """Whether a variable is mentioned more than once, or inside a function that is repeated.
-
-    The function of a map does not count as repeated: it reads the variable once for all elements
-    of a block.
-    """
-    mentions, waiting = 0, [expr]
-    while waiting:
-        part = waiting.pop()
-        if param not in part.free:
-            continue
-        if isinstance(part, Param):
-            mentions += 1
-            continue
-        function = function_of(part.fun) if isinstance(part, FunCall) else None
-        if function is not None and param in function.free:
-            if not isinstance(part, FunCall) or not isinstance(part.fun, AnyMap | Lambda):
-                return True
-            waiting.append(function.body)
-        waiting += part.args if isinstance(part, FunCall) else children(part)
-    return mentions > 1
-
-
-class Fold:
-    """A fold whose accumulator holds arrays, as an array.
-
-    If its steps read the accumulator only at the index that they write, each element is a fold of
-    its own. Otherwise all elements of the accumulator are computed after each step.
-    """
-
-    def __init__(
-        self,
-        reader: NumpyReader,
-        steps: int,
-        init: Value,
-        step: Callable[[Index, Value], Value],
-    ) -> None:
-        self.reader = reader
-        self.steps = steps
-        self.init = init
-        self.step = step
-        self.rank = reader.rank
-        self.elementwise = True
-        self.stored: Value = None
-
-    def read(self, shape: Value, path: Path) -> Value:
-        """The part of the result at `path`; `shape` is the same part of the initial value."""
-        match shape:
-            case Pull():
-                return Pull(shape.length, lambda i: self.read(shape[i], (*path, i)))
-            case Parts():
-                count = len(shape.pairs[np.int64(0)])
-                return tuple(self.read(shape[k], (*path, k)) for k in range(count))
-            case tuple():
-                return tuple(self.read(part, (*path, k)) for k, part in enumerate(shape))
-            case _:
-                return self.element(shape, path)
-
-    def element(self, start: Value, path: Path) -> Value:
-        """One scalar of the result."""
-        if self.elementwise:
-            try:
-                value = start
-                for k in range(self.steps):
-                    check()
-                    acc = focus(self, self.init, path, value)
-                    value = along(self.step(np.int64(k), acc), path)
-            except Elsewhere as found:
-                if found.fold is not self:
-                    raise
-                self.elementwise = False
-            else:
-                return value
-        if self.stored is None:
-            self.stored = self.whole()
-        return along(self.stored, path)
-
-    def whole(self) -> Value:
-        """The accumulator after all steps."""
-        rank, self.reader.rank = self.reader.rank, self.rank
-        try:
-            acc = self.reader.stored(self.init, None)
-            for k in range(self.steps):
-                check()
-                acc = self.reader.stored(self.step(np.int64(k), view(acc, {})), acc)
-        finally:
-            self.reader.rank = rank
-        return view(acc, {})
-
-
-def along(value: Value, path: Path) -> Value:
-    """The part of a value at a path of indices and components."""
-    for index in path:
-        value = value[index]
-    return value
-
-
-def focus(fold: Fold, shape: Value, path: Path, value: Value) -> Value:
-    """An accumulator of a fold of which only the part at `path` is known."""
-    if not path:
-        return value
-    here, *rest = path
-
-    def only(i: Index) -> Value:
-        if i is here or np.array_equal(number(i), number(here)):
-            return focus(fold, shape[here], tuple(rest), value)
-        raise Elsewhere(fold)
-
-    return Held(shape.length, only) if isinstance(shape, Pull) else OnlyPart(only)
-
-
-class OnlyPart:
-    """A tuple of which one component is known."""
-
-    def __init__(self, only: Callable[[Index], Value]) -> None:
-        self.only = only
-
-    def __getitem__(self, k: int) -> Value:
-        return self.only(k)
