@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import gc
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import ParamSpec, TypeVar
 
 from liftpy.errors import ConstraintRefused
 from liftpy.kernels.chain import Chain, chain
@@ -28,9 +26,6 @@ from liftpy.opencl.kernel import Module
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.rewrite.skeleton import Skeleton
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
 ON_NESTS: OnNests = MappingProxyType({"unroll": unrolled, "update in place": in_place})
 """The passes on the loop nest that views produce."""
 
@@ -47,13 +42,6 @@ PASSES: Passes = MappingProxyType(
     }
 )
 """The passes on the loop IR."""
-
-FRAME = 1 << 14
-"""Operands of a frame, 8 bytes each: just over 128 KiB, for which CPython allocates 256 KiB.
-
-The rest of the chunk is for the frames called from it: several times what the compiler needs.
-"""
-
 
 @dataclass(frozen=True)
 class Compilation:
@@ -83,23 +71,6 @@ def collection_paused() -> Generator[None]:
             gc.enable()
 
 
-def in_one_chunk(function: Callable[P, T]) -> Callable[P, T]:
-    """Wrap a function so that the frames of what it calls lie in one chunk of memory.
-
-    CPython keeps frames in chunks of 16 KiB, and returns a chunk to the system together with its
-    first frame. A loop whose calls cross into the next chunk allocates memory in every iteration,
-    which takes a quarter of the time of some candidates. A frame with many operands gets a chunk
-    that is large enough for it, and the frames above it use the rest.
-    """
-
-    def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        return function(*args, **kwargs)
-
-    run.__code__ = run.__code__.replace(co_stacksize=FRAME)
-    return functools.wraps(function)(run)
-
-
-@in_one_chunk
 def compile_program(lowered: LoweredProgram) -> Compilation:
     """Compile a lowered program whose sizes are numbers.
 
@@ -118,7 +89,6 @@ def compile_program(lowered: LoweredProgram) -> Compilation:
     return Compilation(lowered, cut, loops, passed, kernels, module)
 
 
-@in_one_chunk
 def compile_candidate(skeleton: Skeleton, assignment: Mapping[str, str | int]) -> Module:
     """The kernels of one point of a space.
 
