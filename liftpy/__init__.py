@@ -349,7 +349,12 @@ def _module(name: str) -> Any:
 
 
 class _Facade(ModuleType):
-    """Keeps `lp.explore` and `lp.compile` functions when the modules of that name are imported."""
+    """Keeps `lp.explore` and `lp.compile` functions when the modules of that name are imported.
+
+    Importing a submodule binds its name in the package. An ordinary module would have to import
+    both functions first, and so nearly all of liftpy: `import liftpy` would take 0.8 s of processor
+    time instead of 25 ms.
+    """
 
     def __setattr__(self, name: str, value: Any) -> None:
         room = isinstance(value, ModuleType) and value.__name__ == f"{__name__}.{name}"
