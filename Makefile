@@ -7,10 +7,10 @@ SAMPLES ?= 60
 SEED   ?= 0
 LIMIT  ?= 180
 DB     ?= vgg16-$(LAYER)-seed$(SEED).db
-# One more than there are processors: many tests wait for a process.
+# One worker more than there are processors: many tests wait for a process.
 PYTEST ?= -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist worksteal
 CASES  ?= '*'
-# What needs no device and starts no process, and the doctests.
+# The tests that need no device and start no process, and the doctests.
 QUICK  ?= tests/ir tests/primitives tests/rewrite tests/semantics tests/constraints \
           tests/benchmarks tests/errors/test_messages.py liftpy
 PROGRAMS ?= 3000
@@ -22,7 +22,7 @@ BIN  := $(VENV)/bin
 .DEFAULT_GOAL := help
 .PHONY: help setup explore format lint check quick test soak prove docs site bench clean
 .DELETE_ON_ERROR:
-# Tests start some hundred processes, each of which would compile liftpy anew.
+# Tests start hundreds of processes, each of which would compile the modules of liftpy again.
 unexport PYTHONDONTWRITEBYTECODE
 
 help: ## this list
@@ -43,14 +43,14 @@ format: $(VENV)/.dev ## formats the code and mends what the linter can mend
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-# Format, lint, types and the line of rooms: what `check` and `test` ask before the tests.
+# Format, lint, types and package layers, which `check` and `test` check first.
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
-# What judges the types runs on one core, beside the tests.
+# pyright uses one core, so it runs in parallel with the tests.
 check: $(VENV)/.dev ## for each edit: format, lint, types, imports, and the tests without a device
 	@$(MAKE) --no-print-directory -j 2 lint quick
 
@@ -74,7 +74,7 @@ docs: $(VENV)/.dev ## writes docs/rules.md from the rules, docs/primitives.md fr
 site: $(VENV)/.dev ## the documentation as a site with a search, in site/; a broken link is an error
 	$(BIN)/mkdocs build --strict
 
-bench: $(VENV)/.bench ## liftpy against other libraries, turn about; writes docs/performance.md
+bench: $(VENV)/.bench ## times liftpy and other libraries alternately; writes docs/performance.md
 	$(BIN)/python benchmarks/bench.py --cases $(CASES)
 
 clean: ## removes .venv, caches and builds; campaigns (*.db) stay

@@ -1,17 +1,18 @@
-"""liftpy against its peers, turn about in one run.
+"""Compares liftpy with other libraries, which are timed alternately in one run.
 
     python benchmarks/bench.py [--cases 'vgg16/*'] [--samples 60] [--rounds 15] [--skip-search]
 
-For each case: liftpy's campaign (kept in a database of the folder `--out`, so that it goes on, and
-`--skip-search` takes what is there), then its best candidate and every peer in turn, each round in
-another order. In a turn it runs for 20 ms unmeasured, then until 20 ms are full; the median of the
-turn is one sample, the median of the rounds is its time. Peers have processes of their own. Every
-result was compared with the program's meaning in float64 before. liftpy is timed twice at once: by
-device events, and on the host from before the first launch to the end of the last kernel. Peers
-have only the second, and ratios are of it.
+Each case starts with a campaign of liftpy. Its database is stored in the folder `--out`, so that a
+later run resumes it; `--skip-search` uses the stored campaign as it is. Then the best candidate and
+each library run in rounds, in a new random order each round. A turn runs the contestant for 20 ms
+without timing, and then for at least 20 ms with timing. The median of a turn is one sample; the
+median of all rounds is the reported time. Each library runs in its own process. Before that, every
+result is compared with the program's meaning in float64. liftpy's time is measured in two ways: by
+device events, and on the host, from before the first launch to the end of the last kernel. Other
+libraries have only the host time, and ratios compare host times.
 
-Raw data go to `--out`, a JSON file a case; `docs/performance.md` gets the tables of all that are
-there. `--strict` makes the exit status 1 where a goal is missed.
+The raw data of a case are written to a JSON file in `--out`; the tables of `docs/performance.md`
+are made from all files there. With `--strict`, the exit status is 1 if a goal is missed.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from peers import PEERS, Peer
 from peers.interface import LeftOut
 from peers.process import PeerDied, Remote
 from report import BUSY, missed, rendered
-from turns import Figures, turn, turn_about
+from turns import Figures, timed_alternately, turn
 
 import liftpy as lp
 from liftpy.constraints.device import Device
@@ -124,7 +125,7 @@ def measured(
         campaign = searched(case, session.device, options)
     best = ours.best(case, campaign, session)
     turns, known = ready(case, peers)
-    samples, others = turn_about({"liftpy": lambda: turn(best.run), **turns}, options.rounds)
+    samples, others = timed_alternately({"liftpy": lambda: turn(best.run), **turns}, options.rounds)
     best.loaded.close()
     return {
         "case": case.name,

@@ -1,7 +1,7 @@
-"""What a structural choice gains: a candidate as chosen and otherwise, turn about, the rest alike.
+"""The gain of a structural choice: two candidates that differ only in it are timed alternately.
 
-`stage1`: an epilogue in the kernel of its stage, against one of its own. `stores`: a result stored
-past the caches, against through them.
+`stage1`: an epilogue fused into its stage, or in a kernel of its own. `stores`: non-temporal stores
+of a result, or cached ones.
 
     python benchmarks/choices.py stage1|stores [DEVICE] [ROUNDS]
 """
@@ -15,7 +15,7 @@ from functools import partial
 
 import numpy as np
 from prefetch import events, numbers, over
-from turns import turn_about
+from turns import timed_alternately
 
 from liftpy.ir.expr import Program
 from liftpy.opencl.kernel import Module
@@ -135,7 +135,9 @@ def turns_of(program: Program, modules: dict[str, Module], session: Session, rou
         inputs = {n: a for n, a in arrays.items() if n not in program.constants}
         results.append(held[form].run(inputs))
     np.testing.assert_array_equal(*results)
-    samples, others = turn_about({form: events(loaded) for form, loaded in held.items()}, rounds)
+    samples, others = timed_alternately(
+        {form: events(loaded) for form, loaded in held.items()}, rounds
+    )
     ours, theirs = (samples[form]["events"] for form in modules)
     median = statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
     for loaded in held.values():

@@ -1,4 +1,4 @@
-"""What leaving out idle passes gains: kernels of padded sums with it and without, turn about.
+"""The gain of removing idle passes: padded sums with and without it, timed alternately.
 
 python benchmarks/idle.py [DEVICE] [ROUNDS]
 """

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cases import Case
-from turns import turn, turn_about
+from turns import timed_alternately, turn
 
 import liftpy as lp
 from liftpy.constraints.device import Device
@@ -21,7 +21,7 @@ from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate
 
 FINALISTS = 5
-"""How many of a campaign's fastest are timed again, turn about, to choose one."""
+"""The number of fastest candidates of a campaign that are timed again, alternately."""
 
 CHOOSING = 9
 """Rounds of that choice; they are no part of what is reported."""
@@ -90,7 +90,7 @@ def best(
         error = case.error(run_poisoned(loaded, case.arrays))
         finalists.append(Ours(row, module, loaded, error))
     turns = {str(k): partial(turn, f.run) for k, f in enumerate(finalists)}
-    samples, _ = turn_about(turns, rounds)
+    samples, _ = timed_alternately(turns, rounds)
     fastest = min(samples, key=lambda k: statistics.median(samples[k]["wall"]))
     chosen = finalists[int(fastest)]
     for other in finalists:

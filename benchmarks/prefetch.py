@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
-from turns import Figures, turn_about
+from turns import Figures, timed_alternately
 
 import liftpy as lp
 from liftpy.errors import LiftError
@@ -131,7 +131,9 @@ def compare(name: str, session: Session, rounds: int) -> None:
         inputs = {n: a for n, a in arrays.items() if n not in program.constants}
         results[form] = held[form].run(inputs)
         np.testing.assert_array_equal(results[form], results["plain"])
-    samples, others = turn_about({form: events(loaded) for form, loaded in held.items()}, rounds)
+    samples, others = timed_alternately(
+        {form: events(loaded) for form, loaded in held.items()}, rounds
+    )
     plain = samples["plain"]["events"]
     for form in samples:
         ours = samples[form]["events"]

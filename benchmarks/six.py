@@ -1,14 +1,15 @@
-"""A program of six different operations against these operations alone, turn about in one run.
+"""Compares a program of six different operations with these operations alone, in one run.
 
     python benchmarks/six.py [--samples 40] [--rounds 9] [--skip-search] [--db FOLDER]
 
 Each operation of `programs/six.lift`, a program of its own, has a campaign of `--samples`
 candidates; the whole program has one of twice as many. All have the default search and the same
-seed. Then the fastest of each campaign, chosen from its two best and checked as in `bench.py`, run
-turn about. The time of the whole is compared with the sum of the times alone, of device events:
-what a launch costs the host is paid by six programs six times. `reached` is the number of samples
-after which the whole was within 5 % of the sum of the best times alone, in the times of the
-campaigns; for an operation, within 5 % of its own best. Writes `results/six.json`.
+seed. Then the fastest of each campaign, chosen from its two best and checked as in `bench.py`, are
+timed alternately. The time of the whole is compared with the sum of the single times. Both are
+times of device events: what a launch costs the host is paid by six programs six times. `reached` is
+the number of samples after which the whole was within 5 % of the sum of the best times alone, in
+the times of the campaigns; for an operation, within 5 % of its own best.
+Writes `results/six.json`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from typing import Any
 import ours
 from bench import HERE, machine
 from cases import PROGRAMS, Case
-from turns import turn, turn_about
+from turns import timed_alternately, turn
 
 import liftpy as lp
 from liftpy.ir.expr import Program
@@ -102,9 +103,9 @@ def main() -> int:
             case.name: ours.best(case, campaigns[case.name], session, FINALISTS, CHOOSING)
             for case in cases
         }
-        print("all are ready, now they run turn about", flush=True)
+        print("all are compiled; timing them alternately", flush=True)
         turns = {name: partial(turn, made.run) for name, made in best.items()}
-        samples, others = turn_about(turns, options.rounds)
+        samples, others = timed_alternately(turns, options.rounds)
         for made in best.values():
             made.loaded.close()
     found = {name: best_after(campaign) for name, campaign in campaigns.items()}

@@ -65,7 +65,7 @@ def ticks() -> tuple[int, int]:
     return busy, busy + idle + waiting
 
 
-def turn_about(
+def timed_alternately(
     contestants: dict[str, Callable[[], Figures]], rounds: int
 ) -> tuple[dict[str, dict[str, list[float]]], float]:
     """Samples by contestant and figure, after one round that is not counted; others' share.

@@ -4,7 +4,7 @@
 
 For each layer and family, `samples` candidates of a search (seed 0) are compiled, run in poisoned
 buffers and compared with float64 at every output; the figures of memory are compared with what was
-allocated. The best candidate is then timed again, turn about with PyTorch's convolution (oneDNN,
+allocated. The best candidate is then timed again, alternately with PyTorch's convolution (oneDNN,
 channels last, as many threads as cores), medians of 15. Exit status 1 if any candidate was refused,
 failed to build or was wrong, or if the best of layer 7 has less than half of PyTorch's speed.
 """
@@ -134,11 +134,11 @@ def measure_layer(
     best = min((r for r in rows if r["outcome"] == "measured"), key=lambda r: r["time_ms"])
     with load(session, made[rows.index(best)], arrays) as loaded:
         loaded.run({"x": arrays["x"]})
-        ours, theirs = turn_about(loaded, peer(arrays))
+        ours, theirs = timed_alternately(loaded, peer(arrays))
     return {"layer": index, "rows": rows, "best": best, "ours_ms": ours, "pytorch_ms": theirs}
 
 
-def turn_about(loaded: Loaded, other: Any, rounds: int = 15) -> tuple[float, float | None]:
+def timed_alternately(loaded: Loaded, other: Any, rounds: int = 15) -> tuple[float, float | None]:
     """Medians in ms of the candidate's events and of the peer's wall time, measured in turns."""
     ours: list[float] = []
     theirs: list[float] = []

@@ -1,4 +1,4 @@
-"""Halide, just-in-time for this processor, with schedules by hand; its OpenCL back end as well.
+"""Halide, just-in-time for this processor, with handwritten schedules; its OpenCL back end as well.
 
 The convolution has the schedule of Halide's own example (apps/conv_layer): a block of pixels and
 kernels in registers, channels innermost. The sizes of the block are tried and the fastest is kept.

@@ -130,7 +130,7 @@ def test_everybody_has_a_turn_in_each_round() -> None:
 
         return take
 
-    samples, others = turns.turn_about({n: contestant(n) for n in "ab"}, rounds=3)
+    samples, others = turns.timed_alternately({n: contestant(n) for n in "ab"}, rounds=3)
     assert sorted(taken) == ["a"] * 4 + ["b"] * 4
     assert [len(samples[n]["wall"]) for n in "ab"] == [3, 3]
     assert min(samples["a"]["wall"] + samples["b"]["wall"]) > 2
