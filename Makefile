@@ -18,6 +18,15 @@ FIRST  ?= 0
 
 VENV := .venv
 BIN  := $(VENV)/bin
+LOG  := $(VENV)/setup.log
+
+# Installs liftpy with $(EXTRAS). The output of pip goes to a file, which is named if pip fails.
+define install
+	@echo 'Installing liftpy and its extras $(EXTRAS) into $(VENV); the output of pip goes to $(LOG)'
+	@$(BIN)/python -m pip install --disable-pip-version-check --editable '.[$(EXTRAS)]' >$(LOG) 2>&1 || { \
+	    grep -i error $(LOG) | tail -n 5 >&2; \
+	    echo 'pip failed; all of its output is in $(LOG)' >&2; exit 1; }
+endef
 
 .DEFAULT_GOAL := help
 .PHONY: help setup explore format lint check quick test soak prove docs site bench clean
@@ -35,9 +44,18 @@ help: ## this list
 
 setup: $(VENV)/.dev ## .venv with everything to run, test and write liftpy
 
-explore: $(VENV)/.run ## a campaign on one VGG-16 layer, and its front of time and memory
-	$(BIN)/liftpy explore vgg16/$(LAYER) --samples $(SAMPLES) --seed $(SEED) --time-limit $(LIMIT) --db $(DB)
-	$(BIN)/liftpy pareto $(DB)
+explore: ## a campaign on one VGG-16 layer, and its front of time and memory
+	@echo 'A campaign of $(SAMPLES) candidates on vgg16/$(LAYER), for at most $(LIMIT) seconds; a few MB in $(DB).'
+	@test -e $(VENV)/.run || echo \
+	    'Before that, once: liftpy and an OpenCL runtime; 350 MB to download, 1.1 GB in $(VENV), 1 to 3 minutes.'
+	@$(MAKE) --no-print-directory $(VENV)/.run
+	@$(BIN)/liftpy explore vgg16/$(LAYER) --samples $(SAMPLES) --seed $(SEED) --time-limit $(LIMIT) --db $(DB)
+	@echo
+	@echo 'Next:'
+	@echo '  $(BIN)/liftpy report $(DB) -o report.html   a page with the front, to open in a browser'
+	@echo '  $(BIN)/liftpy run vgg16/$(LAYER) --db $(DB)   runs the fastest candidate'
+	@echo '  make explore LAYER=$(LAYER) SEED=$(SEED) SAMPLES=200   continues this campaign'
+	@echo '  docs/tutorial.md   the same for a program of your own'
 
 format: $(VENV)/.dev ## formats the code and mends what the linter can mend
 	$(BIN)/ruff check --fix-only --quiet .
@@ -86,23 +104,29 @@ clean: ## removes .venv, caches and builds; campaigns (*.db) stay
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	    echo 'liftpy needs Python 3.11 or newer; name one: make PYTHON=python3.11 ...' >&2; exit 1; }
-	rm -rf $(VENV)
+	@rm -rf $(VENV)
+	@mkdir $(VENV)
 	@if $(PYTHON) -c 'import ensurepip' 2>/dev/null; then \
 	    $(PYTHON) -m venv $(VENV); \
 	else \
 	    $(PYTHON) -m venv --without-pip $(VENV) \
-	        && $(PYTHON) -m pip --python $(BIN)/python install --quiet pip; \
-	fi
-	touch $@
+	        && $(PYTHON) -m pip --python $(BIN)/python install pip; \
+	fi >$(LOG) 2>&1 || { \
+	    tail -n 5 $(LOG) >&2; \
+	    echo 'no environment could be made; all output is in $(LOG)' >&2; exit 1; }
+	@touch $@
 
+$(VENV)/.run: EXTRAS := cpu,plot,report
 $(VENV)/.run: $(VENV)/.made pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cpu]'
-	touch $@
+	$(install)
+	@touch $@
 
+$(VENV)/.dev: EXTRAS := cpu,plot,report,dev
 $(VENV)/.dev: $(VENV)/.made pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cpu,plot,dev]'
-	touch $@ $(VENV)/.run
+	$(install)
+	@touch $@ $(VENV)/.run
 
+$(VENV)/.bench: EXTRAS := cpu,plot,report,bench
 $(VENV)/.bench: $(VENV)/.made pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cpu,bench]'
-	touch $@ $(VENV)/.run
+	$(install)
+	@touch $@ $(VENV)/.run
