@@ -241,6 +241,12 @@ parent.document.body.dataset["at" + innerWidth] = JSON.stringify({
   scrolled: [...document.querySelectorAll("figure, table, div, section")].filter(
     (e) => e.scrollWidth > e.clientWidth).map((e) => e.tagName),
   letters: [...document.querySelectorAll("svg text")].map((e) => e.getBoundingClientRect().height),
+  covered: [...document.querySelectorAll("svg")].flatMap((svg) => {
+    const texts = [...svg.querySelectorAll("text")].map((e) => [e, e.getBoundingClientRect()]);
+    return texts.flatMap(([e, a], k) => texts.slice(k + 1).filter(([, b]) =>
+      Math.min(a.right, b.right) > Math.max(a.left, b.left) &&
+      Math.min(a.bottom, b.bottom) > Math.max(a.top, b.top) + 3
+    ).map(([f]) => [e.textContent, f.textContent])); }),
   empty: rows.map((row) => {
     const lines = [...row.children].flatMap(content);
     return row.offsetHeight - (Math.max(...lines.map((l) => l.bottom)) -
@@ -285,7 +291,8 @@ def test_a_browser_shows_it_on_a_wide_screen_and_on_one_of_400_pixels(tmp_path):
         assert layout["width"] <= width
         assert layout["beyond"] == [], "nothing is hidden at the right"
         assert layout["scrolled"] == []
-        assert min(layout["letters"]) > 8, "pixels"
+        assert min(layout["letters"]) > 10, "pixels"
+        assert layout["covered"] == [], "texts of a chart overlap"
         assert max(layout["empty"]) < 30, "a row is as high as what can be seen of it"
 
 
