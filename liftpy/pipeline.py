@@ -43,6 +43,7 @@ PASSES: Passes = MappingProxyType(
 )
 """The passes on the loop IR."""
 
+
 @dataclass(frozen=True)
 class Compilation:
     """The results of all steps of the compiler (`liftpy show --stage`)."""

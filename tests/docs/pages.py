@@ -5,8 +5,8 @@
     ```console              `$ COMMAND` and, below, what it prints; compared if there is anything
     ```diff                 changes of an existing file (`change`)
 
-Outputs are compared as doctest does with ELLIPSIS and NORMALIZE_WHITESPACE. Blocks of `sh` and
-`text` are not tried.
+Outputs are compared as doctest does with ELLIPSIS and NORMALIZE_WHITESPACE; numbers and settings
+may differ with the checker `Shape`. Blocks of `sh` and `text` are not tried.
 """
 
 from __future__ import annotations
@@ -58,19 +58,42 @@ def commands(text: str) -> Iterator[tuple[str, str]]:
         yield command, output
 
 
-def run_page(page: Path, folder: Path, package: Path = ROOT, section: str = "") -> int:
+class Shape(doctest.OutputChecker):
+    """Compares outputs that depend on the machine.
+
+    Any number matches any other, and so does any value of a setting (`kappa=8`, `'level': 'glb'`).
+    """
+
+    def check_output(self, want: str, got: str, optionflags: int) -> bool:
+        """Whether two outputs have the same shape."""
+        return super().check_output(shape(want), shape(got), optionflags)
+
+
+def shape(text: str) -> str:
+    """A text without its numbers and the values of settings."""
+    return re.sub(r"\d+(\.\d+)?", "0", re.sub(r"(\w+=|'\w+': )[\w']+", r"\1_", text))
+
+
+def run_page(
+    page: Path,
+    folder: Path,
+    package: Path = ROOT,
+    section: str = "",
+    checker: doctest.OutputChecker | None = None,
+) -> int:
     """Runs the blocks of a page, or a section of it; how many commands and examples there were.
 
     Commands take the liftpy of the folder `package`.
     """
+    checker = checker or doctest.OutputChecker()
     ran, names = 0, dict[str, Any]()
     for line, language, text in blocks(page, section):
         place = f"{page.name}, line {line}"
         if language == "pycon":
-            ran += run_examples(text, names, place)
+            ran += run_examples(text, names, place, checker)
         elif language == "console":
             for command, expected in commands(text):
-                run_command(command, expected, folder, package, place)
+                run_command(command, expected, folder, package, place, checker)
                 ran += 1
         elif language == "diff":
             change(text, folder, place)
@@ -82,11 +105,13 @@ def run_page(page: Path, folder: Path, package: Path = ROOT, section: str = "") 
     return ran
 
 
-def run_examples(text: str, names: dict[str, Any], place: str) -> int:
+def run_examples(
+    text: str, names: dict[str, Any], place: str, checker: doctest.OutputChecker
+) -> int:
     """Runs the examples of a block; AssertionError with what differs."""
     test = doctest.DocTestParser().get_doctest(text, names, place, place, 0)
     said: list[str] = []
-    runner = doctest.DocTestRunner(optionflags=FLAGS)
+    runner = doctest.DocTestRunner(checker, optionflags=FLAGS)
     failed, tried = runner.run(test, out=said.append, clear_globs=False)
     names.update(test.globs)
     assert not failed, "".join(said)
@@ -113,7 +138,14 @@ def change(text: str, folder: Path, place: str) -> None:
     file.write_text(whole, encoding="utf-8")
 
 
-def run_command(command: str, expected: str, folder: Path, package: Path, place: str) -> None:
+def run_command(
+    command: str,
+    expected: str,
+    folder: Path,
+    package: Path,
+    place: str,
+    checker: doctest.OutputChecker,
+) -> None:
     """Runs a command in a folder; AssertionError if it prints something else, or fails.
 
     With status 1 it refused something, which a page may show.
@@ -130,5 +162,5 @@ def run_command(command: str, expected: str, folder: Path, package: Path, place:
         check=False,
     )
     assert done.returncode <= bool(expected), f"{place}: {command}\n{done.stdout}{done.stderr}"
-    same = doctest.OutputChecker().check_output(expected, done.stdout, FLAGS)
+    same = checker.check_output(expected, done.stdout, FLAGS)
     assert same or not expected, f"{place}: {command}\nexpected:\n{expected}\ngot:\n{done.stdout}"
