@@ -12,7 +12,6 @@ from tokenize import TokenError
 from types import ModuleType
 from typing import Any
 
-import psutil
 import typer
 from numpy.lib import format as npy
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from liftpy.cli.options import sizes
 from liftpy.errors import ArgumentRefused, LiftError, UnknownName
 from liftpy.files.reading import MIB, opened, read_text
 from liftpy.ir.expr import Program
+from liftpy.memory import available
 from liftpy.semantics.sizes import at_sizes, parse
 from liftpy.workloads import workload
 
@@ -116,8 +116,7 @@ def arrays(given: Sequence[str] | None) -> dict[str, NDArray[Any]]:
 
 def read_array(name: str, path: Path) -> NDArray[Any]:
     """The array in a file, for a parameter. ArgumentRefused if it is no array or incomplete."""
-    most = psutil.virtual_memory().available
-    with opened(path, most, ArgumentRefused, f"the array for '{name}' ({path})") as file:
+    with opened(path, available(), ArgumentRefused, f"the array for '{name}' ({path})") as file:
         try:
             version = npy.read_magic(file)
             header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0

@@ -731,10 +731,7 @@ def campaign_whose_time_is_over(folder):
 @case
 def campaign_larger_than_memory(folder):
     huge = lp.parse("def huge(xs: [1000000000]f32, n: i32) = xs |> reduce(add, 0)")
-    with mock.patch(
-        "liftpy.explore.measure.inputs.psutil.virtual_memory",
-        return_value=mock.Mock(available=8 << 30),
-    ):
+    with mock.patch("liftpy.explore.measure.inputs.available", return_value=8 << 30):
         lp.explore(huge, 1, db=folder / "a.db")
 
 

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 import liftpy as lp
-from liftpy import deadline, memory
+from liftpy import deadline
 from liftpy.errors import MemoryRefused, NothingMeasured, TimeUp
 from liftpy.explore import exploring
 from liftpy.explore.campaign.campaign import Campaign
@@ -152,7 +152,7 @@ def test_measuring_again_ends_with_the_limit(clock, device, tmp_path, monkeypatc
         for candidate in known.values():
             measured(candidate)
 
-    monkeypatch.setattr(exploring, "measure_again", again)
+    monkeypatch.setattr(exploring, "remeasure", again)
     said, stored = explored(tmp_path / "a.db", device)
     assert "ended while" in said
     assert [row.outcome for row in stored.rows] == ["measured"] * 3, "what was measured stays"
@@ -193,8 +193,7 @@ def test_inputs_that_memory_does_not_hold_are_refused_before_they_are_made(
     device, tmp_path, monkeypatch
 ):
     huge = lp.parse("def huge(xs: [1000000000]f32, n: i32) = xs |> reduce(add, 0)")
-    free = SimpleNamespace(virtual_memory=lambda: SimpleNamespace(available=8 << 30))
-    monkeypatch.setattr(memory, "psutil", free)
+    monkeypatch.setattr(inputs, "available", lambda: 8 << 30)
     monkeypatch.setattr(inputs, "_numbers", None)  # nothing is made
     with pytest.raises(MemoryRefused, match=r"takes 11\.2 GiB, and this machine has 8\.0 GiB free"):
         lp.explore(huge, 1, db=tmp_path / "a.db", device=device)

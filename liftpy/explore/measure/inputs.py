@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 
 from liftpy.deadline import check
@@ -17,6 +16,7 @@ from liftpy.errors import LiftError, MemoryRefused
 from liftpy.ir.expr import Program
 from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.types import FLOATS, components
+from liftpy.memory import available
 from liftpy.opencl.arguments import DTYPES
 
 Array = NDArray[Any]
@@ -104,7 +104,7 @@ def require_inputs(program: Program) -> None:
     making = max((8 * count for count, scalar in counts if scalar not in FLOATS), default=0)
     arrays = ", ".join(f"{p.name}: {p.type}" for p in program.params)
     needed = kept + max(copies, making)
-    free = psutil.virtual_memory().available
+    free = available()
     if needed > free:
         raise MemoryRefused(
             f"evaluating the meaning of {program.name} on inputs ({arrays}) takes "

@@ -30,6 +30,7 @@ from liftpy.deadline import Deadline
 from liftpy.errors import InternalError, WorkerRefused, plural
 from liftpy.explore.measure.messages import Ready, Request, Setup, Unfit, WorkerPhase
 from liftpy.explore.measure.outcome import Crashed, Defect, OutOfMemory, TimedOut
+from liftpy.memory import available
 
 START_LIMIT = 300.0
 """Seconds that a worker may take to import its modules and to prepare for requests."""
@@ -114,7 +115,7 @@ class Worker:
         if process is not None and process.alive:
             return process
         self.kill()
-        ceiling = self.ceiling or int(SHARE * psutil.virtual_memory().available)
+        ceiling = self.ceiling or int(SHARE * available())
         process = self._process = Process(self.command, ceiling)
         self.started += 1
         process.send(self.setup)
