@@ -24,7 +24,7 @@ from liftpy.explore.measure.outcome import KINDS, Outcome, counts
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.version import VERSION
 from liftpy.ir.expr import Program
-from liftpy.ir.show import size_ranges
+from liftpy.ir.open_sizes import size_ranges
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate
 from liftpy.primitives.text import parse

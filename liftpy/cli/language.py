@@ -30,7 +30,7 @@ from liftpy.explore.space.member import Member
 from liftpy.explore.space.settings import Settings
 from liftpy.explore.space.space import Space
 from liftpy.ir.expr import Expr, Program
-from liftpy.ir.show import size_ranges
+from liftpy.ir.open_sizes import size_ranges
 from liftpy.kernels.chain import Kernel
 from liftpy.loops.bounds import bounds as bounds_of
 from liftpy.loops.lower import LoopKernel

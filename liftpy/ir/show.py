@@ -9,12 +9,11 @@ a caret for a variable that an inner one of the same name shadows (`^x`).
 from __future__ import annotations
 
 import inspect
-import math
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, fields
 from functools import cache
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from liftpy.errors import InternalError, TypeRefused
 from liftpy.ir.expr import (
@@ -35,17 +34,11 @@ from liftpy.ir.expr import (
     integers_in,
     is_whole,
 )
-from liftpy.ir.nat import INDEX, Applied, Atom, Extreme, Nat, Quotient, Remainder, Var
-from liftpy.ir.types import (
-    BOOL,
-    F32,
-    INTEGERS,
-    ArrayType,
-    TupleType,
-    Type,
-    VectorType,
-    scalars,
-)
+from liftpy.ir.lines import LINE, SOFT, Break, Doc, Fit, Indented, listed, render
+from liftpy.ir.nat import INDEX, Nat
+from liftpy.ir.open_sizes import size_ranges
+from liftpy.ir.spelling import RESERVED, show_float, show_name, show_nat, show_number, show_type
+from liftpy.ir.types import BOOL, F32, ArrayType, TupleType, Type, VectorType, scalars
 from liftpy.ir.walk import top_down
 
 #: Precedence levels.
@@ -64,205 +57,7 @@ INFIX: Mapping[str, tuple[int, int, int]] = {
     "/": (TERM, TERM, UNARY),
     "%": (TERM, TERM, UNARY),
 }
-RESERVED = frozenset(
-    "fun laws def const let in true false inf nan and or not".split()  # noqa: SIM905
-)
 WIDTH = 88
-
-
-# --- layout -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Break:
-    """A possible line break; `flat` is its text if the line continues."""
-
-    flat: str = " "
-
-
-@dataclass(frozen=True, slots=True)
-class Indented:
-    """A layout indented by two columns."""
-
-    doc: Doc
-
-
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """A layout on one line if it fits; otherwise all of its breaks are line breaks."""
-
-    doc: Doc
-
-
-Doc: TypeAlias = str | Break | Indented | Fit | tuple["Doc", ...]
-LINE, SOFT = Break(), Break("")
-
-
-def render(doc: Doc, width: int | None) -> str:
-    """The text of a layout; a width of None means unlimited."""
-    out: list[str] = []
-    column = 0
-    work: list[tuple[int, bool, Doc]] = [(0, width is None, doc)]
-    while work:
-        indent, flat, part = work.pop()
-        match part:
-            case str():
-                out.append(part)
-                column += len(part)
-            case Break():
-                if flat:
-                    out.append(part.flat)
-                    column += len(part.flat)
-                else:
-                    out.append("\n" + " " * indent)
-                    column = indent
-            case Indented(inner):
-                work.append((indent + 2, flat, inner))
-            case Fit(inner):
-                flat = flat or fits(inner, (width or 0) - column, work)
-                work.append((indent, flat, inner))
-            case tuple():
-                work.extend((indent, flat, inner) for inner in reversed(part))
-    return "".join(out)
-
-
-def fits(doc: Doc, room: int, after: list[tuple[int, bool, Doc]]) -> bool:
-    """Whether a layout, with the text after it up to the next break, fits on one line."""
-    work: list[tuple[bool, Doc]] = [(flat, part) for _, flat, part in after[-8:]]
-    work.append((True, doc))
-    while work and room >= 0:
-        flat, part = work.pop()
-        match part:
-            case str():
-                room -= len(part)
-            case Break():
-                if not flat:
-                    return True
-                room -= len(part.flat)
-            case Indented(inner):
-                work.append((flat, inner))
-            case Fit(inner):
-                work.append((flat, inner))
-            case tuple():
-                work.extend((flat, inner) for inner in reversed(part))
-    return room >= 0
-
-
-def listed(docs: list[Doc]) -> Doc:
-    """Parts separated by commas, in parentheses."""
-    if not docs:
-        return "()"
-    parts: list[Doc] = [docs[0]]
-    for doc in docs[1:]:
-        parts += [",", LINE, doc]
-    return Fit(("(", Indented((SOFT, *parts)), SOFT, ")"))
-
-
-# --- names, sizes, types ------------------------------------------------------------------------
-
-
-def show_name(name: str, words: Collection[str] = RESERVED) -> str:
-    """A name, in backquotes if it could be mistaken for something else."""
-    plain = re.fullmatch(r"[^\W\d]\w*", name) is not None
-    return name if plain and name not in words else f"`{name}`"
-
-
-def show_nat(n: Nat) -> str:
-    """A natural; `//` and `%` have the precedence of `*` and associate to the left."""
-    if not n.terms:
-        return "0"
-    terms = sorted(n.terms.items(), key=lambda t: (not t[0], tuple((a.key, e) for a, e in t[0])))
-    terms.sort(key=lambda t: t[1] < 0)  # a leading minus reads badly
-    text = ""
-    for monomial, coefficient in terms:
-        sign = (" - " if coefficient < 0 else " + ") if text else "-" if coefficient < 0 else ""
-        text += sign + show_term(monomial, abs(coefficient), among=bool(text) or coefficient < 0)
-    return text
-
-
-def show_term(monomial: tuple[tuple[Atom, int], ...], coefficient: int, *, among: bool) -> str:
-    """A product of atoms, those with negative exponents divided out."""
-    over = [a for a, e in monomial for _ in range(e)]
-    under = [a for a, e in monomial for _ in range(-e)]
-    alone = len(over) == 1 and coefficient == 1 and not under and not among
-    factors = [] if coefficient == 1 and over else [str(coefficient)]
-    factors += [show_atom(a, alone=alone) for a in over]
-    text = "*".join(factors)
-    if not under:
-        return text
-    divisor = "*".join(show_atom(a, alone=False) for a in under)
-    return f"{text}/^({divisor})" if len(under) > 1 else f"{text}/^{divisor}"
-
-
-def show_atom(a: Atom, *, alone: bool) -> str:
-    """A variable, or a quotient or remainder, in parentheses unless it is `alone`."""
-    match a:
-        case Var():
-            return show_name(a.name)
-        case Extreme():
-            return f"{'max' if a.largest else 'min'}({', '.join(map(show_nat, a.parts()))})"
-        case Quotient():
-            op = "//"
-        case Remainder():
-            op = "%"
-        case Applied(function=function, argument=argument):
-            return f"{function}({show_nat(argument)})"
-        case _:
-            message = f"no text for the natural {a.key}"
-            raise InternalError(message)
-    numerator, denominator = a.parts()
-    text = f"{operand(numerator, left=True)} {op} {operand(denominator, left=False)}"
-    return text if alone else f"({text})"
-
-
-def operand(n: Nat, *, left: bool) -> str:
-    """A natural before or after `//` or `%`."""
-    simple = n.constant is not None and n.constant >= 0
-    if len(n.terms) == 1:
-        ((monomial, coefficient),) = n.terms.items()
-        product = coefficient > 0 and all(e > 0 and isinstance(a, Var) for a, e in monomial)
-        simple = simple or (product and (left or (coefficient == 1 and len(monomial) == 1)))
-        simple = simple and (left or all(e == 1 for _, e in monomial))
-    return show_nat(n) if simple else f"({show_nat(n)})"
-
-
-def show_type(t: Type) -> str:
-    """A type."""
-    match t:
-        case ArrayType(element, length):
-            return f"[{show_nat(length)}]{show_type(element)}"
-        case VectorType(element, width):
-            return f"<{show_nat(width)}>{show_type(element)}"
-        case TupleType(elements):
-            return f"({', '.join(map(show_type, elements))})"
-        case _:
-            return str(t)
-
-
-def show_number(value: float, t: Type) -> str:
-    """A scalar constant: without a suffix it is an f32."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if is_unknown(value):
-        return str(value)
-    digits = repr(int(value)) if t in INTEGERS else show_float(value)
-    return digits if t == F32 else f"{digits}{t}"
-
-
-def is_unknown(value: float) -> bool:
-    """Whether a number is the unknown constant of a rule, which is shown as its name."""
-    return isinstance(value, float) and "nan" not in str(value) and math.isnan(value)
-
-
-def show_float(value: float) -> str:
-    """A float as text that parses to the same float; a small integer has no decimal point."""
-    if is_unknown(value):
-        return str(value)
-    exact = float(value)
-    whole = math.isfinite(exact) and exact.is_integer() and abs(exact) < 2**24
-    if whole and not (exact == 0 and math.copysign(1, exact) < 0):
-        return str(int(exact))
-    return repr(exact)
 
 
 # --- primitives ---------------------------------------------------------------------------------
@@ -619,64 +414,6 @@ def functions(expr: Expr) -> Iterator[UserFun]:
                 yield from functions(arg)
         case _:
             return
-
-
-def sizes(expr: Expr) -> Iterator[Var]:
-    """Every size variable in the types of bound variables and in primitives."""
-    match expr:
-        case Tuple(elements):
-            for element in elements:
-                yield from sizes(element)
-        case FunCall(fun, args):
-            match fun:
-                case Lambda():
-                    yield from sizes_of_function(fun)
-                case UserFun():
-                    yield from sizes_of_function(Lambda(fun.params, fun.body))
-                case Primitive():
-                    own = index_fields(type(fun))
-                    for name, n in fun.numbers().items():
-                        yield from (v for v in variables(n) if name not in own or v.name != INDEX)
-                    if fun.function is not None:
-                        yield from sizes_of_function(fun.function)
-                case _:
-                    pass
-            for arg in args:
-                yield from sizes(arg)
-        case _:
-            return
-
-
-def sizes_of_function(fun: Lambda) -> Iterator[Var]:
-    """`sizes` of a function."""
-    for param in fun.params:
-        for length in param.type.lengths():
-            yield from variables(length)
-    yield from sizes(fun.body)
-
-
-def variables(n: Nat) -> Iterator[Var]:
-    """The variables of a natural."""
-    return (a for a in n.atoms() if isinstance(a, Var))
-
-
-def size_ranges(program: Program) -> dict[str, tuple[int | None, int | None]]:
-    """The open sizes of a program by name, each with the widest range of its uses."""
-    ranges: dict[str, tuple[int | None, int | None]] = {}
-    for v in sizes_of_function(program.body):
-        low, high = ranges.get(v.name, (v.low, v.high))
-        low = None if low is None or v.low is None else min(low, v.low)
-        high = None if high is None or v.high is None else max(high, v.high)
-        ranges[v.name] = (low, high)
-    return dict(sorted(ranges.items()))
-
-
-def show_range(name: str, low: int | None, high: int | None) -> str:
-    """A size with its range, for messages."""
-    if low is None or high is None:
-        end = "any number" if low is None else f"{low} or more"
-        return f"{name}: {end if high is None else f'{high} or less'}"
-    return f"{name}: {low}..{high}"
 
 
 def show_sizes(program: Program) -> list[str]:

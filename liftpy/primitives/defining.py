@@ -11,7 +11,7 @@ from liftpy.ir.caller import beginning, locate
 from liftpy.ir.expr import Expr, Lambda, Law, Param, Program, UserFun, agreeing
 from liftpy.ir.nat import Nat, NatLike, nat, var
 from liftpy.ir.operand import misfit_of, shown
-from liftpy.ir.show import show_type
+from liftpy.ir.spelling import show_type
 from liftpy.ir.trace import traced
 from liftpy.ir.types import (
     FLOATS,

@@ -55,6 +55,7 @@ from liftpy.ir.expr import (
 )
 from liftpy.ir.holes import Holes
 from liftpy.ir.nat import INDEX, Nat, greatest, least, nat, var
+from liftpy.ir.open_sizes import show_range
 from liftpy.ir.parse import (
     ArraySyntax,
     Arrow,
@@ -86,6 +87,7 @@ from liftpy.ir.parse import (
 )
 from liftpy.ir.scalars import FLOAT_OPERATORS, OPERATORS, bounds, misfit
 from liftpy.ir.source import Source, Span, Spans
+from liftpy.ir.spelling import show_type
 from liftpy.ir.types import (
     BOOL,
     F32,
@@ -884,7 +886,7 @@ class Elaborator:
         """The ranges of the sizes in a condition that never holds."""
         broken = broken_condition(primitive, operands)
         names = sorted(broken.names() & self.sizes.keys()) if broken is not None else ()
-        return tuple(printing.show_range(n, *self.sizes[n].bounds) for n in names)
+        return tuple(show_range(n, *self.sizes[n].bounds) for n in names)
 
     def statics(self, cls: type[Primitive], args: tuple[Syntax, ...]) -> dict[str, Nat | float]:
         """The fields of a primitive, from the arguments that come first."""
@@ -967,7 +969,7 @@ class Elaborator:
             parts = dict(zip(names, pair, strict=True))
             inner = {**scope, **{n: (*scope.get(n, ()), part) for n, part in parts.items()}}
             return Lambda((pair,), self.value(node.body, inner)), False
-        given = ", ".join(map(printing.show_type, types))
+        given = ", ".join(map(show_type, types))
         own = plural(len(node.params), "argument")
         what = f"a function of {own} is applied to {len(types)}: {given}"
         wanted = plural(len(types), "argument")
@@ -1020,5 +1022,5 @@ def binders(node: object) -> set[str]:
 
 def signature(fun: UserFun) -> str:
     """A user function's parameters, for messages."""
-    params = ", ".join(f"{p.name}: {printing.show_type(p.type)}" for p in fun.params)
+    params = ", ".join(f"{p.name}: {show_type(p.type)}" for p in fun.params)
     return f"it is defined as {fun.name}({params})"

@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 
 from liftpy.errors import ConstraintRefused
 from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program, substitute
-from liftpy.ir.show import show_range, size_ranges
+from liftpy.ir.open_sizes import show_range, size_ranges
 from liftpy.ir.types import ArrayType, VectorType
 from liftpy.ir.walk import Path, at, bound_names, replace_at, top_down
 from liftpy.primitives import Map

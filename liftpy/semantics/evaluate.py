@@ -13,9 +13,9 @@ from liftpy.ir.denote import denote
 from liftpy.ir.entry import entry
 from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program
 from liftpy.ir.nat import Nat
+from liftpy.ir.open_sizes import size_ranges
 from liftpy.ir.operand import refusal
 from liftpy.ir.pull import Value
-from liftpy.ir.show import size_ranges
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType, components
 from liftpy.ir.walk import top_down
 from liftpy.primitives import AnyMap

@@ -20,8 +20,8 @@ from liftpy.errors import LiftError, TypeRefused
 from liftpy.ir.constraint import Constraint, at_least, divides
 from liftpy.ir.expr import FunCall, Primitive, Program, UserFun, index_fields, sizes_agree
 from liftpy.ir.nat import ONE, Nat, Quotient, Remainder
+from liftpy.ir.open_sizes import show_range, size_ranges
 from liftpy.ir.place import named
-from liftpy.ir.show import show_range, size_ranges
 from liftpy.ir.source import Span
 from liftpy.ir.types import Type
 from liftpy.ir.walk import bottom_up

@@ -11,7 +11,7 @@ from liftpy.errors import ArgumentRefused, ConstraintRefused, LiftError, Unknown
 from liftpy.ir.entry import entry
 from liftpy.ir.expr import Program
 from liftpy.ir.nat import Nat, Var
-from liftpy.ir.show import show_range, size_ranges
+from liftpy.ir.open_sizes import show_range, size_ranges
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
 from liftpy.ir.walk import substitute_function
 from liftpy.primitives import text

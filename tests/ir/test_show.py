@@ -27,8 +27,8 @@ from liftpy.ir.nat import Nat, nat, var
 from liftpy.ir.parse import parse_expr
 from liftpy.ir.scalars import LOGICAL, OPERATORS
 from liftpy.ir.show import show as show_plain
-from liftpy.ir.show import show_nat, show_number
 from liftpy.ir.source import Source
+from liftpy.ir.spelling import show_nat, show_number
 from liftpy.ir.types import (
     BOOL,
     F16,

@@ -6,7 +6,7 @@ import pytest
 import liftpy as lp
 from liftpy.errors import ArgumentRefused, ConstraintRefused, TypeRefused, UnknownName
 from liftpy.explore.measure.inputs import inputs
-from liftpy.ir.show import size_ranges
+from liftpy.ir.open_sizes import size_ranges
 from liftpy.semantics.obligations import Outcome, conditions, obligations
 from liftpy.semantics.sizes import closed
 from liftpy.workloads import Convolution, convolution

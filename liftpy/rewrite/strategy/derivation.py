@@ -11,7 +11,7 @@ from liftpy.errors import RuleRefused
 from liftpy.ir.constraint import Constraint
 from liftpy.ir.expr import Expr, FunCall, Lambda, Program
 from liftpy.ir.nat import Nat, Var, nat
-from liftpy.ir.show import show_nat
+from liftpy.ir.spelling import show_nat
 from liftpy.primitives import Pad
 from liftpy.primitives.text import parse, show, show_expr
 from liftpy.rewrite.rules import RULES
