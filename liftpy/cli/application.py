@@ -7,9 +7,10 @@ import os
 import sys
 import traceback
 from types import TracebackType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from liftpy.cli.loading import load
 from liftpy.cli.texts import StoppedAndSaid, note
@@ -82,6 +83,28 @@ COMMANDS = {
 }
 
 
+FIRST_STEPS = """\b
+First steps:
+  liftpy explore vgg16/7 --samples 20 --db vgg7.db   a campaign, under a minute
+  liftpy report vgg7.db -o vgg7.html                 its results as a page
+  liftpy COMMAND --help                              the options of a command
+Programs of your own: docs/tutorial.md
+"""
+
+
+class Commands(TyperGroup):
+    """The command line; it describes an argument that is missing."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs the command of a context."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            if not error.message:  # nothing but the name of the missing argument
+                error.message = getattr(error.param, "help", None) or ""
+            raise
+
+
 def options(
     *,
     version: Annotated[
@@ -104,6 +127,8 @@ def application(command: str | None = None) -> typer.Typer:
     """
     app = typer.Typer(
         name="liftpy",
+        cls=Commands,
+        epilog=FIRST_STEPS,
         no_args_is_help=True,
         invoke_without_command=True,
         add_completion=False,

@@ -74,6 +74,30 @@ def test_help_is_everywhere(liftpy):
         assert liftpy(command, "--help").code == 0
 
 
+def test_without_arguments_it_says_what_there_is_and_how_to_start(liftpy):
+    said = liftpy()
+    assert said.code == 2
+    for word in (*COMMANDS, "First steps", "liftpy explore vgg16/7"):
+        assert word in said.out + said.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "help_"),
+    [
+        (["explor"], "No such command 'explor'. Did you mean 'explore', 'export', 'report'?"),
+        (["explore"], "Missing argument 'PROGRAM'. A .lift file, file.py:name, or a built-in"),
+        (["explain"], "Missing argument 'PROGRAM'. A .lift file, file.py:name, or a built-in"),
+        (["pareto"], "Missing argument 'FILE'. A campaign database."),
+        (["replay", "a.db"], "Missing argument 'CANDIDATE'. The id of a candidate"),
+        (["explore", "tiny.lift", "--sampels", "3"], "--samples"),
+    ],
+)
+def test_a_misspelt_or_incomplete_command_is_told_what_is_meant(liftpy, arguments, help_):
+    said = liftpy(*arguments)
+    assert said.code == 2
+    assert help_ in said.err
+
+
 def test_a_program_is_a_file_a_name_in_a_file_or_a_workload(liftpy):
     Path("mine.py").write_text(
         "from liftpy.primitives.text import parse\n"

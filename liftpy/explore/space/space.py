@@ -124,7 +124,7 @@ class Space:
             else:
                 lines.append(f"  {p['name']}: {p['low']} .. {p['high']}, {p['meaning']}")
         lines += ["constraints:"] if self.constraints else ["no constraints"]
-        lines += [f"  {c['text']}  (asked by {c['asked_by']})" for c in self.constraints]
+        lines += [f"  {c['text']}  (required by {c['asked_by']})" for c in self.constraints]
         return "\n".join(lines)
 
     # --- contents ---------------------------------------------------------------------------------
