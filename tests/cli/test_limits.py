@@ -124,6 +124,13 @@ def test_conditions_hold_for_what_is_compiled(liftpy):
         assert limit == 28 if "== 28" in words[-1] else limit <= 6, chosen
 
 
+def test_a_fixed_value_is_not_blamed_for_conditions_that_exclude_each_other(liftpy):
+    words = ["--where", "kappa <= 2", "--where", "kappa >= 3"]
+    said = liftpy("explain", "tiny.lift", "--set", "family=direct", "--set", "sigma=1", *words).out
+    assert "There is no point for any sigma." in said
+    assert "sigma = 1 is refused" not in said
+
+
 def test_a_memory_limit_is_taken_everywhere(liftpy):
     whole = liftpy("space", *DIRECT, "--json").json["count"]
     assert 0 < liftpy("space", *DIRECT, "--memory-limit", "2300", "--json").json["count"] < whole
