@@ -18,12 +18,11 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from numbers import Integral
 from typing import Any, TypeAlias, Union
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.lazy import lazy
 from liftpy.ir.size import Size, is_expression
 from liftpy.ir.under_way import TRACE, compared_by_user
 
@@ -58,17 +57,17 @@ class Atom:
             and self.identity == other.identity  # pyright: ignore[reportAttributeAccessIssue]
         )
 
-    @lazy
+    @cached_property
     def key(self) -> str:
         """The atom as text; monomials sort their factors by it."""
         raise NotImplementedError
 
-    @lazy
+    @cached_property
     def names(self) -> frozenset[str]:
         """The names of the variables inside."""
         return frozenset[str]().union(*(part.names() for part in self.parts()))
 
-    @lazy
+    @cached_property
     def bounds(self) -> Bounds:
         """The least and the largest value; None if unknown."""
         raise NotImplementedError
@@ -113,11 +112,11 @@ class Quotient(Atom):
         self.numerator = numerator
         self.denominator = denominator
 
-    @lazy
+    @cached_property
     def key(self) -> str:
         return f"({self.numerator.key})//({self.denominator.key})"
 
-    @lazy
+    @cached_property
     def bounds(self) -> Bounds:
         (low, high), (least, most) = self.numerator.bounds, self.denominator.bounds
         if least is None or least < 1:
@@ -152,11 +151,11 @@ class Remainder(Atom):
         self.numerator = numerator
         self.denominator = denominator
 
-    @lazy
+    @cached_property
     def key(self) -> str:
         return f"({self.numerator.key})%({self.denominator.key})"
 
-    @lazy
+    @cached_property
     def bounds(self) -> Bounds:
         least, most = self.denominator.bounds
         if least is None or least < 1:
@@ -186,11 +185,11 @@ class Extreme(Atom):
         self.right = right
         self.largest = largest
 
-    @lazy
+    @cached_property
     def key(self) -> str:
         return f"{'max' if self.largest else 'min'}({self.left.key}, {self.right.key})"
 
-    @lazy
+    @cached_property
     def bounds(self) -> Bounds:
         (low, high), (least, most) = self.left.bounds, self.right.bounds
         if self.largest:
@@ -243,12 +242,12 @@ class Nat(Size):
     def __init__(self, terms: dict[Monomial, int]) -> None:
         self.terms = terms
 
-    @lazy
+    @cached_property
     def key(self) -> str:
         """The normal form as text: equal naturals have equal keys."""
         return _show(self)
 
-    @lazy
+    @cached_property
     def constant(self) -> int | None:
         """The value of a natural without variables."""
         if not self.terms:
@@ -257,7 +256,7 @@ class Nat(Size):
             return self.terms[()]
         return None
 
-    @lazy
+    @cached_property
     def bounds(self) -> Bounds:
         """The least and the largest value that the variables' ranges allow; None if unknown."""
         low: int | None = 0
@@ -279,7 +278,7 @@ class Nat(Size):
             return not self.differs(other)
         return same
 
-    @lazy
+    @cached_property
     def _hash(self) -> int:
         return hash(frozenset(self.terms.items()))
 
@@ -415,7 +414,7 @@ class Nat(Size):
         quotient = _polynomial_quotient(self, divisor)
         return self // divisor if quotient is None else quotient
 
-    @lazy
+    @cached_property
     def fractions(self) -> tuple[tuple[Nat, Nat], ...]:
         """The natural as a sum of exact quotients (numerator, denominator), one per denominator.
 
@@ -454,7 +453,7 @@ class Nat(Size):
                 for part in factor.parts():
                     yield from part.atoms()
 
-    @lazy
+    @cached_property
     def _names(self) -> frozenset[str]:
         return frozenset[str]().union(*(a.names for m in self.terms for a, _ in m))
 
@@ -462,7 +461,7 @@ class Nat(Size):
         """The names of the variables."""
         return self._names
 
-    @lazy
+    @cached_property
     def _is_whole(self) -> bool:
         """Whether the natural contains no exact quotients."""
         return all(map(_is_integral, self.terms))
