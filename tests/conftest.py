@@ -18,6 +18,10 @@ from hypothesis import settings
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# PoCL otherwise compiles a kernel again for each size of its work-groups, which takes most of the
+# time of a test: `pytest tests/compile/test_new_layouts.py -k pocl` three times as much.
+os.environ.setdefault("POCL_WORK_GROUP_SPECIALIZATION", "0")
+
 from liftpy.boards.bundle import HOST  # noqa: E402
 from liftpy.errors import DeviceRefused, UnknownName  # noqa: E402
 from liftpy.explore.measure.process import Process  # noqa: E402
