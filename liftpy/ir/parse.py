@@ -1,4 +1,4 @@
-"""The parser: text to an untyped syntax tree in which every node has its place.
+"""The parser: text to an untyped syntax tree (`syntax.py`).
 
 The parser does not resolve names: `liftpy.primitives.text` elaborates the tree. The grammar is
 `grammar.lark` in this folder. No other module uses lark.
@@ -6,264 +6,45 @@ The parser does not resolve names: `liftpy.primitives.text` elaborates the tree.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal
 
 from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedToken
 from lark.lexer import PatternRE, TerminalDef
 
 from liftpy.errors import SyntaxRefused
 from liftpy.ir.source import Source, Span
-from liftpy.ir.types import BOOL, SCALARS
+from liftpy.ir.syntax import (
+    ArraySyntax,
+    Arrow,
+    Call,
+    Formal,
+    FunSyntax,
+    Group,
+    Infix,
+    LawSyntax,
+    Let,
+    Minus,
+    Name,
+    Not,
+    Number,
+    Pipe,
+    ProgramSyntax,
+    Project,
+    ScalarSyntax,
+    SizeSyntax,
+    Syntax,
+    Truth,
+    TupleSyntax,
+    Typed,
+    TypeSyntax,
+)
+from liftpy.ir.text_errors import HABITS, NUMBERS, deep, refuse_long, stray
 from liftpy.ir.walk import DEPTH
 
-#: The suffixes of numbers.
-NUMBERS = tuple(name for name in SCALARS if name != BOOL.name)
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A piece of syntax with its place. Places do not affect equality."""
-
-    place: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Name(Node):
-    """A variable; `outer` is the number of inner binders of the name that it skips (`^x`: 1)."""
-
-    name: str
-    outer: int = 0
-    quoted: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Number(Node):
-    """Digits, or `inf` or `nan`, with the type suffix if there is one."""
-
-    digits: str
-    suffix: str
-
-
-@dataclass(frozen=True, slots=True)
-class Truth(Node):
-    """`true` or `false`."""
-
-    value: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Typed(Node):
-    """`x: type`, which only a parameter can be."""
-
-    item: Syntax
-    type: TypeSyntax
-
-
-@dataclass(frozen=True, slots=True)
-class Group(Node):
-    """Items in parentheses: one, or several (a tuple, or the parameters of a function)."""
-
-    items: tuple[Syntax, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Formal(Node):
-    """A parameter, or a name that `let` binds, with its type if it is written."""
-
-    name: str
-    type: TypeSyntax | None
-    constant: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Arrow(Node):
-    """`x => body`."""
-
-    params: tuple[Formal, ...]
-    body: Syntax
-
-
-@dataclass(frozen=True, slots=True)
-class Let(Node):
-    """`let x = a, y = b in body`."""
-
-    names: tuple[Formal, ...]
-    values: tuple[Syntax, ...]
-    body: Syntax
-
-
-@dataclass(frozen=True, slots=True)
-class Pipe(Node):
-    """`value |> stage`."""
-
-    value: Syntax
-    stage: Syntax
-
-
-@dataclass(frozen=True, slots=True)
-class Infix(Node):
-    """`left op right`."""
-
-    op: str
-    left: Syntax
-    right: Syntax
-
-
-@dataclass(frozen=True, slots=True)
-class Minus(Node):
-    """`-value`."""
-
-    value: Syntax
-
-
-@dataclass(frozen=True, slots=True)
-class Not(Node):
-    """`not value`."""
-
-    value: Syntax
-
-
-@dataclass(frozen=True, slots=True)
-class Project(Node):
-    """`value.index`."""
-
-    value: Syntax
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class Call(Node):
-    """`name(args)`."""
-
-    name: Name
-    args: tuple[Syntax, ...]
-
-
-Syntax: TypeAlias = (
-    Name
-    | Number
-    | Truth
-    | Typed
-    | Group
-    | Arrow
-    | Let
-    | Pipe
-    | Infix
-    | Minus
-    | Not
-    | Project
-    | Call
-)
-
-
-@dataclass(frozen=True, slots=True)
-class ScalarSyntax(Node):
-    """The name of a scalar type."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class ArraySyntax(Node):
-    """`[length]element`, or `<length>element` for a vector."""
-
-    length: Syntax
-    element: TypeSyntax
-    vector: bool
-
-
-@dataclass(frozen=True, slots=True)
-class TupleSyntax(Node):
-    """`(a, b)`."""
-
-    elements: tuple[TypeSyntax, ...]
-
-
-TypeSyntax: TypeAlias = ScalarSyntax | ArraySyntax | TupleSyntax
-
-
-@dataclass(frozen=True, slots=True)
-class SizeSyntax(Node):
-    """`size m: low..high`; None is no bound."""
-
-    name: str
-    low: int | None
-    high: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class LawSyntax(Node):
-    """`associative`, or `neutral 0`."""
-
-    name: str
-    value: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class FunSyntax(Node):
-    """`fun name(params) = body laws ...`."""
-
-    name: Name
-    params: tuple[Formal, ...]
-    body: Syntax
-    laws: tuple[LawSyntax, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramSyntax(Node):
-    """A whole text."""
-
-    sizes: tuple[SizeSyntax, ...]
-    funs: tuple[FunSyntax, ...]
-    name: str
-    params: tuple[Formal, ...]
-    body: Syntax
-
-
-def names_in(node: object) -> Iterator[Name]:
-    """Every name of a value or a function in a piece of syntax."""
-    match node:
-        case Name():
-            yield node
-        case Node():
-            for field in fields(node):
-                yield from names_in(getattr(node, field.name))
-        case tuple():
-            for part in cast("tuple[object, ...]", node):
-                yield from names_in(part)
-        case _:
-            return
-
-
-def mentions(node: object, name: str, bound: int = 0) -> Iterator[Name]:
-    """The uses of a name that refer past all its binders in a piece of syntax, `bound` so far."""
-    match node:
-        case Name():
-            if node.name == name and node.outer >= bound:
-                yield node
-        case Arrow():
-            inner = any(p.name == name for p in node.params)
-            yield from mentions(node.body, name, bound + inner)
-        case Let():
-            yield from mentions(node.values, name, bound)
-            inner = any(p.name == name for p in node.names)
-            yield from mentions(node.body, name, bound + inner)
-        case Node():
-            for field in fields(node):
-                yield from mentions(getattr(node, field.name), name, bound)
-        case tuple():
-            for part in cast("tuple[object, ...]", node):
-                yield from mentions(part, name, bound)
-        case _:
-            return
-
-
-# --- refusals -----------------------------------------------------------------------------------
+# --- the grammar ----------------------------------------------------------------------------------
 
 
 #: The names of terminals in messages.
@@ -276,12 +57,6 @@ WORDS = {
 #: The parser's stack holds more symbols than this only if a text is nested deeper than `DEPTH`: the
 #: longest beginning of a level, `let x = a, y: type =`, is shorter than ten.
 PENDING = 10 * DEPTH
-#: The most tokens of a text, and the most letters of a word. They bound the time of parsing, which
-#: is proportional to them.
-MOST_WORDS = 50_000
-LONGEST_WORD = 200
-#: Tokens: words, names in backquotes, signs; not blanks and comments.
-COUNTED = re.compile(r"\w+|`[^`\n]*`?|[^\w\s#]|(?P<skipped>(?:\s+|#[^\n]*)+)")
 #: Sets of terminals that messages name together, the larger ones first.
 KINDS = (
     ({"NAME", "NUMBER", "OPEN", "MINUS", "LET", "NOT", "TRUE", "FALSE"}, "an expression"),
@@ -291,21 +66,6 @@ KINDS = (
     ({"PLUS", "MINUS", "STAR", "SLASH", "FLOOR", "PERCENT", "EXACT"}, "an operator"),
     ({"LESS", "AT_MOST", "SAME", "OTHER", "MORE", "AT_LEAST"}, "a comparison"),
 )
-#: Hints for symbols of other languages.
-HABITS = {
-    ">>": "stages are joined by `|>` in the text form",
-    "->": "a function is written `x => body`",
-    "\\": "a function is written `x => body`",
-    "//": "a comment begins with `#`",
-    "/*": "a comment begins with `#`",
-    "lambda": "a function is written `x => body`",
-    "&&": "write `a and b`",
-    "||": "write `a or b`",
-    "!": "write `not a`",
-    "**": "write the power as a product",
-    "?": "`select(condition, then, otherwise)` chooses",
-}
-SIGNS = "the symbols of the language are + - * / // % /^ < <= == != > >= |> => = ( ) [ ] , : . ^"
 
 
 @cache
@@ -394,60 +154,6 @@ def check_pending(waiting: int, token: Token) -> None:
     """Raises TooDeep if the parser's stack is larger than any allowed text needs."""
     if waiting > PENDING:
         raise TooDeep(token.start_pos or 0)
-
-
-def refuse_long(source: Source) -> None:
-    """Raises SyntaxRefused for a text with too many tokens, or with a word of too many letters."""
-    words = (found for found in COUNTED.finditer(source.text) if found.lastgroup is None)
-    for count, word in enumerate(words, 1):
-        start, end = word.span()
-        if end - start > LONGEST_WORD:
-            raise source.refusal(
-                SyntaxRefused,
-                f"a word of {end - start} letters is too long",
-                Span(start, end),
-                f"a name or a number has at most {LONGEST_WORD}",
-                "use a shorter name; write a long number with an exponent, such as 1e30",
-            )
-        if count > MOST_WORDS:
-            raise source.refusal(
-                SyntaxRefused,
-                f"the text has more than {MOST_WORDS} tokens",
-                Span(start, end),
-                "no driver could compile a program of that length",
-                "express repetition with `map`, `reduce`, `iterate` or `fun`",
-            )
-
-
-def deep(source: Source, at: int) -> SyntaxRefused:
-    """The refusal of a text that is nested too deeply at an offset."""
-    return source.refusal(
-        SyntaxRefused,
-        f"the text is nested more than {DEPTH} levels deep",
-        Span(at, at + 1),
-        "each parenthesis, operator, stage and argument is a level",
-        "name parts with `let` or `fun`, or use a reduction for a long sum",
-    )
-
-
-def stray(source: Source, at: int) -> SyntaxRefused:
-    """The refusal of characters with which no token begins."""
-    found = source.text[at]
-    if found.isalnum():
-        end = at
-        while end < len(source.text) and (source.text[end].isalnum() or source.text[end] == "_"):
-            end += 1
-        return source.refusal(
-            SyntaxRefused,
-            f"`{source.text[at:end]}` is neither a number nor a name",
-            Span(at, end),
-            f"a number ends with a digit or with {', '.join(NUMBERS[:-1])} or {NUMBERS[-1]}; "
-            "a name begins with a letter",
-        )
-    hint = HABITS.get(source.text[at : at + 2]) or HABITS.get(found)
-    return source.refusal(
-        SyntaxRefused, f"`{found}` has no meaning here", Span(at, at + 1), hint or SIGNS
-    )
 
 
 def unexpected(source: Source, error: UnexpectedToken, accepts: set[str]) -> SyntaxRefused:

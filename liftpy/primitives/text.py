@@ -56,7 +56,11 @@ from liftpy.ir.expr import (
 from liftpy.ir.holes import Holes
 from liftpy.ir.nat import INDEX, Nat, greatest, least, nat, var
 from liftpy.ir.open_sizes import show_range
-from liftpy.ir.parse import (
+from liftpy.ir.parse import parse_expr, parse_program
+from liftpy.ir.scalars import FLOAT_OPERATORS, OPERATORS, bounds, misfit
+from liftpy.ir.source import Source, Span, Spans
+from liftpy.ir.spelling import show_type
+from liftpy.ir.syntax import (
     ArraySyntax,
     Arrow,
     Call,
@@ -82,12 +86,7 @@ from liftpy.ir.parse import (
     TypeSyntax,
     mentions,
     names_in,
-    parse_expr,
-    parse_program,
 )
-from liftpy.ir.scalars import FLOAT_OPERATORS, OPERATORS, bounds, misfit
-from liftpy.ir.source import Source, Span, Spans
-from liftpy.ir.spelling import show_type
 from liftpy.ir.types import (
     BOOL,
     F32,

@@ -11,8 +11,9 @@ import pytest
 from liftpy.errors import LiftError, SyntaxRefused, TypeRefused, UnknownName
 from liftpy.ir.expr import Expr, Lambda, Literal, Param, Program, Tuple, operate
 from liftpy.ir.nat import nat, var
-from liftpy.ir.parse import DEPTH, MOST_WORDS
+from liftpy.ir.text_errors import MOST_WORDS
 from liftpy.ir.types import BOOL, F32, F64, I32, I64, VectorType, array
+from liftpy.ir.walk import DEPTH
 from liftpy.primitives import lang
 from liftpy.primitives.lang import (
     PRELUDE,
