@@ -13,7 +13,7 @@ from pathlib import PurePath
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from liftpy.errors import LiftError
+from liftpy.errors import LiftError, TypeRefused
 from liftpy.ir.source import clipped
 
 #: Modules whose frames are never those of the user's code.
@@ -138,3 +138,21 @@ def locate(error: LiftError, spot: Spot | None) -> None:
         why = [f"  {reason}"] if reason else []
     error.args = ("\n".join([what, *spot.shown(), *why]),)
     error.located = True
+
+
+def refusal(what: str, *why: str, kind: type[TypeRefused] = TypeRefused) -> TypeRefused:
+    """A refusal, placed at the current line of the user's code."""
+    error = kind("\n".join([what, *(f"  {reason}" for reason in why)]))
+    locate(error, here())
+    return error
+
+
+def called_there() -> str:
+    """The name of the function that the user's code is calling; empty if there is none."""
+    spot = here()
+    node = None if spot is None else spot.syntax()
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.RShift):  # xs >> enumerate
+        return getattr(node.right, "id", "")
+    if not isinstance(node, ast.Call):
+        return ""
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")

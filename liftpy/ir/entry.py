@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 from liftpy.errors import ArgumentRefused, TypeRefused
-from liftpy.ir.caller import here, locate
+from liftpy.ir.caller import here, locate, refusal
 from liftpy.ir.expr import Program
-from liftpy.ir.operand import Operand, plain, refusal, shown
+from liftpy.ir.given import plain
+from liftpy.ir.operand import Operand, shown
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -20,23 +20,15 @@ from operator import is_
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from liftpy.errors import ArgumentRefused, TypeRefused, Unsatisfiable, plural
-from liftpy.ir.caller import here
+from liftpy.ir.caller import here, refusal
 from liftpy.ir.constraint import Constraint, Equal
+from liftpy.ir.given import is_number, misfit_of, plain, stage_or
 from liftpy.ir.holes import Holes
 from liftpy.ir.nat import Nat
-from liftpy.ir.operand import (
-    OVER_ARRAYS,
-    NoOperand,
-    Operand,
-    at_place,
-    is_number,
-    misfit_of,
-    plain,
-    refusal,
-    shown,
-    stage_or,
-)
+from liftpy.ir.no_operand import NoOperand
+from liftpy.ir.operand import Operand, at_place, shown
 from liftpy.ir.pull import Reader, Value
+from liftpy.ir.python_words import OVER_ARRAYS
 from liftpy.ir.scalars import (
     FLOAT_OPERATORS,
     REFERENCE_OPERATORS,

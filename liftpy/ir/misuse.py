@@ -15,7 +15,8 @@ from typing import Any
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.caller import Spot, of_user
-from liftpy.ir.operand import OVER_ARRAYS, Operand, shown
+from liftpy.ir.operand import Operand, shown
+from liftpy.ir.python_words import OVER_ARRAYS
 from liftpy.ir.size import Size
 from liftpy.ir.types import Type
 

@@ -7,14 +7,23 @@ suggestion of what to write instead.
 from __future__ import annotations
 
 import ast
-import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterator, Sized
 from typing import TYPE_CHECKING, Any, cast
 
 from liftpy.errors import NoSuchAttribute, TypeRefused, plural
-from liftpy.ir.caller import here, locate
+from liftpy.ir.caller import called_there, here, locate, refusal
+from liftpy.ir.given import is_number, plain
 from liftpy.ir.indexing import part
+from liftpy.ir.python_words import (
+    MEMBERSHIP,
+    OF_SCALARS,
+    OVER_ARRAYS,
+    PRODUCT,
+    SCALAR_WORDS,
+    UFUNCS,
+    WRITTEN,
+)
 from liftpy.ir.types import BOOL, FLOATS, SCALARS, ArrayType, TupleType, Type
 from liftpy.ir.under_way import looked_up_by_user
 
@@ -23,121 +32,6 @@ if TYPE_CHECKING:
 
 LONGEST_SHOWN = 60  # characters of a value in a message
 LARGEST_POWER = 64  # whole exponents up to this one are expanded into products
-
-#: NumPy functions that the language has, each with its operator.
-UFUNCS: Mapping[str, str] = {
-    "add": "+",
-    "subtract": "-",
-    "multiply": "*",
-    "divide": "/",
-    "true_divide": "/",
-    "fmod": "%",
-    "negative": "neg",
-    "absolute": "abs",
-    "fabs": "abs",
-    "sqrt": "sqrt",
-    "exp": "exp",
-    "log": "log",
-    "sin": "sin",
-    "cos": "cos",
-    "tanh": "tanh",
-    "floor": "floor",
-    "ceil": "ceil",
-    "minimum": "min",
-    "maximum": "max",
-    "less": "<",
-    "less_equal": "<=",
-    "equal": "==",
-    "not_equal": "!=",
-    "logical_and": "and",
-    "logical_or": "or",
-    "logical_not": "not",
-}
-#: Other NumPy functions on numbers, each with its expansion into Python operators.
-WRITTEN: Mapping[str, Callable[..., Any]] = {
-    "greater": lambda a, b: a > b,
-    "greater_equal": lambda a, b: a >= b,
-    "power": lambda a, b: a**b,
-    "float_power": lambda a, b: a**b,
-    "square": lambda a: a * a,
-    "reciprocal": lambda a: 1 / a,
-    "floor_divide": lambda a, b: a // b,
-    "positive": lambda a: a,
-}
-#: The words for functions of `math` and Python that convert their argument to a number.
-SCALAR_WORDS: Mapping[str, str] = {
-    "fabs": "absolute",
-    "pow": "power",
-    **{name: name for name in ("sqrt", "exp", "log", "sin", "cos", "tanh", "floor", "ceil")},
-}
-#: What to write for Python and NumPy functions on whole arrays.
-OVER_ARRAYS: Mapping[str, str] = {
-    "map": "xs >> lp.map(f)",
-    "zip": "lp.zip(xs, ys)",
-    "sum": "xs >> lp.reduce(lp.add, 0)",
-    "prod": "xs >> lp.reduce(lp.mul, 1)",
-    "max": "xs >> lp.reduce(lp.maximum, -float('inf'))",
-    "min": "xs >> lp.reduce(lp.minimum, float('inf'))",
-    "amax": "xs >> lp.reduce(lp.maximum, -float('inf'))",
-    "amin": "xs >> lp.reduce(lp.minimum, float('inf'))",
-    "mean": "(xs >> lp.reduce(lp.add, 0)) / n",
-    "cumsum": "xs >> lp.scan(lp.add, 0)",
-    "dot": "lp.zip(xs, ys) >> lp.map(lp.mul) >> lp.reduce(lp.add, 0)",
-    "vdot": "lp.zip(xs, ys) >> lp.map(lp.mul) >> lp.reduce(lp.add, 0)",
-    "inner": "lp.zip(xs, ys) >> lp.map(lp.mul) >> lp.reduce(lp.add, 0)",
-    "enumerate": "lp.zip(lp.iota(n), xs)",
-    "transpose": "xs >> lp.transpose()",
-    "T": "xs >> lp.transpose()",
-    "concatenate": "lp.concat(xs, ys)",
-    "stack": "lp.concat(xs, ys) >> lp.split(n)",
-    "pad": "xs >> lp.pad(left, right, value)",
-    "reshape": "xs >> lp.split(m) or xs >> lp.join()",
-    "ravel": "xs >> lp.join()",
-    "flatten": "xs >> lp.join()",
-    "reversed": "xs >> lp.gather(n, lambda i: n - 1 - i)",
-    "filter": "xs >> lp.map(lambda x: lp.select(condition, x, 0)): lengths are fixed",
-    "sorted": "the sort outside of the program, and pass the sorted array",
-    "any": "xs >> lp.map(f) >> lp.reduce(lambda a, b: a | b, False)",
-    "all": "xs >> lp.map(f) >> lp.reduce(lambda a, b: a & b, True)",
-    "argmax": "a fold over lp.zip(lp.iota(n), xs) that keeps the better pair",
-    "argmin": "a fold over lp.zip(lp.iota(n), xs) that keeps the better pair",
-    "astype": "xs >> lp.map(lambda x: lp.convert(x, lp.f32))",
-    "shape": "the lengths given to lp.array",
-    "size": "the lengths given to lp.array",
-    "dtype": "the type given to lp.array",
-    "abs": "xs >> lp.map(lp.absolute)",
-    "slice": "xs[1:3], or xs >> lp.slice(start, length)",
-}
-#: What to write for NumPy functions on numbers that are not ufuncs.
-OF_SCALARS: Mapping[str, str] = {
-    "round": "lp.floor(x + 0.5)",
-    "around": "lp.floor(x + 0.5)",
-    "where": "np.where(condition, x, y)",
-    "clip": "np.clip(x, low, high)",
-}
-MEMBERSHIP = "write (x == 1) | (x == 2) for x in {1, 2}"
-PRODUCT = (
-    "rows >> lp.map(lambda row: columns >> lp.map(lambda column: "
-    "lp.zip(row, column) >> lp.map(lp.mul) >> lp.reduce(lp.add, 0)))"
-)
-
-
-def refusal(what: str, *why: str, kind: type[TypeRefused] = TypeRefused) -> TypeRefused:
-    """A refusal, placed at the current line of the user's code."""
-    error = kind("\n".join([what, *(f"  {reason}" for reason in why)]))
-    locate(error, here())
-    return error
-
-
-def called_there() -> str:
-    """The name of the function that the user's code is calling; empty if there is none."""
-    spot = here()
-    node = None if spot is None else spot.syntax()
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.RShift):  # xs >> enumerate
-        return getattr(node.right, "id", "")
-    if not isinstance(node, ast.Call):
-        return ""
-    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
 
 def needs_scalar(x: Operand) -> tuple[str, ...]:
@@ -554,50 +448,6 @@ class Operand:
         raise refusal(what, "an expression is not a NumPy array", suggestion)
 
 
-class NoOperand:
-    """A value without operators: a stage, a user function or a program."""
-
-    def noun(self) -> str:
-        """The name of the value in a message."""
-        raise NotImplementedError
-
-    def operator(self, sign: str) -> Any:
-        """The refusal of an operator."""
-        what = f"{sign} cannot be applied to {self.noun()}"
-        why = "it is a function, not an array or a number"
-        raise refusal(what, why, "apply it first: (xs >> f) is its result")
-
-
-def operator_of(sign: str) -> Callable[..., Any]:
-    """A method that refuses the operator `sign`."""
-    return lambda self, *_: self.operator(f"`{sign}`")
-
-
-for signs, methods in {
-    "+": ("add", "radd"),
-    "-": ("sub", "rsub", "neg"),
-    "*": ("mul", "rmul"),
-    "/": ("truediv", "rtruediv"),
-    "//": ("floordiv", "rfloordiv"),
-    "%": ("mod", "rmod"),
-    "**": ("pow", "rpow"),
-    "@": ("matmul", "rmatmul"),
-    "&": ("and", "rand"),
-    "|": ("or", "ror"),
-    "^": ("xor", "rxor"),
-    "<<": ("lshift", "rlshift"),
-    "<": ("lt", "gt"),
-    "<=": ("le", "ge"),
-    "abs": ("abs",),
-    "~": ("invert",),
-    "[]": ("getitem", "setitem"),
-    "for": ("iter",),
-    "in": ("contains",),
-}.items():
-    for method in methods:
-        setattr(NoOperand, f"__{method}__", operator_of(signs))
-
-
 def repeated(x: Any, times: int) -> Any:
     """`x` to a whole power, by squaring."""
     if times == 1:
@@ -621,36 +471,3 @@ def shown(value: object) -> str:
     text = repr(value)
     long = len(text) > LONGEST_SHOWN or "\n" in text or " at 0x" in text
     return f"a value of type {type(value).__name__}" if long else text
-
-
-def misfit_of(function: Any, count: int) -> str | None:
-    """Why a Python function cannot be called with `count` arguments; None if it can."""
-    try:
-        inspect.signature(function).bind(*[None] * count)
-    except TypeError as error:
-        return str(error)
-    except ValueError:  # a builtin without a signature
-        return None
-    return None
-
-
-def is_stage(function: object) -> bool:
-    """Whether a function is a word that returns a stage, such as `lp.join`."""
-    return getattr(function, "gives_a_stage", False) is True
-
-
-def stage_or(function: Any) -> Any:
-    """`function` itself, or the stage that it returns if it is a word that returns a stage."""
-    return function() if is_stage(function) else function
-
-
-def is_number(value: object) -> bool:
-    """Whether a Python value can become a literal."""
-    return isinstance(plain(value), bool | int | float)
-
-
-def plain(value: Any) -> Any:
-    """A NumPy scalar as a Python number; anything else unchanged."""
-    if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
-        return value.item()
-    return value

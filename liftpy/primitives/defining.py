@@ -9,8 +9,9 @@ from typing import Any, cast
 from liftpy.errors import LiftError, TypeRefused, plural
 from liftpy.ir.caller import beginning, locate
 from liftpy.ir.expr import Expr, Lambda, Law, Param, Program, UserFun, agreeing
+from liftpy.ir.given import misfit_of
 from liftpy.ir.nat import Nat, NatLike, nat, var
-from liftpy.ir.operand import misfit_of, shown
+from liftpy.ir.operand import shown
 from liftpy.ir.spelling import show_type
 from liftpy.ir.trace import traced
 from liftpy.ir.types import (

@@ -15,8 +15,9 @@ from typing import Any, ParamSpec, TypeVar
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.expr import Expr, Lambda, Primitive
+from liftpy.ir.given import is_number, plain
 from liftpy.ir.nat import Nat
-from liftpy.ir.operand import at_place, is_number, plain, shown
+from liftpy.ir.operand import at_place, shown
 from liftpy.ir.types import ArrayType, ScalarType
 from liftpy.primitives.usage import law, usage
 

@@ -9,8 +9,9 @@ from typing import Any, TypeAlias, TypeVar
 from liftpy.errors import InternalError, TypeRefused
 from liftpy.ir.caller import locate, raised_at
 from liftpy.ir.expr import Expr, Lambda, Literal, Primitive, Tuple, agreeing, cast_literal
+from liftpy.ir.given import is_number, plain
 from liftpy.ir.holes import Holes
-from liftpy.ir.operand import is_number, plain, shown
+from liftpy.ir.operand import shown
 from liftpy.ir.types import (
     BOOL,
     F32,

@@ -22,9 +22,10 @@ from liftpy.ir.expr import (
     size_as_value,
     typed,
 )
+from liftpy.ir.given import is_number, is_stage, plain, stage_or
 from liftpy.ir.holes import Holes
 from liftpy.ir.nat import Nat
-from liftpy.ir.operand import is_number, is_stage, plain, shown, stage_or
+from liftpy.ir.operand import shown
 from liftpy.ir.trace import Trace, traced
 from liftpy.ir.types import F32, ArrayType, TupleType, Type, VectorType
 from liftpy.ir.under_way import TRACE

@@ -15,10 +15,12 @@ from dataclasses import MISSING
 from typing import Any
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.caller import beginning, here, locate, raised_at
+from liftpy.ir.caller import beginning, here, locate, raised_at, refusal
 from liftpy.ir.expr import Expr, Function, Primitive, UserFun, agreeing, call, typed
+from liftpy.ir.given import is_stage, misfit_of, stage_or
 from liftpy.ir.nat import INDEX, Nat, nat, var
-from liftpy.ir.operand import NoOperand, is_stage, misfit_of, refusal, shown, stage_or
+from liftpy.ir.no_operand import NoOperand
+from liftpy.ir.operand import shown
 from liftpy.ir.show import is_called, statics
 from liftpy.ir.trace import traced
 from liftpy.ir.under_way import TRACE

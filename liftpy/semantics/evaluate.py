@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from liftpy.errors import ArgumentRefused, plural
+from liftpy.ir.caller import refusal
 from liftpy.ir.denote import denote
 from liftpy.ir.entry import entry
 from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program
 from liftpy.ir.nat import Nat
 from liftpy.ir.open_sizes import size_ranges
-from liftpy.ir.operand import refusal
 from liftpy.ir.pull import Value
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType, components
 from liftpy.ir.walk import top_down

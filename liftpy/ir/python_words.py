@@ -1,0 +1,103 @@
+"""Names of functions in Python and NumPy, and what the language has for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+#: NumPy functions that the language has, each with its operator.
+UFUNCS: Mapping[str, str] = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "true_divide": "/",
+    "fmod": "%",
+    "negative": "neg",
+    "absolute": "abs",
+    "fabs": "abs",
+    "sqrt": "sqrt",
+    "exp": "exp",
+    "log": "log",
+    "sin": "sin",
+    "cos": "cos",
+    "tanh": "tanh",
+    "floor": "floor",
+    "ceil": "ceil",
+    "minimum": "min",
+    "maximum": "max",
+    "less": "<",
+    "less_equal": "<=",
+    "equal": "==",
+    "not_equal": "!=",
+    "logical_and": "and",
+    "logical_or": "or",
+    "logical_not": "not",
+}
+#: Other NumPy functions on numbers, each with its expansion into Python operators.
+WRITTEN: Mapping[str, Callable[..., Any]] = {
+    "greater": lambda a, b: a > b,
+    "greater_equal": lambda a, b: a >= b,
+    "power": lambda a, b: a**b,
+    "float_power": lambda a, b: a**b,
+    "square": lambda a: a * a,
+    "reciprocal": lambda a: 1 / a,
+    "floor_divide": lambda a, b: a // b,
+    "positive": lambda a: a,
+}
+#: The words for functions of `math` and Python that convert their argument to a number.
+SCALAR_WORDS: Mapping[str, str] = {
+    "fabs": "absolute",
+    "pow": "power",
+    **{name: name for name in ("sqrt", "exp", "log", "sin", "cos", "tanh", "floor", "ceil")},
+}
+#: What to write for Python and NumPy functions on whole arrays.
+OVER_ARRAYS: Mapping[str, str] = {
+    "map": "xs >> lp.map(f)",
+    "zip": "lp.zip(xs, ys)",
+    "sum": "xs >> lp.reduce(lp.add, 0)",
+    "prod": "xs >> lp.reduce(lp.mul, 1)",
+    "max": "xs >> lp.reduce(lp.maximum, -float('inf'))",
+    "min": "xs >> lp.reduce(lp.minimum, float('inf'))",
+    "amax": "xs >> lp.reduce(lp.maximum, -float('inf'))",
+    "amin": "xs >> lp.reduce(lp.minimum, float('inf'))",
+    "mean": "(xs >> lp.reduce(lp.add, 0)) / n",
+    "cumsum": "xs >> lp.scan(lp.add, 0)",
+    "dot": "lp.zip(xs, ys) >> lp.map(lp.mul) >> lp.reduce(lp.add, 0)",
+    "vdot": "lp.zip(xs, ys) >> lp.map(lp.mul) >> lp.reduce(lp.add, 0)",
+    "inner": "lp.zip(xs, ys) >> lp.map(lp.mul) >> lp.reduce(lp.add, 0)",
+    "enumerate": "lp.zip(lp.iota(n), xs)",
+    "transpose": "xs >> lp.transpose()",
+    "T": "xs >> lp.transpose()",
+    "concatenate": "lp.concat(xs, ys)",
+    "stack": "lp.concat(xs, ys) >> lp.split(n)",
+    "pad": "xs >> lp.pad(left, right, value)",
+    "reshape": "xs >> lp.split(m) or xs >> lp.join()",
+    "ravel": "xs >> lp.join()",
+    "flatten": "xs >> lp.join()",
+    "reversed": "xs >> lp.gather(n, lambda i: n - 1 - i)",
+    "filter": "xs >> lp.map(lambda x: lp.select(condition, x, 0)): lengths are fixed",
+    "sorted": "the sort outside of the program, and pass the sorted array",
+    "any": "xs >> lp.map(f) >> lp.reduce(lambda a, b: a | b, False)",
+    "all": "xs >> lp.map(f) >> lp.reduce(lambda a, b: a & b, True)",
+    "argmax": "a fold over lp.zip(lp.iota(n), xs) that keeps the better pair",
+    "argmin": "a fold over lp.zip(lp.iota(n), xs) that keeps the better pair",
+    "astype": "xs >> lp.map(lambda x: lp.convert(x, lp.f32))",
+    "shape": "the lengths given to lp.array",
+    "size": "the lengths given to lp.array",
+    "dtype": "the type given to lp.array",
+    "abs": "xs >> lp.map(lp.absolute)",
+    "slice": "xs[1:3], or xs >> lp.slice(start, length)",
+}
+#: What to write for NumPy functions on numbers that are not ufuncs.
+OF_SCALARS: Mapping[str, str] = {
+    "round": "lp.floor(x + 0.5)",
+    "around": "lp.floor(x + 0.5)",
+    "where": "np.where(condition, x, y)",
+    "clip": "np.clip(x, low, high)",
+}
+MEMBERSHIP = "write (x == 1) | (x == 2) for x in {1, 2}"
+PRODUCT = (
+    "rows >> lp.map(lambda row: columns >> lp.map(lambda column: "
+    "lp.zip(row, column) >> lp.map(lp.mul) >> lp.reduce(lp.add, 0)))"
+)
