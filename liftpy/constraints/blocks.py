@@ -165,7 +165,7 @@ class Blocks:
         self.share((term,))
         self.emit(term)
         name = self.fresh("variable")
-        held = Term("number", (), term.names, shape=self.read.shape(name))
+        held = Term("number", (), term.names, stable=term.stable, shape=self.read.shape(name))
         return self.read.one(name, held)
 
     def noted(self, value: Value) -> Value:

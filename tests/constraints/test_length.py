@@ -97,6 +97,10 @@ def test_a_fold_that_each_column_of_lanes_would_repeat_has_no_valid_point() -> N
                let y = (let z = 2 - x in select(z <= x, x, z)) in select(x == y, y, -2))) in
              let zs = (ys |> map(y => let y = y * 3 in abs(y))) in
              zip(zs, zs, ys |> reorder(i => 2 - i, i => 2 - i)) |> slide(2, 2))""",
+        """def p(xs: [3]f32) =
+             let ys = xs |> scan((acc, x) => acc, -3) in zip(ys, ys) |> map(y =>
+               let a = (let i = y.0 |> iterate(3, _ => 1) in i - i) in
+               let b = a * 2 - a in let c = (select(b <= 2, 2, b)) in c - c)""",
     ],
 )
 def test_a_program_of_few_statements_is_within_its_bound(text: str) -> None:
@@ -104,7 +108,8 @@ def test_a_program_of_few_statements_is_within_its_bound(text: str) -> None:
 
     In a fold that reads an outer accumulator, that is kept until the inner fold has ended, and is
     then assigned. What is loaded in a loop, and mentioned by a variable that is declared outside of
-    the loop, is loaded again there.
+    the loop, is loaded again there. A variable of a value that an iteration overwrites is computed
+    in each pass of an unrolled loop.
     """
     holds(drawn(parse(text), 1))
 
