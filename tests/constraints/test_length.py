@@ -97,10 +97,12 @@ def test_a_fold_that_each_column_of_lanes_would_repeat_has_no_valid_point() -> N
                let y = (let z = 2 - x in select(z <= x, x, z)) in select(x == y, y, -2))) in
              let zs = (ys |> map(y => let y = y * 3 in abs(y))) in
              zip(zs, zs, ys |> reorder(i => 2 - i, i => 2 - i)) |> slide(2, 2))""",
-        """def p(xs: [3]f32) =
-             let ys = xs |> scan((acc, x) => acc, -3) in zip(ys, ys) |> map(y =>
+        """fun twice(x: f32, y: f32) = x * 2 - y
+           def p(xss: [2][3][5]f32) = xss |> map(xs =>
+             let ys = xs |> scan((acc, x) => acc, -3) in
+             zip(ys, ys) |> map(y =>
                let a = (let i = y.0 |> iterate(3, _ => 1) in i - i) in
-               let b = a * 2 - a in let c = (select(b <= 2, 2, b)) in c - c)""",
+               let b = (let c = twice(a, a) in select(c <= 2, 2, c)) in b - b))""",
     ],
 )
 def test_a_program_of_few_statements_is_within_its_bound(text: str) -> None:
