@@ -20,7 +20,7 @@ from liftpy.primitives import LAYOUTS, PRIMITIVES, lang
 from liftpy.primitives.compositions import COMPOSITIONS, permuted
 from liftpy.primitives.lang import PRELUDE
 from liftpy.primitives.prelude import OPERATIONS
-from liftpy.primitives.text import law, usage
+from liftpy.primitives.usage import law, usage
 from liftpy.primitives.words import snake
 from liftpy.semantics.general import general
 

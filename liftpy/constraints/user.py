@@ -20,7 +20,7 @@ from liftpy.ir.nat import Nat, var
 from liftpy.ir.parse import parse_condition
 from liftpy.ir.source import Source, Span
 from liftpy.ir.syntax import Group, Infix, Minus, Node, Number, Syntax, names_in
-from liftpy.primitives.text import Elaborator
+from liftpy.primitives.size_elaborator import SizeElaborator
 from liftpy.rewrite.skeleton import Parameter
 
 Listed: TypeAlias = Mapping[str, Sequence[int]]
@@ -128,7 +128,7 @@ def wishes(where: Iterable[str], fixed: Listed, names: Iterable[str]) -> tuple[W
 def parsed(text: str, names: Sequence[str]) -> Iterator[Wish]:
     """The conditions that a text joins with `and`."""
     source = Source(text)
-    elaborator = Elaborator(source, {name: var(name, None) for name in names})
+    elaborator = SizeElaborator(source, {name: var(name, None) for name in names})
     for node in conjuncts(parse_condition(source)):
         asker = f'user --where "{source.snippet(node.place)}"'
         for constraint in (condition(elaborator, node), *exactness(elaborator, node)):
@@ -147,7 +147,7 @@ def conjuncts(node: Syntax) -> Iterator[Syntax]:
             yield node
 
 
-def condition(elaborator: Elaborator, node: Syntax) -> Constraint:
+def condition(elaborator: SizeElaborator, node: Syntax) -> Constraint:
     """One comparison of sizes; `a % b == 0` means that `b` divides `a`."""
     if not isinstance(node, Infix) or node.op not in COMPARISONS:
         why = (
@@ -173,7 +173,7 @@ def condition(elaborator: Elaborator, node: Syntax) -> Constraint:
     return COMPARISONS[node.op](elaborator.nat(node.left), elaborator.nat(node.right))
 
 
-def exactness(elaborator: Elaborator, node: object) -> Iterator[Constraint]:
+def exactness(elaborator: SizeElaborator, node: object) -> Iterator[Constraint]:
     """Yield that every `a /^ b` in a condition is exact, which is what it means."""
     match node:
         case Infix(op="/^"):

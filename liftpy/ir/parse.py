@@ -1,6 +1,6 @@
 """The parser: text to an untyped syntax tree (`syntax.py`).
 
-The parser does not resolve names: `liftpy.primitives.text` elaborates the tree. The grammar is
+The parser does not resolve names: `liftpy.primitives.elaborator` does. The grammar is
 `grammar.lark` in this folder. No other module uses lark.
 """
 

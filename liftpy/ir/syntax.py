@@ -245,3 +245,32 @@ def mentions(node: object, name: str, bound: int = 0) -> Iterator[Name]:
                 yield from mentions(part, name, bound)
         case _:
             return
+
+
+def word_of(node: Name | Call) -> str:
+    """The name of a stage."""
+    return node.name if isinstance(node, Name) else node.name.name
+
+
+def is_number(node: Syntax) -> bool:
+    """Whether syntax is a number, perhaps negative."""
+    return isinstance(node.value if isinstance(node, Minus) else node, Number)
+
+
+def is_suffixed(node: Number | Minus) -> bool:
+    """Whether a number has a type suffix."""
+    number = node.value if isinstance(node, Minus) else node
+    return isinstance(number, Number) and bool(number.suffix)
+
+
+def binders(node: object) -> set[str]:
+    """Every name that is bound in a piece of syntax."""
+    if isinstance(node, Formal):
+        return {node.name}
+    parts: tuple[object, ...] = ()
+    if isinstance(node, tuple):
+        parts = node
+    elif isinstance(node, Node):
+        parts = tuple(getattr(node, f.name) for f in fields(node))
+    found: set[str] = set()
+    return found.union(*(binders(part) for part in parts))

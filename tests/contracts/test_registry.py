@@ -14,7 +14,8 @@ import liftpy as lp
 from liftpy.cli.primitives import page
 from liftpy.ir.expr import Param
 from liftpy.primitives import LAYOUTS, PRIMITIVES, lang
-from liftpy.primitives.text import law, parse_expression, show_expr
+from liftpy.primitives.text import parse_expression, show_expr
+from liftpy.primitives.usage import law
 from liftpy.primitives.words import snake
 from liftpy.semantics.contract import general
 from tests.docs.pages import files

@@ -43,7 +43,8 @@ from liftpy.ir.types import (
 )
 from liftpy.primitives import PRIMITIVES, Join, Map, Pad, Reduce, Slide, Split, Transpose, Zip
 from liftpy.primitives.lang import PRELUDE, add_int, fun, neutral, section
-from liftpy.primitives.text import Elaborator, parse, parse_expression, show, show_expr
+from liftpy.primitives.size_elaborator import SizeElaborator
+from liftpy.primitives.text import parse, parse_expression, show, show_expr
 from liftpy.workloads import Convolution, convolution
 from tests.primitives.examples import example, xs
 from tests.programs import programs
@@ -386,7 +387,7 @@ def naturals(draw, depth: int = 3) -> Nat:
 def read_nat(text: str) -> Nat:
     known = {"m": m, "n": n, "k": k}
     source = Source(text)
-    return Elaborator(source, known).nat(parse_expr(source))
+    return SizeElaborator(source, known).nat(parse_expr(source))
 
 
 @given(naturals())
