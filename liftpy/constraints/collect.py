@@ -139,7 +139,8 @@ def asked_by_device(
     written = {kernel.writes for kernel in cut.kernels}
     for kernel in cut.kernels:
         given = [size_bytes(p.type).names() for p in kernel.reads if p in written]
-        foreign = frozenset[str]().union(*given) - sizes_of(kernel.body)
+        names = frozenset[str]().union(*given)
+        foreign = names - sizes_of(kernel.body) if names else names
         yield from asked_of_launch(kernel, device, ranges, foreign)
     for buffer in cut.buffers:
         for part in components(buffer.type):
