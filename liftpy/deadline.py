@@ -101,6 +101,6 @@ def _checked(numbers: range) -> Iterator[int]:
 
 
 def seconds_left(most: float) -> float:
-    """The timeout for a solver: `most` seconds, or what the current phase has left if less."""
+    """The timeout for a solver: `most` seconds, or the time left in the phase, if less."""
     now = _IN_FORCE.get()
     return most if now is None else min(most, now[0].left)

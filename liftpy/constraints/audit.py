@@ -112,7 +112,7 @@ DEVICE: dict[str, Asks | Silent] = {
 
 
 def asked_by_rule(rule: Rule) -> Asks | Silent:
-    """What a rule requires of the sizes it is applied to; its proof holds as the rule stands."""
+    """What a rule requires of the sizes it is applied to: the conditions in its `where`."""
     if rule.where:
         return Asks((f"rule {rule.name} ",))
     return Silent("it is proved for all sizes without a condition")

@@ -1,4 +1,4 @@
-"""The blocks of a kernel whose length is computed: what is read and stored in them, and loops.
+"""The blocks of a kernel whose length is computed: their reads, their stores and their loops.
 
 See `liftpy.constraints.length`, which follows the emitter through them.
 """
@@ -43,7 +43,7 @@ class Blocks:
         self.begin()
 
     def begin(self) -> None:
-        """Begin a kernel; what an earlier pass over it found to be shared stays known."""
+        """Begin a kernel; keep the shared terms that an earlier pass over it found."""
         self.frames = [Frame()]
         self.number = 0
 

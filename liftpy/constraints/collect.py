@@ -156,8 +156,9 @@ def asked_of_launch(
 ) -> Iterator[Asked]:
     """What a device requires of one kernel.
 
-    `foreign` are sizes of other kernels that stand in the types of what it reads. The length of an
-    array may contain the sizes of the kernel that wrote it, though it is the same for all of them.
+    `foreign` are sizes of other kernels that occur in the types of the arrays that it reads. The
+    length of an array may be written with the sizes of the kernel that wrote the array, even if it
+    has the same value for all of them.
     """
     demand = kernel.demand
     if demand.groups:
@@ -246,7 +247,7 @@ def largest(over: Monomial, under: Monomial) -> Fraction | None:
 
 
 def statements(expr: Expr, *, ends_step: bool = False) -> Nat:
-    """An estimate of the statements that update what the loops over private memory hold.
+    """An estimate of the number of statements that update values in private memory.
 
     A reduction initializes its accumulator and updates it in its step; a reduction that ends the
     step of another is that update. `reduceSeqUnroll` repeats its step. A private copy is one

@@ -301,7 +301,7 @@ def is_private(dest: Value) -> bool:
 
 
 def reads_while_it_folds(step: Lambda) -> bool:
-    """Whether a step is a fold whose steps read what the step itself was given."""
+    """Whether a step is a fold whose own steps read the accumulator of the outer step."""
     result = step.body
     while isinstance(result, FunCall) and isinstance(result.fun, Lambda):
         result = result.fun.body

@@ -1,7 +1,8 @@
 """The steps of assigning a system's parameters in one order, compiled.
 
-Each step has the values that the next parameter may take, and what the open conditions can see of
-the values assigned so far. The latter makes counting fast: see liftpy/constraints/draw.py.
+Each step has the values that the next parameter may take, and a key: the quantities through which
+the open conditions depend on the values assigned so far. The key makes counting fast: see
+liftpy/constraints/draw.py.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class Levels:
     """The compiled steps of assigning the parameters of a system in one order.
 
     `values[k]` returns, for the first k values, those that parameter k may take, out of about
-    `tried[k]`. `key[k]` returns what the open conditions can see of the first k values.
+    `tried[k]`. `key[k]` returns the quantities through which the open conditions depend on the
+    first k values.
     """
 
     def __init__(self, system: ConstraintSystem, order: tuple[Parameter, ...]) -> None:
@@ -128,7 +130,7 @@ def _values(
 
 @lru_cache(maxsize=1 << 12)
 def _seen(source: Source, constraint: Constraint, early: frozenset[str]) -> tuple[str, ...]:
-    """The sources of what a condition can see of the early parameters, cached."""
+    """The sources of the quantities by which a condition depends on early parameters, cached."""
     return tuple(_seen_parts(source, constraint, early))
 
 

@@ -107,16 +107,16 @@ def feasible(
 def implied(system: ConstraintSystem, clause: Clause, *, steps: int = STEPS) -> Verdict:
     """Whether a condition follows from those of a system: whether no point breaks it.
 
-    `Infeasible` if it does: its core is what it follows from. `Feasible` gives a point that breaks
-    it and no condition of the system.
+    `Infeasible` if it does: the core has the conditions that imply it. `Feasible` gives a point
+    that breaks it and no condition of the system.
     """
     return ask(system, {}, clause, steps)
 
 
 def redundant(system: ConstraintSystem, *, steps: int = STEPS) -> dict[Clause, Verdict]:
-    """The conditions that the others imply, each with what it follows from.
+    """The conditions that the others imply, each with those that imply it.
 
-    The conditions are checked one after another, the last first. One that follows is removed before
+    The conditions are checked one after another, the last first. An implied one is removed before
     the next is checked, so the conditions that are not in the result suffice. `steps` is for each
     check; if z3 gives up, the condition stays, and the result has its `Unknown`.
     """

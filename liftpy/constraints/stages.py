@@ -22,7 +22,7 @@ from liftpy.rewrite.skeleton import Skeleton
 def around_each(
     partition: Partition, made: Sequence[Sequence[Skeleton]]
 ) -> Iterator[tuple[Stage, Around]]:
-    """Yield each stage and what it does not see; `made` holds the skeletons of each stage."""
+    """Yield each stage with the memory that others use; `made` has the skeletons of each stage."""
     resident = [max(map(kept, group), default=0) for group in made]
     constants = [is_constant(stage) for stage in partition.stages]
     last = len(partition.stages) - 1

@@ -174,7 +174,7 @@ def condition(elaborator: SizeElaborator, node: Syntax) -> Constraint:
 
 
 def exactness(elaborator: SizeElaborator, node: object) -> Iterator[Constraint]:
-    """Yield that every `a /^ b` in a condition is exact, which is what it means."""
+    """Yield the requirement that every `a /^ b` in a condition is exact, as `/^` demands."""
     match node:
         case Infix(op="/^"):
             yield divides(elaborator.nat(node.right), elaborator.nat(node.left))

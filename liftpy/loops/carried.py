@@ -144,7 +144,7 @@ def iterate(emitter: Emitter, fun: IterateSeq, x: Expr, env: Env, dest: Value) -
 
 
 def slide(emitter: Emitter, fun: SlideSeq, xs: Expr, env: Env, dest: Pull) -> None:
-    """Windows in registers: each step moves what is shared and loads `step` new elements.
+    """Windows in registers: each step moves the shared elements and loads `step` new ones.
 
     Element `j` of window `i + 1` is element `j + step` of window `i` (proof: tests/contracts).
     """

@@ -96,7 +96,7 @@ class Emitter(Viewing):
                     self.copy(vectors(expr.type, value), dest)
 
     def keeps(self, value: Value, dest: Value) -> bool:
-        """Whether a value is what its memory holds, or held, so that it need not be copied."""
+        """Whether a value is the present or an earlier value of its memory, and needs no copy."""
         if isinstance(value, tuple) and isinstance(dest, tuple):
             return all(self.keeps(v, d) for v, d in zip(value, dest, strict=True))
         if not (is_known(value) and is_known(dest)):

@@ -1,4 +1,4 @@
-"""Loop-invariant code motion: what is the same in all iterations is computed before the loop.
+"""Loop-invariant code motion: values equal in all iterations are computed before the loop.
 
 A variable is declared in the outermost block that knows what its value mentions. This keeps the
 meaning if the value can be computed at any time, even where control does not reach it: it reads

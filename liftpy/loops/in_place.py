@@ -1,12 +1,12 @@
-"""Accumulators are updated in place: only what is overwritten and then read is copied.
+"""Accumulators are updated in place: only elements that are overwritten and then read are copied.
 
 A step of a fold writes its accumulator, and reads its value before the step: a snapshot. If nothing
 is stored to a place between the snapshot and a read of it, the place itself is read. This keeps the
 meaning, because the place still holds its old value. Places that are read later are copied to a
 memory of their own where the snapshot is taken.
 
-The range of an index decides which places it may mean. In a loop, the stores of earlier iterations
-come first.
+The range of an index determines the places that it may refer to. In a loop, the stores of earlier
+iterations are taken into account.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Late: TypeAlias = dict[tuple[int, Memory], set[Run]]
 
 
 def in_place(nest: Nest) -> Nest:
-    """A nest without snapshots: each read returns what is there when it is executed."""
+    """A nest without snapshots: each read returns the value in memory when it is executed."""
     hazards = Hazards()
     hazards.block(nest.body)
     noted = set(nest.noted)
@@ -110,7 +110,7 @@ class Hazards:
         )
 
     def store_all(self, statements: Iterable[Statement]) -> None:
-        """Note that what a loop stores is there in its later iterations."""
+        """Note the stores of a loop, which its later iterations see."""
         for s in statements:
             match s:
                 case Assign(Load() as place) if place.memory.space == "private" and not stays(s):
@@ -135,7 +135,7 @@ def run_of(load: Load) -> Run:
 
 
 def stays(s: Assign) -> bool:
-    """Whether a value is what its place holds, or held."""
+    """Whether a value is the present or an earlier value of its own place."""
     place, value = s.target, s.term
     return (
         isinstance(place, Load)

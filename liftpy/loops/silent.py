@@ -1,10 +1,10 @@
-"""The tests that make a store silent if they fail: what it stores is there already.
+"""The tests that make a store silent if they fail: its place already holds the value.
 
-A fold over a padded array includes the padding for each place outside: a sum of products adds 0
-times something. Such a step changes nothing, by the laws of its operators: 0 is neutral to `+` and
-absorbing to `*`, and -inf is neutral to `max`. (Floats count as real numbers here, as in the rules:
-0 times NaN is left out as well, and so is -inf next to NaN.) A store has a list of tests, each of
-which makes it silent if it fails; `liftpy.loops.silent_stores` leaves it out.
+A fold over a padded array includes the padding for each place outside the array: a sum of products
+adds 0 times something. Such a step changes nothing, by the laws of its operators: 0 is neutral to
+`+` and absorbing to `*`, and -inf is neutral to `max`. (Floats count as real numbers here, as in
+the rules: 0 times NaN is left out as well, and so is -inf next to NaN.) A store has a list of
+tests, each of which makes it silent if it fails; `liftpy.loops.silent_stores` leaves it out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Silent stores, which store what is there already, are left out.
+"""Remove silent stores: those that store the value that their place already holds.
 
 A store has a list of tests, each of which makes it change nothing if it fails
 (`liftpy.loops.silent`). So a loop becomes
@@ -6,8 +6,8 @@ A store has a list of tests, each of which makes it change nothing if it fails
     if (tests) { the loop, where they hold }
 
 because its other iterations would do nothing. If a loop has a version for when one or two tests
-hold, the versions for when one fails leave out the stores that it makes silent: at a border that
-goes through a block of accumulators, those outside.
+hold, the versions for when one fails leave out the stores that the failed test makes silent: at a
+border that crosses a block of accumulators, the stores to those that read padding.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from liftpy.loops.unswitch import Given, counters_of
 
 
 def without_silent_stores(block: Block) -> Block:
-    """A block without stores that change nothing, as far as tests in front of loops can tell."""
+    """A block without the stores that tests in front of loops show to change nothing."""
     return block.each(_without)
 
 

@@ -105,7 +105,7 @@ class Storing(Reading):
         self.made.append(If(All(tuple(tests)), whole, each))
 
     def put_at(self, dest: Load, store: Assign) -> None:
-        """Emit a store that has its place; nothing if the value stays where it is."""
+        """Emit a store to a known place; nothing if the value is already in it."""
         value, lane, width = store.term, store.lane, store.width
         if isinstance(value, Load) and stays(store) and value.snapshot not in self.taken:
             return

@@ -164,9 +164,9 @@ def check(
 
 
 def entitle(error: TypeRefused, name: str, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
-    """Name the word that the user wrote in the refusal of an operator or word it is made of.
+    """Name the word that the user wrote in the refusal of an operator or word that defines it.
 
-    A scalar word replaces the name of its operator. A word made of other words mentions the refused
+    A scalar word replaces the name of its operator. A word defined by others mentions the refused
     one.
     """
     what, *why = str(error).split("\n")

@@ -60,7 +60,7 @@ class Section(NoOperand):
             raise
 
     def entitle(self, error: TypeRefused, xs: Expr) -> None:
-        """Name the word that the user wrote in the refusal of a word that it is made of."""
+        """Name the word that the user wrote in the refusal of a word that defines it."""
         if not self.title:
             return
         what, *rest = str(error).split("\n")

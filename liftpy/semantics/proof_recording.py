@@ -49,7 +49,7 @@ def certify(rule: Rule) -> Verdict:
 
 
 def entry(rule: Rule) -> dict[str, Any]:
-    """The record of a rule's proof; RuleRefused if there is none."""
+    """Prove a rule and return the record of the proof; raises RuleRefused if it is not proved."""
     start = time.perf_counter()
     verdict = prove(rule)
     if not isinstance(verdict, Proved):
@@ -81,7 +81,7 @@ def record(rules: Iterable[Rule], path: Path | None = None) -> Noted:
     for rule in rules:
         if is_recorded(rule):
             entries[rule.name] = recorded()[rule.name]
-            grounds().of(rule)  # reads the files whose hashes are noted
+            grounds().of(rule)  # also reads the files whose hashes are recorded
             continue
         start = time.perf_counter()
         verdict = verdicts[rule.name] = prove(rule)

@@ -224,7 +224,7 @@ class Sharing(StrEnum):
 
 
 class Form(StrEnum):
-    """How a matrix is applied: to a vector, to a square at once, or to its columns, then rows."""
+    """How a matrix is applied: to a vector, to a flattened square, or to its columns, then rows."""
 
     VECTOR = "vector"
     FLAT = "flat"

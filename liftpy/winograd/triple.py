@@ -225,7 +225,7 @@ def check_points(m: int, r: int, given: Sequence[Exact]) -> Points:
         raise TransformRefused(
             f"the points {', '.join(map(str, found)) or '(none)'} of F({m}, {r}) are refused: they "
             f"are too {'few' if len(found) < needed else 'many'}, {len(found)} where "
-            f"m + r - 2 = {needed} are needed beside infinity. "
+            f"m + r - 2 = {needed} are needed besides infinity. "
             f"{remedy(found, needed)}"
         )
     for j, p in enumerate(found):

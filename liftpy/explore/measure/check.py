@@ -1,9 +1,9 @@
-"""Checking a candidate's result against the meaning of its program, as far as a bench can.
+"""Compare a candidate's result with the meaning of its program: the part that a bench can do.
 
 The bench has expected values at some points (`liftpy.explore.measure.meaning`) and looks at every
 element. Two kinds of elements are doubts: those that still hold the poison that the buffers were
-filled with, and the one that differs most from the first right candidate's. Doubts are settled by
-the side that knows the program, so this module needs only numpy.
+filled with, and the one that differs most from that of the first correct candidate. The process
+that knows the program settles doubts, so this module needs only numpy.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ from liftpy.rewrite.origin import origins
 class Answer:
     """The answer of `explain`: whether some candidate has the settings, and a text that says why.
 
-    `count` is the number of these candidates. `clashes` has an explanation for each set of
-    skeletons without one, as JSON data.
+    `count` is the number of such candidates. `clashes` has, as JSON data, an explanation for each
+    set of skeletons without such a candidate.
     """
 
     valid: bool
@@ -37,10 +37,10 @@ def answer(
     settings: Mapping[str, str | int],
     asked: Sequence[str] = (),
 ) -> Answer:
-    """Whether some candidate of the units, which fit the settings, has them.
+    """Whether some candidate of the units has the settings.
 
-    `asked` has the user's conditions as texts. Raises ConstraintRefused for a size out of range in
-    every unit.
+    The units must make the choices and have the sizes in `settings`. `asked` has the user's
+    conditions as texts. Raises ConstraintRefused if a size is out of range in every unit.
     """
     keys: dict[tuple[object, ...], list[str]] = {}
     found: dict[tuple[object, ...], tuple[Member, Explanation]] = {}
@@ -86,9 +86,9 @@ def why_empty(
 ) -> str:
     """Why a space with these members is empty; `what` is the fact to explain.
 
-    `answered` returns the answer for no settings, which is the reason if each member has candidates
-    or if members are empty for different reasons. If a memory limit is given, the text names the
-    least possible one.
+    `answered` returns the answer for no settings. Its text is the reason if each member by itself
+    has candidates, or if members are empty for different reasons. If a memory limit is given, the
+    result names the least possible limit.
     """
     members = [*members]
     if memory_limit is not None:
@@ -106,7 +106,7 @@ def why_empty(
                 return f"{what}: {clause} does not hold"
         if all(reason == reasons[0] for reason in reasons):
             return f"{what}: {'; '.join(map(str, reasons[0]))} exclude each other"
-    # otherwise reasons differ, or a condition across stages holds for none
+    # the reasons differ, or no candidate satisfies a condition across stages
     _, _, why = answered().text.partition("\n")
     return f"{what}:\n{why}"
 
@@ -119,7 +119,7 @@ def with_positions(program: Program) -> Program:
 def places(written: Program, whose: str, member: Member, explanation: Explanation) -> Iterator[str]:
     """Sentences that name the parts of a program that cause clashing conditions.
 
-    `written` is the program with positions in a text, which `whose` names.
+    `written` is the program with positions in a text; `whose` names that text.
     """
     steps = {k: who for clause in explanation.clashes for k, who in clause.steps.items()}
     if written.spans is None or isinstance(member, Joint):  # steps are numbered by stage

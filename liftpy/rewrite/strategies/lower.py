@@ -142,7 +142,7 @@ def over_ids(level: str) -> Strategy:
     `glb` leaves the choice of work-groups to the driver. The innermost map is along dimension 0, so
     that adjacent work-items access adjacent elements. `wrg` makes each work-item a group, for
     devices that run groups one after another. The outermost map is along dimension 0, so that
-    successive groups read the same elements of what the innermost map is over, which stay in the
+    successive groups read the same elements of the innermost map's array, which stay in the
     cache. Maps at the same depth use the same ids; the components of a tuple are separate kernels,
     each with its own ids. Inside a group, `lcl` assigns work-items to the outermost map; `seq`
     leaves all maps sequential.

@@ -1,10 +1,11 @@
-"""Values that the work-items of a result share, stored by earlier kernels.
+"""Store the values that the work-items of a result share, in earlier kernels.
 
-An array that a fold makes lies in the registers of one work-item. If the maps that make the result
-read it, or if a layout at the end reads a computed array, it is stored in global memory first.
+An array that a fold makes is in the registers of one work-item. If the maps that make the result
+read this array, it is stored in global memory first. So is a computed array that a layout at the
+end reads.
 
 An array whose elements are folds is a stage of the program. If it is not stored, a map that reads
-it repeats the folds at each reading.
+it repeats a fold each time it reads an element.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from liftpy.rewrite.strategy import Result, Strategy, Success, at_path, rule, se
 def store_shared(lower: Strategy) -> Strategy:
     """Store the values that the work-items of a result share; `lower` makes kernels.
 
-    A result that a single fold makes needs no store: its work-item reads its own registers.
+    If a single fold makes the result, nothing is stored: the work-item reads its own registers.
     """
 
     def run(expr: Expr) -> Result:
@@ -51,7 +52,7 @@ def at_paths(paths: tuple[Path, ...], lower: Strategy) -> Strategy:
 
 
 def stages(expr: Expr) -> Iterator[Path]:
-    """The paths of maps of folds that the result reads but is not made by, the last stage first."""
+    """The paths of maps of folds that the result reads, without those that make it, last first."""
     makers = {maker(expr), *(nest.path for nest in nests(expr))}
     for path, part in outside_functions(expr):
         if path not in makers and working_map(part) and is_storable(part.type) and has_fold(part):
@@ -91,7 +92,7 @@ def has_fold_in(expr: Expr) -> bool:
 
 
 def store_folds(result: Path, lower: Strategy) -> Strategy:
-    """Make kernels for everything outside functions that is folded to an array."""
+    """Make a kernel for each array outside functions that a fold or a map of such folds makes."""
 
     def run(expr: Expr) -> Result:
         for path, part in outside_functions(expr):
@@ -115,7 +116,7 @@ def read_by(expr: Expr, path: Path) -> Iterator[Path]:
 
 
 def outside_functions(expr: Expr, path: Path = ()) -> Iterator[tuple[Path, Expr]]:
-    """The parts that no map or fold repeats, except those inside kernels of their own."""
+    """The parts that no map or fold repeats, except those inside a `toGlobal`."""
     yield path, expr
     if isinstance(expr, FunCall) and isinstance(expr.fun, ToGlobal):
         return
@@ -126,7 +127,7 @@ def outside_functions(expr: Expr, path: Path = ()) -> Iterator[tuple[Path, Expr]
 
 
 def is_storable(t: Type) -> bool:
-    """Whether a value can have buffers: an array of scalars or of tuples of scalars can."""
+    """Whether values of a type can be stored in buffers: arrays of scalars or of tuples of them."""
     if not isinstance(t, ArrayType):
         return False
     return is_storable(t.element) or not isinstance(t.element, ArrayType | VectorType)
