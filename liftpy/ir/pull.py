@@ -54,7 +54,7 @@ def known(value: Value) -> Value:
 
 
 class Reader(Protocol):
-    """The operations that meanings are defined with; each interpretation implements them."""
+    """The operations by which meanings are defined; each interpretation implements them."""
 
     def operate(self, op: str, args: tuple[Value, ...]) -> Value:
         """A scalar operator applied to scalar values."""
@@ -69,7 +69,7 @@ class Reader(Protocol):
         ...
 
     def clip(self, index: Index, of: Pull) -> Index:
-        """`index`; if it is outside the array, any index inside, whose element is not chosen."""
+        """`index` if it is inside the array; else any index inside, whose element is not used."""
         ...
 
     def choose(self, condition: Value, then: Value, otherwise: float) -> Value:
@@ -101,23 +101,26 @@ class Reader(Protocol):
         ...
 
     def bound(self, value: Value, meant: Any, env: Mapping[Any, Value]) -> Value:
-        """The value of a variable bound by `let` to the expression `meant` with variables `env`."""
+        """The value of a variable that `let` binds to the expression `meant`.
+
+        `value` is the value of `meant`, and `env` has the values of its free variables.
+        """
         ...
 
     def handed(self, function: Any, values: tuple[Value, ...]) -> tuple[Value, ...]:
-        """The values of the parameters of a primitive's function in one of its calls."""
+        """The values of the parameters in one call of a primitive's function."""
         ...
 
     def made(self, fun: Any, values: list[Value], result: Value) -> Value:
-        """The value `result` of the callee `fun` on `values`."""
+        """The value of a call of `fun` with `values`, given as `result`."""
         ...
 
 
 class ByName:
-    """A reader with call-by-name: every mention of a variable pulls its element again."""
+    """A reader with call-by-name: every use of a variable pulls its element again."""
 
     def reduced(self: Reader, f: Callable[[Value, Value], Value], init: Value, xs: Pull) -> Value:
-        """The fold, which pulls each element in its step."""
+        """The fold; each step pulls its element."""
         return self.fold(xs.length, init, lambda k, acc: f(acc, xs[k]))
 
     def bound(self, value: Value, meant: Any, env: Mapping[Any, Value]) -> Value:

@@ -33,7 +33,7 @@ def instantiate(template: Expr, found: Bindings) -> Expr:
 
 
 class TemplateBuilder:
-    """Builds templates; new variables get names that do not occur in what is substituted."""
+    """Builds templates; new variables get names unused in the substituted expressions."""
 
     def __init__(self, found: Bindings) -> None:
         self.found = found
