@@ -54,7 +54,7 @@ explore: ## a campaign on one VGG-16 layer, and its front of time and memory
 	@echo 'Next:'
 	@echo '  $(BIN)/liftpy report $(DB) -o report.html   a page with the front, to open in a browser'
 	@echo '  $(BIN)/liftpy run vgg16/$(LAYER) --db $(DB)   runs the fastest candidate'
-	@echo '  make explore LAYER=$(LAYER) SEED=$(SEED) SAMPLES=200   continues this campaign'
+	@echo '  make explore LAYER=$(LAYER) SEED=$(SEED) DB=$(DB) SAMPLES=200   continues this campaign'
 	@echo '  docs/tutorial.md   the same for a program of your own'
 
 format: $(VENV)/.dev ## formats the code and mends what the linter can mend

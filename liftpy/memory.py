@@ -11,10 +11,16 @@ CONTAINER = Path("/sys/fs/cgroup")
 """The control group of a container, as its processes see it."""
 
 FILES = (
-    ("memory.max", "memory.current", "memory.stat"),
-    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat"),
+    ("memory.max", "memory.current", "memory.stat", "inactive_file"),
+    (
+        "memory/memory.limit_in_bytes",
+        "memory/memory.usage_in_bytes",
+        "memory/memory.stat",
+        "total_inactive_file",
+    ),
 )
-"""The files with the limit, the bytes in use and their kinds: of cgroups 2, and of cgroups 1."""
+"""The files with the limit, the bytes in use and their kinds, and the kind of files that are cached
+and not in use, with those of nested groups: of cgroups 2, and of cgroups 1."""
 
 
 def available() -> int:
@@ -23,9 +29,9 @@ def available() -> int:
     Files that a container has read and no longer uses count as free.
     """
     free = psutil.virtual_memory().available
-    for names in FILES:
+    for *names, unused_files in FILES:
         with suppress(OSError, ValueError, KeyError):  # no such group, or its limit is `max`
             limit, used, stat = ((CONTAINER / name).read_text(encoding="ascii") for name in names)
-            unused = int(dict(line.split() for line in stat.splitlines())["inactive_file"])
+            unused = int(dict(line.split() for line in stat.splitlines())[unused_files])
             free = min(free, max(0, int(limit) - int(used) + unused))
     return free

@@ -28,8 +28,8 @@ def test_a_container_has_what_its_limit_leaves(
     monkeypatch.setattr(memory, "psutil", free)
     monkeypatch.setattr(memory, "CONTAINER", tmp_path)
     assert memory.available() == FREE, "there is no container"
-    stat = f"anon 5\ninactive_file {unused}\nactive_file 7\n"
-    for name, text in zip(names, (f"{limit}\n", f"{used}\n", stat), strict=True):
+    stat = f"anon 5\ninactive_file {unused}\ntotal_inactive_file {unused}\nactive_file 7\n"
+    for name, text in zip(names[:3], (f"{limit}\n", f"{used}\n", stat), strict=True):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     assert memory.available() == left

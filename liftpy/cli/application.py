@@ -166,10 +166,10 @@ def run(given: list[str]) -> None:
 
 def from_file(trace: TracebackType | None, path: str) -> TracebackType | None:
     """The part of a traceback from its first line in a file on; None if it has none."""
-    file = os.path.abspath(path)  # noqa: PTH100  pathlib is slow to import
-    while trace is not None and trace.tb_frame.f_code.co_filename != file:
-        trace = trace.tb_next
-    return trace
+    file, part = os.path.realpath(path), trace
+    while part is not None and os.path.realpath(part.tb_frame.f_code.co_filename) != file:
+        part = part.tb_next
+    return part
 
 
 def report_defect(
@@ -182,7 +182,9 @@ def report_defect(
     from liftpy.cli.arguments import user_code  # noqa: PLC0415  slow to import
 
     if user_code.path is not None:
-        traceback.print_exception(kind, error, from_file(trace, user_code.path))
+        part = from_file(trace, user_code.path)
+        whole = part is None and not issubclass(kind, SyntaxError)
+        traceback.print_exception(kind, error, trace if whole else part)
         note(f"error: {user_code.path} raised {kind.__name__}: {error}")
         code = LiftError.exit_code
     else:

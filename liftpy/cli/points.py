@@ -175,7 +175,7 @@ def show_space(  # noqa: PLR0913  one parameter per option
             **({"reached": space.reached} if left is None else {"tightened": as_json(left)}),
             "constraints": space.constraints,
             **({"implied": follows} if follows is not None else {}),
-            **({"audit": [dataclasses.asdict(one) for one in asking]} if asking else {}),
+            **({"census": [dataclasses.asdict(one) for one in asking]} if asking else {}),
             "skeletons": None if uncounted else space.counts(),
             "count": count,
             "seconds": seconds,

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from liftpy.cli.screen import say, show, show_json
-from liftpy.winograd.error import FORMS, best_known, bound_of, check_error, gamma
+from liftpy.winograd.error import FORMS, above, best_known, bound_of, check_error, gamma
 from liftpy.winograd.linear import Counts, Form, Sharing
 from liftpy.winograd.matrices import Matrix
 from liftpy.winograd.points import STANDARD
@@ -198,7 +198,7 @@ def error_json(triple: Triple, dimensions: int, channels: int) -> dict[str, Any]
         "dimensions": dimensions,
         "gamma": float(f"{float(gamma(triple, dimensions)):.4g}"),
         "roundings": bound.roundings,
-        "bound": float(f"{float(bound.relative):.3g}"),
+        "bound": float(above(bound.relative, 3)),
     }
 
 

@@ -156,9 +156,9 @@ def asked_of_launch(
 ) -> Iterator[Asked]:
     """What a device requires of one kernel.
 
-    `foreign` are sizes of other kernels that occur in the types of the arrays that it reads. The
-    length of an array may be written with the sizes of the kernel that wrote the array, even if it
-    has the same value for all of them.
+    `foreign` are sizes of other kernels that occur in the types of what it reads, such as those in
+    the length of a tiled result, which is the same for all of them. They are not chosen for this
+    kernel, so its code is limited like that of a kernel without sizes.
     """
     demand = kernel.demand
     if demand.groups:

@@ -18,11 +18,12 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from numbers import Integral
 from typing import Any, TypeAlias, Union
 
 from liftpy.errors import TypeRefused
+from liftpy.ir.lazy import lazy
 from liftpy.ir.size import Size, is_expression
 from liftpy.ir.under_way import TRACE, compared_by_user
 
@@ -57,17 +58,17 @@ class Atom:
             and self.identity == other.identity  # pyright: ignore[reportAttributeAccessIssue]
         )
 
-    @cached_property
+    @lazy
     def key(self) -> str:
         """The atom as text; monomials sort their factors by it."""
         raise NotImplementedError
 
-    @cached_property
+    @lazy
     def names(self) -> frozenset[str]:
         """The names of the variables inside."""
         return frozenset[str]().union(*(part.names() for part in self.parts()))
 
-    @cached_property
+    @lazy
     def bounds(self) -> Bounds:
         """The least and the largest value; None if unknown."""
         raise NotImplementedError
@@ -112,11 +113,11 @@ class Quotient(Atom):
         self.numerator = numerator
         self.denominator = denominator
 
-    @cached_property
+    @lazy
     def key(self) -> str:
         return f"({self.numerator.key})//({self.denominator.key})"
 
-    @cached_property
+    @lazy
     def bounds(self) -> Bounds:
         (low, high), (least, most) = self.numerator.bounds, self.denominator.bounds
         if least is None or least < 1:
@@ -151,11 +152,11 @@ class Remainder(Atom):
         self.numerator = numerator
         self.denominator = denominator
 
-    @cached_property
+    @lazy
     def key(self) -> str:
         return f"({self.numerator.key})%({self.denominator.key})"
 
-    @cached_property
+    @lazy
     def bounds(self) -> Bounds:
         least, most = self.denominator.bounds
         if least is None or least < 1:
@@ -185,11 +186,11 @@ class Extreme(Atom):
         self.right = right
         self.largest = largest
 
-    @cached_property
+    @lazy
     def key(self) -> str:
         return f"{'max' if self.largest else 'min'}({self.left.key}, {self.right.key})"
 
-    @cached_property
+    @lazy
     def bounds(self) -> Bounds:
         (low, high), (least, most) = self.left.bounds, self.right.bounds
         if self.largest:
@@ -242,12 +243,12 @@ class Nat(Size):
     def __init__(self, terms: dict[Monomial, int]) -> None:
         self.terms = terms
 
-    @cached_property
+    @lazy
     def key(self) -> str:
         """The normal form as text: equal naturals have equal keys."""
         return _show(self)
 
-    @cached_property
+    @lazy
     def constant(self) -> int | None:
         """The value of a natural without variables."""
         if not self.terms:
@@ -256,7 +257,7 @@ class Nat(Size):
             return self.terms[()]
         return None
 
-    @cached_property
+    @lazy
     def bounds(self) -> Bounds:
         """The least and the largest value that the variables' ranges allow; None if unknown."""
         low: int | None = 0
@@ -278,7 +279,7 @@ class Nat(Size):
             return not self.differs(other)
         return same
 
-    @cached_property
+    @lazy
     def _hash(self) -> int:
         return hash(frozenset(self.terms.items()))
 
@@ -414,7 +415,7 @@ class Nat(Size):
         quotient = _polynomial_quotient(self, divisor)
         return self // divisor if quotient is None else quotient
 
-    @cached_property
+    @lazy
     def fractions(self) -> tuple[tuple[Nat, Nat], ...]:
         """The natural as a sum of exact quotients (numerator, denominator), one per denominator.
 
@@ -453,7 +454,7 @@ class Nat(Size):
                 for part in factor.parts():
                     yield from part.atoms()
 
-    @cached_property
+    @lazy
     def _names(self) -> frozenset[str]:
         return frozenset[str]().union(*(a.names for m in self.terms for a, _ in m))
 
@@ -461,7 +462,7 @@ class Nat(Size):
         """The names of the variables."""
         return self._names
 
-    @cached_property
+    @lazy
     def _is_whole(self) -> bool:
         """Whether the natural contains no exact quotients."""
         return all(map(_is_integral, self.terms))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from operator import is_
 
+from liftpy.ir.lazy import lazy
 from liftpy.ir.nat import Nat, NatLike, nat
 from liftpy.ir.scalar_types import RECORDS
 
@@ -109,7 +109,7 @@ class ArrayType(Type):
         yield self.length
         yield from self.element.lengths()
 
-    @cached_property
+    @lazy
     def shape(self) -> tuple[Nat, ...]:
         """The lengths of the nested arrays, outermost first."""
         return (

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import ClassVar, TypeAlias
 
+from liftpy.ir.lazy import lazy
 from liftpy.ir.nat import Nat
 from liftpy.ir.types import F32, ScalarType
 from liftpy.views.access import Memory
@@ -266,7 +266,7 @@ class Simple:
         """Its expressions."""
         return (self.value,)
 
-    @cached_property
+    @lazy
     def names(self) -> frozenset[str]:
         """The variables, counters and ids that it mentions."""
         found: set[str] = set()
@@ -279,7 +279,7 @@ class Simple:
                 found.update(*(test.index.names() for test in part.condition.tests))
         return frozenset(found)
 
-    @cached_property
+    @lazy
     def tests(self) -> tuple[RangeTest, ...]:
         """The tests of its guarded values whose condition is an `All`."""
         guarded = (v.condition for v in values_in(self.value) if isinstance(v, Select))

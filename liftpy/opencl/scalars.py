@@ -70,7 +70,7 @@ def operator_c(op: str, args: list[C], values: tuple[Value, ...], width: int = 1
     if t in INTEGERS and op in WRAPPING:
         return wrapped(op, args, t, width)
     if op in {"/", "%"} and t in INTEGERS:
-        return divided(op, args, values[1], vector_type(t.name, width))
+        return divided(op, args, values[1], t, width)
     if op == "abs" and t in INTEGERS:  # OpenCL's abs returns an unsigned integer
         args, op = [args[0], wrapped("neg", args, t, width)], "max"
     if op in INFIX:
@@ -105,11 +105,12 @@ def wrapped(op: str, args: list[C], t: ScalarType, width: int) -> C:
     return CallC(back, (Infix(op, *map(bits, args)),))
 
 
-def divided(op: str, args: list[C], divisor: Value, kind: str) -> C:
+def divided(op: str, args: list[C], divisor: Value, t: ScalarType, width: int) -> C:
     """A quotient or a remainder of integers."""
+    kind = vector_type(t.name, width)
     if isinstance(divisor, Const) and divisor.value not in {0, -1}:
         plain = Infix(op, *args)
-        return CallC("(char)", (plain,)) if kind == "char" else plain
+        return CallC(f"({kind})", (plain,)) if is_narrow(t) and width == 1 else plain
     return CallC(f"{'quotient' if op == '/' else 'rest'}_{kind}", tuple(args))
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from liftpy.errors import InternalError
+from liftpy.ir.lazy import lazy
 from liftpy.ir.nat import ZERO, Nat, NatLike, greatest, least, nat
 from liftpy.ir.pull import ByName, Known, Parts, Pull, Value, known
 from liftpy.ir.scalars import operator_type
@@ -95,17 +95,17 @@ class Apply:
         """The terms that it is computed from."""
         return self.args
 
-    @cached_property
+    @lazy
     def names(self) -> frozenset[str]:
         """See `Load.names`."""
         return NO_NAMES.union(*(a.names for a in self.args))
 
-    @cached_property
+    @lazy
     def snapshots(self) -> frozenset[Load]:
         """See `Load.snapshots`."""
         return NO_LOADS.union(*(a.snapshots for a in self.args))
 
-    @cached_property
+    @lazy
     def stable(self) -> bool:
         """See `Load.stable`."""
         return all(a.stable for a in self.args)
@@ -159,17 +159,17 @@ class Choice:
         """The scalar type."""
         return self.then.type
 
-    @cached_property
+    @lazy
     def names(self) -> frozenset[str]:
         """See `Load.names`."""
         return self.condition.index.names() | self.then.names | self.otherwise.names
 
-    @cached_property
+    @lazy
     def snapshots(self) -> frozenset[Load]:
         """See `Load.snapshots`."""
         return self.then.snapshots | self.otherwise.snapshots
 
-    @cached_property
+    @lazy
     def stable(self) -> bool:
         """See `Load.stable`."""
         return self.then.stable and self.otherwise.stable
@@ -197,13 +197,13 @@ class Lanes:
         """See `Apply.parts`."""
         return self.init, self.vector
 
-    @cached_property
+    @lazy
     def names(self) -> frozenset[str]:
         """See `Load.names`."""
         own = {self.total.name, self.element.name}
         return self.init.names | self.vector.names | (self.step.names - own)
 
-    @cached_property
+    @lazy
     def snapshots(self) -> frozenset[Load]:
         """See `Load.snapshots`."""
         return self.init.snapshots | self.vector.snapshots | self.step.snapshots

@@ -210,14 +210,15 @@ def smaller_error(triple: Triple, allowed: Fraction, dimensions: int, channels: 
     return f"No F(m, {triple.r}) has a bound as small; allow"
 
 
-def above(value: Fraction) -> str:
-    """A bound as text: two digits, rounded up.
+def above(value: Fraction, digits: int = 2) -> str:
+    """A bound as text, rounded up.
 
-    >>> above(Fraction(1001, 10**9))
-    '1.1e-06'
+    >>> above(Fraction(1001, 10**9)), above(Fraction(1001, 10**9), 3)
+    ('1.1e-06', '1.01e-06')
     """
-    text = f"{float(value):.1e}"
+    places = digits - 1
+    text = f"{float(value):.{places}e}"
     if Fraction(text) >= value:
         return text
-    digits, exponent = text.split("e")
-    return f"{float(Fraction(digits) + Fraction(1, 10)):.1f}e{exponent}"
+    number, exponent = text.split("e")
+    return f"{float(Fraction(number) + Fraction(1, 10**places)):.{places}f}e{exponent}"

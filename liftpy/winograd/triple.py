@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from liftpy.errors import TransformRefused
 from liftpy.winograd.matrices import Exact, Matrix, columns, exact, identity, matrix, times
-from liftpy.winograd.points import Points, standard_points
+from liftpy.winograd.points import STANDARD, Points, standard_points
 
 TAPS = range(2, 8)
 """The numbers of taps that are supported."""
@@ -210,10 +210,11 @@ def check_sizes(m: int, r: int, largest: int) -> None:
     if m + r - 1 > largest:
         fits = largest - r + 1
         instead = f"Ask for m = {fits}" if fits >= 1 else "Compute it directly"
+        allowed = m + r - 1 <= len(STANDARD) + 1
+        more = f", or allow {m + r - 1} (`largest`, --largest)" if allowed else ""
         raise TransformRefused(
             f"F({m}, {r}) is refused: it has m + r - 1 = {m + r - 1} products in a row, more than "
-            f"{largest}, and its error in f32 grows with them. {instead}, or allow "
-            f"{m + r - 1} (`largest`, --largest)"
+            f"{largest}, and its error in f32 grows with them. {instead}{more}"
         )
 
 

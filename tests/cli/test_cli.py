@@ -252,7 +252,7 @@ def test_a_stage_that_is_none_is_refused_with_those_there_are(liftpy):
 
 def test_space_says_who_asks_and_who_does_not(liftpy):
     ask = ("space", "tiny.lift", "--set", "family=direct", "--audit")
-    audit = {(c["kind"], c["name"]): c for c in liftpy(*ask, "--json").json["audit"]}
+    audit = {(c["kind"], c["name"]): c for c in liftpy(*ask, "--json").json["census"]}
     assert audit["primitive", "split"]["conditions"] > 0
     assert "any number of work-items" in audit["lowered form", "mapGlb"]["silent"]
     assert audit["device", "private_memory"]["silent"] is None

@@ -23,7 +23,7 @@ from liftpy.ir.pull import Index, Pull, Reader, Value, guarded
 from liftpy.ir.types import ArrayType, Type
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate
-from liftpy.primitives import PRIMITIVES, text
+from liftpy.primitives import PRIMITIVES, call_elaborator, elaborator, text
 from liftpy.primitives.map import array_of
 from liftpy.primitives.pad import check_value, constant_like, cropped
 from liftpy.primitives.text import parse, show
@@ -164,7 +164,9 @@ pytestmark = pytest.mark.usefixtures("derived_once", "words")
 def words() -> Iterator[None]:
     """The new layouts are words of the text form: nothing else is said of them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text, "WORDS", text.WORDS | {layout.name for layout in NEW})
+        known = call_elaborator.WORDS | {layout.name for layout in NEW}
+        for reader in (text, call_elaborator, elaborator):
+            patch.setattr(reader, "WORDS", known)
         for layout in NEW:
             patch.setitem(PRIMITIVES, layout.name, layout)
         yield

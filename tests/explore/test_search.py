@@ -19,8 +19,8 @@ from liftpy.errors import ConstraintRefused, UnknownName
 from liftpy.explore.campaign.hypervolume import Box, Costs
 from liftpy.explore.exploring import space_of
 from liftpy.explore.search import SEARCHES, Search, Trial, named
-from liftpy.explore.search.guided import RIVAL, rivals
-from liftpy.explore.search.local import FIRST, neighbour
+from liftpy.explore.search.guided import RIVAL, other_forms, rivals
+from liftpy.explore.search.local import FIRST, distance, neighbour
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import everything
 from liftpy.explore.space.space import Space
@@ -188,6 +188,19 @@ def test_a_neighbour_keeps_most_settings(space: Space) -> None:
             shared = parent.assignment.items() & near.assignment.items()
             assert len(shared) >= len(parent.assignment) - 2 or parent.skeleton != near.skeleton
             assert near.skeleton.family == parent.skeleton.family
+
+
+def test_other_skeletons_of_the_fastest_ones_family_are_tried_with_its_sizes() -> None:
+    """They may differ in several choices, which no neighbour does."""
+    space = space_of(LAYER, DEFAULT_DEVICE)
+    fastest = next(c for c in space.sample(200) if c.skeleton.family == "direct" and c.sizes)
+    found = [*other_forms(space, [Trial(fastest, 100, 64)], everything, Rng(0))]
+    assert {c.skeleton.family for c in found} == {"direct"}
+    assert fastest.skeleton.key not in {c.skeleton.key for c in found}
+    assert any(c.point == fastest.point for c in found)
+    apart = [distance(fastest.skeleton.words, c.skeleton.words) for c in found]
+    assert max(apart) >= 2
+    assert not [*other_forms(space, [], everything, Rng(0))]
 
 
 def test_the_fastest_of_a_family_that_is_not_far_behind_has_neighbours(space: Space) -> None:

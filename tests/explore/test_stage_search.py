@@ -2,7 +2,8 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -10,12 +11,13 @@ import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.explore.exploring import space_of
-from liftpy.explore.search import SEARCHES, Search, Trial, named
+from liftpy.explore.search import SEARCHES, Search, Trial, named, stages
 from liftpy.explore.search import local as local_search
 from liftpy.explore.search.held import STARTS, HeldSearch
 from liftpy.explore.search.stages import (
     BEGIN,
     BEHIND,
+    HOLDING,
     StageSearches,
     by_stages,
     launches_of,
@@ -227,8 +229,35 @@ def test_the_fastest_of_each_stage_are_tried_together(six):
         met += bool(best) and spent == best
         best = {name: min(best.get(name, time), time) for name, time in spent.items()}
     assert met >= 2
-    last = min(sum(times(t.candidate).values()) for t in trials)
-    assert last <= min(t.time_ns or 0 for t in trials[: BEGIN // 2])
+
+
+def test_the_fastest_of_each_stage_meet_as_soon_as_that_promises_the_fastest(six, monkeypatch):
+    """Also if no turn is set aside for it."""
+    monkeypatch.setattr(stages, "TOGETHER", 10**9)
+    trials: list[Trial] = []
+    searches = StageSearches(six, 0, trials, everything, local_search.search)
+    met = 0
+    for ordinal, candidate in enumerate(itertools.islice(searches.candidates(), 3 * BEGIN)):
+        due = searches.together({t.candidate.key for t in trials})
+        if due is not None and ordinal > BEGIN and ordinal % HOLDING:
+            met += 1
+            assert candidate.key == due.key
+        trials.append(measured(candidate))
+    assert met
+
+
+def test_what_is_refused_is_not_proposed_and_costs_other_stages_nothing(six):
+    """The fastest of each stage may be refused together, and so may the next ones."""
+
+    def allows(skeleton: Skeleton, sizes: Mapping[str, int]) -> bool:
+        return zlib.crc32(repr((skeleton.key, sorted(sizes.items()))).encode()) % 2 == 0
+
+    trials: list[Trial] = []
+    tried = by_stages(local_search.search)(six, 0, trials, allows)
+    for candidate in itertools.islice(tried, 3 * BEGIN):
+        assert allows(candidate.skeleton, candidate.point)
+        trials.append(measured(candidate))
+    assert len({t.candidate.key for t in trials}) == 3 * BEGIN
 
 
 def test_equal_stages_share_their_search():

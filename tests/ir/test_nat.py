@@ -1,6 +1,9 @@
 """Naturals: every simplification keeps the value, and each law is checked by z3."""
 
 import operator
+import random
+import sys
+import threading
 
 import numpy as np
 import pytest
@@ -290,3 +293,27 @@ def test_the_smaller_and_the_larger_of_arrays_are_taken_element_by_element():
     np.testing.assert_array_equal(least(nat(2), a), np.minimum(a, 2))
     np.testing.assert_array_equal(greatest(a, nat(2)), np.maximum(a, 2))
     np.testing.assert_array_equal(least(x, y).value({"x": a, "y": b}), np.minimum(a, b))
+
+
+def test_keys_are_computed_in_several_threads():
+    """A key of a natural asks for keys of quotients in it, and these for keys of naturals."""
+    n, k, m = (var(name, 1, None) for name in "nkm")
+
+    def work(seed):
+        rng = random.Random(seed)
+        for _ in range(400):
+            quotient = (n + rng.randrange(1, 10**6)) // (k + rng.randrange(1, 10**6))
+            made.append(quotient * m if seed else (quotient + 1).key)
+
+    made = []
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work, args=(s,), daemon=True) for s in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    finally:
+        sys.setswitchinterval(before)
+    assert len(made) == 800

@@ -40,7 +40,7 @@ OTHERS = 5  # every `OTHERS`th candidate is of the partition with the fewest tur
 BEHIND = 8.0  # a turn of a partition that is k times slower counts as min(k, BEHIND) turns
 AGAIN = 3  # how many of the fastest earlier trials are measured again
 GAIN = 0.99  # the fastest stages are combined if expected to take this part of the least time
-TOGETHER = 4  # with earlier trials, so does every `TOGETHER`th turn of a partition
+TOGETHER = 4  # so they are on every `TOGETHER`th turn of a partition
 HOLDING = 3  # every `HOLDING`th candidate holds values
 EXPECTED = 3  # every `EXPECTED`th of these is of the partition that is expected to be fastest
 
@@ -139,6 +139,7 @@ class StageSearch:
     trials: list[Trial] = field(default_factory=list[Trial])
     known: Sequence[Trial] = ()  # each has a time
     best: Trial | None = None
+    waiting: list[Candidate] = field(default_factory=list[Candidate])  # proposed, and not tried
 
     def __post_init__(self) -> None:
         self.places = {member.skeleton.key: k for k, member in enumerate(self.group)}
@@ -149,6 +150,8 @@ class StageSearch:
 
     def next(self) -> Candidate | None:
         """The next candidate without an earlier time, or the fastest if all were tried."""
+        if self.waiting:
+            return self.waiting.pop()
         found = next((c for c in self.tried if c.key not in self.times), None)
         if found is not None:
             return found
@@ -388,7 +391,10 @@ class StageSearches:
                 yield found
 
     def held(self, arm: Arm, best: Best) -> Iterator[Candidate]:
-        """The next candidates of a partition that hold values, with the fastest of other stages."""
+        """The next candidates of a partition that hold values.
+
+        Its other stages have their next candidates: each stage is timed by itself.
+        """
         while (found := [search.next(best) for search in arm.holding]) and any(found):
             if arm.product is None:
                 for skeleton, sizes in filter(None, found):
@@ -398,17 +404,24 @@ class StageSearches:
                 search.stage: drawn or search.fastest
                 for search, drawn in zip(arm.holding, found, strict=True)
             }
-            stages = [
-                new[place.stage.name]
-                if place.stage.name in new
-                else (other := place.search.next()) and place.drawn(other)
-                for place in arm.places
-            ]
+            stages: list[Drawn | None] = []
+            others: list[tuple[StageSearch, Candidate]] = []
+            for place in arm.places:
+                if place.stage.name in new:
+                    stages.append(new[place.stage.name])
+                elif (other := place.search.next()) is not None:
+                    others.append((place.search, other))
+                    stages.append(place.drawn(other))
             drawn = [one for one in stages if one is not None]
-            if len(drawn) < len(stages):
+            if len(drawn) == len(arm.places):
+                skeleton, sizes = arm.product.made(drawn)
+                if self.allows(skeleton, sizes):
+                    yield Candidate(self.space.program, skeleton, tuple(sizes.items()))
+                    continue
+            for search, other in others:
+                search.waiting.append(other)
+            if len(drawn) < len(arm.places):
                 return
-            skeleton, sizes = arm.product.made(drawn)
-            yield Candidate(self.space.program, skeleton, tuple(sizes.items()))
 
     def next_of(self, arm: Arm, seen: set[str]) -> Candidate | None:
         """An untried candidate of a partition; None if it has none, which ends the partition."""
@@ -420,11 +433,18 @@ class StageSearches:
                 pairs = zip(best, arm.places, strict=True)
                 best = [place.search.next() if one is None else one for one, place in pairs]
             found = self.made(arm, best)
-            if found is not None and found.key not in seen:
+            if (
+                found is not None
+                and found.key not in seen
+                and self.allows(found.skeleton, found.point)
+            ):
                 return found
         found = self.made(arm, [place.search.next() for place in arm.places])
-        if found is None or found.key in seen or not self.allows(found.skeleton, found.point):
-            arm.ended = found is None or found.key in seen
+        if found is None or found.key in seen:
+            arm.ended = True
+            return None
+        if not self.allows(found.skeleton, found.point):
+            seen.add(found.key)  # where all stages are exhausted, it would come again
             return None
         return found
 
