@@ -21,7 +21,8 @@ from liftpy.explore.exploring import explore, space_of
 from liftpy.explore.measure.samples import departs
 from liftpy.explore.search import Trial, named
 from liftpy.explore.search import local as local_search
-from liftpy.explore.search.stages import AGAIN, StageSearches
+from liftpy.explore.search.stage_search import AGAIN
+from liftpy.explore.search.stages import StageSearches
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import everything
 from liftpy.explore.space.space import Space

@@ -14,6 +14,7 @@ from liftpy.explore.exploring import space_of
 from liftpy.explore.search import SEARCHES, Search, Trial, named, stages
 from liftpy.explore.search import local as local_search
 from liftpy.explore.search.held import STARTS, HeldSearch
+from liftpy.explore.search.stage_search import rescaled
 from liftpy.explore.search.stages import (
     BEGIN,
     BEHIND,
@@ -21,7 +22,6 @@ from liftpy.explore.search.stages import (
     StageSearches,
     by_stages,
     launches_of,
-    rescaled,
 )
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Drawn, Member, everything, subseed
