@@ -11,6 +11,7 @@ from liftpy.winograd.error import (
     FORMS,
     Growth,
     Transforms,
+    above,
     best_known,
     bound,
     bound_of,
@@ -197,3 +198,12 @@ def test_what_a_refusal_of_an_error_proposes_is_accepted(dimensions):
             if "Take F(" in said:
                 m = int(said.partition("Take F(")[2][0])
                 assert check_error(best_known(m, 3), allowed, dimensions)
+
+
+@pytest.mark.parametrize("dimensions", [1, 2])
+def test_a_printed_bound_is_a_bound(dimensions):
+    """Rounded to nearest, half of them were below, and refused as a `--max-error`."""
+    for m, r in ((2, 3), (4, 3), (6, 3), (2, 5), (4, 5), (2, 7)):
+        exact = bound_of(cook_toom(m, r), dimensions, 7).relative
+        for digits in (2, 3):
+            assert exact <= Fraction(above(exact, digits)) < exact * Fraction(12, 10)
