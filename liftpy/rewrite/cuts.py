@@ -69,9 +69,9 @@ def unshadowed(expr: Expr, taken: frozenset[str]) -> Expr:
     return FunCall(Lambda((param,), body), expr.args)
 
 
-def all_cut(expr: Expr) -> Success:
-    """Move every cut of an expression into a `let` at its beginning."""
-    form, depth = Success(expr), 0
+def all_cut(form: Success) -> Success:
+    """Move every cut of an expression into a `let` at its beginning, in further steps."""
+    depth = 0
     while True:
         here = at(form.expr, (1,) * depth)
         named = is_let(here)

@@ -44,7 +44,7 @@ from liftpy.ir.walk import (
     top_down,
     with_child,
 )
-from liftpy.rewrite.reals import finite_neutral, keeps, rescaling
+from liftpy.rewrite.reals import accumulates, finite_neutral, keeps, rescaling
 from liftpy.rewrite.rule import INDEX, Assumption, Rule, ValueVar, sizes_of, with_indices
 
 
@@ -395,6 +395,11 @@ def assume(assumption: Assumption, found: Bindings) -> None:
         assume_rescaling(assumption, found)
         return
     function = found.functions[assumption.function]
+    if assumption.law == "accumulates":
+        require(
+            accumulates(function), lambda: "the function does not add a product to its argument"
+        )
+        return
     fun = user_function(function)
     if assumption.law == "finite":
         least = None if fun is None else finite_neutral(fun)

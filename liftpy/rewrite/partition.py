@@ -21,14 +21,20 @@ from liftpy.ir.walk import Path, at, bound_names, replace_at, top_down
 from liftpy.primitives import Map
 from liftpy.primitives.text import show
 from liftpy.rewrite.cuts import RESULT, Cut, all_cut, cuts_of, taken_further, unshadowed, uses
+from liftpy.rewrite.rules.correlation import SIZES
 from liftpy.rewrite.strategies.blocked import into_blocks, into_map
 from liftpy.rewrite.strategies.epilogue import fused_inward
 from liftpy.rewrite.strategies.families.blocked import BLOCKED
+from liftpy.rewrite.strategies.families.small import SMALL, is_straight
 from liftpy.rewrite.strategies.shapes import lets, parameter
 from liftpy.rewrite.strategies.share import has_fold, has_fold_in, invariant, stages
-from liftpy.rewrite.strategy import Failure, Step, Success, at_path, rule
+from liftpy.rewrite.strategies.transformed import NAMED, winograd
+from liftpy.rewrite.strategy import Failure, Step, Success, at_path, choose, rule
 
 STORED, FUSED, HELD = "stored", "fused", "held"
+
+WINOGRAD = "winograd"
+"""The choice of the results per tile; programs that compute directly do not have it."""
 
 MOST_OPTIONAL = 6
 """The most optional cuts for which all combinations of fused and stored ones are offered.
@@ -62,8 +68,14 @@ class Stage:
         return any(word == HELD for _, word in self.within)
 
     def is_for(self, family: str) -> bool:
-        """Whether a family may make the stage: `blocked` if it holds values, any other if not."""
-        return self.holds == (family == BLOCKED.name)
+        """Whether a family may make the stage: `blocked` if it holds values, any other if not.
+
+        With another algorithm, straight-line code has the family that is for it, and no other.
+        """
+        if self.holds or family == BLOCKED.name:
+            return self.holds and family == BLOCKED.name
+        straight = WINOGRAD in dict(self.within) and is_straight(self.program.body.body)
+        return not straight or family == SMALL.name
 
     @cached_property
     def canonical(self) -> Program:
@@ -110,16 +122,22 @@ class Partition:
         """Whether the program is one stage."""
         return len(self.stages) == 1
 
+    @property
+    def other_algorithm(self) -> bool:
+        """Whether the stages compute with another algorithm than the program."""
+        return WINOGRAD in dict(self.words)
+
 
 # --- which cuts are stored ------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=64)
-def partitions(program: Program) -> tuple[Partition, ...]:
+def partitions(program: Program, *, transformed: bool = False) -> tuple[Partition, ...]:
     """Every way to cut a program into stages, the one with the fewest stages first.
 
     At most one of the cuts fused into a stage may have elements that its reader computes more than
-    once. ConstraintRefused for a program with open sizes: the choices depend on their numbers.
+    once. If `transformed`, forms of the program by F(m, r) come last; their cuts are all stored.
+    ConstraintRefused for a program with open sizes: the choices depend on their numbers.
     """
     if opened := size_ranges(program):
         names = ", ".join(show_range(name, *ends) for name, ends in opened.items())
@@ -128,14 +146,48 @@ def partitions(program: Program) -> tuple[Partition, ...]:
             f"{program.name} has open sizes, but lowering needs numbers: {names}\n"
             f"  give numbers with lp.at_sizes(program, {{{given}}})"
         )
-    body = program.body.body
-    form = all_cut(body)
+    form = all_cut(Success(program.body.body))
+    found = [*cut_in_stages(program, form)]
+    for chosen, derived in algorithms(form) if transformed else ():
+        other, cuts = cuts_in(program, derived)
+        made = partition(program, other, cuts, (frozenset(), frozenset()))
+        if made is not None:
+            within = tuple(replace(s, within=(chosen, *s.within)) for s in made.stages)
+            found.append(replace(made, words=(chosen, *made.words), stages=within))
+    return tuple(sorted(found, key=lambda made: (made.other_algorithm, len(made.stages))))
+
+
+def algorithms(form: Success) -> Iterator[tuple[tuple[str, str], Success]]:
+    """Forms of a program by F(m, r), each with a word for m.
+
+    `form` has all cuts. Every value to which a rule with this m applies is computed so.
+    """
+    values = [(1,) * depth for depth in range(sum(1 for _ in lets(form.expr)) + 1)]
+    places = [*((*path, 0) for path in values[:-1]), values[-1]]
+    for m in sorted({m for m, _ in SIZES}):
+        each = choose(*(winograd(m, r) for other, r in SIZES if other == m))
+        other = form
+        for place in reversed(places):
+            result = at_path(place, each)(other.expr)
+            if isinstance(result, Success):
+                other = Success(result.expr, (*other.steps, *result.steps))
+        if other is not form:
+            yield (WINOGRAD, f"{m}x{m}"), all_cut(other)
+
+
+def cuts_in(program: Program, form: Success) -> tuple[Success, list[Cut]]:
+    """A form of a program, which has all cuts, with variables that differ, and its cuts."""
     form = replace(form, expr=unshadowed(form.expr, frozenset(p.name for p in program.params)))
-    own = bound_names(body)
-    cuts = cuts_of(form.expr, (p.name for p in program.params), own)
+    own = bound_names(program.body.body) | {*NAMED}
+    return form, cuts_of(form.expr, (p.name for p in program.params), own)
+
+
+def cut_in_stages(program: Program, form: Success) -> Iterator[Partition]:
+    """Every way to cut one form of a program, which has all cuts, into stages."""
+    form, cuts = cuts_in(program, form)
     optional = [cut for cut in cuts if cut.optional]
     regions = Regions(cuts, at(form.expr, (1,) * len(cuts)))
-    found: list[Partition] = []
+    first = True
     for fused in choices(optional, regions):
         stages = regions.of(fused)
         if stages is None:
@@ -144,11 +196,11 @@ def partitions(program: Program) -> tuple[Partition, ...]:
         values = {cut.param: value for cut, value in zip(left, stages, strict=False)}
         holdable = [cut for cut in left if cut.optional and may_be_held(cut.param, values, stages)]
         sets = held_sets([cut.param for cut in holdable])
-        for held in sets if len(optional) <= MOST_OPTIONAL or not found else [frozenset()]:
+        for held in sets if len(optional) <= MOST_OPTIONAL or first else [frozenset[Param]()]:
             made = partition(program, form, cuts, (fused, held))
             if made is not None:
-                found.append(made)
-    return tuple(sorted(found, key=lambda made: len(made.stages)))
+                first = False
+                yield made
 
 
 def held_sets(params: Sequence[Param]) -> Iterator[frozenset[Param]]:

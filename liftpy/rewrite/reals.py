@@ -18,6 +18,7 @@ from typing import TypeAlias
 from liftpy.ir.expr import (
     Expr,
     FunCall,
+    Get,
     Lambda,
     Literal,
     Param,
@@ -166,6 +167,14 @@ def rescaling(k: Lambda) -> Lambda | None:
             if are_equal(apply(r, m, n, k.body), apply(k, n, apply(r, m, n, s), x)):
                 return r
     return None
+
+
+def accumulates(f: Lambda) -> bool:
+    """Whether a function of a number and a pair adds the product of the pair to the number."""
+    total, pair = f.params
+    x, y = (FunCall(Get(k), (pair,)) for k in range(2))
+    product = FunCall(ScalarOp("*"), (x, y))
+    return are_equal(f.body, FunCall(ScalarOp("+"), (total, product)))
 
 
 def exponents(expr: Expr) -> Iterator[Expr]:

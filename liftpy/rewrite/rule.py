@@ -23,7 +23,9 @@ from liftpy.ir.expr import Expr, FunCall, FunVar, Param, Primitive
 from liftpy.ir.nat import INDEX, ONE, ZERO, Applied, Nat, NatLike, Var, atom, nat, var
 from liftpy.ir.walk import children, function_of, top_down
 
-LawName = Literal["associative", "commutative", "neutral", "finite", "rescales", "keeps"]
+LawName = Literal[
+    "associative", "commutative", "neutral", "finite", "rescales", "keeps", "accumulates"
+]
 Proof = Literal[
     "pointwise",
     "lockstep",
@@ -38,7 +40,12 @@ Proof = Literal[
     "online",
     "rescaled",
     "real",
+    "polynomial",
 ]
+
+
+REAL_LAWS: frozenset[Proof] = frozenset({"real", "polynomial"})
+"""The methods that prove a law of real numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +56,11 @@ class Assumption:
     metavariable that is bound to the declared element. `finite(d, f)` says that `d` is neutral to
     `f` among finite numbers, as the least finite number is to `maximum`.
 
-    The others are laws of a function `r` that the left side does not mention: from what `k`
-    accumulated from `e` for one parameter, `r` makes what it accumulates for another (`equation`).
-    They are decided by the laws of real numbers (rewrite/reals.py), which also find `r`.
+    `accumulates(f)` says that `f` adds the product of a pair to its first argument. `rescales` and
+    `keeps` are laws of a function `r` that the left side does not mention: from what `k`
+    accumulated from `e` for one parameter, `r` makes what it accumulates for another. Each of the
+    three is an `equation`, decided by the laws of real numbers (rewrite/reals.py), which also find
+    `r`.
     """
 
     law: LawName
@@ -69,6 +78,8 @@ class Assumption:
                 return f"{f}(m, n, {value}(m, s, x)) = {value}(n, {f}(m, n, s), x)"
             case "keeps":
                 return f"{f}(m, n, {value}) = {value}"
+            case "accumulates":
+                return f"{f}(a, p) = a + p.0 * p.1"
             case _:
                 return ""
 
@@ -102,6 +113,8 @@ class Rule:
                     the steps; what is accumulated for one result is rescaled to the next
         rescaled    lockstep; folds inside a step are those of the other side, rescaled
         real        a law of real numbers between floating-point scalars: it holds up to rounding
+        polynomial  a law of real numbers between arrays: each element is the same polynomial in the
+                    elements of the arrays and their sums over a length; it holds up to rounding
     """
 
     name: str
@@ -116,7 +129,7 @@ class Rule:
 
     def __post_init__(self) -> None:
         laws = {a.law for a in self.assuming}
-        rounds = self.proof == "real" or not laws <= {"neutral", "finite"}
+        rounds = self.proof in REAL_LAWS or not laws <= {"neutral", "finite"}
         object.__setattr__(self, "reassociates", rounds)
 
     def __str__(self) -> str:

@@ -32,6 +32,7 @@ from liftpy.rewrite.rule import Proof as Method
 from liftpy.rewrite.rule import Rule
 from liftpy.semantics.agree import Induction, Proof, lockstep
 from liftpy.semantics.induction import blocks, exchange, folded
+from liftpy.semantics.polynomial import show_polynomial
 from liftpy.semantics.real import show_real
 from liftpy.semantics.refute import (
     ELEMENTS_AGREE,
@@ -143,6 +144,9 @@ def show(rule: Rule, proof: Proof) -> None:
         proof.same_length(one, two, ())
     if rule.proof == "real":
         show_real(rule, proof)
+        return
+    if rule.proof == "polynomial":
+        proof.shown.append(show_polynomial(rule))
         return
     env = {p: proof.reader.leaf(p.name, p.type) for p in rule.left.free | rule.right.free}
     left = denote(rule.left, env, proof.reader)

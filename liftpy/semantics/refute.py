@@ -20,7 +20,7 @@ from liftpy.ir.nat import INDEX, Applied, Atom, Nat, Var, var
 from liftpy.ir.types import Type, same_shape
 from liftpy.ir.walk import map_sizes, substitute_sizes, top_down
 from liftpy.primitives.transpose import Permutes
-from liftpy.rewrite.rule import Rule, with_indices
+from liftpy.rewrite.rule import REAL_LAWS, Rule, with_indices
 from liftpy.semantics.free import FreeReader, Sizes, TooLongError, assignments, differences
 from liftpy.semantics.trial import FieldReader, TrialReader
 from liftpy.semantics.verdict import Refuted
@@ -207,7 +207,7 @@ def witness(rule: Rule, at: Sizes) -> tuple[str, str] | None:
 
 def numbers(rule: Rule, at: Sizes) -> TrialReader:
     """The reader that computes a rule with numbers."""
-    return (FieldReader if rule.proof == "real" else TrialReader)(at, rule.assuming)
+    return (FieldReader if rule.proof in REAL_LAWS else TrialReader)(at, rule.assuming)
 
 
 def difference(rule: Rule, at: Sizes, read: FreeReader) -> tuple[str, str] | None:

@@ -9,6 +9,7 @@ not grow.
 
 from __future__ import annotations
 
+import math
 import zlib
 from functools import lru_cache
 from typing import Any
@@ -148,18 +149,25 @@ class FieldReader(TrialReader):
                 return (x - y) % PRIME
             case "*", (x, y):
                 return x * y % PRIME
-            case "/", (x, y):
+            case "/", (x, y) if y:
                 return x * pow(y, -1, PRIME) % PRIME
             case "neg", (x,):
                 return -x % PRIME
             case _:
                 return super().operate(op, args)
 
+    def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
+        if "accumulates" in self.laws.get(function.name, {}):
+            total, (x, y) = args[0], components(args[1])
+            return (total + x * y) % PRIME
+        return super().unknown(function, args)
+
     def constant(self, value: object) -> int:
         match value:
             case int():
                 return value % PRIME
-            case float() if value.is_integer():
-                return int(value) % PRIME
+            case float() if math.isfinite(value):
+                over, under = value.as_integer_ratio()
+                return over * pow(under, -1, PRIME) % PRIME
             case _:
                 return super().constant(value)

@@ -103,7 +103,8 @@ def test_what_is_built_ahead_is_what_is_built_in_turn(runtime, tmp_path, asked):
 
     explore(TINY, 4, 0, ahead, as_gpu(runtime), progress=progress, **OPTIONS)
     assert content(ahead) == content(turn)
-    assert overlaps(asked) == [False, True, True], "the first is measured before others are derived"
+    # how long the others overlap depends on the machine: `told` has what is under way together
+    assert not overlaps(asked)[0], "the first is measured before others are derived"
     assert told == [[], [0], [], [1], [1, 2], [2], [2, 3], [3], []], "the oldest first"
     assert not any("rebuilt" in log for log in logs(ahead)), "the driver takes its binaries"
 

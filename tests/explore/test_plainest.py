@@ -66,9 +66,9 @@ def test_a_campaign_begins_with_it_and_an_older_one_goes_on_without(search, devi
 def test_it_is_measured_before_other_families_are_derived(device, tmp_path, monkeypatch):
     derived, events = exploring.whole_space, []
 
-    def whole_space(program, limits, *, families=None, memory_limit=None):
+    def whole_space(program, limits, *, families=None, **others):
         events.append(families)
-        return derived(program, limits, families=families, memory_limit=memory_limit)
+        return derived(program, limits, families=families, **others)
 
     def progress(at):
         events.extend([at.outcome.kind] if at.outcome is not None else [])

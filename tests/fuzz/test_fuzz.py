@@ -168,7 +168,8 @@ def test_random_programs_are_right_on_a_device(runtime: Device) -> None:
     assert set(counts) <= {"right", "large", "refused", "killed"}
     right = sum((tally.families for tally in tallies), Counter[str]())
     found = {name for name in FAMILIES if right[f"{name} right"]}
-    assert found >= {*FAMILIES} - {"rows", "blocked"}  # of these, programs of several stages
+    # Programs of several stages have `rows` and `blocked`; `small` has tests of its own.
+    assert found >= {*FAMILIES} - {"rows", "blocked", "small"}
 
 
 @pytest.mark.slow

@@ -117,7 +117,7 @@ def chosen(pool: list[Candidate], trials: Sequence[Trial], trend: Trend) -> Cand
         return pool[0]
     if len(trials) < BEGIN or not times:
         return pool[int(np.argmin(trend.expected(pool)))]
-    slowest = max(times)
+    slowest = max(1, *times)  # a stage of constants takes no time in a run
     by_time = sorted(range(len(trials)), key=lambda k: trials[k].time_ns or slowest)
     latest = range(max(0, len(trials) - TRIALS // 2), len(trials))
     known = [trials[k] for k in dict.fromkeys((*by_time[: TRIALS // 2], *latest))]

@@ -26,7 +26,7 @@ from liftpy.explore.space.product import Product
 from liftpy.explore.space.space import Space
 from liftpy.kernels.chain import chain
 from liftpy.rewrite.composition import StagedSkeleton
-from liftpy.rewrite.partition import HELD, STORED
+from liftpy.rewrite.partition import HELD, STORED, WINOGRAD
 
 Search: TypeAlias = Callable[[Space, int, Sequence[Trial], Allows], Iterator[Candidate]]
 Prior: TypeAlias = Callable[[Space], Sequence[Trial]]
@@ -105,7 +105,7 @@ class Arm:
     def stores_all(self) -> bool:
         """Whether every value that may be stored is stored."""
         return self.product is not None and all(
-            word == STORED for _, word in self.product.partition.words
+            word == STORED for name, word in self.product.partition.words if name != WINOGRAD
         )
 
     def has(self, keys: Mapping[str, str], sizes: Mapping[str, int]) -> bool:

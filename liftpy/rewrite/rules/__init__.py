@@ -3,6 +3,7 @@
 from liftpy.rewrite.rule import Rule
 from liftpy.rewrite.rules import (
     border,
+    correlation,
     cover,
     fusion,
     interchange,
@@ -34,6 +35,7 @@ FAMILIES = (
     reduce,
     interchange,
     vector,
+    correlation,
     scalar,
     memory,
     lowering,

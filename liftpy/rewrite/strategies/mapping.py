@@ -20,7 +20,7 @@ from liftpy.primitives.levels import Level, misplaced
 from liftpy.primitives.lowered import DIMENSIONS, MapGlb, MapLcl, MapWrg
 from liftpy.rewrite.strategies.lower import INNER, sequential
 from liftpy.rewrite.strategies.shapes import MapNest, nests, paths_of
-from liftpy.rewrite.strategy import Failure, Result, Strategy, at_path, rule, seq
+from liftpy.rewrite.strategy import Failure, Result, Strategy, at_path, identity, rule, seq
 
 #: The level of each map that makes the result, outermost first; None is a loop.
 Mapping = tuple[Level | None, ...]
@@ -93,11 +93,11 @@ def read_mapping(text: str) -> Mapping:
     return tuple(None if w == SEQUENTIAL else (kinds[w[:-1]], int(w[-1])) for w in words)
 
 
-def mapped(word: str) -> Strategy:
+def mapped(word: str, inside: Strategy = identity) -> Strategy:
     """Assign the levels of a mapping to the maps that make the result; all else becomes loops.
 
     `word` is a result of `show_mapping`. Inside a group, `items` assigns work-items to the
-    outermost map, and `loops` assigns no level.
+    outermost map, and `loops` assigns no level. `inside` lowers part of what each work-item runs.
     """
     if word in INSIDE:
         return seq(INNER[INSIDE[word]], sequential())
@@ -112,6 +112,6 @@ def mapped(word: str) -> Strategy:
             for path, level in zip(paths, mapping, strict=True)
             if level is not None
         ]
-        return seq(*steps, sequential())(expr)
+        return seq(*steps, inside, sequential())(expr)
 
     return run

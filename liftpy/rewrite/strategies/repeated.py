@@ -15,7 +15,7 @@ from liftpy.ir.expr import Expr, FunCall, Get, Lambda, Literal, Param, Tuple
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
 from liftpy.ir.walk import Path, function_of
 from liftpy.primitives import MemoryPrimitive, Zip
-from liftpy.rewrite.strategies.shapes import working_map
+from liftpy.rewrite.strategies.shapes import nests, working_map
 from liftpy.rewrite.strategies.share import is_storable
 from liftpy.rewrite.strategy import Result, Strategy, Success, at_path, rule, seq
 
@@ -61,6 +61,8 @@ def store_repeated(lower: Strategy) -> Strategy:
     def run(expr: Expr) -> Result:
         found: list[Path] = []
         outside(expr, {}, (), found)
+        made = {nest.path for nest in nests(expr)}  # the kernel itself stores what these make
+        found = [path for path in found if path not in made]
         return seq(at_path(found[0], stored), run)(expr) if found else Success(expr)
 
     return run

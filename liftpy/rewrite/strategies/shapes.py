@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,7 +11,17 @@ from liftpy.errors import InternalError
 from liftpy.ir.expr import Expr, FunCall, Function, Lambda, Param, Primitive, Tuple
 from liftpy.ir.types import ArrayType, Type
 from liftpy.ir.walk import Path, at, children, lambda_of, top_down
-from liftpy.primitives import AnyIterate, AnyScan, Layout, Map, Reduce, Slide, ToGlobal
+from liftpy.primitives import (
+    AnyIterate,
+    AnyScan,
+    Concat,
+    Layout,
+    Map,
+    Reduce,
+    Repeat,
+    Slide,
+    ToGlobal,
+)
 from liftpy.primitives.places import is_indirect
 from liftpy.primitives.work import computes, is_layout, writable
 from liftpy.rewrite.strategy import Predicate, Strategy, outermost, rule, where
@@ -75,8 +86,38 @@ def maps_over(inner: Predicate) -> Predicate:
 
 
 def is_reduce(expr: Expr) -> bool:
-    """Whether an expression is a `reduce` that has no loop yet."""
-    return isinstance(expr, FunCall) and isinstance(expr.fun, Reduce)
+    """Whether an expression is a `reduce` that has no loop yet, other than `xs[k]`."""
+    return isinstance(expr, FunCall) and isinstance(expr.fun, Reduce) and not is_element(expr)
+
+
+def is_element(expr: Expr) -> bool:
+    """Whether an expression reads an element of an array, which is written as a `reduce` of one."""
+    if not isinstance(expr, FunCall) or not isinstance(expr.fun, Reduce):
+        return False
+    source, step = expr.args[1], expr.fun.f
+    single = isinstance(source.type, ArrayType) and source.type.length.constant == 1
+    return single and step.body == step.params[1] and not computes(source)
+
+
+MOST_SMALL = 64
+"""The most elements of a small array, which one work-item makes in registers."""
+
+
+def is_small(expr: Expr) -> bool:
+    """Whether a value is a small array, of a number of elements that is known."""
+    number = math.prod(size.constant or MOST_SMALL + 1 for size in expr.type.lengths())
+    return isinstance(expr.type, ArrayType) and number <= MOST_SMALL
+
+
+def lists_elements(expr: Expr) -> bool:
+    """Whether an expression is a small array that is given by an expression for each element."""
+    return (
+        isinstance(expr, FunCall)
+        and isinstance(expr.fun, Concat)
+        and any(isinstance(a, FunCall) and isinstance(a.fun, Repeat) for a in expr.args)
+        and computes(expr)
+        and is_small(expr)
+    )
 
 
 def is_folded(expr: Expr) -> bool:

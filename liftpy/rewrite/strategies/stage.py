@@ -13,6 +13,7 @@ group of kappa reductions, a work-item one chunk of sigma windows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -71,26 +72,30 @@ def source(strategy: Strategy) -> Strategy:
     return at_path((0,), strategy)
 
 
-def extend(extra: Nat) -> Strategy:
+def extend(down: Nat, right: Nat, *, padded: bool) -> Strategy:
     """Pad further after the last row and column, and crop the additional windows.
+
+    `down` and `right` are the numbers of rows and columns to add. If `padded`, this fails for an
+    array that is not padded yet.
 
     From `map(rows -> map(f)(transpose(map(slide)(rows))))(slide(p))`
     to `map(crop)(crop(map(rows -> map(f)(transpose(map(slide)(rows))))(slide(p'))))`.
     """
     columns = seq(
         # map(slide)(rows): extend each row; move the crop out of the map, the transpose and map(f)
-        at_path((0, 0), seq(body(rule("slide_extension", extra=extra)), split_off(0))),
+        at_path((0, 0), seq(body(rule("slide_extension", extra=right)), split_off(0))),
         source(rule("transpose_of_map_pad")),
         rule("map_of_crop"),
     )
-    rows = seq(source(rule("slide_extension", extra=extra)), rule("map_of_crop"))
+    rows = seq(source(rule("slide_extension", extra=down)), rule("map_of_crop"))
+    merged: Callable[[Strategy], Strategy] = (lambda merge: merge) if padded else attempt
     pull = seq(
         # map(r -> slide(pad(r)))(rows): move the padding out to the array under the windows
         body(at_path((0, 0), split_off(0))),
         split_off(0, 0, 0),
         source(rule("map_map_of_slide")),
-        # map(pad)(pad(map(pad)(pad(x)))): one padding per dimension
-        at_path((0, 0), seq(source(merge_rows()), merge_columns())),
+        # map(pad)(pad(map(pad)(pad(x)))): one padding per dimension, if x was padded before
+        at_path((0, 0), seq(source(merged(merge_rows())), merged(merge_columns()))),
     )
     return seq(body(columns), split_off(0), source(seq(rows, source(pull))))
 
@@ -254,7 +259,7 @@ def tiles(sizes: Sizes) -> Strategy:
         seq(
             attempt(fused_inward),
             attempt(rule("map_fusion")),
-            extend(sizes.extra),
+            extend(sizes.extra, sizes.extra, padded=True),
             at_path(CROPPED, tile_windows(sizes.tile)),
         )
     )

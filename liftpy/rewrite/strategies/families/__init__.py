@@ -18,6 +18,7 @@ from liftpy.rewrite.strategies.families.local import LOCAL
 from liftpy.rewrite.strategies.families.partial import PARTIAL
 from liftpy.rewrite.strategies.families.plain import PLAIN
 from liftpy.rewrite.strategies.families.rows import ROWS
+from liftpy.rewrite.strategies.families.small import SMALL
 from liftpy.rewrite.strategies.families.staged import STAGED
 from liftpy.rewrite.strategies.families.tiled import TILED
 from liftpy.rewrite.strategies.lower import plain
@@ -26,12 +27,12 @@ from liftpy.rewrite.strategies.repeated import store_repeated
 from liftpy.rewrite.strategy import Derivation, Failure, seq
 
 FAMILIES: dict[str, Family] = {
-    f.name: f for f in (PLAIN, DIRECT, PARTIAL, ROWS, TILED, LOCAL, STAGED, BLOCKED)
+    f.name: f for f in (PLAIN, DIRECT, PARTIAL, ROWS, TILED, LOCAL, STAGED, SMALL, BLOCKED)
 }
 
 CHOICES = (
     f"{FAMILY} pad level tail stores rows map flat vector arrays passes inside hold items form "
-    "strided stage coalesce unroll"
+    "strided stage coalesce unroll winograd"
 )
 SIZES = "kappa sigma v chunk strip tile0 tile1 theta rho omega block turns"
 SETTINGS = frozenset(f"{CHOICES} {SIZES}".split())

@@ -6,13 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from liftpy.ir.expr import Program
+from liftpy.ir.types import ArrayType
+from liftpy.primitives.work import computes
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.block import store_padding
 from liftpy.rewrite.strategies.families.common import paddings
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
-from liftpy.rewrite.strategies.lower import exposed
+from liftpy.rewrite.strategies.lower import copied, exposed
 from liftpy.rewrite.strategies.mapping import mapped, mappings, show_mapping
 from liftpy.rewrite.strategy import Failure, Strategy, seq
+
+COPIED = "copied"
+"""The mapping of a stage that only moves elements: the outer dimensions over global ids."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +27,14 @@ class Plain:
     program: Program
 
     def choices(self) -> Iterator[Choices]:
-        """The part of the padding that is stored, and every legal mapping."""
-        result = exposed()(self.program.body.body)
+        """The part of the padding that is stored, and every legal mapping, or a copy."""
+        body = self.program.body.body
+        result = exposed()(body)
         if not isinstance(result, Failure):
-            maps = tuple(map(show_mapping, mappings(result.expr)))
-            yield from product(pad=paddings(self.program), map=maps)
+            maps = [show_mapping(m) for m in mappings(result.expr)]
+            if isinstance(body.type, ArrayType) and not computes(body):
+                maps.append(COPIED)
+            yield from product(pad=paddings(self.program), map=tuple(maps))
 
     def inside(self, _memory: str) -> Iterator[Choices]:
         """One combination: no additional choices."""
@@ -37,7 +45,9 @@ class Plain:
         return ()
 
     def strategy(self, choices: dict[str, str], _sizes: dict[str, Parameter]) -> Strategy:
-        """Assign the levels of a mapping to the `exposed` maps."""
+        """Assign the levels of a mapping to the `exposed` maps, or global ids to copies."""
+        if choices["map"] == COPIED:
+            return seq(copied(), store_padding(choices["pad"]))
         return seq(exposed(), mapped(choices["map"]), store_padding(choices["pad"]))
 
 
