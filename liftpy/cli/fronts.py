@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from liftpy.cli.options import Database, JsonFlag, one_of
+from liftpy.cli.options import Database, JsonFlag, MaxError, one_of
 from liftpy.cli.screen import console, note, say, show, show_json
 from liftpy.explore.campaign.campaign import AXES, Campaign, nothing_within
 from liftpy.explore.campaign.rows import Row
@@ -36,8 +36,8 @@ Axis = Annotated[
     typer.Option(
         "--axis",
         metavar="FIGURE",
-        parser=one_of(AXES, "memory figure"),
-        help=f"The memory figure: {', '.join(AXES)}.",
+        parser=one_of(AXES, "figure"),
+        help=f"The figure against time: {', '.join(AXES)}.",
     ),
 ]
 
@@ -56,17 +56,18 @@ def pareto(
     ] = Format.TABLE,
     axis: Axis = AXES[0],
     memory_limit: Annotated[
-        int | None, typer.Option(metavar="BYTES", help="Only candidates within this limit.")
+        int | None, typer.Option(metavar="BYTES", help="Only candidates with at most this peak.")
     ] = None,
+    max_error: MaxError = None,
     plot: Annotated[
         Path | None,
         typer.Option("--plot", metavar="FILE.png", help="Plot the front and all others."),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """The front of time versus memory."""
+    """The front of time versus memory, or versus the error of the result."""
     found = Campaign.read(file)
-    rows = found.pareto(axis, memory_limit)
+    rows = found.pareto(axis, memory_limit, max_error=max_error)
     if plot is not None:
         report.plot(found, axis, plot)
         note(f"plot written to {plot}")
@@ -80,7 +81,7 @@ def pareto(
         show_fronts(found, rows)
         say(rule(axis))
     if not rows:
-        raise nothing_within(found, memory_limit)
+        raise nothing_within(found, memory_limit, max_error)
 
 
 def candidates(

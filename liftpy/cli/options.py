@@ -87,6 +87,15 @@ WhereOption = Annotated[
 MemoryLimit = Annotated[
     int | None, typer.Option("--memory-limit", metavar="BYTES", min=1, help="Limit on `peak`.")
 ]
+MaxError = Annotated[
+    float | None,
+    typer.Option(
+        "--max-error",
+        metavar="E",
+        min=0,
+        help="Only candidates whose result has at most this error, relative to its largest value.",
+    ),
+]
 SizeOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -16,6 +16,7 @@ from liftpy.cli.options import (
     DeviceName,
     JsonFlag,
     LimitsName,
+    MaxError,
     MemoryLimit,
     ProgramName,
     SetOption,
@@ -133,6 +134,7 @@ def run(  # noqa: PLR0913  one parameter per option
         typer.Option("--db", metavar="FILE", help="Run the best candidate of a campaign."),
     ] = None,
     memory_limit: MemoryLimit = None,
+    max_error: MaxError = None,
     json: JsonFlag = False,
 ) -> None:
     """Runs one candidate, and reports its time and the error of its result."""
@@ -141,6 +143,11 @@ def run(  # noqa: PLR0913  one parameter per option
             raise typer.BadParameter(
                 "it cannot be combined with --db, which chooses the candidate", param_hint=option
             )
+    if db is None and max_error is not None:
+        raise typer.BadParameter(
+            "it chooses among the measured candidates of a campaign: name one with --db",
+            param_hint="--max-error",
+        )
     taken = arrays(input_)
     named = load_program(program, size)
     check_names(named, taken)
@@ -159,7 +166,7 @@ def run(  # noqa: PLR0913  one parameter per option
         note_unbound(space)
         candidate, stored = space.candidate(chosen), None
     else:
-        candidate, stored = best_of(db, source, memory_limit, target)
+        candidate, stored = best_of(db, source, target, memory_limit, max_error)
     given = fill(source, taken)
     module = compile_candidate(candidate.skeleton, candidate.point)
     done = run_once(module, target, given)
@@ -175,14 +182,19 @@ def run(  # noqa: PLR0913  one parameter per option
 
 
 def best_of(
-    db: Path, program: Program, memory_limit: int | None, device: Device
+    db: Path,
+    program: Program,
+    device: Device,
+    memory_limit: int | None,
+    max_error: float | None,
 ) -> tuple[Candidate, Row]:
     """The best candidate of a campaign, and its row. StoreRefused if the program is another one.
 
     In a campaign on several devices, the best on this device.
     """
     found = Campaign.read(db)
-    row = found.best(memory_limit, device if len(found.devices) > 1 else None)
+    on = device if len(found.devices) > 1 else None
+    row = found.best(memory_limit, on, max_error=max_error)
     with CampaignReader.read(db) as store:
         if opened := size_ranges(program):
             used = store.identity.settings.get("sizes") or {}

@@ -626,6 +626,16 @@ def best_of_a_tight_limit(folder):
 
 
 @case
+def best_of_a_tight_limit_and_error(folder):
+    Campaign.read(stored(folder)).best(memory_limit=39, max_error=1e-3)
+
+
+@case
+def best_of_too_small_an_error(folder):
+    Campaign.read(stored(folder)).best(max_error=-1)
+
+
+@case
 def best_of_several_devices(folder):
     found = Campaign.read(stored(folder))
     both = [DEFAULT_DEVICE.to_json(), replace(DEFAULT_DEVICE, name="other").to_json()]

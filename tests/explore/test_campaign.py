@@ -75,11 +75,45 @@ def test_the_front_is_that_of_the_definition(campaign):
     assert times == sorted(times)
 
 
+def test_the_front_of_time_and_error_is_that_of_the_definition(campaign):
+    front = {row.id for row in campaign.pareto("error")}
+    assert front == {
+        a.id
+        for a in campaign.rows
+        if not any(b.error <= a.error and b.span.high < a.span.low for b in campaign.rows)
+    }
+
+
+def test_a_largest_error_leaves_out_what_exceeds_it(campaign):
+    errors = sorted({row.error for row in campaign.rows})
+    within = campaign.pareto("peak", max_error=errors[0])
+    assert within
+    assert {row.error for row in within} == {errors[0]}
+    assert campaign.best(max_error=errors[0]).time_ns == min(
+        row.time_ns for row in campaign.rows if row.error == errors[0]
+    )
+    least = min(row.peak for row in campaign.rows if row.error == errors[0])
+    with pytest.raises(ConstraintRefused, match=f"the least within this error is {least} "):
+        campaign.best(1, max_error=errors[0])
+    with pytest.raises(
+        ConstraintRefused, match=f"error of -1 or less; the least is {errors[0]:.1e}"
+    ):
+        campaign.best(max_error=-1)
+
+
+def test_a_memory_limit_is_one_of_the_peak_whatever_the_axis(campaign):
+    least = min(row.peak for row in campaign.rows)
+    for axis in ("private", "error"):
+        within = campaign.pareto(axis, least)
+        assert within
+        assert {row.peak for row in within} == {least}
+
+
 def test_any_memory_figure_can_be_the_axis(campaign):
     assert min(row.memory.private for row in campaign.pareto("private")) == min(
         row.memory.private for row in campaign.rows
     )
-    with pytest.raises(UnknownName, match="no memory figure is named 'weight'; choose one of peak"):
+    with pytest.raises(UnknownName, match="no figure is named 'weight'; choose one of peak"):
         campaign.pareto("weight")
 
 

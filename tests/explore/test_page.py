@@ -299,12 +299,32 @@ def test_a_browser_shows_it_on_a_wide_screen_and_on_one_of_400_pixels(tmp_path):
 @pytest.mark.parametrize("values", [[1], [0, 0], [999, 1001], [1, 10**12], [4096]])
 @pytest.mark.parametrize("kind", ["time", "bytes"])
 def test_a_scale_holds_its_values_and_has_ticks(values, kind):
+    check_scale(values, kind)
+
+
+@pytest.mark.parametrize("values", [[0], [0, 0.0], [1e-7, 0], [3e-8, 2e-6], [1e-5, 1.0], [2e-7]])
+def test_a_scale_of_errors_holds_its_values_and_has_ticks(values):
+    check_scale(values, "error")
+
+
+def check_scale(values, kind):
     scale = Scale.of(values, 10, 110, kind)
     assert all(10 < scale.at(v) < 110 for v in values)
     assert 2 <= len(scale.ticks) <= 16
     places = [place for place, _ in scale.ticks]
     assert places == sorted(set(places))
     assert len({text for _, text in scale.ticks}) == len(places)
+
+
+def test_the_hypervolume_of_errors_is_that_of_their_ratios():
+    tried = [(8, 8e-9), (2, 16e-9), (16, 2e-9), (2, 2e-9)]
+    box = Box.around(tried, "error")
+    values = growth(tried, box)
+    assert values == sorted(values)
+    assert values[-1] == 1.0
+    scaled = [(time, error * 4) for time, error in tried]
+    assert growth(scaled, Box.around(scaled, "error")) == pytest.approx(values)
+    assert 0 < Box.around([(1, 0.0), (2, 0.0)], "error").volume([(2, 0.0)]) < 1
 
 
 def test_the_hypervolume_grows_to_that_of_the_front():

@@ -14,8 +14,8 @@ from liftpy.semantics.verdict import Open, Proved, Refuted
 
 LEAST = 0.95  # the share of false mutants that is refuted
 
-#: Lowerings differ in a word: one is enough. A mutant of a correlation takes seconds; wrong ones are
-#: in tests/semantics/test_polynomial.py, and `liftpy prove --mutants correlation_2_3` judges others.
+#: Lowerings differ in a word: one is enough. Wrong correlations are in
+#: tests/semantics/test_polynomial.py; a mutant of one takes seconds.
 NAMES = [n for n in RULES if n == "map_to_lcl_1" or not n.startswith(("map_to_", "correlation_"))]
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from liftpy.constraints.device import Device, those_named
 from liftpy.errors import ConstraintRefused, LiftError, NothingMeasured, UnknownName
 from liftpy.explore.campaign.reading import CampaignReader
-from liftpy.explore.campaign.rows import Call, Identity, Row
+from liftpy.explore.campaign.rows import ERROR, Call, Identity, Row
 from liftpy.explore.measure.outcome import counts
 from liftpy.explore.measure.pareto import clear_front
 from liftpy.ir.entry import entry
 
-AXES = ("peak", "allocated", "scratch", "local", "private", "prepare")
-"""The memory figures that can be the second axis of a front; the first is the default."""
+AXES = ("peak", "allocated", "scratch", "local", "private", "prepare", ERROR)
+"""The figures that can be the second axis of a front; the first is the default."""
 
 REASONS_SHOWN = 8
 
@@ -102,52 +102,82 @@ class Campaign:
         return parts[names.index(fitting[0])]
 
     @entry("campaign.pareto")
-    def pareto(self, axis: str = "peak", memory_limit: int | None = None) -> list[Row]:
-        """The measured candidates that no other clearly beats in time and memory figure `axis`.
+    def pareto(
+        self,
+        axis: str = "peak",
+        memory_limit: int | None = None,
+        *,
+        max_error: float | None = None,
+    ) -> list[Row]:
+        """The measured candidates that no other clearly beats in time and in the figure `axis`.
 
-        Times are compared by their intervals (`liftpy.explore.measure.pareto.rule` states the rule
-        in a sentence). The rows are sorted by median time; candidates of equal costs are all kept,
-        in the order of their ids. With a `memory_limit`, in bytes, only candidates within it count.
-        Each device has its own front; they are concatenated.
+        `axis` is a memory figure, or `error`: the largest error of the result, relative to the
+        largest value of the meaning. Times are compared by their intervals
+        (`liftpy.explore.measure.pareto.rule` states the rule in a sentence). The rows are sorted by
+        median time; candidates of equal costs are all kept, in the order of their ids. Only
+        candidates count whose peak is at most `memory_limit` bytes and whose error is at most
+        `max_error`. Each device has its own front; they are concatenated.
         """
         if axis not in AXES:
-            raise UnknownName(
-                f"no memory figure is named '{axis}'; choose one of {', '.join(AXES)}"
-            )
+            raise UnknownName(f"no figure is named '{axis}'; choose one of {', '.join(AXES)}")
         parts = self.apart()
         if len(parts) > 1:
-            return [row for part in parts for row in part.pareto(axis, memory_limit)]
-        measured = [
-            (row.span, int(getattr(row.memory, axis)), row)
+            return [
+                row
+                for part in parts
+                for row in part.pareto(axis, memory_limit, max_error=max_error)
+            ]
+        within = [
+            (row.span, row.figure(axis), row)
             for row in sorted(self.rows, key=lambda row: row.id)
-            if row.outcome == "measured" and row.span is not None and row.memory is not None
+            if row.outcome == "measured"
+            and row.span is not None
+            and row.peak is not None
+            and (memory_limit is None or row.peak <= memory_limit)
+            and (max_error is None or row.figure(ERROR) <= max_error)
         ]
-        within = [p for p in measured if memory_limit is None or p[1] <= memory_limit]
         return [row for _, _, row in clear_front(within, costs=lambda p: (p[0], p[1]))]
 
     @entry("campaign.best")
-    def best(self, memory_limit: int | None = None, device: Device | str | None = None) -> Row:
-        """The fastest candidate whose peak is within the limit; `device` selects one of several.
+    def best(
+        self,
+        memory_limit: int | None = None,
+        device: Device | str | None = None,
+        *,
+        max_error: float | None = None,
+    ) -> Row:
+        """The fastest candidate whose peak and error are within the limits.
 
-        Raises NothingMeasured if nothing was measured, ConstraintRefused if every peak exceeds the
-        limit.
+        `device` selects one of several. Raises NothingMeasured if nothing was measured,
+        ConstraintRefused if no candidate is within the limits.
         """
         mine = self.on(device)
-        rows = mine.pareto(memory_limit=memory_limit)
+        rows = mine.pareto(memory_limit=memory_limit, max_error=max_error)
         if not rows:
-            raise nothing_within(mine, memory_limit)
+            raise nothing_within(mine, memory_limit, max_error)
         return min(rows, key=lambda row: row.time_ns or 0)
 
 
-def nothing_within(campaign: Campaign, memory_limit: int | None) -> LiftError:
-    """The error for a limit that no measured candidate meets, or for no measured candidate."""
-    every = campaign.pareto()
+def nothing_within(
+    campaign: Campaign, memory_limit: int | None, max_error: float | None = None
+) -> LiftError:
+    """The error for limits that no measured candidate meets, or for no measured candidate."""
+    every = campaign.pareto(max_error=max_error)
+    if every:
+        least = min(every, key=lambda row: row.peak or 0)
+        also = "" if max_error is None else f" and an error of {max_error:g} or less"
+        return ConstraintRefused(
+            f"no candidate in {campaign.path} has a peak of {memory_limit} bytes or less{also}; "
+            f"the least{' within this error' * bool(also)} is {least.peak} "
+            f"(candidate {least.id})"
+        )
+    every = campaign.pareto(ERROR)
     if not every:
         return nothing_measured(campaign)
-    least = min(every, key=lambda row: row.peak or 0)
+    least = min(every, key=lambda row: row.figure(ERROR))
     return ConstraintRefused(
-        f"no candidate in {campaign.path} has a peak of {memory_limit} bytes or less; "
-        f"the least is {least.peak} (candidate {least.id})"
+        f"no candidate in {campaign.path} has an error of {max_error:g} or less; "
+        f"the least is {least.figure(ERROR):.1e} (candidate {least.id})"
     )
 
 

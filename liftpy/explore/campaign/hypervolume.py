@@ -15,27 +15,40 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from liftpy.explore.campaign.rows import ERROR
 from liftpy.explore.measure.pareto import front
 
-Costs: TypeAlias = tuple[int, int]
-"""A time in ns and a memory figure in bytes."""
+Costs: TypeAlias = tuple[int, float]
+"""A time in ns, and a memory figure in bytes or an error."""
 
 BEYOND = 1.1  # the reference point, relative to the worst costs
+
+LEAST_ERROR = 2.0**-40
+"""The least error on a logarithmic scale: of an error of 0, the logarithm is infinite."""
 
 
 @dataclass(frozen=True)
 class Box:
-    """The frame of a hypervolume: the best costs of all candidates, and the reference point."""
+    """The frame of a hypervolume: the best costs of all candidates, and the reference point.
+
+    Second costs below `least` count as `least`.
+    """
 
     ideal: Costs
     reference: Costs
+    least: float = 1
 
     @classmethod
-    def around(cls, measured: Iterable[Costs]) -> Box:
-        """The box of one or more measured candidates."""
-        times, sizes = zip(*measured, strict=True)
-        beyond = (math.ceil(max(1, *times) * BEYOND), math.ceil(max(1, *sizes) * BEYOND))
-        return cls((min(times), min(sizes)), beyond)
+    def around(cls, measured: Iterable[Costs], axis: str = "peak") -> Box:
+        """The box of one or more measured candidates, whose second cost is the figure `axis`."""
+        times, figures = zip(*measured, strict=True)
+        least = LEAST_ERROR if axis == ERROR else 1
+        largest = max(least, *figures) * BEYOND
+        beyond = (
+            math.ceil(max(1, *times) * BEYOND),
+            largest if axis == ERROR else math.ceil(largest),
+        )
+        return cls((min(times), min(figures)), beyond, least)
 
     def volume(self, costs: Iterable[Costs]) -> float:
         """The hypervolume of the front of candidates with these costs, from 0 to 1.
@@ -54,8 +67,9 @@ class Box:
 
     def _far(self, costs: Costs) -> tuple[float, float]:
         """The distance of costs from the reference along each axis; 0 if they are beyond it."""
-        far = [math.log2(r / max(1, c)) for c, r in zip(costs, self.reference, strict=True)]
-        return max(0.0, far[0]), max(0.0, far[1])
+        time = math.log2(self.reference[0] / max(1, costs[0]))
+        figure = math.log2(self.reference[1] / max(self.least, costs[1]))
+        return max(0.0, time), max(0.0, figure)
 
 
 def growth(tried: Sequence[Costs | None], box: Box) -> list[float]:

@@ -9,9 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from liftpy.constraints.device import Device
+from liftpy.errors import InternalError
 from liftpy.explore.measure.samples import Interval, interval_of
 from liftpy.explore.space.settings import Settings
 from liftpy.opencl.kernel import MemoryFigures
+
+ERROR = "error"
+"""The axis of the largest error of a result; the other axes are memory figures."""
 
 
 @dataclass(frozen=True)
@@ -99,11 +103,18 @@ class Row:
         """The largest sum of live global buffers, in bytes."""
         return None if self.memory is None else self.memory.peak
 
-    def costs(self, axis: str) -> tuple[int, int] | None:
-        """Time in ns and a memory figure in bytes; None if it was not measured."""
+    def costs(self, axis: str) -> tuple[int, float] | None:
+        """Time in ns, and a memory figure in bytes or the error; None if it was not measured."""
         if self.time_ns is None or self.memory is None:
             return None
-        return self.time_ns, int(getattr(self.memory, axis))
+        return self.time_ns, self.figure(axis)
+
+    def figure(self, axis: str) -> float:
+        """A memory figure in bytes, or the error; raises InternalError if it was not measured."""
+        found = self.error if axis == ERROR else getattr(self.memory, axis, None)
+        if found is None:
+            raise InternalError(f"candidate {self.id} has no {axis}: it was not measured")
+        return found
 
 
 def to_row(row: sqlite3.Row, times_ns: list[list[int]] | None) -> Row:

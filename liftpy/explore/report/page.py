@@ -24,15 +24,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from liftpy.constraints.device import Device
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.hypervolume import Box, growth
-from liftpy.explore.campaign.rows import Row
+from liftpy.explore.campaign.rows import ERROR, Row
 from liftpy.explore.measure.check import TOLERANCE
 from liftpy.explore.measure.pareto import front, rule
 from liftpy.explore.report.labels import Rectangle, beside, leader, short_ids
-from liftpy.explore.report.scale import Scale
+from liftpy.explore.report.scale import Scale, unit_of_axis
 from liftpy.explore.report.tables import (
     FIGURES,
     disturbed_text,
     in_bytes,
+    in_figure,
     in_span,
     in_time,
     settings_text,
@@ -72,7 +73,9 @@ def contents(campaign: Campaign, axis: str) -> dict[str, Any]:
         "identity": campaign.identity,
         "axis": axis,
         "rule": rule(axis),
-        "figures": FIGURES,
+        "second": "error" if axis == ERROR else "memory",
+        "figures": (*FIGURES, ERROR),
+        "in_figure": in_figure,
         "parts": [part_of(part, axis, names) for part in campaign.apart()],
         "measured": campaign.counts.get("measured", 0),
         "command": reproduce(campaign),
@@ -162,13 +165,13 @@ class Mark:
 def scatter(
     measured: Sequence[Row], best: Sequence[Row], axis: str, names: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The chart of time and memory: each candidate, and the front with its labels.
+    """The chart of time and the other cost: each candidate, and the front with its labels.
 
     The staircase goes through the medians of the front that no other median dominates.
     """
     costs = [costs for row in measured if (costs := row.costs(axis)) is not None]
     x = Scale.of([c[0] for c in costs], LEFT, 700, "time")
-    y = Scale.of([c[1] for c in costs], 330, 20, "bytes")
+    y = Scale.of([c[1] for c in costs], 330, 20, unit_of_axis(axis))
     marks = [Mark(x.at(a), y.at(b), row) for row, (a, b) in zip(measured, costs, strict=True)]
     stairs = front({c for row in best if (c := row.costs(axis)) is not None}, costs=lambda c: c)
     path = f"M{x.at(stairs[0][0])},{y.end}"
@@ -210,7 +213,7 @@ def progress(rows: Sequence[Row], axis: str) -> dict[str, Any]:
     """The charts of the hypervolume and the best time after each candidate."""
     tried = [row.costs(axis) for row in rows]
     known = [c for c in tried if c is not None]
-    box = Box.around(known)
+    box = Box.around(known, axis)
     values = growth(tried, box)
     x = Scale.linear(0, max(1, len(rows)), LEFT, 700)
     volume = Scale.linear(0, 1, 200, 20)

@@ -19,8 +19,8 @@ from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.rows import Row
 from liftpy.explore.measure.pareto import front, rule
 from liftpy.explore.report.labels import Rectangle, beside, leader, short_ids
-from liftpy.explore.report.scale import Scale
-from liftpy.explore.report.tables import in_bytes, in_time
+from liftpy.explore.report.scale import Scale, unit_of_axis
+from liftpy.explore.report.tables import in_figure, in_time
 from liftpy.files.writing import write_file
 from liftpy.rewrite.skeleton import FAMILY
 
@@ -76,7 +76,7 @@ def draw(axes: Axes, campaign: Campaign, best: Sequence[Row], axis: str) -> list
     measured = [(costs, row) for row in campaign.rows if (costs := row.costs(axis)) is not None]
     if measured:
         times = Scale.of([costs[0] for costs, _ in measured], 0, 1, "time")
-        sizes = Scale.of([costs[1] for costs, _ in measured], 0, 1, "bytes")
+        sizes = Scale.of([costs[1] for costs, _ in measured], 0, 1, unit_of_axis(axis))
         families = dict.fromkeys(str(row.assignment[FAMILY]) for _, row in measured)
         for family, marker in zip(families, MARKERS * len(families), strict=False):
             mine = [costs for costs, row in measured if row.assignment[FAMILY] == family]
@@ -99,13 +99,13 @@ def draw(axes: Axes, campaign: Campaign, best: Sequence[Row], axis: str) -> list
 
 
 def figures(row: Row, best: Sequence[Row], axis: str) -> str:
-    """Time and memory as text for the fastest and the smallest of a front; '' for others."""
+    """Both costs as text for the fastest and the smallest of a front; empty for others."""
     costs = {one.id: found for one in best if (found := one.costs(axis)) is not None}
     least = min(costs, key=lambda id_: costs[id_][::-1])
     if row.id not in (best[0].id, least):
         return ""
     time, size = costs[row.id]
-    return f": {in_time(time)}, {in_bytes(size)}"
+    return f": {in_time(time)}, {in_figure(axis, size)}"
 
 
 def name(axes: Axes, pixel: float, points: Sequence[Point], names: Sequence[str]) -> None:

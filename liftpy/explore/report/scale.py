@@ -7,13 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
-Unit = Literal["time", "bytes", "number"]
+from liftpy.explore.campaign.hypervolume import LEAST_ERROR
+from liftpy.explore.campaign.rows import ERROR
+
+Unit = Literal["time", "bytes", "error", "number"]
 
 UNITS: dict[Unit, list[tuple[str, float]]] = {
     "time": [("ns", 1), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)],
     "bytes": [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)],
+    "error": [("relative to the largest value", 1)],
     "number": [("", 1)],
 }
+FLOOR: dict[Unit, float] = {"error": LEAST_ERROR}
+"""The least value on a logarithmic scale, which smaller ones count as; 1 for other units."""
+
 SPREAD = 1.12  # the margin beyond the least and the greatest value, as a factor
 LEAST = 1.5  # the least ratio of the ends of a logarithmic scale
 TICKS = 4
@@ -29,21 +36,23 @@ class Scale:
     end: float
     unit: str
     size: float
-    logarithmic: bool
+    floor: float | None
+    """The value that smaller ones count as, if the scale is logarithmic."""
 
     @classmethod
-    def of(cls, values: Sequence[int], start: float, end: float, kind: Unit) -> Self:
+    def of(cls, values: Sequence[float], start: float, end: float, kind: Unit) -> Self:
         """A logarithmic scale that contains the values, in a unit that fits their middle."""
-        low, high = max(1, min(values)) / SPREAD, max(1, *values) * SPREAD
+        floor = FLOOR.get(kind, 1)
+        low, high = max(floor, min(values)) / SPREAD, max(floor, *values) * SPREAD
         widen = math.sqrt(max(1.0, LEAST / (high / low)))
         low, high = low / widen, high * widen
         unit, size = unit_of(math.sqrt(low * high), kind)
-        return cls(low, high, start, end, unit, size, logarithmic=True)
+        return cls(low, high, start, end, unit, size, floor)
 
     @classmethod
     def linear(cls, low: float, high: float, start: float, end: float) -> Self:
         """A linear scale of plain numbers."""
-        return cls(low, high, start, end, "", 1, logarithmic=False)
+        return cls(low, high, start, end, "", 1, None)
 
     @staticmethod
     def log(value: float) -> float:
@@ -52,17 +61,20 @@ class Scale:
 
     def at(self, value: float) -> float:
         """The position of a value."""
+        return self._place(value if self.floor is None else max(self.floor, value))
+
+    def _place(self, value: float) -> float:
         low, high, here = self.low, self.high, value
-        if self.logarithmic:
-            low, high, here = math.log2(low), math.log2(high), self.log(value)
+        if self.floor is not None:
+            low, high, here = math.log2(low), math.log2(high), math.log2(value)
         place = self.start + (here - low) / (high - low) * (self.end - self.start)
         return round(place, 4)
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
         """The positions of the ticks, each with its number in the unit."""
-        found = self._powers() if self.logarithmic else []
-        return [(self.at(v), f"{v / self.size:g}") for v in found or self._even()]
+        found = [] if self.floor is None else self._powers()
+        return [(self._place(v), f"{v / self.size:g}") for v in found or self._even()]
 
     def _powers(self) -> list[float]:
         """Powers of ten, with multiples between them if these are few; empty if still too few."""
@@ -82,7 +94,7 @@ class Scale:
         power = 10 ** math.floor(math.log10(rough))
         step = next(d * power for d in (1, 2, 2.5, 5, 10) if d * power >= rough)
         return [
-            round(k * step, 9) * self.size
+            float(f"{k * step:.9g}") * self.size
             for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
         ]
 
@@ -91,3 +103,8 @@ def unit_of(value: float, kind: Unit) -> tuple[str, float]:
     """The largest unit that is not larger than a value, and its size."""
     fitting = [(name, size) for name, size in UNITS[kind] if value >= size]
     return fitting[-1] if fitting else UNITS[kind][0]
+
+
+def unit_of_axis(axis: str) -> Unit:
+    """The unit of the second axis of a front."""
+    return "error" if axis == ERROR else "bytes"

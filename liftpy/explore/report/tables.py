@@ -13,7 +13,7 @@ from rich.table import Table
 
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.hypervolume import Box, growth
-from liftpy.explore.campaign.rows import Row
+from liftpy.explore.campaign.rows import ERROR, Row
 from liftpy.explore.measure.outcome import Kind
 from liftpy.explore.measure.pareto import rule
 from liftpy.explore.measure.samples import Interval
@@ -64,7 +64,7 @@ def _hypervolume(campaign: Campaign, axis: str) -> dict[str, Any] | None:
     measured = [costs for costs in tried if costs is not None]
     if not measured:
         return None
-    box = Box.around(measured)
+    box = Box.around(measured, axis)
     values = [round(value, 6) for value in growth(tried, box)]
     ends = {"ideal": box.ideal, "reference": box.reference}
     points = {name: {"time_ns": time, axis: size} for name, (time, size) in ends.items()}
@@ -89,6 +89,8 @@ def _front_row(row: Row, labels: Mapping[str | None, str]) -> dict[str, Any]:
         "interval_ns": _interval(row),
         "disturbed": row.disturbed,
         **{name: getattr(row.memory, name) for name in FIGURES},
+        ERROR: row.error,
+        "rms": row.rms,
         "assignment": row.assignment,
         "derivation": row.derivation,
     }
@@ -123,11 +125,11 @@ def front_csv(campaign: Campaign, rows: Sequence[Row]) -> str:
     names = list(dict.fromkeys(name for row in rows for name in row.assignment))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    costs = ["time_ns", "low_ns", "high_ns", *FIGURES]
+    costs = ["time_ns", "low_ns", "high_ns", *FIGURES, ERROR, "rms"]
     writer.writerow(["id", "device", "device_name", *costs, "disturbed", *names])
     for row in rows:
         times = [row.time_ns, *(_interval(row) or ("", ""))]
-        figures = [getattr(row.memory, name) for name in FIGURES]
+        figures = [*(getattr(row.memory, name) for name in FIGURES), row.error, row.rms]
         chosen = [row.assignment.get(name, "") for name in names]
         on = row.device, labels.get(row.device, "")
         writer.writerow([row.id, *on, *times, *figures, int(row.disturbed), *chosen])
@@ -140,11 +142,11 @@ def front_table(rows: Sequence[Row], width: int, title: str | None = None) -> Ta
     shown = FIGURES if width >= WIDE else NARROW_FIGURES
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     table.add_column("id", no_wrap=True)
-    for name in ("time", "95 %", *(["disturbed"] if doubted else []), *shown):
+    for name in ("time", "95 %", *(["disturbed"] if doubted else []), *shown, ERROR):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("candidate", overflow="fold")
     for row in rows:
-        figures = [in_bytes(getattr(row.memory, name)) for name in shown]
+        figures = [in_figure(name, row.figure(name)) for name in (*shown, ERROR)]
         told = ["yes" if row.disturbed else ""] if doubted else []
         costs = in_time(row.time_ns), in_span(row.span), *told, *figures
         table.add_row(row.id, *costs, settings_text(row.assignment))
@@ -245,6 +247,13 @@ def in_bytes(size: int | None) -> str:
         if size >= 1 << bits:
             return f"{size / (1 << bits):.2f} {unit}"
     return f"{size} B"
+
+
+def in_figure(axis: str, value: float | None) -> str:
+    """A figure of an axis as text: a size in bytes in a suitable unit, or an error."""
+    if axis != ERROR or value is None:
+        return in_bytes(None if value is None else int(value))
+    return f"{value:.1e}"
 
 
 def short(text: str) -> str:
