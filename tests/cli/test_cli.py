@@ -390,8 +390,8 @@ def test_a_wrong_command_line_is_a_usage_error(liftpy, arguments, message):
     [
         (["show", "tiny.lift", "--stage", "coed"], "stage", "code", "source, types,"),
         (["pareto", "a.db", "--format", "cvs"], "format", "csv", "table, json, csv"),
-        (["pareto", "a.db", "--axis", "peek"], "memory figure", "peak", "peak, allocated,"),
-        (["report", "a.db", "--axis", "peek"], "memory figure", "peak", "peak, allocated,"),
+        (["pareto", "a.db", "--axis", "peek"], "figure", "peak", "peak, allocated,"),
+        (["report", "a.db", "--axis", "peek"], "figure", "peak", "peak, allocated,"),
         (["explore", "tiny.lift", "--search", "guide"], "search", "guided", "random, local,"),
         (["explore", "tiny.lift", "--sampler", "uniforme"], "sampler", "uniform", "uniform, incr"),
         (["space", "tiny.lift", "--sampler", "uniforme"], "sampler", "uniform", "uniform, incr"),
