@@ -65,7 +65,7 @@ COMMANDS = {
         "campaigns",
         "A campaign: draws candidates, compiles, checks and times each, and finds the front.",
     ),
-    "pareto": ("fronts", "The front of time versus memory."),
+    "pareto": ("fronts", "The front of time versus memory, or versus the error of the result."),
     "candidates": ("fronts", "Every candidate with its outcome and reason."),
     "report": (
         "fronts",

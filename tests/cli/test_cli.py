@@ -490,7 +490,7 @@ def test_a_campaign_is_explored_read_plotted_and_replayed(liftpy):
     (volume,) = data["hypervolume"].values()
     assert len(volume["after_each"]) == 4
     row = data["front"][0]
-    figures = {"peak", "allocated", "scratch", "local", "private"}
+    figures = {"peak", "allocated", "scratch", "local", "private", "error", "rms"}
     rest = {"id", "device", "device_name", "time_ns", "interval_ns", "disturbed"}
     rest |= {"assignment", "derivation"}
     assert row.keys() == rest | figures
@@ -506,6 +506,15 @@ def test_a_campaign_is_explored_read_plotted_and_replayed(liftpy):
     on = f"{row['device']},{row['device_name']}"
     assert first.startswith(f"{row['id']},{on},{times},{row['peak']}")
 
+    by_error = liftpy("pareto", "liftpy.db", "--axis", "error", "--json").json
+    assert "no more error" in by_error["rule"]
+    least = min(one["error"] for one in by_error["front"])
+    within = liftpy("pareto", "liftpy.db", "--max-error", repr(least), "--json").json
+    assert {one["error"] for one in within["front"]} == {least}
+    said = liftpy("run", "tiny.lift", "--max-error", "1e-6")
+    assert said.code == 2
+    assert "name one with --db" in said.err
+
     listed = liftpy("candidates", "liftpy.db", "--json").json
     assert len(listed) == 4
     assert listed[0].keys() >= {"id", "outcome", "reason", "assignment", "time_ns"}
@@ -520,6 +529,9 @@ def test_a_campaign_is_explored_read_plotted_and_replayed(liftpy):
     assert within["peak"] <= least
 
     assert liftpy("pareto", "liftpy.db", "--plot", "front.png").code == 0
+    assert liftpy("pareto", "liftpy.db", "--axis", "error", "--plot", "error.png").code == 0
+    assert liftpy("report", "liftpy.db", "--axis", "error", "-o", "error.html").code == 0
+    assert "<h2>Time and error</h2>" in Path("error.html").read_text(encoding="utf-8")
     assert Path("front.png").read_bytes().startswith(b"\x89PNG")
 
 
