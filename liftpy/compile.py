@@ -9,7 +9,7 @@ import numpy as np
 
 from liftpy.constraints.device import Device
 from liftpy.errors import ArgumentRefused
-from liftpy.explore.exploring import of_algorithm, space_of
+from liftpy.explore.exploring import space_of
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.settings import Settings
 from liftpy.explore.space.space import Space
@@ -120,7 +120,7 @@ def compile_to_kernel(
         space = Space.of(program, target, [skeleton_of(program, strategy)])
         family: Settings = {}
     else:
-        space = space_of(program, target, sizes=sizes, fixed=of_algorithm(assignment or {}))
+        space = space_of(program, target, sizes=sizes)
         family = {} if strategy is None else {FAMILY: strategy}
     if assignment:
         return Kernel(space.exactly({**assignment, **family}), target)

@@ -27,7 +27,7 @@ from liftpy.cli.screen import note, say, show_json
 from liftpy.cli.spaces import device_or_default
 from liftpy.errors import UnknownName, Unsatisfiable
 from liftpy.explore import exploring
-from liftpy.explore.exploring import identity_of, of_algorithm, space_of
+from liftpy.explore.exploring import identity_of, space_of
 from liftpy.explore.report import tables as report
 from liftpy.explore.space.settings import Fixed
 
@@ -111,7 +111,7 @@ def of_program(
 ) -> Bundle:
     """A bundle of the candidate that `compile` chooses, or of the draws of a campaign."""
     single, listed = settings_and_lists(set_)
-    fixed: Fixed = {**(of_algorithm(single) if batch is None else single), **listed}
+    fixed: Fixed = {**({} if batch is None else single), **listed}
     numbers = sizes(size)
     space = space_of(
         load_program(name),

@@ -25,7 +25,7 @@ from liftpy.cli.screen import show as show_table
 from liftpy.cli.spaces import device_or_default, note_unbound
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ConstraintRefused, UnknownName
-from liftpy.explore.exploring import of_algorithm, space_of
+from liftpy.explore.exploring import space_of
 from liftpy.explore.space.member import Member
 from liftpy.explore.space.settings import Settings
 from liftpy.explore.space.space import Space
@@ -84,7 +84,6 @@ def show_stage(
     if stage == "constraints" and size_ranges(source):
         tell({"obligations": conditions, "skeletons": []}, conditions)
         return
-    bounds = {**bounds, "fixed": {**of_algorithm(given), **bounds.get("fixed", {})}}
     space = space_of(source, device_or_default(device), **bounds)
     if stage == "constraints":
         choices = {name: value for name, value in given.items() if name in space.choices}

@@ -32,7 +32,7 @@ from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.campaign.replay import stored_candidate
 from liftpy.explore.campaign.rows import Row
-from liftpy.explore.exploring import of_algorithm, space_of
+from liftpy.explore.exploring import space_of
 from liftpy.explore.measure.check import Error, all_nan
 from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.measure.meaning import Judge, expected
@@ -161,7 +161,6 @@ def run(  # noqa: PLR0913  one parameter per option
             target,
             memory_limit=memory_limit,
             where=where or (),
-            fixed=of_algorithm(chosen),
         )
         note_unbound(space)
         candidate, stored = space.candidate(chosen), None

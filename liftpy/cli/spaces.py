@@ -8,7 +8,7 @@ from liftpy.cli.arguments import load_program
 from liftpy.cli.options import settings_and_lists
 from liftpy.cli.screen import note
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
-from liftpy.explore.exploring import of_algorithm, space_of
+from liftpy.explore.exploring import space_of
 from liftpy.explore.space.settings import Settings
 from liftpy.explore.space.space import Space
 from liftpy.opencl.devices import devices, find_device
@@ -34,7 +34,7 @@ def asked_space(
         device_or_default(device),
         memory_limit=memory_limit,
         where=where or (),
-        fixed={**of_algorithm(chosen), **listed},
+        fixed=listed,
     )
     note_unbound(space)
     return space, chosen

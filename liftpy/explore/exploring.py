@@ -39,14 +39,14 @@ from liftpy.explore.measure.outcome import Outcome
 from liftpy.explore.measure.pool import Executor, LocalExecutor, LocalPool
 from liftpy.explore.space.candidate import Candidate, program_text
 from liftpy.explore.space.plainest import PLAIN, begun_with, plainest
-from liftpy.explore.space.settings import Fixed, Settings
+from liftpy.explore.space.settings import Fixed
 from liftpy.explore.space.space import Space
 from liftpy.explore.space.version import VERSION
 from liftpy.ir.entry import entry
 from liftpy.ir.expr import Program
 from liftpy.opencl.devices import find_device
 from liftpy.pipeline import compile_candidate
-from liftpy.rewrite.partition import WINOGRAD
+from liftpy.rewrite.partition import partitions
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.semantics.sizes import closed
 
@@ -72,13 +72,11 @@ def space_of(
     `families` restricts the families, `memory_limit` the peak of candidates, in bytes. `sizes`
     gives numbers for the program's open sizes. `where` has conditions on sizes, such as
     `"kappa*sigma <= 64"`; `fixed` has settings with their allowed value or values:
-    `{"pad": "copy", "kappa": [8, 16]}`. If one of these is `winograd`, the space has the forms by
-    F(m, r). Raises TypeRefused for a program without kernels.
+    `{"pad": "copy", "kappa": [8, 16]}`. Raises TypeRefused for a program without kernels.
     """
     program = closed(program, sizes)
     target = device if isinstance(device, Device) else find_device(device)
-    transformed = WINOGRAD in (fixed or {})
-    space = whole_space(program, target, memory_limit=memory_limit, transformed=transformed)
+    space = whole_space(program, target, memory_limit=memory_limit)
     space = space.asking(where, fixed or {})
     if families is None:
         return space
@@ -92,23 +90,15 @@ def space_of(
     return space.of_families(families)
 
 
-def of_algorithm(settings: Mapping[str, int | str]) -> Settings:
-    """Those of some settings that choose an algorithm: a space is made with its forms, or not."""
-    return {name: value for name, value in settings.items() if name == WINOGRAD}
-
-
 def whole_space(
     program: Program,
     device: Device,
     *,
     families: tuple[str, ...] | None = None,
     memory_limit: int | None = None,
-    transformed: bool = False,
 ) -> Space:
     """The space of a program on a device; raises TypeRefused for a program without kernels."""
-    space = Space.whole(
-        program, device, families=families, memory_limit=memory_limit, transformed=transformed
-    )
+    space = Space.whole(program, device, families=families, memory_limit=memory_limit)
     for unit in space.units:
         least = unit.without_sizes()
         if least is not None:  # a program without kernels in its simplest form has no space
@@ -150,7 +140,7 @@ class Forms:
         """The space of all families."""
         plain = self.plain
         with self.deadline.phase(DERIVING):
-            if plain is None or plain.products:
+            if plain is None or not all(p.is_whole for p in partitions(plain.program)):
                 return self.derive()
             others = self.derive_only(tuple(name for name in FAMILIES if name != PLAIN))
             return replace(plain, members=(*plain.members, *others.members))

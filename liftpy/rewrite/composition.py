@@ -17,7 +17,7 @@ from liftpy.ir.walk import substitute_sizes
 from liftpy.primitives import ToGlobal
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.rewrite.cuts import RESULT
-from liftpy.rewrite.partition import WINOGRAD, Partition, Stage, partitions
+from liftpy.rewrite.partition import Partition, Stage, partitions
 from liftpy.rewrite.skeleton import FAMILY, Lowered, Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES, shape_of, skeleton_of_key, skeletons_of
 from liftpy.rewrite.strategies.families.form import Form
@@ -100,7 +100,7 @@ def examples(program: Program) -> Iterator[Skeleton]:
 def skeleton_named(program: Program, key: str) -> Skeleton | None:
     """The skeleton of a program with this key, derived separately; None if there is none."""
     keys = keys_of_stages(key)
-    for partition in partitions(program, transformed=f"({WINOGRAD}=" in key):
+    for partition in partitions(program):
         if [stage.name for stage in partition.stages] == [*keys]:
             made = [of_key(partition, stage, keys[stage.name]) for stage in partition.stages]
             found = [one for one in made if one is not None]

@@ -132,11 +132,11 @@ class Partition:
 
 
 @lru_cache(maxsize=64)
-def partitions(program: Program, *, transformed: bool = False) -> tuple[Partition, ...]:
+def partitions(program: Program) -> tuple[Partition, ...]:
     """Every way to cut a program into stages, the one with the fewest stages first.
 
     At most one of the cuts fused into a stage may have elements that its reader computes more than
-    once. If `transformed`, forms of the program by F(m, r) come last; their cuts are all stored.
+    once. Forms of the program by F(m, r) come last; their cuts are all stored.
     ConstraintRefused for a program with open sizes: the choices depend on their numbers.
     """
     if opened := size_ranges(program):
@@ -148,7 +148,7 @@ def partitions(program: Program, *, transformed: bool = False) -> tuple[Partitio
         )
     form = all_cut(Success(program.body.body))
     found = [*cut_in_stages(program, form)]
-    for chosen, derived in algorithms(form) if transformed else ():
+    for chosen, derived in algorithms(form):
         other, cuts = cuts_in(program, derived)
         made = partition(program, other, cuts, (frozenset(), frozenset()))
         if made is not None:

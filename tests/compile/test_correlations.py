@@ -35,11 +35,7 @@ def test_every_form_is_right_within_its_bound(runtime, case: Case) -> None:
 
 def forms(text: str) -> list[str]:
     """The words of the choice that a program's partitions have."""
-    return [
-        dict(p.words)[WINOGRAD]
-        for p in partitions(parse(text), transformed=True)
-        if p.other_algorithm
-    ]
+    return [dict(p.words)[WINOGRAD] for p in partitions(parse(text)) if p.other_algorithm]
 
 
 DENSE = """
@@ -70,7 +66,7 @@ def test_another_program_has_none(changed: dict, why: str) -> None:
 
 def test_the_steps_have_names_and_belong_to_their_phases() -> None:
     program = workload("vgg16/12")
-    for found in partitions(program, transformed=True):
+    for found in partitions(program):
         if found.other_algorithm:
             stages = {stage.name: stage for stage in found.stages}
             assert {*NAMED} < {*stages}
@@ -90,6 +86,6 @@ def test_a_form_is_derived_again_from_its_key(device) -> None:
 def test_a_users_names_do_not_collide() -> None:
     """Parameters may have the names of the steps, and so may other values."""
     other = parse(CASES[1].text("inputs", "filters", "products"))
-    made = [p for p in partitions(other, transformed=True) if p.other_algorithm]
+    made = [p for p in partitions(other) if p.other_algorithm]
     assert [len(p.stages) for p in made] == [5, 5, 5]
     assert all(len({s.name for s in p.stages}) == 5 for p in made)

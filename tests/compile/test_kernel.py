@@ -73,17 +73,17 @@ CONV = program_text(convolution(Convolution(3, 4, 5, 4, (3, 3)), "conv"))
     [
         (DOT, {"plain", "partial"}),
         (ROWS, {"plain", "tiled"}),
-        (CONV, {"plain", "direct", "local", "staged"}),
+        (CONV, {"plain", "direct", "local", "staged", "stages"}),
     ],
     ids=["dot", "rows", "conv"],
 )
 def test_a_rows_assignment_compiles_to_its_kernels(text, families, device, tmp_path):
     program, file = lp.parse(text), tmp_path / "rows.db"
-    campaign = lp.explore(program, 8, db=file, device=device, again=False, search="random")
+    campaign = lp.explore(program, 12, db=file, device=device, again=False, search="random")
     rows = {row.assignment["family"]: row for row in campaign.rows}
     assert rows.keys() == families
     stored = {row.id: row.assignment for row in campaign.rows}
-    drawn = {c.key: c.assignment for c in lp.space(program, device).sample(8, 0)}
+    drawn = {c.key: c.assignment for c in lp.space(program, device).sample(12, 0)}
     both = drawn.keys() & stored.keys()
     assert len(both) >= len(stored) - 1  # the first place is the plainest candidate's
     assert {key: drawn[key] for key in both} == {key: stored[key] for key in both}

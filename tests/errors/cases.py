@@ -930,7 +930,7 @@ def offline_search_on_another_program(folder):
 
 @case
 def offline_search_of_several_stages(folder):
-    stages = space_of(STAGES, DEFAULT_DEVICE)
+    stages = replace(space_of(STAGES, DEFAULT_DEVICE), members=())
     search_offline(Campaign.read(stored(folder)), stages, "random", 0, 10)
 
 

@@ -38,7 +38,7 @@ from liftpy.ir.walk import function_of, top_down, with_function
 from liftpy.pipeline import compile_candidate
 from liftpy.primitives.text import parse, show
 from liftpy.rewrite.composition import keys_of_stages, prefixed
-from liftpy.rewrite.partition import WINOGRAD, Partition, Stage, partitions
+from liftpy.rewrite.partition import Partition, Stage, partitions
 from liftpy.rewrite.skeleton import FAMILY, Skeleton
 
 Words = frozenset[tuple[str, str]]
@@ -133,7 +133,7 @@ def parts_of(program: Program, row: Row) -> Iterator[tuple[str, StageSettings]]:
     """The settings of each stage of a stored candidate, with the stage's text."""
     stages = [*keys_of_stages(row.skeleton)]
     assignment = row.assignment.items()
-    for partition in partitions(program, transformed=WINOGRAD in row.assignment):
+    for partition in partitions(program):
         if [s.name for s in partition.stages] == stages and {*partition.words} <= {*assignment}:
             yield from ((nameless(s.program), part) for s, part in split(partition, row))
             return

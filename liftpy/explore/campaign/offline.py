@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from liftpy.errors import StoreRefused
 from liftpy.explore import search as searches
@@ -68,17 +68,18 @@ class OfflineSearch:
 def search_offline(
     stored: Campaign, space: Space, name: str, seed: int, samples: int
 ) -> OfflineSearch:
-    """The first trials of a search among the stored candidates of one device.
+    """The first trials of a search among the stored candidates of one device that have one stage.
 
-    Raises StoreRefused if none of them was measured or the program has several stages, UnknownName
-    if the campaign has several devices (`Campaign.on`).
+    Raises StoreRefused if none of them was measured or all candidates of the program have several
+    stages, UnknownName if the campaign has several devices (`Campaign.on`).
     """
     stored = stored.on()
-    if space.products:
+    if not space.members:
         raise StoreRefused(
             f"{space.program.name} has several stages, each of which is searched separately: few "
             "combinations of their choices are stored. Name a program of one stage"
         )
+    space = replace(space, products=())
     kinds = {member.skeleton.key: member.skeleton for member in space.members}
     known: dict[str, Trial] = {}
     for row in stored.rows:

@@ -159,12 +159,15 @@ class StageSearches:
         """The stages of a partition, each with its search.
 
         If conditions join stages, a partition is a sum of several products, whose stages are alike
-        only if they have the same sizes.
+        only if they have the same sizes. The sampler `incremental` is for spaces that cannot be
+        counted: stages are then alike if their constraints are equal.
         """
-        apart = all(product is not whole for whole in self.space.products)
+        counted = self.space.sampler == "uniform"
+        apart = not counted or all(product is not whole for whole in self.space.products)
         for stage, group in zip(product.partition.stages, product.groups, strict=True):
             systems = tuple(m.system for m in group) if apart else ()  # with the stage's own names
-            key = stage.text, stage.within, tuple(m.count() for m in group), systems
+            counts = tuple(m.count() for m in group) if counted else ()
+            key = stage.text, stage.within, counts, systems
             if key not in self.known:
                 space = Space(stage.program, self.space.device, group, sampler=self.space.sampler)
                 seed = subseed(self.seed, stage.text)

@@ -77,18 +77,15 @@ class Space:
         *,
         families: Sequence[str] | None = None,
         memory_limit: int | None = None,
-        transformed: bool = False,
     ) -> Space:
         """The space of a program on a device: all its partitions, lowered by these families.
-
-        If `transformed`, these include the forms by F(m, r).
 
         A partition is left out if one of its stages has no skeleton of these families.
         """
         members: list[Member] = []
         products: list[Product] = []
         known: dict[tuple[str, tuple[tuple[str, str], ...], Around], tuple[Member, ...]] = {}
-        for partition in partitions(program, transformed=transformed):
+        for partition in partitions(program):
             made = [[*stage_skeletons(partition, stage, families)] for stage in partition.stages]
             if partition.is_whole:
                 members += Space.of(program, device, made[0], memory_limit=memory_limit).members

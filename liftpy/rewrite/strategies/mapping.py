@@ -97,7 +97,7 @@ def mapped(word: str, inside: Strategy = identity) -> Strategy:
     """Assign the levels of a mapping to the maps that make the result; all else becomes loops.
 
     `word` is a result of `show_mapping`. Inside a group, `items` assigns work-items to the
-    outermost map, and `loops` assigns no level. `inside` lowers part of what each work-item runs.
+    outermost map, and `loops` assigns no level. `inside` first lowers part of a work-item.
     """
     if word in INSIDE:
         return seq(INNER[INSIDE[word]], sequential())
@@ -112,6 +112,6 @@ def mapped(word: str, inside: Strategy = identity) -> Strategy:
             for path, level in zip(paths, mapping, strict=True)
             if level is not None
         ]
-        return seq(*steps, inside, sequential())(expr)
+        return seq(inside, *steps, sequential())(expr)
 
     return run

@@ -13,10 +13,14 @@ from liftpy.rewrite.strategies.families.common import paddings
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
 from liftpy.rewrite.strategies.lower import exposed
 from liftpy.rewrite.strategies.mapping import mapped, mappings, show_mapping
+from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.shapes import lists_elements, nests, paths_of
 from liftpy.rewrite.strategies.share import has_fold_in
 from liftpy.rewrite.strategies.straight import in_registers, small_map, unrolled
 from liftpy.rewrite.strategy import Failure, Strategy, seq
+
+_EXPOSED = remembered(exposed())
+_STRAIGHT = remembered(seq(in_registers, unrolled()))
 
 
 @dataclass(frozen=True)
@@ -47,8 +51,8 @@ class Small:
 
     def strategy(self, choices: dict[str, str], _sizes: dict[str, Parameter]) -> Strategy:
         """Assign the levels of a mapping; what is small is unrolled and held in registers."""
-        levels = mapped(choices["map"], seq(in_registers, unrolled()))
-        return seq(exposed(), levels, store_padding(choices["pad"]))
+        levels = mapped(choices["map"], _STRAIGHT)
+        return seq(_EXPOSED, levels, store_padding(choices["pad"]))
 
 
 def match(program: Program) -> Small | str:
@@ -56,7 +60,7 @@ def match(program: Program) -> Small | str:
     body = program.body.body
     if not is_straight(body):
         return "no map makes small arrays whose elements are listed, or something is folded"
-    made = exposed()(body)
+    made = _EXPOSED(body)
     return str(made) if isinstance(made, Failure) else Small(program, made.expr)
 
 
