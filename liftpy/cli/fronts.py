@@ -67,12 +67,13 @@ def pareto(
 ) -> None:
     """The front of time versus memory, or versus the error of the result."""
     found = Campaign.read(file)
-    rows = found.pareto(axis, memory_limit, max_error=max_error)
+    within = found.within(memory_limit, max_error)
+    rows = within.pareto(axis)
     if plot is not None:
-        report.plot(found, axis, plot)
+        report.plot(within, axis, plot)
         note(f"plot written to {plot}")
     if json or format_ is Format.JSON:
-        show_json(report.front_json(found, rows, axis))
+        show_json(report.front_json(within, rows, axis))
     elif format_ is Format.CSV:
         say(report.front_csv(found, rows).rstrip())
     elif rows:

@@ -87,12 +87,21 @@ WhereOption = Annotated[
 MemoryLimit = Annotated[
     int | None, typer.Option("--memory-limit", metavar="BYTES", min=1, help="Limit on `peak`.")
 ]
+
+
+def not_negative(value: float | None) -> float | None:
+    """The callback of `--max-error`; NaN is refused, too."""
+    if value is not None and not value >= 0:
+        raise typer.BadParameter(f"{value} is not a number such as 1e-5")
+    return value
+
+
 MaxError = Annotated[
     float | None,
     typer.Option(
         "--max-error",
         metavar="E",
-        min=0,
+        callback=not_negative,
         help="Only candidates whose result has at most this error, relative to its largest value.",
     ),
 ]

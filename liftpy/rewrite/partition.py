@@ -148,12 +148,16 @@ def partitions(program: Program) -> tuple[Partition, ...]:
         )
     form = all_cut(Success(program.body.body))
     found = [*cut_in_stages(program, form)]
+    direct = {stage.text for made in found for stage in made.stages}
     for chosen, derived in algorithms(form):
         other, cuts = cuts_in(program, derived)
         made = partition(program, other, cuts, (frozenset(), frozenset()))
         if made is not None:
-            within = tuple(replace(s, within=(chosen, *s.within)) for s in made.stages)
-            found.append(replace(made, words=(chosen, *made.words), stages=within))
+            within = (
+                s if s.text in direct else replace(s, within=(chosen, *s.within))
+                for s in made.stages
+            )
+            found.append(replace(made, words=(chosen, *made.words), stages=tuple(within)))
     return tuple(sorted(found, key=lambda made: (made.other_algorithm, len(made.stages))))
 
 

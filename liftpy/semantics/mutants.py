@@ -17,7 +17,7 @@ from liftpy.ir.constraint import AtMost
 from liftpy.ir.expr import Expr, FunCall, FunVar, Get, Literal, Primitive, Tuple, nat_fields
 from liftpy.ir.nat import INDEX, Nat, var
 from liftpy.ir.types import ArrayType
-from liftpy.ir.walk import replace_at, top_down
+from liftpy.ir.walk import Path, replace_at, top_down
 from liftpy.primitives import Reorder, Transpose
 from liftpy.rewrite.rule import Rule
 from liftpy.semantics.prove import attempt
@@ -31,7 +31,7 @@ FACTORS = "a product is the same in the other order"
 UNDONE = "the change takes back what the rule does, which leaves its left side"
 
 MOST_CHANGES = 60
-"""The most changes of a rule's right side that are tried."""
+"""The most changes of a rule's right side that are tried, or one of each kind."""
 
 #: Mutants that are laws, each with the reason; tests/refuted/test_mutants.py proves them.
 LAWS: dict[str, str] = {
@@ -135,15 +135,21 @@ def without_clauses(rule: Rule) -> Iterator[tuple[str, Rule]]:
 def with_other_right(rule: Rule) -> Iterator[tuple[str, Rule]]:
     """The rule with one part of its right side changed, wherever that has a type.
 
-    If there are more than `MOST_CHANGES` changes, every k-th is made: straight-line code has
-    thousands of parts.
+    If there are more than `MOST_CHANGES` changes, as in straight-line code, some of each kind are
+    made, at parts that are spread over the right side.
     """
     every = [
         (path, change, make)
         for path, part in top_down(rule.right)
         for change, make in changes(part, rule)
     ]
-    for path, change, make in every[:: max(1, math.ceil(len(every) / MOST_CHANGES))]:
+    if len(every) > MOST_CHANGES:
+        kinds: dict[str, list[tuple[Path, str, Callable[[], Expr]]]] = {}
+        for one in every:
+            kinds.setdefault(one[1], []).append(one)
+        each = max(1, MOST_CHANGES // len(kinds))
+        every = [one for some in kinds.values() for one in some[:: math.ceil(len(some) / each)]]
+    for path, change, make in every:
         where = ".".join(map(str, path)) or "the top"
         try:
             right = replace_at(rule.right, path, make())

@@ -476,6 +476,13 @@ def test_a_candidate_runs_on_the_users_arrays(liftpy):
     np.testing.assert_allclose(np.load("y.npy"), evaluate(PROGRAM, *arrays.values()), rtol=1e-4)
 
 
+@pytest.mark.parametrize(("value", "why"), [("1e-6", "name one with --db"), ("nan", "nan is not")])
+def test_a_largest_error_is_a_number_for_the_choice_in_a_campaign(liftpy, value, why):
+    said = liftpy("run", "tiny.lift", "--max-error", value)
+    assert said.code == 2
+    assert why in said.err
+
+
 def test_a_campaign_is_explored_read_plotted_and_replayed(liftpy):
     command = ["explore", "tiny.lift", "-n", "4", "--family", "plain", "--family", "direct"]
     said = liftpy(*command)
@@ -511,9 +518,6 @@ def test_a_campaign_is_explored_read_plotted_and_replayed(liftpy):
     least = min(one["error"] for one in by_error["front"])
     within = liftpy("pareto", "liftpy.db", "--max-error", repr(least), "--json").json
     assert {one["error"] for one in within["front"]} == {least}
-    said = liftpy("run", "tiny.lift", "--max-error", "1e-6")
-    assert said.code == 2
-    assert "name one with --db" in said.err
 
     listed = liftpy("candidates", "liftpy.db", "--json").json
     assert len(listed) == 4
@@ -531,7 +535,9 @@ def test_a_campaign_is_explored_read_plotted_and_replayed(liftpy):
     assert liftpy("pareto", "liftpy.db", "--plot", "front.png").code == 0
     assert liftpy("pareto", "liftpy.db", "--axis", "error", "--plot", "error.png").code == 0
     assert liftpy("report", "liftpy.db", "--axis", "error", "-o", "error.html").code == 0
-    assert "<h2>Time and error</h2>" in Path("error.html").read_text(encoding="utf-8")
+    page = Path("error.html").read_text(encoding="utf-8")
+    assert "<h2>Time and error</h2>" in page
+    assert not re.search(r"e-\d+ B", page), "no error is printed in bytes"
     assert Path("front.png").read_bytes().startswith(b"\x89PNG")
 
 

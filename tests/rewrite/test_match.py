@@ -233,9 +233,14 @@ def test_every_rule_that_projects_for_a_function_has_two_programs() -> None:
 
 
 def parts(template: Expr) -> list[Expr]:
-    """Every part of a template, functions' bodies and arguments of metavariables included."""
-    inner = template.args if isinstance(template, FunCall) else ()
-    return [template, *(p for c in (*children(template), *inner) for p in parts(c))]
+    """Each part of a template once, functions' bodies and arguments of metavariables included."""
+    found, waiting = dict[int, Expr](), [template]
+    while waiting:
+        part = waiting.pop()
+        if id(part) not in found:
+            found[id(part)] = part
+            waiting += [*children(part), *(part.args if isinstance(part, FunCall) else ())]
+    return [*found.values()]
 
 
 KS = Param("crowd", ArrayType(I32, nat(2)))

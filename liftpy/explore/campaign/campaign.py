@@ -120,23 +120,29 @@ class Campaign:
         """
         if axis not in AXES:
             raise UnknownName(f"no figure is named '{axis}'; choose one of {', '.join(AXES)}")
-        parts = self.apart()
-        if len(parts) > 1:
-            return [
-                row
-                for part in parts
-                for row in part.pareto(axis, memory_limit, max_error=max_error)
-            ]
-        within = [
-            (row.span, row.figure(axis), row)
-            for row in sorted(self.rows, key=lambda row: row.id)
+        parts = self.within(memory_limit, max_error).apart()
+        if len(parts) != 1:
+            return [row for part in parts for row in part.pareto(axis)]
+        (alone,) = parts
+        known = [
+            (row.span, figure, row)
+            for row in sorted(alone.rows, key=lambda row: row.id)
             if row.outcome == "measured"
             and row.span is not None
-            and row.peak is not None
-            and (memory_limit is None or row.peak <= memory_limit)
-            and (max_error is None or row.figure(ERROR) <= max_error)
+            and (figure := row.figure(axis)) is not None
         ]
-        return [row for _, _, row in clear_front(within, costs=lambda p: (p[0], p[1]))]
+        return [row for _, _, row in clear_front(known, costs=lambda p: (p[0], p[1]))]
+
+    def within(self, memory_limit: int | None = None, max_error: float | None = None) -> Campaign:
+        """The campaign without the measured candidates that exceed a limit on peak or error."""
+
+        def beyond(row: Row) -> bool:
+            peak, error = row.peak, row.error
+            larger = memory_limit is not None and (peak is None or peak > memory_limit)
+            return larger or (max_error is not None and (error is None or error > max_error))
+
+        kept = (row for row in self.rows if row.outcome != "measured" or not beyond(row))
+        return replace(self, rows=tuple(kept))
 
     @entry("campaign.best")
     def best(
@@ -165,7 +171,7 @@ def nothing_within(
     every = campaign.pareto(max_error=max_error)
     if every:
         least = min(every, key=lambda row: row.peak or 0)
-        also = "" if max_error is None else f" and an error of {max_error:g} or less"
+        also = "" if max_error is None else f" and an error of {max_error!r} or less"
         return ConstraintRefused(
             f"no candidate in {campaign.path} has a peak of {memory_limit} bytes or less{also}; "
             f"the least{' within this error' * bool(also)} is {least.peak} "
@@ -174,10 +180,10 @@ def nothing_within(
     every = campaign.pareto(ERROR)
     if not every:
         return nothing_measured(campaign)
-    least = min(every, key=lambda row: row.figure(ERROR))
+    least = min(every, key=lambda row: row.error or 0)
     return ConstraintRefused(
-        f"no candidate in {campaign.path} has an error of {max_error:g} or less; "
-        f"the least is {least.figure(ERROR):.1e} (candidate {least.id})"
+        f"no candidate in {campaign.path} has an error of {max_error!r} or less; "
+        f"the least is {least.error!r} (candidate {least.id})"
     )
 
 

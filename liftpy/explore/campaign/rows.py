@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 import statistics
 from dataclasses import dataclass, replace
 from typing import Any
 
 from liftpy.constraints.device import Device
-from liftpy.errors import InternalError
 from liftpy.explore.measure.samples import Interval, interval_of
 from liftpy.explore.space.settings import Settings
 from liftpy.opencl.kernel import MemoryFigures
@@ -105,16 +105,12 @@ class Row:
 
     def costs(self, axis: str) -> tuple[int, float] | None:
         """Time in ns, and a memory figure in bytes or the error; None if it was not measured."""
-        if self.time_ns is None or self.memory is None:
-            return None
-        return self.time_ns, self.figure(axis)
+        figure = self.figure(axis)
+        return None if self.time_ns is None or figure is None else (self.time_ns, figure)
 
-    def figure(self, axis: str) -> float:
-        """A memory figure in bytes, or the error; raises InternalError if it was not measured."""
-        found = self.error if axis == ERROR else getattr(self.memory, axis, None)
-        if found is None:
-            raise InternalError(f"candidate {self.id} has no {axis}: it was not measured")
-        return found
+    def figure(self, axis: str) -> float | None:
+        """A memory figure in bytes, or the error; None if it is not known."""
+        return self.error if axis == ERROR else getattr(self.memory, axis, None)
 
 
 def to_row(row: sqlite3.Row, times_ns: list[list[int]] | None) -> Row:
@@ -122,6 +118,7 @@ def to_row(row: sqlite3.Row, times_ns: list[list[int]] | None) -> Row:
     chosen = json.loads(row["assignment"])
     figures = {name: row[name] for name in MemoryFigures.__dataclass_fields__}
     _check_figures(row["key"], {n: row[n] for n in ("time_ns", "prepare_ns")} | figures, times_ns)
+    _check_errors(row["key"], {name: row[name] for name in ("max_error", "rms_error")})
     measured = (
         row["kind"] == "measured"
     )  # a candidate that was wrong only when measured again has figures too
@@ -154,6 +151,13 @@ def _check_figures(
             raise ValueError(f"the {name} of {key} is {value}")
     if least := [ns for launches in times_ns or () for ns in launches if ns < 0]:
         raise ValueError(f"a time of {key} is {least[0]} ns")
+
+
+def _check_errors(key: str, errors: dict[str, float | None]) -> None:
+    """Raises ValueError or TypeError for a number that cannot be the error of a right result."""
+    for name, value in errors.items():
+        if value is not None and not (math.isfinite(value) and value >= 0):
+            raise ValueError(f"the {name} of {key} is {value}")
 
 
 def _median(times_ns: list[list[int]] | None) -> int | None:

@@ -55,7 +55,7 @@ def clear_front(points: Iterable[T], costs: Callable[[T], tuple[Interval, float]
 
 
 def rule(axis: str) -> str:
-    """A sentence that states which candidates are on the front of time and a memory figure.
+    """A sentence that states which candidates are on the front of time and another figure.
 
     >>> rule("peak")[:62]
     'A measured candidate is on the front unless another one with n'

@@ -32,7 +32,6 @@ from liftpy.explore.report.scale import Scale, unit_of_axis
 from liftpy.explore.report.tables import (
     FIGURES,
     disturbed_text,
-    in_bytes,
     in_figure,
     in_span,
     in_time,
@@ -59,7 +58,7 @@ def write(campaign: Campaign, axis: str, path: Path) -> None:
         lstrip_blocks=True,
     )
     filters: dict[str, Any] = environment.filters
-    filters |= {"time": in_time, "bytes": in_bytes, "settings": settings_text}
+    filters |= {"time": in_time, "settings": settings_text}
     filters |= {"span": in_span, "moment": moment, "words": in_words}
     text = environment.get_template("report.html").render(contents(campaign, axis))
     write_file(path, text.encode(errors="replace"))

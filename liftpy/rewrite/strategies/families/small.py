@@ -19,7 +19,6 @@ from liftpy.rewrite.strategies.share import has_fold_in
 from liftpy.rewrite.strategies.straight import in_registers, small_map, unrolled
 from liftpy.rewrite.strategy import Failure, Strategy, seq
 
-_EXPOSED = remembered(exposed())
 _STRAIGHT = remembered(seq(in_registers, unrolled()))
 
 
@@ -52,7 +51,7 @@ class Small:
     def strategy(self, choices: dict[str, str], _sizes: dict[str, Parameter]) -> Strategy:
         """Assign the levels of a mapping; what is small is unrolled and held in registers."""
         levels = mapped(choices["map"], _STRAIGHT)
-        return seq(_EXPOSED, levels, store_padding(choices["pad"]))
+        return seq(exposed(), levels, store_padding(choices["pad"]))
 
 
 def match(program: Program) -> Small | str:
@@ -60,7 +59,7 @@ def match(program: Program) -> Small | str:
     body = program.body.body
     if not is_straight(body):
         return "no map makes small arrays whose elements are listed, or something is folded"
-    made = _EXPOSED(body)
+    made = exposed()(body)
     return str(made) if isinstance(made, Failure) else Small(program, made.expr)
 
 
