@@ -111,7 +111,7 @@ def of_program(
 ) -> Bundle:
     """A bundle of the candidate that `compile` chooses, or of the draws of a campaign."""
     single, listed = settings_and_lists(set_)
-    fixed: Fixed = {**({} if batch is None else single), **listed}
+    fixed: Fixed = listed if batch is None else {**single, **listed}
     numbers = sizes(size)
     space = space_of(
         load_program(name),

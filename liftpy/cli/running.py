@@ -155,15 +155,9 @@ def run(  # noqa: PLR0913  one parameter per option
     target = find_device(device)
     check_attached(target)
     if db is None:
-        chosen = settings(set_)
-        space = space_of(
-            source,
-            target,
-            memory_limit=memory_limit,
-            where=where or (),
-        )
+        space = space_of(source, target, memory_limit=memory_limit, where=where or ())
         note_unbound(space)
-        candidate, stored = space.candidate(chosen), None
+        candidate, stored = space.candidate(settings(set_)), None
     else:
         candidate, stored = best_of(db, source, target, memory_limit, max_error)
     given = fill(source, taken)

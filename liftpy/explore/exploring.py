@@ -76,8 +76,7 @@ def space_of(
     """
     program = closed(program, sizes)
     target = device if isinstance(device, Device) else find_device(device)
-    space = whole_space(program, target, memory_limit=memory_limit)
-    space = space.asking(where, fixed or {})
+    space = whole_space(program, target, memory_limit=memory_limit).asking(where, fixed or {})
     if families is None:
         return space
     if isinstance(families, str):  # one family: do not iterate over its letters

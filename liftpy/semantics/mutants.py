@@ -57,6 +57,7 @@ LAWS: dict[str, str] = {
     "to_local: x for toLocal at the top": UNDONE,
     "to_private: x for toPrivate at the top": UNDONE,
     "reduce_exchange: not transposed at 1.0": UNDONE,
+    "slide_step: transposed at 1.0": "of one window or of its columns: joined, they are the same",
     "reduce_flip: arguments exchanged at 2": UNDONE,
     "reduce_of_reorder: reversed at 1": ORDER,
     "reduce_of_reorder: rotated at 1": ORDER,
@@ -161,9 +162,10 @@ def with_other_right(rule: Rule) -> Iterator[tuple[str, Rule]]:
 
 def changes(part: Expr, rule: Rule) -> Iterator[tuple[str, Callable[[], Expr]]]:
     """Yield the changes of a part of the right side, with a function that makes each."""
-    if isinstance(part.type, ArrayType) and part.type.length.constant != 1:
-        yield "reversed", lambda: FunCall(reversal(part), (part,))
-        yield "rotated", lambda: FunCall(rotation(part), (part,))
+    if isinstance(part.type, ArrayType):
+        if part.type.length.constant != 1:  # one element stays in its place
+            yield "reversed", lambda: FunCall(reversal(part), (part,))
+            yield "rotated", lambda: FunCall(rotation(part), (part,))
         if isinstance(part.type.element, ArrayType):
             yield "transposed", lambda: FunCall(Transpose(), (part,))
     match part:

@@ -97,7 +97,8 @@ def mapped(word: str, inside: Strategy = identity) -> Strategy:
     """Assign the levels of a mapping to the maps that make the result; all else becomes loops.
 
     `word` is a result of `show_mapping`. Inside a group, `items` assigns work-items to the
-    outermost map, and `loops` assigns no level. `inside` first lowers part of a work-item.
+    outermost map, and `loops` assigns no level. `inside` is applied first: it lowers part of what
+    each work-item runs.
     """
     if word in INSIDE:
         return seq(INNER[INSIDE[word]], sequential())
