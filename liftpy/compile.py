@@ -9,7 +9,7 @@ import numpy as np
 
 from liftpy.constraints.device import Device
 from liftpy.errors import ArgumentRefused
-from liftpy.explore.exploring import space_of
+from liftpy.explore.exploring import candidate_of, space_of
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.settings import Settings
 from liftpy.explore.space.space import Space
@@ -118,10 +118,9 @@ def compile_to_kernel(
     target = device if isinstance(device, Device) else find_device(device)
     if callable(strategy):
         space = Space.of(program, target, [skeleton_of(program, strategy)])
-        family: Settings = {}
-    else:
-        space = space_of(program, target, sizes=sizes)
-        family = {} if strategy is None else {FAMILY: strategy}
+        return Kernel(space.exactly(assignment) if assignment else space.candidate({}), target)
+    family: Settings = {} if strategy is None else {FAMILY: strategy}
     if assignment:
+        space = space_of(program, target, sizes=sizes)
         return Kernel(space.exactly({**assignment, **family}), target)
-    return Kernel(space.candidate(family), target)
+    return Kernel(candidate_of(program, target, family, sizes=sizes), target)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyopencl as cl
 
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
@@ -109,12 +110,29 @@ def _place(rest: str) -> str:
     return f", {place[1]}: {place[2]}" if place else ""
 
 
+def kept_to_the_end(made: type[cl.Buffer]) -> type[cl.Buffer]:
+    """A class of buffers that are not freed."""
+    every: list[cl.Buffer] = []
+
+    class Kept(made):
+        def __init__(self, *args: Any, **named: Any) -> None:
+            super().__init__(*args, **named)
+            every.append(self)
+
+        def release(self) -> None:
+            """Nothing."""
+
+    return Kept
+
+
 def main(given: str, answer: str) -> None:
     """In the child: runs the pickled jobs on Oclgrind's device.
 
-    What was loaded stays so to the end: Oclgrind takes a buffer in a freed one's place for it.
+    Nothing is freed to the end: Oclgrind takes a buffer in a freed one's place for it, so that what
+    lies beyond the freed one's end would never count as initialised.
     """
     outputs, loaded = [], []
+    cl.Buffer = kept_to_the_end(cl.Buffer)
     with Session(find_device("oclgrind")) as session:
         for module, arrays in pickle.loads(Path(given).read_bytes()):  # noqa: S301
             sys.stderr.write(NEXT)

@@ -23,7 +23,7 @@ from liftpy.rewrite.strategy import Failure
 
 def options(stage: Stage, family: str, random: Random) -> list[tuple[tuple[str, str], ...]]:
     """The choices of a family for a stage, in random order; none if it does not apply."""
-    form = FAMILIES[family].match(shape_of(stage.canonical))
+    form = FAMILIES[family].match(shape_of(family, stage.canonical))
     if isinstance(form, str) or not stage.is_for(family):
         return []
     found = list(form.choices())
@@ -35,7 +35,7 @@ def derivations(
     partition: Partition, stage: Stage, family: str, random: Random
 ) -> Iterator[Skeleton]:
     """The skeletons of a family for a stage, in random order, each derived when it is asked for."""
-    form = FAMILIES[family].match(shape_of(stage.canonical))
+    form = FAMILIES[family].match(shape_of(family, stage.canonical))
     for choices in options(stage, family, random):
         assert not isinstance(form, str)
         made = derived(family, form, stage.canonical, choices)

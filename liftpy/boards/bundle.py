@@ -58,8 +58,12 @@ class Bundle:
 
     @property
     def campaign(self) -> dict[str, Any]:
-        """The description of the campaign that results must contain to be imported."""
+        """The description of the campaign that results must contain to be imported.
+
+        A board compares results with the tolerance alone.
+        """
         whole = asdict(self.identity)
+        whole["settings"]["check"] = None
         del whole["device"]
         return whole
 

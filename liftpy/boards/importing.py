@@ -31,7 +31,7 @@ from liftpy.primitives.text import parse
 from liftpy.rewrite.composition import skeleton_named, skeletons
 from liftpy.rewrite.skeleton import Skeleton
 
-JUDGED_BY = ("input_seed", "points", "tolerance")
+JUDGED_BY = ("input_seed", "points", "tolerance", "check")
 """The settings that determine how a result is judged."""
 
 
@@ -146,12 +146,12 @@ def _check_same(path: Path, results: Results, there: Identity, here: Identity) -
             "created if it does not exist",
         )
     for name in JUDGED_BY:
-        old = there.settings.get(name)  # a migrated file may lack it
-        if old != here.settings[name]:
+        old, new = there.settings.get(name), here.settings.get(name)  # older files may lack it
+        if old != new:
             raise refusal(
                 results.path,
                 results.lines["campaign"],
-                f"the {name} is {here.settings[name]}, that of {path} is {old}: "
+                f"the {name} is {new}, that of {path} is {old}: "
                 "all results of a campaign are judged by the same settings. Name another FILE",
             )
     if there.version != here.version:

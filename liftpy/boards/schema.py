@@ -63,6 +63,8 @@ class Settings(_Strict):
     tolerance: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
     families: Annotated[list[Word], Field(max_length=100)] | None = None
     memory_limit: Positive | None = None
+    max_error: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    check: None = None
     sampler: Sampler = "uniform"
     sizes: dict[Word, Natural] | None = None
     conditions: Annotated[list[Text], Field(max_length=100)] | None = None

@@ -12,6 +12,7 @@ import typer
 from liftpy.cli.arguments import load_program
 from liftpy.cli.fronts import show_fronts, title
 from liftpy.cli.options import (
+    BoundLimit,
     CandidateId,
     Database,
     DeviceName,
@@ -85,6 +86,7 @@ def explore(  # noqa: PLR0913  one parameter per option
     set_: SetOption = None,
     where: WhereOption = None,
     memory_limit: MemoryLimit = None,
+    max_error: BoundLimit = None,
     time_limit: Annotated[
         float | None,
         typer.Option(metavar="SECONDS", min=0, help="Stop after this time; resume later."),
@@ -97,8 +99,14 @@ def explore(  # noqa: PLR0913  one parameter per option
         typer.Option(metavar="SECONDS", min=0, help="Part of --candidate-limit for the build."),
     ] = None,
     tolerance: Annotated[
-        float, typer.Option(metavar="E", min=0, help="Largest relative error of a result.")
-    ] = TOLERANCE,
+        float | None,
+        typer.Option(
+            metavar="E",
+            min=0,
+            help=f"Largest relative error of a result; by default {TOLERANCE}, and no more than "
+            "rounding explains.",
+        ),
+    ] = None,
     search: Annotated[
         str,
         typer.Option(
@@ -155,6 +163,7 @@ def explore(  # noqa: PLR0913  one parameter per option
             stored.device,
             families=family,
             memory_limit=memory_limit,
+            max_error=max_error,
             sizes=sizes(size),
             where=where or (),
             fixed={**chosen, **listed},
@@ -176,6 +185,7 @@ def explore(  # noqa: PLR0913  one parameter per option
                 device,
                 families=family,
                 memory_limit=memory_limit,
+                max_error=max_error,
                 time_limit=time_limit,
                 candidate_limit=candidate_limit,
                 build_limit=build_limit,

@@ -105,6 +105,16 @@ MaxError = Annotated[
         help="Only candidates whose result has at most this error, relative to its largest value.",
     ),
 ]
+BoundLimit = Annotated[
+    float | None,
+    typer.Option(
+        "--max-error",
+        metavar="E",
+        callback=not_negative,
+        help="Leave out forms by F(m, r) whose error bound in f32, relative to the largest "
+        "possible result, is larger.",
+    ),
+]
 SizeOption = Annotated[
     list[str] | None,
     typer.Option(

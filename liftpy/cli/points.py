@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from liftpy.cli.options import (
+    BoundLimit,
     JsonFlag,
     LimitsName,
     MemoryLimit,
@@ -142,6 +143,7 @@ def show_space(  # noqa: PLR0913  one parameter per option
     set_: SetOption = None,
     where: WhereOption = None,
     memory_limit: MemoryLimit = None,
+    max_error: BoundLimit = None,
     draw: DrawOption = 0,
     start: StartOption = 0,
     seed: SeedOption = 0,
@@ -156,7 +158,7 @@ def show_space(  # noqa: PLR0913  one parameter per option
     With --draw, prints candidates instead, as `explore --search random` draws them for this seed.
     """
     begun = time.perf_counter()
-    whole, chosen = asked_space(program, size, device, set_, where, memory_limit)
+    whole, chosen = asked_space(program, size, device, set_, where, memory_limit, max_error)
     space, target = whole.narrow(chosen), whole.device
     if draw:
         drawn = dataclasses.replace(space, sampler=sampler.value).sample(draw, seed, start=start)
@@ -295,13 +297,14 @@ def explain(
     where: WhereOption = None,
     device: LimitsName = None,
     memory_limit: MemoryLimit = None,
+    max_error: BoundLimit = None,
     json: JsonFlag = False,
 ) -> None:
     """Whether settings are valid, or which conditions clash and which values would work.
 
     Exit code 1 if they are not.
     """
-    space, chosen = asked_space(program, size, device, set_, where, memory_limit)
+    space, chosen = asked_space(program, size, device, set_, where, memory_limit, max_error)
     answer = space.explain(chosen)
     if json:
         show_json(dataclasses.asdict(answer))

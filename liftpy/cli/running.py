@@ -23,16 +23,17 @@ from liftpy.cli.options import (
     SizeOption,
     WhereOption,
     settings,
+    settings_and_lists,
 )
 from liftpy.cli.screen import note, say, show_json
-from liftpy.cli.spaces import asked_space, note_unbound
+from liftpy.cli.spaces import asked_candidate, device_or_default
 from liftpy.constraints.device import Device, check_attached
 from liftpy.errors import ArgumentRefused, LiftError, StoreRefused
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.campaign.replay import stored_candidate
 from liftpy.explore.campaign.rows import Row
-from liftpy.explore.exploring import space_of
+from liftpy.explore.measure.bounding import Bounding
 from liftpy.explore.measure.check import Error, all_nan
 from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.measure.meaning import Judge, expected
@@ -79,8 +80,15 @@ def compile_program(
 
     Needs no device; without one, generic limits apply.
     """
-    space, chosen = asked_space(program, size, device, set_, where, memory_limit)
-    candidate = space.candidate(chosen)
+    chosen, listed = settings_and_lists(set_)
+    candidate = asked_candidate(
+        load_program(program, size),
+        device_or_default(device),
+        chosen,
+        memory_limit=memory_limit,
+        where=where or (),
+        fixed=listed,
+    )
     module = compile_candidate(candidate.skeleton, candidate.point)
     if output is not None:
         write(output, module)
@@ -155,15 +163,20 @@ def run(  # noqa: PLR0913  one parameter per option
     target = find_device(device)
     check_attached(target)
     if db is None:
-        space = space_of(source, target, memory_limit=memory_limit, where=where or ())
-        note_unbound(space)
-        candidate, stored = space.candidate(settings(set_)), None
+        candidate, stored = (
+            asked_candidate(
+                source, target, settings(set_), memory_limit=memory_limit, where=where or ()
+            ),
+            None,
+        )
     else:
         candidate, stored = best_of(db, source, target, memory_limit, max_error)
     given = fill(source, taken)
     module = compile_candidate(candidate.skeleton, candidate.point)
     done = run_once(module, target, given)
-    error = Judge(source, given, expected(source, given)).judge(done.result)
+    wanted = expected(source, given)
+    bounds = Bounding(source, given, wanted).bounds(candidate.skeleton)
+    error = Judge(source, given, wanted).judge(done.result, bounds)
     if isinstance(error, WrongResult):
         raise LiftError(f"{candidate.label} is wrong: {error.reason}")
     if output is not None:

@@ -8,9 +8,11 @@ from liftpy.cli.arguments import load_program
 from liftpy.cli.options import settings_and_lists
 from liftpy.cli.screen import note
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
-from liftpy.explore.exploring import space_of
-from liftpy.explore.space.settings import Settings
+from liftpy.explore.exploring import candidate_of, space_of
+from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.space.settings import Fixed, Settings
 from liftpy.explore.space.space import Space
+from liftpy.ir.expr import Program
 from liftpy.opencl.devices import devices, find_device
 
 
@@ -26,6 +28,7 @@ def asked_space(
     set_: Sequence[str] | None,
     where: Sequence[str] | None,
     memory_limit: int | None,
+    max_error: float | None = None,
 ) -> tuple[Space, Settings]:
     """The space that the options select, and the single-valued settings, not yet applied to it."""
     chosen, listed = settings_and_lists(set_)
@@ -33,11 +36,34 @@ def asked_space(
         load_program(program, size),
         device_or_default(device),
         memory_limit=memory_limit,
+        max_error=max_error,
         where=where or (),
         fixed=listed,
     )
     note_unbound(space)
+    for form in space.left_out:
+        note(f"note: {form.why}")
     return space, chosen
+
+
+def asked_candidate(
+    program: Program,
+    device: Device,
+    chosen: Settings,
+    *,
+    memory_limit: int | None = None,
+    where: Sequence[str] = (),
+    fixed: Fixed | None = None,
+) -> Candidate:
+    """The first candidate with the chosen settings in the space that the other options select.
+
+    The whole space is derived only if conditions restrict it: they may be about any skeleton.
+    """
+    if not (where or fixed):
+        return candidate_of(program, device, chosen, memory_limit=memory_limit)
+    space = space_of(program, device, memory_limit=memory_limit, where=where, fixed=fixed)
+    note_unbound(space)
+    return space.candidate(chosen)
 
 
 def note_unbound(space: Space) -> None:

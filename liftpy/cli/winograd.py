@@ -11,17 +11,20 @@ import typer
 from rich.table import Table
 
 from liftpy.cli.screen import say, show, show_json
+from liftpy.winograd.choosing import SCALED, By, Choice, Chosen, Scaling, choose
 from liftpy.winograd.error import FORMS, above, best_known, bound_of, check_error, gamma
 from liftpy.winograd.linear import Counts, Form, Sharing
 from liftpy.winograd.matrices import Matrix
+from liftpy.winograd.measured import CHANNELS
 from liftpy.winograd.points import STANDARD
 from liftpy.winograd.sharing import applied
-from liftpy.winograd.triple import LARGEST, Triple, cook_toom, integral
+from liftpy.winograd.triple import LARGEST, Triple, cook_toom
 
 FLAT_MOST = 10
 """Products in a row up to which flat forms are counted: that of 10 takes seconds."""
 
-USUAL, BEST, INTEGERS = "usual", "best", "integers"
+USUAL, BEST = "usual", "best"
+INTEGERS, POWERS = str(Scaling.INTEGERS), str(Scaling.POWERS)
 
 
 def register(app: typer.Typer) -> None:
@@ -58,7 +61,8 @@ def show_winograd(  # noqa: PLR0913  one parameter for each option
         typer.Option(
             "--scale",
             metavar="S,...",
-            help="Factors of the rows of B^T; 'integers' makes A^T and B^T integral.",
+            help="Factors of the rows of B^T. For both B^T and A^T: 'integers' makes them "
+            "integral, 'powers' takes powers of two.",
         ),
     ] = None,
     scale_output: Annotated[
@@ -66,12 +70,32 @@ def show_winograd(  # noqa: PLR0913  one parameter for each option
         typer.Option("--scale-output", metavar="S,...", help="Factors of the columns of A^T."),
     ] = None,
     channels: Annotated[
-        int, typer.Option("--channels", metavar="C", help="Channels that are summed.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            "--channels",
+            metavar="C",
+            help=f"Channels that are summed; by default 1, and {CHANNELS} for --choose.",
+        ),
+    ] = None,
     dimensions: Annotated[
         int,
-        typer.Option("--dims", metavar="D", min=1, max=2, help="Dimensions --max-error is for."),
+        typer.Option(
+            "--dims",
+            metavar="D",
+            min=1,
+            max=2,
+            help="Dimensions that --max-error and --choose are for.",
+        ),
     ] = 2,
+    choose_by: Annotated[
+        By | None,
+        typer.Option(
+            "--choose",
+            metavar="HOW",
+            help="Search for points and scalings with the smallest error: 'bound', the a-priori "
+            "bound; 'measured', the error of random data.",
+        ),
+    ] = None,
     max_error: Annotated[
         Fraction | None,
         typer.Option(
@@ -98,6 +122,17 @@ def show_winograd(  # noqa: PLR0913  one parameter for each option
 
     F(m, r) computes m results of a filter of r taps as A^T ((G w) * (B^T d)).
     """
+    if choose_by is not None:
+        if (points, scale, scale_output) != (USUAL, None, None):
+            raise typer.BadParameter("it chooses points and scalings itself", param_hint="--choose")
+        found = choose(
+            m, r, choose_by, largest, CHANNELS if channels is None else channels, dimensions
+        )
+        if max_error is not None:
+            check_error(found.best.triple, max_error, dimensions, found.best.channels)
+        show_choice(found, choose_by, json=json)
+        return
+    channels = 1 if channels is None else channels
     triple = chosen(m, r, points, scale, scale_output, largest)
     if max_error is not None:
         check_error(triple, max_error, dimensions, channels)
@@ -124,6 +159,64 @@ def show_winograd(  # noqa: PLR0913  one parameter for each option
     show(table_of(data["error"], "dimensions", "gamma", "roundings", "bound"))
 
 
+def show_choice(found: Chosen, by: By, *, json: bool) -> None:
+    """Prints what a search has found, beside the usual points."""
+    smallest = "smallest bound" if by is By.BOUND else "smallest measured error"
+    rows = [
+        choice_json(what, choice)
+        for what, choice in (
+            ("usual", found.usual),
+            (smallest, found.best),
+            (f"{smallest} without more operations", found.light),
+        )
+    ]
+    best = found.best
+    if json:
+        show_json(
+            {
+                "m": best.triple.m,
+                "r": best.triple.r,
+                "dimensions": best.dimensions,
+                "channels": best.channels,
+                "choices": rows,
+            }
+        )
+        return
+    say(
+        f"{best.triple} in {best.dimensions} dimension{'s' if best.dimensions > 1 else ''} with "
+        f"{best.channels} channel{'s' if best.channels > 1 else ''}: errors in f32, and operations "
+        "of a tile"
+    )
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in ("", "points", "scaling"):
+        table.add_column(name, overflow="fold")
+    for name in ("bound", "measured", "operations"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        errors = (f"{row['bound']:.1e}", f"{row['measured']:.1e}")
+        shown = row["choice"], ", ".join(row["points"]), row["scaling"]
+        table.add_row(*shown, *errors, str(row["operations"]))
+    show(table)
+    scaled = "" if best.scaling is Scaling.NONE else f" --scale {best.scaling}"
+    many = "" if best.triple.n <= LARGEST else f" --largest {best.triple.n}"
+    say(
+        f"its matrices: liftpy winograd --m {best.triple.m} --r {best.triple.r} "
+        f"--points {','.join(rows[1]['points']) or USUAL}{scaled}{many}"
+    )
+
+
+def choice_json(what: str, choice: Choice) -> dict[str, Any]:
+    """A choice as JSON data."""
+    return {
+        "choice": what,
+        "points": [*map(str, choice.triple.points)],
+        "scaling": str(choice.scaling),
+        "bound": float(above(choice.bound.relative)),
+        "measured": float(f"{choice.measured:.2g}"),
+        "operations": choice.operations,
+    }
+
+
 def chosen(
     m: int, r: int, points: str, scale: str | None, scale_output: str | None, largest: int
 ) -> Triple:
@@ -133,12 +226,12 @@ def chosen(
         given: Sequence[str | Fraction] | None = best or None
     else:
         given = None if points == USUAL else points.split(",")
-    if scale == INTEGERS:
+    if scale in {INTEGERS, POWERS}:
         if scale_output is not None:
             raise typer.BadParameter(
-                f"--scale {INTEGERS} scales the columns of A^T too", param_hint="--scale-output"
+                f"--scale {scale} scales the columns of A^T too", param_hint="--scale-output"
             )
-        return integral(cook_toom(m, r, given, largest=largest))
+        return SCALED[Scaling(scale)](cook_toom(m, r, given, largest=largest))
     inputs, outputs = (s.split(",") if s is not None else None for s in (scale, scale_output))
     return cook_toom(m, r, given, scale=inputs, scale_output=outputs, largest=largest)
 

@@ -58,7 +58,8 @@ each has loops of its own.
 FIXED_UNROLL_LIMIT = 1024
 """`UNROLL_LIMIT` for a kernel whose number of statements depends on no tuning size.
 
-No size makes its code shorter, so a slow build is better than a skeleton without points.
+No size makes its code shorter, so a slow build is better than a skeleton without points. The same
+number bounds the statements of small arrays in a kernel that also has accumulators.
 """
 
 CODE_LIMIT = 8192
@@ -174,12 +175,19 @@ def asked_of_launch(
     who = f"code size of kernel {kernel.name}"
     unrolled = statements(kernel.body)
     limit = UNROLL_LIMIT * (1 + held_values(kernel.body))
+    if any(is_straight(e) for _, e in top_down(kernel.body)):
+        limit += min(unrolled.terms.get((), 0), FIXED_UNROLL_LIMIT)
     if unrolled.names() <= foreign:
         limit = max(limit, FIXED_UNROLL_LIMIT)
     yield at_most(unrolled, limit), who
     every = length(kernel)
     if not follows(every.substitute(ranges), unrolled.substitute(ranges), limit):
         yield at_most(every, CODE_LIMIT), f"{who}, all statements"
+
+
+def is_straight(expr: Expr) -> bool:
+    """Whether an expression is a map that is written out, one copy of its body per element."""
+    return isinstance(expr, FunCall) and isinstance(expr.fun, MapSeqUnroll)
 
 
 def sizes_of(body: Expr) -> frozenset[str]:

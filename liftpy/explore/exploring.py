@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 
 from liftpy.constraints.device import Device, check_attached
@@ -24,6 +24,7 @@ from liftpy.explore.campaign.borrowed import times_of
 from liftpy.explore.campaign.campaign import Campaign, nothing_measured
 from liftpy.explore.campaign.database import saying
 from liftpy.explore.campaign.environment import command_line, environment
+from liftpy.explore.campaign.forms import DERIVING, Forms
 from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.campaign.remeasure import remeasure
 from liftpy.explore.campaign.rows import Call, Identity, Row
@@ -39,20 +40,24 @@ from liftpy.explore.measure.outcome import Outcome
 from liftpy.explore.measure.pool import Executor, LocalExecutor, LocalPool
 from liftpy.explore.space.candidate import Candidate, program_text
 from liftpy.explore.space.plainest import PLAIN, begun_with, plainest
-from liftpy.explore.space.settings import Fixed
+from liftpy.explore.space.settings import Fixed, Settings
 from liftpy.explore.space.space import Space
+from liftpy.explore.space.units import units_of
 from liftpy.explore.space.version import VERSION
 from liftpy.ir.entry import entry
 from liftpy.ir.expr import Program
 from liftpy.opencl.devices import find_device
 from liftpy.pipeline import compile_candidate
-from liftpy.rewrite.partition import partitions
+from liftpy.rewrite.partition import in_turn
+from liftpy.rewrite.skeleton import FAMILY
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.semantics.sizes import closed
 
 SAMPLES = 100
 DATABASE = Path("liftpy.db")
-DERIVING = "deriving the program's forms"
+BOUND = "bound"
+"""The setting `check` of a campaign whose results are compared with the bounds of their errors."""
+
 CANDIDATE_LIMIT = 60.0
 
 
@@ -63,20 +68,28 @@ def space_of(
     *,
     families: Sequence[str] | None = None,
     memory_limit: int | None = None,
+    max_error: float | None = None,
     sizes: Mapping[str, int] | None = None,
     where: Sequence[str] = (),
     fixed: Fixed | None = None,
 ) -> Space:
     """The space of a program on a device (a `Device`, or an argument of `find_device`).
 
-    `families` restricts the families, `memory_limit` the peak of candidates, in bytes. `sizes`
-    gives numbers for the program's open sizes. `where` has conditions on sizes, such as
-    `"kappa*sigma <= 64"`; `fixed` has settings with their allowed value or values:
+    `families` restricts the families, `memory_limit` the peak of candidates, in bytes. Forms by
+    F(m, r) are left out if their error bound, relative to the largest possible result, exceeds
+    `max_error`. `sizes` gives numbers for the program's open sizes. `where` has conditions on
+    sizes, such as `"kappa*sigma <= 64"`; `fixed` has settings with their allowed value or values:
     `{"pad": "copy", "kappa": [8, 16]}`. Raises TypeRefused for a program without kernels.
     """
     program = closed(program, sizes)
     target = device if isinstance(device, Device) else find_device(device)
-    space = whole_space(program, target, memory_limit=memory_limit).asking(where, fixed or {})
+    space = whole_space(
+        program,
+        target,
+        memory_limit=memory_limit,
+        max_error=max_error,
+        fixed=None if where else fixed,  # a condition may name a size of any skeleton
+    ).asking(where, fixed or {})
     if families is None:
         return space
     if isinstance(families, str):  # one family: do not iterate over its letters
@@ -95,9 +108,18 @@ def whole_space(
     *,
     families: tuple[str, ...] | None = None,
     memory_limit: int | None = None,
+    max_error: float | None = None,
+    fixed: Fixed | None = None,
 ) -> Space:
     """The space of a program on a device; raises TypeRefused for a program without kernels."""
-    space = Space.whole(program, device, families=families, memory_limit=memory_limit)
+    space = Space.whole(
+        program,
+        device,
+        families=families,
+        memory_limit=memory_limit,
+        max_error=max_error,
+        fixed=fixed,
+    )
     for unit in space.units:
         least = unit.without_sizes()
         if least is not None:  # a program without kernels in its simplest form has no space
@@ -106,47 +128,30 @@ def whole_space(
     return space
 
 
-@dataclass(frozen=True)
-class Forms:
-    """The space of a campaign: the part that contains its first candidate, and the whole.
+def candidate_of(
+    program: Program,
+    device: Device,
+    settings: Settings,
+    *,
+    memory_limit: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+) -> Candidate:
+    """The same as `candidate(settings)` of `space_of` with the other arguments, with less work.
 
-    With `plain_first`, the first candidate is of the family `plain`, and is measured before the
-    other families are derived. It requires that the user has no conditions, since these concern the
-    whole space. `derive` returns the whole space, `derive_only` that of some families.
+    Only the skeletons up to the first one with these settings are derived. The whole space is
+    needed only to explain why there is no such candidate.
     """
-
-    plain_first: bool
-    derive: Callable[[], Space]
-    derive_only: Callable[[tuple[str, ...]], Space]
-    deadline: Deadline
-
-    @cached_property
-    def plain(self) -> Space | None:
-        """The space of the family `plain`, if the first candidate is in it."""
-        if not self.plain_first:
-            return None
-        with self.deadline.phase(DERIVING):
-            found = self.derive_only((PLAIN,))
-            return found if found.possible else None
-
-    @property
-    def beginning(self) -> Space:
-        """The space of the first candidate: that of the family `plain`, or the whole."""
-        return self.plain or self.whole
-
-    @cached_property
-    def whole(self) -> Space:
-        """The space of all families."""
-        plain = self.plain
-        with self.deadline.phase(DERIVING):
-            if plain is None or not all(p.is_whole for p in partitions(plain.program)):
-                return self.derive()
-            others = self.derive_only(tuple(name for name in FAMILIES if name != PLAIN))
-            return replace(plain, members=(*plain.members, *others.members))
-
-    def are_all(self, known: int) -> bool:
-        """Whether `known` candidates are all; derives the whole space only if they may be."""
-        return known >= self.beginning.count() and known == self.whole.count()
+    program = closed(program, sizes)
+    family = settings.get(FAMILY)
+    families = [str(family)] if family in FAMILIES else None  # others do not fit
+    units = units_of(device, in_turn(program), families=families, memory_limit=memory_limit)
+    for unit in units:
+        part = unit.fitting(settings)
+        found = None if part is None else part.first(settings, 0)
+        if found is not None:
+            skeleton, sizes = found
+            return Candidate(program, skeleton, tuple(sizes.items()))
+    return space_of(program, device, memory_limit=memory_limit).candidate(settings)
 
 
 def identity_of(  # noqa: PLR0913  one argument per setting
@@ -156,8 +161,10 @@ def identity_of(  # noqa: PLR0913  one argument per setting
     search: str,
     families: Sequence[str] | None = None,
     memory_limit: int | None = None,
+    max_error: float | None = None,
     sizes: Mapping[str, int] | None = None,
     tolerance: float = TOLERANCE,
+    bounded: bool = False,
     lag: int = 1,
     first: str | None = None,
     devices: Sequence[Device] = (),
@@ -165,6 +172,8 @@ def identity_of(  # noqa: PLR0913  one argument per setting
 ) -> Identity:
     """The identity of a campaign: everything that determines its candidates and their check.
 
+    `bounded`: whether results are also compared with the bounds of their rounding errors
+    (`measure/bounding.py`), because the user gave no tolerance.
     `lag` is the number of candidates whose outcomes a search has not seen yet (`run.py`). `first`
     names the kind of the first candidate if the search does not draw it (`plainest.py`). `devices`
     are those that measure, if there are several. `times` are the files whose times its search
@@ -179,10 +188,12 @@ def identity_of(  # noqa: PLR0913  one argument per setting
         settings={
             "families": None if families is None else list(families),
             "memory_limit": memory_limit,
+            "max_error": max_error,
             "sampler": space.sampler,
             "sizes": dict(sizes) if sizes else None,
             "conditions": list(space.asked) or None,
             "tolerance": tolerance,
+            "check": BOUND if bounded else None,
             "points": POINTS,
             "input_seed": INPUT_SEED,
             "search": search,
@@ -204,10 +215,11 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
     *,
     families: Sequence[str] | None = None,
     memory_limit: int | None = None,
+    max_error: float | None = None,
     time_limit: float | None = None,
     candidate_limit: float = CANDIDATE_LIMIT,
     build_limit: float | None = None,
-    tolerance: float = TOLERANCE,
+    tolerance: float | None = None,
     search: str = searches.DEFAULT,
     progress: Callable[[Progress], None] = lambda _: None,
     sizes: Mapping[str, int] | None = None,
@@ -237,10 +249,11 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
     gets at most half of the remaining time, or 10 s if that is more. `phase` is called with the
     name of each phase.
 
-    `tolerance` bounds the error of a result, relative to its largest value. `sizes` gives numbers
-    for the program's open sizes; `where` and `fixed` restrict the space (as in `space_of`). A call
-    with other values of these is another campaign. `sampler` draws candidates uniformly, or, for
-    comparison, as published (`incremental`).
+    `tolerance` bounds the error of a result, relative to its largest value; by default it is
+    `TOLERANCE`, and no error may exceed its a-priori bound either (`measure/bounding.py`). `sizes`
+    gives numbers for the program's open sizes; `where`, `fixed` and `max_error` restrict the space
+    (as in `space_of`). A call with other values of these is another campaign. `sampler` draws
+    candidates uniformly, or, for comparison, as published (`incremental`).
 
     At the end, candidates that may be on the front by noise are measured `again`, within the time
     limit (`remeasure.py`).
@@ -262,7 +275,7 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
     if none was correct.
     """
     started = time.time()
-    _check_limits(samples, time_limit, candidate_limit, build_limit, tolerance)
+    _check_limits(samples, time_limit, candidate_limit, build_limit, tolerance, max_error)
     deadline = Deadline.after(time_limit, began, phase)
     searches.named(search)  # refuses an unknown name before any work
     with ExitStack() as opened:
@@ -272,13 +285,17 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
         begun = begun_in(Path(db))
         site = opened.enter_context(site_of(device, workers, begun, deadline))
         lag, first = (site.lag, PLAIN) if begun is None else (lag_of(begun), first_of(begun))
+        bounded = tolerance is None and (begun is None or is_bounded(begun))
+        tolerance = TOLERANCE if tolerance is None else tolerance
         identity = partial(
             identity_of,
             seed=seed,
             search=search,
             memory_limit=memory_limit,
+            max_error=max_error,
             sizes=sizes,
             tolerance=tolerance,
+            bounded=bounded,
             lag=lag,
             first=first,
             devices=site.devices,
@@ -302,13 +319,20 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
                     site.limits,
                     families=families,
                     memory_limit=memory_limit,
+                    max_error=max_error,
                     where=where,
                     fixed=fixed,
                 ),
                 sampler=sampler,
             ),
             lambda names: replace(
-                whole_space(program, site.limits, families=names, memory_limit=memory_limit),
+                whole_space(
+                    program,
+                    site.limits,
+                    families=names,
+                    memory_limit=memory_limit,
+                    max_error=max_error,
+                ),
                 sampler=sampler,
             ),
             deadline,
@@ -340,7 +364,9 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
                 for said in nothing_compared(wanted):
                     note(f"note: {said}")
                 beginning = None if first is None else plainest(space)
-            setup = Setup(mine.text, space.device, given, wanted)
+                for form in space.left_out:
+                    note(f"note: {form.why}")
+            setup = Setup(mine.text, space.device, given, wanted, bounded)
             pool = opened.enter_context(
                 site.pool(setup, Limits(candidate_limit, build_limit, deadline), run)
             )
@@ -396,6 +422,11 @@ def first_of(begun: Identity) -> str | None:
     return begun.settings.get("first")
 
 
+def is_bounded(begun: Identity) -> bool:
+    """Whether a stored campaign compares results with the bounds of their rounding errors."""
+    return begun.settings.get("check") == BOUND
+
+
 def site_of(
     device: Device | str | None,
     workers: Workers | None,
@@ -432,7 +463,8 @@ def _check_limits(
     time_limit: float | None,
     candidate_limit: float,
     build_limit: float | None,
-    tolerance: float,
+    tolerance: float | None,
+    max_error: float | None,
 ) -> None:
     """Refuses limits under which no candidate can be measured."""
     wanted = {
@@ -444,7 +476,8 @@ def _check_limits(
             build_limit is None or build_limit > 0,
             "more than 0 s, or None",
         ),
-        "tolerance": (tolerance, tolerance >= 0, "0 or more"),
+        "tolerance": (tolerance, tolerance is None or tolerance >= 0, "0 or more, or None"),
+        "max_error": (max_error, max_error is None or max_error >= 0, "0 or more, or None"),
     }
     for name, (value, fits, range_) in wanted.items():
         if not fits:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint, at_least, at_most
-from liftpy.ir.expr import Layout
+from liftpy.ir.expr import Layout, Primitive
 from liftpy.ir.nat import Nat, greatest, least
 from liftpy.ir.pull import Index, Pull, Reader, Value, guarded
 from liftpy.ir.scalars import misfit
@@ -49,6 +49,14 @@ class Pad(Layout):
             return guarded(read, condition, xs[read.clip(source, xs)], self.value)
 
         return Pull(self.left + length + self.right, element)
+
+    def inverse(self, xs: Type) -> Primitive | None:
+        """Padding, for a crop: elements that it leaves out are not written."""
+        crops = all(
+            amount.bounds[1] is not None and amount.bounds[1] <= 0
+            for amount in (self.left, self.right)
+        )
+        return Pad(-self.left, -self.right, 0.0) if crops else None
 
     def reference(self, xs: list[Any]) -> list[Any]:
         left, right = int(self.left), int(self.right)

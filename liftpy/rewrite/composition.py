@@ -54,7 +54,7 @@ def form_once(stage: str, family: str, program: Derived) -> tuple[Form, Program]
     None if the family does not apply.
     """
     del stage
-    found = FAMILIES[family].match(shape_of(program.program)) if family in FAMILIES else ""
+    found = FAMILIES[family].match(shape_of(family, program.program)) if family in FAMILIES else ""
     return None if isinstance(found, str) else (found, program.program)
 
 

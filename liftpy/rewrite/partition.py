@@ -21,14 +21,15 @@ from liftpy.ir.walk import Path, at, bound_names, replace_at, top_down
 from liftpy.primitives import Map
 from liftpy.primitives.text import show
 from liftpy.rewrite.cuts import RESULT, Cut, all_cut, cuts_of, taken_further, unshadowed, uses
-from liftpy.rewrite.rules.correlation import SIZES
 from liftpy.rewrite.strategies.blocked import into_blocks, into_map
 from liftpy.rewrite.strategies.epilogue import fused_inward
 from liftpy.rewrite.strategies.families.blocked import BLOCKED
+from liftpy.rewrite.strategies.families.direct import DIRECT
+from liftpy.rewrite.strategies.families.plain import PLAIN
 from liftpy.rewrite.strategies.families.small import SMALL, is_straight
 from liftpy.rewrite.strategies.shapes import lets, parameter
 from liftpy.rewrite.strategies.share import has_fold, has_fold_in, invariant, stages
-from liftpy.rewrite.strategies.transformed import NAMED, winograd
+from liftpy.rewrite.strategies.transformed import NAMED, applies, tilings, winograd
 from liftpy.rewrite.strategy import Failure, Step, Success, at_path, choose, rule
 
 STORED, FUSED, HELD = "stored", "fused", "held"
@@ -70,12 +71,21 @@ class Stage:
     def is_for(self, family: str) -> bool:
         """Whether a family may make the stage: `blocked` if it holds values, any other if not.
 
-        With another algorithm, straight-line code has the family that is for it, and no other.
+        With another algorithm, straight-line code has the family that is for it, and no other, and
+        `plain` makes only what `direct` does not fit: a program has many such stages.
         """
         if self.holds or family == BLOCKED.name:
             return self.holds and family == BLOCKED.name
-        straight = WINOGRAD in dict(self.within) and is_straight(self.program.body.body)
-        return not straight or family == SMALL.name
+        if WINOGRAD not in dict(self.within):
+            return True
+        if is_straight(self.program.body.body):
+            return family == SMALL.name
+        return family != PLAIN.name or not self.is_direct
+
+    @cached_property
+    def is_direct(self) -> bool:
+        """Whether `direct` fits the stage."""
+        return not isinstance(DIRECT.match(self.program), str)
 
     @cached_property
     def canonical(self) -> Program:
@@ -131,14 +141,26 @@ class Partition:
 # --- which cuts are stored ------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=64)
 def partitions(program: Program) -> tuple[Partition, ...]:
     """Every way to cut a program into stages, the one with the fewest stages first.
 
     At most one of the cuts fused into a stage may have elements that its reader computes more than
-    once. Forms of the program by F(m, r) come last; their cuts are all stored.
+    once. Forms of the program by F(m, r) come last; their cuts are all stored, or the transformed
+    tiles and the products of all correlations are held.
     ConstraintRefused for a program with open sizes: the choices depend on their numbers.
     """
+    return tuple(in_turn(program))
+
+
+def in_turn(program: Program) -> Iterator[Partition]:
+    """The same one by one: forms by F(m, r), most of the work, are made when they are reached."""
+    yield from direct(program)
+    yield from other_algorithms(program)
+
+
+@lru_cache(maxsize=64)
+def direct(program: Program) -> tuple[Partition, ...]:
+    """The partitions of a program that computes directly."""
     if opened := size_ranges(program):
         names = ", ".join(show_range(name, *ends) for name, ends in opened.items())
         given = ", ".join(f'"{name}": ...' for name in opened)
@@ -146,37 +168,66 @@ def partitions(program: Program) -> tuple[Partition, ...]:
             f"{program.name} has open sizes, but lowering needs numbers: {names}\n"
             f"  give numbers with lp.at_sizes(program, {{{given}}})"
         )
-    form = all_cut(Success(program.body.body))
-    found = [*cut_in_stages(program, form)]
-    direct = {stage.text for made in found for stage in made.stages}
-    for chosen, derived in algorithms(form):
+    found = cut_in_stages(program, all_cut(Success(program.body.body)))
+    return tuple(sorted(found, key=lambda made: len(made.stages)))
+
+
+@lru_cache(maxsize=64)
+def other_algorithms(program: Program) -> tuple[Partition, ...]:
+    """The partitions of the forms of a program by F(m, r)."""
+    found: list[Partition] = []
+    known = {stage.text for made in direct(program) for stage in made.stages}
+    for chosen, derived in algorithms(all_cut(Success(program.body.body))):
         other, cuts = cuts_in(program, derived)
-        made = partition(program, other, cuts, (frozenset(), frozenset()))
-        if made is not None:
-            within = (
-                s if s.text in direct else replace(s, within=(chosen, *s.within))
-                for s in made.stages
-            )
-            found.append(replace(made, words=(chosen, *made.words), stages=tuple(within)))
-    return tuple(sorted(found, key=lambda made: (made.other_algorithm, len(made.stages))))
+        tiles = transformed(cuts, program.constants)
+        for held in (frozenset[Param](), tiles) if tiles else (tiles,):
+            made = partition(program, other, cuts, (frozenset(), held))
+            if made is not None:
+                within = (
+                    s if s.text in known else replace(s, within=(chosen, *s.within))
+                    for s in made.stages
+                )
+                found.append(replace(made, words=(chosen, *made.words), stages=tuple(within)))
+    return tuple(sorted(found, key=lambda made: len(made.stages)))
 
 
 def algorithms(form: Success) -> Iterator[tuple[tuple[str, str], Success]]:
-    """Forms of a program by F(m, r), each with a word for m.
+    """Forms of a program by F(m, r), each with a word for the results of a tile.
 
-    `form` has all cuts. Every value to which a rule with this m applies is computed so.
+    `form` has all cuts. Every value to which a rule with these tiles applies is computed so.
     """
     values = [(1,) * depth for depth in range(sum(1 for _ in lets(form.expr)) + 1)]
     places = [*((*path, 0) for path in values[:-1]), values[-1]]
-    for m in sorted({m for m, _ in SIZES}):
-        each = choose(*(winograd(m, r) for other, r in SIZES if other == m))
-        other = form
+    for word, shapes in tilings().items():
+        found = [winograd(shape) for shape in shapes if applies(shape, form.expr)]
+        if not found:
+            continue
+        each, other = choose(*found), form
         for place in reversed(places):
             result = at_path(place, each)(other.expr)
             if isinstance(result, Success):
                 other = Success(result.expr, (*other.steps, *result.steps))
         if other is not form:
-            yield (WINOGRAD, f"{m}x{m}"), all_cut(other)
+            yield (WINOGRAD, word), all_cut(other)
+
+
+def transformed(cuts: Sequence[Cut], constants: AbstractSet[str]) -> frozenset[Param]:
+    """The transformed tiles and the products of each correlation in a form by F(m, r).
+
+    Products read the tiles first, then the transformed kernels. Constants are not held.
+    """
+    known = {*constants}
+    found: set[Param] = set()
+    straight: list[Cut] = []
+    for cut in cuts:
+        if {p.name for p in cut.value.free} <= known:
+            known.add(cut.param.name)
+        elif is_straight(cut.value):
+            straight.append(cut)
+        elif cut.optional:
+            read = (c for c in straight if c.optional and c.param in cut.value.free)
+            found |= {p for tiles in itertools.islice(read, 1) for p in (tiles.param, cut.param)}
+    return frozenset(found)
 
 
 def cuts_in(program: Program, form: Success) -> tuple[Success, list[Cut]]:

@@ -293,7 +293,8 @@ class Evaluated:
     """A program and its arguments, for repeated requests for elements of the result.
 
     A value that a `let` outside functions names is stored when it is first read, and kept. Later
-    points cost only what they need beyond these values.
+    points cost only what they need beyond these values. `reader` reads the program, if it is not
+    what the elements are.
     """
 
     def __init__(
@@ -302,9 +303,10 @@ class Evaluated:
         arrays: tuple[Argument, ...],
         dtype: DTypeLike | None = None,
         sizes: sizing.Sizes | None = None,
+        reader: NumpyReader | None = None,
     ) -> None:
         function = body_of(program, arrays, sizes)
-        self._reader = NumpyReader(0, dtype)
+        self._reader = NumpyReader(0, dtype) if reader is None else reader
         env = environment(program, function.params, arrays, self._reader)
         self._type = function.body.type
         self._shared = stores_inside(function.body)

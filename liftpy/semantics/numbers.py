@@ -130,6 +130,10 @@ class NumpyReader:
             init = step(np.int64(k), init)
         return init
 
+    def operation(self, f: Callable[[Value, Value], Value]) -> np.ufunc | None:
+        """The NumPy operation that takes all steps of a fold with this function, if any does."""
+        return operation_of(f)
+
     def reduced(self, f: Callable[[Value, Value], Value], init: Value, xs: Pull) -> Value:
         """The fold of `xs`: many elements are computed at a time, and the steps taken in order.
 
@@ -139,7 +143,7 @@ class NumpyReader:
         at_once = min(many, BLOCK // max(1, math.prod(self.extents.values())))
         if at_once < LONG or isinstance(init, Pull | Parts | tuple):
             return self.fold(many, init, lambda k, acc: f(acc, xs[k]))
-        operation, acc = operation_of(f), init
+        operation, acc = self.operation(f), init
 
         def block(start: int, stop: int) -> None:
             nonlocal acc

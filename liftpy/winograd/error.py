@@ -29,7 +29,7 @@ from fractions import Fraction
 from liftpy.errors import TransformRefused
 from liftpy.winograd.linear import Form, Sharing, Straight
 from liftpy.winograd.points import STANDARD, known_points
-from liftpy.winograd.sharing import applied
+from liftpy.winograd.sharing import applied, separable
 from liftpy.winograd.triple import LARGEST, Triple, cook_toom
 
 UNIT = Fraction(1, 1 << 24)
@@ -165,6 +165,20 @@ FORMS = {1: Form.VECTOR, 2: Form.SEPARABLE}
 def bound_of(triple: Triple, dimensions: int = 2, channels: int = 1) -> Bound:
     """The bound of the programs with shared pairs, separable in two dimensions."""
     return bound(Transforms.of(triple, FORMS[dimensions]), channels)
+
+
+def bound_of_two(rows: Triple, columns: Triple, channels: int = 1) -> Bound:
+    """The bound of two triples, one for the numbers of rows and one for those of columns.
+
+    >>> from liftpy.winograd.triple import cook_toom
+    >>> one, two = cook_toom(2, 3), cook_toom(4, 3)
+    >>> bound_of_two(one, one) == bound_of(one)
+    True
+    >>> bound_of(one).absolute < bound_of_two(one, two).absolute < bound_of(two).absolute
+    True
+    """
+    pairs = ((rows.g, columns.g), (rows.bt, columns.bt), (rows.at, columns.at))
+    return bound(Transforms(*(separable(a, b, Sharing.PAIRS) for a, b in pairs)), channels)
 
 
 def best_known(m: int, r: int, largest: int = LARGEST) -> Triple:

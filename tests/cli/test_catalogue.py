@@ -64,7 +64,7 @@ LIGHT = {
     ("devices", "--profiles"): "pyopencl",
     ("workloads",): "z3 pyopencl sqlite3 liftpy.pipeline liftpy.semantics",
     ("rules",): "z3 pyopencl sqlite3 liftpy.pipeline liftpy.semantics",
-    ("winograd",): "z3 pyopencl lark numpy sqlite3 liftpy.ir liftpy.explore",
+    ("winograd",): "z3 pyopencl lark sqlite3 liftpy.ir liftpy.explore",
     ("primitives", "slide"): "z3 pyopencl sqlite3 liftpy.pipeline",
     (
         "show",

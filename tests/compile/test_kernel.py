@@ -73,7 +73,7 @@ CONV = program_text(convolution(Convolution(3, 4, 5, 4, (3, 3)), "conv"))
     [
         (DOT, {"plain", "partial"}),
         (ROWS, {"plain", "tiled"}),
-        (CONV, {"plain", "direct", "local", "staged", "stages"}),
+        (CONV, {"plain", "direct", "local", "stages"}),  # and `staged`, if it is drawn
     ],
     ids=["dot", "rows", "conv"],
 )
@@ -81,7 +81,7 @@ def test_a_rows_assignment_compiles_to_its_kernels(text, families, device, tmp_p
     program, file = lp.parse(text), tmp_path / "rows.db"
     campaign = lp.explore(program, 12, db=file, device=device, again=False, search="random")
     rows = {row.assignment["family"]: row for row in campaign.rows}
-    assert rows.keys() == families
+    assert rows.keys() - {"staged"} == families
     stored = {row.id: row.assignment for row in campaign.rows}
     drawn = {c.key: c.assignment for c in lp.space(program, device).sample(12, 0)}
     both = drawn.keys() & stored.keys()

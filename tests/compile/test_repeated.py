@@ -102,7 +102,7 @@ def test_a_derivation_begins_with_what_it_stores() -> None:
 
 def test_what_is_read_a_few_times_is_left_alone() -> None:
     for program in (parse(names(5)), parse(rows(4)), workload("stencil/poisson19/8x8x8")):
-        assert shape_of(program) is program, show(program)
+        assert shape_of("plain", program) is program, show(program)
 
 
 PARTS = {

@@ -126,11 +126,28 @@ def test_rows_that_lanes_read_may_be_stored_in_columns(runtime: Device, name: st
     all_right(program, modules.items(), runtime)
 
 
+OF_EACH = "x |> map(a => w |> transpose |> map(b => zip(a, b) |> map(mul) |> reduce(add, 0)))"
+
+
 def test_constants_are_packed_instead() -> None:
     text = "def p(qs: [7][8]f32, const ks: [12][8]f32) = " + TIMES
     made = skeletons(parse(text), ("direct",))
     assert made
     assert not any("rows" in dict(s.choices) for s in made)
+
+
+def test_constants_of_each_element_are_packed(runtime: Device) -> None:
+    """One matrix of weights for each element of a map, read in a zip, in either order."""
+    for text in (
+        "def p(xs: [3][7][8]f32, const ws: [3][8][12]f32) = zip(xs, ws) |> map((x, w) => {})",
+        "def p(xs: [3][7][8]f32, const ws: [3][8][12]f32) = zip(ws, xs) |> map((w, x) => {})",
+    ):
+        program = parse(text.format(OF_EACH))
+        made = skeletons(program, ("direct",))
+        assert made
+        modules = {s.key: compile_candidate(s, {"kappa": 4, "sigma": 7, "v": 4}) for s in made}
+        assert all([m.phase for m in o.launches] == ["prepare", "run"] for o in modules.values())
+        all_right(program, modules.items(), runtime)
 
 
 # --- one pass ------------------------------------------------------------------------------------

@@ -11,12 +11,12 @@ from liftpy.semantics.refute import lengths, possible, refutation
 from liftpy.semantics.smt import FEWER_STEPS
 from liftpy.semantics.verdict import Proved, Refuted
 
-#: Correlations differ in their matrices, and each takes a minute: the smallest stands for all. The
-#: proofs of the others are those that were recorded.
+#: Correlations differ in their matrices, and some take a minute: the smallest of each shape stands
+#: for all. The proofs of the others are those that were recorded.
 CHECKED = {
     name: rule
     for name, rule in RULES.items()
-    if rule.family != "correlation" or name == "correlation_2_3"
+    if rule.family != "correlation" or (name.endswith("_2_2") and "_by_" not in name)
 }
 CLAUSES = [
     pytest.param(rule, field, position, id=f"{name}-{getattr(rule, field)[position]}")

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from types import ModuleType
-
 import pytest
 
 from liftpy.cli.arguments import load_program
+from tests.benchmarks.scripts import script
 from tests.docs.pages import DOCS, ROOT
 
 PAGE = DOCS / "gallery.md"
-
-
-def script(name: str) -> ModuleType:
-    """A module of benchmarks/, which is no package."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
 
 
 gallery = script("gallery")

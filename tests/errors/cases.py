@@ -80,6 +80,7 @@ from tests.errors import boards, embedded, mistakes, transforms
 from tests.explore.clusters import cluster
 from tests.explore.spaces import small_space
 from tests.explore.test_store import IDENTITY, filled
+from tests.fuzz import correlations
 from tests.opencl.modules import COPY, SOURCE, W, X, Y, saxpy, single
 from tests.refuted.test_false_twins import FALSE
 
@@ -334,6 +335,14 @@ CASES["condition_that_bounds_nothing"] = lambda _: lp.space(
     lp.workload("stencil/three/100"), where=["tile0 * theta <= 4"]
 )
 CASES["space_of_no_family"] = lambda _: space_of(TILES, families=[])
+CONVOLUTION = lp.parse(correlations.Case((12, 13), 3, 2, (3, 3), 0).text("x", "w", "b"))
+CASES["space_of_a_form_beyond_the_error"] = lambda _: space_of(
+    CONVOLUTION, DEFAULT_DEVICE, max_error=1e-5, fixed={"winograd": "4x4"}
+)
+CASES["space_of_the_only_form_beyond_the_error"] = lambda _: space_of(
+    CONVOLUTION, DEFAULT_DEVICE, max_error=1e-7, fixed={"winograd": "2x2"}
+)
+CASES["space_of_an_error_below_0"] = lambda _: space_of(CONVOLUTION, DEFAULT_DEVICE, max_error=-1)
 CASES["explained_out_of_every_range"] = lambda _: lp.space(TILES).explain({"tile0": 9999})
 
 

@@ -13,7 +13,8 @@ from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import InternalError, NothingMeasured
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.exploring import explore
-from liftpy.explore.measure.blame import partition_of, up_to
+from liftpy.explore.measure.blame import up_to
+from liftpy.explore.measure.bounding import partition_of
 from liftpy.explore.measure.check import Right
 from liftpy.explore.measure.compiling import Compiler
 from liftpy.explore.measure.inputs import Inputs
@@ -112,7 +113,7 @@ def test_where_no_stage_can_be_found_the_result_is_wrong_all_the_same(device, tm
 def test_what_right_candidates_store_is_what_is_meant(program, device):
     """Of all families: nothing that is stored is blamed for its form."""
     given, arrays = Inputs.of(program)
-    setup = Setup(program_text(program), device, given, expected(program, arrays))
+    setup = Setup(program_text(program), device, given, expected(program, arrays), bounded=True)
     space = Space.whole(program, DEFAULT_DEVICE)
     seen = 0
     with Measurer(setup, 600.0) as measurer:

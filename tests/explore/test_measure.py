@@ -12,7 +12,7 @@ from liftpy.explore.measure.compiling import Compiler
 from liftpy.explore.measure.inputs import Inputs, inputs
 from liftpy.explore.measure.local import Measurer, Prepared
 from liftpy.explore.measure.meaning import expected
-from liftpy.explore.measure.messages import Built, Doubtful, Settle, Setup
+from liftpy.explore.measure.messages import Built, Compile, Doubtful, Settle, Setup
 from liftpy.explore.measure.outcome import Measured, TimedOut, WrongResult
 from liftpy.explore.measure.process import Process
 from liftpy.explore.space.candidate import Candidate, program_text
@@ -99,7 +99,8 @@ def test_a_doubt_is_settled_by_the_meaning():
 
     def settle(got):
         doubt = Doubt((), np.array([[3], [7]]), got)
-        return compiler.settle(Settle(Doubtful(measured, Right(Error(1e-9, 1e-9), (doubt,)))))
+        doubtful = Doubtful(measured, Right(Error(1e-9, 1e-9), (doubt,)))
+        return compiler.settle(Settle(doubtful, Compile(plain().skeleton.key, {})))
 
     outcome = settle(right[[3, 7]])
     assert isinstance(outcome, Measured)

@@ -13,7 +13,7 @@ from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.explore.exploring import space_of
 from liftpy.explore.search import SEARCHES, Search, Trial, named, stages
 from liftpy.explore.search import local as local_search
-from liftpy.explore.search.held import STARTS, HeldSearch
+from liftpy.explore.search.held import STARTS, Best, HeldSearch
 from liftpy.explore.search.stage_search import rescaled
 from liftpy.explore.search.stages import (
     BEGIN,
@@ -28,8 +28,9 @@ from liftpy.explore.space.member import Drawn, Member, everything, subseed
 from liftpy.explore.space.space import Space
 from liftpy.primitives.text import parse
 from liftpy.rewrite.composition import StagedSkeleton, prefixed
-from liftpy.rewrite.partition import HELD, STORED
+from liftpy.rewrite.partition import HELD, STORED, WINOGRAD
 from liftpy.rewrite.skeleton import Skeleton
+from tests.fuzz.correlations import Case
 
 Cost: TypeAlias = Callable[[Candidate], Trial]
 
@@ -442,3 +443,21 @@ def test_known_times_are_scaled_by_the_median_ratio_into_a_new_list():
     assert rescaled(known, {}) == known
     assert rescaled(known, own) == [replace(known[3], time_ns=200), *again]
     assert [trial.time_ns for trial in known] == [100, 200, 300, 400]
+
+
+def test_what_is_held_begins_with_what_is_best_for_its_algorithm(monkeypatch) -> None:
+    """The stages of F(m, r) have the same names for each m."""
+    space = Space.whole(Case((6, 6), 2, 2, (3, 3), 0).program, DEFAULT_DEVICE)
+    met: set[tuple[str, str]] = set()
+    proposed = HeldSearch.next
+
+    def listening(search: HeldSearch, best: Best) -> Drawn | None:
+        (own,) = {m.skeleton.words[WINOGRAD] for m in search._members.values()}
+        met.update((own, drawn[0].words[WINOGRAD]) for _, drawn in best["products"])
+        return proposed(search, best)
+
+    monkeypatch.setattr(HeldSearch, "next", listening)
+    trials = run(by_stages(local_search.search), space, 0, BEGIN + 12)
+    words = [t.candidate.skeleton.words for t in trials[BEGIN:]]
+    assert sum(own.get("inputs") == HELD for own in words) >= 4
+    assert met == {(f"{m}x{m}",) * 2 for m in (2, 4, 6)}

@@ -71,6 +71,11 @@ CAPTURES: list[tuple[str, str]] = [
         "xss |> map(x => x |> map(t => zs |> map(column => sub(column, t)) |> reduce(sub, t)))",
     ),
     (
+        "transpose_of_maps_of_zip",
+        """zip(xss, ys) |> map(column => column.0 |> map(t =>
+            zs |> map(x => sub(x, column.1)) |> reduce(sub, t))) |> transpose""",
+    ),
+    (
         "reduce_map_interchange",
         """xss |> reduce((a, row) => zip(a, row) |> map(t =>
             ks |> map(x => select(x < 1, t.1, t.0)) |> reduce(sub, t.0)), zs)""",
@@ -149,6 +154,11 @@ CAPTURES: list[tuple[str, str]] = [
     (
         "map_map_interchange",
         "xss |> map(x => x |> map(x => ks |> map(x => select(x < 1, ^x, 2)) |> reduce(sub, x)))",
+    ),
+    (
+        "transpose_of_maps_of_zip",
+        """zip(xss, ys) |> map(x => x.0 |> map(x =>
+            ks |> map(x => select(x < 1, ^^x.1, ^x)) |> reduce(sub, x))) |> transpose""",
     ),
     (
         "reduce_map_interchange",

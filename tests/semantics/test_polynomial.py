@@ -14,7 +14,7 @@ from liftpy.ir.nat import nat, nats
 from liftpy.ir.types import F32, I32
 from liftpy.primitives import Pad, Take
 from liftpy.rewrite.rule import Rule
-from liftpy.rewrite.rules.correlation import products
+from liftpy.rewrite.rules.correlation import SHAPES
 from liftpy.rewrite.rules.notation import array, fmap, fold, get, transpose, unknown, zipped
 from liftpy.semantics.polynomial import AGREE
 from liftpy.semantics.prove import prove
@@ -156,21 +156,26 @@ def changed(matrix: str, row: int, column: int, by: Fraction) -> SimpleNamespace
     return SimpleNamespace(m=2, r=3, n=4, **found)
 
 
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(
     ("matrix", "row", "column"), [("at", 0, 1), ("g", 2, 0), ("bt", 3, 3), ("bt", 1, 2)]
 )
-def test_a_wrong_entry_is_refuted_with_sizes(matrix: str, row: int, column: int) -> None:
-    verdict = prove(products(changed(matrix, row, column, Fraction(1, 2))))
+def test_a_wrong_entry_is_refuted_with_sizes(
+    shape: str, matrix: str, row: int, column: int
+) -> None:
+    verdict = prove(SHAPES[shape]("wrong", changed(matrix, row, column, Fraction(1, 2))))
     assert isinstance(verdict, Refuted)
     assert "tiles" in verdict.witness or "= " in verdict.witness
 
 
-def test_a_mixture_of_points_is_refuted() -> None:
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_mixture_of_points_is_refuted(shape: str) -> None:
     one, two = (cook_toom(2, 3, points) for points in (("0", "1", "-1"), ("0", "1", "2")))
     mixed = SimpleNamespace(m=2, r=3, n=4, at=one.at, g=two.g, bt=one.bt)
-    assert isinstance(prove(products(mixed)), Refuted)
+    assert isinstance(prove(SHAPES[shape]("mixed", mixed)), Refuted)
 
 
-def test_without_the_law_of_its_function_the_rule_is_refuted() -> None:
-    whole = products(integral(cook_toom(2, 3)))
+@pytest.mark.parametrize("shape", SHAPES)
+def test_without_the_law_of_its_function_the_rule_is_refuted(shape: str) -> None:
+    whole = SHAPES[shape]("whole", integral(cook_toom(2, 3)))
     assert isinstance(prove(replace(whole, assuming=())), Refuted)

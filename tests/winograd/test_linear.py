@@ -11,25 +11,14 @@ from liftpy.winograd.linear import Form, Product, Sharing, Sum
 from liftpy.winograd.matrices import columns, kronecker, matrix, times
 from liftpy.winograd.sharing import applied, flat, program, separable
 from liftpy.winograd.triple import cook_toom
+from tests.benchmarks.scripts import script
+
+claims = script("winograd_claims")
 
 #: Additions of the transforms of F(m, r) from the usual points, for kernel, input and output: of
 #: all equations of two dimensions (a), of these with the hierarchy of sets (b), of one dimension
 #: applied to columns and rows (c), and of that with the hierarchy (d).
-PUBLISHED = {
-    (2, 3): ((48, 25, 28, 21), (48, 38, 32, 32), (32, 28, 24, 24)),
-    (3, 3): ((96, 50, 48, 40), (231, 129, 110, 110), (112, 76, 64, 56)),
-    (4, 3): ((160, 81, 72, 63), (448, 306, 192, 192), (308, 148, 140, 110)),
-    (6, 3): ((336, 168, 132, 121), (1872, 910, 576, 544), (1408, 467, 448, 336)),
-    (2, 5): ((448, 182, 176, 143), (448, 306, 192, 192), (96, 80, 64, 64)),
-    (3, 5): ((680, 279, 240, 204), (1107, 817, 378, 378), (280, 173, 140, 120)),
-    (4, 5): ((960, 365, 312, 273), (1872, 910, 576, 544), (660, 319, 264, 216)),
-}
-COLUMNS = {
-    "a": (Form.FLAT, Sharing.NONE),
-    "b": (Form.FLAT, Sharing.SETS),
-    "c": (Form.SEPARABLE, Sharing.NONE),
-    "d": (Form.SEPARABLE, Sharing.SETS),
-}
+PUBLISHED, COLUMNS = claims.ADDITIONS, claims.FORMS
 #: What sharing pairs comes to where it beats the sets most: transforms of the input, separable.
 WITH_PAIRS = {(2, 3): 32, (3, 3): 90, (4, 3): 144, (6, 3): 384, (3, 5): 294}
 

@@ -237,7 +237,8 @@ class ClusterPool:
         self._notes.compiled(job.candidate, job.made, one.device)
         best_ns = self._notes.best_ns(one.device)
         allowed = self._limits.allowance()
-        request = Measure(job.made.module, best_ns, allowed.seconds, self._limits.build)
+        made, build = job.made, self._limits.build
+        request = Measure(made.module, best_ns, allowed.seconds, build, bounds=made.bounds)
         one.state = "busy"
         self._jobs[one.address] = job
         job.allowed = allowed
@@ -279,9 +280,10 @@ class ClusterPool:
         job.crashed |= again
         return again
 
-    def _settle(self, answer: Doubtful, worker: Worker, _job: Job) -> Answer:
+    def _settle(self, answer: Doubtful, worker: Worker, job: Job) -> Answer:
         doing = "evaluating the reference where the result is doubtful"
-        return self._asked(worker, Settle(answer), doing)
+        candidate = Compile(job.candidate.skeleton.key, job.candidate.point)
+        return self._asked(worker, Settle(answer, candidate), doing)
 
     def _lost(self, one: Board) -> None:
         job = self._jobs.pop(one.address, None)

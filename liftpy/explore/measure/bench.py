@@ -69,7 +69,7 @@ class Bench:
         self.tell(WorkerPhase("building it", request.build_seconds, "--build-limit"))
         try:
             with self.session.load(request.module, binary=request.binary, room=self.room) as loaded:
-                return self._checked(loaded, request.best_ns, deadline)
+                return self._checked(loaded, request, deadline)
         except BuildRefused as failure:
             return BuildFailed(str(failure))
         except KernelRefused as refusal:
@@ -97,8 +97,8 @@ class Bench:
         pairs = zip(request.values, seen, strict=True)
         return Inspected(tuple(Checker(value.wanted).check(found) for value, found in pairs))
 
-    def _checked(self, loaded: Loaded, best_ns: int | None, deadline: float) -> Doubtful | Outcome:
-        module = loaded.module
+    def _checked(self, loaded: Loaded, request: Measure, deadline: float) -> Doubtful | Outcome:
+        module, best_ns = loaded.module, request.best_ns
         self.tell(WorkerPhase("running it for the first time"))
         result = run_poisoned(loaded, self.arrays)
         if loaded.allocated_bytes != module.memory.allocated:
@@ -106,7 +106,7 @@ class Bench:
                 f"{module.name} declares {module.memory.allocated} bytes, "
                 f"and {loaded.allocated_bytes} were allocated"
             )
-        found = self.checker.check(result)
+        found = self.checker.check(result, request.bounds)
         if isinstance(found, WrongResult):
             return found
         self.tell(WorkerPhase("timing it"))

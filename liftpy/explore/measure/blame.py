@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
+from liftpy.explore.measure.bounding import narrow_bounds, partition_of
 from liftpy.explore.measure.check import TOLERANCE
-from liftpy.explore.measure.meaning import Meaning, allowed, expected, settled
+from liftpy.explore.measure.meaning import Meaning, allowed, bounds_at, expected, settled
 from liftpy.explore.measure.messages import Inspected, Setup, Stored, StoredValue
 from liftpy.explore.measure.outcome import WrongResult
 from liftpy.ir.expr import Lambda, Program
 from liftpy.ir.walk import at, replace_at
 from liftpy.kernels.chain import chain
 from liftpy.opencl.generate import buffer_names, stored_names
-from liftpy.rewrite.composition import Composition, StagedSkeleton
+from liftpy.rewrite.composition import StagedSkeleton
 from liftpy.rewrite.cuts import RESULT
 from liftpy.rewrite.partition import Partition
 from liftpy.rewrite.skeleton import Skeleton
@@ -32,12 +34,6 @@ def up_to(program: Program, partition: Partition) -> Iterator[Program]:
         value = at(partition.cut_form, (*place, 0))
         body = replace_at(partition.cut_form, place, value)
         yield Program(program.name, Lambda(program.params, body), program.constants)
-
-
-def partition_of(skeleton: Skeleton) -> Partition | None:
-    """The partition of a skeleton of several stages."""
-    lowering = skeleton.lowering
-    return lowering.partition if isinstance(lowering, Composition) else None
 
 
 def stored(skeleton: Skeleton, sizes: Mapping[str, int], setup: Setup, program: Program) -> Stored:
@@ -59,6 +55,10 @@ def stored(skeleton: Skeleton, sizes: Mapping[str, int], setup: Setup, program: 
         buffer = by_let.get(param)
         if buffer is not None and buffer in kernels:
             wanted = expected(own, arrays, tolerance=tolerance)
+            if setup.bounded:
+                limits = bounds_at(wanted, narrow_bounds(own, arrays, wanted))
+                pairs = zip_longest(wanted, limits)
+                wanted = tuple(replace(part, bounds=limit) for part, limit in pairs)
             value = StoredValue(stage, kernels[buffer], stored_names(buffer, names), wanted)
             found.append(value)
     return Stored(tuple(found))
@@ -88,7 +88,10 @@ def blamed(
     for value, verdict in zip(there.values, found.verdicts, strict=True):
         own = verdict
         if not isinstance(own, WrongResult) and own.doubts:
-            own = settled(Meaning(programs[value.stage], dict(arrays)), value.wanted, own)
+            part = programs[value.stage]
+            limited = any(wanted.bounds is not None for wanted in value.wanted)
+            limits = narrow_bounds(part, dict(arrays), value.wanted) if limited else None
+            own = settled(Meaning(part, dict(arrays)), value.wanted, own, limits)
         if isinstance(own, WrongResult):
             return replace(wrong, stage=value.stage, inside=own)
     return replace(wrong, stage=RESULT)

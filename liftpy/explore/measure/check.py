@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from itertools import zip_longest
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,9 @@ from liftpy.explore.measure.outcome import WrongResult
 from liftpy.opencl.arguments import POISON
 
 Array = NDArray[Any]
+
+Bounds: TypeAlias = NDArray[np.float64] | None
+"""The largest differences that are allowed at some points, apart from the tolerance."""
 
 TOLERANCE = 1e-5
 """The largest difference of a float result, relative to the largest value of the meaning."""
@@ -30,12 +34,23 @@ SUSPECTS = 32
 
 @dataclass(frozen=True)
 class Expected:
-    """The expected values of a component of a result at some points, and the tolerance."""
+    """The expected values of a component of a result at some points, and the tolerance.
+
+    `bounds` has the largest error that rounding explains at each point, if it is known
+    (`liftpy/explore/measure/bounding.py`): a difference must not exceed it either.
+    """
 
     points: NDArray[np.int64]
     values: Array
     tolerance: float = TOLERANCE
     component: tuple[int, ...] = ()
+    bounds: Bounds = None
+
+    @property
+    def largest(self) -> float:
+        """The largest finite magnitude of the values, or 1: differences are relative to it."""
+        finite = np.abs(self.values[np.isfinite(self.values)].astype(np.float64))
+        return float(finite.max(initial=0.0)) or 1.0
 
 
 @dataclass(frozen=True)
@@ -57,9 +72,7 @@ def differences(got: Array, values: Array, wanted: Expected) -> NDArray[np.float
         apart = np.abs(got.astype(np.float64) - values.astype(np.float64))
     apart = apart if values.dtype.kind == "f" else np.maximum(apart, 1.0)
     difference = np.where(same, 0.0, apart)
-    all_wanted = wanted.values.astype(np.float64)
-    largest = np.abs(all_wanted[np.isfinite(all_wanted)]).max(initial=0.0)
-    return np.where(np.isnan(difference), np.inf, difference) / (float(largest) or 1.0)
+    return np.where(np.isnan(difference), np.inf, difference) / wanted.largest
 
 
 @dataclass(frozen=True)
@@ -85,15 +98,18 @@ class Checker:
     def __init__(self, wanted: tuple[Expected, ...]) -> None:
         self.parts = tuple(PartChecker(part) for part in wanted)
 
-    def check(self, result: Any) -> Right | WrongResult:
-        """The error over all components and the doubts, or where the result is wrong."""
+    def check(self, result: Any, bounds: Sequence[Bounds] = ()) -> Right | WrongResult:
+        """The error over all components and the doubts, or where the result is wrong.
+
+        `bounds` has those of each component for the form of this candidate, if they are known.
+        """
         largest, squares, points = 0.0, 0.0, 0
         doubts: list[Doubt] = []
-        for part in self.parts:
+        for part, own in zip_longest(self.parts, bounds):
             array = result
             for k in part.wanted.component:
                 array = array[k]
-            verdict = part.check(array)
+            verdict = part.check(array, own)
             if isinstance(verdict, WrongResult):
                 return verdict
             largest = max(largest, verdict.error.largest)
@@ -117,10 +133,11 @@ class PartChecker:
     def __post_init__(self) -> None:
         self.compared = {tuple(point) for point in self.wanted.points.tolist()}
 
-    def check(self, result: Array) -> Right | WrongResult:
+    def check(self, result: Array, bounds: Bounds = None) -> Right | WrongResult:
         """The error of a component and its doubts, or where it is wrong."""
         points = self.wanted.points
-        error = self.compare(result[tuple(points.T)], points, self.wanted.values)
+        limits = self.wanted.bounds if bounds is None else bounds
+        error = self.compare(result[tuple(points.T)], points, self.wanted.values, limits)
         if isinstance(error, WrongResult):
             return error
         suspects = self._suspects(result)
@@ -132,20 +149,30 @@ class PartChecker:
         return Right(error, (Doubt(self.wanted.component, suspects, got),))
 
     def compare(
-        self, found: Array, points: NDArray[np.int64], values: Array
+        self, found: Array, points: NDArray[np.int64], values: Array, bounds: Bounds = None
     ) -> Error | WrongResult:
-        """The error of the elements `found` relative to `values`, or where they are wrong."""
+        """The error of the elements `found` relative to `values`, or where they are wrong.
+
+        An element is wrong if its difference exceeds the tolerance or its bound.
+        """
         got = np.atleast_1d(found)
         difference = differences(got, values, self.wanted)
         if not difference.size:
             return Error(0.0, 0.0)
-        worst = int(difference.argmax())
-        if difference[worst] > self.wanted.tolerance:
-            where = tuple(int(i) for i in points[worst])
-            return WrongResult(
-                where, float(values[worst]), float(got[worst]), self.wanted.component
-            )
-        return Error(float(difference[worst]), math.sqrt(float(np.mean(difference**2))))
+        tolerance = self.wanted.tolerance
+        limits = np.inf if bounds is None else bounds / self.wanted.largest
+        worst = int((difference - np.minimum(tolerance, limits)).argmax())
+        if difference[worst] > tolerance:
+            return self._wrong(points[worst], values[worst], got[worst])
+        if bounds is not None and difference[worst] * self.wanted.largest > bounds[worst]:
+            return self._wrong(points[worst], values[worst], got[worst], float(bounds[worst]))
+        return Error(float(difference.max()), math.sqrt(float(np.mean(difference**2))))
+
+    def _wrong(
+        self, point: NDArray[np.int64], value: Any, got: Any, bound: float | None = None
+    ) -> WrongResult:
+        where = tuple(int(i) for i in point)
+        return WrongResult(where, float(value), float(got), self.wanted.component, bound=bound)
 
     def _suspects(self, result: Array) -> NDArray[np.int64]:
         """Where the result looks unwritten, and where it differs most from the first right one.

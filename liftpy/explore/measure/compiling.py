@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from liftpy.errors import InternalError, LiftError, a_few
 from liftpy.explore.measure.blame import blamed, stored
+from liftpy.explore.measure.bounding import Bounding
 from liftpy.explore.measure.meaning import Meaning, settled
 from liftpy.explore.measure.messages import (
     Answer,
@@ -39,7 +40,9 @@ class Compiler:
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
         self.program = parse(setup.text)
-        self.meaning = Meaning(self.program, setup.inputs.arrays())
+        arrays = setup.inputs.arrays()
+        self.meaning = Meaning(self.program, arrays)
+        self.bounding = Bounding(self.program, arrays, setup.wanted) if setup.bounded else None
         self.skeletons: dict[str, Skeleton] = {}
         gc.collect()
         gc.freeze()  # these objects stay alive: no collection needs to scan them again
@@ -70,7 +73,8 @@ class Compiler:
             return Refused(str(refusal))
         except InternalError as defect:
             return Defect(str(defect))
-        return Compiled(module, source_sha(module.source))
+        bounds = () if self.bounding is None else self.bounding.at_points(skeleton)
+        return Compiled(module, source_sha(module.source), bounds)
 
     def skeleton(self, key: str) -> Skeleton | None:
         """The skeleton with a key, derived once; None if there is none."""
@@ -99,8 +103,11 @@ class Compiler:
 
     def settle(self, request: Settle) -> Outcome:
         """The outcome of a candidate, after its doubtful elements are compared with the meaning."""
-        doubtful = request.doubtful
-        error = settled(self.meaning, self.setup.wanted, doubtful.found)
+        doubtful, bounds = request.doubtful, None
+        if self.bounding is not None:
+            skeleton = self.skeleton(request.candidate.skeleton)
+            bounds = None if skeleton is None else self.bounding.bounds(skeleton)
+        error = settled(self.meaning, self.setup.wanted, doubtful.found, bounds)
         if isinstance(error, WrongResult):
             return error
         return replace(doubtful.measured, error=error.largest, rms=error.rms)

@@ -248,11 +248,13 @@ class Measurer:
         elif ready.built is not None:
             return ready.built
         left = max(0.0, min(ready.allowed.seconds - ready.seconds, self.limits.deadline.left))
-        job = Measure(ready.compiled.module, best_ns, left, self.limits.build, binary)
+        made = ready.compiled
+        job = Measure(made.module, best_ns, left, self.limits.build, binary, made.bounds)
         found, spent = self._ask(self.bench, job, ready.seconds, ready.allowed, "measuring it")
         if isinstance(found, Doubtful):
             doing = "evaluating the reference where the result is doubtful"
-            found, _ = self._ask(self.compiler, Settle(found), spent, ready.allowed, doing)
+            order = Settle(found, ready.candidate)
+            found, _ = self._ask(self.compiler, order, spent, ready.allowed, doing)
         return self._blamed(found, ready) if isinstance(found, WrongResult) else found
 
     def _blamed(self, wrong: WrongResult, ready: Prepared) -> WrongResult:

@@ -8,12 +8,22 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from liftpy.explore.measure.check import TOLERANCE, Checker, Error, Expected, PartChecker, Right
+from liftpy.explore.measure.check import (
+    TOLERANCE,
+    Bounds,
+    Checker,
+    Error,
+    Expected,
+    PartChecker,
+    Right,
+)
 from liftpy.explore.measure.inputs import INPUT_SEED
 from liftpy.explore.measure.outcome import WrongResult
 from liftpy.ir.expr import Expr, FunCall, Program
@@ -29,6 +39,7 @@ from liftpy.ir.walk import children, scalars_in
 from liftpy.primitives import AnyReduce, AnyScan
 from liftpy.semantics.evaluate import Evaluated
 from liftpy.semantics.room import evaluation_bytes
+from liftpy.semantics.rounding import ErrorBounds
 
 Array = NDArray[Any]
 
@@ -147,24 +158,41 @@ class Judge:
         self.wanted = wanted
         self.checker = Checker(wanted)
 
-    def judge(self, result: Any) -> Error | WrongResult:
-        """The error of a result over all its components, or where it is wrong."""
-        found = self.checker.check(result)
+    def judge(self, result: Any, bounds: ErrorBounds | None = None) -> Error | WrongResult:
+        """The error of a result over all its components, or where it is wrong.
+
+        `bounds` are those of the form of the program that computed it.
+        """
+        found = self.checker.check(result, bounds_at(self.wanted, bounds))
         if isinstance(found, WrongResult):
             return found
-        return settled(self.meaning, self.wanted, found)
+        return settled(self.meaning, self.wanted, found, bounds)
 
 
-def settled(meaning: Meaning, wanted: tuple[Expected, ...], found: Right) -> Error | WrongResult:
+def bounds_at(wanted: Sequence[Expected], bounds: ErrorBounds | None) -> tuple[Bounds, ...]:
+    """The bounds of each component at its points; none for numbers that are not floats."""
+    if bounds is None:
+        return ()
+    return tuple(
+        bounds.at(part.points, part.component) if part.values.dtype.kind == "f" else None
+        for part in wanted
+    )
+
+
+def settled(
+    meaning: Meaning, wanted: tuple[Expected, ...], found: Right, bounds: ErrorBounds | None = None
+) -> Error | WrongResult:
     """The error of a result, or where it is wrong, after its doubts are compared with the meaning.
 
-    `found` is the verdict of a checker with the same `wanted`.
+    `found` is the verdict of a checker with the same `wanted` and the same `bounds`.
     """
     parts = {part.component: PartChecker(part) for part in wanted}
     largest = found.error.largest
     for doubt in found.doubts:
         meant = meaning.at(doubt.points, doubt.component)
-        verdict = parts[doubt.component].compare(doubt.got, doubt.points, meant)
+        part = parts[doubt.component]
+        (limits,) = bounds_at([replace(part.wanted, points=doubt.points)], bounds) or (None,)
+        verdict = part.compare(doubt.got, doubt.points, meant, limits)
         if isinstance(verdict, WrongResult):
             return verdict
         largest = max(largest, verdict.largest)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from liftpy.constraints.device import Device
-from liftpy.explore.measure.check import Expected, Right
+from liftpy.explore.measure.check import Bounds, Expected, Right
 from liftpy.explore.measure.inputs import Inputs
 from liftpy.explore.measure.outcome import Measured, Outcome, WrongResult
 from liftpy.opencl.kernel import Binary, Module, Names
@@ -20,12 +20,14 @@ class Setup:
     """The first message to a worker: the data that a whole campaign shares.
 
     The program is sent as text, because an expression's cached hash is valid in only one process.
+    If `bounded`, results are also compared with the bounds of their rounding errors.
     """
 
     text: str
     device: Device
     inputs: Inputs
     wanted: tuple[Expected, ...]
+    bounded: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,11 @@ class Compile:
 
 @dataclass(frozen=True)
 class Compiled:
-    """The kernels and the hash of their text."""
+    """The kernels and the hash of their text; the bounds of each component's errors, if known."""
 
     module: Module
     sha: str
+    bounds: tuple[Bounds, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ class Settle:
     """Asks for the outcome of a candidate about which a bench has doubts."""
 
     doubtful: Doubtful
+    candidate: Compile
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,7 @@ class Measure:
     """Asks for the outcome of kernels within `seconds`; the answer may be `Doubtful`.
 
     `best_ns` is the best time so far. `build_seconds`, if given, bounds only the driver's compiler.
-    `binary` has the kernels if they were built ahead.
+    `binary` has the kernels if they were built ahead. `bounds` are as in `Compiled`.
     """
 
     module: Module
@@ -121,6 +125,7 @@ class Measure:
     seconds: float
     build_seconds: float | None = None
     binary: Binary | None = None
+    bounds: tuple[Bounds, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,8 @@ class WrongResult:
 
     `component` is the position of the array if the result has tuples. `stage` is the first of
     several stages whose value is wrong, if it is known; `inside` is the wrong result of that stage,
-    unless it is the last stage.
+    unless it is the last stage. `bound` is the largest error that rounding explains, if the value
+    is wrong only because its error is larger.
     """
 
     kind: ClassVar[Kind] = "wrong"
@@ -133,6 +134,7 @@ class WrongResult:
     component: tuple[int, ...] = ()
     stage: str = ""
     inside: WrongResult | None = None
+    bound: float | None = None
 
     @property
     def reason(self) -> str:
@@ -147,7 +149,12 @@ class WrongResult:
         """A sentence about the wrong value, with `name` for the array."""
         at = "".join([*(f".{k}" for k in self.component), *(f"[{i}]" for i in self.where)])
         note = " (an element that no work-item wrote)" if math.isnan(self.got) else ""
-        return f"{name}{at} is {self.got:.9g}{note}, it should be {self.expected:.9g}"
+        why = (
+            f", and rounding explains a difference of at most {self.bound:.2g}"
+            if self.bound is not None
+            else ""
+        )
+        return f"{name}{at} is {self.got:.9g}{note}, it should be {self.expected:.9g}{why}"
 
 
 @dataclass(frozen=True)

@@ -109,9 +109,10 @@ def reproduce(campaign: Campaign) -> str:
     words = ["liftpy", "explore", f"{campaign.identity.program}.lift"]
     words += ["--samples", str(len(campaign.rows)), "--seed", str(campaign.identity.seed)]
     words += ["--search", settings.get("search", "random")]
-    for name in ("sampler", "memory_limit", "tolerance"):
+    for name in ("sampler", "memory_limit", "max_error", "tolerance"):
         value = settings.get(name)
-        if value is not None and value != COMMON.get(name):
+        given = name == "tolerance" and settings.get("check") is None
+        if value is not None and (given or value != COMMON.get(name)):
             words += [f"--{name.replace('_', '-')}", str(value)]
     for family in settings.get("families") or ():
         words += ["--family", family]

@@ -108,6 +108,11 @@ class Arm:
             word == STORED for name, word in self.product.partition.words if name != WINOGRAD
         )
 
+    @property
+    def algorithm(self) -> str:
+        """The word of the algorithm by which it computes; empty for that of the program."""
+        return dict(self.product.partition.words).get(WINOGRAD, "") if self.product else ""
+
     def has(self, keys: Mapping[str, str], sizes: Mapping[str, int]) -> bool:
         """Whether it has a candidate, given as skeletons of stages by name and their sizes."""
         return all(
@@ -242,16 +247,17 @@ class StageSearches:
 
     def holding(self, ordinal: int) -> Iterator[Candidate]:
         """Candidates that hold values; partitions with the fewest of them so far come first."""
-        arms = [arm for arm in self.arms if arm.holding]
-        stored = [arm for arm in self.arms if arm.product is not None and arm.stores_all]
-        if not arms or not stored:
-            return
-        best = {place.stage.name: place.fastest_of_forms() for place in stored[0].places}
+        stored = {arm.algorithm: arm for arm in reversed(self.arms) if arm.stores_all}
+        best = {
+            word: {place.stage.name: place.fastest_of_forms() for place in arm.places}
+            for word, arm in stored.items()
+        }
+        arms = [arm for arm in self.arms if arm.algorithm in stored and arm.holding]
         arms.sort(key=lambda arm: arm.held)
         if not ordinal // HOLDING % EXPECTED:
             arms.sort(key=Arm.expected)
         for arm in arms:
-            for found in self.held(arm, best):
+            for found in self.held(arm, best[arm.algorithm]):
                 arm.held += 1
                 yield found
 

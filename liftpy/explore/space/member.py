@@ -12,6 +12,7 @@ from typing import TypeAlias
 from liftpy.constraints.draw import Sampler, first
 from liftpy.constraints.draw import Space as Points
 from liftpy.constraints.system import ConstraintSystem
+from liftpy.explore.space.settings import is_number
 from liftpy.rewrite.composition import key_of_stages, stage_words
 from liftpy.rewrite.skeleton import Skeleton
 
@@ -92,7 +93,9 @@ class Member:
         """Whether it makes the choices in `settings` and has the sizes named there."""
         mine = self.words
         return all(
-            mine[name] == str(value) if name in mine else name in self.system.by_name
+            mine[name] == str(value)
+            if name in mine
+            else name in self.system.by_name and is_number(value)
             for name, value in settings.items()
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 Settings = dict[str, str | int]
 """Structural choices with their words and sizes with their numbers, as in `--set`."""
@@ -13,6 +13,13 @@ Choice: TypeAlias = str | int | Sequence[str | int]
 
 Fixed: TypeAlias = Mapping[str, Choice]
 """Settings, each with one or several allowed values: `{"family": "direct", "kappa": [8, 16]}`."""
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a whole number or the text of one."""
+    return isinstance(value, int) or (
+        isinstance(value, str) and value.removeprefix("-").isdecimal()
+    )
 
 
 def spelled(settings: Fixed) -> str:

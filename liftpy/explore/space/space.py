@@ -5,13 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
-from liftpy.constraints.collect import Around, collect
+from liftpy.constraints.collect import collect
 from liftpy.constraints.device import Device
 from liftpy.constraints.draw import Sampler
-from liftpy.constraints.stages import around_each
 from liftpy.constraints.system import ConstraintSystem
 from liftpy.constraints.user import Wish, asked_too, wishes
 from liftpy.deadline import check
@@ -20,13 +19,14 @@ from liftpy.explore.space.across import crosses, sizes_of
 from liftpy.explore.space.answer import Answer, answer, why_empty
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Allows, Drawing, Drawn, Member, everything
+from liftpy.explore.space.precision import LeftOut, within_error
 from liftpy.explore.space.product import Product
-from liftpy.explore.space.settings import Fixed, Settings, spelled
+from liftpy.explore.space.settings import Fixed, Settings, is_number, spelled
 from liftpy.explore.space.turns import turns
+from liftpy.explore.space.units import in_list, units_of, with_words
 from liftpy.ir.entry import entry
 from liftpy.ir.expr import Program
-from liftpy.rewrite.composition import stage_skeletons
-from liftpy.rewrite.partition import partitions
+from liftpy.rewrite.partition import WINOGRAD, partitions
 from liftpy.rewrite.skeleton import FAMILY, Skeleton
 
 
@@ -36,7 +36,8 @@ class Space:
 
     `members` are the skeletons of the program as one stage, `products` its partitions into several
     stages (`liftpy.rewrite.partition`). `asked` has the user's conditions as texts in a normal form
-    and order; `wished` has those on sizes. `sampler` is the method that draws candidates.
+    and order; `wished` has those on sizes. `sampler` is the method that draws candidates, and
+    `left_out` has the forms whose error bounds exceed the user's limit.
     """
 
     program: Program
@@ -46,6 +47,7 @@ class Space:
     asked: tuple[str, ...] = ()
     wished: tuple[Wish, ...] = ()
     sampler: Sampler = "uniform"
+    left_out: tuple[LeftOut, ...] = ()
 
     @classmethod
     def of(
@@ -77,29 +79,21 @@ class Space:
         *,
         families: Sequence[str] | None = None,
         memory_limit: int | None = None,
+        max_error: float | None = None,
+        fixed: Fixed | None = None,
     ) -> Space:
         """The space of a program on a device: all its partitions, lowered by these families.
 
-        A partition is left out if one of its stages has no skeleton of these families.
+        A partition is left out if one of its stages has no skeleton of these families, or if it
+        uses an F(m, r) whose error bound exceeds `max_error`. Partitions that do not have the words
+        in `fixed` are not derived; `asking` applies the other settings.
         """
-        members: list[Member] = []
-        products: list[Product] = []
-        known: dict[tuple[str, tuple[tuple[str, str], ...], Around], tuple[Member, ...]] = {}
-        for partition in partitions(program):
-            made = [[*stage_skeletons(partition, stage, families)] for stage in partition.stages]
-            if partition.is_whole:
-                members += Space.of(program, device, made[0], memory_limit=memory_limit).members
-            elif all(made):
-                groups: list[tuple[Member, ...]] = []
-                for of, (stage, around) in zip(made, around_each(partition, made), strict=True):
-                    key = stage.name, stage.within, around
-                    if key not in known:
-                        collected = partial(collect, memory_limit=memory_limit, around=around)
-                        known[key] = tuple(Member(s, collected(s, device), stage.name) for s in of)
-                    groups.append(known[key])
-                    check()
-                products.append(Product(partition, tuple(groups)))
-        return cls(program, device, tuple(members), tuple(products))
+        forms, left_out = within_error(partitions(program), max_error)
+        forms = with_words(forms, fixed or {})
+        found = [*units_of(device, forms, families=families, memory_limit=memory_limit)]
+        members = tuple(unit for unit in found if isinstance(unit, Member))
+        products = tuple(unit for unit in found if isinstance(unit, Product))
+        return cls(program, device, members, products, left_out=left_out)
 
     @property
     def units(self) -> tuple[Member | Product, ...]:
@@ -288,10 +282,8 @@ class Space:
         sizes: dict[str, tuple[int, ...]] = {}
         chosen: list[str] = []
         kept = list(self.units)
-        given: Any
         for name, given in fixed.items():
-            several = isinstance(given, Iterable) and not isinstance(given, str)
-            values: tuple[Any, ...] = tuple(given) if several else (given,)
+            values = in_list(given)
             if not values:
                 raise ConstraintRefused(
                     f"{name} is fixed to an empty list: give it at least one value"
@@ -436,6 +428,9 @@ class Space:
         sizes = {p.name for member in self.every for p in member.system.parameters}
         for name, value in settings.items():
             known = self.choices.get(name)
+            for form in self.left_out if name == WINOGRAD else ():
+                if form.word == str(value):
+                    raise ConstraintRefused(form.why)
             if known is None and name not in sizes:
                 names = ", ".join([*self.choices, *sorted(sizes)])
                 raise UnknownName(
@@ -443,7 +438,7 @@ class Space:
                 )
             if known is not None and str(value) not in known:
                 raise UnknownName(f"{name} cannot be '{value}'; it is one of: {', '.join(known)}")
-            if known is None and not _is_number(value):
+            if known is None and not is_number(value):
                 raise ConstraintRefused(f"{name} is a size: it needs a whole number, not '{value}'")
         parts = (unit.fitting(settings) for unit in self.units)
         fitting = [part for part in parts if part is not None]
@@ -463,9 +458,3 @@ def names_of(unit: Member | Product) -> Iterator[str]:
     yield from unit.words
     if isinstance(unit, Member):
         yield from unit.system.by_name
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int) or (
-        isinstance(value, str) and value.removeprefix("-").isdecimal()
-    )

@@ -4,7 +4,12 @@ A tile of n x n points has m x m windows of r x r points, n = m + r - 1. Correla
 m^2 r^2 products for each channel and kernel. F(m, r) (liftpy/winograd) transforms tile and kernel
 by constant matrices and takes n^2 products, one for each transformed element. The sums over the
 channels are then n^2 matrix products, of tiles by channels with channels by kernels, and the
-results are transformed back once for all channels.
+results are transformed back once for all channels. Rows and columns may differ in m and r, and
+there may be one dimension only.
+
+Windows of several rows may also be transformed along their columns only. The products of a window's
+rows are added before the sums are transformed back, so a row is transformed once for all windows
+that contain it, and the transformed values take less memory than those of two dimensions.
 """
 
 from __future__ import annotations
@@ -12,11 +17,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
-from functools import reduce
+from functools import cache, reduce
+from typing import TypeAlias
 
 from liftpy.ir.constraint import at_least
 from liftpy.ir.expr import Expr, FunCall, Literal, ScalarOp, call
-from liftpy.ir.nat import nat, nats
+from liftpy.ir.nat import Nat, NatLike, nat, nats
 from liftpy.ir.types import F32
 from liftpy.primitives import Concat, Drop, Repeat, Take
 from liftpy.rewrite.rule import Assumption, Rule
@@ -35,17 +41,20 @@ from liftpy.rewrite.rules.notation import (
     zipped,
 )
 from liftpy.winograd.linear import Product, Step, Straight, Sum
-from liftpy.winograd.matrices import Matrix
+from liftpy.winograd.matrices import Matrix, identity
 from liftpy.winograd.sharing import is_dyadic, program
 from liftpy.winograd.triple import Triple, cook_toom, integral
 
-SIZES = ((2, 3), (4, 3), (6, 3), (2, 5), (4, 5), (2, 7))
-"""The m and r of the rules: squares of n = m + r - 1 up to 8 points."""
+SIZES = ((2, 2), (4, 2), (2, 3), (4, 3), (6, 3), (2, 5), (4, 5), (2, 7))
+"""The m and r of the rules: n = m + r - 1 up to 8 points."""
 
 ZERO = Literal(0.0, F32)
 
-t, c, q = nats("t c q")
+t, c, q, n, s = nats("t c q n s")
 accumulate = unknown("f", F32)
+
+Kernel: TypeAlias = tuple[Callable[..., Expr], Callable[..., Expr]]
+"""From an element of `others`, the taps of a kernel and the value that its sums start from."""
 
 
 def operated(op: str, *args: Expr) -> Expr:
@@ -112,92 +121,210 @@ def computed(step: Step) -> Callable[[tuple[Expr, ...]], Expr]:
             return lambda known: scaled(factor, known[of])
 
 
-def both_ways(a: Matrix) -> Callable[[Expr], Expr]:
-    """`a x a^T` of a small square array x: the columns, then the rows."""
-    one = transformed(program(a))
-    return lambda x: transpose(fmap(one, transpose(fmap(one, x, "row")), "row"))
+def along(matrices: tuple[Matrix, ...]) -> Callable[[Expr], Expr]:
+    """The product of a small array with a matrix for each of its dimensions, outermost first."""
+    *outer, last = (transformed(programs(a)) if len(a[0]) > 1 else unchanged for a in matrices)
+
+    def run(x: Expr) -> Expr:
+        if not outer:
+            return last(x)
+        rows = fmap(last, x, "row") if last is not unchanged else x
+        return transpose(fmap(outer[0], transpose(rows), "row"))
+
+    return run
 
 
-def of_columns(a: Matrix, x: Expr) -> Expr:
-    """`both_ways` for each column of a square of points: an array of columns for each point."""
-    size = len(a[0])
-    columns = transpose(join(x))
-    return transpose(fmap(lambda d: join(both_ways(a)(split(size, d))), columns, "d"))
+def unchanged(x: Expr) -> Expr:
+    """The product with the matrix of one row and one column, which is 1."""
+    return x
 
 
-def products(f: Triple) -> Rule:
-    """The correlations of tiles by F(m, r) in both dimensions."""
-    n = f.n
-    tiles, others = array("tiles", F32, t, n, n, c), array("others", X, q)
-    taps = unknown("taps", array("taps", F32, f.r, f.r, c).type)
-    start = unknown("start", F32)
+programs = cache(program)  # the same matrices belong to several rules
 
-    def correlated(part: Expr, y: Expr) -> Expr:
-        def along(levels: int) -> Callable[[Expr, Expr], Expr]:
-            if not levels:
-                return accumulate
-            return lambda a, p: fold(along(levels - 1), a, zipped(get(0, p), get(1, p)), "p")
 
-        pairs = zipped(part, taps(y))
-        return fold(along(2), start(y), pairs, "p")
+def of_points(matrices: tuple[Matrix, ...], points: Expr) -> Expr:
+    """`along` for an array of all points, row by row."""
+    run = along(matrices)
+    return run(points) if len(matrices) == 1 else join(run(split(len(matrices[-1][0]), points)))
 
-    def windows(tile: Expr) -> Expr:
-        rows = slide(f.r, 1, fmap(lambda row: slide(f.r, 1, row), tile, "row"))
-        return join(fmap(transpose, rows, "rows"))
 
-    def product(pair: Expr) -> Expr:
-        def dot(x: Expr, y: Expr) -> Expr:
-            return fold(accumulate, ZERO, zipped(x, y), "p")
+def of_columns(matrices: tuple[Matrix, ...], x: Expr) -> Expr:
+    """`along` for each column of an array of points: an array of columns for each point."""
+    points = x if len(matrices) == 1 else join(x)
+    return transpose(fmap(lambda d: of_points(matrices, d), transpose(points), "d"))
 
-        columns = transpose(get(1, pair))
-        return fmap(lambda x: fmap(lambda y: dot(x, y), columns, "y"), get(0, pair))
 
-    def result(of_tile: Expr) -> Expr:
-        """From `[q][n * n]` the results and what they start from, `[m * m][q]`."""
+def folded(levels: int) -> Callable[[Expr, Expr], Expr]:
+    """The step of a fold of pairs in `levels` more dimensions, which adds their products."""
+    if not levels:
+        return accumulate
+    step = folded(levels - 1)
+    return lambda a, p: fold(step, a, zipped(get(0, p), get(1, p)), "p")
 
-        def back(p: Expr) -> Expr:
-            results = join(both_ways(f.at)(split(n, get(1, p))))
-            return let(
-                get(0, p),
-                lambda y: fmap(lambda x: operated("+", start(y), x), results, "x"),
-                "y",
-            )
 
-        return transpose(fmap(back, zipped(others, of_tile), "p"))
+def of_kernels(part: Expr, others: Expr, kernel: Kernel, dimensions: int) -> Expr:
+    """A window of some dimensions folded with the taps of each kernel; channels are innermost."""
+    taps, start = kernel
+    step = folded(dimensions)
+    return fmap(lambda y: fold(step, start(y), zipped(part, taps(y)), "p"), others, "y")
 
-    inputs = transpose(fmap(lambda tile: of_columns(f.bt, tile), tiles, "tile"))
-    filters = fmap(transpose, transpose(fmap(lambda y: of_columns(f.g, taps(y)), others, "y")))
+
+def kernel_of(*lengths: NatLike) -> Kernel:
+    """The unknown functions that give a kernel its taps and the value that its sums start from."""
+    return unknown("taps", array("taps", F32, *lengths).type), unknown("start", F32)
+
+
+def matrix_product(rows: Expr, columns: Expr, dimensions: int = 1) -> Expr:
+    """For each row and each column, both arrays of some dimensions, the sum of their products."""
+    step = folded(dimensions - 1)
+    return fmap(lambda x: fmap(lambda y: fold(step, ZERO, zipped(x, y), "p"), columns, "y"), rows)
+
+
+def results(fs: tuple[Triple, ...], of_tile: Expr, others: Expr, kernel: Kernel) -> Expr:
+    """From sums of products `[points][q]` the results and what they start from, `[windows][q]`."""
+    _, start = kernel
+
+    def back(p: Expr) -> Expr:
+        found = of_points((*(f.at for f in fs),), get(1, p))
+        return let(get(0, p), lambda y: fmap(lambda x: operated("+", start(y), x), found, "x"), "y")
+
+    return transpose(fmap(back, zipped(others, transpose(of_tile)), "p"))
+
+
+def in_steps(
+    inputs: Expr, filters: Expr, product: Callable[[Expr], Expr], back: Callable[[Expr], Expr]
+) -> Expr:
+    """The three steps, each named: transformed tiles and kernels, products, results."""
+
+    def multiplied(v: Expr, u: Expr) -> Expr:
+        return let(fmap(product, zipped(v, u), "point"), back, "products")
+
+    return let(inputs, lambda v: let(filters, lambda u: multiplied(v, u), "filters"), "inputs")
+
+
+def correlation(name: str, left: Expr, right: Expr, *lengths: Nat) -> Rule:
+    """A rule for arrays of any lengths."""
     return Rule(
-        f"correlation_{f.m}_{f.r}",
+        name,
         "correlation",
-        fmap(
-            lambda tile: fmap(
-                lambda part: fmap(lambda y: correlated(part, y), others, "y"),
-                windows(tile),
-                "part",
-            ),
-            tiles,
-            "tile",
-        ),
-        let(
-            inputs,
-            lambda v: let(
-                filters,
-                lambda u: let(
-                    fmap(product, zipped(v, u), "point"),
-                    lambda p: fmap(
-                        lambda of_tile: result(transpose(of_tile)), transpose(p), "tile"
-                    ),
-                    "products",
-                ),
-                "filters",
-            ),
-            "inputs",
-        ),
-        where=(at_least(1, t), at_least(1, c), at_least(1, q)),
+        left,
+        right,
+        where=tuple(at_least(1, length) for length in lengths),
         assuming=(Assumption("accumulates", "f"),),
         proof="polynomial",
     )
 
 
-RULES = tuple(products(integral(cook_toom(m, r))) for m, r in SIZES)
+def products(name: str, *fs: Triple) -> Rule:
+    """The correlations of tiles by an F(m, r) for each dimension."""
+    tiles, others = array("tiles", F32, t, *(f.n for f in fs), c), array("others", X, q)
+    kernel = taps, _ = kernel_of(*(f.r for f in fs), c)
+
+    def windows(tile: Expr) -> Expr:
+        if len(fs) == 1:
+            return slide(fs[0].r, 1, tile)
+        down, right = fs
+        rows = slide(down.r, 1, fmap(lambda row: slide(right.r, 1, row), tile, "row"))
+        return join(fmap(transpose, rows, "rows"))
+
+    bt, g = (*(f.bt for f in fs),), (*(f.g for f in fs),)
+    filters = transpose(fmap(lambda y: of_columns(g, taps(y)), others, "y"))
+    left = fmap(
+        lambda tile: fmap(
+            lambda part: of_kernels(part, others, kernel, len(fs)), windows(tile), "part"
+        ),
+        tiles,
+        "tile",
+    )
+    right = in_steps(
+        transpose(fmap(lambda tile: of_columns(bt, tile), tiles, "tile")),
+        fmap(transpose, filters),
+        lambda pair: matrix_product(get(0, pair), transpose(get(1, pair))),
+        lambda p: fmap(lambda tile: results(fs, tile, others, kernel), transpose(p), "tile"),
+    )
+    return correlation(name, left, right, t, c, q)
+
+
+def sums_of_rows(name: str, f: Triple) -> Rule:
+    """The correlations of windows of `s` rows by F(m, r) along the rows.
+
+    `tiles` has a row of tiles for each row of points. The products of a window's rows are added.
+    """
+    tiles, others = array("tiles", F32, n, t, f.n, c), array("others", X, q)
+    kernel = taps, _ = kernel_of(s, f.r, c)
+
+    def parts(tile: Expr) -> Expr:
+        return transpose(fmap(lambda row: slide(f.r, 1, row), tile, "row"))
+
+    def of_row(row: Expr) -> Expr:
+        return transpose(fmap(lambda tile: of_columns((f.bt,), tile), row, "tile"))
+
+    def filter_of(y: Expr) -> Expr:
+        return transpose(fmap(lambda row: of_columns((f.g,), row), taps(y), "row"))
+
+    def product(pair: Expr) -> Expr:
+        columns = transpose(fmap(transpose, get(1, pair)))
+        windows = slide(s, 1, get(0, pair))
+        return fmap(lambda rows: matrix_product(transpose(rows), columns, 2), windows, "rows")
+
+    left = fmap(
+        lambda rows: fmap(
+            lambda tile: fmap(
+                lambda part: of_kernels(part, others, kernel, 2), parts(tile), "part"
+            ),
+            transpose(rows),
+            "tile",
+        ),
+        slide(s, 1, tiles),
+        "rows",
+    )
+    right = in_steps(
+        transpose(fmap(of_row, tiles, "row")),
+        fmap(lambda u: fmap(transpose, transpose(u)), transpose(fmap(filter_of, others, "y")), "u"),
+        product,
+        lambda p: fmap(
+            lambda row: fmap(
+                lambda tile: results((f,), tile, others, kernel), transpose(row), "tile"
+            ),
+            transpose(p),
+            "row",
+        ),
+    )
+    return correlation(name, left, right, t, c, q)
+
+
+ONE = Triple(1, 1, (), *(identity(1),) * 3)
+"""F(1, 1), for a dimension in which windows have one element."""
+
+SHAPES: dict[str, Callable[..., Rule]] = {
+    "correlation": lambda name, f, g=None: products(name, f, g or f),
+    "correlation_rows": sums_of_rows,
+    "correlation_column": lambda name, f: products(name, f, ONE),
+    "correlation_line": products,
+}
+"""How the rules of F(m, r) are made, by the beginnings of their names."""
+
+RECTANGLES = tuple((m, k, r) for m, r in SIZES for k, s in SIZES if r == s and m != k)
+"""The numbers of rows and of columns of a tile's results, if they differ, and r."""
+
+NAMES = {
+    **{f"{shape}_{m}_{r}": (shape, ((m, r),)) for shape in SHAPES for m, r in SIZES},
+    **{
+        f"correlation_{m}_{r}_by_{k}_{r}": ("correlation", ((m, r), (k, r)))
+        for m, k, r in RECTANGLES
+    },
+}
+"""The shape of each rule, and m and r in each dimension."""
+
+
+@cache
+def made(name: str) -> Rule:
+    """The rule of a name; KeyError if there is none."""
+    shape, sizes = NAMES[name]
+    return SHAPES[shape](name, *(triple(m, r) for m, r in sizes))
+
+
+@cache
+def triple(m: int, r: int) -> Triple:
+    """F(m, r) as the rules have it."""
+    return integral(cook_toom(m, r))

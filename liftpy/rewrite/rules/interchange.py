@@ -22,7 +22,7 @@ from liftpy.rewrite.rules.notation import (
     zipped,
 )
 
-xs, ys = array("xs", T, n), array("ys", U, m)
+xs, ys, zs = array("xs", T, n), array("ys", U, m), array("zs", V, n)
 xss, rows = array("xss", T, n, m), array("xss", S, n, m)
 start, e = Param("z", S), Literal(ValueVar("e"), S)
 starts = array("zs", U, m)
@@ -49,6 +49,17 @@ MAP_MAP_INTERCHANGE = Rule(
         )
     ),
     where=(at_least(1, n), at_least(1, m)),
+)
+
+TRANSPOSE_OF_MAPS_OF_ZIP = Rule(
+    "transpose_of_maps_of_zip",
+    "interchange",
+    transpose(fmap(lambda t: fmap(lambda x: f(x, get(1, t)), get(0, t)), zipped(xss, zs), "t")),
+    fmap(
+        lambda column: fmap(lambda t: f(get(0, t), get(1, t)), zipped(column, zs), "t"),
+        transpose(xss),
+        "column",
+    ),
 )
 
 MAP_REDUCE_INTERCHANGE = Rule(
@@ -100,6 +111,7 @@ REDUCE_EXCHANGE = Rule(
 RULES = (
     MAP_INTERCHANGE,
     MAP_MAP_INTERCHANGE,
+    TRANSPOSE_OF_MAPS_OF_ZIP,
     MAP_REDUCE_INTERCHANGE,
     REDUCE_MAP_INTERCHANGE,
     REDUCE_EXCHANGE,

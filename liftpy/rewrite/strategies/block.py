@@ -35,6 +35,7 @@ from liftpy.rewrite.strategies.shapes import (
     is_folded,
     is_padding,
     is_reduce,
+    is_view,
     is_windows,
     maps_over,
     nests,
@@ -235,22 +236,75 @@ def pack(cut: Expr) -> Result:
 def pack_constants(constants: frozenset[str], size: NatLike) -> Strategy:
     """Pack every array of constants that is cut into groups of `size`, at the cut."""
 
-    def is_cut(expr: Expr) -> bool:
-        if not (
-            isinstance(expr, FunCall)
-            and isinstance(expr.fun, Split | Cover)
-            and expr.fun.size == size
-        ):
-            return False
-        (array,) = expr.args
-        names = {p.name for p in array.free}
-        return rank(array.type) > 1 and bool(names) and names <= constants
+    def is_constant(expr: Expr) -> bool:
+        names = {p.name for p in expr.free}
+        return is_cut(expr, size) and bool(names) and names <= constants
 
     def run(expr: Expr) -> Result:
-        cut = [path for path, part in top_down(expr) if is_cut(part)]
+        cut = [path for path, part in top_down(expr) if is_constant(part)]
         return seq(*(at_path(path, pack) for path in reversed(cut)))(expr)
 
     return run
+
+
+def is_cut(expr: Expr, size: NatLike) -> bool:
+    """Whether an expression cuts an array of arrays into groups of `size`."""
+    return (
+        isinstance(expr, FunCall)
+        and isinstance(expr.fun, Split | Cover)
+        and expr.fun.size == size
+        and rank(expr.args[0].type) > 1
+    )
+
+
+def laid_out(expr: Expr) -> Expr:
+    """The variable, or the component of one, whose elements a view moves."""
+    while isinstance(expr, FunCall) and is_view(expr.fun) and not isinstance(expr.fun, Get):
+        expr = expr.args[0]
+    return expr
+
+
+FISSIONS = ("map_fission_first", "map_fission_second")
+
+
+def pack_zipped(constants: frozenset[str], size: NatLike) -> Strategy:
+    """Pack arrays of constants that a map reads element by element, and cuts into groups of `size`.
+
+    The map reads them in a zip with others: one matrix of weights for each element.
+    """
+
+    def run(expr: Expr) -> Result:
+        for path, part in top_down(expr):
+            for which, cut in cuts_of_zipped(part, constants, size):
+                apart = rule(FISSIONS[which], {"g": cut})
+                packed = seq(apart, at_path((0, which), pack_each))
+                return at_path(path, attempt(packed))(expr)
+        return Success(expr)
+
+    return run
+
+
+def cuts_of_zipped(
+    expr: Expr, constants: frozenset[str], size: NatLike
+) -> Iterator[tuple[int, Path]]:
+    """The parts of the zip that a map reads that are constant, and where their elements are cut."""
+    source = expr.args[0] if isinstance(expr, FunCall) and isinstance(expr.fun, Map) else None
+    if not isinstance(source, FunCall) or not isinstance(source.fun, Zip) or len(source.args) > 2:
+        return
+    pair, body = parameter(expr), body_of(expr)
+    for which, array in enumerate(source.args):
+        if array.free and {p.name for p in array.free} <= constants:
+            for path, part in top_down(body):
+                if is_cut(part, size) and part_of(laid_out(part), pair, source) == array:
+                    yield which, path
+
+
+def pack_each(expr: Expr) -> Result:
+    """Store each element of an array that is cut into groups as `pack` does; see there."""
+    moved, forward = inward(rank(body_of(expr).type) - 2)
+    groups = seq(rule("map_copy"), at_path((1,), moved), rule("map_fission", {"g": forward}))
+    stored = seq(rule("map_fission", {"g": (0,)}), at_path((0,), copy_kernel()))
+    return seq(at_path((1,), groups), stored)(expr)
 
 
 def columns_first() -> Strategy:
@@ -297,6 +351,7 @@ def register_blocks(
         seq(
             nest_reductions(),
             group_maps(is_folded, kappa, sigma, cuts),
+            pack_zipped(constants, kappa),
             accumulate_blocks(),
             over_ids(level),
             vectorize_blocks(width),

@@ -18,7 +18,7 @@ from __future__ import annotations
 from liftpy.ir.expr import Expr, FunCall, Lambda
 from liftpy.ir.nat import NatLike
 from liftpy.ir.walk import Path, at, top_down
-from liftpy.primitives import Map, Slide, Split, Zip
+from liftpy.primitives import Map, Slide, Split, Transpose, Zip
 from liftpy.primitives.work import computes
 from liftpy.rewrite.strategies.epilogue import ZIP_OF_MAP, computed, met, tuples_fused
 from liftpy.rewrite.strategies.shapes import body_of, is_let, lets, maker, working_map
@@ -88,13 +88,45 @@ def outward(expr: Expr) -> Result:
         case FunCall(Zip(), args) if len(args) == 2:
             part = computed(expr)
             return seq(at_path((part,), outward), rule(ZIP_OF_MAP[part]))(expr)
+        case FunCall(Split(), (FunCall(Transpose()),)):
+            blocks = seq(rule("split_of_transpose"), at_path((0,), across), rule("map_fusion"))
+            return blocks(expr)
         case FunCall(Split(), _):
             law = "split_of_map"
         case FunCall(Slide(), _):
             law = "slide_of_map"
+        case FunCall(Transpose(), _):
+            return across(expr)
         case _:
             return Failure("into_map", "a layout before the reader does not keep elements whole")
     return seq(at_path((0,), outward), rule(law), at_path((1,), whole))(expr)
+
+
+def across(expr: Expr) -> Result:
+    """Turn blocks of columns of a value into a map, with a mark at the value of each block.
+
+    The blocks are `transpose(map(split)(value))`. A value made by maps over rows, or whose columns
+    are made by a map, is held in the order that it has as a whole.
+    """
+    of_rows = seq(
+        at_path(
+            (0,),
+            seq(
+                rule("map_fusion"),
+                at_path((1,), rule("split_of_map")),
+                rule("map_fission_first", {"g": (0,)}),
+            ),
+        ),
+        rule("transpose_of_maps_of_zip"),
+        at_path((1,), MARK),
+    )
+    of_columns = seq(
+        rule("transpose_of_map_split"),
+        at_path((0,), seq(at_path((0,), rule("transpose_twice")), outward)),
+        rule("map_fusion"),
+        at_path((1,), seq(at_path((0,), rule("let_inline")), MARK)),
+    )
+    return choose(of_rows, of_columns)(expr)
 
 
 def whole(expr: Expr) -> Result:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from liftpy.ir.expr import Expr, FunCall, Function, FunVar, Param
 from liftpy.primitives import Layout, Map
 from liftpy.rewrite.rule import Rule
-from liftpy.rewrite.rules import RULES
+from liftpy.rewrite.rules import border, pad, parts, rules_of, slide, split_join, transpose
 from liftpy.rewrite.strategy import Failure, Result, choose, rule
 
 
@@ -44,11 +44,16 @@ def mapped(expr: Expr) -> tuple[FunVar, Expr] | None:
 def laws() -> Mapping[type[Function], tuple[str, ...]]:
     """For each layout past which a map can be moved, the names of the laws that permit it."""
     found: dict[type[Function], tuple[str, ...]] = {}
-    for law in RULES.values():
-        layout = passed(law)
-        if layout is not None:
-            found[layout] = (*found.get(layout, ()), law.name)
+    for family in LAYOUTS:
+        for law in rules_of(family):
+            layout = passed(law)
+            if layout is not None:
+                found[layout] = (*found.get(layout, ()), law.name)
     return found
+
+
+LAYOUTS = (split_join, slide, pad, border, parts, transpose)
+"""The families of laws about layouts."""
 
 
 LAWS = laws()

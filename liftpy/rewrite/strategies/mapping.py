@@ -101,7 +101,7 @@ def mapped(word: str, inside: Strategy = identity) -> Strategy:
     each work-item runs.
     """
     if word in INSIDE:
-        return seq(INNER[INSIDE[word]], sequential())
+        return seq(inside, INNER[INSIDE[word]], sequential())
     mapping = read_mapping(word)
 
     def run(expr: Expr) -> Result:

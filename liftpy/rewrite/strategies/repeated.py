@@ -13,9 +13,9 @@ from typing import TypeAlias
 
 from liftpy.ir.expr import Expr, FunCall, Get, Lambda, Literal, Param, Tuple
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
-from liftpy.ir.walk import Path, function_of
+from liftpy.ir.walk import Path, at, function_of
 from liftpy.primitives import MemoryPrimitive, Zip
-from liftpy.rewrite.strategies.shapes import nests, working_map
+from liftpy.rewrite.strategies.shapes import lets, nests, working_map
 from liftpy.rewrite.strategies.share import is_storable
 from liftpy.rewrite.strategy import Result, Strategy, Success, at_path, rule, seq
 
@@ -51,17 +51,22 @@ STORED = Readings(1)
 Scope = Mapping[Param, Readings]
 
 
-def store_repeated(lower: Strategy) -> Strategy:
+def store_repeated(lower: Strategy, *, held: bool = False) -> Strategy:
     """Make kernels for named values and maps whose elements take more than `MOST` readings.
 
     Only values outside functions are stored, each after those it reads; `lower` makes a kernel.
+    With `held`, the kernel itself holds the values of the lets at the beginning.
     """
     stored = seq(rule("to_global"), at_path((0,), lower))
 
     def run(expr: Expr) -> Result:
+        count = sum(1 for _ in lets(expr)) if held else 0
+        parts: list[Path] = [*((*(1,) * k, 0) for k in range(count)), (1,) * count]
         found: list[Path] = []
-        outside(expr, {}, (), found)
-        made = {nest.path for nest in nests(expr)}  # the kernel itself stores what these make
+        made: set[Path] = set()  # what these maps make is stored by the kernel itself
+        for path in parts:
+            outside(at(expr, path), {}, path, found)
+            made |= {nest.path for nest in nests(at(expr, path), path)}
         found = [path for path in found if path not in made]
         return seq(at_path(found[0], stored), run)(expr) if found else Success(expr)
 

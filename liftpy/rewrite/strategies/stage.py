@@ -110,12 +110,17 @@ def merge_columns() -> Strategy:
     return seq(rule("map_fusion"), body(rule("pad_of_pad")))
 
 
-def tile_columns(tile: Nat) -> Strategy:
-    """Cut the columns of `map(rows -> map(f)(transpose(map(slide)(rows))))(slide(tr))` in tiles."""
+def columns_in_tiles(tile: Nat) -> Strategy:
+    """Take the windows of rows tile by tile.
+
+    From `map(rows -> map(f)(transpose(map(slide)(rows))))(slide(p))` to
+    `map(w -> join(map(c -> map(f)(transpose(c)))(transpose(w))))(slide(map(windows)(p)))`, where
+    `windows` is `row -> map(slide)(tiles(row))`.
+    """
     return seq(
         split_off(0, 0),
         source(rule("map_map_of_slide")),
-        # map(y -> map(f)(transpose(y)))(slide(map(slide)(tr))): tile the columns
+        # map(y -> map(f)(transpose(y)))(slide(map(slide)(p))): tile the columns
         at_path((0, 0), seq(body(rule("slide_tiling", tile=tile)), split_off(0))),
         source(rule("slide_of_map")),
         rule("map_fusion"),
@@ -126,6 +131,13 @@ def tile_columns(tile: Nat) -> Strategy:
                 source(rule("map_fusion")),
             )
         ),
+    )
+
+
+def tile_columns(tile: Nat) -> Strategy:
+    """Cut the columns of `map(rows -> map(f)(transpose(map(slide)(rows))))(slide(tr))` in tiles."""
+    return seq(
+        columns_in_tiles(tile),
         # map(w -> join(map(h)(transpose(w))))(slide(z)): tiles outside rows
         split_off(0),
         source(
@@ -142,14 +154,36 @@ def tile_columns(tile: Nat) -> Strategy:
     )
 
 
-def tile_windows(tile: Nat) -> Strategy:
-    """Take windows tile by tile in both dimensions.
+def tile_rows(tile: Nat) -> Strategy:
+    """Cut the columns in tiles that have all rows of a window.
+
+    From `map(rows -> map(f)(transpose(map(slide)(rows))))(slide(p))` to
+    `map(join)(map(rows -> map(tile -> map(f)(transpose(map(slide)(tile))))(transpose(rows)))(
+    slide(map(slide)(p))))`.
+    """
+    return seq(
+        columns_in_tiles(tile),
+        # map(w -> join(map(h)(transpose(w))))(slide(map(row -> map(slide)(slide(row)))(p)))
+        source(seq(source(split_off(0)), rule("slide_of_map"))),
+        rule("map_fusion"),
+        body(source(seq(source(rule("transpose_of_map_map")), rule("map_fusion")))),
+        split_off(0),
+    )
+
+
+def tile_line(tile: Nat) -> Strategy:
+    """`map(f)(slide(xs))` as `join(map(tile -> map(f)(slide(tile)))(slide(xs)))`."""
+    return seq(
+        source(rule("slide_tiling", tile=tile)), rule("map_of_join"), source(rule("map_fusion"))
+    )
+
+
+def tile_windows(rows: Nat, columns: Nat) -> Strategy:
+    """Take windows tile by tile in both dimensions; a tile has `rows` x `columns` points.
 
     From `map(rows -> map(f)(transpose(map(slide)(rows))))(slide(p))` to
     `join(map(ys -> map(join)(transpose(ys)))(split(map(tile -> split(map(f)(windows)))(tiles))))`.
     """
-    tiling = rule("slide_tiling", tile=tile)
-    rows = seq(source(tiling), rule("map_of_join"), source(rule("map_fusion")))
     merge = seq(
         # map(tr -> map(join)(transpose(map(t)(transpose(map(slide)(tr))))))(slide(p)):
         # one axis of tiles
@@ -161,7 +195,8 @@ def tile_windows(tile: Nat) -> Strategy:
         split_off(0),
         rule("map_map_join"),
     )
-    return seq(rows, source(seq(body(tile_columns(tile)), merge, at_path((0, 0), body(windows)))))
+    inside = seq(body(tile_columns(columns)), merge, at_path((0, 0), body(windows)))
+    return seq(tile_line(rows), source(inside))
 
 
 def chunk_reduction(sizes: Sizes, *, coalesced: bool) -> Strategy:
@@ -260,7 +295,7 @@ def tiles(sizes: Sizes) -> Strategy:
             attempt(fused_inward),
             attempt(rule("map_fusion")),
             extend(sizes.extra, sizes.extra, padded=True),
-            at_path(CROPPED, tile_windows(sizes.tile)),
+            at_path(CROPPED, tile_windows(sizes.tile, sizes.tile)),
         )
     )
 

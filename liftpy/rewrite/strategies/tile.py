@@ -31,7 +31,7 @@ from liftpy.rewrite.strategies.shapes import (
     rank,
     working_map,
 )
-from liftpy.rewrite.strategies.stage import tile_windows
+from liftpy.rewrite.strategies.stage import tile_line, tile_windows
 from liftpy.rewrite.strategy import (
     Failure,
     Result,
@@ -172,12 +172,8 @@ def windows_in_local(size: Nat) -> Strategy:
 
     Windows have one or two dimensions; `size` is the side of a tile.
     """
-    row = seq(
-        at_path((0,), rule("slide_tiling", tile=size)),
-        rule("map_of_join"),
-        at_path((0,), rule("map_fusion")),
-    )
-    windows = where(is_window_map, choose(tile_windows(size), row), "map over windows")
+    tiled = choose(tile_windows(size, size), tile_line(size))
+    windows = where(is_window_map, tiled, "map over windows")
 
     def tiles(expr: Expr) -> Result:
         return at_path(maker(expr), windows)(expr)

@@ -9,19 +9,25 @@ divide the number of windows, the array is padded further and the additional res
 
 from __future__ import annotations
 
-from liftpy.ir.expr import Expr
-from liftpy.ir.nat import nat
+from dataclasses import dataclass
+
+from liftpy.ir.expr import Expr, FunCall
+from liftpy.ir.nat import Nat, nat
 from liftpy.ir.types import ArrayType
+from liftpy.ir.walk import at, top_down
+from liftpy.primitives import Slide
+from liftpy.rewrite.rules.correlation import RECTANGLES, SIZES
 from liftpy.rewrite.strategies.epilogue import fused_inward
 from liftpy.rewrite.strategies.lower import nest_reductions
-from liftpy.rewrite.strategies.shapes import is_let
+from liftpy.rewrite.strategies.shapes import is_let, maker
 from liftpy.rewrite.strategies.share import outside_functions
 from liftpy.rewrite.strategies.stage import (
-    CROPPED,
     extend,
     is_tile_map,
     source,
     split_off,
+    tile_line,
+    tile_rows,
     tile_windows,
 )
 from liftpy.rewrite.strategy import (
@@ -31,7 +37,6 @@ from liftpy.rewrite.strategy import (
     Success,
     at_path,
     attempt,
-    identity,
     outermost,
     rule,
     seq,
@@ -42,46 +47,117 @@ NAMED = ("inputs", "filters", "products")
 """The values between the steps."""
 
 
-def winograd(m: int, r: int) -> Strategy:
-    """Compute the correlations with windows of r x r points by F(m, r) in both dimensions."""
+@dataclass(frozen=True)
+class Tiling:
+    """How windows are taken tile by tile, so that `rule` applies to the map over tiles.
 
-    def run(expr: Expr) -> Result:
-        rows = expr.type
-        columns = rows.element if isinstance(rows, ArrayType) else None
-        if not isinstance(rows, ArrayType) or not isinstance(columns, ArrayType):
-            return Failure("winograd", f"{rows} has no rows of results")
-        counts = rows.length.constant, columns.length.constant
-        if None in counts:
-            return Failure("winograd", "the number of windows is open")
-        down, right = (-count % m for count in counts if count is not None)
-        tiled = seq(
-            tile_windows(nat(m + r - 1)),
-            outermost(
-                where(is_tile_map, seq(split_off(0), source(rule(f"correlation_{m}_{r}"))), "tiles")
-            ),
-        )
-        extended = seq(extend(nat(down), nat(right), padded=False), at_path(CROPPED, tiled))
-        return seq(
-            attempt(fused_inward),
-            attempt(rule("map_fusion")),
-            nest_reductions(),
-            extended if down or right else tiled,
-            rule("let_introduction", {"v": CROPPED}) if down or right else identity,
-            named_outside,
-        )(expr)
+    A tile has `m` results in each dimension that is transformed, None in others. `r` is the number
+    of elements of a window in these dimensions. With `fewest`, it is for numbers of results for
+    which no other `m` takes fewer products in a dimension.
+    """
 
-    return run
+    rule: str
+    m: tuple[int | None, ...]
+    r: int
+    tiled: Strategy
+    fewest: bool = False
+
+
+def tiles_of(rows: int, columns: int) -> Strategy:
+    """Windows in tiles of `rows` x `columns` points, with the layout of their results around."""
+    apart = where(is_tile_map, split_off(0), "tiles")
+    return seq(tile_windows(nat(rows), nat(columns)), outermost(apart))
+
+
+def square(m: int, r: int) -> Tiling:
+    """Tiles of m x m results."""
+    return Tiling(f"correlation_{m}_{r}", (m, m), r, tiles_of(m + r - 1, m + r - 1))
+
+
+def row(m: int, r: int) -> Tiling:
+    """Tiles of one row of m results."""
+    return Tiling(f"correlation_rows_{m}_{r}", (None, m), r, tile_rows(nat(m + r - 1)))
+
+
+def column(m: int, r: int) -> Tiling:
+    """Tiles of one column of m results, from windows of one column."""
+    return Tiling(f"correlation_column_{m}_{r}", (m, None), r, tiles_of(m + r - 1, 1))
+
+
+def line(m: int, r: int) -> Tiling:
+    """Tiles of m results in one dimension."""
+    return Tiling(f"correlation_line_{m}_{r}", (m,), r, tile_line(nat(m + r - 1)))
+
+
+TILES = {"{m}x{m}": square, "1x{m}": row, "{m}x1": column, "{m}": line}
+"""The tilings by the form of their word; m is the number of results in a dimension."""
+
+
+def rectangle(m: int, k: int, r: int) -> Tiling:
+    """Tiles of m rows of k results, if no other m and k take fewer products."""
+    tiled = tiles_of(m + r - 1, k + r - 1)
+    return Tiling(f"correlation_{m}_{r}_by_{k}_{r}", (m, k), r, tiled, fewest=True)
+
+
+def tilings() -> dict[str, tuple[Tiling, ...]]:
+    """For each word of the choice `winograd`, the tilings with these numbers of results."""
+    found: dict[str, tuple[Tiling, ...]] = {}
+    shapes = [(word.format(m=m), make(m, r)) for word, make in TILES.items() for m, r in SIZES]
+    for word, tiling in (*shapes, *((f"{m}x{k}", rectangle(m, k, r)) for m, k, r in RECTANGLES)):
+        found[word] = (*found.get(word, ()), tiling)
+    return found
+
+
+def fewest(count: int, r: int) -> int:
+    """The m with the fewest products for as many results; the smallest of several."""
+    return min((m for m, s in SIZES if s == r), key=lambda m: (-(-count // m) * (m + r - 1), m))
+
+
+def applies(tiling: Tiling, expr: Expr) -> bool:
+    """Whether an expression takes windows of as many elements as a tiling needs, one apart."""
+    calls = (e.fun for _, e in top_down(expr) if isinstance(e, FunCall))
+    return any(isinstance(f, Slide) and f.size == tiling.r and f.step == 1 for f in calls)
+
+
+def winograd(tiling: Tiling) -> Strategy:
+    """Compute the correlations by the rule of a tiling, below the layouts of the result."""
+
+    def by_rule(expr: Expr) -> Result:  # the rule is made only for what has tiles
+        return outermost(rule(tiling.rule))(expr)
+
+    def computed(expr: Expr) -> Result:
+        whole = seq(tiling.tiled, by_rule)
+        place = maker(expr)
+        t = at(expr, place).type
+        counts = t.shape[: len(tiling.m)] if isinstance(t, ArrayType) else ()
+        if len(counts) < len(tiling.m) or any(n.constant is None for n in counts):
+            return Failure(
+                "winograd", f"{t} does not have {len(tiling.m)} known numbers of results"
+            )
+        least = (*(fewest(int(n), tiling.r) for n in counts),)
+        if tiling.fewest and tiling.m != least:
+            return Failure("winograd", f"tiles of {'x'.join(map(str, least))} take fewer products")
+        extra = [0 if m is None else -int(n) % m for n, m in zip(counts, tiling.m, strict=True)]
+        cropped = tuple(0 for _ in counts)
+        tiled = seq(extension(*map(nat, extra)), at_path(cropped, whole)) if any(extra) else whole
+        return at_path(place, seq(attempt(rule("map_fusion")), nest_reductions(), tiled))(expr)
+
+    return seq(attempt(fused_inward), computed, named_outside)
+
+
+def extension(*extra: Nat) -> Strategy:
+    """Pad further after the last element of each dimension, and crop the additional results."""
+    if len(extra) == 1:
+        return seq(source(rule("slide_extension", extra=extra[0])), rule("map_of_crop"))
+    return extend(*extra, padded=False)
 
 
 def named_outside(expr: Expr) -> Result:
     """Move the lets of the steps out of the layouts around them."""
+    path = next((p for p, e in outside_functions(expr) if is_let(e)), ())
+    if not path:
+        return Success(expr)
     last = (1,) * len(NAMED)
-    if is_let(expr):  # the results that are cropped; they stay a value of their own
-        introduced, rest = at_path((0,), named_outside), identity
-    else:
-        path = next((p for p, e in outside_functions(expr) if is_let(e)), ())
-        if not path:
-            return Success(expr)
-        introduced, rest = rule("let_introduction", {"v": path}), at_path(last, rule("let_inline"))
     outwards = (at_path(last[:k], rule("let_of_let")) for k in range(len(last)))
-    return seq(introduced, *outwards, rest)(expr)
+    named = rule("let_introduction", {"v": path})
+    return seq(named, *outwards, at_path(last, rule("let_inline")))(expr)

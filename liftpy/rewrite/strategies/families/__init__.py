@@ -24,7 +24,7 @@ from liftpy.rewrite.strategies.families.tiled import TILED
 from liftpy.rewrite.strategies.lower import plain
 from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.repeated import store_repeated
-from liftpy.rewrite.strategy import Derivation, Failure, seq
+from liftpy.rewrite.strategy import Derivation, Failure, Strategy, seq
 
 FAMILIES: dict[str, Family] = {
     f.name: f for f in (PLAIN, DIRECT, PARTIAL, ROWS, TILED, LOCAL, STAGED, SMALL, BLOCKED)
@@ -41,7 +41,7 @@ SETTINGS = frozenset(f"{CHOICES} {SIZES}".split())
 
 def skeletons_of(family: Family, program: Program) -> list[Skeleton] | str:
     """The skeletons of a family for a stage, or why it does not apply."""
-    form = family.match(shape_of(program))
+    form = family.match(shape_of(family.name, program))
     if isinstance(form, str):
         return f"{family.name}: {form}"
     found: list[Skeleton] = []
@@ -66,14 +66,20 @@ def skeleton_of_key(family: str, form: Form, program: Program, key: str) -> Skel
 
 
 _START = remembered(store_repeated(plain()))
+_HOLDING = remembered(store_repeated(plain(), held=True))
 
 
-def shape_of(program: Program) -> Program:
-    """The program that families look at: the stage with kernels for values read again and again.
+def start_of(family: str) -> Strategy:
+    """The strategy that makes kernels for values read again and again, before that of a family."""
+    return _HOLDING if family == BLOCKED.name else _START
+
+
+def shape_of(family: str, program: Program) -> Program:
+    """The program that a family looks at: the stage after `start_of`.
 
     Most stages have no such values and are returned unchanged.
     """
-    result = _START(program.body.body)
+    result = start_of(family)(program.body.body)
     if isinstance(result, Failure) or not result.steps:
         return program
     return Program(program.name, Lambda(program.params, result.expr), program.constants)
@@ -87,7 +93,7 @@ def derived(family: str, form: Form, program: Program, choices: Choices) -> Skel
             message = f"{name} of {family} is missing in SETTINGS: a cut could have the same name"
             raise InternalError(message)
     strategy = form.strategy(dict(choices), {p.name: p for p in parameters})
-    result = seq(_START, strategy)(program.body.body)
+    result = seq(start_of(family), strategy)(program.body.body)
     if isinstance(result, Failure):
         return result
     derivation = Derivation(program.body.body, result.steps, result.expr)

@@ -20,6 +20,7 @@ from liftpy.rewrite.strategies.families.direct import DIRECT
 from liftpy.rewrite.strategies.families.form import OF_GROUP, OF_ONE, Choices, Family, Form, product
 from liftpy.rewrite.strategies.families.plain import PLAIN
 from liftpy.rewrite.strategies.families.rows import ROWS
+from liftpy.rewrite.strategies.families.small import SMALL
 from liftpy.rewrite.strategies.families.tiled import TILED
 from liftpy.rewrite.strategies.lower import sequential
 from liftpy.rewrite.strategies.operand import Place, exchanged, input_of
@@ -126,6 +127,14 @@ class Depth:
     parts: tuple[BlockValue, ...]
     memories: tuple[str, ...]
 
+    @property
+    def straight(self) -> bool:
+        """Whether straight-line code makes a value.
+
+        Such code takes long to derive, so fewer choices are offered: those that differ most.
+        """
+        return any(dict(part.forms).keys() == {SMALL.name} for part in self.parts)
+
 
 @dataclass(frozen=True)
 class Blocked:
@@ -142,9 +151,11 @@ class Blocked:
     def choices(self) -> Iterator[Choices]:
         """The map that is cut into blocks, the memory that holds values, and the form of each."""
         for word, form in self.at.items():
-            around = {"pad": paddings(self.program), **stores(self.program)}
+            pads = paddings(self.program)
+            around = {"pad": pads[:: len(pads) - 1 or 1] if form.straight else pads}
+            around |= stores(self.program)
             for hold in form.memories:
-                for items in ITEMS[hold]:
+                for items in ITEMS[hold][-1:] if form.straight else ITEMS[hold]:
                     outside = product(inside=(word,), hold=(hold,), items=(items,), **around)
                     own = "private" if items == "many" else ROW[hold]
                     inside = [*itertools.product(*(part.choices(own) for part in form.parts))]
@@ -218,8 +229,8 @@ def over_blocks(level: str, count: int) -> Strategy:
 
 
 def forms_of(value: Program) -> Iterator[tuple[str, Form]]:
-    """The forms of a value inside a group: blocks and rows, else tiles, else loops."""
-    for families in ((DIRECT, ROWS), (TILED,), (PLAIN,)):
+    """The forms of a value inside a group: straight-line code, else blocks and rows, and so on."""
+    for families in ((SMALL,), (DIRECT, ROWS), (TILED,), (PLAIN,)):
         found = False
         for family in families:
             form = family.match(value)

@@ -43,7 +43,10 @@ def match(program: Program) -> Local | str:
     found = slides(program)
     if not found or not is_one_kernel(program.body.body):
         return "no map over windows makes the result in one kernel"
-    return Local(*window_and_length(found[0]))
+    sizes, lengths = zip(*map(window_and_length, found), strict=True)
+    if max(sizes) > min(lengths):
+        return f"no square tile has windows of {max(sizes)} and fits into {min(lengths)} elements"
+    return Local(sizes[0], lengths[0])
 
 
 LOCAL = Family("local", "windows tile by tile: a work-group copies its tile to local memory", match)

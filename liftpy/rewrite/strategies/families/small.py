@@ -41,8 +41,8 @@ class Small:
         return small_map(at(self.made, path))
 
     def inside(self, _memory: str) -> Iterator[Choices]:
-        """None."""
-        yield from ()
+        """One way, without choices."""
+        yield ()
 
     def parameters(self, _choices: dict[str, str]) -> tuple[Parameter, ...]:
         """None."""

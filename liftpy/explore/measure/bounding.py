@@ -1,0 +1,103 @@
+"""The bounds of rounding errors with which candidates are checked, for each form of a program.
+
+Unless the user gives a tolerance, a candidate is wrong if an element differs from the meaning by
+more than `TOLERANCE`, relative to the largest value, or by more than rounding explains: the bound
+of that element for the form from which the candidate is derived, on the data of the check
+(`liftpy/semantics/rounding.py`). A sum of few numbers may thus be off by much less than the
+tolerance. For a long sum, and for most forms by F(m, r), the factor e(K) of the bound alone exceeds
+the tolerance: then the tolerance decides, and the bound is not evaluated. Neither is one that takes
+long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from liftpy.errors import TransformRefused
+from liftpy.explore.measure.check import Bounds, Expected
+from liftpy.explore.measure.meaning import bounds_at
+from liftpy.ir.expr import Lambda, Program
+from liftpy.rewrite.algorithms import algorithms_of
+from liftpy.rewrite.composition import Composition
+from liftpy.rewrite.partition import Partition
+from liftpy.rewrite.skeleton import Skeleton
+from liftpy.semantics.room import evaluation_bytes
+from liftpy.semantics.rounding import ErrorBounds, Unbounded
+from liftpy.winograd.error import compounded
+
+QUICK = 1 << 28
+"""The bytes that evaluating bounds may take: they are evaluated while a candidate is compiled."""
+
+
+def partition_of(skeleton: Skeleton) -> Partition | None:
+    """The partition of a skeleton of several stages."""
+    lowering = skeleton.lowering
+    return lowering.partition if isinstance(lowering, Composition) else None
+
+
+def narrow_bounds(
+    program: Program, arrays: dict[str, Any], wanted: Sequence[Expected]
+) -> ErrorBounds | None:
+    """The bounds of a program on arrays; None if there are none, or they are wider than allowed.
+
+    They are wider if one element's bound exceeds the tolerance of its own magnitude. None, too, if
+    evaluating them would take more than `QUICK` bytes, and so, for what is stored, much time.
+    """
+    tolerance = max((part.tolerance for part in wanted), default=0.0)
+    points = max((len(part.points) for part in wanted), default=0)
+    try:
+        bounds = ErrorBounds(program, arrays)
+    except Unbounded:
+        return None
+    if compounded(bounds.roundings) > tolerance:
+        return None
+    return bounds if evaluation_bytes(program.body, float, points) <= QUICK else None
+
+
+class Bounding:
+    """The bounds of the forms of a program at the points of a check, each computed once."""
+
+    def __init__(
+        self, program: Program, arrays: dict[str, Any], wanted: tuple[Expected, ...]
+    ) -> None:
+        self.program = program
+        self.arrays = arrays
+        self.wanted = wanted
+        self._known: dict[tuple[tuple[str, str], ...], ErrorBounds | None] = {}
+        self._at_points: dict[tuple[tuple[str, str], ...], tuple[Bounds, ...]] = {}
+
+    def bounds(self, skeleton: Skeleton) -> ErrorBounds | None:
+        """The bounds of the form of a skeleton, if they are narrow."""
+        partition = partition_of(skeleton)
+        key = form_of(partition)
+        if key not in self._known:
+            self._known[key] = self._of(partition)
+        return self._known[key]
+
+    def at_points(self, skeleton: Skeleton) -> tuple[Bounds, ...]:
+        """Those bounds at the points of the check, for each component; empty if there are none."""
+        key = form_of(partition_of(skeleton))
+        if key not in self._at_points:
+            self._at_points[key] = bounds_at(self.wanted, self.bounds(skeleton))
+        return self._at_points[key]
+
+    def _of(self, partition: Partition | None) -> ErrorBounds | None:
+        form = self.program
+        if partition is not None and partition.other_algorithm:
+            tolerance = max((part.tolerance for part in self.wanted), default=0.0)
+            try:
+                if any(a.bound.relative > tolerance for a in algorithms_of(partition)):
+                    return None
+            except TransformRefused:  # more channels than a bound can count
+                return None
+            form = Program(form.name, Lambda(form.params, partition.cut_form), form.constants)
+        return narrow_bounds(form, self.arrays, self.wanted)
+
+
+def form_of(partition: Partition | None) -> tuple[tuple[str, str], ...]:
+    """The words of a form that computes with another algorithm; empty for all others.
+
+    The others add the same numbers, in another order.
+    """
+    return () if partition is None or not partition.other_algorithm else partition.words

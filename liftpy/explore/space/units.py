@@ -1,0 +1,75 @@
+"""The units of a program's space: skeletons of the program as one stage, then its partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from liftpy.constraints.collect import Around, collect
+from liftpy.constraints.device import Device
+from liftpy.constraints.stages import around_each
+from liftpy.deadline import check
+from liftpy.explore.space.member import Member
+from liftpy.explore.space.product import Product
+from liftpy.explore.space.settings import Fixed
+from liftpy.rewrite.composition import stage_skeletons
+from liftpy.rewrite.partition import Partition
+
+
+def units_of(
+    device: Device,
+    forms: Iterable[Partition],
+    *,
+    families: Sequence[str] | None = None,
+    memory_limit: int | None = None,
+) -> Iterator[Member | Product]:
+    """The units of some partitions of a program on a device, each derived when it is reached.
+
+    Only these families lower stages. A partition is left out if one of its stages has no skeleton
+    of these families.
+    """
+    known: dict[tuple[str, tuple[tuple[str, str], ...], Around], tuple[Member, ...]] = {}
+    for partition in forms:
+        if partition.is_whole:
+            for skeleton in stage_skeletons(partition, partition.stages[0], families):
+                check()
+                yield Member(skeleton, collect(skeleton, device, memory_limit=memory_limit))
+            continue
+        made = [[*stage_skeletons(partition, stage, families)] for stage in partition.stages]
+        if not all(made):
+            continue
+        groups: list[tuple[Member, ...]] = []
+        for of, (stage, around) in zip(made, around_each(partition, made), strict=True):
+            key = stage.name, stage.within, around
+            if key not in known:
+                collected = partial(collect, memory_limit=memory_limit, around=around)
+                known[key] = tuple(Member(s, collected(s, device), stage.name) for s in of)
+            groups.append(known[key])
+            check()
+        yield Product(partition, tuple(groups))
+
+
+def with_words(forms: Sequence[Partition], fixed: Fixed) -> Sequence[Partition]:
+    """The partitions that have the fixed words; all if one of these is the word of no partition.
+
+    Without the others, the space that has these settings is the same, and takes less to derive. A
+    refusal of a word names those of all.
+    """
+    words = [dict(form.words) for form in forms]
+    names = {name for word in words for name in word} & fixed.keys()
+    allowed = {name: {*map(str, in_list(fixed[name]))} for name in names}
+    if any(not allowed[name] <= {word.get(name) for word in words} for name in names):
+        return forms
+    kept = [
+        form
+        for form, word in zip(forms, words, strict=True)
+        if all(word.get(name) in allowed[name] for name in names)
+    ]
+    return kept or forms
+
+
+def in_list(given: Any) -> tuple[Any, ...]:
+    """One value, or each of several."""
+    several = isinstance(given, Iterable) and not isinstance(given, str)
+    return tuple(given) if several else (given,)

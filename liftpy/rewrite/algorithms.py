@@ -1,0 +1,71 @@
+"""The algorithms F(m, r) that a form of a program uses, and the bounds of their errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from liftpy.ir.expr import Expr
+from liftpy.ir.walk import at
+from liftpy.rewrite.partition import Partition
+from liftpy.rewrite.rules.correlation import NAMES, triple
+from liftpy.rewrite.strategies.shapes import array_type
+from liftpy.rewrite.strategy.derivation import replay
+from liftpy.winograd.error import Bound, bound_of, bound_of_two
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """F(m, r), with an m and an r for each dimension, and products that are summed over channels.
+
+    With one dimension, they may be summed over the `rows` of a window as well.
+    """
+
+    sizes: tuple[tuple[int, int], ...]
+    channels: int
+    rows: int = 1
+
+    def __str__(self) -> str:
+        one, *more = (f"F({m}, {r})" for m, r in self.sizes)
+        if more not in ([], [one]):
+            return f"{one} by {more[0]} in two dimensions"
+        return f"{one} in {'two dimensions' if more else 'one dimension'}"
+
+    @property
+    def bound(self) -> Bound:
+        """The bound of its error in f32."""
+        return bound_with(self.sizes, self.channels * self.rows)
+
+
+@lru_cache(maxsize=256)
+def bound_with(sizes: tuple[tuple[int, int], ...], channels: int) -> Bound:
+    """The bound of the triples of a rule."""
+    triples = [triple(m, r) for m, r in sizes]
+    if len(triples) == 1:
+        return bound_of(triples[0], 1, channels)
+    return bound_of_two(triples[0], triples[1], channels)
+
+
+def algorithms_of(partition: Partition) -> Iterator[Algorithm]:
+    """Every use of F(m, r) in a partition, in the order of its steps.
+
+    The channels are the innermost axis of the array that the rule maps over. For a rule that sums
+    over the rows of a window, the number of these is the length of its second axis.
+    """
+    if not partition.other_algorithm:
+        return
+    before = partition.program.body.body
+    for step, after in replay(before, partition.steps):
+        if step.rule in NAMES:
+            shape, sizes = NAMES[step.rule]
+            lengths = shape_of(at(before, (*step.path, 0)))
+            dimensions = 2 if shape == "correlation" else 1
+            rows = lengths[1] if shape == "correlation_rows" else 1
+            yield Algorithm((sizes * dimensions)[:dimensions], lengths[-1], rows)
+        before = after
+
+
+def shape_of(expr: Expr) -> tuple[int, ...]:
+    """The lengths of an array of scalars."""
+    return tuple(map(int, array_type(expr).shape))

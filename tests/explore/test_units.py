@@ -1,0 +1,114 @@
+"""A candidate is found without the units behind it, and is the one that the space would give."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from liftpy.constraints.device import DEFAULT_DEVICE
+from liftpy.errors import ConstraintRefused, UnknownName
+from liftpy.explore.exploring import candidate_of, space_of
+from liftpy.explore.space.units import units_of
+from liftpy.primitives.text import parse
+from liftpy.rewrite import partition
+from liftpy.rewrite.partition import in_turn
+from liftpy.workloads import Convolution, convolution
+
+LAYER = convolution(Convolution(4, 8, 8, 8, (3, 3), padding=(1, 1, 1, 1)), "layer")
+TWO = parse("""def two(xs: [6][8]f32, ys: [6]f32) =
+  let score = xs |> map(reduce(add, 0)) in zip(score, ys) |> map((a, b) => a * b)""")
+#: Its lanes read a value that maps fold, which cannot be fused: every partition has two stages.
+CUT = parse("""def cut(xs: [8][8]f32) =
+  let score = xs |> map(reduce(add, 0)) in
+  score |> asVector(4) |> map(mapVec(y => y + y)) |> asScalar""")
+
+FITTING = [
+    (LAYER, {}),
+    (LAYER, {"family": "direct"}),
+    (LAYER, {"family": "direct", "kappa": 4}),
+    (LAYER, {"family": "direct", "kappa": "4"}),
+    (LAYER, {"family": "stages"}),
+    (LAYER, {"kappa": 8}),
+    (LAYER, {"winograd": "4x4"}),
+    (LAYER, {"winograd": "2x2", "products.family": "direct", "products.kappa": 4}),
+    (TWO, {}),
+    (TWO, {"score": "stored"}),
+    (TWO, {"score.family": "tiled", "result.family": "plain"}),
+    (CUT, {}),
+]
+
+
+@functools.cache
+def whole(program):
+    """The space of a program."""
+    return space_of(program, DEFAULT_DEVICE)
+
+
+@pytest.mark.parametrize(("program", "settings"), FITTING)
+def test_the_candidate_is_that_of_the_whole_space(program, settings):
+    found = candidate_of(program, DEFAULT_DEVICE, settings)
+    assert found == whole(program).candidate(settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind"),
+    [
+        ({"family": "none"}, UnknownName),
+        ({"colour": "red"}, UnknownName),
+        ({"family": "direct", "kappa": "many"}, ConstraintRefused),
+        ({"family": "direct", "kappa": 3}, ConstraintRefused),
+        ({"family": "plain", "kappa": 4}, ConstraintRefused),
+    ],
+)
+def test_the_refusal_is_that_of_the_whole_space(settings, kind):
+    with pytest.raises(kind) as found:
+        candidate_of(LAYER, DEFAULT_DEVICE, settings)
+    with pytest.raises(kind) as wanted:
+        whole(LAYER).candidate(settings)
+    assert str(found.value) == str(wanted.value)
+
+
+def test_a_memory_limit_restricts_it():
+    found = candidate_of(LAYER, DEFAULT_DEVICE, {"family": "direct"}, memory_limit=1 << 20)
+    limited = space_of(LAYER, DEFAULT_DEVICE, memory_limit=1 << 20)
+    assert found == limited.candidate({"family": "direct"})
+    with pytest.raises(ConstraintRefused):
+        candidate_of(LAYER, DEFAULT_DEVICE, {}, memory_limit=1)
+
+
+@pytest.mark.parametrize("settings", [{}, {"family": "direct"}, {"family": "direct", "kappa": 4}])
+def test_what_comes_later_is_not_derived(settings, monkeypatch):
+    def refuse(_program):
+        raise AssertionError("forms by F(m, r) were derived")
+
+    monkeypatch.setattr(partition, "other_algorithms", refuse)
+    assert candidate_of(LAYER, DEFAULT_DEVICE, settings).skeleton.family != "stages"
+
+
+def test_the_units_are_those_of_the_space_in_its_order():
+    units = [unit.key for unit in units_of(DEFAULT_DEVICE, in_turn(LAYER))]
+    assert units == [unit.key for unit in whole(LAYER).units]
+
+
+@pytest.mark.parametrize("fixed", [{"winograd": "4x4"}, {"winograd": ["2x2", "1x4"]}, {"kappa": 4}])
+def test_a_space_with_fixed_words_is_that_of_the_whole(fixed):
+    """Though only the partitions that have them are derived."""
+    some, same = space_of(LAYER, DEFAULT_DEVICE, fixed=fixed), whole(LAYER).asking((), fixed)
+    assert some.counts() == same.counts()
+    assert [*map(repr, some.sample(5, 0))] == [*map(repr, same.sample(5, 0))]
+
+
+def test_a_word_that_no_partition_has_is_refused_with_those_that_there_are():
+    with pytest.raises(UnknownName, match="2x2"):
+        space_of(LAYER, DEFAULT_DEVICE, fixed={"winograd": "3x3"})
+
+
+def test_conditions_and_refusals_see_what_other_words_have():
+    """A condition may name a size that only other partitions have; a refusal lists every word."""
+    program = parse("""def tiles(x: [64]f32) =
+      let y = x |> map(a => a * a) in y |> slide(4, 4) |> map(reduce(add, 0))""")
+    space = space_of(program, DEFAULT_DEVICE, fixed={"y": "fused"}, where=["result.theta <= 8"])
+    assert space.unbound
+    with pytest.raises(UnknownName, match="fused, stored"):
+        space_of(program, DEFAULT_DEVICE, fixed={"y": ["stored", "other"]})
