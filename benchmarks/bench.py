@@ -59,10 +59,15 @@ def pin(threads: int) -> None:
         os.execv(sys.executable, [sys.executable, *sys.argv])  # noqa: S606  itself again
 
 
+VECTORS = {"avx512f": "AVX-512", "avx2": "AVX2"}
+"""Instruction sets for vectors by the processor's flag, the widest first."""
+
+
 def machine() -> dict[str, Any]:
     """Where and with what this was measured."""
     info = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     names = [x.partition(":")[2].strip() for x in info.splitlines() if x.startswith("model name")]
+    flags = next((x.split() for x in info.splitlines() if x.startswith("flags")), [])
     commit = subprocess.run(
         ["git", "describe", "--always", "--dirty"],  # noqa: S607  the one in the path
         cwd=HERE,
@@ -72,6 +77,7 @@ def machine() -> dict[str, Any]:
     )
     return {
         "cpu": names[0] if names else platform.processor(),
+        "vectors": next((name for flag, name in VECTORS.items() if flag in flags), ""),
         "cores": len(os.sched_getaffinity(0)),
         "system": platform.platform(),
         "python": platform.python_version(),

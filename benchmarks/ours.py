@@ -73,12 +73,14 @@ def best(
     session: Session,
     count: int = FINALISTS,
     rounds: int = CHOOSING,
+    **restriction: Any,
 ) -> Ours:
     """The fastest candidate of a campaign, chosen anew among its finalists.
 
     A campaign's least time is the luckiest of many, and the machine may not have been at rest.
+    `restriction` is what restricted the space of the campaign, as for `lp.space`.
     """
-    space = lp.space(case.program, session.device)
+    space = lp.space(case.program, session.device, **restriction)
     measured = sorted(
         (r for r in campaign.rows if r.time_ns is not None), key=lambda r: r.time_ns or 0
     )

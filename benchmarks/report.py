@@ -201,6 +201,12 @@ def choice_table(results: list[Result]) -> str:
     return table(heads, rows)
 
 
+def with_vectors(machine: dict[str, Any]) -> str:
+    """A processor's name and, if it is known, its instruction set for vectors."""
+    vectors = machine.get("vectors")
+    return f"{machine['cpu']} ({vectors})" if vectors else machine["cpu"]
+
+
 def machine_text(results: list[Result]) -> str:
     """Where it was measured, once for each machine and set of versions."""
     texts: dict[str, list[str]] = {}
@@ -209,7 +215,7 @@ def machine_text(results: list[Result]) -> str:
         versions = ", ".join(f"{n} {v}" for n, v in m["versions"].items())
         absent = "".join(f" {n} was left out: {why}." for n, why in m["absent"].items())
         text = (
-            f"{m['cpu']}, {m['cores']} cores, {m['threads']} threads each; {m['device']}; "
+            f"{with_vectors(m)}, {m['cores']} cores, {m['threads']} threads each; {m['device']}; "
             f"liftpy at {m['commit']}, {m['date'][:10]}; {versions}; medians of {m['rounds']} "
             f"rounds.{absent}"
         )

@@ -128,3 +128,10 @@ def test_peers_of_the_same_layout_have_a_column_of_their_own() -> None:
     assert report.against_layout(first) == 2.0
     assert "| 0.50 | 2.00 |" in report.group_table([first])
     assert "its layout" not in report.group_table([result("dot/16", "dot", {"A": 1.0})])
+
+
+def test_the_machine_is_stated_with_its_vectors_if_they_are_known():
+    known = result("vgg16/7", "vgg16", {"A": 1})
+    known["machine"] |= {"vectors": "AVX2"}
+    assert "a processor (AVX2), 2 cores" in report.machine_text([known])
+    assert "a processor, 2 cores" in report.machine_text([result("vgg16/7", "vgg16", {"A": 1})])

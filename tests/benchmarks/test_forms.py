@@ -1,0 +1,26 @@
+"""The figures of the benchmark that compares the forms of convolutions."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.benchmarks.scripts import script
+
+forms = script("forms")
+
+
+def test_the_quotient_is_of_the_fastest_along_one_dimension_and_in_two():
+    times = {"direct": 1.0, "2x2": 8.0, "4x4": 4.0, "1x2": 9.0, "1x4": 6.0}
+    assert forms.quotient(times) == 1.5
+    assert forms.quotient({"direct": 1.0, "1x4": 6.0}) is None
+    assert forms.quotient({"direct": 1.0, "4x4": 6.0}) is None
+
+
+def test_ranks_are_correlated():
+    assert forms.rank_correlation([1, 5, 30], [0.1, 0.2, 0.7]) == pytest.approx(1)
+    assert forms.rank_correlation([1, 5, 30], [0.7, 0.2, 0.1]) == pytest.approx(-1)
+
+
+def test_a_form_restricts_the_space():
+    assert forms.restriction("direct") == {"families": ["direct"]}
+    assert forms.restriction("1x4") == {"fixed": {"winograd": "1x4"}}
