@@ -31,8 +31,8 @@ from liftpy.primitives.text import parse
 from liftpy.rewrite.composition import skeleton_named, skeletons
 from liftpy.rewrite.skeleton import Skeleton
 
-JUDGED_BY = ("input_seed", "points", "tolerance", "check")
-"""The settings that determine how a result is judged."""
+JUDGED_BY = ("input_seed", "points", "tolerance")
+"""The settings that determine how a result is judged on a board, which uses no other bounds."""
 
 
 @dataclass(frozen=True)
