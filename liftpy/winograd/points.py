@@ -48,6 +48,19 @@ Convolution for Deep Neural Networks") chose their sets by the measured error of
 dimensions, and one of them in one dimension.
 """
 
+ACCURATE: dict[tuple[int, int], Points] = {
+    (4, 2): pairs("5/4") + points("5/8"),
+    (4, 3): pairs("2", "1/2"),
+    (4, 4): points("2", "-2", "1/4", "-1/4", "3/4", "-3/4"),
+    (2, 5): pairs("2", "1/2"),
+}
+"""By m and r, the points of rules that do not compute with the usual order.
+
+`choosing.of_rules` finds them: the set with the smallest bound of the error in two dimensions, if
+that is at most half of the bound of the usual order. Only sets that f32 represents exactly count,
+and only those whose transforms take at most a quarter more operations.
+"""
+
 
 def standard_points(n: int) -> Points:
     """The first n - 1 points of the usual order. TransformRefused if it has fewer.

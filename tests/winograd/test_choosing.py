@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from liftpy.cli.application import application
+from liftpy.rewrite.rules.correlation import SIZES, triple
 from liftpy.winograd.choosing import (
     MAGNITUDES,
     By,
@@ -16,13 +17,14 @@ from liftpy.winograd.choosing import (
     by_powers,
     choose,
     near_gamma,
+    of_rules,
     scalings,
     sets,
     shortlist,
 )
 from liftpy.winograd.error import bound_of, gamma
 from liftpy.winograd.measured import measured_error
-from liftpy.winograd.points import known_points
+from liftpy.winograd.points import ACCURATE, known_points
 from liftpy.winograd.triple import cook_toom, integral
 
 
@@ -118,3 +120,15 @@ def test_options_that_contradict_a_search_are_refused(words):
 def test_a_choice_knows_its_operations():
     choice = Choice(cook_toom(2, 3), Scaling.NONE, 16, 2)
     assert choice.operations == 32 + 24
+
+
+@pytest.mark.parametrize(("m", "r"), SIZES)
+def test_rules_compute_with_points_of_a_small_bound(m, r):
+    assert triple(m, r).points == of_rules(m, r)
+
+
+def test_points_of_rules_have_at_most_half_the_usual_bound():
+    for size, chosen in ACCURATE.items():
+        usual, found = cook_toom(*size), cook_toom(*size, chosen)
+        assert 2 * bound_of(found, 2, 64).relative < bound_of(usual, 2, 64).relative
+        assert measured_error(found, 64) < measured_error(usual, 64)

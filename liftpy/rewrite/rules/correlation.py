@@ -42,8 +42,9 @@ from liftpy.rewrite.rules.notation import (
 )
 from liftpy.winograd.linear import Product, Step, Straight, Sum
 from liftpy.winograd.matrices import Matrix, identity
+from liftpy.winograd.points import ACCURATE
 from liftpy.winograd.sharing import is_dyadic, program
-from liftpy.winograd.triple import Triple, cook_toom, integral
+from liftpy.winograd.triple import Triple, cook_toom
 
 SIZES = ((2, 2), (4, 2), (2, 3), (4, 3), (6, 3), (2, 5), (4, 5), (2, 7))
 """The m and r of the rules: n = m + r - 1 up to 8 points."""
@@ -327,4 +328,4 @@ def made(name: str) -> Rule:
 @cache
 def triple(m: int, r: int) -> Triple:
     """F(m, r) as the rules have it."""
-    return integral(cook_toom(m, r))
+    return cook_toom(m, r, ACCURATE.get((m, r)))
