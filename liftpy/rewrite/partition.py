@@ -236,7 +236,7 @@ def transformed(cuts: Sequence[Cut], constants: AbstractSet[str]) -> frozenset[P
             known.add(cut.param.name)
         elif is_straight(cut.value):
             straight.append(cut)
-        elif cut.optional:
+        elif cut.optional and has_fold_in(cut.value):
             read = (c for c in straight if c.optional and c.param in cut.value.free)
             found |= {p for tiles in itertools.islice(read, 1) for p in (tiles.param, cut.param)}
     return frozenset(found)

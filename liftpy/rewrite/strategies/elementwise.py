@@ -112,12 +112,12 @@ def inside(mapped: Map, leads: Predicate) -> Strategy:
     def run(expr: Expr) -> Result:
         made = body_of(expr)
         if is_layout(mapped):
-            element = parameter(expr)
-            within = at_path((1, *maker(made)), moved(starts_from(element, expr)))
+            within = at_path((1, *maker(made)), moved(starts_from(parameter(expr), expr)))
             return seq(within, layout_outside, at_path((0,), moved(leads)))(expr)
         if rank(made.type) == 0:
             return attempt(moved(leads))(expr)
-        return seq(at_path((1, *maker(made)), moved(has_lists)), further(leads))(expr)
+        along = has_lists if has_lists(made) else starts_from(parameter(expr), expr)
+        return seq(at_path((1, *maker(made)), moved(along)), further(leads))(expr)
 
     return run
 

@@ -23,10 +23,11 @@ from liftpy.rewrite.strategy import (
     Success,
     at_path,
     choose,
+    innermost,
     normalize,
+    repeat,
     rule,
     seq,
-    where,
 )
 
 
@@ -39,7 +40,7 @@ def one_sum() -> Strategy:
     """Turn sums of sums into sums over joined arrays."""
     whole = rule("reduce_of_map_reduce")
     apart = seq(at_path((1,), rule("map_fission", {"g": (1,)})), whole)
-    return normalize(where(is_sum_of_sums, choose(whole, apart)))
+    return repeat(innermost(choose(whole, apart), is_sum_of_sums))
 
 
 def is_sum_of_sums(expr: Expr) -> bool:

@@ -146,7 +146,8 @@ def winograd(tiling: Tiling) -> Strategy:
             path = sums_in(written)
             if path is None:
                 return Failure("winograd", "the result is not made of sums")
-            return at_path(path, tiled)(written)
+            own = seq(attempt(rule("map_fusion")), tiled) if path else tiled
+            return at_path(path, own)(written)
 
         return at_path(place, seq(attempt(rule("map_fusion")), sums_of_products(), below))(expr)
 
