@@ -191,9 +191,9 @@ def other_algorithms(program: Program) -> tuple[Partition, ...]:
         other, cuts = cuts_in(program, derived)
         tiles = transformed(cuts, program.constants)
         finished = read_by_element(cuts, at(other.expr, (1,) * len(cuts)))
-        sets = itertools.product({frozenset[Param](): 0, finished: 1}, {frozenset(): 0, tiles: 1})
-        for inside in sets:
-            made = partition(program, other, cuts, inside, to_elements)
+        choices_of = ([*dict.fromkeys((frozenset[Param](), s))] for s in (finished, tiles))
+        for fused, held in itertools.product(*choices_of):
+            made = partition(program, other, cuts, (fused, held), to_elements)
             if made is not None:
                 within = (
                     s if s.text in known else replace(s, within=(chosen, *s.within))
@@ -248,13 +248,17 @@ def read_by_element(cuts: Sequence[Cut], result: Expr) -> frozenset[Param]:
     Their readers can compute them element by element (`to_elements`).
     """
     found: dict[Param, Expr] = {}
+
+    def whole(value: Expr) -> Expr:
+        return substitute(value, {p: e for p, e in found.items() if p in value.free})
+
     for cut in cuts:
-        value = substitute(cut.value, {p: e for p, e in found.items() if p in cut.value.free})
-        reader = next((e for e in (*(c.value for c in cuts), result) if cut.param in e.free), None)
-        if reader is None or not cut.optional or not is_straight(value) or has_fold_in(reader):
-            continue
-        if isinstance(to_elements(substitute(reader, {cut.param: value})), Success):
-            found[cut.param] = value
+        value = whole(cut.value)
+        reader = next(e for e in (*(c.value for c in cuts), result) if cut.param in e.free)
+        if cut.optional and is_straight(value) and not has_fold_in(reader):
+            joined = substitute(whole(reader), {cut.param: value})
+            if isinstance(to_elements(joined), Success):
+                found[cut.param] = value
     return frozenset(found)
 
 

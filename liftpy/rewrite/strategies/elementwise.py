@@ -10,7 +10,7 @@ straight-line code instead of a fold.
 from __future__ import annotations
 
 from liftpy.ir.expr import Expr, FunCall, Get, Param
-from liftpy.ir.walk import at, top_down
+from liftpy.ir.walk import at, children, top_down
 from liftpy.primitives import Join, Map, Pad, Split, Transpose, Zip
 from liftpy.primitives.work import is_layout
 from liftpy.rewrite.strategies.epilogue import ZIP_OF_MAP, keeps_each, tuples_fused
@@ -39,6 +39,7 @@ from liftpy.rewrite.strategy import (
     rule,
     seq,
 )
+
 
 def to_elements(expr: Expr) -> Result:
     """Move what is done to each element of a result into the map that lists such elements.
@@ -97,9 +98,7 @@ def is_variable(expr: Expr) -> bool:
 
 def let_outwards(*path: int) -> Strategy:
     """`map(f)(let x = v in b)` as `let x = v in map(f)(b)`, the let at a path."""
-    return seq(
-        rule("let_introduction", {"v": (*path, 0)}), at_path((1, *path), rule("let_inline"))
-    )
+    return seq(rule("let_introduction", {"v": (*path, 0)}), at_path((1, *path), rule("let_inline")))
 
 
 def inside(mapped: Map, leads: Predicate) -> Strategy:
@@ -112,19 +111,20 @@ def inside(mapped: Map, leads: Predicate) -> Strategy:
     def run(expr: Expr) -> Result:
         made = body_of(expr)
         if is_layout(mapped):
-            within = at_path((1, *maker(made)), moved(starts_from(parameter(expr), expr)))
+            within = at_path((1, *maker(made)), moved(starts_from(expr)))
             return seq(within, layout_outside, at_path((0,), moved(leads)))(expr)
         if rank(made.type) == 0:
             return attempt(moved(leads))(expr)
-        along = has_lists if has_lists(made) else starts_from(parameter(expr), expr)
+        along = has_lists if has_lists(made) else starts_from(expr)
         return seq(at_path((1, *maker(made)), moved(along)), further(leads))(expr)
 
     return run
 
 
-def starts_from(element: Param, expr: FunCall) -> Predicate:
-    """Whether a part reads a map's element, the first component of an element of a zip."""
-    zipped = isinstance(expr.args[0], FunCall) and isinstance(expr.args[0].fun, Zip)
+def starts_from(expr: Expr) -> Predicate:
+    """Whether a part reads the element of a map, or its first component if the map is of a zip."""
+    source, element = children(expr)[0], parameter(expr)
+    zipped = isinstance(source, FunCall) and isinstance(source.fun, Zip)
     read = FunCall(Get(0), (element,)) if zipped else element
     return lambda part: any(e == read for _, e in top_down(part))
 
@@ -163,7 +163,7 @@ def past_transpose(expr: Expr) -> Result:
 def past_zip(source: FunCall, leads: Predicate) -> Strategy:
     """Move `map(f)` of a zip past what makes its part that satisfies `leads`."""
     found = [k for k, part in enumerate(source.args) if leads(part)]
-    if len(source.args) != 2 or len(found) != 1:  # noqa: PLR2004  a pair of arrays
+    if len(source.args) != 2 or len(found) != 1:
         return fail("a zip of more than two arrays, or of two that are computed")
     again = moved(leads)
     if found == [1]:
@@ -213,7 +213,6 @@ def past_zip(source: FunCall, leads: Predicate) -> Strategy:
 
 def past_both(inverse: str, zips: str, law: str) -> Strategy:
     """`map(x -> map(f)(zip(x.0, x.1)))(zip(layout(xs), ys))` as the layout of a map of a zip."""
-
     return seq(
         both_read,
         at_path((0, 1), rule(inverse)),
@@ -226,9 +225,7 @@ def past_both(inverse: str, zips: str, law: str) -> Strategy:
 
 def both_read(expr: Expr) -> Result:
     """Bring a map over a zip to the form `map(x -> map(f)(zip(x.0, x.1)))(zip(xs, ys))`."""
-    if not isinstance(expr, FunCall):
-        return Failure("both_read", "no call is here")
-    read = at_path((1,), moved(starts_from(parameter(expr), expr)))
+    read = at_path((1,), moved(starts_from(expr)))
     return seq(read, attempt(rule("map_fission_second", {"g": (0, 1)})))(expr)
 
 

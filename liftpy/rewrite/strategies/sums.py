@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from liftpy.ir.expr import Expr, FunCall, Get, Param
-from liftpy.ir.walk import Path, at, top_down
+from liftpy.ir.expr import Expr, FunCall, Get, Lambda, Param
+from liftpy.ir.walk import Path, lambda_of, top_down
 from liftpy.primitives import Map, Reduce, Zip
 from liftpy.rewrite.strategies.epilogue import inner_apart
 from liftpy.rewrite.strategies.lower import nest_reductions
@@ -87,22 +87,20 @@ def out_of_order(expr: Expr, element: Param, path: Path) -> Iterator[Path]:
         if one and not two:
             yield (*path, *inner)
         if not one and two:
-            yield from reversed_inside(part, (*path, *inner))
+            yield from reversed_inside(lambda_of(part.fun), (*path, *inner, 2))
 
 
-def reversed_inside(fold: FunCall, path: Path) -> Iterator[Path]:
-    """The paths of folds, in the step of another, over a zip of its components, the second first.
-    """
-    assert isinstance(fold.fun, Reduce)
-    _, pair = fold.fun.f.params
-    for inner, part in top_down(fold.fun.f.body):
+def reversed_inside(step: Lambda, path: Path) -> Iterator[Path]:
+    """The paths of folds inside the step of another over a zip of its components, swapped."""
+    _, pair = step.params
+    for inner, part in top_down(step.body):
         if not isinstance(part, FunCall) or not is_reduce(part):
             continue
         match part.args[1]:
             case FunCall(Zip(), (FunCall(Get(1), (a,)), FunCall(Get(0), (b,)))) if a == b == pair:
-                yield (*path, 2, *inner)
+                yield (*path, *inner)
             case FunCall(Zip(), (FunCall(Get(0), (a,)), FunCall(Get(1), (b,)))) if a == b == pair:
-                yield from reversed_inside(part, (*path, 2, *inner))
+                yield from reversed_inside(lambda_of(part.fun), (*path, *inner, 2))
             case _:
                 pass
 
