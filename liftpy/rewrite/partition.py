@@ -22,6 +22,7 @@ from liftpy.primitives import Map
 from liftpy.primitives.text import show
 from liftpy.rewrite.cuts import RESULT, Cut, all_cut, cuts_of, taken_further, unshadowed, uses
 from liftpy.rewrite.strategies.blocked import into_blocks, into_map
+from liftpy.rewrite.strategies.elementwise import to_elements
 from liftpy.rewrite.strategies.epilogue import fused_inward
 from liftpy.rewrite.strategies.families.blocked import BLOCKED
 from liftpy.rewrite.strategies.families.direct import DIRECT
@@ -30,7 +31,16 @@ from liftpy.rewrite.strategies.families.small import SMALL, is_straight
 from liftpy.rewrite.strategies.shapes import lets, parameter
 from liftpy.rewrite.strategies.share import has_fold, has_fold_in, invariant, stages
 from liftpy.rewrite.strategies.transformed import NAMED, applies, tilings, winograd
-from liftpy.rewrite.strategy import Failure, Step, Success, at_path, choose, rule
+from liftpy.rewrite.strategy import (
+    Failure,
+    Step,
+    Strategy,
+    Success,
+    at_path,
+    choose,
+    identity,
+    rule,
+)
 
 STORED, FUSED, HELD = "stored", "fused", "held"
 
@@ -180,8 +190,10 @@ def other_algorithms(program: Program) -> tuple[Partition, ...]:
     for chosen, derived in algorithms(all_cut(Success(program.body.body))):
         other, cuts = cuts_in(program, derived)
         tiles = transformed(cuts, program.constants)
-        for held in (frozenset[Param](), tiles) if tiles else (tiles,):
-            made = partition(program, other, cuts, (frozenset(), held))
+        finished = read_by_element(cuts, at(other.expr, (1,) * len(cuts)))
+        choices_of = ([*dict.fromkeys((frozenset[Param](), s))] for s in (finished, tiles))
+        for fused, held in itertools.product(*choices_of):
+            made = partition(program, other, cuts, (fused, held), to_elements)
             if made is not None:
                 within = (
                     s if s.text in known else replace(s, within=(chosen, *s.within))
@@ -224,9 +236,29 @@ def transformed(cuts: Sequence[Cut], constants: AbstractSet[str]) -> frozenset[P
             known.add(cut.param.name)
         elif is_straight(cut.value):
             straight.append(cut)
-        elif cut.optional:
+        elif cut.optional and has_fold_in(cut.value):
             read = (c for c in straight if c.optional and c.param in cut.value.free)
             found |= {p for tiles in itertools.islice(read, 1) for p in (tiles.param, cut.param)}
+    return frozenset(found)
+
+
+def read_by_element(cuts: Sequence[Cut], result: Expr) -> frozenset[Param]:
+    """The results of correlations by F(m, r), and values of these, that are read by element.
+
+    Their readers can compute them element by element (`to_elements`).
+    """
+    found: dict[Param, Expr] = {}
+
+    def whole(value: Expr) -> Expr:
+        return substitute(value, {p: e for p, e in found.items() if p in value.free})
+
+    for cut in cuts:
+        value = whole(cut.value)
+        reader = next(e for e in (*(c.value for c in cuts), result) if cut.param in e.free)
+        if cut.optional and is_straight(value) and not has_fold_in(reader):
+            joined = substitute(whole(reader), {cut.param: value})
+            if isinstance(to_elements(joined), Success):
+                found[cut.param] = value
     return frozenset(found)
 
 
@@ -350,8 +382,12 @@ def partition(
     form: Success,
     cuts: Sequence[Cut],
     inside: tuple[frozenset[Param], frozenset[Param]],
+    joining: Strategy = identity,
 ) -> Partition | None:
-    """The partition with the fused and the held cuts in `inside`; None if these cannot be held."""
+    """The partition with the fused and the held cuts in `inside`; None if these cannot be held.
+
+    `joining` is applied to each stage into which a cut is fused.
+    """
     fused, held = inside
     moved = fused | held
     words = {c.param: HELD if c.param in held else FUSED for c in cuts if c.param in moved}
@@ -372,6 +408,8 @@ def partition(
                 return None
             expr = renamed(made_let.expr, place, names[param])
             joined = Success(expr, (*joined.steps, *made_let.steps))
+        if not fused.isdisjoint(value.free):
+            joined = taken_further(joined, place, joining)
     body = program.body.body
     begins_with_let = isinstance(body, FunCall) and isinstance(body.fun, Lambda)
     if len(fused) == len(cuts) and not (cuts and begins_with_let):  # nothing has to be moved

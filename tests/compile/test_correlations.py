@@ -8,7 +8,7 @@ from liftpy.explore.exploring import space_of
 from liftpy.pipeline import compile_candidate
 from liftpy.primitives.text import parse
 from liftpy.rewrite.composition import skeleton_named
-from liftpy.rewrite.partition import HELD, WINOGRAD, partitions
+from liftpy.rewrite.partition import HELD, STORED, WINOGRAD, partitions
 from liftpy.rewrite.strategies.transformed import NAMED
 from liftpy.workloads import workload
 from tests.fuzz.correlations import Case, errors
@@ -39,14 +39,35 @@ def test_every_form_is_right_within_its_bound(runtime, case: Case) -> None:
     assert max(max(each) for each in found.values()) <= 1
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+FINISHED = [
+    (Case((5, 7), 3, 4, (3, 3), 20, "nhwc", "relu"), ("1x4", STORED)),
+    (Case((4, 6), 2, 3, (3, 3), 21, "nchw", "shift", "nested"), ("4x6", STORED)),
+    (Case((5, 6), 3, 2, (3, 3), 22, "nchw", "residual", "kernel first"), ("4x4", HELD)),
+    (Case((11,), 3, 5, (3,), 23, "nhwc", "shift"), ("4", HELD)),
+    (Case((7, 3), 1, 3, (5, 1), 24, "nchw", "relu"), ("4x1", STORED)),
+    (Case((5, 9), 2, 3, (3, 3), 25, "nhwc", "inside", "nested"), ("4x4", STORED)),
+]
+
+
+@pytest.mark.parametrize(("case", "form"), FINISHED, ids=str)
+def test_what_is_done_to_each_result_is_fused_into_the_last_step(device, case: Case, form) -> None:
+    """It is applied to the results of a tile, without a kernel of its own."""
+    ((error,),) = errors(case, device, [form]).values()
+    assert error <= 1
+
+
+@pytest.mark.parametrize("case", [*CASES, *(c for c, _ in FINISHED)], ids=str)
 def test_a_case_has_the_forms_that_it_states(case: Case) -> None:
-    assert forms(case.text("x", "w", "b")) == sorted(case.forms)
+    assert forms(case.text("x", "w", "b"), **case.fused) == sorted(case.forms)
 
 
-def forms(text: str) -> list[tuple[str, str]]:
-    """The tiles of each form of a program, and whether these and the products are held."""
+def forms(text: str, **words: tuple[str, ...]) -> list[tuple[str, str]]:
+    """The tiles of each form of a program, and whether these and the products are held.
+
+    Only forms with the given words count.
+    """
     made = [dict(p.words) for p in partitions(parse(text)) if p.other_algorithm]
+    made = [own for own in made if all(own[name] in allowed for name, allowed in words.items())]
     assert all(own["inputs"] == own["products"] for own in made)
     return sorted((own[WINOGRAD], own["inputs"]) for own in made)
 
@@ -77,6 +98,22 @@ def test_another_program_has_none(changed: dict, why: str) -> None:
     del why
     given = {"t": "f32", "r": 3, "s": 1, "f": "mul", **changed}
     assert forms(DENSE.format(**given)) == []
+
+
+def test_a_rectifier_takes_no_stage() -> None:
+    """A layer with a ReLU has the stages of one without; a stage of its own is a choice."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for name in ("vgg16/12", "vgg16/12:relu"):
+        for made in partitions(workload(name)):
+            if made.other_algorithm:
+                words = dict(made.words)
+                key = words[WINOGRAD], words[NAMED[0]], words.get("stage1", "")
+                found[key] = [stage.name for stage in made.stages]
+    plain = {key: names for key, names in found.items() if not key[-1]}
+    assert len(found) == 3 * len(plain) == 27
+    for (*form, _), names in plain.items():
+        assert found[*form, "fused"] == names
+        assert found[*form, STORED] == [*names[:-1], "stage1", "result"]
 
 
 def test_the_steps_have_names_and_belong_to_their_phases() -> None:

@@ -25,7 +25,7 @@ from liftpy.explore.exploring import space_of
 from liftpy.ir.expr import Program
 from liftpy.opencl.devices import find_device
 from liftpy.primitives.text import parse
-from liftpy.rewrite.partition import HELD, STORED, WINOGRAD
+from liftpy.rewrite.partition import FUSED, HELD, STORED, WINOGRAD
 from liftpy.rewrite.rules.correlation import SIZES, triple
 from liftpy.rewrite.strategies.transformed import NAMED, fewest
 from liftpy.winograd.error import bound_of
@@ -33,6 +33,16 @@ from liftpy.winograd.error import bound_of
 TAPS = (2, 3, 3, 5, 7)
 MOST = 17  # the largest side
 ROUNDING = 2.0**-24
+
+EPILOGUES = ("", "", "relu", "shift", "residual", "inside")
+"""What is done to the results.
+
+Nothing, a ReLU, a ReLU of differences with a number for each kernel (`shift`) or with an array
+(`residual`), or a ReLU of such differences in the function that is mapped over the kernels.
+"""
+
+SPELLINGS = ("flat", "flat", "kernel first", "nested")
+"""How sums of products are written: over joined arrays, the kernel's first, or as nested sums."""
 
 Form: TypeAlias = tuple[str, str]
 """The word of the tiles of a form, and whether transformed tiles are stored or held."""
@@ -52,6 +62,8 @@ class Case:
     taps: tuple[int, ...]
     seed: int
     layout: str = "nhwc"
+    epilogue: str = ""
+    spelling: str = "flat"
 
     @staticmethod
     def drawn(seed: int) -> Case:
@@ -61,7 +73,14 @@ class Case:
         taps = rng.choice(((r, r), (r, r), (r, r), (r, 1), (1, r), (rng.choice(TAPS), r), (r,)))
         sides = tuple(rng.randint(1 + (t == 2), MOST) for t in taps)
         return Case(
-            sides, rng.randint(1, 9), rng.randint(1, 9), taps, seed, rng.choice(("nhwc", "nchw"))
+            sides,
+            rng.randint(1, 9),
+            rng.randint(1, 9),
+            taps,
+            seed,
+            rng.choice(("nhwc", "nchw")),
+            rng.choice(EPILOGUES),
+            rng.choice(SPELLINGS),
         )
 
     @property
@@ -80,13 +99,11 @@ class Case:
 
     def text(self, x: str, w: str, b: str) -> str:
         """The text of the convolution with these parameters."""
-        flat = " |> join" * len(self.taps)
         last = first = ""
         if self.layout == "nchw":
             inner = " |> map(transpose)" if len(self.taps) == 2 else ""
             last, first = f" |> transpose{inner}", f"{inner} |> transpose"
-        each = f"zip({w}{last and f' |> map(k => k{last})'}, {b}) |> map(k => zip(part{flat}, "
-        each += f"k.0{flat}) |> map(mul) |> reduce(add, k.1))"
+        each = f"zip({w}{last and f' |> map(k => k{last})'}, {b}) |> map(k => {self.sums})"
         taken = [f"pad({p}, {p}, 0)" for p in self.around], [f"slide({r}, 1)" for r in self.taps]
         if len(self.taps) == 1:
             windows = f"{taken[0][0]} |> {taken[1][0]} |> map(part => {each})"
@@ -99,32 +116,84 @@ class Case:
             "".join(f"[{n}]" for n in self.shape(*lengths, self.channels))
             for lengths in (self.sides, self.taps)
         )
+        after, given = self.after(f"{x}{last} |> {windows}{first}")
         return f"""
         def p({x}: {image}f32, const {w}: [{self.kernels}]{weights}f32,
-              const {b}: [{self.kernels}]f32) = {x}{last} |> {windows}{first}
+              const {b}: [{self.kernels}]f32{given}) = {after}
         """
 
     @property
+    def sums(self) -> str:
+        """The text of the sum of the products of `part` with `k.0`, and what is done to it."""
+        start = "k.1" if self.epilogue != "inside" else "0"
+        if self.spelling == "nested":
+            text = "zip(d, e) |> map((d, e) => d * e) |> reduce(add, 0)"
+            for _ in self.taps[1:]:
+                text = f"zip(e, d) |> map((e, d) => {text}) |> reduce(add, 0)"
+            text = f"zip(part, k.0) |> map((d, e) => {text}) |> reduce(add, {start})"
+        else:
+            flat = " |> join" * len(self.taps)
+            arrays = [f"part{flat}", f"k.0{flat}"]
+            both = ", ".join(arrays[:: -1 if self.spelling == "kernel first" else 1])
+            text = f"zip({both}) |> map(mul) |> reduce(add, {start})"
+        return text if self.epilogue != "inside" else f"max(({text}) - k.1, 0)"
+
+    def after(self, sums: str) -> tuple[str, str]:
+        """The text of what follows a convolution, and that of the parameters that it needs."""
+        depth = len(self.taps) + 1
+        match self.epilogue, self.layout:
+            case "relu", _:
+                text = "map(" * depth + "v => max(v, 0)" + ")" * depth
+                return f"{sums} |> {text}", ""
+            case "shift", "nhwc":
+                text = "map(" * (depth - 1) + "v => zip(v, s) |> map((v, c) => max(v - c, 0))"
+                return f"{sums} |> {text}{')' * (depth - 1)}", f", s: [{self.kernels}]f32"
+            case "shift", _:
+                text = "map(" * (depth - 1) + "v => max(v - c, 0)" + ")" * (depth - 1)
+                return f"zip({sums}, s) |> map((v, c) => v |> {text})", f", s: [{self.kernels}]f32"
+            case "residual", _:
+                text = "max(v - r, 0)"
+                for _ in range(depth):
+                    text = f"zip(v, r) |> map((v, r) => {text})"
+                lengths = "".join(f"[{n}]" for n in self.result)
+                return text.replace("zip(v, r)", f"zip({sums}, r)", 1), f", r: {lengths}f32"
+            case _:
+                return sums, ""
+
+    @property
+    def result(self) -> tuple[int, ...]:
+        """The lengths of the result."""
+        sides = (n - (t + 1) % 2 for n, t in zip(self.sides, self.taps, strict=True))
+        return self.shape(*sides, self.kernels)
+
+    @property
     def arrays(self) -> list[np.ndarray]:
-        """Image, weights and bias: of both signs, so that sums cancel."""
+        """Image, weights, bias, and what follows reads: of both signs, so that sums cancel."""
         rng = np.random.default_rng(self.seed)
         image = self.shape(*self.sides, self.channels)
         weights = self.kernels, *self.shape(*self.taps, self.channels)
-        shapes = (image, weights, (self.kernels,))
+        more = {"shift": [(self.kernels,)], "residual": [self.result]}.get(self.epilogue, [])
+        shapes = (image, weights, (self.kernels,), *more)
         return [rng.uniform(-1, 1, s).astype(np.float32) for s in shapes]
 
     @property
     def expected(self) -> np.ndarray:
         """The result in float64."""
-        x, w, b = (a.astype(np.float64) for a in self.arrays)
+        x, w, b, *more = (a.astype(np.float64) for a in self.arrays)
         if self.layout == "nchw":
             x, w = np.moveaxis(x, 0, -1), np.moveaxis(w, 1, -1)
         padded = np.pad(x, (*((p, p) for p in self.around), (0, 0)))
         axes = tuple(range(len(self.taps)))
         windows = np.lib.stride_tricks.sliding_window_view(padded, self.taps, axis=axes)
         letters = "ab"[: len(axes)]
-        found = np.einsum(f"...c{letters},k{letters}c->...k", windows, w) + b
-        return found if self.layout == "nhwc" else np.moveaxis(found, -1, 0)
+        found = np.einsum(f"...c{letters},k{letters}c->...k", windows, w)
+        found += -b if self.epilogue == "inside" else b
+        if self.epilogue == "shift":
+            found -= more[0]
+        found = found if self.layout == "nhwc" else np.moveaxis(found, -1, 0)
+        if self.epilogue == "residual":
+            found -= more[0]
+        return np.maximum(found, 0) if self.epilogue else found
 
     @property
     def words(self) -> dict[str, tuple[int, int]]:
@@ -162,7 +231,12 @@ class Case:
         r = self.taps[0] if word.endswith("x1") else self.taps[-1]
         sums = math.prod(self.taps) * self.channels
         found = bound_of(triple(m, r), dimensions, sums // r**dimensions)
-        return float(found.absolute) + 2 * ROUNDING * (1 + sums)
+        return float(found.absolute) + 2 * ROUNDING * (1 + sums + bool(self.epilogue))
+
+    @property
+    def fused(self) -> dict[str, tuple[str, ...]]:
+        """The settings that fuse what follows into the last step."""
+        return {"stage1": (FUSED,)} if self.epilogue in {"relu", "shift", "residual"} else {}
 
 
 def errors(
@@ -171,7 +245,8 @@ def errors(
     """For each form, the errors of drawn candidates, relative to the largest allowed one."""
     found: dict[Form, list[float]] = {}
     for word, kept in sorted(forms):
-        space = space_of(case.program, device, fixed={WINOGRAD: (word,), NAMED[0]: (kept,)})
+        fixed = {WINOGRAD: (word,), NAMED[0]: (kept,), **case.fused}
+        space = space_of(case.program, device, fixed=fixed)
         for candidate in space.sample(min(seeds, space.count()), case.seed):
             with contextlib.closing(Kernel(candidate, device)) as kernel:
                 apart = np.abs(kernel(*case.arrays) - case.expected).max()

@@ -45,6 +45,15 @@ PAD_APART = Rule(
     tunes=("a", "b"),
 )
 
+PAD_INTRODUCTION = Rule(
+    "pad_introduction",
+    "pad",
+    xs,
+    pad(-a, -b, 0, pad(a, b, 0, xs)),
+    where=(at_least(1, n), at_least(0, a), at_least(0, b)),
+    tunes=("a", "b"),
+)
+
 CROP_OF_CROP = Rule(
     "crop_of_crop",
     "pad",
@@ -137,6 +146,7 @@ RULES = (
     PAD_NOTHING,
     PAD_OF_PAD,
     PAD_APART,
+    PAD_INTRODUCTION,
     CROP_OF_CROP,
     MAP_OF_CROP,
     CROP_OF_MAP,

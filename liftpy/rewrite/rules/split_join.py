@@ -47,6 +47,14 @@ JOIN_OF_SPLIT = Rule("join_of_split", "split and join", join(split(m, xs)), xs)
 
 SPLIT_OF_JOIN = Rule("split_of_join", "split and join", split(m, join(xss)), xss)
 
+JOIN_INTRODUCTION = Rule(
+    "join_introduction",
+    "split and join",
+    xss,
+    split(m, join(xss)),
+    where=(at_least(1, m),),
+)
+
 SPLIT_OF_JOIN_FINER = Rule(
     "split_of_join_finer",
     "split and join",
@@ -134,6 +142,7 @@ RULES = (
     SPLIT_INTRODUCTION,
     JOIN_OF_SPLIT,
     SPLIT_OF_JOIN,
+    JOIN_INTRODUCTION,
     SPLIT_OF_JOIN_FINER,
     SPLIT_OF_JOIN_COARSER,
     MAP_OF_JOIN,

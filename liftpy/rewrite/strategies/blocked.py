@@ -91,6 +91,9 @@ def outward(expr: Expr) -> Result:
         case FunCall(Split(), (FunCall(Transpose()),)):
             blocks = seq(rule("split_of_transpose"), at_path((0,), across), rule("map_fusion"))
             return blocks(expr)
+        case FunCall(Split(), (FunCall(Zip()),)):
+            blocks = seq(rule("split_of_zip"), outward)
+            return choose(behind("split_of_map"), blocks)(expr)
         case FunCall(Split(), _):
             law = "split_of_map"
         case FunCall(Slide(), _):
@@ -99,7 +102,12 @@ def outward(expr: Expr) -> Result:
             return across(expr)
         case _:
             return Failure("into_map", "a layout before the reader does not keep elements whole")
-    return seq(at_path((0,), outward), rule(law), at_path((1,), whole))(expr)
+    return behind(law)(expr)
+
+
+def behind(law: str) -> Strategy:
+    """Turn a layout of what a map makes into a map of layouts, by a law, with marks at values."""
+    return seq(at_path((0,), outward), rule(law), at_path((1,), whole))
 
 
 def across(expr: Expr) -> Result:

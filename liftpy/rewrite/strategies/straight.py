@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 
 from liftpy.ir.expr import Expr, FunCall, Primitive
 from liftpy.ir.walk import Path, at, top_down
-from liftpy.primitives import MemoryPrimitive
+from liftpy.primitives import MemoryPrimitive, Zip
 from liftpy.primitives.work import is_layout
 from liftpy.rewrite.strategies.shapes import (
     body_of,
@@ -35,18 +36,22 @@ def in_registers(expr: Expr) -> Result:
     for path, part in top_down(expr):
         if not small_map(part):
             continue
-        source = source_of(part)
-        if source and small_map(at(part, source)):
+        source = next((p for p in sources_of(part, (0,)) if small_map(at(part, p))), ())
+        if source:
             return seq(at_path((*path, *source), rule("to_private")), in_registers)(expr)
     return Success(expr)
 
 
-def source_of(expr: Expr) -> Path:
-    """The path of what the argument of a map lays out."""
-    path: Path = (0,)
-    while is_view(part := at(expr, path)):
-        path = (*path, 0)
-    return () if isinstance(part, FunCall) and isinstance(part.fun, MemoryPrimitive) else path
+def sources_of(expr: Expr, path: Path) -> Iterator[Path]:
+    """The paths of the arrays that the part at a path lays out or zips, and that are not stored."""
+    part = at(expr, path)
+    if is_view(part):
+        yield from sources_of(expr, (*path, 0))
+    elif isinstance(part, FunCall) and isinstance(part.fun, Zip):
+        for k in range(len(part.args)):
+            yield from sources_of(expr, (*path, k))
+    elif not (isinstance(part, FunCall) and isinstance(part.fun, MemoryPrimitive)):
+        yield path
 
 
 def is_view(expr: Expr) -> bool:

@@ -17,8 +17,8 @@ from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import at, top_down
 from liftpy.primitives import Slide
 from liftpy.rewrite.rules.correlation import RECTANGLES, SIZES
+from liftpy.rewrite.strategies.elementwise import to_elements
 from liftpy.rewrite.strategies.epilogue import fused_inward
-from liftpy.rewrite.strategies.lower import nest_reductions
 from liftpy.rewrite.strategies.shapes import is_let, maker
 from liftpy.rewrite.strategies.share import outside_functions
 from liftpy.rewrite.strategies.stage import (
@@ -30,6 +30,7 @@ from liftpy.rewrite.strategies.stage import (
     tile_rows,
     tile_windows,
 )
+from liftpy.rewrite.strategies.sums import sums_in, sums_of_products
 from liftpy.rewrite.strategy import (
     Failure,
     Result,
@@ -140,9 +141,22 @@ def winograd(tiling: Tiling) -> Strategy:
         extra = [0 if m is None else -int(n) % m for n, m in zip(counts, tiling.m, strict=True)]
         cropped = tuple(0 for _ in counts)
         tiled = seq(extension(*map(nat, extra)), at_path(cropped, whole)) if any(extra) else whole
-        return at_path(place, seq(attempt(rule("map_fusion")), nest_reductions(), tiled))(expr)
 
-    return seq(attempt(fused_inward), computed, named_outside)
+        def below(written: Expr) -> Result:  # below what is done to each result
+            path = sums_in(written)
+            if path is None:
+                return Failure("winograd", "the result is not made of sums")
+            own = seq(attempt(rule("map_fusion")), tiled) if path else tiled
+            return at_path(path, own)(written)
+
+        return at_path(place, seq(attempt(rule("map_fusion")), sums_of_products(), below))(expr)
+
+    return seq(attempt(fused_inward), computed, named_outside, finished)
+
+
+def finished(expr: Expr) -> Result:
+    """Move what is done to each result to where it is computed, in the last step."""
+    return at_path((1,) * len(NAMED), to_elements)(expr)
 
 
 def extension(*extra: Nat) -> Strategy:
