@@ -27,7 +27,7 @@ from liftpy.rewrite.strategies.families.blocked import BLOCKED
 from liftpy.rewrite.strategies.families.direct import DIRECT
 from liftpy.rewrite.strategies.families.plain import PLAIN
 from liftpy.rewrite.strategies.families.small import SMALL, is_straight
-from liftpy.rewrite.strategies.shapes import lets, parameter
+from liftpy.rewrite.strategies.shapes import lets, parameter, renamed
 from liftpy.rewrite.strategies.share import has_fold, has_fold_in, invariant, stages
 from liftpy.rewrite.strategies.transformed import NAMED, applies, tilings, winograd
 from liftpy.rewrite.strategy import Failure, Step, Success, at_path, choose, rule
@@ -412,15 +412,6 @@ def held_places(
         if param in held:
             yield param, path
             places = [(p, moved_along(q, path)) for p, q in places]
-
-
-def renamed(expr: Expr, path: Path, name: str) -> Expr:
-    """Rename the variable of the `let` at a path."""
-    let = next(lets(at(expr, path)))
-    param = parameter(let)
-    own = Param(name, param.type)
-    body = substitute(at(let, (1,)), {param: own})
-    return replace_at(expr, path, FunCall(Lambda((own,), body), let.args))
 
 
 def moved_along(path: Path, named: Path) -> Path:

@@ -31,6 +31,7 @@ from liftpy.rewrite.strategies.transformed import NAMED, fewest
 from liftpy.winograd.error import bound_of
 
 TAPS = (2, 3, 3, 5, 7)
+LAYOUTS = ("nhwc", "nchw")
 MOST = 17  # the largest side
 ROUNDING = 2.0**-24
 
@@ -43,7 +44,8 @@ class Case:
     """A convolution in one or two dimensions, with a window of `taps` for each of the `sides`.
 
     It is padded so that the result has as many points, less one where a window has an even length.
-    The layout is `nhwc` (channels innermost) or `nchw`.
+    The layout is `nhwc` (channels innermost) or `nchw`. `channels` and `kernels` are those of one of
+    the `groups`; with a `batch`, there are as many images.
     """
 
     sides: tuple[int, ...]
@@ -52,6 +54,8 @@ class Case:
     taps: tuple[int, ...]
     seed: int
     layout: str = "nhwc"
+    groups: int = 1
+    batch: int | None = None
 
     @staticmethod
     def drawn(seed: int) -> Case:
@@ -60,9 +64,9 @@ class Case:
         r = rng.choice(TAPS)
         taps = rng.choice(((r, r), (r, r), (r, r), (r, 1), (1, r), (rng.choice(TAPS), r), (r,)))
         sides = tuple(rng.randint(1 + (t == 2), MOST) for t in taps)
-        return Case(
-            sides, rng.randint(1, 9), rng.randint(1, 9), taps, seed, rng.choice(("nhwc", "nchw"))
-        )
+        channels, kernels, layout = rng.randint(1, 9), rng.randint(1, 9), rng.choice(LAYOUTS)
+        groups, batch = rng.choice((1, 1, 1, 2, 3)), rng.choice((None, None, None, 1, 2, 3))
+        return Case(sides, channels, kernels, taps, seed, layout, groups, batch)
 
     @property
     def program(self) -> Program:
@@ -80,6 +84,35 @@ class Case:
 
     def text(self, x: str, w: str, b: str) -> str:
         """The text of the convolution with these parameters."""
+        image, weights = (
+            "".join(f"[{n}]" for n in self.shape(*lengths))
+            for lengths in ((*self.sides, self.groups * self.channels), (*self.taps, self.channels))
+        )
+        each = self.in_groups("image", w, b) if self.batch else self.in_groups(x, w, b)
+        images = f"[{self.batch}]" if self.batch else ""
+        return f"""
+        def p({x}: {images}{image}f32, const {w}: [{self.groups * self.kernels}]{weights}f32,
+              const {b}: [{self.groups * self.kernels}]f32) =
+          {f"{x} |> map(image => {each})" if self.batch else each}
+        """
+
+    def in_groups(self, x: str, w: str, b: str) -> str:
+        """The text of the convolution of one image: a map over groups of channels and kernels."""
+        if self.groups == 1:
+            return self.dense(x, w, b)
+        split, joined = f" |> split({self.channels})", " |> join"
+        if self.layout == "nhwc":  # the groups become the outermost dimension
+            split, joined = f" |> map(split({self.channels})) |> transpose", " |> map(join)"
+            if len(self.taps) == 2:
+                split = f" |> map(map(split({self.channels})) |> transpose) |> transpose"
+                joined = " |> map(transpose) |> map(map(join))"
+            joined = f" |> transpose{joined}"
+        parts = f"zip({x}{split}, {w} |> split({self.kernels}), {b} |> split({self.kernels}))"
+        each = self.dense("channels", "kernels", "biases")
+        return f"{parts} |> map((channels, kernels, biases) => {each}){joined}"
+
+    def dense(self, x: str, w: str, b: str) -> str:
+        """The text of the convolution of all channels of an image with each kernel."""
         flat = " |> join" * len(self.taps)
         last = first = ""
         if self.layout == "nchw":
@@ -95,22 +128,16 @@ class Case:
                 f"{taken[0][0]} |> map({taken[0][1]}) |> {taken[1][0]} "
                 f"|> map(map({taken[1][1]}) |> transpose) |> map(row => row |> map(part => {each}))"
             )
-        image, weights = (
-            "".join(f"[{n}]" for n in self.shape(*lengths, self.channels))
-            for lengths in (self.sides, self.taps)
-        )
-        return f"""
-        def p({x}: {image}f32, const {w}: [{self.kernels}]{weights}f32,
-              const {b}: [{self.kernels}]f32) = {x}{last} |> {windows}{first}
-        """
+        return f"{x}{last} |> {windows}{first}"
 
     @property
     def arrays(self) -> list[np.ndarray]:
-        """Image, weights and bias: of both signs, so that sums cancel."""
+        """Images, weights and bias: of both signs, so that sums cancel."""
         rng = np.random.default_rng(self.seed)
-        image = self.shape(*self.sides, self.channels)
-        weights = self.kernels, *self.shape(*self.taps, self.channels)
-        shapes = (image, weights, (self.kernels,))
+        image = self.shape(*self.sides, self.groups * self.channels)
+        images = (self.batch, *image) if self.batch else image
+        kernels = self.groups * self.kernels
+        shapes = (images, (kernels, *self.shape(*self.taps, self.channels)), (kernels,))
         return [rng.uniform(-1, 1, s).astype(np.float32) for s in shapes]
 
     @property
@@ -118,12 +145,23 @@ class Case:
         """The result in float64."""
         x, w, b = (a.astype(np.float64) for a in self.arrays)
         if self.layout == "nchw":
-            x, w = np.moveaxis(x, 0, -1), np.moveaxis(w, 1, -1)
+            w = np.moveaxis(w, 1, -1)
+        found = [self.convolved(image, w, b) for image in (x if self.batch else [x])]
+        return np.stack(found) if self.batch else found[0]
+
+    def convolved(self, x: np.ndarray, w: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """The convolution of one image with kernels whose channels are last."""
+        if self.layout == "nchw":
+            x = np.moveaxis(x, 0, -1)
         padded = np.pad(x, (*((p, p) for p in self.around), (0, 0)))
         axes = tuple(range(len(self.taps)))
         windows = np.lib.stride_tricks.sliding_window_view(padded, self.taps, axis=axes)
         letters = "ab"[: len(axes)]
-        found = np.einsum(f"...c{letters},k{letters}c->...k", windows, w) + b
+        parts = zip(
+            np.split(windows, self.groups, axis=len(axes)), np.split(w, self.groups), strict=True
+        )
+        sums = [np.einsum(f"...c{letters},k{letters}c->...k", *part) for part in parts]
+        found = np.concatenate(sums, axis=-1) + b
         return found if self.layout == "nhwc" else np.moveaxis(found, -1, 0)
 
     @property

@@ -16,10 +16,12 @@ from liftpy.ir.nat import Nat, nat
 from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import at, top_down
 from liftpy.primitives import Slide
+from liftpy.primitives.work import computes
 from liftpy.rewrite.rules.correlation import RECTANGLES, SIZES
 from liftpy.rewrite.strategies.epilogue import fused_inward
 from liftpy.rewrite.strategies.lower import nest_reductions
-from liftpy.rewrite.strategies.shapes import is_let, maker
+from liftpy.rewrite.strategies.outward import lets_outside
+from liftpy.rewrite.strategies.shapes import is_let, maker, working_map
 from liftpy.rewrite.strategies.share import outside_functions
 from liftpy.rewrite.strategies.stage import (
     extend,
@@ -37,7 +39,10 @@ from liftpy.rewrite.strategy import (
     Success,
     at_path,
     attempt,
+    choose,
+    normalize,
     outermost,
+    repeat,
     rule,
     seq,
     where,
@@ -122,13 +127,27 @@ def applies(tiling: Tiling, expr: Expr) -> bool:
 def winograd(tiling: Tiling) -> Strategy:
     """Compute the correlations by the rule of a tiling, below the layouts of the result."""
 
-    def by_rule(expr: Expr) -> Result:  # the rule is made only for what has tiles
-        return outermost(rule(tiling.rule))(expr)
-
     def computed(expr: Expr) -> Result:
-        whole = seq(tiling.tiled, by_rule)
-        place = maker(expr)
-        t = at(expr, place).type
+        return at_path(maker(expr), choose(whole(tiling), each_of_many(tiling)))(expr)
+
+    return seq(attempt(fused_inward), computed, named_outside)
+
+
+def by_rule(tiling: Tiling) -> Strategy:
+    """The rule of a tiling at the outermost map to which it applies."""
+    return lambda expr: outermost(rule(tiling.rule))(expr)  # made only for what has tiles
+
+
+def whole(tiling: Tiling) -> Strategy:
+    """Correlations that are all in one map over windows."""
+    return seq(in_tiles(tiling), by_rule(tiling))
+
+
+def in_tiles(tiling: Tiling) -> Strategy:
+    """Take the windows of a map tile by tile, under the crop of additional windows."""
+
+    def run(expr: Expr) -> Result:
+        t = expr.type
         counts = t.shape[: len(tiling.m)] if isinstance(t, ArrayType) else ()
         if len(counts) < len(tiling.m) or any(n.constant is None for n in counts):
             return Failure(
@@ -139,10 +158,60 @@ def winograd(tiling: Tiling) -> Strategy:
             return Failure("winograd", f"tiles of {'x'.join(map(str, least))} take fewer products")
         extra = [0 if m is None else -int(n) % m for n, m in zip(counts, tiling.m, strict=True)]
         cropped = tuple(0 for _ in counts)
-        tiled = seq(extension(*map(nat, extra)), at_path(cropped, whole)) if any(extra) else whole
-        return at_path(place, seq(attempt(rule("map_fusion")), nest_reductions(), tiled))(expr)
+        tiled = tiling.tiled
+        if any(extra):
+            tiled = seq(extension(*map(nat, extra)), at_path(cropped, tiled))
+        return seq(attempt(rule("map_fusion")), nest_reductions(), tiled)(expr)
 
-    return seq(attempt(fused_inward), computed, named_outside)
+    return run
+
+
+def each_of_many(tiling: Tiling) -> Strategy:
+    """Correlations in the function of a map, such as one over images or over groups of channels.
+
+    The tiles of all elements are in one array if each has the same kernels. Otherwise each step of
+    the algorithm becomes a map of its own.
+    """
+
+    def run(expr: Expr) -> Result:
+        if not working_map(expr):
+            return Failure("winograd", "no map makes the result")
+        apart = seq(at_path((1,), winograd(tiling)), lets_outside)
+        return seq(one_map, choose(seq(together(tiling), by_rule(tiling)), apart))(expr)
+
+    return run
+
+
+def one_map(expr: Expr) -> Result:
+    """Fuse the maps that a map reads with it, and inline the views that its function names."""
+    return seq(repeat(rule("map_fusion")), at_path((1,), normalize(VIEWS_INLINED)))(expr)
+
+
+VIEWS_INLINED = where(
+    lambda e: is_let(e) and not computes(at(e, (0,))), rule("let_inline"), "named view"
+)
+
+
+def together(tiling: Tiling) -> Strategy:
+    """`in_tiles` in the function of a map, with the tiles of all of its elements in one array."""
+
+    def run(expr: Expr) -> Result:
+        if not working_map(expr):
+            return Failure("winograd", "no map makes the result")
+        inner = choose(in_tiles(tiling), seq(one_map, together(tiling)))
+        return seq(lambda e: at_path((1, *maker(at(e, (1,)))), inner)(e), joined)(expr)
+
+    return run
+
+
+def joined(expr: Expr) -> Result:
+    """`map(x -> map(f)(tiles(x)))(xs)` as `split(map(f)(join(map(tiles)(xs))))`."""
+    body = at(expr, (1,))
+    place = next((p for p, e in outside_functions(body) if working_map(e)), None)
+    if place is None:
+        return Failure("winograd", "no map takes the tiles")
+    one = seq(split_off(0), rule("map_map_join"))
+    return seq(split_off(*place), source(one))(expr) if place else one(expr)
 
 
 def extension(*extra: Nat) -> Strategy:
