@@ -17,7 +17,7 @@ from liftpy.errors import ConstraintRefused
 from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program, substitute
 from liftpy.ir.open_sizes import show_range, size_ranges
 from liftpy.ir.types import ArrayType, VectorType
-from liftpy.ir.walk import Path, at, bound_names, replace_at, top_down
+from liftpy.ir.walk import Path, at, bound_names, top_down
 from liftpy.primitives import Map
 from liftpy.primitives.text import show
 from liftpy.rewrite.cuts import RESULT, Cut, all_cut, cuts_of, taken_further, unshadowed, uses
@@ -27,6 +27,7 @@ from liftpy.rewrite.strategies.families.blocked import BLOCKED
 from liftpy.rewrite.strategies.families.direct import DIRECT
 from liftpy.rewrite.strategies.families.plain import PLAIN
 from liftpy.rewrite.strategies.families.small import SMALL, is_straight
+from liftpy.rewrite.strategies.flat import flattened
 from liftpy.rewrite.strategies.shapes import lets, parameter, renamed
 from liftpy.rewrite.strategies.share import has_fold, has_fold_in, invariant, stages
 from liftpy.rewrite.strategies.transformed import NAMED, applies, tilings, winograd
@@ -178,10 +179,13 @@ def other_algorithms(program: Program) -> tuple[Partition, ...]:
     found: list[Partition] = []
     known = {stage.text for made in direct(program) for stage in made.stages}
     for chosen, derived in algorithms(all_cut(Success(program.body.body))):
-        other, cuts = cuts_in(program, derived)
-        tiles = transformed(cuts, program.constants)
-        for held in (frozenset[Param](), tiles) if tiles else (tiles,):
-            made = partition(program, other, cuts, (frozenset(), held))
+        flat = taken_further(derived, (), flattened)
+        for form, holds in ((flat, False), (derived, True)):
+            other, cuts = cuts_in(program, form)
+            held = transformed(cuts, program.constants) if holds else frozenset[Param]()
+            made = (
+                None if holds and not held else partition(program, other, cuts, (frozenset(), held))
+            )
             if made is not None:
                 within = (
                     s if s.text in known else replace(s, within=(chosen, *s.within))

@@ -44,8 +44,8 @@ class Case:
     """A convolution in one or two dimensions, with a window of `taps` for each of the `sides`.
 
     It is padded so that the result has as many points, less one where a window has an even length.
-    The layout is `nhwc` (channels innermost) or `nchw`. `channels` and `kernels` are those of one of
-    the `groups`; with a `batch`, there are as many images.
+    The layout is `nhwc` (channels innermost) or `nchw`. Each of the `groups` has so many `channels`
+    and `kernels`. With a `batch`, there are as many images.
     """
 
     sides: tuple[int, ...]

@@ -62,6 +62,13 @@ TRANSPOSE_OF_MAPS_OF_ZIP = Rule(
     ),
 )
 
+MAPS_OF_ZIP_OF_TRANSPOSE = Rule(
+    "maps_of_zip_of_transpose",
+    "interchange",
+    TRANSPOSE_OF_MAPS_OF_ZIP.right,
+    TRANSPOSE_OF_MAPS_OF_ZIP.left,
+)
+
 MAP_REDUCE_INTERCHANGE = Rule(
     "map_reduce_interchange",
     "interchange",
@@ -112,6 +119,7 @@ RULES = (
     MAP_INTERCHANGE,
     MAP_MAP_INTERCHANGE,
     TRANSPOSE_OF_MAPS_OF_ZIP,
+    MAPS_OF_ZIP_OF_TRANSPOSE,
     MAP_REDUCE_INTERCHANGE,
     REDUCE_MAP_INTERCHANGE,
     REDUCE_EXCHANGE,

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from liftpy.ir.expr import Expr, FunCall, Get, Param
-from liftpy.ir.walk import children, top_down
+from liftpy.ir.walk import at, children, top_down
 from liftpy.primitives import Map, Zip
 from liftpy.rewrite.strategies.epilogue import tuples_fused
-from liftpy.rewrite.strategies.shapes import body_of, is_let, parameter, renamed
+from liftpy.rewrite.strategies.shapes import body_of, is_let, parameter, renamed, working_map
+from liftpy.rewrite.strategies.share import outside_functions
 from liftpy.rewrite.strategy import (
     Failure,
     Result,
@@ -55,6 +56,27 @@ def first_outside(expr: Expr) -> Result:
 def rest(expr: Expr) -> Result:
     """Go on with the map that a let has been moved out of."""
     return at_path((1,), seq(read_parts, attempt(lets_outside)))(expr)
+
+
+def map_outside(expr: Expr) -> Result:
+    """Exchange a map with the map of a zip that makes each of its elements, below layouts.
+
+    From `map(x -> map(f)(zip(g(x), ys)))(xs)` to `transpose(map(t -> map(x -> f(x, t.1))(t.0))(zip(
+    transpose(map(g)(xs)), ys)))`.
+    """
+    if not (isinstance(expr, FunCall) and isinstance(expr.fun, Map)):
+        return Failure("map_outside", "no map here")
+    place = next((p for p, e in outside_functions(body_of(expr)) if working_map(e)), None)
+    if place is None or zipped(at(expr, (1, *place))) is None:
+        return Failure("map_outside", "no map of a zip makes each element")
+    exchanged = seq(
+        rule("map_fission", {"g": (0, 0)}),
+        at_path((0,), rule("transpose_introduction")),
+        rule("maps_of_zip_of_transpose"),
+    )
+    apart = rule("map_fission", {"g": place})
+    parts = at_path((1, *place), seq(read_parts, rotated_right))
+    return seq(parts, seq(apart, at_path((0,), exchanged)) if place else exchanged)(expr)
 
 
 def read_parts(expr: Expr) -> Result:

@@ -20,7 +20,7 @@ from liftpy.primitives.work import computes
 from liftpy.rewrite.rules.correlation import RECTANGLES, SIZES
 from liftpy.rewrite.strategies.epilogue import fused_inward
 from liftpy.rewrite.strategies.lower import nest_reductions
-from liftpy.rewrite.strategies.outward import lets_outside
+from liftpy.rewrite.strategies.outward import lets_outside, map_outside
 from liftpy.rewrite.strategies.shapes import is_let, maker, working_map
 from liftpy.rewrite.strategies.share import outside_functions
 from liftpy.rewrite.strategies.stage import (
@@ -135,7 +135,11 @@ def winograd(tiling: Tiling) -> Strategy:
 
 def by_rule(tiling: Tiling) -> Strategy:
     """The rule of a tiling at the outermost map to which it applies."""
-    return lambda expr: outermost(rule(tiling.rule))(expr)  # made only for what has tiles
+
+    def run(expr: Expr) -> Result:  # the rule is made only for what has tiles
+        return outermost(rule(tiling.rule))(expr)
+
+    return run
 
 
 def whole(tiling: Tiling) -> Strategy:
@@ -176,10 +180,16 @@ def each_of_many(tiling: Tiling) -> Strategy:
     def run(expr: Expr) -> Result:
         if not working_map(expr):
             return Failure("winograd", "no map makes the result")
-        apart = seq(at_path((1,), winograd(tiling)), lets_outside)
-        return seq(one_map, choose(seq(together(tiling), by_rule(tiling)), apart))(expr)
+        joined = seq(together(tiling), by_rule(tiling))
+        exchanged = seq(map_outside, lambda e: at_path(maker(e), apart(tiling))(e))
+        return seq(one_map, choose(joined, exchanged, apart(tiling)))(expr)
 
     return run
+
+
+def apart(tiling: Tiling) -> Strategy:
+    """Each step of the algorithm, in the function of a map, as a map of its own."""
+    return seq(at_path((1,), winograd(tiling)), lets_outside)
 
 
 def one_map(expr: Expr) -> Result:
@@ -194,24 +204,63 @@ VIEWS_INLINED = where(
 
 def together(tiling: Tiling) -> Strategy:
     """`in_tiles` in the function of a map, with the tiles of all of its elements in one array."""
+    join = of_rows if tiling.m[0] is None else of_tiles
 
     def run(expr: Expr) -> Result:
         if not working_map(expr):
             return Failure("winograd", "no map makes the result")
         inner = choose(in_tiles(tiling), seq(one_map, together(tiling)))
-        return seq(lambda e: at_path((1, *maker(at(e, (1,)))), inner)(e), joined)(expr)
+        return seq(lambda e: at_path((1, *maker(at(e, (1,)))), inner)(e), below(join))(expr)
 
     return run
 
 
-def joined(expr: Expr) -> Result:
+def below(joined: Strategy) -> Strategy:
+    """Apply a strategy to the maps of `map(x -> layout(map(f)(...)))`, without the layout."""
+
+    def run(expr: Expr) -> Result:
+        made = outside_functions(at(expr, (1,)))
+        place = next((path for path, part in made if working_map(part)), None)
+        if place is None:
+            return Failure("winograd", "no map takes the tiles")
+        return seq(split_off(*place), source(joined))(expr) if place else joined(expr)
+
+    return run
+
+
+def of_tiles(expr: Expr) -> Result:
     """`map(x -> map(f)(tiles(x)))(xs)` as `split(map(f)(join(map(tiles)(xs))))`."""
-    body = at(expr, (1,))
-    place = next((p for p, e in outside_functions(body) if working_map(e)), None)
-    if place is None:
-        return Failure("winograd", "no map takes the tiles")
-    one = seq(split_off(0), rule("map_map_join"))
-    return seq(split_off(*place), source(one))(expr) if place else one(expr)
+    return seq(split_off(0), rule("map_map_join"))(expr)
+
+
+def of_rows(expr: Expr) -> Result:
+    """Join rows of tiles: each row of the result is one of all elements of a map.
+
+    From `map(x -> map(rows -> map(f)(transpose(rows)))(slide(tiles(x))))(xs)` to
+    `transpose(map(split)(map(rows -> map(f)(transpose(rows)))(slide(ts))))`, where `ts` is
+    `map(join)(transpose(map(tiles)(xs)))`.
+    """
+    slid = seq(split_off(0), source(rule("transpose_introduction")), rule("map_slide_of_transpose"))
+    rows_joined = seq(
+        # rows -> map(row -> map(f)(transpose(row)))(transpose(rows)), for rows of all elements
+        split_off(0),
+        rule("map_map_join"),
+        at_path((0, 0), rule("join_of_map_transpose")),
+        at_path((0, 0, 0, 0), rule("transpose_twice")),
+    )
+    return seq(
+        split_off(0),
+        source(slid),
+        rule("map_map_of_transpose"),
+        source(
+            seq(
+                rule("map_fusion"),
+                at_path((1,), rows_joined),
+                split_off(0),
+                source(seq(split_off(0, 0), source(rule("map_map_of_slide")))),
+            )
+        ),
+    )(expr)
 
 
 def extension(*extra: Nat) -> Strategy:
