@@ -20,6 +20,7 @@ from liftpy.ir.types import ArrayType, VectorType
 from liftpy.ir.walk import Path, at, bound_names, top_down
 from liftpy.primitives import Map
 from liftpy.primitives.text import show
+from liftpy.rewrite.by_tiles import by_tiles
 from liftpy.rewrite.cuts import RESULT, Cut, all_cut, cuts_of, taken_further, unshadowed, uses
 from liftpy.rewrite.strategies.blocked import into_blocks, into_map
 from liftpy.rewrite.strategies.epilogue import fused_inward
@@ -30,8 +31,8 @@ from liftpy.rewrite.strategies.families.small import SMALL, is_straight
 from liftpy.rewrite.strategies.flat import flattened
 from liftpy.rewrite.strategies.shapes import lets, parameter, renamed
 from liftpy.rewrite.strategies.share import has_fold, has_fold_in, invariant, stages
-from liftpy.rewrite.strategies.transformed import NAMED, applies, tilings, winograd
-from liftpy.rewrite.strategy import Failure, Step, Success, at_path, choose, rule
+from liftpy.rewrite.strategies.transformed import NAMED
+from liftpy.rewrite.strategy import Failure, Step, Success, at_path, rule
 
 STORED, FUSED, HELD = "stored", "fused", "held"
 
@@ -178,7 +179,8 @@ def other_algorithms(program: Program) -> tuple[Partition, ...]:
     """The partitions of the forms of a program by F(m, r)."""
     found: list[Partition] = []
     known = {stage.text for made in direct(program) for stage in made.stages}
-    for chosen, derived in algorithms(all_cut(Success(program.body.body))):
+    for word, derived in by_tiles(all_cut(Success(program.body.body))):
+        chosen = (WINOGRAD, word)
         flat = taken_further(derived, (), flattened)
         for form, holds in ((flat, False), (derived, True)):
             other, cuts = cuts_in(program, form)
@@ -193,26 +195,6 @@ def other_algorithms(program: Program) -> tuple[Partition, ...]:
                 )
                 found.append(replace(made, words=(chosen, *made.words), stages=tuple(within)))
     return tuple(sorted(found, key=lambda made: len(made.stages)))
-
-
-def algorithms(form: Success) -> Iterator[tuple[tuple[str, str], Success]]:
-    """Forms of a program by F(m, r), each with a word for the results of a tile.
-
-    `form` has all cuts. Every value to which a rule with these tiles applies is computed so.
-    """
-    values = [(1,) * depth for depth in range(sum(1 for _ in lets(form.expr)) + 1)]
-    places = [*((*path, 0) for path in values[:-1]), values[-1]]
-    for word, shapes in tilings().items():
-        found = [winograd(shape) for shape in shapes if applies(shape, form.expr)]
-        if not found:
-            continue
-        each, other = choose(*found), form
-        for place in reversed(places):
-            result = at_path(place, each)(other.expr)
-            if isinstance(result, Success):
-                other = Success(result.expr, (*other.steps, *result.steps))
-        if other is not form:
-            yield (WINOGRAD, word), all_cut(other)
 
 
 def transformed(cuts: Sequence[Cut], constants: AbstractSet[str]) -> frozenset[Param]:
