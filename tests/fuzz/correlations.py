@@ -189,10 +189,11 @@ class Case:
     def forms(self) -> set[Form]:
         """The tiles of each form, and whether these and the products are stored or held.
 
-        Transformed rows that several windows read are not held.
+        Transformed rows that several windows read are held only with all of a group.
         """
         found = {(word, STORED) for word in self.words}
-        return found | {(word, HELD) for word in self.words if not word.startswith("1x")}
+        whole = self.groups > 1
+        return found | {(word, HELD) for word in self.words if whole or not word.startswith("1x")}
 
     def allowed(self, word: str) -> float:
         """The largest error: the bound of F(m, r) for data up to 1, and the bias's rounding."""
