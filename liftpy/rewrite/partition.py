@@ -17,9 +17,10 @@ from liftpy.errors import ConstraintRefused
 from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program, substitute
 from liftpy.ir.open_sizes import show_range, size_ranges
 from liftpy.ir.types import ArrayType, VectorType
-from liftpy.ir.walk import Path, at, bound_names, replace_at, top_down
+from liftpy.ir.walk import Path, at, bound_names, top_down
 from liftpy.primitives import Map
 from liftpy.primitives.text import show
+from liftpy.rewrite.by_tiles import by_tiles
 from liftpy.rewrite.cuts import RESULT, Cut, all_cut, cuts_of, taken_further, unshadowed, uses
 from liftpy.rewrite.strategies.blocked import into_blocks, into_map
 from liftpy.rewrite.strategies.elementwise import to_elements
@@ -28,16 +29,16 @@ from liftpy.rewrite.strategies.families.blocked import BLOCKED
 from liftpy.rewrite.strategies.families.direct import DIRECT
 from liftpy.rewrite.strategies.families.plain import PLAIN
 from liftpy.rewrite.strategies.families.small import SMALL, is_straight
-from liftpy.rewrite.strategies.shapes import lets, parameter
+from liftpy.rewrite.strategies.flat import flattened
+from liftpy.rewrite.strategies.shapes import lets, parameter, renamed
 from liftpy.rewrite.strategies.share import has_fold, has_fold_in, invariant, stages
-from liftpy.rewrite.strategies.transformed import NAMED, applies, tilings, winograd
+from liftpy.rewrite.strategies.transformed import NAMED
 from liftpy.rewrite.strategy import (
     Failure,
     Step,
     Strategy,
     Success,
     at_path,
-    choose,
     identity,
     rule,
 )
@@ -187,40 +188,24 @@ def other_algorithms(program: Program) -> tuple[Partition, ...]:
     """The partitions of the forms of a program by F(m, r)."""
     found: list[Partition] = []
     known = {stage.text for made in direct(program) for stage in made.stages}
-    for chosen, derived in algorithms(all_cut(Success(program.body.body))):
-        other, cuts = cuts_in(program, derived)
-        tiles = transformed(cuts, program.constants)
-        finished = read_by_element(cuts, at(other.expr, (1,) * len(cuts)))
-        choices_of = ([*dict.fromkeys((frozenset[Param](), s))] for s in (finished, tiles))
-        for fused, held in itertools.product(*choices_of):
-            made = partition(program, other, cuts, (fused, held), to_elements)
-            if made is not None:
-                within = (
-                    s if s.text in known else replace(s, within=(chosen, *s.within))
-                    for s in made.stages
-                )
-                found.append(replace(made, words=(chosen, *made.words), stages=tuple(within)))
+    for word, derived in by_tiles(all_cut(Success(program.body.body))):
+        chosen = (WINOGRAD, word)
+        flat = taken_further(derived, (), flattened)
+        for form, holds in ((flat, False), (derived, True)):
+            other, cuts = cuts_in(program, form)
+            held = transformed(cuts, program.constants) if holds else frozenset[Param]()
+            if holds and not held:
+                continue
+            finished = read_by_element(cuts, at(other.expr, (1,) * len(cuts)))
+            for fused in dict.fromkeys((frozenset[Param](), finished)):
+                made = partition(program, other, cuts, (fused, held), to_elements)
+                if made is not None:
+                    within = (
+                        s if s.text in known else replace(s, within=(chosen, *s.within))
+                        for s in made.stages
+                    )
+                    found.append(replace(made, words=(chosen, *made.words), stages=tuple(within)))
     return tuple(sorted(found, key=lambda made: len(made.stages)))
-
-
-def algorithms(form: Success) -> Iterator[tuple[tuple[str, str], Success]]:
-    """Forms of a program by F(m, r), each with a word for the results of a tile.
-
-    `form` has all cuts. Every value to which a rule with these tiles applies is computed so.
-    """
-    values = [(1,) * depth for depth in range(sum(1 for _ in lets(form.expr)) + 1)]
-    places = [*((*path, 0) for path in values[:-1]), values[-1]]
-    for word, shapes in tilings().items():
-        found = [winograd(shape) for shape in shapes if applies(shape, form.expr)]
-        if not found:
-            continue
-        each, other = choose(*found), form
-        for place in reversed(places):
-            result = at_path(place, each)(other.expr)
-            if isinstance(result, Success):
-                other = Success(result.expr, (*other.steps, *result.steps))
-        if other is not form:
-            yield (WINOGRAD, word), all_cut(other)
 
 
 def transformed(cuts: Sequence[Cut], constants: AbstractSet[str]) -> frozenset[Param]:
@@ -450,15 +435,6 @@ def held_places(
         if param in held:
             yield param, path
             places = [(p, moved_along(q, path)) for p, q in places]
-
-
-def renamed(expr: Expr, path: Path, name: str) -> Expr:
-    """Rename the variable of the `let` at a path."""
-    let = next(lets(at(expr, path)))
-    param = parameter(let)
-    own = Param(name, param.type)
-    body = substitute(at(let, (1,)), {param: own})
-    return replace_at(expr, path, FunCall(Lambda((own,), body), let.args))
 
 
 def moved_along(path: Path, named: Path) -> Path:

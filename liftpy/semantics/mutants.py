@@ -50,6 +50,7 @@ LAWS: dict[str, str] = {
     "let_of_four: v2 for y at 1.3.1": BOUND,
     "let_of_four: v3 for z at 1.3.2": BOUND,
     "let_of_four: v4 for u at 1.3.3": BOUND,
+    "map_of_invariant_let: v2 for v at 1.1.1": BOUND,
     "map_of_repeat: reversed at the top": "all elements are the same",
     "map_of_repeat: rotated at the top": "all elements are the same",
     "transpose_introduction: xss for transpose at the top": UNDONE,

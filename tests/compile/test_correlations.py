@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+import liftpy as lp
 from liftpy.explore.exploring import space_of
 from liftpy.pipeline import compile_candidate
-from liftpy.primitives.text import parse
+from liftpy.primitives.text import parse, show
+from liftpy.rewrite.by_tiles import also_within, each_value
 from liftpy.rewrite.composition import skeleton_named
-from liftpy.rewrite.partition import HELD, STORED, WINOGRAD, partitions
-from liftpy.rewrite.strategies.transformed import NAMED
+from liftpy.rewrite.cuts import all_cut
+from liftpy.rewrite.partition import HELD, STORED, WINOGRAD, Stage, partitions
+from liftpy.rewrite.strategies.transformed import NAMED, square, winograd
+from liftpy.rewrite.strategy import Success
 from liftpy.workloads import workload
-from tests.fuzz.correlations import Case, errors
+from tests.fuzz.correlations import Case, Form, errors
 
 CASES = [
     Case((1, 1), 1, 1, (3, 3), 0),  # one result, far fewer than a tile has
@@ -56,7 +60,32 @@ def test_what_is_done_to_each_result_is_fused_into_the_last_step(device, case: C
     assert error <= 1
 
 
-@pytest.mark.parametrize("case", [*CASES, *(c for c, _ in FINISHED)], ids=str)
+#: Convolutions in maps, over images and over groups, each with one of its forms.
+MANY = [
+    (Case((5, 7), 3, 2, (3, 3), 20, batch=3), ("4x4", HELD)),
+    (Case((7, 5), 2, 3, (3, 3), 21, "nchw", batch=3), ("1x4", STORED)),
+    (Case((5, 7), 3, 2, (3, 3), 22, groups=2), ("2x2", STORED)),
+    (Case((7, 5), 1, 3, (3, 3), 23, "nchw", groups=3), ("6x6", HELD)),
+    (Case((5, 3), 2, 3, (5, 5), 24, groups=2), ("1x2", HELD)),
+    (Case((5, 7), 3, 2, (3, 3), 25, "nchw", groups=2, batch=3), ("4x4", STORED)),
+    (Case((13,), 3, 5, (5,), 26, "nchw", groups=3, batch=2), ("4", STORED)),
+]
+
+
+@pytest.mark.parametrize(
+    "runtime", ["intel", pytest.param("pocl", marks=pytest.mark.slow)], indirect=True
+)
+@pytest.mark.parametrize(("case", "form"), MANY, ids=str)
+def test_a_form_in_a_map_is_right_within_its_bound(runtime, case: Case, form: Form) -> None:
+    found = errors(case, runtime, {form})
+    assert found.keys() == {form}
+    assert max(found[form]) <= 1
+
+
+IN_MAPS = (MANY[0][0], MANY[2][0], MANY[6][0])
+
+
+@pytest.mark.parametrize("case", [*CASES, *(c for c, _ in FINISHED), *IN_MAPS], ids=str)
 def test_a_case_has_the_forms_that_it_states(case: Case) -> None:
     assert forms(case.text("x", "w", "b"), **case.fused) == sorted(case.forms)
 
@@ -127,6 +156,102 @@ def test_the_steps_have_names_and_belong_to_their_phases() -> None:
             (first, *_) = (s for s in found.stages if s.name != "filters")
             assert not first.is_constant(first.program.params[0])
             assert first.holds == held
+
+
+def stages_of(case: Case, word: str) -> dict[str, Stage]:
+    """The stages of a case's form with this word, all stored."""
+    (made,) = [
+        p
+        for p in partitions(case.program)
+        if p.other_algorithm and dict(p.words)[WINOGRAD] == word and dict(p.words)["inputs"] != HELD
+    ]
+    return {stage.name: stage for stage in made.stages}
+
+
+def test_the_tiles_of_a_batch_are_multiplied_together() -> None:
+    """2 x 2 tiles of each of 3 images; the kernels are transformed once for all images."""
+    stages = stages_of(MANY[0][0], "4x4")
+    assert stages["filters"].program.constants == {"w", "b"}
+    assert [str(p.type) for p in stages["products"].program.params] == [
+        "[36][12][3]f32",
+        "[36][3][2]f32",
+    ]
+
+
+def test_each_group_has_products_of_its_own() -> None:
+    """2 groups with 12 tiles and 16 points; no step reads what only others need."""
+    stages = stages_of(MANY[2][0], "2x2")
+    read = {name: [p.name for p in stage.program.params] for name, stage in stages.items()}
+    assert read["inputs"] == ["x"]
+    assert read["filters"] == ["w", "b"]
+    assert [str(p.type) for p in stages["products"].program.params] == [
+        "[32][12][3]f32",
+        "[32][3][2]f32",
+    ]
+    assert read["result"] == ["w", "b", "products"]
+
+
+def test_the_kernels_of_a_batch_are_transformed_and_packed_before_it_runs(device) -> None:
+    fixed = {WINOGRAD: ("2x2",), "inputs": (STORED,), "products.family": ("direct",)}
+    (found,) = space_of(MANY[0][0].program, device, fixed=fixed).sample(1, 0)
+    phases = [launch.phase for launch in compile_candidate(found.skeleton, found.point).launches]
+    assert phases.count("prepare") == 2
+
+
+CONVOLVED = "slide2d(3, 1) |> map2d(part => {})"
+EACH = """w |> map(k => zip(part |> join |> join, k |> join |> join) |> map(mul)
+  |> reduce(add, 0))"""
+SPELLINGS = {
+    "padded before": "xs |> map(pad2d(1, 1, 1, 1, 0)) |> map(x => x |> {conv})",
+    "maps one by one": "xs |> map(slide2d(3, 1)) |> map3d(part => {each})",
+    "a named image": "xs |> map(x => let p = x |> pad2d(1, 1, 1, 1, 0) in p |> {conv})",
+    "a ReLU after": "xs |> map(x => x |> {conv}) |> map(map3d(y => max(y, 0)))",
+    "a ReLU inside": "xs |> map(x => x |> {conv} |> map3d(y => max(y, 0)))",
+    "a named result": "xs |> map(x => let c = x |> {conv} in c |> map3d(y => max(y, 0)))",
+    "batches": "xs |> split(1) |> map(map(x => x |> {conv}))",
+}
+
+
+@pytest.mark.parametrize("text", SPELLINGS.values(), ids=SPELLINGS)
+def test_a_batch_is_recognised(text: str) -> None:
+    whole = text.format(conv=CONVOLVED.format(EACH), each=EACH)
+    assert by_rule(f"def p(xs: [2][5][7][3]f32, const w: [4][3][3][3]f32) = {whole}") == 1
+
+
+def by_rule(text: str) -> int:
+    """The number of convolutions of a program that tiles of 4 x 4 results compute."""
+    form = all_cut(Success(parse(text).body.body))
+    made, _ = each_value(form, also_within(winograd(square(4, 3))))
+    return sum(step.rule == "correlation_4_3" for step in made.steps)
+
+
+def test_each_layer_in_a_map_is_recognised() -> None:
+    conv = CONVOLVED.format(EACH)
+    layers = f"x |> {conv} |> map3d(y => max(y, 0)) |> {conv}"
+    text = f"def p(xs: [2][7][9][4]f32, const w: [4][3][3][4]f32) = xs |> map(x => {layers})"
+    assert by_rule(text) == 2
+
+
+def test_a_python_function_of_an_image_is_recognised() -> None:
+    last, flat = lp.transpose() >> lp.map(lp.transpose()), lp.join() >> lp.join()
+
+    @lp.program
+    def batch(xs: lp.array(lp.f32, 2, 3, 5, 7), w: lp.const(lp.f32, 4, 3, 3, 3)):
+        def conv(image):
+            kernels = w >> lp.map(last)
+
+            def output(part):
+                def weigh(k):
+                    products = lp.zip(part >> flat, k >> flat) >> lp.map(lp.mul)
+                    return products >> lp.reduce(lp.add, 0)
+
+                return kernels >> lp.map(weigh)
+
+            return image >> last >> lp.slide2d(3, 1) >> lp.map2d(output)
+
+        return xs >> lp.map(conv)
+
+    assert by_rule(show(batch)) == 1
 
 
 def test_a_work_item_holds_a_block_of_tiles_at_a_time(device) -> None:

@@ -31,6 +31,7 @@ from liftpy.rewrite.strategies.transformed import NAMED, fewest
 from liftpy.winograd.error import bound_of
 
 TAPS = (2, 3, 3, 5, 7)
+LAYOUTS = ("nhwc", "nchw")
 MOST = 17  # the largest side
 ROUNDING = 2.0**-24
 
@@ -52,8 +53,11 @@ Form: TypeAlias = tuple[str, str]
 class Case:
     """A convolution in one or two dimensions, with a window of `taps` for each of the `sides`.
 
-    It is padded so that the result has as many points, less one where a window has an even length.
-    The layout is `nhwc` (channels innermost) or `nchw`.
+    It is padded so that with the stride 1 the result has as many points, less one where a window
+    has an even length; a case that is not `padded` has sides as long as its windows, or longer.
+    The layout is `nhwc` (channels innermost) or `nchw`. Each of the `groups` has so many `channels`
+    and `kernels`. With a `batch`, there are as many images. An epilogue that follows the
+    convolution needs one group and no batch.
     """
 
     sides: tuple[int, ...]
@@ -64,24 +68,35 @@ class Case:
     layout: str = "nhwc"
     epilogue: str = ""
     spelling: str = "flat"
+    groups: int = 1
+    batch: int | None = None
+    stride: int = 1
+    padded: bool = True
+
+    @staticmethod
+    def strided(seed: int) -> Case:
+        """A case of a seed, of windows that are more than one element apart and overlap."""
+        rng = random.Random(seed)
+        stride = rng.choice((2, 2, 3, 4))
+        r = rng.choice([t for t in (3, 5, 7, 11) if t > stride])
+        taps = rng.choice(((r, r), (r, r), (r, r), (r,), (r, 1), (stride + 1, r)))
+        padded = rng.choice((True, False))
+        sides = tuple(rng.randint(1 if padded else t, MOST) for t in taps)
+        counts, layout = (rng.randint(1, 9), rng.randint(1, 9)), rng.choice(LAYOUTS)
+        return Case(sides, *counts, taps, seed, layout, stride=stride, padded=padded)
 
     @staticmethod
     def drawn(seed: int) -> Case:
-        """A case of a seed."""
+        """A case of a seed, with the stride 1."""
         rng = random.Random(seed)
         r = rng.choice(TAPS)
         taps = rng.choice(((r, r), (r, r), (r, r), (r, 1), (1, r), (rng.choice(TAPS), r), (r,)))
         sides = tuple(rng.randint(1 + (t == 2), MOST) for t in taps)
-        return Case(
-            sides,
-            rng.randint(1, 9),
-            rng.randint(1, 9),
-            taps,
-            seed,
-            rng.choice(("nhwc", "nchw")),
-            rng.choice(EPILOGUES),
-            rng.choice(SPELLINGS),
-        )
+        counts, layout = (rng.randint(1, 9), rng.randint(1, 9)), rng.choice(LAYOUTS)
+        groups, batch = rng.choice((1, 1, 1, 2, 3)), rng.choice((None, None, None, 1, 2, 3))
+        spelling = rng.choice(SPELLINGS)
+        epilogue = rng.choice(EPILOGUES) if groups == 1 and batch is None else ""
+        return Case(sides, *counts, taps, seed, layout, epilogue, spelling, groups, batch)
 
     @property
     def program(self) -> Program:
@@ -91,7 +106,18 @@ class Case:
     @property
     def around(self) -> tuple[int, ...]:
         """The padding before and after, in each dimension."""
-        return tuple((t - 1) // 2 for t in self.taps)
+        return tuple((t - 1) // 2 * self.padded for t in self.taps)
+
+    @property
+    def results(self) -> tuple[int, ...]:
+        """The number of results in each dimension."""
+        each = zip(self.sides, self.taps, self.around, strict=True)
+        return tuple((n + 2 * p - t) // self.stride + 1 for n, t, p in each)
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """The number of taps in each dimension of the convolution of blocks with the stride 1."""
+        return tuple(-(-t // self.stride) for t in self.taps)
 
     def shape(self, *lengths: int) -> tuple[int, ...]:
         """The lengths of an array whose channels come last here."""
@@ -99,28 +125,50 @@ class Case:
 
     def text(self, x: str, w: str, b: str) -> str:
         """The text of the convolution with these parameters."""
+        image, weights = (
+            "".join(f"[{n}]" for n in self.shape(*lengths))
+            for lengths in ((*self.sides, self.groups * self.channels), (*self.taps, self.channels))
+        )
+        each = self.in_groups("image", w, b) if self.batch else self.in_groups(x, w, b)
+        after, given = self.after(f"{x} |> map(image => {each})" if self.batch else each)
+        images = f"[{self.batch}]" if self.batch else ""
+        return f"""
+        def p({x}: {images}{image}f32, const {w}: [{self.groups * self.kernels}]{weights}f32,
+              const {b}: [{self.groups * self.kernels}]f32{given}) = {after}
+        """
+
+    def in_groups(self, x: str, w: str, b: str) -> str:
+        """The text of the convolution of one image: a map over groups of channels and kernels."""
+        if self.groups == 1:
+            return self.dense(x, w, b)
+        split, joined = f" |> split({self.channels})", " |> join"
+        if self.layout == "nhwc":  # the groups become the outermost dimension
+            split, joined = f" |> map(split({self.channels})) |> transpose", " |> map(join)"
+            if len(self.taps) == 2:
+                split = f" |> map(map(split({self.channels})) |> transpose) |> transpose"
+                joined = " |> map(transpose) |> map(map(join))"
+            joined = f" |> transpose{joined}"
+        parts = f"zip({x}{split}, {w} |> split({self.kernels}), {b} |> split({self.kernels}))"
+        each = self.dense("channels", "kernels", "biases")
+        return f"{parts} |> map((channels, kernels, biases) => {each}){joined}"
+
+    def dense(self, x: str, w: str, b: str) -> str:
+        """The text of the convolution of all channels of an image with each kernel."""
         last = first = ""
         if self.layout == "nchw":
             inner = " |> map(transpose)" if len(self.taps) == 2 else ""
             last, first = f" |> transpose{inner}", f"{inner} |> transpose"
         each = f"zip({w}{last and f' |> map(k => k{last})'}, {b}) |> map(k => {self.sums})"
-        taken = [f"pad({p}, {p}, 0)" for p in self.around], [f"slide({r}, 1)" for r in self.taps]
+        pads = [f"pad({p}, {p}, 0)" for p in self.around]
+        slides = [f"slide({r}, {self.stride})" for r in self.taps]
         if len(self.taps) == 1:
-            windows = f"{taken[0][0]} |> {taken[1][0]} |> map(part => {each})"
+            windows = f"{pads[0]} |> {slides[0]} |> map(part => {each})"
         else:
             windows = (
-                f"{taken[0][0]} |> map({taken[0][1]}) |> {taken[1][0]} "
-                f"|> map(map({taken[1][1]}) |> transpose) |> map(row => row |> map(part => {each}))"
+                f"{pads[0]} |> map({pads[1]}) |> {slides[0]} "
+                f"|> map(map({slides[1]}) |> transpose) |> map(row => row |> map(part => {each}))"
             )
-        image, weights = (
-            "".join(f"[{n}]" for n in self.shape(*lengths, self.channels))
-            for lengths in (self.sides, self.taps)
-        )
-        after, given = self.after(f"{x}{last} |> {windows}{first}")
-        return f"""
-        def p({x}: {image}f32, const {w}: [{self.kernels}]{weights}f32,
-              const {b}: [{self.kernels}]f32{given}) = {after}
-        """
+        return f"{x}{last} |> {windows}{first}"
 
     @property
     def sums(self) -> str:
@@ -162,18 +210,19 @@ class Case:
 
     @property
     def result(self) -> tuple[int, ...]:
-        """The lengths of the result."""
-        sides = (n - (t + 1) % 2 for n, t in zip(self.sides, self.taps, strict=True))
-        return self.shape(*sides, self.kernels)
+        """The lengths of the result of one image and one group."""
+        return self.shape(*self.results, self.kernels)
 
     @property
     def arrays(self) -> list[np.ndarray]:
-        """Image, weights, bias, and what follows reads: of both signs, so that sums cancel."""
+        """Images, weights, bias, and what follows reads: of both signs, so that sums cancel."""
         rng = np.random.default_rng(self.seed)
-        image = self.shape(*self.sides, self.channels)
-        weights = self.kernels, *self.shape(*self.taps, self.channels)
+        image = self.shape(*self.sides, self.groups * self.channels)
+        images = (self.batch, *image) if self.batch else image
+        kernels = self.groups * self.kernels
+        weights = kernels, *self.shape(*self.taps, self.channels)
         more = {"shift": [(self.kernels,)], "residual": [self.result]}.get(self.epilogue, [])
-        shapes = (image, weights, (self.kernels,), *more)
+        shapes = (images, weights, (kernels,), *more)
         return [rng.uniform(-1, 1, s).astype(np.float32) for s in shapes]
 
     @property
@@ -181,12 +230,26 @@ class Case:
         """The result in float64."""
         x, w, b, *more = (a.astype(np.float64) for a in self.arrays)
         if self.layout == "nchw":
-            x, w = np.moveaxis(x, 0, -1), np.moveaxis(w, 1, -1)
+            w = np.moveaxis(w, 1, -1)
+        found = [self.convolved(image, w, b, more) for image in (x if self.batch else [x])]
+        return np.stack(found) if self.batch else found[0]
+
+    def convolved(
+        self, x: np.ndarray, w: np.ndarray, b: np.ndarray, more: list[np.ndarray]
+    ) -> np.ndarray:
+        """The convolution of one image with kernels whose channels are last."""
+        if self.layout == "nchw":
+            x = np.moveaxis(x, 0, -1)
         padded = np.pad(x, (*((p, p) for p in self.around), (0, 0)))
         axes = tuple(range(len(self.taps)))
         windows = np.lib.stride_tricks.sliding_window_view(padded, self.taps, axis=axes)
+        windows = windows[(slice(None, None, self.stride),) * len(axes)]
         letters = "ab"[: len(axes)]
-        found = np.einsum(f"...c{letters},k{letters}c->...k", windows, w)
+        parts = zip(
+            np.split(windows, self.groups, axis=len(axes)), np.split(w, self.groups), strict=True
+        )
+        sums = [np.einsum(f"...c{letters},k{letters}c->...k", *part) for part in parts]
+        found = np.concatenate(sums, axis=-1)
         found += -b if self.epilogue == "inside" else b
         if self.epilogue == "shift":
             found -= more[0]
@@ -198,7 +261,7 @@ class Case:
     @property
     def words(self) -> dict[str, tuple[int, int]]:
         """For each form of the case, the number of dimensions that it transforms, and its m."""
-        *rows, r = self.taps
+        *rows, r = self.blocks
         found = {("1x{m}" if rows else "{m}", r): 1}
         if rows == [r]:
             found["{m}x{m}", r] = 2
@@ -211,7 +274,7 @@ class Case:
             if known == taps
         }
         if rows == [r]:
-            down, right = (fewest(n - (r + 1) % 2, r) for n in self.sides)
+            down, right = (fewest(n, r) for n in self.results)
             # each factor of the bound grows with m
             words.setdefault(f"{down}x{right}", (2, max(down, right)))
         return words
@@ -220,16 +283,17 @@ class Case:
     def forms(self) -> set[Form]:
         """The tiles of each form, and whether these and the products are stored or held.
 
-        Transformed rows that several windows read are not held.
+        Transformed rows that several windows read are held only with all of a group.
         """
         found = {(word, STORED) for word in self.words}
-        return found | {(word, HELD) for word in self.words if not word.startswith("1x")}
+        whole = self.groups > 1
+        return found | {(word, HELD) for word in self.words if whole or not word.startswith("1x")}
 
     def allowed(self, word: str) -> float:
         """The largest error: the bound of F(m, r) for data up to 1, and the bias's rounding."""
         dimensions, m = self.words[word]
-        r = self.taps[0] if word.endswith("x1") else self.taps[-1]
-        sums = math.prod(self.taps) * self.channels
+        r = self.blocks[0] if word.endswith("x1") else self.blocks[-1]
+        sums = math.prod(self.blocks) * self.channels * self.stride ** len(self.taps)
         found = bound_of(triple(m, r), dimensions, sums // r**dimensions)
         return float(found.absolute) + 2 * ROUNDING * (1 + sums + bool(self.epilogue))
 
@@ -261,10 +325,11 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--devices", nargs="+", default=["intel"])
     parser.add_argument("--all", action="store_true", help="every form of a case, not one of them")
+    parser.add_argument("--strided", action="store_true", help="strides of 2, 3 and 4")
     given = parser.parse_args()
     outcomes, largest = Counter[str](), 0.0
     for seed in range(given.start, given.start + given.count):
-        case = Case.drawn(seed)
+        case = Case.strided(seed) if given.strided else Case.drawn(seed)
         for name in given.devices:
             forms = case.forms if given.all else {random.Random(seed).choice(sorted(case.forms))}
             found = errors(case, find_device(name), forms)

@@ -27,7 +27,7 @@ from liftpy.rewrite.rules.notation import (
 xs, ys, v = array("xs", T, n), array("ys", W, n), Param("v", T)
 v2, v3, v4 = Param("v2", U), Param("v3", V), Param("v4", W)
 z = Param("z", V)
-f, g, h = unknown("f", V), unknown("g", U), unknown("h", X)
+f, g, h, e = unknown("f", V), unknown("g", U), unknown("h", X), unknown("e", V)
 
 MAP_FUSION = Rule("map_fusion", "fusion", fmap(f, fmap(g, xs), "y"), fmap(lambda x: f(g(x)), xs))
 
@@ -118,6 +118,26 @@ LET_OF_FOUR = Rule(
     let(v, lambda x: lets(lambda y, z, u: h(x, y, z, u), y=v2, z=v3, u=v4)),
 )
 
+# The values that a map's function names become an array of values; one that is the same for all
+# elements is computed once.
+MAP_OF_LET = Rule(
+    "map_of_let",
+    "fusion",
+    fmap(lambda x: let(g(x), lambda v: e(x, v), "v"), xs),
+    let(
+        fmap(g, xs),
+        lambda vs: fmap(lambda t: e(get(0, t), get(1, t)), zipped(xs, vs), "t"),
+        "vs",
+    ),
+)
+
+MAP_OF_INVARIANT_LET = Rule(
+    "map_of_invariant_let",
+    "fusion",
+    fmap(lambda x: let(v2, lambda v: e(x, v), "v"), xs),
+    let(v2, lambda v: fmap(lambda x: e(x, v), xs), "v"),
+)
+
 RULES = (
     MAP_FUSION,
     MAP_FISSION,
@@ -134,4 +154,6 @@ RULES = (
     LET_OF_TWO,
     LET_OF_THREE,
     LET_OF_FOUR,
+    MAP_OF_LET,
+    MAP_OF_INVARIANT_LET,
 )

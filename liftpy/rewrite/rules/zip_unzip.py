@@ -24,7 +24,7 @@ from liftpy.rewrite.rules.notation import (
 
 xs, ys, zs = array("xs", T, n), array("ys", U, n), array("zs", V, n)
 xss, yss = array("xss", T, n, m), array("yss", U, n, m)
-f, g = unknown("f", W), unknown("g", X)
+f, g, h = unknown("f", W), unknown("g", X), unknown("h", W)
 
 MAP_ZIP_FIRST = Rule(
     "map_zip_first", "zip", fmap(lambda t: f(get(0, t)), zipped(xs, ys), "t"), fmap(f, xs)
@@ -32,6 +32,17 @@ MAP_ZIP_FIRST = Rule(
 
 MAP_ZIP_SECOND = Rule(
     "map_zip_second", "zip", fmap(lambda t: f(get(1, t)), zipped(xs, ys), "t"), fmap(f, ys)
+)
+
+MAP_OF_ZIP_OF_THREE = Rule(
+    "map_of_zip_of_three",
+    "zip",
+    fmap(lambda t: h(get(0, t), get(1, t), get(2, t)), zipped(xs, ys, zs), "t"),
+    fmap(
+        lambda t: h(get(0, get(0, t)), get(1, get(0, t)), get(1, t)),
+        zipped(zipped(xs, ys), zs),
+        "t",
+    ),
 )
 
 ZIP_SAME = Rule("zip_same", "zip", zipped(xs, xs), fmap(lambda x: pair(x, x), xs))
@@ -123,6 +134,7 @@ TRANSPOSE_OF_ZIPS = Rule(
 RULES = (
     MAP_ZIP_FIRST,
     MAP_ZIP_SECOND,
+    MAP_OF_ZIP_OF_THREE,
     ZIP_SAME,
     ZIP_SWAP,
     ZIP_ROTATE_LEFT,

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from liftpy.errors import InternalError
-from liftpy.ir.expr import Expr, FunCall, Function, Lambda, Param, Primitive, Tuple
+from liftpy.ir.expr import Expr, FunCall, Function, Lambda, Param, Primitive, Tuple, substitute
 from liftpy.ir.types import ArrayType, Type
-from liftpy.ir.walk import Path, at, children, lambda_of, top_down
+from liftpy.ir.walk import Path, at, children, lambda_of, replace_at, top_down
 from liftpy.primitives import (
     AnyIterate,
     AnyScan,
@@ -59,6 +59,15 @@ def lets(expr: Expr) -> Iterator[FunCall]:
     while isinstance(expr, FunCall) and is_let(expr):
         yield expr
         expr = body_of(expr)
+
+
+def renamed(expr: Expr, path: Path, name: str) -> Expr:
+    """Rename the variable of the `let` at a path."""
+    let = next(lets(at(expr, path)))
+    param = parameter(let)
+    own = Param(name, param.type)
+    body = substitute(at(let, (1,)), {param: own})
+    return replace_at(expr, path, FunCall(Lambda((own,), body), let.args))
 
 
 def array_type(expr: Expr) -> ArrayType:

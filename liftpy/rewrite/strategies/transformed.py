@@ -16,10 +16,12 @@ from liftpy.ir.nat import Nat, nat
 from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import at, top_down
 from liftpy.primitives import Slide
+from liftpy.primitives.work import computes
 from liftpy.rewrite.rules.correlation import RECTANGLES, SIZES
 from liftpy.rewrite.strategies.elementwise import to_elements
 from liftpy.rewrite.strategies.epilogue import fused_inward
-from liftpy.rewrite.strategies.shapes import is_let, maker
+from liftpy.rewrite.strategies.outward import lets_outside, map_outside
+from liftpy.rewrite.strategies.shapes import is_let, maker, working_map
 from liftpy.rewrite.strategies.share import outside_functions
 from liftpy.rewrite.strategies.stage import (
     extend,
@@ -38,7 +40,10 @@ from liftpy.rewrite.strategy import (
     Success,
     at_path,
     attempt,
+    choose,
+    normalize,
     outermost,
+    repeat,
     rule,
     seq,
     where,
@@ -123,13 +128,38 @@ def applies(tiling: Tiling, expr: Expr) -> bool:
 def winograd(tiling: Tiling) -> Strategy:
     """Compute the correlations by the rule of a tiling, below the layouts of the result."""
 
-    def by_rule(expr: Expr) -> Result:  # the rule is made only for what has tiles
+    def computed(how: Strategy) -> Strategy:
+        return seq(lambda expr: at_path(maker(expr), how)(expr), named_outside)
+
+    one = seq(computed(whole(tiling)), finished)
+    many = seq(computed(each_of_many(tiling)), attempt(finished))
+    return seq(attempt(fused_inward), choose(one, many))
+
+
+def finished(expr: Expr) -> Result:
+    """Move what is done to each result to where it is computed, in the last step."""
+    return at_path((1,) * len(NAMED), to_elements)(expr)
+
+
+def by_rule(tiling: Tiling) -> Strategy:
+    """The rule of a tiling at the outermost map to which it applies."""
+
+    def run(expr: Expr) -> Result:  # the rule is made only for what has tiles
         return outermost(rule(tiling.rule))(expr)
 
-    def computed(expr: Expr) -> Result:
-        whole = seq(tiling.tiled, by_rule)
-        place = maker(expr)
-        t = at(expr, place).type
+    return run
+
+
+def whole(tiling: Tiling) -> Strategy:
+    """Correlations that are all in one map over windows."""
+    return seq(in_tiles(tiling), by_rule(tiling))
+
+
+def in_tiles(tiling: Tiling) -> Strategy:
+    """Take the windows of a map tile by tile, under the crop of additional windows."""
+
+    def run(expr: Expr) -> Result:
+        t = expr.type
         counts = t.shape[: len(tiling.m)] if isinstance(t, ArrayType) else ()
         if len(counts) < len(tiling.m) or any(n.constant is None for n in counts):
             return Failure(
@@ -140,23 +170,113 @@ def winograd(tiling: Tiling) -> Strategy:
             return Failure("winograd", f"tiles of {'x'.join(map(str, least))} take fewer products")
         extra = [0 if m is None else -int(n) % m for n, m in zip(counts, tiling.m, strict=True)]
         cropped = tuple(0 for _ in counts)
-        tiled = seq(extension(*map(nat, extra)), at_path(cropped, whole)) if any(extra) else whole
+        tiled = tiling.tiled
+        if any(extra):
+            tiled = seq(extension(*map(nat, extra)), at_path(cropped, tiled))
 
-        def below(written: Expr) -> Result:  # below what is done to each result
+        def under(written: Expr) -> Result:  # under what is done to each result
             path = sums_in(written)
             if path is None:
                 return Failure("winograd", "the result is not made of sums")
             own = seq(attempt(rule("map_fusion")), tiled) if path else tiled
             return at_path(path, own)(written)
 
-        return at_path(place, seq(attempt(rule("map_fusion")), sums_of_products(), below))(expr)
+        return seq(attempt(rule("map_fusion")), sums_of_products(), under)(expr)
 
-    return seq(attempt(fused_inward), computed, named_outside, finished)
+    return run
 
 
-def finished(expr: Expr) -> Result:
-    """Move what is done to each result to where it is computed, in the last step."""
-    return at_path((1,) * len(NAMED), to_elements)(expr)
+def each_of_many(tiling: Tiling) -> Strategy:
+    """Correlations in the function of a map, such as one over images or over groups of channels.
+
+    The tiles of all elements are in one array if each has the same kernels. Otherwise each step of
+    the algorithm becomes a map of its own.
+    """
+
+    def run(expr: Expr) -> Result:
+        if not working_map(expr):
+            return Failure("winograd", "no map makes the result")
+        joined = seq(together(tiling), by_rule(tiling))
+        exchanged = seq(map_outside, lambda e: at_path(maker(e), apart(tiling))(e))
+        return seq(one_map, choose(joined, exchanged, apart(tiling)))(expr)
+
+    return run
+
+
+def apart(tiling: Tiling) -> Strategy:
+    """Each step of the algorithm, in the function of a map, as a map of its own."""
+    return seq(at_path((1,), winograd(tiling)), lets_outside)
+
+
+def one_map(expr: Expr) -> Result:
+    """Fuse the maps that a map reads with it, and inline the views that its function names."""
+    return seq(repeat(rule("map_fusion")), at_path((1,), normalize(VIEWS_INLINED)))(expr)
+
+
+VIEWS_INLINED = where(
+    lambda e: is_let(e) and not computes(at(e, (0,))), rule("let_inline"), "named view"
+)
+
+
+def together(tiling: Tiling) -> Strategy:
+    """`in_tiles` in the function of a map, with the tiles of all of its elements in one array."""
+    join = of_rows if tiling.m[0] is None else of_tiles
+
+    def run(expr: Expr) -> Result:
+        if not working_map(expr):
+            return Failure("winograd", "no map makes the result")
+        inner = choose(in_tiles(tiling), seq(one_map, together(tiling)))
+        return seq(lambda e: at_path((1, *maker(at(e, (1,)))), inner)(e), below(join))(expr)
+
+    return run
+
+
+def below(joined: Strategy) -> Strategy:
+    """Apply a strategy to the maps of `map(x -> layout(map(f)(...)))`, without the layout."""
+
+    def run(expr: Expr) -> Result:
+        made = outside_functions(at(expr, (1,)))
+        place = next((path for path, part in made if working_map(part)), None)
+        if place is None:
+            return Failure("winograd", "no map takes the tiles")
+        return seq(split_off(*place), source(joined))(expr) if place else joined(expr)
+
+    return run
+
+
+def of_tiles(expr: Expr) -> Result:
+    """`map(x -> map(f)(tiles(x)))(xs)` as `split(map(f)(join(map(tiles)(xs))))`."""
+    return seq(split_off(0), rule("map_map_join"))(expr)
+
+
+def of_rows(expr: Expr) -> Result:
+    """Join rows of tiles: each row of the result is one of all elements of a map.
+
+    From `map(x -> map(rows -> map(f)(transpose(rows)))(slide(tiles(x))))(xs)` to
+    `transpose(map(split)(map(rows -> map(f)(transpose(rows)))(slide(ts))))`, where `ts` is
+    `map(join)(transpose(map(tiles)(xs)))`.
+    """
+    slid = seq(split_off(0), source(rule("transpose_introduction")), rule("map_slide_of_transpose"))
+    rows_joined = seq(
+        # rows -> map(row -> map(f)(transpose(row)))(transpose(rows)), for rows of all elements
+        split_off(0),
+        rule("map_map_join"),
+        at_path((0, 0), rule("join_of_map_transpose")),
+        at_path((0, 0, 0, 0), rule("transpose_twice")),
+    )
+    return seq(
+        split_off(0),
+        source(slid),
+        rule("map_map_of_transpose"),
+        source(
+            seq(
+                rule("map_fusion"),
+                at_path((1,), rows_joined),
+                split_off(0),
+                source(seq(split_off(0, 0), source(rule("map_map_of_slide")))),
+            )
+        ),
+    )(expr)
 
 
 def extension(*extra: Nat) -> Strategy:
