@@ -8,7 +8,7 @@ is derived separately; `composition.py` joins the skeletons of stages.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -27,10 +27,20 @@ from liftpy.rewrite.strategies.families.blocked import BLOCKED
 from liftpy.rewrite.strategies.families.direct import DIRECT
 from liftpy.rewrite.strategies.families.plain import PLAIN
 from liftpy.rewrite.strategies.families.small import SMALL, is_straight
+from liftpy.rewrite.strategies.phases import has_stride, phased
 from liftpy.rewrite.strategies.shapes import lets, parameter
 from liftpy.rewrite.strategies.share import has_fold, has_fold_in, invariant, stages
-from liftpy.rewrite.strategies.transformed import NAMED, applies, tilings, winograd
-from liftpy.rewrite.strategy import Failure, Step, Success, at_path, choose, rule
+from liftpy.rewrite.strategies.transformed import NAMED, Tiling, applies, tilings, winograd
+from liftpy.rewrite.strategy import (
+    Failure,
+    Step,
+    Strategy,
+    Success,
+    at_path,
+    choose,
+    rule,
+    seq,
+)
 
 STORED, FUSED, HELD = "stored", "fused", "held"
 
@@ -194,12 +204,32 @@ def other_algorithms(program: Program) -> tuple[Partition, ...]:
 def algorithms(form: Success) -> Iterator[tuple[tuple[str, str], Success]]:
     """Forms of a program by F(m, r), each with a word for the results of a tile.
 
-    `form` has all cuts. Every value to which a rule with these tiles applies is computed so.
+    `form` has all cuts. Every value to which a rule with these tiles applies is computed so. If
+    there is none, values that have a stride are computed so by phases.
     """
     values = [(1,) * depth for depth in range(sum(1 for _ in lets(form.expr)) + 1)]
     places = [*((*path, 0) for path in values[:-1]), values[-1]]
+    made = [*in_tiles(form, places, winograd, [form.expr])]
+    if not made and has_stride(form.expr):
+        blocks = [phased(at(form.expr, place)) for place in places]
+        found = [result.expr for result in blocks if isinstance(result, Success)]
+        made = [*in_tiles(form, places, lambda tiling: seq(phased, winograd(tiling)), found)]
+    yield from made
+
+
+def in_tiles(
+    form: Success,
+    places: Sequence[Path],
+    computed: Callable[[Tiling], Strategy],
+    exprs: Sequence[Expr],
+) -> Iterator[tuple[tuple[str, str], Success]]:
+    """The forms in which values at some places are `computed` by a tiling that applies to `exprs`.
+
+    Each has a word for the results of a tile.
+    """
     for word, shapes in tilings().items():
-        found = [winograd(shape) for shape in shapes if applies(shape, form.expr)]
+        fitting = (s for s in shapes if any(applies(s, expr) for expr in exprs))
+        found = [*map(computed, fitting)]
         if not found:
             continue
         each, other = choose(*found), form

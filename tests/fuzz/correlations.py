@@ -42,7 +42,8 @@ Form: TypeAlias = tuple[str, str]
 class Case:
     """A convolution in one or two dimensions, with a window of `taps` for each of the `sides`.
 
-    It is padded so that the result has as many points, less one where a window has an even length.
+    It is padded so that with the stride 1 the result has as many points, less one where a window has
+    an even length; a case that is not `padded` has sides of at least as many points as its windows.
     The layout is `nhwc` (channels innermost) or `nchw`.
     """
 
@@ -52,10 +53,24 @@ class Case:
     taps: tuple[int, ...]
     seed: int
     layout: str = "nhwc"
+    stride: int = 1
+    padded: bool = True
+
+    @staticmethod
+    def strided(seed: int) -> Case:
+        """A case of a seed, of windows that are more than one element apart and overlap."""
+        rng = random.Random(seed)
+        stride = rng.choice((2, 2, 3, 4))
+        r = rng.choice([t for t in (3, 5, 7, 11) if t > stride])
+        taps = rng.choice(((r, r), (r, r), (r, r), (r,), (r, 1), (stride + 1, r)))
+        padded = rng.choice((True, False))
+        sides = tuple(rng.randint(1 if padded else t, MOST) for t in taps)
+        counts, layout = (rng.randint(1, 9), rng.randint(1, 9)), rng.choice(("nhwc", "nchw"))
+        return Case(sides, *counts, taps, seed, layout, stride, padded)
 
     @staticmethod
     def drawn(seed: int) -> Case:
-        """A case of a seed."""
+        """A case of a seed, with the stride 1."""
         rng = random.Random(seed)
         r = rng.choice(TAPS)
         taps = rng.choice(((r, r), (r, r), (r, r), (r, 1), (1, r), (rng.choice(TAPS), r), (r,)))
@@ -72,7 +87,18 @@ class Case:
     @property
     def around(self) -> tuple[int, ...]:
         """The padding before and after, in each dimension."""
-        return tuple((t - 1) // 2 for t in self.taps)
+        return tuple((t - 1) // 2 * self.padded for t in self.taps)
+
+    @property
+    def results(self) -> tuple[int, ...]:
+        """The number of results in each dimension."""
+        each = zip(self.sides, self.taps, self.around, strict=True)
+        return tuple((n + 2 * p - t) // self.stride + 1 for n, t, p in each)
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """The number of taps in each dimension of the convolution of blocks with the stride 1."""
+        return tuple(-(-t // self.stride) for t in self.taps)
 
     def shape(self, *lengths: int) -> tuple[int, ...]:
         """The lengths of an array whose channels come last here."""
@@ -87,7 +113,9 @@ class Case:
             last, first = f" |> transpose{inner}", f"{inner} |> transpose"
         each = f"zip({w}{last and f' |> map(k => k{last})'}, {b}) |> map(k => zip(part{flat}, "
         each += f"k.0{flat}) |> map(mul) |> reduce(add, k.1))"
-        taken = [f"pad({p}, {p}, 0)" for p in self.around], [f"slide({r}, 1)" for r in self.taps]
+        taken = [f"pad({p}, {p}, 0)" for p in self.around], [
+            f"slide({r}, {self.stride})" for r in self.taps
+        ]
         if len(self.taps) == 1:
             windows = f"{taken[0][0]} |> {taken[1][0]} |> map(part => {each})"
         else:
@@ -122,6 +150,7 @@ class Case:
         padded = np.pad(x, (*((p, p) for p in self.around), (0, 0)))
         axes = tuple(range(len(self.taps)))
         windows = np.lib.stride_tricks.sliding_window_view(padded, self.taps, axis=axes)
+        windows = windows[(slice(None, None, self.stride),) * len(axes)]
         letters = "ab"[: len(axes)]
         found = np.einsum(f"...c{letters},k{letters}c->...k", windows, w) + b
         return found if self.layout == "nhwc" else np.moveaxis(found, -1, 0)
@@ -129,7 +158,7 @@ class Case:
     @property
     def words(self) -> dict[str, tuple[int, int]]:
         """For each form of the case, the number of dimensions that it transforms, and its m."""
-        *rows, r = self.taps
+        *rows, r = self.blocks
         found = {("1x{m}" if rows else "{m}", r): 1}
         if rows == [r]:
             found["{m}x{m}", r] = 2
@@ -142,7 +171,7 @@ class Case:
             if known == taps
         }
         if rows == [r]:
-            down, right = (fewest(n - (r + 1) % 2, r) for n in self.sides)
+            down, right = (fewest(n, r) for n in self.results)
             # each factor of the bound grows with m
             words.setdefault(f"{down}x{right}", (2, max(down, right)))
         return words
@@ -159,8 +188,8 @@ class Case:
     def allowed(self, word: str) -> float:
         """The largest error: the bound of F(m, r) for data up to 1, and the bias's rounding."""
         dimensions, m = self.words[word]
-        r = self.taps[0] if word.endswith("x1") else self.taps[-1]
-        sums = math.prod(self.taps) * self.channels
+        r = self.blocks[0] if word.endswith("x1") else self.blocks[-1]
+        sums = math.prod(self.blocks) * self.channels * self.stride ** len(self.taps)
         found = bound_of(triple(m, r), dimensions, sums // r**dimensions)
         return float(found.absolute) + 2 * ROUNDING * (1 + sums)
 
@@ -186,10 +215,11 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--devices", nargs="+", default=["intel"])
     parser.add_argument("--all", action="store_true", help="every form of a case, not one of them")
+    parser.add_argument("--strided", action="store_true", help="strides of 2, 3 and 4")
     given = parser.parse_args()
     outcomes, largest = Counter[str](), 0.0
     for seed in range(given.start, given.start + given.count):
-        case = Case.drawn(seed)
+        case = Case.strided(seed) if given.strided else Case.drawn(seed)
         for name in given.devices:
             forms = case.forms if given.all else {random.Random(seed).choice(sorted(case.forms))}
             found = errors(case, find_device(name), forms)
