@@ -193,9 +193,7 @@ class Undecided(Open):
 class PolynomialReader(ByName):
     """Reads meanings as polynomials; raises `Open` for what is not one."""
 
-    def __init__(
-        self, assuming: tuple[Assumption, ...], given: Sequence[Constraint] = ()
-    ) -> None:
+    def __init__(self, assuming: tuple[Assumption, ...], given: Sequence[Constraint] = ()) -> None:
         self.accumulates = {a.function for a in assuming if a.law == "accumulates"}
         self.naturals = {c.right - c.left for c in given if isinstance(c, AtMost)}
         self.states = 0
@@ -253,34 +251,47 @@ class PolynomialReader(ByName):
                 raise Open(AGREE, f"`{op}` of {', '.join(map(str, args))} is no polynomial")
 
     def inside(self, index: Index, length: NatLike) -> Value:
-        place, most = nat(index).bounds, self.least_rest(nat(index), nat(length)).bounds
-        if place[0] is not None and place[0] >= 0 and most[0] is not None and most[0] > 0:
+        place, rest = nat(index), nat(length) - nat(index)
+        last = self.last(place)
+        least, most = place.bounds[0], (nat(length) - last).bounds[0]
+        if least is not None and least >= 0 and most is not None and most > 0:
             return True
-        below = place[1] is not None and place[1] < 0
-        above = (nat(length) - nat(index)).bounds[1]
-        if below or (above is not None and above <= 0):
+        above, beyond = last.bounds[1], rest.bounds[1]
+        if (above is not None and above < 0) or (beyond is not None and beyond <= 0):
             return False
-        raise Undecided(nat(index), nat(length))
+        raise Undecided(place, nat(length))
+
+    def last(self, index: Nat) -> Nat:
+        """An index, with the greatest values of the counters that are added to it.
+
+        >>> reader = PolynomialReader(())
+        >>> i, n = atom(Var("i")), atom(Var("n"))
+        >>> reader.lengths["i"] = n
+        >>> print(reader.last(i + 2))
+        n + 1
+        """
+        for counter, most in self.lengths.items():
+            others = index - atom(Var(counter))
+            if counter in index.names() and counter not in others.names():
+                index = others + most - 1
+        return index
 
     def is_natural(self, size: Nat) -> bool:
         """Whether a size is known not to be negative."""
         least, _ = size.bounds
         return size in self.naturals or (least is not None and least >= 0)
 
-    def least_rest(self, index: Nat, length: Nat) -> Nat:
-        """`length - index`, with the greatest values of the counters that are added to the index.
+    def cut(self, length: Nat, counter: str, undecided: Undecided) -> Nat | None:
+        """The number of steps of a fold after which an index enters an array, or leaves it.
 
-        >>> reader = PolynomialReader(())
-        >>> i, n = atom(Var("i")), atom(Var("n"))
-        >>> reader.lengths["i"] = n
-        >>> print(reader.least_rest(i, n + 2))
-        3
+        None if it depends on the counter, or may be outside of the fold.
         """
-        for counter, most in self.lengths.items():
-            before = index - atom(Var(counter))
-            if counter in index.names() and counter not in before.names() | length.names():
-                index = before + most - 1
-        return length - index
+        enters = atom(Var(counter)) - undecided.index
+        for cut in (enters, enters + undecided.length):
+            inside = cut not in (nat(0), length) and counter not in cut.names()
+            if inside and self.is_natural(cut) and self.is_natural(length - cut):
+                return cut
+        return None
 
     def clip(self, index: Index, of: Pull) -> Index:
         return index
@@ -318,12 +329,11 @@ class PolynomialReader(ByName):
         try:
             added = step(atom(Var(counter)), before).plus(before, -1)
         except Undecided as why:
-            first = why.length - (why.index - atom(Var(counter)))
-            rest = nat(length) - first
-            if counter in first.names() or not (self.is_natural(first) and self.is_natural(rest)):
+            first = self.cut(nat(length), counter, why)
+            if first is None:
                 raise
             init = self.fold(first, init, step)
-            return self.fold(rest, init, lambda i, a: step(first + i, a))
+            return self.fold(nat(length) - first, init, lambda i, a: step(first + i, a))
         finally:
             del self.lengths[counter]
         if mentions(added, state):

@@ -42,8 +42,8 @@ Form: TypeAlias = tuple[str, str]
 class Case:
     """A convolution in one or two dimensions, with a window of `taps` for each of the `sides`.
 
-    It is padded so that with the stride 1 the result has as many points, less one where a window has
-    an even length; a case that is not `padded` has sides of at least as many points as its windows.
+    It is padded so that with the stride 1 the result has as many points, less one where a window
+    has an even length; a case that is not `padded` has sides as long as its windows, or longer.
     The layout is `nhwc` (channels innermost) or `nchw`.
     """
 
@@ -113,9 +113,10 @@ class Case:
             last, first = f" |> transpose{inner}", f"{inner} |> transpose"
         each = f"zip({w}{last and f' |> map(k => k{last})'}, {b}) |> map(k => zip(part{flat}, "
         each += f"k.0{flat}) |> map(mul) |> reduce(add, k.1))"
-        taken = [f"pad({p}, {p}, 0)" for p in self.around], [
-            f"slide({r}, {self.stride})" for r in self.taps
-        ]
+        taken = (
+            [f"pad({p}, {p}, 0)" for p in self.around],
+            [f"slide({r}, {self.stride})" for r in self.taps],
+        )
         if len(self.taps) == 1:
             windows = f"{taken[0][0]} |> {taken[1][0]} |> map(part => {each})"
         else:

@@ -51,7 +51,6 @@ def products_extension(*inner: Nat) -> Rule:
         "products",
         fold(step, z, zipped(take(k, xs), ys), "p"),
         fold(step, z, zipped(xs, pad(0, length - k, 0.0, ys)), "p"),
-        where=(at_least(1, k),),
         assuming=ACCUMULATES,
         proof="polynomial",
     )

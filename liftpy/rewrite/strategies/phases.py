@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from liftpy.ir.expr import Expr, FunCall
 from liftpy.ir.types import ArrayType
-from liftpy.ir.walk import Path, at, top_down
+from liftpy.ir.walk import Path, top_down
 from liftpy.primitives import Map, Slide, Transpose
 from liftpy.rewrite.strategies.epilogue import fused_inward
 from liftpy.rewrite.strategies.lower import nest_reductions
@@ -247,7 +247,7 @@ def blocks_of_windows(down: Windows, right: Windows) -> Strategy:
         source(rule("map_fusion")),
     )
     windows = seq(
-        # transpose(map(slide)(join(w)))
+        # from transpose(map(slide)(join(w))): blocks outside
         source(seq(rule("map_of_join"), source(body(of_row)))),
         rule("transpose_of_join"),
         source(
@@ -282,8 +282,7 @@ points_inward = seq(
 
 def point_apart(expr: Expr) -> Result:
     """`map(c -> f(map(h)(c)))` as `map(f)(map(map(h)))`."""
-    (param,) = expr.fun.f.params if isinstance(expr, FunCall) and isinstance(expr.fun, Map) else ()
-    paths = (p for p, e in top_down(body_of(expr)) if is_map_of(e, param))
+    paths = (p for p, e in top_down(body_of(expr)) if is_map_of(e, parameter(expr)))
     path: Path | None = next(paths, None)
     if path is None:
         return Failure("point_apart", "the elements of a window are not read through a layout")
