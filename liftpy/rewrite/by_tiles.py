@@ -2,28 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from liftpy.ir.expr import Expr
-from liftpy.ir.walk import at
+from liftpy.ir.walk import Path, at
 from liftpy.rewrite.cuts import all_cut
 from liftpy.rewrite.strategies.outward import lets_outside
+from liftpy.rewrite.strategies.phases import has_stride, phased
 from liftpy.rewrite.strategies.shapes import is_let, lets, maker, working_map
-from liftpy.rewrite.strategies.transformed import applies, tilings, winograd
+from liftpy.rewrite.strategies.transformed import Tiling, applies, tilings, winograd
 from liftpy.rewrite.strategy import Failure, Result, Strategy, Success, at_path, choose, seq
 
 
 def by_tiles(form: Success) -> Iterator[tuple[str, Success]]:
     """Forms of a program by F(m, r), each with the word for the results of a tile.
 
-    `form` has all cuts. Every value to which a rule with these tiles applies is computed so.
+    `form` has all cuts. Every value to which a rule with these tiles applies is computed so. If
+    there is none, values that have a stride are computed so by phases.
+    """
+    made = [*forms(form, winograd, [form.expr])]
+    if not made and has_stride(form.expr):
+        blocks = [phased(at(form.expr, place)) for place in values(form)]
+        found = [result.expr for result in blocks if isinstance(result, Success)]
+        made = [*forms(form, lambda tiling: seq(phased, winograd(tiling)), found)]
+    yield from made
+
+
+def forms(
+    form: Success, computed: Callable[[Tiling], Strategy], exprs: Sequence[Expr]
+) -> Iterator[tuple[str, Success]]:
+    """The forms in which values are `computed` by a tiling that applies to one of `exprs`.
+
+    Each has the word for the results of a tile.
     """
     for word, shapes in tilings().items():
-        found = [winograd(shape) for shape in shapes if applies(shape, form.expr)]
+        fitting = (s for s in shapes if any(applies(s, expr) for expr in exprs))
+        found = [*map(computed, fitting)]
         if found:
             other, count = each_value(form, also_within(choose(*found)))
             if count:
                 yield word, all_cut(other)
+
+
+def values(form: Success) -> list[Path]:
+    """The places of the values of a form: of its result, and of its first lets, the last first."""
+    lasts = [(1,) * depth for depth in range(sum(1 for _ in lets(form.expr)) + 1)]
+    return [lasts[-1], *((*path, 0) for path in reversed(lasts[:-1]))]
 
 
 def each_value(form: Success, strategy: Strategy) -> tuple[Success, int]:
@@ -31,9 +55,8 @@ def each_value(form: Success, strategy: Strategy) -> tuple[Success, int]:
 
     The values are those of the lets at the beginning of a form, and its result.
     """
-    values = [(1,) * depth for depth in range(sum(1 for _ in lets(form.expr)) + 1)]
     count = 0
-    for place in (values[-1], *((*path, 0) for path in reversed(values[:-1]))):
+    for place in values(form):
         result = at_path(place, strategy)(form.expr)
         if isinstance(result, Success):
             form, count = Success(result.expr, (*form.steps, *result.steps)), count + 1

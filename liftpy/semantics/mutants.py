@@ -33,6 +33,13 @@ UNDONE = "the change takes back what the rule does, which leaves its left side"
 MOST_CHANGES = 60
 """The most changes of a rule's right side that are tried, or one of each kind."""
 
+ZIPS = {
+    "products_extension_2": ("1", "2.1"),
+    "products_extension_3": ("1", "2.1", "2.2.1"),
+    "products_exchange": ("1", "2.1", "2.2.1"),
+}
+"""The zips of two arrays on the right sides of laws about sums of products."""
+
 #: Mutants that are laws, each with the reason; tests/refuted/test_mutants.py proves them.
 LAWS: dict[str, str] = {
     "split_introduction: xs for join at the top": UNDONE,
@@ -79,6 +86,11 @@ LAWS: dict[str, str] = {
     "reciprocal_f16: arguments exchanged at the top": FACTORS,
     "reciprocal_f32: arguments exchanged at the top": FACTORS,
     "reciprocal_f64: arguments exchanged at the top": FACTORS,
+    **{
+        f"{rule}: arguments exchanged at {place}": FACTORS
+        for rule, places in ZIPS.items()
+        for place in places
+    },
 }
 
 #: Mutants that no size refutes and no method proves. They count as missed.
@@ -86,6 +98,11 @@ UNDECIDED: dict[str, str] = {
     f"reduce_exchange: {change} at {place}": ORDER
     for change in ("reversed", "rotated")
     for place in ("1", "1.0", "1.0.0", "1.1.1")
+} | {
+    f"{rule}: {change} at {place}": ORDER
+    for rule, places in ZIPS.items()
+    for change in ("reversed", "rotated")
+    for place in places
 }
 
 

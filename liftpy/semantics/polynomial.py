@@ -4,20 +4,23 @@ A scalar is read as a polynomial with rational coefficients. Its variables are e
 results of unknown functions, and sums over a length of products of these. A fold over a length that
 is a number is unrolled. A fold over any other length must add to its accumulator in each step what
 does not depend on the accumulator; it is then a sum, and sums of polynomials are taken apart:
-`sum(2*x[i]*y + z[i]) = 2*y*sum(x[i]) + sum(z[i])`. Equal polynomials are equal for all real data,
-and at all sizes that are not numbers. They need not be the same floating-point number.
+`sum(2*x[i]*y + z[i]) = 2*y*sum(x[i]) + sum(z[i])`. A sum of sums does not depend on their order. If
+some steps of a fold read an array and others the constant around it, there is a sum of each. Equal
+polynomials are equal for all real data, and at all sizes that are not numbers. They need not be the
+same floating-point number.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from liftpy.ir.constraint import AtMost, Constraint
 from liftpy.ir.denote import denote
 from liftpy.ir.expr import FunCall, ScalarOp, UserFun
 from liftpy.ir.nat import Nat, NatLike, Var, atom, nat
@@ -26,6 +29,7 @@ from liftpy.ir.types import F32, FLOATS, ArrayType, TupleType, Type, VectorType
 from liftpy.ir.walk import top_down
 from liftpy.rewrite.rule import Assumption, Rule
 from liftpy.semantics.operations import DTYPES
+from liftpy.semantics.refute import hypotheses
 from liftpy.semantics.symbolic import components
 from liftpy.semantics.verdict import Open
 
@@ -177,12 +181,23 @@ def renamed(value: Any, counter: str, new: str) -> Any:
             return value
 
 
+class Undecided(Open):
+    """Whether an index is inside an array depends on the sizes, or on the counter of a fold."""
+
+    def __init__(self, index: Nat, length: Nat) -> None:
+        super().__init__(AGREE, f"whether 0 <= {index} < {length} depends on the sizes")
+        self.index = index
+        self.length = length
+
+
 class PolynomialReader(ByName):
     """Reads meanings as polynomials; raises `Open` for what is not one."""
 
-    def __init__(self, assuming: tuple[Assumption, ...]) -> None:
+    def __init__(self, assuming: tuple[Assumption, ...], given: Sequence[Constraint] = ()) -> None:
         self.accumulates = {a.function for a in assuming if a.law == "accumulates"}
+        self.naturals = {c.right - c.left for c in given if isinstance(c, AtMost)}
         self.states = 0
+        self.lengths: dict[str, Nat] = {}  # of the folds around, by their counters
 
     def leaf(self, name: str, t: Type, *args: Hashable) -> Value:
         """A metavariable of a type, or the result of an unknown function of `args`."""
@@ -236,13 +251,47 @@ class PolynomialReader(ByName):
                 raise Open(AGREE, f"`{op}` of {', '.join(map(str, args))} is no polynomial")
 
     def inside(self, index: Index, length: NatLike) -> Value:
-        place, most = nat(index).bounds, (nat(length) - nat(index)).bounds
-        if place[0] is not None and place[0] >= 0 and most[0] is not None and most[0] > 0:
+        place, rest = nat(index), nat(length) - nat(index)
+        last = self.last(place)
+        least, most = place.bounds[0], (nat(length) - last).bounds[0]
+        if least is not None and least >= 0 and most is not None and most > 0:
             return True
-        below = place[1] is not None and place[1] < 0
-        if below or (most[1] is not None and most[1] <= 0):
+        above, beyond = last.bounds[1], rest.bounds[1]
+        if (above is not None and above < 0) or (beyond is not None and beyond <= 0):
             return False
-        raise Open(AGREE, f"whether 0 <= {index} < {length} depends on the sizes")
+        raise Undecided(place, nat(length))
+
+    def last(self, index: Nat) -> Nat:
+        """An index, with the greatest values of the counters that are added to it.
+
+        >>> reader = PolynomialReader(())
+        >>> i, n = atom(Var("i")), atom(Var("n"))
+        >>> reader.lengths["i"] = n
+        >>> print(reader.last(i + 2))
+        n + 1
+        """
+        for counter, most in self.lengths.items():
+            others = index - atom(Var(counter))
+            if counter in index.names() and counter not in others.names():
+                index = others + most - 1
+        return index
+
+    def is_natural(self, size: Nat) -> bool:
+        """Whether a size is known not to be negative."""
+        least, _ = size.bounds
+        return size in self.naturals or (least is not None and least >= 0)
+
+    def cut(self, length: Nat, counter: str, undecided: Undecided) -> Nat | None:
+        """The number of steps of a fold after which an index enters an array, or leaves it.
+
+        None if it depends on the counter, or may be outside of the fold.
+        """
+        enters = atom(Var(counter)) - undecided.index
+        for cut in (enters, enters + undecided.length):
+            inside = cut not in (nat(0), length) and counter not in cut.names()
+            if inside and self.is_natural(cut) and self.is_natural(length - cut):
+                return cut
+        return None
 
     def clip(self, index: Index, of: Pull) -> Index:
         return index
@@ -276,7 +325,17 @@ class PolynomialReader(ByName):
         self.states += 1
         counter, state = f"counter {self.states}#", f"state {self.states}#"
         before = Polynomial.variable(Named(state, ()))
-        added = step(atom(Var(counter)), before).plus(before, -1)
+        self.lengths[counter] = nat(length)
+        try:
+            added = step(atom(Var(counter)), before).plus(before, -1)
+        except Undecided as why:
+            first = self.cut(nat(length), counter, why)
+            if first is None:
+                raise
+            init = self.fold(first, init, step)
+            return self.fold(nat(length) - first, init, lambda i, a: step(first + i, a))
+        finally:
+            del self.lengths[counter]
         if mentions(added, state):
             raise Open(AGREE, f"a step of a fold over {length} elements does more than add")
         return init.plus(summed(added, counter, nat(length)))
@@ -296,10 +355,25 @@ def summed(added: Polynomial, counter: str, length: Nat) -> Polynomial:
         inside = [(v, e) for v, e in product if v in heights]
         most = max((heights[v] for v, _ in inside), default=0)
         named = frozenset((by_name[v, most], e) for v, e in inside)
-        sums = frozenset({(Total(names[most], length, named), 1)})
+        sums = frozenset({(ordered(Total(names[most], length, named)), 1)})
         whole = multiplied(product.difference(inside), sums)
         total[whole] = total.get(whole, Fraction(0)) + x
     return Polynomial.of(total)
+
+
+def ordered(total: Total) -> Total:
+    """A sum of sums, in the alphabetical order of their lengths."""
+    inner = next((v for v, e in total.product if e == 1), None)
+    if not isinstance(inner, Total) or len(total.product) > 1:
+        return total
+    one, two = total.counter, inner.counter
+    if str(total.length) <= str(inner.length) or one in inner.length.names():
+        return total
+    product = inner.product
+    for old, new in ((one, "#"), (two, one), ("#", two)):
+        product = frozenset((renamed(v, old, new), e) for v, e in product)
+    within = ordered(Total(two, total.length, product))
+    return Total(one, inner.length, frozenset({(within, 1)}))
 
 
 def same(left: Value, right: Value, read: PolynomialReader, path: tuple[Nat, ...] = ()) -> None:
@@ -338,7 +412,7 @@ def show_polynomial(rule: Rule) -> str:
                     raise Open(
                         AGREE, f"{part.fun} of {types[-1]} is not read as one of real numbers"
                     )
-    read = PolynomialReader(rule.assuming)
+    read = PolynomialReader(rule.assuming, hypotheses(rule))
     env = {p: read.leaf(p.name, p.type) for p in rule.left.free | rule.right.free}
     same(denote(rule.left, env, read), denote(rule.right, env, read), read)
     return AGREE

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 import liftpy as lp
@@ -31,6 +33,17 @@ CASES = [
     Case((17,), 6, 5, (3,), 10),
     Case((13,), 3, 7, (5,), 11, "nchw"),
 ]
+
+STRIDED = [
+    Case((9, 12), 3, 5, (3, 3), 13, stride=2),
+    Case((13, 8), 2, 3, (5, 5), 14, "nchw", stride=2),
+    Case((11, 13), 3, 2, (7, 7), 15, stride=2, padded=False),
+    Case((17, 14), 2, 3, (11, 11), 16, "nchw", stride=4, padded=False),
+    Case((7, 11), 1, 4, (5, 7), 17, stride=3),
+    Case((17,), 2, 3, (11,), 18, stride=3),
+    Case((12, 3), 3, 2, (7, 1), 19, stride=2),
+]
+"""Windows of blocks: 2, 3, 4, 3, 2 x 3, 4 and 4 x 1 of them."""
 
 
 @pytest.mark.parametrize(
@@ -82,10 +95,21 @@ def test_a_form_in_a_map_is_right_within_its_bound(runtime, case: Case, form: Fo
     assert max(found[form]) <= 1
 
 
+@pytest.mark.parametrize(
+    "runtime", ["intel", pytest.param("pocl", marks=pytest.mark.slow)], indirect=True
+)
+@pytest.mark.parametrize("case", STRIDED, ids=str)
+def test_windows_with_a_stride_are_right_within_the_bound(runtime, case: Case) -> None:
+    chosen = random.Random(case.seed).choice(sorted(case.forms))
+    found = errors(case, runtime, [chosen])
+    assert found.keys() == {chosen}
+    assert max(found[chosen]) <= 1
+
+
 IN_MAPS = (MANY[0][0], MANY[2][0], MANY[6][0])
 
 
-@pytest.mark.parametrize("case", [*CASES, *(c for c, _ in FINISHED), *IN_MAPS], ids=str)
+@pytest.mark.parametrize("case", [*CASES, *(c for c, _ in FINISHED), *IN_MAPS, *STRIDED], ids=str)
 def test_a_case_has_the_forms_that_it_states(case: Case) -> None:
     assert forms(case.text("x", "w", "b"), **case.fused) == sorted(case.forms)
 
@@ -117,8 +141,8 @@ def test_a_program_without_padding_or_bias_has_the_forms() -> None:
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
-        ({"s": 2}, "windows two apart"),
-        ({"r": 4}, "no triple of four taps"),
+        ({"s": 3}, "windows that do not overlap"),
+        ({"r": 6}, "no triple of six taps"),
         ({"f": "(a, b) => a + b"}, "a fold that adds no products"),
         ({"f": "(a, b) => a * a"}, "products of one array"),
     ],

@@ -64,6 +64,9 @@ class Instance:
             if law.law == "rescales":
                 self.lawful[law.value] = accumulated = self.accumulated()
                 self.lawful[law.function] = rescaling(accumulated)
+            elif law.law == "accumulates":
+                a, p = Param("a", F32), Param("p", PAIR)
+                self.lawful[law.function] = Lambda((a, p), a + p[0] * p[1])
             elif law.law == "finite":
                 self.lawful[law.function] = function(maximum, (F32, F32))
             else:

@@ -40,19 +40,19 @@ from liftpy.rewrite.rules.notation import (
     unknown,
     zipped,
 )
+from liftpy.rewrite.rules.products import folded
 from liftpy.winograd.linear import Product, Step, Straight, Sum
 from liftpy.winograd.matrices import Matrix, identity
 from liftpy.winograd.points import ACCURATE
 from liftpy.winograd.sharing import is_dyadic, program
 from liftpy.winograd.triple import Triple, cook_toom
 
-SIZES = ((2, 2), (4, 2), (2, 3), (4, 3), (6, 3), (2, 5), (4, 5), (2, 7))
+SIZES = ((2, 2), (4, 2), (2, 3), (4, 3), (6, 3), (2, 4), (4, 4), (2, 5), (4, 5), (2, 7))
 """The m and r of the rules: n = m + r - 1 up to 8 points."""
 
 ZERO = Literal(0.0, F32)
 
 t, c, q, n, s = nats("t c q n s")
-accumulate = unknown("f", F32)
 
 Kernel: TypeAlias = tuple[Callable[..., Expr], Callable[..., Expr]]
 """From an element of `others`, the taps of a kernel and the value that its sums start from."""
@@ -153,14 +153,6 @@ def of_columns(matrices: tuple[Matrix, ...], x: Expr) -> Expr:
     """`along` for each column of an array of points: an array of columns for each point."""
     points = x if len(matrices) == 1 else join(x)
     return transpose(fmap(lambda d: of_points(matrices, d), transpose(points), "d"))
-
-
-def folded(levels: int) -> Callable[[Expr, Expr], Expr]:
-    """The step of a fold of pairs in `levels` more dimensions, which adds their products."""
-    if not levels:
-        return accumulate
-    step = folded(levels - 1)
-    return lambda a, p: fold(step, a, zipped(get(0, p), get(1, p)), "p")
 
 
 def of_kernels(part: Expr, others: Expr, kernel: Kernel, dimensions: int) -> Expr:

@@ -26,7 +26,7 @@ from liftpy.rewrite.rules.notation import (
 
 xs, ys, v = array("xs", T, n), array("ys", W, n), Param("v", T)
 v2, v3, v4 = Param("v2", U), Param("v3", V), Param("v4", W)
-z = Param("z", V)
+z, w = Param("z", V), Param("z", X)
 f, g, h, e = unknown("f", V), unknown("g", U), unknown("h", X), unknown("e", V)
 
 MAP_FUSION = Rule("map_fusion", "fusion", fmap(f, fmap(g, xs), "y"), fmap(lambda x: f(g(x)), xs))
@@ -67,6 +67,22 @@ REDUCE_MAP_FISSION = Rule(
     "fusion",
     fold(lambda a, x: f(a, g(x)), z, xs),
     fold(f, z, fmap(g, xs), "y"),
+    proof="lockstep",
+)
+
+REDUCE_FISSION_FIRST = Rule(
+    "reduce_fission_first",
+    "fusion",
+    fold(lambda a, t: h(a, g(get(0, t)), get(1, t)), w, zipped(xs, ys), "t"),
+    fold(lambda a, t: h(a, get(0, t), get(1, t)), w, zipped(fmap(g, xs), ys), "t"),
+    proof="lockstep",
+)
+
+REDUCE_FISSION_SECOND = Rule(
+    "reduce_fission_second",
+    "fusion",
+    fold(lambda a, t: h(a, get(0, t), g(get(1, t))), w, zipped(ys, xs), "t"),
+    fold(lambda a, t: h(a, get(0, t), get(1, t)), w, zipped(ys, fmap(g, xs)), "t"),
     proof="lockstep",
 )
 
@@ -146,6 +162,8 @@ RULES = (
     MAP_FISSION_SECOND,
     REDUCE_MAP_FUSION,
     REDUCE_MAP_FISSION,
+    REDUCE_FISSION_FIRST,
+    REDUCE_FISSION_SECOND,
     MAP_SEQ_FUSION,
     REDUCE_SEQ_MAP_SEQ_FUSION,
     LET_INLINE,

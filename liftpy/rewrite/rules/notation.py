@@ -19,6 +19,7 @@ from liftpy.primitives import (
     Reorder,
     Slide,
     Split,
+    Take,
     Transpose,
     Unzip,
     Zip,
@@ -90,6 +91,11 @@ def slide(size: NatLike, step: NatLike, xs: Expr) -> Expr:
 def pad(left: NatLike, right: NatLike, value: float, xs: Expr) -> Expr:
     """`pad(left, right, value)` of `xs`."""
     return call(Pad(nat(left), nat(right), value), xs)
+
+
+def take(count: NatLike, xs: Expr) -> Expr:
+    """`take(count)` of `xs`."""
+    return call(Take(nat(count)), xs)
 
 
 def zipped(*arrays: Expr) -> Expr:

@@ -14,7 +14,6 @@ from liftpy.primitives import (
     Slide,
     SlideStrict,
     SplitAt,
-    Take,
     Unslide,
 )
 from liftpy.rewrite.rule import Rule
@@ -32,6 +31,7 @@ from liftpy.rewrite.rules.notation import (
     n,
     slide,
     split,
+    take,
     transpose,
     unknown,
     zipped,
@@ -43,11 +43,6 @@ us, xss = array("us", U, n), array("xss", T, n, m)
 windows = array("xss", T, n, size)
 v, z = Param("v", T), Param("z", U)
 f, g = unknown("f", U), unknown("g", T)
-
-
-def take(count: NatLike, array_: Expr) -> Expr:
-    """`take(count)` of an array."""
-    return call(Take(nat(count)), array_)
 
 
 def drop(count: NatLike, array_: Expr) -> Expr:
@@ -177,6 +172,13 @@ TAKE_OF_TRANSPOSE = Rule(
     transpose(fmap(lambda row: take(k, row), xss, "row")),
 )
 
+TRANSPOSE_OF_TAKE = Rule(
+    "transpose_of_take",
+    "parts",
+    transpose(take(k, xss)),
+    fmap(lambda column: take(k, column), transpose(xss), "column"),
+)
+
 DROP_OF_TRANSPOSE = Rule(
     "drop_of_transpose",
     "parts",
@@ -256,6 +258,7 @@ RULES = (
     MAP_TAKE_OF_SLIDE,
     MAP_DROP_OF_SLIDE,
     TAKE_OF_TRANSPOSE,
+    TRANSPOSE_OF_TAKE,
     DROP_OF_TRANSPOSE,
     MAP_OF_REPEAT,
     MAP_OF_GENERATE,

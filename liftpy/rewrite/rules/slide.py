@@ -18,13 +18,14 @@ from liftpy.rewrite.rules.notation import (
     pad,
     slide,
     split,
+    take,
     transpose,
     unknown,
     zip_parts,
     zipped,
 )
 
-size, step, tile, jump = nats("size step tile jump")
+size, step, tile, jump, longer = nats("size step tile jump longer")
 extra = var("extra", None)
 left, right = var("left", None), var("right", None)
 c = ValueVar("c")
@@ -122,6 +123,14 @@ SLIDE_STEP = Rule(
     tunes=("step",),
 )
 
+SLIDE_IN_BLOCKS = Rule(
+    "slide_in_blocks",
+    "slide",
+    slide(size, step, xs),
+    fmap(join, slide(size.exact_div(step), 1, split(step, xs)), "w"),
+    where=(divides(step, size), divides(step, n)),
+)
+
 SLIDE_DISJOINT = Rule(
     "slide_disjoint",
     "slide",
@@ -157,6 +166,19 @@ SLIDE_EXTENSION = Rule(
     tunes=("extra",),
 )
 
+SLIDE_LONGER = Rule(
+    "slide_longer",
+    "slide",
+    slide(size, step, xs),
+    fmap(
+        lambda w: take(size, w),
+        slide(longer, step, pad(0, (windows(n) - 1) * step + longer - n, 0.0, xs)),
+        "w",
+    ),
+    where=(at_least(size, longer),),
+    tunes=("longer",),
+)
+
 CROP_OF_SLIDE = Rule(
     "crop_of_slide",
     "slide",
@@ -176,10 +198,12 @@ RULES = (
     SLIDE_OF_SLIDE,
     MAP_SLIDE_OF_SLIDE,
     SLIDE_STEP,
+    SLIDE_IN_BLOCKS,
     SLIDE_DISJOINT,
     SPLIT_AS_SLIDE,
     SLIDE_OF_ZIP,
     ZIP_OF_SLIDES,
     SLIDE_EXTENSION,
+    SLIDE_LONGER,
     CROP_OF_SLIDE,
 )
