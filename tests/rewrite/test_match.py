@@ -111,6 +111,31 @@ CAPTURES: list[tuple[str, str]] = [
               |> reduce((p, n) => p + n, 0)
             in zs |> map(p => sub(p, ps) * n)""",
     ),
+    (
+        "map_of_let",
+        """xs |> map(x => let v = zs |> map(t => sub(t, x)) in
+            v |> reduce((vs, t) => sub(vs, sub(t, x)), x))""",
+    ),
+    (
+        "map_of_zip_of_three",
+        """zip(xs, ys, xs) |> map(t =>
+            zs |> map(x => sub(sub(t.0, x), sub(t.1, t.2))) |> reduce(sub, t.0))""",
+    ),
+    (
+        "maps_of_zip_of_transpose",
+        """xss |> transpose |> map(column => zip(column, ys) |> map(t =>
+            zs |> map(x => sub(x, t.1)) |> reduce(sub, t.0)))""",
+    ),
+    (
+        "reduce_fission_first",
+        """zip(xs, ys) |> reduce((a, t) =>
+            zs |> map(x => sub(x, square(t.0))) |> reduce(sub, sub(a, t.1)), 1)""",
+    ),
+    (
+        "reduce_fission_second",
+        """zip(xs, ys) |> reduce((a, t) =>
+            zs |> map(x => sub(x, square(t.1))) |> reduce(sub, sub(a, t.0)), 1)""",
+    ),
     # every binder is named `x`, but for accumulators; of two in each other the types differ
     ("map_zip_first", "zip(xs, ys) |> map(x => zs |> map(x => sub(^x.0, x)))"),
     ("map_zip_second", "zip(xs, ys) |> map(x => zs |> map(x => sub(^x.1, x)))"),
@@ -197,6 +222,31 @@ CAPTURES: list[tuple[str, str]] = [
               |> reduce((s, x) => ks |> map(x => select(x < 1, ^x, s)) |> reduce(sub, s), 5)
             in ks |> map(x => select(x < 1, s, a))""",
     ),
+    (
+        "map_of_let",
+        """xs |> map(x => let v = ks |> map(x => select(x < 1, ^x, 2)) |> reduce(sub, x) in
+            ks |> map(x => select(x < 1, ^x, v)) |> reduce(sub, v))""",
+    ),
+    (
+        "map_of_zip_of_three",
+        """zip(xs, ys, xs) |> map(x =>
+            ks |> map(x => select(x < 1, sub(^x.0, ^x.1), ^x.2)) |> reduce(sub, x.1))""",
+    ),
+    (
+        "maps_of_zip_of_transpose",
+        """xss |> transpose |> map(x => zip(x, ys) |> map(x =>
+            ks |> map(x => select(x < 1, ^x.1, ^x.0)) |> reduce(sub, x.0)))""",
+    ),
+    (
+        "reduce_fission_first",
+        """zip(xs, ys) |> reduce((a, x) =>
+            ks |> map(x => select(x < 1, square(^x.0), ^x.1)) |> reduce(sub, a), 1)""",
+    ),
+    (
+        "reduce_fission_second",
+        """zip(xs, ys) |> reduce((a, x) =>
+            ks |> map(x => select(x < 1, square(^x.1), ^x.0)) |> reduce(sub, a), 1)""",
+    ),
 ]
 
 
@@ -222,7 +272,7 @@ def keeps_the_value(program: Program, strategy: Strategy) -> None:
 @pytest.mark.parametrize(("name", "body"), CAPTURES)
 def test_a_projection_is_not_captured(name: str, body: str) -> None:
     """A variable put for `t.0` or `t.1` is told apart from every binder it comes to stand in."""
-    hints = {"g": (1, 1, 1)} if name.startswith("map_fission_") else {}
+    hints = {"g": (1, 1, 1)} if name.startswith(("map_fission_", "reduce_fission_")) else {}
     program = parse(f"{SQUARE}def p({PARAMS}) = {body}")
     keeps_the_value(program, outermost(rule(name, hints)))
 
@@ -259,6 +309,8 @@ HINTS: dict[str, dict[str, Path]] = {
     "map_fission_first": {"g": (1, 1, 2)},
     "map_fission_second": {"g": (1, 1, 2)},
     "map_fission_zip": {"g": (1, 1, 1, 1)},
+    "reduce_fission_first": {"g": (1, 1, 1, 1, 0)},
+    "reduce_fission_second": {"g": (1, 1, 1, 1, 1)},
 }
 
 
