@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import statistics
 import sys
 import tempfile
@@ -52,7 +53,7 @@ def restriction(word: str) -> dict[str, Any]:
 def quotient(times: Times) -> float | None:
     """The least time along one dimension, divided by the least in two; None if one is missing."""
     rows = [time for word, time in times.items() if word.startswith("1x")]
-    tiles = [t for word, t in times.items() if word != DIRECT and not word.startswith("1x")]
+    tiles = [time for word, time in times.items() if re.fullmatch(r"[2-9]x[2-9]", word)]
     return min(rows) / min(tiles) if rows and tiles else None
 
 
@@ -85,6 +86,9 @@ def measured(
             campaign = ours.searched(case, session.device, kept, samples=samples, **limits)
         except ConstraintRefused as e:
             print(f"{case.name} {word}: {e}", flush=True)
+            continue
+        if all(row.time_ns is None for row in campaign.rows):
+            print(f"{case.name} {word}: no candidate was measured", flush=True)
             continue
         found[word] = ours.best(case, campaign, session, FINALISTS, CHOOSING, **limits)
     turns = {word: partial(turn, made.run) for word, made in found.items()}

@@ -18,7 +18,8 @@ def by_tiles(form: Success) -> Iterator[tuple[str, Success]]:
     """Forms of a program by F(m, r), each with the word for the results of a tile.
 
     `form` has all cuts. Every value to which a rule with these tiles applies is computed so. If
-    there is none, values that have a stride are computed so by phases.
+    there is none, values that have a stride are computed so by phases; of these, convolutions in
+    the functions of maps are left as they are.
     """
     made = [*forms(form, winograd, [form.expr])]
     if not made and has_stride(form.expr):

@@ -15,6 +15,7 @@ from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Primitive, Tuple, fresh
 from liftpy.ir.types import ArrayType, TupleType
 from liftpy.ir.walk import Path, at, bound_names, children, function_of, top_down
 from liftpy.primitives.work import computes
+from liftpy.rewrite.strategies.epilogue import COMPONENTS
 from liftpy.rewrite.strategies.families import SETTINGS
 from liftpy.rewrite.strategies.shapes import is_let, lets, parameter
 from liftpy.rewrite.strategies.share import outside_functions, stages
@@ -30,8 +31,6 @@ from liftpy.rewrite.strategy import (
 )
 
 RESULT = "result"  # the stage that makes the result
-
-COMPONENTS = choose(rule("first_of_pair"), rule("second_of_pair"))
 
 APART = choose(rule("let_of_two"), rule("let_of_three"), rule("let_of_four"))
 """Splits the first variable off a `let` of several variables."""

@@ -394,7 +394,10 @@ def partition(
             expr = renamed(made_let.expr, place, names[param])
             joined = Success(expr, (*joined.steps, *made_let.steps))
         if not fused.isdisjoint(value.free):
-            joined = taken_further(joined, place, joining)
+            finished = at_path(place, joining)(joined.expr)
+            if isinstance(finished, Failure):
+                return None
+            joined = Success(finished.expr, (*joined.steps, *finished.steps))
     body = program.body.body
     begins_with_let = isinstance(body, FunCall) and isinstance(body.fun, Lambda)
     if len(fused) == len(cuts) and not (cuts and begins_with_let):  # nothing has to be moved

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
 import liftpy as lp
 from liftpy.explore.exploring import space_of
+from liftpy.ir.expr import Lambda, Program
 from liftpy.pipeline import compile_candidate
 from liftpy.primitives.text import parse, show
-from liftpy.rewrite.by_tiles import also_within, each_value
+from liftpy.rewrite.by_tiles import also_within, by_tiles, each_value
 from liftpy.rewrite.composition import skeleton_named
 from liftpy.rewrite.cuts import all_cut
 from liftpy.rewrite.partition import HELD, STORED, WINOGRAD, Stage, partitions
 from liftpy.rewrite.strategies.transformed import NAMED, square, winograd
 from liftpy.rewrite.strategy import Success
+from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import workload
 from tests.fuzz.correlations import Case, Form, errors
 
@@ -32,6 +35,7 @@ CASES = [
     Case((7, 9), 5, 3, (5, 3), 9),
     Case((17,), 6, 5, (3,), 10),
     Case((13,), 3, 7, (5,), 11, "nchw"),
+    Case((9, 6), 2, 3, (4, 4), 12),
 ]
 
 STRIDED = [
@@ -42,8 +46,10 @@ STRIDED = [
     Case((7, 11), 1, 4, (5, 7), 17, stride=3),
     Case((17,), 2, 3, (11,), 18, stride=3),
     Case((12, 3), 3, 2, (7, 1), 19, stride=2),
+    Case((9, 12), 3, 5, (3, 3), 27, epilogue="relu", stride=2),
+    Case((12, 9), 2, 3, (5, 5), 28, "nchw", "shift", "kernel first", stride=2),
 ]
-"""Windows of blocks: 2, 3, 4, 3, 2 x 3, 4 and 4 x 1 of them."""
+"""Windows of blocks: 2, 3, 4, 3, 2 x 3, 4, 4 x 1, 2 and 3 of them."""
 
 
 @pytest.mark.parametrize(
@@ -304,3 +310,25 @@ def test_a_users_names_do_not_collide() -> None:
     made = [p for p in partitions(other) if p.other_algorithm]
     assert {len(p.stages) for p in made} == {2, 4}
     assert all(len({s.name for s in p.stages}) == len(p.stages) for p in made)
+
+
+def test_a_name_inside_a_map_may_be_that_of_what_the_map_reads() -> None:
+    """The inner `y` moves out of the map under another name, and every form keeps the value."""
+    conv = (
+        "pad(1, 1, 0) |> slide(3, 1) |> map(part => w |> map(k => "
+        "zip(part |> join, k |> join) |> map(mul) |> reduce(add, 0)))"
+    )
+    program = parse(f"""
+        def p(x: [2][6][2]f32, const w: [2][3][2]f32) =
+          let y = x |> map(i => i |> {conv}) in
+          y |> map(i => let y = i |> {conv} in
+            zip(y, i) |> map(rows => zip(rows.0, rows.1) |> map((a, b) => a - b)))
+    """)
+    rng = np.random.default_rng(29)
+    arrays = [rng.uniform(-1, 1, s).astype(np.float32) for s in ((2, 6, 2), (2, 3, 2))]
+    meant = np.asarray(evaluate(program, *arrays, dtype=np.float64))
+    made = [form.expr for _, form in by_tiles(all_cut(Success(program.body.body)))]
+    assert made
+    for expr in made:
+        after = Program("p", Lambda(program.params, expr))
+        np.testing.assert_allclose(evaluate(after, *arrays, dtype=np.float64), meant, atol=1e-12)

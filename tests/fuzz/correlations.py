@@ -30,7 +30,7 @@ from liftpy.rewrite.rules.correlation import SIZES, triple
 from liftpy.rewrite.strategies.transformed import NAMED, fewest
 from liftpy.winograd.error import bound_of
 
-TAPS = (2, 3, 3, 5, 7)
+TAPS = (2, 3, 3, 4, 5, 7)
 LAYOUTS = ("nhwc", "nchw")
 MOST = 17  # the largest side
 ROUNDING = 2.0**-24
@@ -83,7 +83,8 @@ class Case:
         padded = rng.choice((True, False))
         sides = tuple(rng.randint(1 if padded else t, MOST) for t in taps)
         counts, layout = (rng.randint(1, 9), rng.randint(1, 9)), rng.choice(LAYOUTS)
-        return Case(sides, *counts, taps, seed, layout, stride=stride, padded=padded)
+        said = rng.choice(EPILOGUES), rng.choice(SPELLINGS)
+        return Case(sides, *counts, taps, seed, layout, *said, stride=stride, padded=padded)
 
     @staticmethod
     def drawn(seed: int) -> Case:
@@ -91,11 +92,12 @@ class Case:
         rng = random.Random(seed)
         r = rng.choice(TAPS)
         taps = rng.choice(((r, r), (r, r), (r, r), (r, 1), (1, r), (rng.choice(TAPS), r), (r,)))
-        sides = tuple(rng.randint(1 + (t == 2), MOST) for t in taps)
+        sides = tuple(rng.randint(1 + (t % 2 == 0), MOST) for t in taps)
         counts, layout = (rng.randint(1, 9), rng.randint(1, 9)), rng.choice(LAYOUTS)
         groups, batch = rng.choice((1, 1, 1, 2, 3)), rng.choice((None, None, None, 1, 2, 3))
         spelling = rng.choice(SPELLINGS)
-        epilogue = rng.choice(EPILOGUES) if groups == 1 and batch is None else ""
+        outside_maps = groups == 1 and batch is None
+        epilogue = rng.choice(EPILOGUES if outside_maps else ("", "inside"))
         return Case(sides, *counts, taps, seed, layout, epilogue, spelling, groups, batch)
 
     @property

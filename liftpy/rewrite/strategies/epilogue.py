@@ -133,10 +133,13 @@ def zip_fused(part: int) -> Strategy:
     return seq(at_path((0,), rule(ZIP_OF_MAP[part])), tuples_fused())
 
 
+COMPONENTS = choose(rule("first_of_pair"), rule("second_of_pair"))
+"""A component of a pair that has just been made, as what it was made of."""
+
+
 def tuples_fused() -> Strategy:
     """Fuse `map(f)` with a map that makes tuples, of which f reads components."""
-    components = choose(rule("first_of_pair"), rule("second_of_pair"))
-    return seq(rule("map_fusion"), at_path((1,), normalize(components)))
+    return seq(rule("map_fusion"), at_path((1,), normalize(COMPONENTS)))
 
 
 def again(expr: Expr) -> Result:

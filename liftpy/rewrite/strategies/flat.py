@@ -11,7 +11,7 @@ from liftpy.ir.expr import Expr, FunCall, Param
 from liftpy.ir.walk import at, top_down
 from liftpy.primitives import Join
 from liftpy.rewrite.strategies.shapes import lets, parameter, renamed
-from liftpy.rewrite.strategy import Result, Strategy, Success, at_path, attempt, rule, seq
+from liftpy.rewrite.strategy import Failure, Result, Strategy, Success, at_path, attempt, rule, seq
 
 
 def flattened(expr: Expr) -> Result:
@@ -29,7 +29,7 @@ def flattened_at(depth: int) -> Strategy:
         if not isinstance(made, Success):
             return made
         value = at(made.expr, (*place, 0))
-        read = {joined(part) for _, part in top_down(value)} - {None}
+        read = {joined_variable(part) for _, part in top_down(value)} - {None}
         names = [*map(parameter, lets(made.expr))][:depth]
         stored = (at_path((1,) * k, join_stored) for k, p in enumerate(names) if p in read)
         return seq(lambda _: made, *stored)(expr)
@@ -56,7 +56,11 @@ def layout_read(let: Expr) -> Result:
 def join_stored(let: Expr) -> Result:
     """`let x = v in f(join(x))` as `let x = join(v) in f(x)`."""
     param = parameter(let)
-    place = next(p for p, part in top_down(at(let, (1,))) if joined(part) == param)
+    parts = [*top_down(at(let, (1,)))]
+    places = [path for path, part in parts if joined_variable(part) == param]
+    if len(places) != sum(part == param for _, part in parts):
+        return Failure("flattened", f"{param.name} is also read without the join")
+    place = places[0]
     inside = seq(rule("let_inline"), rule("let_introduction", {"v": place}))
     return seq(inside, called(param.name))(let)
 
@@ -66,7 +70,7 @@ def called(name: str) -> Strategy:
     return lambda let: Success(renamed(let, (), name))
 
 
-def joined(expr: Expr) -> Param | None:
+def joined_variable(expr: Expr) -> Param | None:
     """The variable that an expression joins."""
     if isinstance(expr, FunCall) and isinstance(expr.fun, Join):
         (of,) = expr.args

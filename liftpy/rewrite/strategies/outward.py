@@ -31,7 +31,7 @@ from liftpy.rewrite.strategy import (
 def lets_outside(expr: Expr) -> Result:
     """Move every let at the beginning of a map's function out of the map; fails if there is none.
 
-    The variables keep their names.
+    The variables keep their names, unless the map reads another variable of the same name.
     """
     return seq(read_parts, first_outside, rest)(expr)
 

@@ -18,11 +18,12 @@ from liftpy.ir.expr import Expr, FunCall
 from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import Path, top_down
 from liftpy.primitives import Map, Slide, Transpose
-from liftpy.rewrite.strategies.epilogue import fused_inward
+from liftpy.rewrite.strategies.epilogue import COMPONENTS, fused_inward
 from liftpy.rewrite.strategies.lower import nest_reductions
 from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.shapes import body_of, maker, parameter
 from liftpy.rewrite.strategies.stage import body, merge_columns, merge_rows, source, split_off
+from liftpy.rewrite.strategies.sums import one_sum, operands_in_order
 from liftpy.rewrite.strategy import (
     Failure,
     Result,
@@ -36,8 +37,6 @@ from liftpy.rewrite.strategy import (
     rule,
     seq,
 )
-
-COMPONENTS = choose(rule("first_of_pair"), rule("second_of_pair"))
 
 
 @dataclass(frozen=True)
@@ -57,6 +56,11 @@ class Windows:
     def longer(self) -> int:
         """The number of elements of these blocks."""
         return self.blocks * self.step
+
+    @property
+    def cropped(self) -> bool:
+        """Whether windows are shorter than these blocks."""
+        return self.longer > self.size
 
     @property
     def fits(self) -> bool:
@@ -83,7 +87,8 @@ def without_stride(expr: Expr) -> Result:
         return seq(longer_windows(*found), blocks_of_windows(*found))(expr)
 
     def computed(expr: Expr) -> Result:
-        whole = seq(attempt(rule("map_fusion")), nest_reductions(), of_blocks)
+        sums = seq(one_sum(), nest_reductions(), operands_in_order)
+        whole = seq(attempt(rule("map_fusion")), sums, of_blocks)
         return at_path(maker(expr), whole)(expr)
 
     return seq(attempt(fused_inward), computed)(expr)
@@ -124,23 +129,18 @@ def slid_by(expr: Expr) -> Windows | None:
     return None if None in numbers else Windows(*(int(n or 0) for n in numbers))
 
 
-phased = remembered(without_stride)
-"""`without_stride`, done once for all tilings."""
+phased = remembered(without_stride, 16)
+"""`without_stride`, done once for all tilings of a program's values."""
 
 
 # --- longer windows -------------------------------------------------------------------------------
 
 
-def longer(windows: Windows) -> Strategy:
+def lengthened(windows: Windows) -> Strategy:
     """`slide(xs)` as windows of whole blocks, cropped if these are longer, of a padded array."""
     taken = seq(body(rule("take_all")), rule("map_identity"))
     made = rule("slide_longer", longer=windows.longer)
-    return made if windows.longer > windows.size else seq(made, taken)
-
-
-def cropped(windows: Windows) -> bool:
-    """Whether longer windows have to be cropped."""
-    return windows.longer > windows.size
+    return made if windows.cropped else seq(made, taken)
 
 
 def longer_line(windows: Windows) -> Strategy:
@@ -149,8 +149,8 @@ def longer_line(windows: Windows) -> Strategy:
     def run(expr: Expr) -> Result:
         if windows.fits:
             return Success(expr)
-        steps = [source(longer(windows))]
-        if cropped(windows):
+        steps = [source(lengthened(windows))]
+        if windows.cropped:
             steps += [rule("map_fusion"), body(outermost(rule("products_extension_2")))]
         return seq(*steps, at_path((0, 0), attempt(rule("pad_of_pad"))))(expr)
 
@@ -181,8 +181,8 @@ def longer_windows(down: Windows, right: Windows) -> Strategy:
 
 def longer_columns(right: Windows) -> Strategy:
     """Longer windows of the rows in `map(f)(transpose(map(slide)(rows)))`."""
-    made = at_path((0, 0), body(longer(right)))
-    if not cropped(right):
+    made = at_path((0, 0), body(lengthened(right)))
+    if not right.cropped:
         return made
     return seq(
         made,
@@ -195,8 +195,8 @@ def longer_columns(right: Windows) -> Strategy:
 
 def longer_rows(down: Windows) -> Strategy:
     """Longer windows of rows; `f` reads them cropped."""
-    made = source(longer(down))
-    if not cropped(down):
+    made = source(lengthened(down))
+    if not down.cropped:
         return made
     inside = seq(
         at_path((0, 0), rule("map_of_take")),

@@ -8,7 +8,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from liftpy.errors import InternalError
-from liftpy.ir.expr import Expr, FunCall, Function, Lambda, Param, Primitive, Tuple, substitute
+from liftpy.ir.expr import (
+    Expr,
+    FunCall,
+    Function,
+    Lambda,
+    Param,
+    Primitive,
+    Tuple,
+    fresh,
+    substitute,
+)
 from liftpy.ir.types import ArrayType, Type
 from liftpy.ir.walk import Path, at, children, lambda_of, replace_at, top_down
 from liftpy.primitives import (
@@ -62,11 +72,11 @@ def lets(expr: Expr) -> Iterator[FunCall]:
 
 
 def renamed(expr: Expr, path: Path, name: str) -> Expr:
-    """Rename the variable of the `let` at a path."""
+    """Rename the variable of the `let` at a path, to a similar name if its body reads this one."""
     let = next(lets(at(expr, path)))
-    param = parameter(let)
-    own = Param(name, param.type)
-    body = substitute(at(let, (1,)), {param: own})
+    param, inner = parameter(let), at(let, (1,))
+    own = Param(fresh(name, {p.name for p in inner.free - {param}}), param.type)
+    body = substitute(inner, {param: own})
     return replace_at(expr, path, FunCall(Lambda((own,), body), let.args))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from liftpy.ir.expr import Expr, FunCall, Get, Lambda, Param
 from liftpy.ir.walk import Path, lambda_of, top_down
 from liftpy.primitives import Map, Reduce, Zip
-from liftpy.rewrite.strategies.epilogue import inner_apart
+from liftpy.rewrite.strategies.epilogue import COMPONENTS, inner_apart
 from liftpy.rewrite.strategies.lower import nest_reductions
 from liftpy.rewrite.strategies.shapes import body_of, is_folded, is_reduce, parameter, working_map
 from liftpy.rewrite.strategies.share import outside_functions
@@ -67,8 +67,7 @@ def operands_in_order(expr: Expr) -> Result:
 
 def swapped() -> Strategy:
     """Swap the zip that a fold reads."""
-    components = choose(rule("first_of_pair"), rule("second_of_pair"))
-    fused = seq(rule("reduce_map_fusion"), at_path((2,), normalize(components)))
+    fused = seq(rule("reduce_map_fusion"), at_path((2,), normalize(COMPONENTS)))
     return seq(at_path((1,), rule("zip_swap")), fused)
 
 
