@@ -77,7 +77,8 @@ def of_each_skeleton(
 ) -> list[Draw]:
     """One of each skeleton that has one, with these sizes where it has them; kept in a folder.
 
-    In partitions of several stages, each skeleton of a stage is in one.
+    In partitions of several stages, each skeleton of a stage is in one. There is one candidate of
+    each partition that computes by F(m, r): those have tests of their own (test_correlations.py).
     """
 
     def make() -> list[Draw]:
@@ -90,7 +91,8 @@ def of_each_skeleton(
         ]
         for product in space.products:
             groups = [[m for m in group if m.possible] for group in product.groups]
-            for k in range(max(map(len, groups)) if all(groups) else 0):
+            most = 1 if product.partition.other_algorithm else max(map(len, groups))
+            for k in range(most if all(groups) else 0):
                 stages = [least(group[k % len(group)], wanted) for group in groups]
                 skeleton, point = product.made(stages)
                 found.append(Candidate(program, skeleton, tuple(point.items())))

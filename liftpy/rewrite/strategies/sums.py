@@ -82,6 +82,8 @@ def out_of_order(expr: Expr, element: Param, path: Path) -> Iterator[Path]:
         source = part.args[1]
         if not isinstance(source, FunCall) or not isinstance(source.fun, Zip):
             continue
+        if len(source.args) != 2:
+            continue
         one, two = (element in arg.free for arg in source.args)
         if one and not two:
             yield (*path, *inner)
