@@ -37,16 +37,12 @@ def more(module):
 
 
 def endless(module):
-    """What no driver's optimiser finishes in seconds: long, unrolled, all in a chain."""
-    names = "".join(f"  float a{k} = x[k + {k}];\n" for k in range(64))
-    lines = "".join(
-        f"  a{k % 64} = mad(a{(7 * k + 1) % 64}, a{(3 * k + 2) % 64}, x[(k + {k}) % 1021]);\n"
-        for k in range(200_000)
-    )
-    total = " + ".join(f"a{k}" for k in range(64))
-    body = f"  const int k = get_global_id(0);\n{names}{lines}  y[k] = {total};\n"
-    head = "__kernel void endless(__global const float* restrict x, __global float* restrict y)"
-    return replace(module, source=f"{module.source}\n{head} {{\n{body}}}\n")
+    """What no driver's compiler finishes: macros that expand to nothing, in 2 ** 60 steps.
+
+    Neither memory nor the depth of the compiler's recursion grows, as it would with long code.
+    """
+    doubled = "".join(f"#define M{k + 1} M{k} M{k}\n" for k in range(60))
+    return replace(module, source=f"#define M0\n{doubled}M60\n{module.source}")
 
 
 DOES = {
