@@ -445,9 +445,47 @@ def test_known_times_are_scaled_by_the_median_ratio_into_a_new_list():
     assert [trial.time_ns for trial in known] == [100, 200, 300, 400]
 
 
-def test_what_is_held_begins_with_what_is_best_for_its_algorithm(monkeypatch) -> None:
-    """The stages of F(m, r) have the same names for each m."""
-    space = Space.whole(Case((6, 6), 2, 2, (3, 3), 0).program, DEFAULT_DEVICE)
+@pytest.fixture(scope="module")
+def correlation() -> Space:
+    """A program with forms by F(m, r), whose stages have the same names for each m."""
+    return Space.whole(Case((6, 6), 2, 2, (3, 3), 0).program, DEFAULT_DEVICE)
+
+
+def test_what_is_best_for_one_algorithm_is_tried_for_the_others(correlation) -> None:
+    """The fastest products of the fastest form get their turn next in another form."""
+    trials: list[Trial] = []
+    searches = StageSearches(correlation, 0, trials, everything, local_search.search)
+    forms = {
+        arm.algorithm: arm for arm in searches.arms if arm.algorithm[:1] in "246" and arm.stores_all
+    }
+    places = {
+        word: next(p for p in arm.places if p.stage.name == "products")
+        for word, arm in forms.items()
+    }
+    for word, arm in forms.items():  # 6x6 is the fastest, with its slowest settings
+        for place in arm.places:
+            member = place.search.group[-1]
+            worst = Candidate(place.search.program, member.skeleton, settings(member))
+            place.search.learn(Trial(worst, 10 if word == "6x6" else 1000, 64))
+    fastest = places["6x6"].search.best
+    assert fastest is not None
+    found = searches.next_at(forms["4x4"], places["4x4"])
+    assert found is not None
+    assert dict(found.sizes).keys() == dict(fastest.candidate.sizes).keys()
+    words = fastest.candidate.skeleton.words | {WINOGRAD: "4x4"}
+    assert found.skeleton.words == words
+    again = [searches.next_at(forms["4x4"], places["4x4"]) for _ in range(30)]
+    assert found.key not in {c.key for c in again if c is not None}, "each once"
+
+
+def settings(member: Member) -> tuple[tuple[str, int], ...]:
+    """The last point of a member."""
+    return tuple(list(member.points.draws(0))[-1].items())
+
+
+def test_what_is_held_begins_with_what_is_best_for_its_algorithm(monkeypatch, correlation) -> None:
+    """And not with what is best for another m."""
+    space = correlation
     met: set[tuple[str, str]] = set()
     proposed = HeldSearch.next
 

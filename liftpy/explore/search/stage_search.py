@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from liftpy.explore.measure.pareto import front
-from liftpy.explore.search.held import form_of
+from liftpy.explore.search.held import form_of, nearest
+from liftpy.explore.search.local import distance
 from liftpy.explore.search.trial import Trial
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Drawn, Member
@@ -34,6 +35,7 @@ class StageSearch:
     known: Sequence[Trial] = ()  # each has a time
     best: Trial | None = None
     waiting: list[Candidate] = field(default_factory=list[Candidate])  # proposed, and not tried
+    taken: set[str] = field(default_factory=set[str])  # keys of what was proposed from elsewhere
 
     def __post_init__(self) -> None:
         self.places = {member.skeleton.key: k for k, member in enumerate(self.group)}
@@ -46,10 +48,17 @@ class StageSearch:
         """The next candidate without an earlier time, or the fastest if all were tried."""
         if self.waiting:
             return self.waiting.pop()
-        found = next((c for c in self.tried if c.key not in self.times), None)
+        known = self.times.keys() | self.taken
+        found = next((c for c in self.tried if c.key not in known), None)
         if found is not None:
             return found
         return None if self.best is None else self.best.candidate
+
+    def take(self, candidate: Candidate) -> bool:
+        """Whether a candidate from elsewhere is to be tried; its own search then leaves it out."""
+        known = {trial.candidate.key for trial in self.trials} | self.taken
+        self.taken.add(candidate.key)
+        return candidate.key not in known
 
     def fastest(self) -> Candidate | None:
         """The candidate to try with the fastest of other stages.
@@ -137,6 +146,19 @@ class StagePlace:
             if time is not None and (form not in found or time < found[form][0]):
                 found[form] = time, self.drawn(trial.candidate)
         return sorted(found.values(), key=lambda known: known[0])
+
+    def like(self, drawn: Drawn) -> Candidate | None:
+        """The candidate with choices and sizes nearest to those of another partition's stage.
+
+        None if no skeleton here is of the same family.
+        """
+        skeleton, sizes = drawn
+        family = [m for m in self.group if m.family == skeleton.family]
+        if not family:
+            return None
+        member = min(family, key=lambda m: distance(m.skeleton.words, skeleton.words))
+        near = nearest(member, sizes)
+        return None if near is None else self.candidate(member.skeleton.key, near)
 
     def candidate(self, key: str, sizes: dict[str, int]) -> Candidate | None:
         """A point of this place, translated to a candidate of the stage's search."""

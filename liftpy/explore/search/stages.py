@@ -4,8 +4,9 @@ Each stage has its own search, whose trials are the times of its kernels. A cand
 combines the next candidate of each stage, so a program of many stages needs about as many samples
 as its hardest stage. The fastest of each stage are tried together whenever that promises the
 fastest candidate so far; every few candidates, the best settings for a stored value are tried in a
-partition that holds it. Stages that differ only in names share a search. Partitions take turns:
-each is begun, then the one that is expected to be fastest is preferred.
+partition that holds it. Stages that differ only in names share a search. The stages of F(m, r) with
+one name are similar for all m: what is fastest for one is tried for the others. Partitions take
+turns: each is begun, then the one that is expected to be fastest is preferred.
 """
 
 from __future__ import annotations
@@ -310,7 +311,7 @@ class StageSearches:
                 and self.allows(found.skeleton, found.point)
             ):
                 return found
-        found = self.made(arm, [place.search.next() for place in arm.places])
+        found = self.made(arm, [self.next_at(arm, place) for place in arm.places])
         if found is None or found.key in seen:
             arm.ended = True
             return None
@@ -318,6 +319,22 @@ class StageSearches:
             seen.add(found.key)  # where all stages are exhausted, it would come again
             return None
         return found
+
+    def next_at(self, arm: Arm, place: StagePlace) -> Candidate | None:
+        """The next candidate of a stage.
+
+        If the program is also computed by other algorithms that have a stage of this name, what is
+        best for the stage in the fastest of them comes first.
+        """
+        others = [one for one in self.arms if one.algorithm and one is not arm and one.expected()]
+        if arm.algorithm and others and place.search.times == {}:
+            fastest = min(others, key=Arm.expected)
+            alike = [p for p in fastest.places if p.stage.name == place.stage.name]
+            for best in (p.drawn(t.candidate) for p in alike if (t := p.search.best) is not None):
+                found = place.like(best)
+                if found is not None and place.search.take(found):
+                    return found
+        return place.search.next()
 
     def next_of_whole(self, arm: Arm, search: StageSearch, seen: set[str]) -> Candidate | None:
         """A candidate of the program as one stage, as in `next_of`."""
