@@ -37,6 +37,9 @@ ZIPS = {
     "products_extension_2": ("1", "2.1"),
     "products_extension_3": ("1", "2.1", "2.2.1"),
     "products_exchange": ("1", "2.1", "2.2.1"),
+    "linear_map_of_sums": ("0.0.1.1.1",),
+    "linear_map_twice": ("0.1.1.1", "1.1"),
+    "linear_maps_interchange": ("0.0.1.1.1", "1.1.1"),
 }
 """The zips of two arrays on the right sides of laws about sums of products."""
 
@@ -86,6 +89,7 @@ LAWS: dict[str, str] = {
     "reciprocal_f16: arguments exchanged at the top": FACTORS,
     "reciprocal_f32: arguments exchanged at the top": FACTORS,
     "reciprocal_f64: arguments exchanged at the top": FACTORS,
+    "linear_map_of_sums: arguments exchanged at 1.2": ORDER,
     **{
         f"{rule}: arguments exchanged at {place}": FACTORS
         for rule, places in ZIPS.items()
@@ -103,6 +107,10 @@ UNDECIDED: dict[str, str] = {
     for rule, places in ZIPS.items()
     for change in ("reversed", "rotated")
     for place in places
+} | {
+    f"linear_map_of_sums: {change} at {place}": ORDER
+    for change in ("reversed", "rotated")
+    for place in ("0.0", "0.0.0", "1.1")
 }
 
 

@@ -4,8 +4,9 @@ A scalar is read as a polynomial with rational coefficients. Its variables are e
 results of unknown functions, and sums over a length of products of these. A fold over a length that
 is a number is unrolled. A fold over any other length must add to its accumulator in each step what
 does not depend on the accumulator; it is then a sum, and sums of polynomials are taken apart:
-`sum(2*x[i]*y + z[i]) = 2*y*sum(x[i]) + sum(z[i])`. A sum of sums does not depend on their order. If
-some steps of a fold read an array and others the constant around it, there is a sum of each. Equal
+`sum(2*x[i]*y + z[i]) = 2*y*sum(x[i]) + sum(z[i])`. A factor of a sum inside a sum is one of what is
+summed, `sum(x[i]*sum(y[i, j])) = sum(sum(x[i]*y[i, j]))`, and a sum of sums does not depend on
+their order. If some steps of a fold read an array and others the constant around it, there is a sum of each. Equal
 polynomials are equal for all real data, and at all sizes that are not numbers. They need not be the
 same floating-point number.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -354,11 +355,21 @@ def summed(added: Polynomial, counter: str, length: Nat) -> Polynomial:
     for product, x in added.terms.items():
         inside = [(v, e) for v, e in product if v in heights]
         most = max((heights[v] for v, _ in inside), default=0)
-        named = frozenset((by_name[v, most], e) for v, e in inside)
+        named = within(frozenset((by_name[v, most], e) for v, e in inside))
         sums = frozenset({(ordered(Total(names[most], length, named)), 1)})
         whole = multiplied(product.difference(inside), sums)
         total[whole] = total.get(whole, Fraction(0)) + x
     return Polynomial.of(total)
+
+
+def within(product: Monomial) -> Monomial:
+    """A product with one sum, as a sum of products; any other product as it is."""
+    totals = [v for v, e in product if isinstance(v, Total) and e == 1]
+    others = frozenset((v, e) for v, e in product if v not in totals)
+    if len(totals) != 1 or any(height(v) for v, _ in others):
+        return product
+    (total,) = totals  # its counter occurs in no other factor: counters are numbered by height
+    return frozenset({(replace(total, product=within(multiplied(others, total.product))), 1)})
 
 
 def ordered(total: Total) -> Total:

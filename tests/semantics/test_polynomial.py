@@ -33,6 +33,7 @@ from liftpy.winograd.triple import cook_toom, integral
 n, m, k = nats("n m k")
 xs, ys = array("xs", F32, n), array("ys", F32, n)
 rows, planes = array("rows", F32, n, m), array("planes", F32, n, m, k)
+square_rows = array("square_rows", F32, n, n)
 ZERO, TWO = Literal(0.0, F32), Literal(2.0, F32)
 
 
@@ -75,6 +76,11 @@ def zipped_sum(one: Expr, two: Expr) -> Expr:
     return fmap(lambda p: add(get(0, p), get(1, p)), zipped(one, two), "p")
 
 
+def weighted(factors: Expr, values: Expr) -> Expr:
+    """The sum of the products of factors and values."""
+    return total(fmap(lambda p: op("*", get(0, p), get(1, p)), zipped(factors, values), "p"))
+
+
 TRUE = {
     "a factor leaves a sum": law(total(fmap(doubled, xs)), doubled(total(xs))),
     "a sum of sums": law(total(zipped_sum(xs, ys)), add(total(xs), total(ys))),
@@ -88,6 +94,10 @@ TRUE = {
     "three sums in another order": law(
         total(fmap(lambda plane: total(sums(plane)), planes, "plane")),
         total(fmap(lambda plane: total(sums(transpose(plane))), transpose(planes), "plane")),
+    ),
+    "a factor of a sum inside a sum": law(
+        weighted(xs, fmap(total, rows, "row")),
+        total(fmap(lambda column: weighted(xs, column), transpose(rows), "column")),
     ),
     "what is padded with 0 has the same sum": law(total(pad(0, m, 0.0, xs)), total(xs)),
     "and so if it is padded at both ends": law(total(pad(m, k, 0.0, xs)), total(xs)),
@@ -107,6 +117,14 @@ FALSE = {
     "a sum of the rows' squares": law(
         total(fmap(lambda r: square(total(r)), rows, "row")),
         total(fmap(lambda r: square(total(r)), transpose(rows), "row")),
+    ),
+    "a factor that goes with another counter": law(
+        weighted(xs, fmap(total, square_rows, "row")),
+        weighted(xs, fmap(total, transpose(square_rows), "row")),
+    ),
+    "a sum inside a sum, squared": law(
+        weighted(xs, fmap(lambda r: square(total(r)), rows, "row")),
+        square(weighted(xs, fmap(total, rows, "row"))),
     ),
     "what is padded with another number has the same sum": law(
         total(pad(0, m, 2.0, xs)), total(xs)
