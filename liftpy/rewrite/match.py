@@ -44,7 +44,7 @@ from liftpy.ir.walk import (
     top_down,
     with_child,
 )
-from liftpy.rewrite.reals import accumulates, finite_neutral, keeps, rescaling
+from liftpy.rewrite.reals import accumulates, adds, finite_neutral, keeps, rescaling
 from liftpy.rewrite.rule import INDEX, Assumption, Rule, ValueVar, sizes_of, with_indices
 
 
@@ -399,6 +399,9 @@ def assume(assumption: Assumption, found: Bindings) -> None:
         require(
             accumulates(function), lambda: "the function does not add a product to its argument"
         )
+        return
+    if assumption.law == "adds":
+        require(adds(function), lambda: "the function does not add its arguments")
         return
     fun = user_function(function)
     if assumption.law == "finite":

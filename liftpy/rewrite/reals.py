@@ -169,6 +169,11 @@ def rescaling(k: Lambda) -> Lambda | None:
     return None
 
 
+def adds(f: Lambda) -> bool:
+    """Whether a function of two numbers is their sum."""
+    return are_equal(f.body, FunCall(ScalarOp("+"), f.params))
+
+
 def accumulates(f: Lambda) -> bool:
     """Whether a function of a number and a pair adds the product of the pair to the number."""
     total, pair = f.params

@@ -24,7 +24,7 @@ from liftpy.ir.nat import INDEX, ONE, ZERO, Applied, Nat, NatLike, Var, atom, na
 from liftpy.ir.walk import children, function_of, top_down
 
 LawName = Literal[
-    "associative", "commutative", "neutral", "finite", "rescales", "keeps", "accumulates"
+    "associative", "commutative", "neutral", "finite", "rescales", "keeps", "adds", "accumulates"
 ]
 Proof = Literal[
     "pointwise",
@@ -56,11 +56,11 @@ class Assumption:
     metavariable that is bound to the declared element. `finite(d, f)` says that `d` is neutral to
     `f` among finite numbers, as the least finite number is to `maximum`.
 
-    `accumulates(f)` says that `f` adds the product of a pair to its first argument. `rescales` and
-    `keeps` are laws of a function `r` that the left side does not mention: from what `k`
-    accumulated from `e` for one parameter, `r` makes what it accumulates for another. Each of the
-    three is an `equation`, decided by the laws of real numbers (rewrite/reals.py), which also find
-    `r`.
+    `adds(f)` says that `f` adds its arguments, `accumulates(f)` that it adds the product of a pair
+    to its first argument. `rescales` and `keeps` are laws of a function `r` that the left side does
+    not mention: from what `k` accumulated from `e` for one parameter, `r` makes what it accumulates
+    for another. Each of the four is an `equation`, decided by the laws of real numbers
+    (rewrite/reals.py), which also find `r`.
     """
 
     law: LawName
@@ -78,6 +78,8 @@ class Assumption:
                 return f"{f}(m, n, {value}(m, s, x)) = {value}(n, {f}(m, n, s), x)"
             case "keeps":
                 return f"{f}(m, n, {value}) = {value}"
+            case "adds":
+                return f"{f}(a, x) = a + x"
             case "accumulates":
                 return f"{f}(a, p) = a + p.0 * p.1"
             case _:

@@ -98,20 +98,24 @@ LAWS: dict[str, str] = {
 }
 
 #: Mutants that no size refutes and no method proves. They count as missed.
-UNDECIDED: dict[str, str] = {
-    f"reduce_exchange: {change} at {place}": ORDER
-    for change in ("reversed", "rotated")
-    for place in ("1", "1.0", "1.0.0", "1.1.1")
-} | {
-    f"{rule}: {change} at {place}": ORDER
-    for rule, places in ZIPS.items()
-    for change in ("reversed", "rotated")
-    for place in places
-} | {
-    f"linear_map_of_sums: {change} at {place}": ORDER
-    for change in ("reversed", "rotated")
-    for place in ("0.0", "0.0.0", "1.1")
-}
+UNDECIDED: dict[str, str] = (
+    {
+        f"reduce_exchange: {change} at {place}": ORDER
+        for change in ("reversed", "rotated")
+        for place in ("1", "1.0", "1.0.0", "1.1.1")
+    }
+    | {
+        f"{rule}: {change} at {place}": ORDER
+        for rule, places in ZIPS.items()
+        for change in ("reversed", "rotated")
+        for place in places
+    }
+    | {
+        f"linear_map_of_sums: {change} at {place}": ORDER
+        for change in ("reversed", "rotated")
+        for place in ("0.0", "0.0.0", "1.1")
+    }
+)
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ is a number is unrolled. A fold over any other length must add to its accumulato
 does not depend on the accumulator; it is then a sum, and sums of polynomials are taken apart:
 `sum(2*x[i]*y + z[i]) = 2*y*sum(x[i]) + sum(z[i])`. A factor of a sum inside a sum is one of what is
 summed, `sum(x[i]*sum(y[i, j])) = sum(sum(x[i]*y[i, j]))`, and a sum of sums does not depend on
-their order. If some steps of a fold read an array and others the constant around it, there is a sum of each. Equal
-polynomials are equal for all real data, and at all sizes that are not numbers. They need not be the
-same floating-point number.
+their order. If some steps of a fold read an array and others the constant around it, there is a sum
+of each. Equal polynomials are equal for all real data, and at all sizes that are not numbers. They
+need not be the same floating-point number.
 """
 
 from __future__ import annotations
@@ -195,6 +195,7 @@ class PolynomialReader(ByName):
     """Reads meanings as polynomials; raises `Open` for what is not one."""
 
     def __init__(self, assuming: tuple[Assumption, ...], given: Sequence[Constraint] = ()) -> None:
+        self.adds = {a.function for a in assuming if a.law == "adds"}
         self.accumulates = {a.function for a in assuming if a.law == "accumulates"}
         self.naturals = {c.right - c.left for c in given if isinstance(c, AtMost)}
         self.states = 0
@@ -223,6 +224,8 @@ class PolynomialReader(ByName):
                 raise Open(AGREE, reason)
 
     def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
+        if function.name in self.adds:
+            return args[0].plus(args[1])
         if function.name in self.accumulates:
             total, (x, y) = args[0], components(args[1])
             return total.plus(x.times(y))

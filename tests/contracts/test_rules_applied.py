@@ -67,6 +67,8 @@ class Instance:
             elif law.law == "accumulates":
                 a, p = Param("a", F32), Param("p", PAIR)
                 self.lawful[law.function] = Lambda((a, p), a + p[0] * p[1])
+            elif law.law == "adds":
+                self.lawful[law.function] = function(add, (F32, F32))
             elif law.law == "finite":
                 self.lawful[law.function] = function(maximum, (F32, F32))
             else:

@@ -1,17 +1,18 @@
 """Linear maps: products of a matrix with an array.
 
-The first three are laws of real numbers, since they change the order of sums: a linear map of a sum
-is the sum of its results, two linear maps in a row are one, and maps of the rows and of the columns
-of an array change places. With them a constant transform moves past a sum over channels, is joined
-with another one before any data are known, or is applied in two dimensions one after the other. The
-last is a law of any function: pairs of elements at equal places are taken place by place.
+The first three laws change the order of sums, so they hold for real numbers: a linear map of a sum
+is the sum of its results, two linear maps in a row are one, and a map of the rows commutes with a
+map of the columns. They move a constant transform past a sum over channels, merge two constant
+transforms, and apply transforms to two dimensions in either order. The last law holds for any
+function: it collects the pairs of elements at one place, so that elementwise products of channels
+become a product of two matrices for each place.
 """
 
 from __future__ import annotations
 
 from liftpy.ir.constraint import at_least
-from liftpy.ir.expr import Expr, FunCall, Literal, ScalarOp
-from liftpy.ir.nat import Nat, nats
+from liftpy.ir.expr import Expr, Literal
+from liftpy.ir.nat import nats
 from liftpy.ir.types import F32
 from liftpy.rewrite.rule import Assumption, Rule
 from liftpy.rewrite.rules.notation import (
@@ -30,12 +31,12 @@ from liftpy.rewrite.rules.notation import (
     zipped,
 )
 
-(h,) = nats("h")
+(q,) = nats("q")
 ZERO = Literal(0.0, F32)
-accumulate, g = unknown("f", F32), unknown("g", V)
+accumulate, add, g = unknown("f", F32), unknown("h", F32), unknown("g", V)
 matrix, other = array("matrix", F32, m, n), array("other", F32, n, k)
 x, rows = array("x", F32, k), array("rows", F32, k, n)
-square, second = array("rows", F32, n, k), array("other", F32, h, k)
+square, second = array("rows", F32, n, k), array("other", F32, q, k)
 lefts, rights = array("xs", T, n, k), array("ys", U, m, k)
 
 
@@ -46,11 +47,7 @@ def applied(linear: Expr, xs: Expr) -> Expr:
 
 def sums(of: Expr) -> Expr:
     """The sum of each column."""
-    return fmap(
-        lambda column: fold(lambda a, y: FunCall(ScalarOp("+"), (a, y)), ZERO, column, "y"),
-        transpose(of),
-        "column",
-    )
+    return fmap(lambda column: fold(add, ZERO, column, "y"), transpose(of), "column")
 
 
 def of_columns(linear: Expr, of: Expr) -> Expr:
@@ -58,27 +55,18 @@ def of_columns(linear: Expr, of: Expr) -> Expr:
     return transpose(fmap(lambda column: applied(linear, column), transpose(of), "column"))
 
 
-def law(name: str, left: Expr, right: Expr, *where: Nat) -> Rule:
-    """A law of real numbers."""
-    return Rule(
-        name,
-        "linear",
-        left,
-        right,
-        where=tuple(at_least(1, size) for size in where),
-        assuming=(Assumption("accumulates", "f"),),
-        proof="polynomial",
-    )
-
-
-LINEAR_MAP_OF_SUMS = law(
+LINEAR_MAP_OF_SUMS = Rule(
     "linear_map_of_sums",
+    "linear",
     applied(matrix, sums(rows)),
     sums(fmap(lambda row: applied(matrix, row), rows, "xs")),
+    assuming=(Assumption("accumulates", "f"), Assumption("adds", "h")),
+    proof="polynomial",
 )
 
-LINEAR_MAP_TWICE = law(
+LINEAR_MAP_TWICE = Rule(
     "linear_map_twice",
+    "linear",
     applied(matrix, applied(other, x)),
     applied(
         fmap(
@@ -92,14 +80,19 @@ LINEAR_MAP_TWICE = law(
         ),
         x,
     ),
-    n,
+    where=(at_least(1, n),),
+    assuming=(Assumption("accumulates", "f"),),
+    proof="polynomial",
 )
 
-LINEAR_MAPS_INTERCHANGE = law(
+LINEAR_MAPS_INTERCHANGE = Rule(
     "linear_maps_interchange",
+    "linear",
     of_columns(matrix, fmap(lambda row: applied(second, row), square, "xs")),
     fmap(lambda row: applied(second, row), of_columns(matrix, square), "xs"),
-    k,
+    where=(at_least(1, k),),
+    assuming=(Assumption("accumulates", "f"),),
+    proof="polynomial",
 )
 
 MAPS_OF_ZIPS_INTERCHANGE = Rule(
