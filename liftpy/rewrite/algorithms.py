@@ -33,9 +33,14 @@ class Algorithm:
         return f"{one} in {'two dimensions' if more else 'one dimension'}"
 
     @property
+    def summed(self) -> int:
+        """The number of products in a sum."""
+        return self.channels * self.rows
+
+    @property
     def bound(self) -> Bound:
-        """The bound of its error in f32."""
-        return bound_with(self.sizes, self.channels * self.rows)
+        """The bound of its error in f32; TransformRefused if it sums more than is counted."""
+        return bound_with(self.sizes, self.summed)
 
 
 @lru_cache(maxsize=256)

@@ -82,8 +82,8 @@ class Stage:
     def is_for(self, family: str) -> bool:
         """Whether a family may make the stage: `blocked` if it holds values, any other if not.
 
-        With another algorithm, straight-line code has the family that is for it, and no other, and
-        `plain` makes only what `direct` does not fit: a program has many such stages.
+        In a form by F(m, r), only `small` makes a stage of straight-line code, and `plain` makes
+        only stages that `direct` does not fit: a program has many such stages.
         """
         if self.holds or family == BLOCKED.name:
             return self.holds and family == BLOCKED.name

@@ -4,11 +4,12 @@ A scalar is read as a polynomial with rational coefficients. Its variables are e
 results of unknown functions, and sums over a length of products of these. A fold over a length that
 is a number is unrolled. A fold over any other length must add to its accumulator in each step what
 does not depend on the accumulator; it is then a sum, and sums of polynomials are taken apart:
-`sum(2*x[i]*y + z[i]) = 2*y*sum(x[i]) + sum(z[i])`. A factor of a sum inside a sum is one of what is
-summed, `sum(x[i]*sum(y[i, j])) = sum(sum(x[i]*y[i, j]))`, and a sum of sums does not depend on
-their order. If some steps of a fold read an array and others the constant around it, there is a sum
-of each. Equal polynomials are equal for all real data, and at all sizes that are not numbers. They
-need not be the same floating-point number.
+`sum(2*x[i]*y + z[i]) = 2*y*sum(x[i]) + sum(z[i])`. Factors of a sum inside a sum move inwards,
+`sum(x[i]*sum(y[i, j])) = sum(sum(x[i]*y[i, j]))`, if it is the only sum among them, and sums inside
+sums are brought into the order of their lengths; sums of one length stay as they are, so a law that
+exchanges these is not decided. If some steps of a fold read an array and others the constant around
+it, there is a sum of each. Equal polynomials are equal for all real data, and at all sizes that are
+not numbers. They need not be the same floating-point number.
 """
 
 from __future__ import annotations

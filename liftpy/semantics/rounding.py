@@ -30,6 +30,7 @@ from liftpy.ir.denote import denote
 from liftpy.ir.expr import Program
 from liftpy.ir.nat import NatLike
 from liftpy.ir.pull import ByName, Index, Parts, Pull, Value
+from liftpy.ir.scalars import COMPARISONS, LOGICAL
 from liftpy.ir.types import BOOL, F32, ArrayType, TupleType, Type, VectorType
 from liftpy.ir.walk import scalars_in
 from liftpy.semantics.evaluate import Evaluated
@@ -57,8 +58,6 @@ MOST = 1 << 22
 
 STEPS = 4
 """The steps of a fold that are taken before the others are extrapolated."""
-
-COMPARISONS = frozenset({"<", "<=", "==", "!=", "and", "or", "not"})
 
 
 class Unbounded(Exception):
@@ -154,7 +153,7 @@ class Roundings(ByName):
                 return Path(count, None if constant is None else -constant)
             case (("min" | "max" | "abs" | "f32"), _):
                 return Path(max(counts))
-            case _ if op in COMPARISONS and not any(counts):
+            case _ if op in COMPARISONS | LOGICAL and not any(counts):
                 return Path(0)
             case "select", (condition, *branches) if not condition.roundings:
                 return Path(max(branch.roundings for branch in branches))

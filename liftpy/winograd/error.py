@@ -17,7 +17,10 @@ is the sum of the magnitudes of its paths (for C channels, C times that of one) 
 magnitude 1 (N. Higham, "Accuracy and Stability of Numerical Algorithms"; for Winograd's transforms,
 Barabasz and others as in `points`). S comes from the programs themselves, since shared
 subexpressions that cancel make it larger than `|A||G||B|`. Fused multiply-adds leave out roundings:
-the bound holds for them too.
+the bound holds for them too. Kernels divide where a constant is no sum of powers of two; such a
+quotient counts as a product with a rounded constant, which assumes that the device rounds quotients
+correctly, as processors do. OpenCL allows 2.5 units in the last place, which the check of a
+candidate counts (semantics/rounding.py).
 """
 
 from __future__ import annotations

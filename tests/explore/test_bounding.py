@@ -22,6 +22,7 @@ from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.measure.meaning import Judge, expected
 from liftpy.explore.measure.outcome import WrongResult
 from liftpy.explore.report.page import reproduce
+from liftpy.explore.space import precision
 from liftpy.pipeline import compile_candidate
 from liftpy.primitives.text import parse
 from liftpy.rewrite.partition import WINOGRAD
@@ -207,6 +208,17 @@ def test_the_printed_bound_is_enough():
         least = float(form.why.rpartition(" ")[2])
         words = space_of(case.program, DEFAULT_DEVICE, max_error=least).choices[WINOGRAD]
         assert form.word in words
+
+
+def test_a_form_whose_bound_is_not_known_is_left_out(monkeypatch):
+    """Direct forms stay, whatever the number of products in a sum."""
+    case = Case((12, 13), 3, 2, (3, 3), 0)
+    monkeypatch.setattr(precision, "CHANNELS", range(1, 2))
+    found = space_of(case.program, DEFAULT_DEVICE, max_error=1)
+    assert found.left_out
+    assert all("only for up to 1 products in a sum" in form.why for form in found.left_out)
+    assert WINOGRAD not in found.choices
+    assert found.possible
 
 
 def test_a_campaign_keeps_its_limit_on_the_error(device, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,8 +13,10 @@ from liftpy.ir.expr import Expr, FunCall, Lambda, Literal, Param, UserFun, apply
 from liftpy.ir.types import F32, F64, I32, Type
 from liftpy.primitives.functions import function
 from liftpy.primitives.lang import add, exp, maximum, minimum, sin
-from liftpy.rewrite.reals import are_equal, finite_neutral, keeps, rescaling
+from liftpy.rewrite.reals import adds, are_equal, finite_neutral, keeps, rescaling
+from liftpy.rewrite.strategy import Failure, rule
 from liftpy.semantics.evaluate import evaluate
+from tests.rewrite.fixtures import sections
 
 a, b, c = (Param(name, F32) for name in "abc")
 m, s, x = (Param(name, F32) for name in "msx")
@@ -50,6 +53,23 @@ def test_expressions_of_one_form_are_equal(name: str) -> None:
 @pytest.mark.parametrize("name", DIFFERENT)
 def test_what_is_no_law_of_real_numbers_is_not_one_here(name: str) -> None:
     assert not are_equal(*DIFFERENT[name])
+
+
+@pytest.mark.parametrize(
+    ("body", "is_sum"),
+    [(add(a, b), True), (b + a, True), (a - b, False), (maximum(a, b), False), (a + b + 1, False)],
+)
+def test_what_adds_is_a_sum_of_its_arguments(body: Expr, is_sum: bool) -> None:
+    assert adds(Lambda((a, b), body)) == is_sum
+
+
+def test_a_linear_map_of_other_folds_is_left_alone() -> None:
+    """The rule is for sums: a linear map of maxima is not the maximum of its results."""
+    before = sections("linear_map_of_sums")["before"]
+    maxima = replace(before, text=before.text.replace("reduce(add, 0)", "reduce(maximum, 0)"))
+    result = rule("linear_map_of_sums")(maxima.program.body.body)
+    assert isinstance(result, Failure)
+    assert result.reason == "the function does not add its arguments"
 
 
 ACCUMULATED = {

@@ -3,10 +3,10 @@
 Unless the user gives a tolerance, a candidate is wrong if an element differs from the meaning by
 more than `TOLERANCE`, relative to the largest value, or by more than rounding explains: the bound
 of that element for the form from which the candidate is derived, on the data of the check
-(`liftpy/semantics/rounding.py`). A sum of few numbers may thus be off by much less than the
+(`liftpy/semantics/rounding.py`). So the error of a short sum is limited to much less than the
 tolerance. For a long sum, and for most forms by F(m, r), the factor e(K) of the bound alone exceeds
-the tolerance: then the tolerance decides, and the bound is not evaluated. Neither is one that takes
-long.
+the tolerance: then only the tolerance is used, and the bound is not evaluated. A bound that would
+take long to evaluate (`QUICK`) is not used either.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def partition_of(skeleton: Skeleton) -> Partition | None:
 def narrow_bounds(
     program: Program, arrays: dict[str, Any], wanted: Sequence[Expected]
 ) -> ErrorBounds | None:
-    """The bounds of a program on arrays; None if there are none, or they are wider than allowed.
+    """The bounds of a program on arrays; None if the program has none, or if they are not used.
 
-    They are wider if one element's bound exceeds the tolerance of its own magnitude. None, too, if
-    evaluating them would take more than `QUICK` bytes, and so, for what is stored, much time.
+    Bounds are not used if their factor e(K) exceeds the tolerance, or if their evaluation would
+    take more than `QUICK` bytes: an evaluation that stores so much also takes long.
     """
     tolerance = max((part.tolerance for part in wanted), default=0.0)
     points = max((len(part.points) for part in wanted), default=0)

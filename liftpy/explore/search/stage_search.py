@@ -35,7 +35,7 @@ class StageSearch:
     known: Sequence[Trial] = ()  # each has a time
     best: Trial | None = None
     waiting: list[Candidate] = field(default_factory=list[Candidate])  # proposed, and not tried
-    taken: set[str] = field(default_factory=set[str])  # keys of what was proposed from elsewhere
+    taken: set[str] = field(default_factory=set[str])  # keys of what was proposed
 
     def __post_init__(self) -> None:
         self.places = {member.skeleton.key: k for k, member in enumerate(self.group)}
@@ -51,11 +51,12 @@ class StageSearch:
         known = self.times.keys() | self.taken
         found = next((c for c in self.tried if c.key not in known), None)
         if found is not None:
+            self.taken.add(found.key)
             return found
         return None if self.best is None else self.best.candidate
 
     def take(self, candidate: Candidate) -> bool:
-        """Whether a candidate from elsewhere is to be tried; its own search then leaves it out."""
+        """Whether a candidate from elsewhere is new; `next` then leaves it out."""
         known = {trial.candidate.key for trial in self.trials} | self.taken
         self.taken.add(candidate.key)
         return candidate.key not in known

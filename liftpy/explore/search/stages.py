@@ -323,17 +323,18 @@ class StageSearches:
     def next_at(self, arm: Arm, place: StagePlace) -> Candidate | None:
         """The next candidate of a stage.
 
-        If the program is also computed by other algorithms that have a stage of this name, what is
-        best for the stage in the fastest of them comes first.
+        Stages of one name are similar in the forms by F(m, r) for different m. What is best for the
+        stage in the fastest form with a similar one comes first.
         """
-        others = [one for one in self.arms if one.algorithm and one is not arm and one.expected()]
-        if arm.algorithm and others and place.search.times == {}:
-            fastest = min(others, key=Arm.expected)
-            alike = [p for p in fastest.places if p.stage.name == place.stage.name]
-            for best in (p.drawn(t.candidate) for p in alike if (t := p.search.best) is not None):
-                found = place.like(best)
-                if found is not None and place.search.take(found):
-                    return found
+        words = {"", arm.algorithm}
+        others = [one for one in self.arms if arm.algorithm and one.algorithm not in words]
+        for other in sorted(others, key=Arm.expected):
+            for theirs in other.places:
+                best = theirs.search.best
+                if theirs.stage.name == place.stage.name and best is not None:
+                    found = place.like(theirs.drawn(best.candidate))
+                    if found is not None:
+                        return found if place.search.take(found) else place.search.next()
         return place.search.next()
 
     def next_of_whole(self, arm: Arm, search: StageSearch, seen: set[str]) -> Candidate | None:

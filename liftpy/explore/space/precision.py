@@ -10,7 +10,7 @@ from fractions import Fraction
 from liftpy.errors import ArgumentRefused, plural
 from liftpy.rewrite.algorithms import Algorithm, algorithms_of
 from liftpy.rewrite.partition import WINOGRAD, Partition
-from liftpy.winograd.error import above
+from liftpy.winograd.error import CHANNELS, above
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,9 @@ def within_error(
     if limit is None or math.isinf(limit):
         return [*made], ()
     allowed = Fraction(str(limit))  # as it is written: 1e-5, not the nearest float
-    worst = {
-        dict(p.words)[WINOGRAD]: max(algorithms_of(p), key=lambda a: a.bound.relative)
-        for p in made
-        if p.other_algorithm
-    }
-    beyond = {word for word, used in worst.items() if used.bound.relative > allowed}
+    used_by = {dict(p.words)[WINOGRAD]: [*algorithms_of(p)] for p in made if p.other_algorithm}
+    worst = {word: max(used, key=bounded) for word, used in used_by.items()}
+    beyond = {word for word, used in worst.items() if bounded(used) > allowed}
     left = {word: used for word, used in worst.items() if word not in beyond}
     return (
         [p for p in made if dict(p.words).get(WINOGRAD) not in beyond],
@@ -49,11 +46,22 @@ def within_error(
     )
 
 
+def bounded(used: Algorithm) -> Fraction | float:
+    """The bound of an algorithm's relative error; infinite where it sums too many products."""
+    return used.bound.relative if used.summed in CHANNELS else math.inf
+
+
 def why(word: str, used: Algorithm, limit: float, left: dict[str, Algorithm]) -> str:
     """Why a form is left out, and what would be accepted. `left` has the forms that are kept."""
     summed = plural(used.channels, "channel")
     if used.rows > 1:
         summed += f" and {used.rows} rows"
+    if used.summed not in CHANNELS:
+        return (
+            f"{WINOGRAD}={word} is left out: no bound is known for the error of {used} with "
+            f"{summed}, only for up to {CHANNELS[-1]} products in a sum. Leave out the limit, or "
+            f"take a form without this choice, which computes directly"
+        )
     least = above(used.bound.relative)
     other = ", ".join(
         f"{WINOGRAD}={name}, whose bound is {above(kept.bound.relative)}"

@@ -51,10 +51,10 @@ def units_of(
 
 
 def with_words(forms: Sequence[Partition], fixed: Fixed) -> Sequence[Partition]:
-    """The partitions that have the fixed words; all if one of these is the word of no partition.
+    """The partitions that have the fixed words; all of them if one of these words is in none.
 
-    Without the others, the space that has these settings is the same, and takes less to derive. A
-    refusal of a word names those of all.
+    Leaving out the other partitions does not change the space that has these settings, and takes
+    less time. If no partition has a word, all are kept, because the refusal lists their words.
     """
     words = [dict(form.words) for form in forms]
     names = {name for word in words for name in word} & fixed.keys()

@@ -7,7 +7,7 @@ channels are then n^2 matrix products, of tiles by channels with channels by ker
 results are transformed back once for all channels. Rows and columns may differ in m and r, and
 there may be one dimension only.
 
-Windows of several rows may also be transformed along their columns only. The products of a window's
+Windows of several rows may also be transformed along their rows only. The products of a window's
 rows are added before the sums are transformed back, so a row is transformed once for all windows
 that contain it, and the transformed values take less memory than those of two dimensions.
 """

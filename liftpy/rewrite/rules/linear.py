@@ -11,10 +11,11 @@ become a product of two matrices for each place.
 from __future__ import annotations
 
 from liftpy.ir.constraint import at_least
-from liftpy.ir.expr import Expr, Literal
+from liftpy.ir.expr import Expr
 from liftpy.ir.nat import nats
 from liftpy.ir.types import F32
 from liftpy.rewrite.rule import Assumption, Rule
+from liftpy.rewrite.rules.correlation import ZERO, matrix_product
 from liftpy.rewrite.rules.notation import (
     T,
     U,
@@ -30,10 +31,10 @@ from liftpy.rewrite.rules.notation import (
     unknown,
     zipped,
 )
+from liftpy.rewrite.rules.products import ACCUMULATES, accumulate
 
 (q,) = nats("q")
-ZERO = Literal(0.0, F32)
-accumulate, add, g = unknown("f", F32), unknown("h", F32), unknown("g", V)
+add, g = unknown("h", F32), unknown("g", V)
 matrix, other = array("matrix", F32, m, n), array("other", F32, n, k)
 x, rows = array("x", F32, k), array("rows", F32, k, n)
 square, second = array("rows", F32, n, k), array("other", F32, q, k)
@@ -60,7 +61,7 @@ LINEAR_MAP_OF_SUMS = Rule(
     "linear",
     applied(matrix, sums(rows)),
     sums(fmap(lambda row: applied(matrix, row), rows, "xs")),
-    assuming=(Assumption("accumulates", "f"), Assumption("adds", "h")),
+    assuming=(*ACCUMULATES, Assumption("adds", "h")),
     proof="polynomial",
 )
 
@@ -68,20 +69,9 @@ LINEAR_MAP_TWICE = Rule(
     "linear_map_twice",
     "linear",
     applied(matrix, applied(other, x)),
-    applied(
-        fmap(
-            lambda row: fmap(
-                lambda column: fold(accumulate, ZERO, zipped(row, column), "p"),
-                transpose(other),
-                "column",
-            ),
-            matrix,
-            "row",
-        ),
-        x,
-    ),
+    applied(matrix_product(matrix, transpose(other)), x),
     where=(at_least(1, n),),
-    assuming=(Assumption("accumulates", "f"),),
+    assuming=ACCUMULATES,
     proof="polynomial",
 )
 
@@ -91,7 +81,7 @@ LINEAR_MAPS_INTERCHANGE = Rule(
     of_columns(matrix, fmap(lambda row: applied(second, row), square, "xs")),
     fmap(lambda row: applied(second, row), of_columns(matrix, square), "xs"),
     where=(at_least(1, k),),
-    assuming=(Assumption("accumulates", "f"),),
+    assuming=ACCUMULATES,
     proof="polynomial",
 )
 

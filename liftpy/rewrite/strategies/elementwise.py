@@ -42,10 +42,10 @@ from liftpy.rewrite.strategy import (
 
 
 def to_elements(expr: Expr) -> Result:
-    """Move what is done to each element of a result into the map that lists such elements.
+    """Move an operation on each element of a result into the map that makes small arrays.
 
-    A result that is made by this map itself is unchanged. Fails if an array is left that has
-    listed elements and is not read element by element.
+    If this map makes the result itself, the expression is unchanged. Fails if the map that makes
+    the result still reads small arrays, since it does not read them element by element.
     """
     place = maker(expr)
     if not working_map(at(expr, place)):

@@ -1,4 +1,4 @@
-"""Values that pairs of arrays of arrays make, as values that pairs of arrays make.
+"""Turns nested maps over zips of arrays of arrays into one map over a zip of joined arrays.
 
 From lets of `xs`, of `ys` and of `map(t -> map(f)(zip(t.0, t.1)))(zip(xs, ys))` to lets of
 `join(xs)`, of `join(ys)` and of `map(f)(zip(xs, ys))`, which is split where it is read. So products
