@@ -127,6 +127,11 @@ CAPTURES: list[tuple[str, str]] = [
             zs |> map(x => sub(x, t.1)) |> reduce(sub, t.0)))""",
     ),
     (
+        "maps_of_zips_interchange",
+        """xss |> map(xs => xss |> map(ys => zip(xs, ys) |> map(p =>
+            zs |> map(a => sub(a, p.1)) |> reduce((a, b) => sub(a, sub(b, p.0)), p.0))))""",
+    ),
+    (
         "reduce_fission_first",
         """zip(xs, ys) |> reduce((a, t) =>
             zs |> map(x => sub(x, square(t.0))) |> reduce(sub, sub(a, t.1)), 1)""",
@@ -236,6 +241,11 @@ CAPTURES: list[tuple[str, str]] = [
         "maps_of_zip_of_transpose",
         """xss |> transpose |> map(x => zip(x, ys) |> map(x =>
             ks |> map(x => select(x < 1, ^x.1, ^x.0)) |> reduce(sub, x.0)))""",
+    ),
+    (
+        "maps_of_zips_interchange",
+        """xss |> map(x => xss |> map(y => zip(x, y) |> map(x =>
+            ks |> map(x => select(x < 1, ^x.1, ^x.0)) |> reduce(sub, x.0))))""",
     ),
     (
         "reduce_fission_first",
