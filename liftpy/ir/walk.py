@@ -121,6 +121,24 @@ def top_down(expr: Expr, path: Path = ()) -> Iterator[tuple[Path, Expr]]:
             waiting.append(((*path, k), parts[k]))  # noqa: PERF401  most have one or none
 
 
+def top_down_from(expr: Expr, path: Path) -> Iterator[tuple[Path, Expr]]:
+    """The parts around the part at a path, then that part and all that follow it, outermost first.
+
+    They are the parts that `top_down` visits, without those that come before the part at the path
+    and do not contain it.
+    """
+    around = [expr]
+    for position in path:
+        around.append(children(around[-1])[position])
+    for depth in range(len(path)):
+        yield path[:depth], around[depth]
+    yield from top_down(around[-1], path)
+    for depth in range(len(path) - 1, -1, -1):
+        for k, part in enumerate(children(around[depth])):
+            if k > path[depth]:
+                yield from top_down(part, (*path[:depth], k))
+
+
 def bottom_up(expr: Expr, path: Path = ()) -> Iterator[tuple[Path, Expr]]:
     """Every part with its path, innermost first."""
     for position, child in enumerate(children(expr)):

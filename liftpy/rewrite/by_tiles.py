@@ -9,9 +9,21 @@ from liftpy.ir.walk import Path, at
 from liftpy.rewrite.cuts import all_cut
 from liftpy.rewrite.strategies.outward import lets_outside
 from liftpy.rewrite.strategies.phases import has_stride, phased
+from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.shapes import is_let, lets, maker, working_map
+from liftpy.rewrite.strategies.share import has_fold_in
 from liftpy.rewrite.strategies.transformed import Tiling, applies, tilings, winograd
-from liftpy.rewrite.strategy import Failure, Result, Strategy, Success, at_path, choose, seq
+from liftpy.rewrite.strategy import (
+    Failure,
+    Result,
+    Strategy,
+    Success,
+    at_path,
+    choose,
+    identity,
+    seq,
+    where,
+)
 
 
 def by_tiles(form: Success) -> Iterator[tuple[str, Success]]:
@@ -21,28 +33,43 @@ def by_tiles(form: Success) -> Iterator[tuple[str, Success]]:
     there is none, values that have a stride are computed so by phases; of these, convolutions in
     the functions of maps are left as they are.
     """
-    made = [*forms(form, winograd, [form.expr])]
+    made = [*forms(form, lambda shapes: where(takes(shapes), also_within(by_one_of(shapes))))]
     if not made and has_stride(form.expr):
-        blocks = [phased(at(form.expr, place)) for place in values(form)]
-        found = [result.expr for result in blocks if isinstance(result, Success)]
-        made = [*forms(form, lambda tiling: seq(phased, winograd(tiling)), found)]
+        made = [*forms(form, lambda shapes: by_one_of(shapes, phased))]
     yield from made
 
 
 def forms(
-    form: Success, computed: Callable[[Tiling], Strategy], exprs: Sequence[Expr]
+    form: Success, computed: Callable[[Sequence[Tiling]], Strategy]
 ) -> Iterator[tuple[str, Success]]:
-    """The forms in which values are `computed` by a tiling that applies to one of `exprs`.
-
-    Each has the word for the results of a tile.
-    """
+    """The forms in which values are `computed` by one of the tilings of a word, with the word."""
     for word, shapes in tilings().items():
-        fitting = (s for s in shapes if any(applies(s, expr) for expr in exprs))
-        found = [*map(computed, fitting)]
-        if found:
-            other, count = each_value(form, also_within(choose(*found)))
-            if count:
-                yield word, all_cut(other)
+        other, count = each_value(form, computed(shapes))
+        if count:
+            yield word, all_cut(other)
+
+
+def takes(shapes: Sequence[Tiling]) -> Callable[[Expr], bool]:
+    """Whether a value folds something and takes windows as one of the tilings needs them."""
+    return lambda value: has_fold_in(value) and any(applies(s, value) for s in shapes)
+
+
+def by_one_of(shapes: Sequence[Tiling], prepared: Strategy = identity) -> Strategy:
+    """Apply a strategy, then compute by one of the tilings that fit the windows."""
+
+    def run(expr: Expr) -> Result:
+        ready = prepared(expr)
+        if isinstance(ready, Failure):
+            return ready
+        fitting = [winograd(s) for s in shapes if applies(s, ready.expr)]
+        if not fitting:
+            return Failure("winograd", "no tiling fits the windows")
+        found = choose(*fitting)(ready.expr)
+        if isinstance(found, Failure):
+            return found
+        return Success(found.expr, (*ready.steps, *found.steps))
+
+    return run
 
 
 def values(form: Success) -> list[Path]:
@@ -72,7 +99,7 @@ def also_within(strategy: Strategy) -> Strategy:
 
     def run(expr: Expr) -> Result:
         whole = strategy(expr)
-        cut = cuts_outside(expr)
+        cut = CUTS_OUTSIDE(expr)
         if isinstance(cut, Failure):
             return whole
         parts, count = each_value(cut, strategy)
@@ -93,3 +120,7 @@ def cuts_outside(expr: Expr) -> Result:
 
     moved = at_path(place, seq(at_path((1,), cut), lets_outside))(expr)
     return moved if isinstance(moved, Failure) else all_cut(moved)
+
+
+CUTS_OUTSIDE = remembered(cuts_outside, 16)
+"""`cuts_outside`, done once for all tilings of a program's values."""

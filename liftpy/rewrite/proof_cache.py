@@ -162,6 +162,12 @@ def is_ours(cls: type) -> bool:
     return cls.__module__.partition(".")[0] == PACKAGE
 
 
+@cache
+def has_our_classes(rule: Rule) -> bool:
+    """Whether all classes of the values in a rule belong to the package."""
+    return all(map(is_ours, classes_in(rule)))
+
+
 def source_of(cls: type) -> str:
     """The text of a class outside the package; if it has none, a text that matches no other."""
     try:
@@ -262,5 +268,6 @@ def is_recorded(rule: Rule) -> bool:
     entry = recorded().get(rule.name)
     if entry is None or entry["law"] != law_of(rule):
         return False
-    ours = all(map(is_ours, classes_in(rule)))
-    return (ours and is_unchanged()) or entry["rests_on"] == grounds().of(rule).digest
+    return (has_our_classes(rule) and is_unchanged()) or entry["rests_on"] == grounds().of(
+        rule
+    ).digest

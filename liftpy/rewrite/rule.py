@@ -137,6 +137,10 @@ class Rule:
     def __str__(self) -> str:
         return self.name
 
+    def __hash__(self) -> int:
+        """Of the name alone: rules are looked up often, and a name is rarely used twice."""
+        return hash(self.name)
+
 
 class ValueVar(float):
     """A metavariable for a constant: a float by type, identified by its name."""

@@ -8,11 +8,12 @@ so all of them are tried.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from liftpy.ir.nat import Atom, Nat, Remainder
+from liftpy.ir.constraint import AtMost, Constraint
+from liftpy.ir.nat import Atom, Bounds, Extreme, Nat, Remainder, atom
 
 MOST = 400
 """The most differences that are tried; beyond this, the solver decides."""
@@ -40,13 +41,17 @@ def never_meet(
     ids: Collection[str],
     shared: Collection[str] = (),
     later: Collection[str] = (),
+    conditions: tuple[Iterable[Constraint], Iterable[Constraint]] = ((), ()),
 ) -> bool:
     """Whether two addresses provably differ for any two work-items that differ in one of the ids.
 
     The variables in `shared` are the same for both; those in `later` are larger for the second.
+    Each address is touched only under its `conditions`; those on a single digit narrow its range.
     False if this cannot be shown: an address is not a sum of digits, or there are too many
     differences to try.
     """
+    ranges, others = map(ranges_under, conditions)
+    first, second = decided(first, ranges), decided(second, others)
     here, there = worths(first), worths(second)
     if here is None or there is None:
         return False
@@ -54,7 +59,8 @@ def never_meet(
     common: dict[str, Atom] = {}
     for key in dict.fromkeys((*here, *there)):
         (one, worth), (two, other) = (side.get(key, (None, 0)) for side in (here, there))
-        (low, high), (least, most) = ((0, 0) if a is None else a.bounds for a in (one, two))
+        low, high = (0, 0) if one is None else ranges.get(key, one.bounds)
+        least, most = (0, 0) if two is None else others.get(key, two.bounds)
         if low is None or high is None or least is None or most is None:
             return False
         if one is None or two is None or worth != other:
@@ -66,6 +72,61 @@ def never_meet(
     told = all(is_told(name, common) for name in ids)
     rest = second.terms.get((), 0) - first.terms.get((), 0)
     return not makes((d.positive() for d in digits if d.worth), rest, differs=not told)
+
+
+def ranges_under(conditions: Iterable[Constraint]) -> dict[str, Bounds]:
+    """The ranges, by key, of digits that conditions bound one by one."""
+    found: dict[str, Bounds] = {}
+    for condition in conditions:
+        if not isinstance(condition, AtMost):
+            continue
+        room = condition.right - condition.left
+        digits = worths(room)
+        if digits is None or len(digits) != 1:
+            continue
+        ((key, (digit, worth)),) = digits.items()
+        low, high = found.get(key, digit.bounds)
+        bound = room.terms.get((), 0) // abs(worth)
+        if worth < 0:  # bound - digit >= 0
+            found[key] = low, bound if high is None else min(high, bound)
+        else:  # digit + bound >= 0
+            found[key] = -bound if low is None else max(low, -bound), high
+    return found
+
+
+def decided(address: Nat, ranges: Mapping[str, Bounds]) -> Nat:
+    """An address in which the smaller and the larger of two numbers are known from ranges."""
+    for monomial, worth in address.terms.items():
+        match monomial:
+            case ((Extreme(left=left, right=right, largest=largest) as extreme, 1),):
+                low, high = difference(left, right, ranges)
+                if low is not None and low >= 0:
+                    chosen = left if largest else right
+                elif high is not None and high <= 0:
+                    chosen = right if largest else left
+                else:
+                    continue
+                rest = address - worth * atom(extreme)
+                return decided(rest + worth * chosen, ranges)
+            case _:
+                pass
+    return address
+
+
+def difference(left: Nat, right: Nat, ranges: Mapping[str, Bounds]) -> Bounds:
+    """The least and the largest value of a difference, with these ranges of digits."""
+    rest = left - right
+    digits = worths(rest)
+    if digits is None:
+        return None, None
+    low: int | None = rest.terms.get((), 0)
+    high = low
+    for key, (digit, worth) in digits.items():
+        ends = ranges.get(key, digit.bounds)
+        least, most = ends if worth > 0 else ends[::-1]
+        low = None if low is None or least is None else low + worth * least
+        high = None if high is None or most is None else high + worth * most
+    return low, high
 
 
 def worths(address: Nat) -> dict[str, tuple[Atom, int]] | None:

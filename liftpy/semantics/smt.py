@@ -322,7 +322,8 @@ def find_collision(
     others are private to each work-item. The answer does not depend on earlier ones, so the same
     kernel yields the same witness. If digits show that there is no collision, no solver is asked.
     """
-    if never_meet(first.address, second.address, local, shared, later):
+    conditions = first.where, second.where
+    if never_meet(first.address, second.address, local, shared, later, conditions):
         return None
     known = first.variables() | second.variables()
     ids = {name: atom(Var(name, 0, count - 1)) for name, count in local.items()}

@@ -14,6 +14,7 @@ from liftpy.primitives import Map, Reduce, Split
 from liftpy.primitives.text import parse, show_expr
 from liftpy.rewrite import strategy as st
 from liftpy.rewrite.strategy import Failure, Success, rule
+from tests.fuzz.generator import make
 
 TEXT = "def p(xs: [12]f32) = xs |> map(x => x + 1) |> map(x => x * 2) |> reduce(add, 5)"
 PROGRAM = parse(TEXT)
@@ -221,6 +222,23 @@ def test_on_many_parts():
     assert len(rules(st.everywhere(nested), XSS)) == 4
     innermost_only = st.some_bu(nested)(XSS)
     assert [step.path for step in innermost_only.steps] == [(0, 1), (1,)]
+
+
+SIMPLER = ("map_fusion", "let_inline", "transpose_twice", "pad_of_pad", "reduce_map_fusion")
+LOWER = ("map_to_seq", "reduce_to_seq")
+
+
+def test_normalize_takes_the_steps_that_a_search_from_the_root_takes():
+    """Rules that apply inside and outside of what others changed, on random programs."""
+    strategy = st.choose(*map(rule, (*SIMPLER, *LOWER)))
+    taken = 0
+    for seed in range(30):
+        body = make(seed).body.body
+        found = st.normalize(strategy)(body)
+        wanted = st.repeat(st.outermost(strategy))(body)
+        assert found == wanted, seed
+        taken += len(found.steps) > 3
+    assert taken > 8
 
 
 def test_everywhere_does_not_nest_without_end():

@@ -5,7 +5,8 @@ from random import Random
 
 import pytest
 
-from liftpy.ir.nat import Nat, nat, var
+from liftpy.ir.constraint import Constraint, at_most
+from liftpy.ir.nat import Nat, greatest, least, nat, var
 from liftpy.semantics.digits import MOST, never_meet
 
 IDS, SHARED, LATER = ("a", "b"), ("s",), ("t",)
@@ -15,18 +16,28 @@ WORTHS = [0, 1, 1, 2, 3, 4, 5, 6, 8, 12, -1, -4]
 Numbers = dict[str, int]
 
 
-def places(address: Nat, highs: Numbers) -> dict[int, list[Numbers]]:
-    """The numbers of the variables by the address that they give."""
+Conditions = tuple[Constraint, ...]
+
+
+def places(address: Nat, highs: Numbers, where: Conditions = ()) -> dict[int, list[Numbers]]:
+    """The numbers of the variables by the address that they give, under conditions."""
     found: dict[int, list[Numbers]] = {}
     for at in itertools.product(*(range(high + 1) for high in highs.values())):
         numbers = dict(zip(highs, at, strict=True))
-        found.setdefault(address.value(numbers), []).append(numbers)
+        if all(condition.holds(numbers) for condition in where):
+            found.setdefault(address.value(numbers), []).append(numbers)
     return found
 
 
-def meet(first: Nat, second: Nat, highs: Numbers, others: Numbers) -> bool:
+def meet(
+    first: Nat,
+    second: Nat,
+    highs: Numbers,
+    others: Numbers,
+    where: tuple[Conditions, Conditions] = ((), ()),
+) -> bool:
     """Whether two work-items that differ in an id touch one address, by trying all of them."""
-    here, there = places(first, highs), places(second, others)
+    here, there = places(first, highs, where[0]), places(second, others, where[1])
     return any(
         any(one[name] != two[name] for name in IDS)
         and all(one[name] == two[name] for name in SHARED)
@@ -63,6 +74,33 @@ def test_who_never_meets_does_not_meet(seed: int) -> None:
     other = shorter if rng.random() < 0.3 else highs
     second = second.substitute({n: var(n, 0, high) for n, high in other.items()})
     assert not (never(first, second) and meet(first, second, highs, other))
+
+
+def test_conditions_tell_more_addresses_apart_and_never_too_many() -> None:
+    """Guards of single digits, and smaller numbers that these decide, on random addresses."""
+    more = 0
+    for seed in range(400):
+        rng = Random(seed)
+        highs = {name: rng.randint(1, 3) for name in "abcst"}
+        parts = digits(rng, highs)
+        worths = [rng.choice(WORTHS) for _ in parts]
+        where: tuple[Conditions, ...] = tuple(
+            tuple(at_most(0, rng.choice((1, -1, 2, -2)) * part + rng.randint(-3, 4)) for part in of)
+            for of in (rng.sample(parts, 2), rng.sample(parts, 2))
+        )
+        cut = rng.choice(parts)
+        extremes = [least, greatest]
+        first, second = (
+            sum((w * part for w, part in zip(worths, parts, strict=True)), nat(0))
+            + rng.choice((1, 2)) * rng.choice(extremes)(2 * cut + rng.randint(0, 2), nat(3))
+            + rng.randint(0, 6)
+            for _ in range(2)
+        )
+        here, there = where
+        known = never_meet(first, second, IDS, SHARED, LATER, (here, there))
+        assert not (known and meet(first, second, highs, highs, (here, there))), seed
+        more += known and not never(first, second)
+    assert more > 20
 
 
 @pytest.mark.parametrize("seed", range(200))

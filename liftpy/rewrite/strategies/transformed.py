@@ -10,6 +10,7 @@ divide the number of windows, the array is padded further and the additional res
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from liftpy.ir.expr import Expr, FunCall
 from liftpy.ir.nat import Nat, nat
@@ -21,6 +22,7 @@ from liftpy.rewrite.rules.correlation import RECTANGLES, SIZES
 from liftpy.rewrite.strategies.elementwise import to_elements
 from liftpy.rewrite.strategies.epilogue import fused_inward
 from liftpy.rewrite.strategies.outward import lets_outside, map_outside
+from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.shapes import is_let, maker, working_map
 from liftpy.rewrite.strategies.share import outside_functions
 from liftpy.rewrite.strategies.stage import (
@@ -105,6 +107,7 @@ def rectangle(m: int, k: int, r: int) -> Tiling:
     return Tiling(f"correlation_{m}_{r}_by_{k}_{r}", (m, k), r, tiled, fewest=True)
 
 
+@cache
 def tilings() -> dict[str, tuple[Tiling, ...]]:
     """For each word of the choice `winograd`, the tilings with these numbers of results."""
     found: dict[str, tuple[Tiling, ...]] = {}
@@ -155,6 +158,10 @@ def whole(tiling: Tiling) -> Strategy:
     return seq(in_tiles(tiling), by_rule(tiling))
 
 
+SUMS = remembered(seq(attempt(rule("map_fusion")), sums_of_products()), 16)
+"""Writes the sums of products in what a map over windows makes, once for all tilings."""
+
+
 def in_tiles(tiling: Tiling) -> Strategy:
     """Take the windows of a map tile by tile, under the crop of additional windows."""
 
@@ -181,7 +188,7 @@ def in_tiles(tiling: Tiling) -> Strategy:
             own = seq(attempt(rule("map_fusion")), tiled) if path else tiled
             return at_path(path, own)(written)
 
-        return seq(attempt(rule("map_fusion")), sums_of_products(), under)(expr)
+        return seq(SUMS, under)(expr)
 
     return run
 

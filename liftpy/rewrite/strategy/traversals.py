@@ -11,7 +11,16 @@ from liftpy.deadline import check
 from liftpy.errors import RuleRefused
 from liftpy.ir import walk
 from liftpy.ir.expr import Expr, FunCall, Primitive
-from liftpy.ir.walk import Path, at, children, exists, function_of, replace_at, with_child
+from liftpy.ir.walk import (
+    Path,
+    at,
+    children,
+    exists,
+    function_of,
+    replace_at,
+    top_down_from,
+    with_child,
+)
 from liftpy.rewrite.strategy.combinators import FUEL, SHOWN, attempt, choose, repeat, seq, where
 from liftpy.rewrite.strategy.result import (
     ELSEWHERE,
@@ -286,5 +295,21 @@ def paths_below(expr: Expr, path: Path) -> Iterator[Path]:
 
 
 def normalize(strategy: Strategy, fuel: int = FUEL) -> Strategy:
-    """Apply the strategy to the outermost part on which it succeeds, until it applies to none."""
-    return repeat(outermost(strategy), fuel)
+    """Apply the strategy to the outermost part on which it succeeds, until it applies to none.
+
+    The search goes on where the last step changed the expression: the strategy failed on the parts
+    before that place, and of these only the parts around it have changed.
+    """
+
+    def run(expr: Expr) -> Result:
+        changed: Path = ()
+
+        def parts(whole: Expr) -> Parts:
+            nonlocal changed
+            for path, part in top_down_from(whole, changed):
+                changed = path
+                yield path, part
+
+        return repeat(once(strategy, parts, "outermost"), fuel)(expr)
+
+    return run
