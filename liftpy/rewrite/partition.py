@@ -93,6 +93,17 @@ class Stage:
             return family == SMALL.name
         return family != PLAIN.name or not self.is_direct
 
+    @property
+    def is_prepared(self) -> bool:
+        """Whether the stage is straight-line code on constants in a form by F(m, r).
+
+        It runs once, before the runs that are timed.
+        """
+        body = self.program.body
+        if WINOGRAD not in dict(self.within) or not is_straight(body.body):
+            return False
+        return all(map(self.is_constant, self.program.params))
+
     @cached_property
     def is_direct(self) -> bool:
         """Whether `direct` fits the stage."""
@@ -187,8 +198,9 @@ def direct(program: Program) -> tuple[Partition, ...]:
 def other_algorithms(program: Program) -> tuple[Partition, ...]:
     """The partitions of the forms of a program by F(m, r)."""
     found: list[Partition] = []
-    known = {stage.text for made in direct(program) for stage in made.stages}
-    for word, derived in by_tiles(all_cut(Success(program.body.body))):
+    forms = [*by_tiles(all_cut(Success(program.body.body)))]
+    known = {stage.text for made in direct(program) for stage in made.stages} if forms else set()
+    for word, derived in forms:
         chosen = (WINOGRAD, word)
         flat = taken_further(derived, (), flattened)
         for form, holds in ((flat, False), (derived, True)):
