@@ -16,7 +16,15 @@ from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.measure.meaning import Judge, expected
 from liftpy.explore.measure.outcome import WrongResult
 from liftpy.ir.types import size_bytes
-from liftpy.workloads import ALEXNET, FAMILIES, MOBILENET, RESNET50, VGG16, Convolution
+from liftpy.workloads import (
+    ALEXNET,
+    FAMILIES,
+    INCEPTIONV3,
+    MOBILENET,
+    RESNET50,
+    VGG16,
+    Convolution,
+)
 
 TOLERANCE = 1e-4
 """Largest difference from float64, relative to the largest result; peers round in other ways."""
@@ -32,7 +40,13 @@ OPERATIONS = {
 }
 """Of programs of several operations: those of products, and about those of rows."""
 
-NETWORKS = {"vgg16": VGG16, "alexnet": ALEXNET, "resnet50": RESNET50, "mobilenet": MOBILENET}
+NETWORKS = {
+    "vgg16": VGG16,
+    "alexnet": ALEXNET,
+    "resnet50": RESNET50,
+    "mobilenet": MOBILENET,
+    "inceptionv3": INCEPTIONV3,
+}
 
 
 @dataclass(frozen=True)
@@ -140,6 +154,7 @@ CASES: dict[str, Case] = {
         *layers("alexnet", "alexnet"),
         *layers("resnet50", "resnet50"),
         *layers("mobilenet", "mobilenet"),
+        *layers("inceptionv3", "inceptionv3"),
         *(
             Case(f"matmul/{n}x{n}x{n}", "matmul", "matmul")
             for n in (256, 509, 512, 1021, 1024, 2048)

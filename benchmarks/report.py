@@ -17,6 +17,7 @@ GROUPS = {
     "alexnet": "AlexNet",
     "resnet50": "ResNet-50",
     "mobilenet": "MobileNet",
+    "inceptionv3": "Inception-v3",
     "matmul": "Products of matrices",
     "stencil": "Stencils",
     "dot": "Scalar products",
@@ -106,7 +107,8 @@ def goals(results: list[Result]) -> list[Goal]:
     others = [
         t
         for r in results
-        if r["group"] in {"alexnet", "resnet50", "mobilenet"} and (t := against_best(r)) is not None
+        if r["group"] in {"alexnet", "resnet50", "mobilenet", "inceptionv3"}
+        and (t := against_best(r)) is not None
     ]
     products = {r["case"]: r for r in results if r["group"] == "matmul"}
     square = products.get("matmul/1024x1024x1024")

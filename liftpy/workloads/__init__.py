@@ -15,11 +15,12 @@ from liftpy.workloads import finance, learning, linear, networks, physics, pooli
 from liftpy.workloads.convolution import Convolution, convolution
 from liftpy.workloads.family import Family, Workload
 from liftpy.workloads.linear import matmul
-from liftpy.workloads.networks import ALEXNET, MOBILENET, RESNET50, VGG16, Network
+from liftpy.workloads.networks import ALEXNET, INCEPTIONV3, MOBILENET, RESNET50, VGG16, Network
 
 __all__ = [
     "ALEXNET",
     "FAMILIES",
+    "INCEPTIONV3",
     "MOBILENET",
     "RESNET50",
     "VGG16",

@@ -136,11 +136,62 @@ def mobilenet() -> Iterator[Convolution]:
         channels = kernels
 
 
+def inceptionv3() -> Iterator[Convolution]:
+    """Inception-v3 (Szegedy et al. 2016, Table 1), for images of 299 x 299, as in torchvision.
+
+    Its modules have kernels of 1x1, 3x3, 5x5, and of one row or one column. The auxiliary
+    classifier is left out.
+    """
+    yield Convolution(3, 299, 299, 32, (3, 3), (2, 2))
+    yield Convolution(32, 149, 149, 32, (3, 3))
+    yield square(32, 147, 64)
+    yield square(64, 73, 80, 1)
+    yield Convolution(80, 73, 73, 192, (3, 3))
+    for channels, pooled in ((192, 32), (256, 64), (288, 64)):
+        yield from (square(channels, 35, kernels, 1) for kernels in (64, 48, 64, pooled))
+        yield square(48, 35, 64, 5)
+        yield square(64, 35, 96)
+        yield square(96, 35, 96)
+    yield Convolution(288, 35, 35, 384, (3, 3), (2, 2))
+    yield square(288, 35, 64, 1)
+    yield square(64, 35, 96)
+    yield Convolution(96, 35, 35, 96, (3, 3), (2, 2))
+    for width in (128, 160, 160, 192):
+        yield from (square(768, 17, kernels, 1) for kernels in (192, width, width, 192))
+        yield from (row_of(width, 17, kernels, 7) for kernels in (width, width, 192))
+        yield from (column_of(width, 17, kernels, 7) for kernels in (width, width, 192))
+    yield from (square(768, 17, 192, 1) for _ in range(2))
+    yield row_of(192, 17, 192, 7)
+    yield column_of(192, 17, 192, 7)
+    yield Convolution(192, 17, 17, 320, (3, 3), (2, 2))
+    yield Convolution(192, 17, 17, 192, (3, 3), (2, 2))
+    for channels in (1280, 2048):
+        yield from (square(channels, 8, kernels, 1) for kernels in (320, 384, 448, 192))
+        for _ in range(2):
+            yield row_of(384, 8, 384, 3)
+            yield column_of(384, 8, 384, 3)
+        yield square(448, 8, 384)
+
+
+def row_of(channels: int, side: int, kernels: int, length: int) -> Convolution:
+    """A layer of kernels of one row, on a square image padded so that its size is kept."""
+    padding = (0, 0, length // 2, length // 2)
+    return Convolution(channels, side, side, kernels, (1, length), padding=padding)
+
+
+def column_of(channels: int, side: int, kernels: int, length: int) -> Convolution:
+    """A layer of kernels of one column, on a square image padded so that its size is kept."""
+    padding = (length // 2, length // 2, 0, 0)
+    return Convolution(channels, side, side, kernels, (length, 1), padding=padding)
+
+
 RESNET50, MOBILENET = numbered(resnet50()), numbered(mobilenet())
+INCEPTIONV3 = numbered(inceptionv3())
 
 NETWORKS = (
     Network("vgg16", VGG16),
     Network("alexnet", ALEXNET),
     Network("resnet50", RESNET50),
     Network("mobilenet", MOBILENET),
+    Network("inceptionv3", INCEPTIONV3),
 )

@@ -18,10 +18,18 @@ from liftpy.pipeline import compile_candidate
 from liftpy.primitives import lang
 from liftpy.primitives.text import parse, show
 from liftpy.semantics.evaluate import evaluate
-from liftpy.workloads import ALEXNET, FAMILIES, MOBILENET, RESNET50, workload, workloads
+from liftpy.workloads import (
+    ALEXNET,
+    FAMILIES,
+    INCEPTIONV3,
+    MOBILENET,
+    RESNET50,
+    workload,
+    workloads,
+)
 from liftpy.workloads.family import Family, define
 from liftpy.workloads.finance import normal
-from liftpy.workloads.networks import Network
+from liftpy.workloads.networks import Network, inceptionv3
 from tests.batch import results
 from tests.draws import draws, tried
 from tests.oclgrind import check_all_under_oclgrind
@@ -118,7 +126,7 @@ def test_a_name_is_refused_with_what_would_do(name: str, golden) -> None:
 
 
 def test_networks_have_the_published_layers() -> None:
-    """Multiplications of ResNet-50 and MobileNet as their papers count them, shapes that chain."""
+    """Layers and multiplications of networks as published, and shapes that chain."""
     assert [layer.kernel for layer in ALEXNET.values()][:2] == [(11, 11), (5, 5)]
     assert ALEXNET[0].out == (55, 55)
     assert len(RESNET50) == 23
@@ -126,6 +134,12 @@ def test_networks_have_the_published_layers() -> None:
     assert sum(layer.depthwise for layer in MOBILENET.values()) == 9
     first, *_, last = MOBILENET.values()
     assert (first.kernels, last.kernels, last.out) == (32, 1024, (7, 7))
+    every = [*inceptionv3()]
+    assert len(every) == 94
+    assert sum(layer.flops for layer in every) == pytest.approx(2 * 5.7e9, rel=0.01)
+    assert {layer.kernel for layer in INCEPTIONV3.values()} == {
+        (1, 1), (1, 3), (1, 7), (3, 1), (3, 3), (5, 5), (7, 1)
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("network", [f for f in FAMILIES.values() if isinstance(f, Network)])
