@@ -5,7 +5,7 @@ Only those skeletons are derived that are drawn from.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
 
 from liftpy.constraints.collect import Around, collect
@@ -14,31 +14,33 @@ from liftpy.constraints.draw import Space
 from liftpy.constraints.stages import around_each
 from liftpy.explore.space.candidate import Candidate
 from liftpy.ir.expr import Program
-from liftpy.rewrite.composition import composed, of_stage
+from liftpy.rewrite.composition import Derived, composed, form_once, of_stage
 from liftpy.rewrite.partition import Partition, Stage, partitions
 from liftpy.rewrite.skeleton import Skeleton
-from liftpy.rewrite.strategies.families import FAMILIES, derived, shape_of
+from liftpy.rewrite.strategies.families import FAMILIES, derived
+from liftpy.rewrite.strategies.families.form import Form
 from liftpy.rewrite.strategy import Failure
 
 
-def options(stage: Stage, family: str, random: Random) -> list[tuple[tuple[str, str], ...]]:
-    """The choices of a family for a stage, in random order; none if it does not apply."""
-    form = FAMILIES[family].match(shape_of(family, stage.canonical))
-    if isinstance(form, str) or not stage.is_for(family):
-        return []
-    found = list(form.choices())
-    random.shuffle(found)
-    return found
+def form_of(stage: Stage, family: str) -> tuple[Form, Program] | None:
+    """The form that a family finds in a stage; None if it does not make the stage."""
+    if not stage.is_for(family):
+        return None
+    return form_once(stage.text, family, Derived(stage.canonical))
 
 
 def derivations(
     partition: Partition, stage: Stage, family: str, random: Random
 ) -> Iterator[Skeleton]:
     """The skeletons of a family for a stage, in random order, each derived when it is asked for."""
-    form = FAMILIES[family].match(shape_of(family, stage.canonical))
-    for choices in options(stage, family, random):
-        assert not isinstance(form, str)
-        made = derived(family, form, stage.canonical, choices)
+    found = form_of(stage, family)
+    if found is None:
+        return
+    form, program = found
+    options = list(form.choices())
+    random.shuffle(options)
+    for choices in options:
+        made = derived(family, form, program, choices)
         if isinstance(made, Failure):
             return  # as in `skeletons_of`
         yield of_stage(made, partition, stage)
@@ -59,26 +61,40 @@ def candidates(
     cut = [*partitions(program)]
     random.shuffle(cut)
     for partition in cut:
-        stages = [k for k, s in enumerate(partition.stages) if options(s, family, random)]
+        stages = [k for k, s in enumerate(partition.stages) if form_of(s, family)]
         if not stages:
             continue
         chosen = random.choice(stages)
-        made: list[Skeleton] = []
-        for k, stage in enumerate(partition.stages):
-            names = [family] if k == chosen else random.sample([*FAMILIES], len(FAMILIES))
-            of = (s for name in names for s in derivations(partition, stage, name, random))
-            found = next(of, None)
-            if found is None:
-                break
-            made.append(found)
-        if len(made) < len(partition.stages):
-            continue
-        sizes: dict[str, int] = {}
-        each = zip(made, around_each(partition, [[s] for s in made]), strict=True)
-        drawn = [points_of(s, device, around, 1, random) for s, (_, around) in each]
-        if all(drawn):
-            for (point,) in drawn:
-                sizes |= point
-            whole = composed(partition, made)
-            assert collect(whole, device).holds(sizes), (whole.key, sizes)
-            yield Candidate(program, whole, tuple(sizes.items()))
+        names = [
+            [family] if k == chosen else random.sample([*FAMILIES], len(FAMILIES))
+            for k in range(len(partition.stages))
+        ]
+        found = of_partition(program, partition, device, names, random)
+        if found is not None:
+            yield found
+
+
+def of_partition(
+    program: Program,
+    partition: Partition,
+    device: Device,
+    names: Sequence[Sequence[str]],
+    random: Random,
+) -> Candidate | None:
+    """A candidate of a partition, each stage made by the first of some families that applies."""
+    made: list[Skeleton] = []
+    for stage, families in zip(partition.stages, names, strict=True):
+        of = (s for name in families for s in derivations(partition, stage, name, random))
+        found = next(of, None)
+        if found is None:
+            return None
+        made.append(found)
+    sizes: dict[str, int] = {}
+    each = zip(made, around_each(partition, [[s] for s in made]), strict=True)
+    for drawn in [points_of(s, device, around, 1, random) for s, (_, around) in each]:
+        if not drawn:
+            return None
+        sizes |= drawn[0]
+    whole = composed(partition, made)
+    assert collect(whole, device).holds(sizes), (whole.key, sizes)
+    return Candidate(program, whole, tuple(sizes.items()))

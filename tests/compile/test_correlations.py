@@ -21,6 +21,7 @@ from liftpy.rewrite.strategy import Success
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import workload
 from tests.fuzz.correlations import Case, Form, errors
+from tests.subsample import is_first
 
 CASES = [
     Case((1, 1), 1, 1, (3, 3), 0),  # one result, far fewer than a tile has
@@ -57,8 +58,12 @@ STRIDED = [
 )
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_form_is_right_within_its_bound(runtime, case: Case) -> None:
-    found = errors(case, runtime, case.forms)
-    assert found.keys() == case.forms
+    """All on the first runtime, two of each case on another."""
+    tried = case.forms
+    if not is_first(runtime):  # as in tests/subsample.py
+        tried = {*random.Random(case.seed).sample(sorted(tried), min(2, len(tried)))}
+    found = errors(case, runtime, tried)
+    assert found.keys() == tried
     assert max(max(each) for each in found.values()) <= 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
 import sys
 from dataclasses import replace
@@ -25,11 +26,11 @@ from liftpy.explore.report.page import reproduce
 from liftpy.explore.space import precision
 from liftpy.pipeline import compile_candidate
 from liftpy.primitives.text import parse
-from liftpy.rewrite.partition import WINOGRAD
-from liftpy.rewrite.skeleton import FAMILY
+from liftpy.rewrite.composition import skeletons
+from liftpy.rewrite.partition import WINOGRAD, partitions
 from liftpy.winograd.triple import cook_toom
 from liftpy.workloads import workload
-from tests.fuzz.correlations import Case
+from tests.fuzz.correlations import Case, drawn
 
 
 def in_f32(case: Case, arrays: dict[str, np.ndarray]) -> np.ndarray:
@@ -124,13 +125,12 @@ def test_long_sums_and_forms_with_wide_bounds_have_the_tolerance_alone():
 def bounds_of(case: Case) -> dict[str, int]:
     """The roundings of the forms that have narrow bounds."""
     program = case.program
-    arrays, space = inputs(program), space_of(program, DEFAULT_DEVICE)
+    arrays = inputs(program)
     bounding = Bounding(program, arrays, expected(program, arrays))
-    words = {"direct": {FAMILY: "plain"}, **{w: {WINOGRAD: w} for w in space.choices[WINOGRAD]}}
-    found = {
-        form: bounding.bounds(space.choosing(chosen).sample(1)[0].skeleton)
-        for form, chosen in words.items()
-    }
+    words = sorted({dict(p.words)[WINOGRAD] for p in partitions(program) if p.other_algorithm})
+    made = {w: next(drawn(program, DEFAULT_DEVICE, {WINOGRAD: (w,)}, 0)).skeleton for w in words}
+    made["direct"] = skeletons(program, ("plain",))[0]
+    found = {form: bounding.bounds(skeleton) for form, skeleton in made.items()}
     return {form: bounds.roundings for form, bounds in found.items() if bounds is not None}
 
 
@@ -140,10 +140,8 @@ def test_right_candidates_of_drawn_convolutions_pass_in_all_forms(seed, device):
     program, arrays = case.program, dict(zip("xwb", case.arrays, strict=True))
     wanted = expected(program, arrays)
     bounding, judge = Bounding(program, arrays, wanted), Judge(program, arrays, wanted)
-    whole = space_of(program, device)
-    spaces = [whole.asking((), {WINOGRAD: (form,)}) for form in case.words]
-    drawn = [space.sample(1, seed)[0] for space in spaces] + whole.sample(4, seed)
-    for candidate in drawn:
+    forms = [next(drawn(program, device, {WINOGRAD: (form,)}, seed)) for form in case.words]
+    for candidate in (*forms, *itertools.islice(drawn(program, device, {}, seed), 4)):
         with contextlib.closing(Kernel(candidate, device)) as kernel:
             result = kernel(*case.arrays)
         verdict = judge.judge(result, bounding.bounds(candidate.skeleton))

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import math
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -21,19 +22,22 @@ import numpy as np
 
 from liftpy.compile import Kernel
 from liftpy.constraints.device import Device
-from liftpy.explore.exploring import space_of
+from liftpy.explore.space.candidate import Candidate
 from liftpy.ir.expr import Program
 from liftpy.opencl.devices import find_device
 from liftpy.primitives.text import parse
-from liftpy.rewrite.partition import FUSED, HELD, STORED, WINOGRAD
+from liftpy.rewrite.partition import FUSED, HELD, STORED, WINOGRAD, partitions
 from liftpy.rewrite.rules.correlation import SIZES, triple
+from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.rewrite.strategies.transformed import NAMED, fewest
 from liftpy.winograd.error import bound_of
+from tests.staged import of_partition
 
 TAPS = (2, 3, 3, 4, 5, 7)
 LAYOUTS = ("nhwc", "nchw")
 MOST = 17  # the largest side
 ROUNDING = 2.0**-24
+ATTEMPTS = 20  # at a candidate; the first skeletons that are drawn may have no points
 
 EPILOGUES = ("", "", "relu", "shift", "residual", "inside")
 """What is done to the results.
@@ -310,14 +314,29 @@ def errors(
 ) -> dict[Form, list[float]]:
     """For each form, the errors of drawn candidates, relative to the largest allowed one."""
     found: dict[Form, list[float]] = {}
+    program = case.program
     for word, kept in sorted(forms):
-        fixed = {WINOGRAD: (word,), NAMED[0]: (kept,), **case.fused}
-        space = space_of(case.program, device, fixed=fixed)
-        for candidate in space.sample(min(seeds, space.count()), case.seed):
+        chosen = {WINOGRAD: (word,), NAMED[0]: (kept,), **case.fused}
+        for candidate in itertools.islice(drawn(program, device, chosen, case.seed), seeds):
             with contextlib.closing(Kernel(candidate, device)) as kernel:
                 apart = np.abs(kernel(*case.arrays) - case.expected).max()
             found.setdefault((word, kept), []).append(float(apart) / case.allowed(word))
     return found
+
+
+def drawn(
+    program: Program, device: Device, chosen: Mapping[str, tuple[str, ...]], seed: int
+) -> Iterator[Candidate]:
+    """Candidates of the partition with these words, without the rest of the space."""
+    rng = random.Random(seed)
+    words = ((partition, dict(partition.words)) for partition in partitions(program))
+    fitting = [p for p, own in words if all(own.get(name) in chosen[name] for name in chosen)]
+    for _ in range(ATTEMPTS if fitting else 0):
+        partition = rng.choice(fitting)
+        names = [rng.sample([*FAMILIES], len(FAMILIES)) for _ in partition.stages]
+        found = of_partition(program, partition, device, names, rng)
+        if found is not None:
+            yield found
 
 
 def main() -> int:
