@@ -39,6 +39,7 @@ from liftpy.opencl.session import Session
 from liftpy.pipeline import PASSES, Compilation, compile_program
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.primitives.text import show
+from liftpy.rewrite.rule import REAL_LAWS
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.rewrite.strategies.lower import plain
@@ -92,8 +93,9 @@ class Verdict:
 class Form:
     """A program after some rules, compiled by a family of derivations; `how` in words.
 
-    `misjudged` says where the bound on its code does not hold or is not near. `drawn` says that it
-    is a candidate of a space.
+    `misjudged` says where the bound on its code does not hold or is not near. `rounds` says that it
+    was lowered by laws of real numbers, such as F(m, r), which round whole numbers too. `drawn`
+    says that it is a candidate of a space.
     """
 
     family: str
@@ -101,6 +103,7 @@ class Form:
     program: Program
     made: Compilation
     misjudged: str = ""
+    rounds: bool = False
     drawn: bool = False
 
     @property
@@ -175,16 +178,18 @@ def lowered_plainly(program: Program) -> tuple[Compilation, str]:
 
 def lowered_by(
     family: str, program: Program, device: Device, random: Random
-) -> tuple[str, Compilation, str] | None:
+) -> tuple[str, Compilation, str, bool] | None:
     """The program by a family, a random choice and a random point; None if the family has none.
 
-    Of several stages one at least is made by the family. In words, compiled, and where its code is
-    misjudged.
+    Of several stages one at least is made by the family. In words, compiled, where its code is
+    misjudged, and whether it `rounds`.
     """
     for candidate in candidates(program, device, family, random):
         made = compile_program(candidate.skeleton.at(candidate.point))
         wrong = misjudged(chain(candidate.skeleton.program), candidate.point, made)
-        return f"{candidate.skeleton.key} {candidate.point}", made, wrong
+        steps = candidate.skeleton.derivation.steps
+        rounds = any(RULES[step.rule].proof in REAL_LAWS for step in steps)
+        return f"{candidate.skeleton.key} {candidate.point}", made, wrong, rounds
     return None
 
 
@@ -213,13 +218,13 @@ def forms(seed: int, device: Device, kind: str = "any") -> Iterator[Form]:
     found = None
     if kind != "any" or random.random() < 0.5:
         found = lowered_by("plain", form, device, random)
-    way, made, wrong = found or ("over ids", *lowered_plainly(form))
-    yield Form("plain", way + how, form, made, wrong, drawn=found is not None)
+    way, made, wrong, rounds = found or ("over ids", *lowered_plainly(form), False)
+    yield Form("plain", way + how, form, made, wrong, rounds, drawn=found is not None)
     for name in sorted(OTHERS, key=lambda name: random.random() * TURN.get(name, 1.0)):
         found = lowered_by(name, form, device, random)
         if found is not None:
-            way, made, wrong = found
-            yield Form(name, way + how, form, made, wrong, drawn=True)
+            way, made, wrong, rounds = found
+            yield Form(name, way + how, form, made, wrong, rounds, drawn=True)
             return
 
 
@@ -296,7 +301,8 @@ def difference(case: Case, value: Any) -> str:
         where = f"component {k} " if len(wanted) > 1 else ""
         if got.shape != right.shape:
             return f"{where}shape {got.shape}, not {right.shape}"
-        near = got == right if exact else np.isclose(got, right, 1e-4, 1e-4 * np.abs(right).max())
+        equal = exact and not case.form.rounds
+        near = got == right if equal else np.isclose(got, right, 1e-4, 1e-4 * np.abs(right).max())
         if not near.all():
             place = tuple(map(int, np.argwhere(~near)[0])) if got.shape else ()
             form = expected(case.form.program, case.arrays)
@@ -396,10 +402,10 @@ def again(program: Program, session: Session, family: str, *, run: bool) -> tupl
             if family:
                 random = Random(attempt)
                 found = lowered_by(family, program, session.device, random)
-            way, made, wrong = found or ("over ids", *lowered_plainly(program))
+            way, made, wrong, rounds = found or ("over ids", *lowered_plainly(program), False)
             if wrong:
                 return "misjudged", wrong
-            case = Case(attempt, program, Form(family, way, program, made), arrays)
+            case = Case(attempt, program, Form(family, way, program, made, rounds=rounds), arrays)
             if fault := unsafe(case):
                 return UNSAFE, fault
             cases.append(case)

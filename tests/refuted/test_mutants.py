@@ -22,7 +22,8 @@ NAMES = [n for n in RULES if n == "map_to_lcl_1" or not n.startswith(LONG)]
 
 def test_most_false_mutants_are_refuted_and_names_are_used_once():
     """By count: the next test holds that all but those listed are."""
-    names = [m.name for name in NAMES for m in mutants_of(RULES[name])]
+    rules = (rule for rule in RULES.values() if rule.family != "correlation")
+    names = [m.name for rule in rules for m in mutants_of(rule)]
     assert len(set(names)) == len(names)
     assert set(LAWS) | set(UNDECIDED) <= set(names)
     assert not set(LAWS) & set(UNDECIDED)
