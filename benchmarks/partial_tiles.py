@@ -1,4 +1,4 @@
-"""How many products F(m, r) takes where m does not divide the result, by what is done at the rest.
+"""Counts the products of F(m, 3) where m does not divide the result, for three ways to go on.
 
     python benchmarks/partial_tiles.py
 

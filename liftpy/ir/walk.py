@@ -124,8 +124,7 @@ def top_down(expr: Expr, path: Path = ()) -> Iterator[tuple[Path, Expr]]:
 def top_down_from(expr: Expr, path: Path) -> Iterator[tuple[Path, Expr]]:
     """The parts around the part at a path, then that part and all that follow it, outermost first.
 
-    They are the parts that `top_down` visits, without those that come before the part at the path
-    and do not contain it.
+    As `top_down`, without the parts that come before the part at `path` and do not contain it.
     """
     around = [expr]
     for position in path:

@@ -50,7 +50,7 @@ def forms(
 
 
 def takes(shapes: Sequence[Tiling]) -> Callable[[Expr], bool]:
-    """Whether a value folds something and takes windows as one of the tilings needs them."""
+    """A predicate: the value contains a fold, and takes windows that fit one of the tilings."""
     return lambda value: has_fold_in(value) and any(applies(s, value) for s in shapes)
 
 

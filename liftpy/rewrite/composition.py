@@ -33,12 +33,10 @@ def prefixed(stage: str, name: str) -> str:
 
 
 @lru_cache(maxsize=512)
-def derived_once(
-    stage: str, family: str, program: Derived, count: int | None = None
-) -> tuple[Skeleton, ...]:
-    """The skeletons that a family has for a stage with this text, or the first `count`."""
+def derived_once(stage: str, family: str, program: Derived) -> tuple[Skeleton, ...]:
+    """The skeletons that a family has for a stage with this text."""
     del stage
-    made = skeletons_of(FAMILIES[family], program.program, count)
+    made = skeletons_of(FAMILIES[family], program.program)
     return () if isinstance(made, str) else tuple(made)
 
 
@@ -70,15 +68,11 @@ def derived_alone(stage: str, family: str, key: str, program: Derived) -> Skelet
 def stage_skeletons(
     partition: Partition, stage: Stage, families: Iterable[str] | None = None
 ) -> Iterator[Skeleton]:
-    """The skeletons of a stage, derived once for all stages that differ only in names.
-
-    A stage that is only prepared has its first one: a choice would not change the measured time.
-    """
+    """The skeletons of a stage, derived once for all stages that differ only in names."""
     for family in families or FAMILIES:
         if not stage.is_for(family):
             continue
-        count = 1 if stage.is_prepared else None
-        for made in derived_once(stage.text, family, Derived(stage.canonical), count):
+        for made in derived_once(stage.text, family, Derived(stage.canonical)):
             yield of_stage(made, partition, stage)
 
 

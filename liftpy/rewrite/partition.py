@@ -93,17 +93,6 @@ class Stage:
             return family == SMALL.name
         return family != PLAIN.name or not self.is_direct
 
-    @property
-    def is_prepared(self) -> bool:
-        """Whether the stage is straight-line code on constants in a form by F(m, r).
-
-        It runs once, before the runs that are timed.
-        """
-        body = self.program.body
-        if WINOGRAD not in dict(self.within) or not is_straight(body.body):
-            return False
-        return all(map(self.is_constant, self.program.params))
-
     @cached_property
     def is_direct(self) -> bool:
         """Whether `direct` fits the stage."""

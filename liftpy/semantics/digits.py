@@ -51,7 +51,7 @@ def never_meet(
     differences to try.
     """
     ranges, others = map(ranges_under, conditions)
-    first, second = decided(first, ranges), decided(second, others)
+    first, second = without_extremes(first, ranges), without_extremes(second, others)
     here, there = worths(first), worths(second)
     if here is None or there is None:
         return False
@@ -75,7 +75,7 @@ def never_meet(
 
 
 def ranges_under(conditions: Iterable[Constraint]) -> dict[str, Bounds]:
-    """The ranges, by key, of digits that conditions bound one by one."""
+    """The ranges of digits, by key, according to the conditions that mention only one digit."""
     found: dict[str, Bounds] = {}
     for condition in conditions:
         if not isinstance(condition, AtMost):
@@ -94,8 +94,8 @@ def ranges_under(conditions: Iterable[Constraint]) -> dict[str, Bounds]:
     return found
 
 
-def decided(address: Nat, ranges: Mapping[str, Bounds]) -> Nat:
-    """An address in which the smaller and the larger of two numbers are known from ranges."""
+def without_extremes(address: Nat, ranges: Mapping[str, Bounds]) -> Nat:
+    """The address with minima and maxima replaced by an operand, where the ranges show which."""
     for monomial, worth in address.terms.items():
         match monomial:
             case ((Extreme(left=left, right=right, largest=largest) as extreme, 1),):
@@ -107,7 +107,7 @@ def decided(address: Nat, ranges: Mapping[str, Bounds]) -> Nat:
                 else:
                     continue
                 rest = address - worth * atom(extreme)
-                return decided(rest + worth * chosen, ranges)
+                return without_extremes(rest + worth * chosen, ranges)
             case _:
                 pass
     return address

@@ -58,7 +58,7 @@ STRIDED = [
 )
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_form_is_right_within_its_bound(runtime, case: Case) -> None:
-    """All on the first runtime, two of each case on another."""
+    """All forms on the first runtime; two forms of each case on any other."""
     tried = case.forms
     if not is_first(runtime):  # as in tests/subsample.py
         tried = {*random.Random(case.seed).sample(sorted(tried), min(2, len(tried)))}

@@ -25,7 +25,7 @@ WRITTEN = {
 }
 CLAUSES = [
     pytest.param(rule, field, position, id=f"{name}-{getattr(rule, field)[position]}")
-    for name, rule in WRITTEN.items()
+    for name, rule in CHECKED.items()
     for field in ("where", "assuming")
     for position in range(len(getattr(rule, field)))
 ]

@@ -141,7 +141,9 @@ def test_right_candidates_of_drawn_convolutions_pass_in_all_forms(seed, device):
     wanted = expected(program, arrays)
     bounding, judge = Bounding(program, arrays, wanted), Judge(program, arrays, wanted)
     forms = [next(drawn(program, device, {WINOGRAD: (form,)}, seed)) for form in case.words]
-    for candidate in (*forms, *itertools.islice(drawn(program, device, {}, seed), 4)):
+    others = [*itertools.islice(drawn(program, device, {}, seed), 4)]
+    assert len(others) == 4
+    for candidate in (*forms, *others):
         with contextlib.closing(Kernel(candidate, device)) as kernel:
             result = kernel(*case.arrays)
         verdict = judge.judge(result, bounding.bounds(candidate.skeleton))

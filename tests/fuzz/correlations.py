@@ -37,7 +37,7 @@ TAPS = (2, 3, 3, 4, 5, 7)
 LAYOUTS = ("nhwc", "nchw")
 MOST = 17  # the largest side
 ROUNDING = 2.0**-24
-ATTEMPTS = 20  # at a candidate; the first skeletons that are drawn may have no points
+ATTEMPTS = 40  # at all candidates of a partition; some skeletons that are drawn have no points
 
 EPILOGUES = ("", "", "relu", "shift", "residual", "inside")
 """What is done to the results.

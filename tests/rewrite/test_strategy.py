@@ -9,6 +9,7 @@ from liftpy.compile import compile_to_kernel
 from liftpy.errors import RuleRefused
 from liftpy.ir.expr import FunCall, Literal, Param
 from liftpy.ir.nat import var
+from liftpy.ir.walk import at, top_down_from
 from liftpy.ir.walk import top_down as parts
 from liftpy.primitives import Map, Reduce, Split
 from liftpy.primitives.text import parse, show_expr
@@ -239,6 +240,18 @@ def test_normalize_takes_the_steps_that_a_search_from_the_root_takes():
         assert found == wanted, seed
         taken += len(found.steps) > 3
     assert taken > 8
+
+
+def test_a_search_from_a_part_visits_what_contains_it_or_comes_later():
+    for seed in range(30):
+        body = make(seed).body.body
+        every = [*parts(body)]
+        for place, (path, _) in enumerate(every):
+            wanted = [p for p, _ in every[:place] if path[: len(p)] == p]
+            wanted += [p for p, _ in every[place:]]
+            found = [*top_down_from(body, path)]
+            assert [p for p, _ in found] == wanted
+            assert all(at(body, p) is part for p, part in found)
 
 
 def test_everywhere_does_not_nest_without_end():

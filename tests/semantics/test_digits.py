@@ -7,7 +7,14 @@ import pytest
 
 from liftpy.ir.constraint import Constraint, at_most
 from liftpy.ir.nat import Nat, greatest, least, nat, var
-from liftpy.semantics.digits import MOST, never_meet
+from liftpy.semantics.digits import (
+    MOST,
+    difference,
+    never_meet,
+    ranges_under,
+    without_extremes,
+    worths,
+)
 
 IDS, SHARED, LATER = ("a", "b"), ("s",), ("t",)
 WORTHS = [0, 1, 1, 2, 3, 4, 5, 6, 8, 12, -1, -4]
@@ -101,6 +108,50 @@ def test_conditions_tell_more_addresses_apart_and_never_too_many() -> None:
         assert not (known and meet(first, second, highs, highs, (here, there))), seed
         more += known and not never(first, second)
     assert more > 20
+
+
+def test_ranges_and_extremes_under_conditions_are_those_of_every_allowed_point() -> None:
+    """Digits are in their ranges, differences between their ends, and an address keeps its value.
+
+    Each end of a difference of single digits is reached if some point is allowed.
+    """
+    decided = tight = 0
+    for seed in range(600):
+        rng = Random(seed)
+        highs = {name: rng.randint(1, 4) for name in "ab"}
+        parts = digits(rng, highs)
+        where = tuple(
+            at_most(0, rng.choice((1, -1, 2, -2, 3, -3)) * rng.choice(parts) + rng.randint(-4, 5))
+            for _ in range(rng.randint(0, 3))
+        )
+        left, right = (
+            sum((rng.choice((-3, -1, 0, 1, 2)) * part for part in parts), nat(rng.randint(-3, 3)))
+            for _ in range(2)
+        )
+        extreme = rng.choice((least, greatest))(left, right)
+        if rng.random() < 0.3:
+            extreme = rng.choice((least, greatest))(extreme, nat(rng.randint(-2, 4)))
+        address = rng.choice((1, -2)) * extreme + parts[0] + 1
+        ranges = ranges_under(where)
+        without = without_extremes(address, ranges)
+        low, high = difference(left, right, ranges)
+        at = itertools.product(*(range(top + 1) for top in highs.values()))
+        numbers = [dict(zip(highs, point, strict=True)) for point in at]
+        allowed = [point for point in numbers if all(c.holds(point) for c in where)]
+        apart = [left.value(point) - right.value(point) for point in allowed]
+        for part in parts:
+            (key,) = worths(part) or ("",)
+            values = [part.value(point) for point in allowed]
+            least_, most = ranges.get(key, (None, None))
+            assert least_ is None or all(least_ <= value for value in values), seed
+            assert most is None or all(value <= most for value in values), seed
+        assert low is None or all(low <= d for d in apart), seed
+        assert high is None or all(d <= high for d in apart), seed
+        assert all(address.value(p) == without.value(p) for p in allowed), seed
+        decided += without != address
+        tight += bool(apart) and (low, high) == (min(apart), max(apart))
+    assert decided > 50
+    assert tight > 200
 
 
 @pytest.mark.parametrize("seed", range(200))

@@ -297,8 +297,9 @@ def paths_below(expr: Expr, path: Path) -> Iterator[Path]:
 def normalize(strategy: Strategy, fuel: int = FUEL) -> Strategy:
     """Apply the strategy to the outermost part on which it succeeds, until it applies to none.
 
-    The search goes on where the last step changed the expression: the strategy failed on the parts
-    before that place, and of these only the parts around it have changed.
+    The search resumes where the last step changed the expression. The strategy failed on all
+    earlier parts; of these, only the parts that contain that place have changed, and they are tried
+    again. So the strategy must depend on nothing but the part.
     """
 
     def run(expr: Expr) -> Result:

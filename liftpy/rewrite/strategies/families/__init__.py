@@ -7,8 +7,6 @@ folder.
 
 from __future__ import annotations
 
-from itertools import islice
-
 from liftpy.errors import InternalError
 from liftpy.ir.expr import Lambda, Program
 from liftpy.primitives.dialects import LoweredProgram
@@ -41,15 +39,13 @@ SETTINGS = frozenset(f"{CHOICES} {SIZES}".split())
 """The names of all choices and sizes of families; a cut may not have one of them."""
 
 
-def skeletons_of(
-    family: Family, program: Program, count: int | None = None
-) -> list[Skeleton] | str:
-    """The skeletons of a family for a stage, or the first `count`, or why it does not apply."""
+def skeletons_of(family: Family, program: Program) -> list[Skeleton] | str:
+    """The skeletons of a family for a stage, or why it does not apply."""
     form = family.match(shape_of(family.name, program))
     if isinstance(form, str):
         return f"{family.name}: {form}"
     found: list[Skeleton] = []
-    for choices in islice(form.choices(), count):
+    for choices in form.choices():
         made = derived(family.name, form, program, choices)
         if isinstance(made, Failure):
             return f"{family.name}: {made}"
