@@ -1,4 +1,4 @@
-"""Counts the products of F(m, 3) where m does not divide the result, for three ways to go on.
+"""Counts the products of F(m, 3) where m does not divide the result, for three ways to do the rest.
 
     python benchmarks/partial_tiles.py
 
