@@ -93,6 +93,9 @@ MANY = [
     (Case((5, 3), 2, 3, (5, 5), 24, groups=2), ("1x2", HELD)),
     (Case((5, 7), 3, 2, (3, 3), 25, "nchw", groups=2, batch=3), ("4x4", STORED)),
     (Case((13,), 3, 5, (5,), 26, "nchw", groups=3, batch=2), ("4", STORED)),
+    (Case((5, 7), 1, 2, (3, 1), 8, "nhwc", "inside", batch=2), ("2x1", STORED)),
+    (Case((9, 5), 4, 3, (5, 5), 48, "nhwc", "inside", batch=3), ("4x4", HELD)),
+    (Case((10, 6), 3, 1, (4, 4), 9, "nchw", "inside", groups=3, batch=1), ("2x2", STORED)),
 ]
 
 
@@ -117,7 +120,7 @@ def test_windows_with_a_stride_are_right_within_the_bound(runtime, case: Case) -
     assert max(found[chosen]) <= 1
 
 
-IN_MAPS = (MANY[0][0], MANY[2][0], MANY[6][0])
+IN_MAPS = tuple(MANY[k][0] for k in (0, 2, 6, 7, 8, 9))
 
 
 @pytest.mark.parametrize("case", [*CASES, *(c for c, _ in FINISHED), *IN_MAPS, *STRIDED], ids=str)

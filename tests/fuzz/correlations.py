@@ -1,8 +1,9 @@
 """Random convolutions in every transformed form, compared with float64 within the derived bound.
 
-    PYTHONPATH=. .venv/bin/python tests/fuzz/correlations.py --count 2000 --devices intel pocl
+    PYTHONPATH=. .venv/bin/python tests/fuzz/correlations.py --devices intel pocl --jobs 2
 
-Sides are from 1 to 17, so that most tiles are partial and some are larger than the array.
+Sides are from 1 to 17, so that most tiles are partial and some are larger than the array. A driver
+may end the process that builds a candidate; then another candidate of the form is tried.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ import argparse
 import contextlib
 import itertools
 import math
+import multiprocessing
 import random
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -22,6 +26,7 @@ import numpy as np
 
 from liftpy.compile import Kernel
 from liftpy.constraints.device import Device
+from liftpy.errors import LiftError
 from liftpy.explore.space.candidate import Candidate
 from liftpy.ir.expr import Program
 from liftpy.opencl.devices import find_device
@@ -37,6 +42,7 @@ TAPS = (2, 3, 3, 4, 5, 7)
 LAYOUTS = ("nhwc", "nchw")
 MOST = 17  # the largest side
 ROUNDING = 2.0**-24
+DRAWS = 3  # of a form of a case, before a driver's crashes are an outcome
 ATTEMPTS = 40  # at all candidates of a partition; some skeletons that are drawn have no points
 
 EPILOGUES = ("", "", "relu", "shift", "residual", "inside")
@@ -310,14 +316,18 @@ class Case:
 
 
 def errors(
-    case: Case, device: Device, forms: Iterable[Form], seeds: int = 1
+    case: Case, device: Device, forms: Iterable[Form], seeds: int = 1, skipped: int = 0
 ) -> dict[Form, list[float]]:
-    """For each form, the errors of drawn candidates, relative to the largest allowed one."""
+    """For each form, the errors of drawn candidates, relative to the largest allowed one.
+
+    The first `skipped` candidates that are drawn are left out.
+    """
     found: dict[Form, list[float]] = {}
     program = case.program
     for word, kept in sorted(forms):
         chosen = {WINOGRAD: (word,), NAMED[0]: (kept,), **case.fused}
-        for candidate in itertools.islice(drawn(program, device, chosen, case.seed), seeds):
+        candidates = drawn(program, device, chosen, case.seed)
+        for candidate in itertools.islice(candidates, skipped, skipped + seeds):
             with contextlib.closing(Kernel(candidate, device)) as kernel:
                 apart = np.abs(kernel(*case.arrays) - case.expected).max()
             found.setdefault((word, kept), []).append(float(apart) / case.allowed(word))
@@ -339,21 +349,49 @@ def drawn(
             yield found
 
 
-def main() -> int:
-    """Tries as many cases as asked for; 1 if a form is missing or an error is not allowed."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--count", type=int, default=2000)
-    parser.add_argument("--start", type=int, default=0)
-    parser.add_argument("--devices", nargs="+", default=["intel"])
-    parser.add_argument("--all", action="store_true", help="every form of a case, not one of them")
-    parser.add_argument("--strided", action="store_true", help="strides of 2, 3 and 4")
-    given = parser.parse_args()
-    outcomes, largest = Counter[str](), 0.0
-    for seed in range(given.start, given.start + given.count):
+def tried(case: Case, device: str, forms: Iterable[Form], skipped: int) -> dict[Form, list[float]]:
+    """`errors` on a device with a name; a process runs it."""
+    return errors(case, find_device(device), forms, skipped=skipped)
+
+
+class Apart:
+    """Tries cases in a process of its own, which another one replaces when a driver ends it."""
+
+    def __init__(self) -> None:
+        self.process = self.started()
+
+    @staticmethod
+    def started() -> ProcessPoolExecutor:
+        """A pool of one process."""
+        return ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+
+    def __call__(self, case: Case, device: str, forms: set[Form]) -> dict[Form, list[float]] | None:
+        """The errors of a case's forms; None if the driver ended the process at each draw."""
+        for skipped in range(DRAWS):
+            try:
+                return self.process.submit(tried, case, device, forms, skipped).result()
+            except BrokenProcessPool:
+                self.process = self.started()
+                print(device, case, f"ended its process at draw {skipped}", flush=True)
+        return None
+
+
+def outcomes_of(seeds: Iterable[int], given: argparse.Namespace) -> tuple[Counter[str], float]:
+    """How many forms of the cases of these seeds had each outcome, and the largest error."""
+    outcomes, largest, apart = Counter[str](), 0.0, Apart()
+    for seed in seeds:
         case = Case.strided(seed) if given.strided else Case.drawn(seed)
         for name in given.devices:
             forms = case.forms if given.all else {random.Random(seed).choice(sorted(case.forms))}
-            found = errors(case, find_device(name), forms)
+            try:
+                found = apart(case, name, forms)
+            except LiftError as refused:
+                print(name, case, forms, refused, flush=True)
+                outcomes["refused"] += 1
+                continue
+            if found is None:
+                outcomes["ended the process"] += 1
+                continue
             missing = forms - found.keys()
             wrong = [form for form, each in found.items() if not max(each) <= 1]
             outcomes.update("wrong" if form in wrong else "right" for form in found)
@@ -363,8 +401,26 @@ def main() -> int:
                 print(name, case, found, flush=True)
         if seed % 50 == 0:
             print(seed, dict(outcomes), f"largest error {largest:.2g} of the bound", flush=True)
-    print(dict(outcomes), f"largest error {largest:.2g} of the bound")
-    return int(bool(outcomes.keys() - {"right"}))
+    return outcomes, largest
+
+
+def main() -> int:
+    """Tries as many cases as asked for; 1 if a form is missing or an error is not allowed."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--start", type=int, default=0)
+    parser.add_argument("--devices", nargs="+", default=["intel"])
+    parser.add_argument("--all", action="store_true", help="every form of a case, not one of them")
+    parser.add_argument("--strided", action="store_true", help="strides of 2, 3 and 4")
+    parser.add_argument("--jobs", type=int, default=1, help="how many cases at a time")
+    given = parser.parse_args()
+    seeds = range(given.start, given.start + given.count)
+    shares = [seeds[k :: given.jobs] for k in range(given.jobs)]
+    with ThreadPoolExecutor(given.jobs) as threads:
+        found = [*threads.map(lambda share: outcomes_of(share, given), shares)]
+    outcomes = sum((counted for counted, _ in found), Counter[str]())
+    print(dict(outcomes), f"largest error {max(e for _, e in found):.2g} of the bound")
+    return int(bool(outcomes.keys() - {"right", "ended the process"}))
 
 
 if __name__ == "__main__":

@@ -83,7 +83,8 @@ def moved(leads: Predicate) -> Strategy:
         if is_let(source):
             return seq(let_outwards(0), at_path((1,), run))(expr)
         if keeps_each(source):
-            return seq(choose(past, past_transpose), at_path((0,), run))(expr)
+            here = seq(choose(past, past_transpose), at_path((0,), run))
+            return choose(here, within_layout(leads))(expr)
         return Failure("moved", "a layout does not keep each element")
 
     return run
@@ -111,12 +112,21 @@ def inside(mapped: Map, leads: Predicate) -> Strategy:
     def run(expr: Expr) -> Result:
         made = body_of(expr)
         if is_layout(mapped):
-            within = at_path((1, *maker(made)), moved(starts_from(expr)))
-            return seq(within, layout_outside, at_path((0,), moved(leads)))(expr)
+            return within_layout(leads)(expr)
         if rank(made.type) == 0:
             return attempt(moved(leads))(expr)
         along = has_lists if has_lists(made) else starts_from(expr)
         return seq(at_path((1, *maker(made)), moved(along)), further(leads))(expr)
+
+    return run
+
+
+def within_layout(leads: Predicate) -> Strategy:
+    """Move `f` in `map(x -> map(f)(layout(x)))` past the layout, which is moved outside."""
+
+    def run(expr: Expr) -> Result:
+        within = at_path((1, *maker(body_of(expr))), moved(starts_from(expr)))
+        return seq(within, layout_outside, at_path((0,), moved(leads)))(expr)
 
     return run
 

@@ -24,7 +24,7 @@ from liftpy.rewrite.strategies.epilogue import fused_inward
 from liftpy.rewrite.strategies.outward import lets_outside, map_outside
 from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.shapes import is_let, maker, working_map
-from liftpy.rewrite.strategies.share import outside_functions
+from liftpy.rewrite.strategies.share import has_fold, outside_functions
 from liftpy.rewrite.strategies.stage import (
     extend,
     is_tile_map,
@@ -239,11 +239,14 @@ def together(tiling: Tiling) -> Strategy:
 
 
 def below(joined: Strategy) -> Strategy:
-    """Apply a strategy to the maps of `map(x -> layout(map(f)(...)))`, without the layout."""
+    """Apply a strategy to the maps of `map(x -> g(map(f)(...)))`, without what is done to sums.
+
+    `map(f)` makes the sums; `g` is a layout, or operations on each sum.
+    """
 
     def run(expr: Expr) -> Result:
         made = outside_functions(at(expr, (1,)))
-        place = next((path for path, part in made if working_map(part)), None)
+        place = next((path for path, part in made if working_map(part) and has_fold(part)), None)
         if place is None:
             return Failure("winograd", "no map takes the tiles")
         return seq(split_off(*place), source(joined))(expr) if place else joined(expr)
