@@ -5,10 +5,11 @@
 For each size of a square result of a 3x3 layer with stride 1 in the built-in networks: the products
 for each channel and kernel, with the best m of each way.
 
-padded    The array is padded so that tiles of m x m fit; additional results are discarded. This is
-          what liftpy compiles.
-hybrid    Whole tiles by F(m, 3), the other results directly.
-mixed     Rows and columns are cut into parts with different m, or with one result each.
+padded    The array is padded so that tiles of m x m fit; additional results are discarded.
+hybrid    Whole tiles by F(m, 3), the other results directly. liftpy compiles it where it takes
+          fewer products than padded tiles.
+mixed     Rows and columns are cut into parts with different m, or with one result each. liftpy does
+          not compile it.
 
 No device is needed, and nothing is compiled.
 """
@@ -18,6 +19,7 @@ from __future__ import annotations
 from functools import cache
 
 from liftpy.rewrite.rules.correlation import SIZES
+from liftpy.rewrite.strategies.transformed import hybrid_products
 from liftpy.workloads import FAMILIES
 from liftpy.workloads.networks import Network
 
@@ -32,8 +34,7 @@ def padded(side: int, m: int) -> int:
 
 def hybrid(side: int, m: int) -> int:
     """The products of the whole tiles, and of the other results directly."""
-    tiles = side // m
-    return (tiles * (m + R - 1)) ** 2 + (side**2 - (tiles * m) ** 2) * R**2
+    return hybrid_products((side, side), m, R)
 
 
 @cache

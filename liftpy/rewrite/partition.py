@@ -30,6 +30,7 @@ from liftpy.rewrite.strategies.families.direct import DIRECT
 from liftpy.rewrite.strategies.families.plain import PLAIN
 from liftpy.rewrite.strategies.families.small import SMALL, is_straight
 from liftpy.rewrite.strategies.flat import flattened
+from liftpy.rewrite.strategies.hybrid import PARTS
 from liftpy.rewrite.strategies.shapes import lets, parameter, renamed
 from liftpy.rewrite.strategies.share import has_fold, has_fold_in, invariant, stages
 from liftpy.rewrite.strategies.transformed import NAMED
@@ -251,7 +252,7 @@ def read_by_element(cuts: Sequence[Cut], result: Expr) -> frozenset[Param]:
 def cuts_in(program: Program, form: Success) -> tuple[Success, list[Cut]]:
     """A form of a program, which has all cuts, with variables that differ, and its cuts."""
     form = replace(form, expr=unshadowed(form.expr, frozenset(p.name for p in program.params)))
-    own = bound_names(program.body.body) | {*NAMED}
+    own = bound_names(program.body.body) | {*NAMED, *PARTS}
     return form, cuts_of(form.expr, (p.name for p in program.params), own)
 
 

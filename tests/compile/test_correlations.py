@@ -16,7 +16,9 @@ from liftpy.rewrite.by_tiles import also_within, by_tiles, each_value
 from liftpy.rewrite.composition import skeleton_named
 from liftpy.rewrite.cuts import all_cut
 from liftpy.rewrite.partition import HELD, STORED, WINOGRAD, Stage, partitions
-from liftpy.rewrite.strategies.transformed import NAMED, square, winograd
+from liftpy.rewrite.rules.correlation import SIZES
+from liftpy.rewrite.strategies.hybrid import PARTS
+from liftpy.rewrite.strategies.transformed import NAMED, saves, square, whole_square, winograd
 from liftpy.rewrite.strategy import Success
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import workload
@@ -37,6 +39,8 @@ CASES = [
     Case((17,), 6, 5, (3,), 10),
     Case((13,), 3, 7, (5,), 11, "nchw"),
     Case((9, 6), 2, 3, (4, 4), 12),
+    Case((13, 13), 2, 3, (3, 3), 29),  # 6x6 for 12 x 12 results, the others directly
+    Case((6, 10), 3, 4, (2, 2), 30, "nchw"),  # 4x4 for one row of tiles
 ]
 
 STRIDED = [
@@ -74,6 +78,8 @@ FINISHED = [
     (Case((11,), 3, 5, (3,), 23, "nhwc", "shift"), ("4", HELD)),
     (Case((7, 3), 1, 3, (5, 1), 24, "nchw", "relu"), ("4x1", STORED)),
     (Case((5, 9), 2, 3, (3, 3), 25, "nhwc", "inside", "nested"), ("4x4", STORED)),
+    (Case((13, 13), 2, 3, (3, 3), 31, "nhwc", "inside"), ("6x6+direct", HELD)),
+    (Case((5, 10), 2, 3, (2, 2), 32, "nchw", "relu"), ("4x4+direct", STORED)),
 ]
 
 
@@ -131,12 +137,35 @@ def test_a_case_has_the_forms_that_it_states(case: Case) -> None:
 def forms(text: str, **words: tuple[str, ...]) -> list[tuple[str, str]]:
     """The tiles of each form of a program, and whether these and the products are held.
 
-    Only forms with the given words count.
+    Only hybrids and forms with the given words count.
     """
     made = [dict(p.words) for p in partitions(parse(text)) if p.other_algorithm]
-    made = [own for own in made if all(own[name] in allowed for name, allowed in words.items())]
+    made = [
+        own
+        for own in made
+        if own[WINOGRAD].endswith("+direct")
+        or all(own[name] in allowed for name, allowed in words.items())
+    ]
     assert all(own["inputs"] == own["products"] for own in made)
     return sorted((own[WINOGRAD], own["inputs"]) for own in made)
+
+
+def test_a_hybrid_computes_whole_tiles_and_the_rest_apart() -> None:
+    """12 x 12 of 13 x 13 results in 2 x 2 tiles of 64 points; a column of 12, and a row of 13."""
+    stages = stages_of(Case((13, 13), 2, 3, (3, 3), 29), "6x6+direct")
+    made = {name: str(stage.program.body.body.type) for name, stage in stages.items()}
+    assert made["products"] == "[64][4][3]f32"
+    assert [made[name] for name in PARTS] == ["[12][12][3]f32", "[12][1][3]f32", "[1][13][3]f32"]
+    assert stages["below"].is_direct
+    assert stages["beside"].is_direct
+
+
+@pytest.mark.parametrize("case", [*CASES, *STRIDED], ids=str)
+def test_a_hybrid_is_offered_where_it_takes_the_fewest_products(case: Case) -> None:
+    if len(case.results) == 2 and case.blocks[0] == case.blocks[1]:
+        r = case.blocks[1]
+        offered = [m for m, taps in SIZES if taps == r and saves(whole_square(m, r), case.results)]
+        assert offered == case.hybrids
 
 
 SQUARES, ROWS = ["2x2", "4x4", "6x6"], ["1x2", "1x4", "1x6"]

@@ -289,7 +289,27 @@ class Case:
             down, right = (fewest(n, r) for n in self.results)
             # each factor of the bound grows with m
             words.setdefault(f"{down}x{right}", (2, max(down, right)))
+            if self.groups == 1 and self.batch is None:
+                words |= {f"{m}x{m}+direct": (2, m) for m in self.hybrids}
         return words
+
+    @property
+    def hybrids(self) -> list[int]:
+        """The m of whole tiles that take fewer products, with other results done directly."""
+        r = self.blocks[-1]
+
+        def products(m: int) -> int:
+            whole = [n // m for n in self.results]
+            direct = math.prod(self.results) - math.prod(k * m for k in whole)
+            return math.prod(k * (m + r - 1) for k in whole) + direct * r**2
+
+        padded = [
+            math.prod(-(-n // m) * (m + r - 1) for n, m in zip(self.results, ms, strict=True))
+            for ms in itertools.product(*([m for m, known in SIZES if known == r] for _ in "yx"))
+        ]
+        best = min((m for m, known in SIZES if known == r), key=lambda m: (products(m), m))
+        fits = products(best) < min(padded) and best <= min(self.results)
+        return [best] if fits else []
 
     @property
     def forms(self) -> set[Form]:
@@ -307,12 +327,19 @@ class Case:
         r = self.blocks[0] if word.endswith("x1") else self.blocks[-1]
         sums = math.prod(self.blocks) * self.channels * self.stride ** len(self.taps)
         found = bound_of(triple(m, r), dimensions, sums // r**dimensions)
+        # of a hybrid, this also bounds the error of the results that are computed directly
         return float(found.absolute) + 2 * ROUNDING * (1 + sums + bool(self.epilogue))
 
     @property
     def fused(self) -> dict[str, tuple[str, ...]]:
         """The settings that fuse what follows into the last step."""
         return {"stage1": (FUSED,)} if self.epilogue in {"relu", "shift", "residual"} else {}
+
+    def choices(self, form: Form) -> dict[str, tuple[str, ...]]:
+        """The settings of a form; a hybrid has no choice of what is fused."""
+        word, kept = form
+        fused = {} if word.endswith("+direct") else self.fused
+        return {WINOGRAD: (word,), NAMED[0]: (kept,), **fused}
 
 
 def errors(
@@ -325,8 +352,7 @@ def errors(
     found: dict[Form, list[float]] = {}
     program = case.program
     for word, kept in sorted(forms):
-        chosen = {WINOGRAD: (word,), NAMED[0]: (kept,), **case.fused}
-        candidates = drawn(program, device, chosen, case.seed)
+        candidates = drawn(program, device, case.choices((word, kept)), case.seed)
         for candidate in itertools.islice(candidates, skipped, skipped + seeds):
             with contextlib.closing(Kernel(candidate, device)) as kernel:
                 apart = np.abs(kernel(*case.arrays) - case.expected).max()

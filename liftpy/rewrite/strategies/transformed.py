@@ -9,21 +9,23 @@ divide the number of windows, the array is padded further and the additional res
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from functools import cache
 
 from liftpy.ir.expr import Expr, FunCall
 from liftpy.ir.nat import Nat, nat
 from liftpy.ir.types import ArrayType
-from liftpy.ir.walk import at, top_down
+from liftpy.ir.walk import Path, at, top_down
 from liftpy.primitives import Slide
 from liftpy.primitives.work import computes
 from liftpy.rewrite.rules.correlation import RECTANGLES, SIZES
 from liftpy.rewrite.strategies.elementwise import to_elements
 from liftpy.rewrite.strategies.epilogue import fused_inward
+from liftpy.rewrite.strategies.hybrid import PARTS, whole_and_rest
 from liftpy.rewrite.strategies.outward import lets_outside, map_outside
 from liftpy.rewrite.strategies.remember import remembered
-from liftpy.rewrite.strategies.shapes import is_let, maker, working_map
+from liftpy.rewrite.strategies.shapes import is_let, maker, renamed, working_map
 from liftpy.rewrite.strategies.share import has_fold, outside_functions
 from liftpy.rewrite.strategies.stage import (
     extend,
@@ -61,7 +63,9 @@ class Tiling:
 
     A tile has `m` results in each dimension that is transformed, None in others. `r` is the number
     of elements of a window in these dimensions. With `fewest`, it is for numbers of results for
-    which no other `m` takes fewer products in a dimension.
+    which no other `m` takes fewer products in a dimension. With `hybrid`, it has whole tiles only,
+    and other results are computed directly; it is for numbers of results for which this takes fewer
+    products than tiles of any `m`.
     """
 
     rule: str
@@ -69,6 +73,7 @@ class Tiling:
     r: int
     tiled: Strategy
     fewest: bool = False
+    hybrid: bool = False
 
 
 def tiles_of(rows: int, columns: int) -> Strategy:
@@ -97,7 +102,18 @@ def line(m: int, r: int) -> Tiling:
     return Tiling(f"correlation_line_{m}_{r}", (m,), r, tile_line(nat(m + r - 1)))
 
 
-TILES = {"{m}x{m}": square, "1x{m}": row, "{m}x1": column, "{m}": line}
+def whole_square(m: int, r: int) -> Tiling:
+    """Whole tiles of m x m results; the results of partial tiles are computed directly."""
+    return replace(square(m, r), hybrid=True)
+
+
+TILES = {
+    "{m}x{m}": square,
+    "1x{m}": row,
+    "{m}x1": column,
+    "{m}": line,
+    "{m}x{m}+direct": whole_square,
+}
 """The tilings by the form of their word; m is the number of results in a dimension."""
 
 
@@ -122,6 +138,26 @@ def fewest(count: int, r: int) -> int:
     return min((m for m, s in SIZES if s == r), key=lambda m: (-(-count // m) * (m + r - 1), m))
 
 
+def hybrid_products(counts: tuple[int, ...], m: int, r: int) -> int:
+    """The products of whole tiles of m results in each dimension, and of other results directly."""
+    whole = [n // m for n in counts]
+    direct = math.prod(counts) - math.prod(k * m for k in whole)
+    return math.prod(k * (m + r - 1) for k in whole) + direct * r ** len(counts)
+
+
+def fewest_products(counts: tuple[int, ...], r: int) -> int:
+    """The least number of products of tiles of any m, which may be partial."""
+    return math.prod(-(-n // m) * (m + r - 1) for n in counts for m in (fewest(n, r),))
+
+
+def saves(tiling: Tiling, counts: tuple[int, ...]) -> bool:
+    """Whether a hybrid has whole tiles, and takes fewer products than tiles or other hybrids."""
+    others = [m for m, s in SIZES if s == tiling.r]
+    m = min(others, key=lambda m: (hybrid_products(counts, m, tiling.r), m))
+    saved = hybrid_products(counts, m, tiling.r) < fewest_products(counts, tiling.r)
+    return saved and all(n >= m for n in counts) and tiling.m == (m,) * len(counts)
+
+
 def applies(tiling: Tiling, expr: Expr) -> bool:
     """Whether an expression takes windows of as many elements as a tiling needs, one apart."""
     calls = (e.fun for _, e in top_down(expr) if isinstance(e, FunCall))
@@ -130,6 +166,8 @@ def applies(tiling: Tiling, expr: Expr) -> bool:
 
 def winograd(tiling: Tiling) -> Strategy:
     """Compute the correlations by the rule of a tiling, below the layouts of the result."""
+    if tiling.hybrid:
+        return seq(attempt(fused_inward), in_parts(tiling))
 
     def computed(how: Strategy) -> Strategy:
         return seq(lambda expr: at_path(maker(expr), how)(expr), named_outside)
@@ -137,6 +175,40 @@ def winograd(tiling: Tiling) -> Strategy:
     one = seq(computed(whole(tiling)), finished)
     many = seq(computed(each_of_many(tiling)), attempt(finished))
     return seq(attempt(fused_inward), choose(one, many))
+
+
+def in_parts(tiling: Tiling) -> Strategy:
+    """Compute the results of whole tiles by the rule of a tiling, and the others directly."""
+
+    def run(expr: Expr) -> Result:
+        place = maker(expr)
+        counts = known_counts(tiling, at(expr, place))
+        if counts is None or not saves(tiling, counts):
+            return Failure("winograd", "a hybrid does not take the fewest products")
+        down, right = (n // m * m for n, m in zip(counts, tiling.m, strict=True) if m is not None)
+        apart, paths = whole_and_rest((counts[0], counts[1]), (down, right))
+        one = winograd(replace(tiling, hybrid=False))
+        computed = seq(attempt(rule("map_fusion")), apart, at_path(paths[PARTS[0]], one))
+        named = (
+            at_path((1,) * k, named_part(name, (*place, *path)))
+            for k, (name, path) in enumerate(paths.items())
+        )
+        return seq(at_path(place, computed), *named)(expr)
+
+    return run
+
+
+def named_part(name: str, path: Path) -> Strategy:
+    """Introduce a `let` of this name for the part at a path."""
+    introduced = rule("let_introduction", {"v": path})
+    return seq(introduced, lambda expr: Success(renamed(expr, (), name)))
+
+
+def known_counts(tiling: Tiling, expr: Expr) -> tuple[int, ...] | None:
+    """The numbers of results in the dimensions of a tiling; None if one is not known."""
+    counts = expr.type.shape[: len(tiling.m)] if isinstance(expr.type, ArrayType) else ()
+    known = tuple(int(n) for n in counts if n.constant is not None)
+    return known if len(known) == len(tiling.m) else None
 
 
 def finished(expr: Expr) -> Result:
@@ -166,16 +238,15 @@ def in_tiles(tiling: Tiling) -> Strategy:
     """Take the windows of a map tile by tile, under the crop of additional windows."""
 
     def run(expr: Expr) -> Result:
-        t = expr.type
-        counts = t.shape[: len(tiling.m)] if isinstance(t, ArrayType) else ()
-        if len(counts) < len(tiling.m) or any(n.constant is None for n in counts):
+        counts = known_counts(tiling, expr)
+        if counts is None:
             return Failure(
-                "winograd", f"{t} does not have {len(tiling.m)} known numbers of results"
+                "winograd", f"{expr.type} does not have {len(tiling.m)} known numbers of results"
             )
-        least = (*(fewest(int(n), tiling.r) for n in counts),)
+        least = (*(fewest(n, tiling.r) for n in counts),)
         if tiling.fewest and tiling.m != least:
             return Failure("winograd", f"tiles of {'x'.join(map(str, least))} take fewer products")
-        extra = [0 if m is None else -int(n) % m for n, m in zip(counts, tiling.m, strict=True)]
+        extra = [0 if m is None else -n % m for n, m in zip(counts, tiling.m, strict=True)]
         cropped = tuple(0 for _ in counts)
         tiled = tiling.tiled
         if any(extra):
